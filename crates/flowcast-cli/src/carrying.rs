@@ -168,7 +168,7 @@ impl<'a> Means<'a> {
                     .iter()
                     .map(connect)
                     .collect::<Result<Vec<_>, _>>()
-                    .and_then(|steps| repeat(&mut Steps(steps), options))
+                    .and_then(|steps| repeat(&mut CarryingSteps(steps), options))
             }
             Means::Mpi(session) => {
                 let mut ranks = Ranks {
@@ -186,9 +186,9 @@ impl<'a> Means<'a> {
 }
 
 /// One step after the other: each begins when the last flow of the one before has ended.
-struct Steps(Vec<TcpCarrier>);
+struct CarryingSteps(Vec<TcpCarrier>);
 
-impl Carrier for Steps {
+impl Carrier for CarryingSteps {
     fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
         let mut all = Vec::new();
         for step in &mut self.0 {

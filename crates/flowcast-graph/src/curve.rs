@@ -12,7 +12,7 @@ use crate::{
 
 /// A cost that follows a parameter: `amount` units of it, `unit` nanoseconds each in the replay.
 #[derive(Debug, Clone, Copy)]
-struct Share {
+struct CurveShare {
     node: u32,
     edge: Edge,
     amount: f64,
@@ -32,7 +32,7 @@ pub enum To {
 #[derive(Debug, Clone)]
 pub struct Selected {
     /// In the order of events.
-    shares: Vec<Share>,
+    shares: Vec<CurveShare>,
 }
 
 impl Selected {
@@ -44,7 +44,8 @@ impl Selected {
     /// The value that all of them have: nanoseconds, nanoseconds per byte, or a factor; none if they differ.
     pub fn base(&self) -> Option<f64> {
         let first = self.shares.first()?.unit;
-        let is_same = |share: &Share| (share.unit - first).abs() <= 1e-9 * first.abs().max(1.0);
+        let is_same =
+            |share: &CurveShare| (share.unit - first).abs() <= 1e-9 * first.abs().max(1.0);
         self.shares.iter().all(is_same).then_some(first)
     }
 }
@@ -55,7 +56,7 @@ impl EventGraph<'_> {
         let mut shares = Vec::new();
         self.each_part(|node, edge, part| {
             if part.amount != 0.0 && selector.takes(self, &part) {
-                shares.push(Share {
+                shares.push(CurveShare {
                     node,
                     edge,
                     amount: part.amount,
@@ -74,7 +75,7 @@ impl EventGraph<'_> {
         range: Range<f64>,
         most_passes: usize,
     ) -> Option<Curve> {
-        let mut scratch = Scratch::default();
+        let mut scratch = CurveScratch::default();
         let pass = |values: &[f64]| -> Result<Vec<Tangent>, std::convert::Infallible> {
             Ok(values
                 .iter()
@@ -94,7 +95,7 @@ impl EventGraph<'_> {
             .flat_map(|(selected, to)| selected.shares.iter().map(move |share| (share, *to)))
         {
             let (
-                Share {
+                CurveShare {
                     node,
                     edge,
                     amount,
@@ -119,7 +120,7 @@ impl EventGraph<'_> {
     }
 
     /// The end where the selected costs have a value, and its slope.
-    fn tangent(&self, selected: &Selected, at: f64, scratch: &mut Scratch) -> Tangent {
+    fn tangent(&self, selected: &Selected, at: f64, scratch: &mut CurveScratch) -> Tangent {
         let mut shares = selected.shares.iter().peekable();
         scratch.ends.clear();
         scratch.ends.reserve(self.nodes.len());
@@ -160,6 +161,6 @@ impl EventGraph<'_> {
 
 /// Times and slopes of all events, kept between passes.
 #[derive(Default)]
-struct Scratch {
+struct CurveScratch {
     ends: Vec<(f64, f64)>,
 }

@@ -16,15 +16,15 @@ use crate::{Reader, load_network, read_collectives, read_mapping};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ScenariosFile {
     #[serde(default)]
-    scenario: Vec<Entry>,
+    scenario: Vec<ScenarioEntry>,
 }
 
 /// What a scenario may say; everything but its name has the command's value if it says nothing.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ScenarioEntry {
     name: String,
     network: Option<String>,
     #[serde(default)]
@@ -84,7 +84,7 @@ pub fn parse_scenarios(
     defaults: &ScenarioDefaults<'_>,
     reader: &mut dyn Reader,
 ) -> Result<Vec<Scenario>> {
-    let file: File = toml::from_str(text).with_context(|| name.to_owned())?;
+    let file: ScenariosFile = toml::from_str(text).with_context(|| name.to_owned())?;
     if file.scenario.is_empty() {
         bail!("{name}: found no [[scenario]], expected at least one");
     }
@@ -98,7 +98,7 @@ pub fn parse_scenarios(
 }
 
 fn scenario(
-    entry: &Entry,
+    entry: &ScenarioEntry,
     defaults: &ScenarioDefaults<'_>,
     reader: &mut dyn Reader,
 ) -> Result<Scenario> {

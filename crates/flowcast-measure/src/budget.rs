@@ -131,7 +131,7 @@ pub fn measure_budgeted(
             .sum::<Time>();
     greet(transport)?;
     let client = Client::new(transport, plan.largest);
-    let mut run = Run {
+    let mut run = BudgetRun {
         client,
         order: Resampler::from_seed(plan.seed),
         plan,
@@ -225,7 +225,7 @@ fn first_bursts(room: &Room) -> impl Iterator<Item = PrttPoint> {
     })
 }
 
-struct Run<'a, T> {
+struct BudgetRun<'a, T> {
     client: Client<'a, T>,
     order: Resampler,
     plan: &'a BudgetPlan,
@@ -234,7 +234,7 @@ struct Run<'a, T> {
     observe: &'a mut dyn FnMut(&Batch) -> ControlFlow<()>,
 }
 
-impl<T: Transport> Run<'_, T> {
+impl<T: Transport> BudgetRun<'_, T> {
     /// Warms up, and measures what a choice needs to begin with.
     fn first_batch(&mut self) -> Result<(Room, Option<Stop>), PrttError> {
         let smallest = Bytes(1);

@@ -86,12 +86,12 @@ pub struct VirtualEnd {
     delivered: Time,
     noise: Noise,
     random: Resampler,
-    outgoing: Sender<Message>,
-    incoming: Receiver<Message>,
+    outgoing: Sender<VirtualMessage>,
+    incoming: Receiver<VirtualMessage>,
 }
 
 #[derive(Debug)]
-struct Message {
+struct VirtualMessage {
     bytes: Vec<u8>,
     arrival: Time,
 }
@@ -157,7 +157,7 @@ impl Transport for VirtualEnd {
         let arrival = arrival.max(self.delivered);
         self.delivered = arrival;
         self.outgoing
-            .send(Message {
+            .send(VirtualMessage {
                 bytes: message.to_vec(),
                 arrival,
             })
@@ -165,7 +165,7 @@ impl Transport for VirtualEnd {
     }
 
     fn receive(&mut self, message: &mut [u8]) -> Result<(), TransportError> {
-        let Message { bytes, arrival } =
+        let VirtualMessage { bytes, arrival } =
             self.incoming.recv().map_err(|_| TransportError::Closed)?;
         if bytes.len() != message.len() {
             return Err(TransportError::Size {

@@ -19,7 +19,7 @@ use crate::{
 const LONGEST_MEASUREMENT: c_int = 200;
 
 /// Where Open MPI keeps the values. It writes them while the component registers, before anything else runs.
-static mut VALUES: Values = Values {
+static mut VALUES: ParameterValues = ParameterValues {
     scheduler: c"earliest-delivery".as_ptr(),
     rails: c"".as_ptr(),
     network: c"".as_ptr(),
@@ -32,7 +32,7 @@ static mut VALUES: Values = Values {
     verbose: 0,
 };
 
-struct Values {
+struct ParameterValues {
     scheduler: *const c_char,
     rails: *const c_char,
     network: *const c_char,

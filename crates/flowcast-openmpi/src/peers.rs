@@ -76,7 +76,7 @@ impl Peer {
 /// Peers by endpoint.
 #[derive(Debug)]
 pub(crate) struct EndpointMap {
-    slots: AtomicPtr<Slots>,
+    slots: AtomicPtr<PeerSlots>,
     writing: Mutex<Written>,
 }
 
@@ -90,26 +90,26 @@ struct Written {
 unsafe impl Send for Written {}
 
 #[derive(Debug)]
-struct Slots(Box<[Slot]>);
+struct PeerSlots(Box<[PeerSlot]>);
 
 #[derive(Debug, Default)]
-struct Slot {
+struct PeerSlot {
     endpoint: AtomicPtr<Endpoint>,
     /// Null where the peer has gone.
     peer: AtomicPtr<Peer>,
 }
 
-impl Slots {
-    fn new(count: usize) -> *mut Slots {
+impl PeerSlots {
+    fn new(count: usize) -> *mut PeerSlots {
         debug_assert!(count.is_power_of_two());
-        Box::into_raw(Box::new(Slots(
-            (0..count).map(|_| Slot::default()).collect(),
+        Box::into_raw(Box::new(PeerSlots(
+            (0..count).map(|_| PeerSlot::default()).collect(),
         )))
     }
 
     /// The slot of `endpoint`, or the free one where it would stand. There always is a free one.
     #[inline]
-    fn slot(&self, endpoint: *mut Endpoint) -> (&Slot, *mut Endpoint) {
+    fn slot(&self, endpoint: *mut Endpoint) -> (&PeerSlot, *mut Endpoint) {
         let mask = self.0.len() - 1;
         // Fibonacci hashing; the lowest bits of an allocation's address are always the same.
         let mut at = ((endpoint as usize >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & mask;
@@ -137,7 +137,7 @@ impl EndpointMap {
             peers: Vec::new(),
         };
         EndpointMap {
-            slots: AtomicPtr::new(Slots::new(count)),
+            slots: AtomicPtr::new(PeerSlots::new(count)),
             writing: Mutex::new(written),
         }
     }
@@ -197,7 +197,7 @@ impl EndpointMap {
     }
 
     #[inline]
-    fn slots(&self) -> &Slots {
+    fn slots(&self) -> &PeerSlots {
         // SAFETY: never null, never freed.
         unsafe { &*self.slots.load(Ordering::Acquire) }
     }
@@ -216,7 +216,7 @@ impl EndpointMap {
 
     fn grow(&self, written: &mut Written) {
         let old = self.slots();
-        let larger = Slots::new(old.0.len() * 2);
+        let larger = PeerSlots::new(old.0.len() * 2);
         written.used = 0;
         for slot in &old.0 {
             let (endpoint, peer) = (

@@ -33,11 +33,11 @@ const LONGEST_EPOCH: u64 = 4 * 24 * 3600 * 1_000_000_000;
 pub(crate) struct Scheduler {
     name: SchedulerName,
     clock: Instant,
-    epoch: AtomicPtr<Epoch>,
+    epoch: AtomicPtr<SchedulerEpoch>,
 }
 
 /// Parameters, and when their clock began.
-struct Epoch {
+struct SchedulerEpoch {
     zero: u64,
     costs: Vec<LogGp>,
     picker: Box<dyn Picker>,
@@ -71,9 +71,9 @@ impl<M: ClockArithmetic<Scale: Send + Sync>> Picker for Locked<M> {
     }
 }
 
-impl Epoch {
-    fn new(name: SchedulerName, costs: &[LogGp], zero: u64) -> Result<Epoch, RailsError> {
-        Ok(Epoch {
+impl SchedulerEpoch {
+    fn new(name: SchedulerName, costs: &[LogGp], zero: u64) -> Result<SchedulerEpoch, RailsError> {
+        Ok(SchedulerEpoch {
             zero,
             costs: costs.to_vec(),
             picker: picker(name, costs)?,
@@ -122,7 +122,7 @@ impl Scheduler {
     /// # Errors
     /// No rail, or too many.
     pub(crate) fn new(name: SchedulerName, costs: &[LogGp]) -> Result<Scheduler, RailsError> {
-        let epoch = Box::into_raw(Box::new(Epoch::new(name, costs, 0)?));
+        let epoch = Box::into_raw(Box::new(SchedulerEpoch::new(name, costs, 0)?));
         Ok(Scheduler {
             name,
             clock: Instant::now(),
@@ -160,13 +160,13 @@ impl Scheduler {
     /// No rail, or too many.
     pub(crate) fn set_costs(&self, costs: &[LogGp]) -> Result<(), RailsError> {
         let now = self.clock.elapsed().as_nanos() as u64;
-        let epoch = Box::into_raw(Box::new(Epoch::new(self.name, costs, now)?));
+        let epoch = Box::into_raw(Box::new(SchedulerEpoch::new(self.name, costs, now)?));
         self.epoch.store(epoch, Ordering::Release);
         Ok(())
     }
 
     #[inline]
-    fn epoch(&self) -> &Epoch {
+    fn epoch(&self) -> &SchedulerEpoch {
         // SAFETY: never null, never freed.
         unsafe { &*self.epoch.load(Ordering::Acquire) }
     }

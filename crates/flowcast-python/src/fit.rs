@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use crate::{networks::Network, work::beside};
 
 /// A parameter by its symbol: value in microseconds (or microseconds per byte), and the ends of its interval.
-type Parameter = (&'static str, f64, Option<(f64, f64)>);
+type FitParameter = (&'static str, f64, Option<(f64, f64)>);
 
 /// Fits LogGP to the text of samples: the parameters, the network, and warnings.
 #[pyfunction]
@@ -25,7 +25,7 @@ pub(crate) fn fit_round_trips(
     level: f64,
     seed: u64,
     replicates: Option<usize>,
-) -> PyResult<(Vec<Parameter>, Network, Vec<String>)> {
+) -> PyResult<(Vec<FitParameter>, Network, Vec<String>)> {
     beside(py, move || {
         let samples = PrttSamples::from_csv(&text)?;
         let defaults = FitOptions::default();
@@ -46,7 +46,7 @@ pub(crate) fn fit_round_trips(
     })
 }
 
-fn parameters(fit: &LogGpFit) -> Vec<Parameter> {
+fn parameters(fit: &LogGpFit) -> Vec<FitParameter> {
     let micros =
         |ends: (Time, Time)| interval(ends).map(|(low, high)| (low.as_micros(), high.as_micros()));
     let per_byte =

@@ -27,7 +27,7 @@ pub(crate) struct Study {
 
 /// The values of a field: a list of them, or a text as the command takes it.
 #[derive(FromPyObject)]
-enum Values {
+enum StudyValues {
     Text(String),
     List(Vec<Value>),
 }
@@ -40,14 +40,14 @@ impl Study {
         py: Python<'_>,
         trace: Trace,
         networks: Vec<Network>,
-        grid: Vec<(String, Values)>,
+        grid: Vec<(String, StudyValues)>,
         options: Vec<Options>,
         level: Option<f64>,
     ) -> PyResult<Study> {
-        let text = |(key, values): (String, Values)| {
+        let text = |(key, values): (String, StudyValues)| {
             let values = match values {
-                Values::Text(text) => text,
-                Values::List(list) => networks[0].texts_of(&key, list).join(","),
+                StudyValues::Text(text) => text,
+                StudyValues::List(list) => networks[0].texts_of(&key, list).join(","),
             };
             format!("{}={values}", full_name(&key))
         };

@@ -262,18 +262,18 @@ fn rows_of(slice: &Bound<'_, PySlice>, rows: usize) -> PyResult<Vec<usize>> {
 
 /// The values of a new column.
 #[derive(FromPyObject)]
-enum Given {
+enum GivenColumn {
     Integers(Vec<i64>),
     Floats(Vec<f64>),
     Texts(Vec<String>),
 }
 
-impl From<Given> for Values {
-    fn from(given: Given) -> Values {
+impl From<GivenColumn> for Values {
+    fn from(given: GivenColumn) -> Values {
         match given {
-            Given::Integers(values) => Values::Integers(values),
-            Given::Floats(values) => Values::Floats(values),
-            Given::Texts(texts) => Values::texts(texts.iter().map(String::as_str)),
+            GivenColumn::Integers(values) => Values::Integers(values),
+            GivenColumn::Floats(values) => Values::Floats(values),
+            GivenColumn::Texts(texts) => Values::texts(texts.iter().map(String::as_str)),
         }
     }
 }
@@ -286,7 +286,7 @@ impl Table {
     fn new(columns: &Bound<'_, PyDict>, head: String) -> PyResult<Table> {
         let mut all = Columns::default();
         for (name, values) in columns.iter() {
-            let values = Values::from(values.extract::<Given>()?);
+            let values = Values::from(values.extract::<GivenColumn>()?);
             if !all.names.is_empty() && values.len() != all.rows {
                 let found = values.len();
                 return Err(PyValueError::new_err(format!(

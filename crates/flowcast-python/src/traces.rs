@@ -16,7 +16,7 @@ use pyo3::{
 use crate::{table::rebuilder, work::beside};
 
 /// Kinds of what is left out, with how often.
-type Counts = Vec<(String, u64)>;
+type TraceCounts = Vec<(String, u64)>;
 
 /// A program's trace, or a GOAL schedule.
 #[pyclass(frozen, module = "flowcast", from_py_object)]
@@ -94,7 +94,7 @@ impl Trace {
 
     /// What the trace has that the replay does not model, with how often.
     #[getter]
-    fn ignored(&self) -> Counts {
+    fn ignored(&self) -> TraceCounts {
         self.trace
             .ignored()
             .iter()
@@ -117,7 +117,7 @@ impl Trace {
         to: String,
         collectives: Option<String>,
         strict: bool,
-    ) -> PyResult<(Bound<'py, PyBytes>, Counts)> {
+    ) -> PyResult<(Bound<'py, PyBytes>, TraceCounts)> {
         let trace = self.trace.clone();
         let (bytes, losses) = beside(py, move || {
             let collectives = collectives

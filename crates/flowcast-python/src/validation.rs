@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// What a run takes, in nanoseconds: in all, communication and computation by rank, calls, regions.
-type Times = (
+type ValidationTimes = (
     f64,
     Vec<f64>,
     Vec<f64>,
@@ -38,7 +38,7 @@ type Times = (
     BTreeMap<String, f64>,
 );
 
-fn times_of(times: RunTimes) -> Times {
+fn times_of(times: RunTimes) -> ValidationTimes {
     let RunTimes {
         total,
         communication,
@@ -49,7 +49,7 @@ fn times_of(times: RunTimes) -> Times {
     (total, communication, computation, calls, regions)
 }
 
-fn of_times((total, communication, computation, calls, regions): Times) -> RunTimes {
+fn of_times((total, communication, computation, calls, regions): ValidationTimes) -> RunTimes {
     let nanos = RunTimes {
         total,
         communication,
@@ -76,7 +76,7 @@ fn open(folder: &Path, threads: usize) -> Result<Vec<RankFile>> {
 
 /// What the run of a recording took.
 #[pyfunction]
-pub(crate) fn recorded_times(py: Python<'_>, recording: PathBuf) -> PyResult<Times> {
+pub(crate) fn recorded_times(py: Python<'_>, recording: PathBuf) -> PyResult<ValidationTimes> {
     beside(py, move || {
         Ok(times_of(measured(&open(
             &recording,
@@ -93,7 +93,7 @@ pub(crate) fn predicted_times(
     network: Network,
     options: Options,
     wall: bool,
-) -> PyResult<Times> {
+) -> PyResult<ValidationTimes> {
     beside(py, move || {
         let clock = if wall { Clock::Wall } else { Clock::ThreadCpu };
         let (network, options) = (
@@ -116,8 +116,8 @@ pub(crate) fn predicted_times(
 pub(crate) fn validation_table(
     py: Python<'_>,
     predictors: Vec<String>,
-    runs: Vec<Times>,
-    predicted: Vec<Vec<Times>>,
+    runs: Vec<ValidationTimes>,
+    predicted: Vec<Vec<ValidationTimes>>,
 ) -> PyResult<Table> {
     let ranks: Vec<usize> = runs
         .iter()

@@ -150,7 +150,7 @@ pub fn live_rule() -> AdaptiveRule {
 }
 
 /// What the measuring end asks for.
-enum Task {
+enum ExchangeTask {
     Exchange(Course, Exchange),
     Count(Course, u64),
     End,
@@ -249,10 +249,12 @@ pub fn end(link: &mut Link) -> Result<(), ExchangeError> {
 pub fn answer(link: &mut Link, idle: Duration) -> Result<(), ExchangeError> {
     loop {
         let text = String::from_utf8_lossy(&link.receive(idle)?).into_owned();
-        match Task::read(&text) {
-            Some(Task::Exchange(course, exchange)) => answer_exchange(link, course, exchange)?,
-            Some(Task::Count(course, messages)) => answer_count(link, course, messages)?,
-            Some(Task::End) => {
+        match ExchangeTask::read(&text) {
+            Some(ExchangeTask::Exchange(course, exchange)) => {
+                answer_exchange(link, course, exchange)?
+            }
+            Some(ExchangeTask::Count(course, messages)) => answer_count(link, course, messages)?,
+            Some(ExchangeTask::End) => {
                 link.acknowledge();
                 return Ok(());
             }
@@ -308,18 +310,18 @@ fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), Ex
     Ok(link.send(audit.text().as_bytes(), Delivery::Ordered)?)
 }
 
-impl Task {
-    fn read(text: &str) -> Option<Task> {
+impl ExchangeTask {
+    fn read(text: &str) -> Option<ExchangeTask> {
         let mut words = text.split(' ');
         match words.next()? {
-            "end" => Some(Task::End),
+            "end" => Some(ExchangeTask::End),
             "exchange" => {
                 let course = Course::read(&mut words)?;
                 let (messages, size) = (
                     words.next()?.parse().ok()?,
                     Bytes(words.next()?.parse().ok()?),
                 );
-                Some(Task::Exchange(
+                Some(ExchangeTask::Exchange(
                     course,
                     Exchange {
                         messages,
@@ -328,7 +330,7 @@ impl Task {
                     },
                 ))
             }
-            "count" => Some(Task::Count(
+            "count" => Some(ExchangeTask::Count(
                 Course::read(&mut words)?,
                 words.next()?.parse().ok()?,
             )),

@@ -20,8 +20,8 @@ pub(crate) struct Inbound {
     /// of its own within the window, which bounds them.
     joining: BTreeMap<u64, Joining>,
     /// Ordered messages from `next_order` on that wait for an earlier one.
-    held: VecDeque<Option<Whole>>,
-    ready: VecDeque<Whole>,
+    held: VecDeque<Option<WholeMessage>>,
+    ready: VecDeque<WholeMessage>,
 }
 
 /// The pieces of a message that have arrived.
@@ -33,7 +33,7 @@ struct Joining {
 
 /// A message, and how many sequence numbers it used.
 #[derive(Debug, Clone)]
-struct Whole {
+struct WholeMessage {
     message: Vec<u8>,
     numbers: u64,
 }
@@ -93,7 +93,7 @@ impl Inbound {
             });
         }
         let whole = match piece {
-            Piece::WHOLE => Some(Whole {
+            Piece::WHOLE => Some(WholeMessage {
                 message: message.to_vec(),
                 numbers: 1,
             }),
@@ -110,7 +110,7 @@ impl Inbound {
 
     /// The next message for the application.
     pub(crate) fn consume(&mut self) -> Option<Vec<u8>> {
-        let Whole { message, numbers } = self.ready.pop_front()?;
+        let WholeMessage { message, numbers } = self.ready.pop_front()?;
         self.consumed += numbers;
         Some(message)
     }
@@ -121,7 +121,7 @@ impl Inbound {
     }
 
     /// The whole message, if this was its last piece.
-    fn join(&mut self, header: &Header, bytes: &[u8]) -> Result<Option<Whole>, Fault> {
+    fn join(&mut self, header: &Header, bytes: &[u8]) -> Result<Option<WholeMessage>, Fault> {
         let Header {
             sequence,
             order,
@@ -156,13 +156,13 @@ impl Inbound {
             .remove(&first)
             .map_or_else(Vec::new, |joining| joining.pieces);
         let message = pieces.into_iter().flatten().collect::<Vec<_>>().concat();
-        Ok(Some(Whole {
+        Ok(Some(WholeMessage {
             message,
             numbers: of as u64,
         }))
     }
 
-    fn hold(&mut self, order: u64, whole: Whole) -> Result<(), Fault> {
+    fn hold(&mut self, order: u64, whole: WholeMessage) -> Result<(), Fault> {
         let limit = self.next_order + self.window;
         let place = order
             .checked_sub(self.next_order)

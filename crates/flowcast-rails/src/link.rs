@@ -84,7 +84,7 @@ pub enum Waiting {
 pub struct Link {
     session: Session,
     number: u64,
-    wires: Vec<Option<Wire>>,
+    wires: Vec<Option<LinkWire>>,
     door: Option<Door>,
     waiting: Waiting,
     start: Instant,
@@ -97,7 +97,7 @@ pub struct Link {
     faults: Vec<(RailId, Fault)>,
 }
 
-struct Wire {
+struct LinkWire {
     stream: TcpStream,
     /// The socket buffer is full for now.
     full: bool,
@@ -328,7 +328,7 @@ impl Link {
         self.session.connected(rail, cost, now)?;
         self.wires
             .resize_with(self.wires.len().max(rail.index() + 1), || None);
-        self.wires[rail.index()] = Some(Wire {
+        self.wires[rail.index()] = Some(LinkWire {
             stream,
             full: false,
         });

@@ -9,12 +9,12 @@ const MOST_WORDS: usize = 1 << 20;
 pub(crate) struct Dictionary {
     /// Number plus one at each place of the hash table.
     places: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<DictionaryEntry>,
     words: Vec<i64>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct DictionaryEntry {
     hash: u64,
     start: u32,
     length: u32,
@@ -58,7 +58,7 @@ impl Dictionary {
     }
 
     #[inline]
-    fn words_of(&self, entry: Entry) -> &[i64] {
+    fn words_of(&self, entry: DictionaryEntry) -> &[i64] {
         &self.words[entry.start as usize..][..entry.length as usize]
     }
 
@@ -70,7 +70,7 @@ impl Dictionary {
         }
         let number = self.entries.len() as u32;
         self.places[at] = number + 1;
-        self.entries.push(Entry {
+        self.entries.push(DictionaryEntry {
             hash,
             start: self.words.len() as u32,
             length: signature.len() as u32,

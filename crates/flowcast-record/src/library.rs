@@ -43,7 +43,7 @@ pub(crate) struct Library {
 }
 
 type Query = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
-type Convert = unsafe extern "C" fn(c_int) -> usize;
+type LibraryConvert = unsafe extern "C" fn(c_int) -> usize;
 type GroupOf = unsafe extern "C" fn(usize, *mut usize) -> c_int;
 
 struct Functions {
@@ -60,9 +60,9 @@ struct Functions {
     /// MPI_Comm_get_parent, of the process model.
     get_parent: Option<unsafe extern "C" fn(*mut usize) -> c_int>,
     query_thread: unsafe extern "C" fn(*mut c_int) -> c_int,
-    comm_f2c: Option<Convert>,
-    type_f2c: Option<Convert>,
-    group_f2c: Option<Convert>,
+    comm_f2c: Option<LibraryConvert>,
+    type_f2c: Option<LibraryConvert>,
+    group_f2c: Option<LibraryConvert>,
 }
 
 /// The address of the real function behind a wrapper, 0 if there is none.
@@ -107,7 +107,7 @@ fn in_loaded_library(name: &CStr) -> usize {
     0
 }
 
-fn converted(convert: Option<Convert>, number: i32) -> usize {
+fn converted(convert: Option<LibraryConvert>, number: i32) -> usize {
     // SAFETY: any number may be asked for.
     convert.map_or(number as usize, |convert| unsafe { convert(number) })
 }

@@ -33,7 +33,7 @@ pub(crate) struct Message {
 
 /// Tests that found nothing, so far.
 #[derive(Debug, Clone, Copy, Default)]
-struct Polls {
+struct SessionPolls {
     thread: u32,
     function: i64,
     count: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     /// The words of the signature that is being put together.
     pub words: Vec<i64>,
     types: Box<[(u64, u64)]>,
-    polls: Polls,
+    polls: SessionPolls,
     file: Option<OwnFile>,
     limit: usize,
     patience: u64,
@@ -97,7 +97,7 @@ impl Session {
             names: Vec::new(),
             words: Vec::with_capacity(256),
             types: vec![(u64::MAX, 0); TYPES].into(),
-            polls: Polls::default(),
+            polls: SessionPolls::default(),
             file: Some(file),
             limit,
             patience,
@@ -217,7 +217,7 @@ impl Session {
     }
 
     fn end_polls(&mut self) {
-        let Polls {
+        let SessionPolls {
             thread,
             function,
             count,

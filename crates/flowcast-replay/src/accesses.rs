@@ -19,7 +19,7 @@ pub(crate) type Memory = (i32, Rank);
 pub(crate) struct Requests {
     locks: BTreeMap<Memory, Lock>,
     /// Requests that nobody has looked at, the earliest first, of equal times that of the lowest rank.
-    waiting: BinaryHeap<Reverse<Request>>,
+    waiting: BinaryHeap<Reverse<LockRequest>>,
     /// When the places at the file system become free.
     places: BinaryHeap<Reverse<Time>>,
     /// By rank: from when to when its request is carried out.
@@ -27,7 +27,7 @@ pub(crate) struct Requests {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Request {
+struct LockRequest {
     time: Time,
     rank: Rank,
     access: Access,
@@ -40,12 +40,12 @@ struct Lock {
     /// Since when no exclusive lock, and no lock at all, has been held.
     exclusive_free: Time,
     free: Time,
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<LockRequest>,
 }
 
 impl Lock {
     /// When a request that nobody stands before is granted.
-    fn grant(&mut self, request: Request) -> Option<Time> {
+    fn grant(&mut self, request: LockRequest) -> Option<Time> {
         let Access::Lock { kind, .. } = request.access else {
             return None;
         };
@@ -84,7 +84,8 @@ impl Requests {
 
     /// A rank asks.
     pub(crate) fn put(&mut self, rank: Rank, time: Time, access: Access) {
-        self.waiting.push(Reverse(Request { time, rank, access }));
+        self.waiting
+            .push(Reverse(LockRequest { time, rank, access }));
     }
 
     /// The time of the earliest request.

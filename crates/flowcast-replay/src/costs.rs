@@ -97,7 +97,7 @@ pub struct Costs {
     pub class_of_slot: Vec<u32>,
     /// Whether ranks wait for non-blocking sends.
     awaits_sends: bool,
-    communicators: Vec<Shape>,
+    communicators: Vec<CostsShape>,
     network: Network,
     groups: Vec<NodeGroup>,
     group_of_rank: Vec<usize>,
@@ -107,7 +107,7 @@ pub struct Costs {
 
 /// How the ranks of a communicator lie on the nodes.
 #[derive(Debug, Clone)]
-struct Shape {
+struct CostsShape {
     ranks: u32,
     nodes: u32,
     sites: Vec<SiteShape>,
@@ -264,7 +264,7 @@ impl Costs {
     fn between_sites(
         &self,
         op: CollectiveOp,
-        shape: &Shape,
+        shape: &CostsShape,
         group: &NodeGroup,
         sizes: (Bytes, Bytes),
     ) -> Time {
@@ -406,14 +406,14 @@ impl Costs {
 }
 
 /// What the threads of a rank, or a rank and its progress stream, do together costs nothing: they have no shape.
-fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
+fn shapes(program: &Program, placement: &Placement) -> Vec<CostsShape> {
     let shape = |known: &Communicator| match program.is_inside_a_task(known) {
-        true => Shape {
+        true => CostsShape {
             ranks: 0,
             nodes: 0,
             sites: Vec::new(),
         },
-        false => Shape::new(&known.members, placement),
+        false => CostsShape::new(&known.members, placement),
     };
     program.communicators().iter().map(shape).collect()
 }
@@ -510,8 +510,8 @@ fn at_least_a_nanosecond(time: Time) -> Time {
     }
 }
 
-impl Shape {
-    fn new(members: &[Rank], placement: &Placement) -> Shape {
+impl CostsShape {
+    fn new(members: &[Rank], placement: &Placement) -> CostsShape {
         let mut nodes: Vec<(u32, Node)> = members
             .iter()
             .map(|rank| (placement.group(*rank).site, placement.node(*rank)))
@@ -522,7 +522,7 @@ impl Shape {
             .map(|at_site| SiteShape::new(at_site, placement))
             .collect();
         let count = sites.iter().map(|site| site.nodes).sum();
-        Shape {
+        CostsShape {
             ranks: members.len() as u32,
             nodes: count,
             sites,

@@ -137,7 +137,7 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
         makespan,
         ..CriticalPath::default()
     };
-    let mut search = Search {
+    let mut search = CriticalPathSearch {
         journal,
         steady,
         stream: Rank(last as u32),
@@ -159,7 +159,7 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
     search.path
 }
 
-struct Search<'a, S> {
+struct CriticalPathSearch<'a, S> {
     journal: &'a Journal<'a>,
     steady: S,
     stream: Rank,
@@ -167,7 +167,7 @@ struct Search<'a, S> {
     path: CriticalPath,
 }
 
-impl<'a, S: Fn(Slot, &Flight) -> Steady> Search<'a, S> {
+impl<'a, S: Fn(Slot, &Flight) -> Steady> CriticalPathSearch<'a, S> {
     /// The interval of the rank that leads to the present time.
     fn interval(&self) -> Option<&'a Interval> {
         let intervals = self.journal.intervals(self.stream);

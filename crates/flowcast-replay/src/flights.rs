@@ -122,7 +122,7 @@ pub(crate) struct Columns {
 
 /// In nanoseconds, as all columns.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+struct FlightsTimes {
     call: f64,
     asked: f64,
     arrival: f64,
@@ -131,15 +131,15 @@ struct Times {
 
 /// The sender's overhead, and what came of it at the interface.
 #[derive(Debug, Clone, Copy)]
-struct Overhead {
+struct FlightOverhead {
     begun: f64,
     ready: f64,
     departs: f64,
     behind: Option<Slot>,
 }
 
-impl Overhead {
-    const UNKNOWN: Overhead = Overhead {
+impl FlightOverhead {
+    const UNKNOWN: FlightOverhead = FlightOverhead {
         begun: NAN,
         ready: NAN,
         departs: NAN,
@@ -158,12 +158,12 @@ fn known(nanos: f64) -> Option<Time> {
 /// The times of all messages.
 pub(crate) struct Flights<'a> {
     pub source: Source<'a>,
-    times: Vec<Times>,
+    times: Vec<FlightsTimes>,
     /// Sender and class; empty for schedules, where the numbers of messages say it.
     origins: Vec<(Rank, u32)>,
     /// When each began to move, and when its receive was posted.
     moves: Vec<(f64, f64)>,
-    overheads: Vec<Overhead>,
+    overheads: Vec<FlightOverhead>,
 }
 
 impl<'a> Flights<'a> {
@@ -173,7 +173,7 @@ impl<'a> Flights<'a> {
         Flights {
             source,
             times: vec![
-                Times {
+                FlightsTimes {
                     call: NAN,
                     asked: NAN,
                     arrival: NAN,
@@ -183,14 +183,14 @@ impl<'a> Flights<'a> {
             ],
             origins: vec![(Rank(0), 0); rows(matches!(source, Source::Program(_)))],
             moves: vec![(NAN, NAN); rows(columns.moves)],
-            overheads: vec![Overhead::UNKNOWN; rows(columns.overheads)],
+            overheads: vec![FlightOverhead::UNKNOWN; rows(columns.overheads)],
         }
     }
 
     /// What is known of a message.
     pub(crate) fn flight(&self, slot: Slot) -> Flight {
         let number = self.source.number(slot);
-        let Times {
+        let FlightsTimes {
             call,
             asked,
             arrival,
@@ -205,7 +205,7 @@ impl<'a> Flights<'a> {
             .overheads
             .get(number)
             .copied()
-            .unwrap_or(Overhead::UNKNOWN);
+            .unwrap_or(FlightOverhead::UNKNOWN);
         Flight {
             from,
             class,
@@ -295,7 +295,7 @@ impl Observer for Flights<'_> {
         let [call, departs, arrival] = [sent.call, sent.departs, sent.arrival].map(Time::as_nanos);
         let number = self.source.number(slot);
         let times = &mut self.times[number];
-        *times = Times {
+        *times = FlightsTimes {
             call,
             asked: departs,
             arrival,
@@ -311,7 +311,7 @@ impl Observer for Flights<'_> {
             .for_each(|(began, _)| *began = departs);
         if let Some(overhead) = self.overheads.get_mut(number) {
             let [begun, ready] = [sent.start, sent.end].map(Time::as_nanos);
-            *overhead = Overhead {
+            *overhead = FlightOverhead {
                 begun,
                 ready,
                 departs,

@@ -33,12 +33,12 @@ pub(crate) struct Handshakes<T> {
 struct Handshake {
     departure: Departure,
     rts: Rts,
-    next: Next,
+    next: NextHandshake,
 }
 
 /// What happens next to a handshake, at the time for which it is scheduled, if it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Next {
+enum NextHandshake {
     /// The RTS reaches the receiver.
     Arrive,
     /// The receiver, whose receive is not posted, had the RTS from this time on.
@@ -67,7 +67,7 @@ impl<T: Transit> Handshakes<T> {
     }
 
     /// A rank has to see something that comes at this time.
-    fn see(&mut self, rank: Rank, came: Time, index: u32, next: Next) {
+    fn see(&mut self, rank: Rank, came: Time, index: u32, next: NextHandshake) {
         self.open[index].next = next;
         if let Some(at) = self.polling.see(rank, came, index) {
             self.schedule(at, index);
@@ -77,14 +77,14 @@ impl<T: Transit> Handshakes<T> {
     /// The receive is posted of an RTS that came at this time.
     fn answer(&mut self, index: u32, came: Time, posted: ReceivePosted) {
         if came <= posted.polled {
-            self.open[index].next = Next::Answer;
+            self.open[index].next = NextHandshake::Answer;
             self.schedule(posted.since, index);
         } else {
             self.see(
                 self.open[index].rts.to,
                 came.max(posted.since),
                 index,
-                Next::Answer,
+                NextHandshake::Answer,
             );
         }
     }
@@ -97,12 +97,12 @@ impl<T: Transit> Handshakes<T> {
             next,
         } = self.open[index];
         match next {
-            Next::Arrive => match rts.posted {
+            NextHandshake::Arrive => match rts.posted {
                 Some(posted) => self.answer(index, now, posted),
-                None => self.open[index].next = Next::Post(now),
+                None => self.open[index].next = NextHandshake::Post(now),
             },
-            Next::Answer => self.see(rts.from, now, index, Next::Move),
-            Next::Move => {
+            NextHandshake::Answer => self.see(rts.from, now, index, NextHandshake::Move),
+            NextHandshake::Move => {
                 self.open.give_back(index);
                 return Some(Departure {
                     start: now,
@@ -110,7 +110,7 @@ impl<T: Transit> Handshakes<T> {
                     ..departure
                 });
             }
-            Next::Post(_) => {}
+            NextHandshake::Post(_) => {}
         }
         None
     }
@@ -127,7 +127,7 @@ impl<T: Transit> Transit for Handshakes<T> {
         let index = self.open.insert(Handshake {
             departure,
             rts,
-            next: Next::Arrive,
+            next: NextHandshake::Arrive,
         });
         if rts.posted.is_none() {
             self.requested.insert(departure.slot, index);
@@ -141,7 +141,7 @@ impl<T: Transit> Transit for Handshakes<T> {
         };
         let handshake = &mut self.open[index];
         handshake.rts.posted = Some(posted);
-        if let Next::Post(came) = handshake.next {
+        if let NextHandshake::Post(came) = handshake.next {
             self.answer(index, came, posted);
         }
     }

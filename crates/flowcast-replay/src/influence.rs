@@ -97,7 +97,7 @@ struct Uses {
 
 /// The parameters without influence, in the order of the network file; `asked` are dotted names that the caller set.
 pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
-    let mut list = List {
+    let mut list = FieldList {
         asked: asked.iter().map(|name| bare(current_name(name))).collect(),
         unused: Vec::new(),
     };
@@ -285,7 +285,7 @@ pub(crate) fn size_of(access: &Access) -> Option<Bytes> {
 }
 
 /// The list in the making.
-struct List {
+struct FieldList {
     asked: Vec<String>,
     unused: Vec<Unused>,
 }
@@ -300,7 +300,7 @@ fn has_accelerators(done: &Done) -> bool {
         .any(|group| group.accelerator_speed != 1.0)
 }
 
-impl List {
+impl FieldList {
     /// Whether the caller set a parameter, or one inside it.
     fn is_asked(&self, parameter: &str) -> bool {
         let inside = |name: &String| {

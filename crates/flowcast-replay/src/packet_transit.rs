@@ -52,7 +52,7 @@ pub(crate) struct Packets {
     requested: HashMap<Slot, u32>,
     polling: Polling,
     /// Indices of messages of which something is to be written, by the time at which their host writes it.
-    coming: BinaryHeap<Reverse<(Time, Turn, u32)>>,
+    coming: BinaryHeap<Reverse<(Time, TransitTurn, u32)>>,
     /// By connection: when the last that was put off is written.
     written: Vec<Time>,
     put_off: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Packets {
 
 /// What a host does first of what it comes to at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+enum TransitTurn {
     /// The CTS of an RTS that it knew when it posted the receive, by slot.
     Posted(Slot),
     /// What the program itself sends, by slot.
@@ -79,7 +79,7 @@ struct InFlight {
     slot: Slot,
     start: Time,
     size: Bytes,
-    stage: Stage,
+    stage: TransitStage,
     rts: Option<Rts>,
     there: ConnectionId,
     back: ConnectionId,
@@ -87,7 +87,7 @@ struct InFlight {
 
 /// What of a message is in flight, or is written next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Stage {
+enum TransitStage {
     Rts,
     /// The RTS arrived at this time.
     RtsArrived(Time),
@@ -180,7 +180,7 @@ impl Packets {
         })
     }
 
-    fn schedule(&mut self, at: Time, turn: Turn, index: u32) {
+    fn schedule(&mut self, at: Time, turn: TransitTurn, index: u32) {
         self.coming.push(Reverse((at, turn, index)));
     }
 
@@ -193,16 +193,20 @@ impl Packets {
 
     /// A rank answers at this time what came at another.
     fn reply(&mut self, at: Time, came: Time, index: u32) {
-        self.schedule(at, Turn::Reply(came, self.in_flight[index].slot), index);
+        self.schedule(
+            at,
+            TransitTurn::Reply(came, self.in_flight[index].slot),
+            index,
+        );
     }
 
     /// The receive of an RTS that arrived at `came` is posted: its CTS is sent.
     fn send_cts(&mut self, index: u32, came: Time, rts: Rts, posted: ReceivePosted) {
-        self.in_flight[index].stage = Stage::Cts;
+        self.in_flight[index].stage = TransitStage::Cts;
         if came <= posted.polled {
             self.schedule(
                 posted.since,
-                Turn::Posted(self.in_flight[index].slot),
+                TransitTurn::Posted(self.in_flight[index].slot),
                 index,
             );
         } else {
@@ -211,7 +215,7 @@ impl Packets {
     }
 
     /// Writes what is next of a message, or puts it off for as long as its host takes.
-    fn write(&mut self, turn: Turn, index: u32) -> Result<(), SharingError> {
+    fn write(&mut self, turn: TransitTurn, index: u32) -> Result<(), SharingError> {
         let InFlight {
             stage,
             there,
@@ -220,11 +224,11 @@ impl Packets {
             ..
         } = self.in_flight[index];
         let (connection, size) = match stage {
-            Stage::Rts | Stage::RtsArrived(_) => (there, CONTROL),
-            Stage::Cts => (back, CONTROL),
-            Stage::Data => (there, size),
+            TransitStage::Rts | TransitStage::RtsArrived(_) => (there, CONTROL),
+            TransitStage::Cts => (back, CONTROL),
+            TransitStage::Data => (there, size),
         };
-        if !matches!(turn, Turn::Late(_)) {
+        if !matches!(turn, TransitTurn::Late(_)) {
             let number = connection.0 as usize;
             if self.written.len() <= number {
                 self.written.resize(number + 1, Time::ZERO);
@@ -234,7 +238,7 @@ impl Packets {
             if at > self.now {
                 (self.written[number], self.put_off) = (at, self.put_off + 1);
                 self.coming
-                    .push(Reverse((at, Turn::Late(self.put_off), index)));
+                    .push(Reverse((at, TransitTurn::Late(self.put_off), index)));
                 return Ok(());
             }
         }
@@ -251,15 +255,15 @@ impl Packets {
             ..
         } = self.in_flight[index];
         match (stage, rts) {
-            (Stage::Rts, Some(rts)) => {
-                self.in_flight[index].stage = Stage::RtsArrived(at);
+            (TransitStage::Rts, Some(rts)) => {
+                self.in_flight[index].stage = TransitStage::RtsArrived(at);
                 if let Some(posted) = rts.posted {
                     self.send_cts(index, at, rts, posted);
                 }
                 None
             }
-            (Stage::Cts, Some(rts)) => {
-                self.in_flight[index].stage = Stage::Data;
+            (TransitStage::Cts, Some(rts)) => {
+                self.in_flight[index].stage = TransitStage::Data;
                 self.see(rts.from, at, index);
                 None
             }
@@ -280,7 +284,7 @@ impl Packets {
         loop {
             let (index, since) = self.live.held()?;
             let InFlight { slot, stage, .. } = self.in_flight[index as u32];
-            if stage == Stage::Data {
+            if stage == TransitStage::Data {
                 return Some(Progress::Held { slot, since });
             }
         }
@@ -309,9 +313,9 @@ impl Transit for Packets {
             }
         };
         let stage = if rts.is_some() {
-            Stage::Rts
+            TransitStage::Rts
         } else {
-            Stage::Data
+            TransitStage::Data
         };
         let since = rts
             .and_then(|rts| rts.posted)
@@ -333,7 +337,7 @@ impl Transit for Packets {
         if rts.is_some_and(|rts| rts.posted.is_none()) {
             self.requested.insert(slot, index);
         }
-        self.schedule(start, Turn::Own(slot), index);
+        self.schedule(start, TransitTurn::Own(slot), index);
     }
 
     fn receive_posted(&mut self, slot: Slot, posted: ReceivePosted) {
@@ -345,7 +349,7 @@ impl Transit for Packets {
         let Some(rts) = &mut message.rts else { return };
         rts.posted = Some(posted);
         let (stage, rts) = (message.stage, *rts);
-        if let Stage::RtsArrived(came) = stage {
+        if let TransitStage::RtsArrived(came) = stage {
             self.send_cts(index, came, rts, posted);
         }
     }

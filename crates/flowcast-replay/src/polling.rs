@@ -9,12 +9,12 @@ use flowcast_units::{Rank, Time};
 /// What has come for the ranks and was not seen yet: messages by index.
 pub(crate) struct Polling {
     progress: Progress,
-    hosts: Vec<Host>,
+    hosts: Vec<PollingHost>,
 }
 
 /// Where a rank runs.
 #[derive(Debug, Clone, Default)]
-struct Host {
+struct PollingHost {
     /// Since when it polls, if it does.
     polls: Option<Time>,
     /// What its next poll finds: indices of messages, and from when on.
@@ -30,10 +30,10 @@ impl Polling {
         }
     }
 
-    fn host(&mut self, rank: Rank) -> &mut Host {
+    fn host(&mut self, rank: Rank) -> &mut PollingHost {
         let rank = rank.index();
         if self.hosts.len() <= rank {
-            self.hosts.resize(rank + 1, Host::default());
+            self.hosts.resize(rank + 1, PollingHost::default());
         }
         &mut self.hosts[rank]
     }

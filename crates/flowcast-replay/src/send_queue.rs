@@ -12,12 +12,12 @@ pub(crate) struct SendQueues<const W: usize> {
     /// The rings, one behind the other.
     left: Vec<[Time; W]>,
     /// By rank; empty where nobody waits for a message to leave.
-    rings: Vec<Ring>,
+    rings: Vec<SendRing>,
 }
 
 /// The last messages of a rank.
 #[derive(Debug, Clone, Copy)]
-struct Ring {
+struct SendRing {
     first: usize,
     /// Its length, a power of two, less 1.
     mask: u32,
@@ -32,7 +32,7 @@ impl<const W: usize> SendQueues<W> {
         let mut first = 0;
         for rank in (0..streams).map(Rank) {
             let length = program.awaited_sends(rank).next_power_of_two();
-            rings.push(Ring {
+            rings.push(SendRing {
                 first,
                 mask: length - 1,
                 sent: 0,

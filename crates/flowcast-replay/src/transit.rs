@@ -173,7 +173,7 @@ pub struct Shared {
     transfers: BTreeMap<(Node, Node), u32>,
     traffic: Traffic,
     /// Messages that have departed.
-    in_flight: Slab<InFlight>,
+    in_flight: Slab<TransitInFlight>,
     /// The numbers of those that move. They get their indices in the order in which they start, since a model may prefer
     /// the lower index, and the order in which messages depart is that in which ranks were followed.
     moving: Slab<u32>,
@@ -186,7 +186,7 @@ pub struct Shared {
 
 /// A message that has departed.
 #[derive(Debug, Clone, Copy)]
-struct InFlight {
+struct TransitInFlight {
     slot: Slot,
     start: Time,
     latency: Time,
@@ -296,7 +296,7 @@ impl Shared {
     }
 
     fn arrive(&mut self, number: u32) {
-        let InFlight {
+        let TransitInFlight {
             slot,
             start,
             latency,
@@ -327,7 +327,7 @@ impl Shared {
         {
             self.coming.pop();
             let number = coming.number();
-            let InFlight { work, route, .. } = self.in_flight[number];
+            let TransitInFlight { work, route, .. } = self.in_flight[number];
             if work == Time::ZERO {
                 self.arrive(number);
                 continue;
@@ -362,7 +362,7 @@ impl Transit for Shared {
             Some(ends) => self.transfers[&ends],
             None => self.route_of[slot],
         };
-        let number = self.in_flight.insert(InFlight {
+        let number = self.in_flight.insert(TransitInFlight {
             slot,
             start,
             latency,

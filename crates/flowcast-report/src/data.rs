@@ -26,7 +26,7 @@ pub const MAX_STEPS: usize = 150_000;
 const ACTIVITIES: usize = Activity::ALL.len();
 
 /// Source, destination, bytes, tag, call.
-type Kind = (u32, u32, u64, i32, usize);
+type DataKind = (u32, u32, u64, i32, usize);
 
 /// The data block of a page; safe inside a `<script>` element.
 pub(crate) fn json(page: &Page) -> String {
@@ -71,7 +71,7 @@ struct NetworkData<'a> {
     shares: Option<SharesData>,
     calls: Vec<CallData<'a>>,
     call_names: &'a [String],
-    kinds: Vec<Kind>,
+    kinds: Vec<DataKind>,
     messages: MessageData,
     messages_left_out: usize,
     path: PathData,
@@ -288,7 +288,7 @@ fn times_data(times: &Distribution) -> TimesData {
     }
 }
 
-fn message_data(traffic: &Traffic) -> (Vec<Kind>, MessageData) {
+fn message_data(traffic: &Traffic) -> (Vec<DataKind>, MessageData) {
     let (mut kinds, mut known) = (Vec::new(), HashMap::new());
     let mut columns = MessageData::default();
     let mut before = 0;

@@ -86,7 +86,7 @@ pub struct Inversion {
 pub struct Adaptive {
     believed: RailTable<Ticks>,
     measured: RailTable<Ticks>,
-    watches: [Watch; MAX_RAILS],
+    watches: [AdaptiveWatch; MAX_RAILS],
     rule: AdaptiveRule,
     ticks: RuleTicks,
     degraded: RailSet,
@@ -105,7 +105,7 @@ struct RuleTicks {
 
 /// What is known of one rail beside its table entry.
 #[derive(Debug, Clone, Copy)]
-struct Watch {
+struct AdaptiveWatch {
     cost: LogGp,
     drift: Drift,
     remeasure: Remeasure,
@@ -121,7 +121,7 @@ struct Watch {
     heard: Ticks,
     /// Bytes given since the last report of the queue.
     given_bytes: u64,
-    queue: Option<Queue>,
+    queue: Option<AdaptiveQueue>,
     /// When the last inversion was counted against the rail, the largest stamp given before, and its lateness.
     inverted: Option<Ticks>,
     corrected: Ticks,
@@ -130,7 +130,7 @@ struct Watch {
 
 /// A report of a send queue.
 #[derive(Debug, Clone, Copy)]
-struct Queue {
+struct AdaptiveQueue {
     at: Ticks,
     bytes: u64,
 }
@@ -142,7 +142,7 @@ impl Adaptive {
     /// No rail, or more than [`MAX_RAILS`].
     pub fn new(rails: &[LogGp], rule: AdaptiveRule) -> Result<Adaptive, RailsError> {
         let measured = RailTable::new(rails, ())?;
-        let watch = |index: usize| Watch::new(rails[index.min(rails.len() - 1)], &rule);
+        let watch = |index: usize| AdaptiveWatch::new(rails[index.min(rails.len() - 1)], &rule);
         let ticks = |time| Ticks::from_time(time, ());
         Ok(Adaptive {
             believed: measured.clone(),
@@ -249,7 +249,7 @@ impl Adaptive {
     /// `bytes` wait in the send queue of `rail` at `now`.
     pub fn drained(&mut self, rail: RailId, now: Ticks, bytes: Bytes) {
         let watch = &mut self.watches[rail.index()];
-        let before = watch.queue.replace(Queue {
+        let before = watch.queue.replace(AdaptiveQueue {
             at: now,
             bytes: bytes.0,
         });
@@ -439,9 +439,9 @@ impl Adaptive {
     }
 }
 
-impl Watch {
-    fn new(cost: LogGp, rule: &AdaptiveRule) -> Watch {
-        Watch {
+impl AdaptiveWatch {
+    fn new(cost: LogGp, rule: &AdaptiveRule) -> AdaptiveWatch {
+        AdaptiveWatch {
             cost,
             drift: Drift::new(rule.drift),
             remeasure: Remeasure::new(cost, rule.drift.tolerance),
@@ -500,7 +500,7 @@ impl RailScheduler<Ticks> for Adaptive {
         for watch in &mut self.watches {
             watch.busy_from = watch.busy_from.since(elapsed);
             watch.heard = watch.heard.since(elapsed);
-            watch.queue = watch.queue.map(|queue| Queue {
+            watch.queue = watch.queue.map(|queue| AdaptiveQueue {
                 at: queue.at.since(elapsed),
                 ..queue
             });

@@ -41,14 +41,14 @@ const SLOWDOWNS: (f64, f64) = (0.25, 1000.0);
 pub(crate) struct Drift {
     rule: DriftRule,
     slowdown: f64,
-    slower: Run,
-    faster: Run,
+    slower: DriftRun,
+    faster: DriftRun,
     changes: u64,
 }
 
 /// What was seen since a cumulative sum left zero, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
-struct Run {
+struct DriftRun {
     excess: f64,
     observed: f64,
     expected: f64,
@@ -69,8 +69,8 @@ impl Drift {
         Drift {
             rule,
             slowdown: 1.0,
-            slower: Run::default(),
-            faster: Run::default(),
+            slower: DriftRun::default(),
+            faster: DriftRun::default(),
             changes: 0,
         }
     }
@@ -116,7 +116,7 @@ impl Drift {
     /// Takes `slowdown` for the truth.
     pub(crate) fn replace(&mut self, slowdown: f64) {
         self.slowdown = bounded(slowdown);
-        (self.slower, self.faster) = (Run::default(), Run::default());
+        (self.slower, self.faster) = (DriftRun::default(), DriftRun::default());
         self.changes += 1;
     }
 }
@@ -129,13 +129,13 @@ fn bounded(slowdown: f64) -> f64 {
     }
 }
 
-impl Run {
+impl DriftRun {
     fn add(&mut self, excess: f64, observed: f64, expected: f64) {
         self.excess += excess;
         self.observed += observed;
         self.expected += expected;
         if self.excess <= 0.0 {
-            *self = Run::default();
+            *self = DriftRun::default();
         }
     }
 }

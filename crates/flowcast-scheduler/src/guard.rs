@@ -79,13 +79,13 @@ const HOPELESS: f64 = std::f64::consts::LN_2;
 pub struct Guard {
     rule: GuardRule,
     candidates: RailSet,
-    arms: [Measured; 1 + MAX_RAILS],
+    arms: [GuardMeasurement; 1 + MAX_RAILS],
     blocks: u64,
 }
 
 /// Costs of the blocks of an arm, with fading memory.
 #[derive(Debug, Clone, Copy, Default)]
-struct Measured {
+struct GuardMeasurement {
     count: u32,
     weight: f64,
     mean: f64,
@@ -111,7 +111,7 @@ impl Guard {
         Guard {
             rule,
             candidates,
-            arms: [Measured::default(); 1 + MAX_RAILS],
+            arms: [GuardMeasurement::default(); 1 + MAX_RAILS],
             blocks: 0,
         }
     }
@@ -171,7 +171,7 @@ impl Guard {
     }
 
     /// Student's quantile in the first order of one over the degrees of freedom: few blocks prove little.
-    fn quantile(&self, one: &Measured, all: &Measured) -> f64 {
+    fn quantile(&self, one: &GuardMeasurement, all: &GuardMeasurement) -> f64 {
         let z = self.rule.z;
         z * (1.0 + (z * z + 1.0) / (4.0 * (one.weight + all.weight - 2.0).max(1.0)))
     }
@@ -194,7 +194,7 @@ impl Guard {
             .filter(|arm| arm.count > 0);
         let hopeless = best.map(|arm| arm.mean).fold(f64::INFINITY, f64::min) + HOPELESS;
         let wanted = |arm: &Arm| {
-            let Measured { count, mean, .. } = self.arms[arm.index()];
+            let GuardMeasurement { count, mean, .. } = self.arms[arm.index()];
             let known = *arm != Arm::Together && count > 0 && mean > hopeless;
             count < self.rule.first_measurements && !known
         };
@@ -213,7 +213,7 @@ impl Guard {
     }
 }
 
-impl Measured {
+impl GuardMeasurement {
     fn add(&mut self, cost: f64, memory: f64) {
         self.count = self.count.saturating_add(1);
         self.weight = (self.weight + 1.0).min(memory.max(2.0));

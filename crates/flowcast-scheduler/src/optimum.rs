@@ -58,7 +58,7 @@ pub fn optimum(
             branches: 0,
         });
     }
-    let mut search = Search::new(rails, messages, objective, limit, objective.of(&best));
+    let mut search = OptimumSearch::new(rails, messages, objective, limit, objective.of(&best));
     search.descend(0, Time::ZERO);
     if !search.best_choices.is_empty() {
         best = evaluate(rails, messages, search.best_choices)?;
@@ -104,7 +104,7 @@ fn first_guess(
     })
 }
 
-struct Search<'a> {
+struct OptimumSearch<'a> {
     rails: &'a [LogGp],
     messages: &'a [Message],
     objective: Objective,
@@ -120,14 +120,14 @@ struct Search<'a> {
     demand: Vec<Vec<f64>>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> OptimumSearch<'a> {
     fn new(
         rails: &'a [LogGp],
         messages: &'a [Message],
         objective: Objective,
         limit: u64,
         best: Time,
-    ) -> Search<'a> {
+    ) -> OptimumSearch<'a> {
         let weights = if objective == Objective::Makespan {
             weights(rails, messages)
         } else {
@@ -149,7 +149,7 @@ impl<'a> Search<'a> {
         } else {
             best
         };
-        Search {
+        OptimumSearch {
             rails,
             messages,
             objective,

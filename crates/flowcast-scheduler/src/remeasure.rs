@@ -27,13 +27,13 @@ const ALIKE: f64 = 0.01;
 pub(crate) struct Remeasure {
     measured: LogGp,
     test: StillHolds,
-    sums: Sums,
+    sums: RemeasureSums,
     found: Option<LogGp>,
 }
 
 /// Sums over a window, each row divided by the time that it took.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct RemeasureSums {
     messages: f64,
     bytes: f64,
     messages_squared: f64,
@@ -50,7 +50,7 @@ impl Remeasure {
         Remeasure {
             measured,
             test: StillHolds::within(1.0 + tolerance, LEVEL),
-            sums: Sums::default(),
+            sums: RemeasureSums::default(),
             found: None,
         }
     }
@@ -81,12 +81,12 @@ impl Remeasure {
                 Verdict::Between => self.found = None,
                 Verdict::Above | Verdict::Below => self.found = Some(self.sums.fit(self.measured)),
             }
-            self.sums = Sums::default();
+            self.sums = RemeasureSums::default();
         }
     }
 }
 
-impl Sums {
+impl RemeasureSums {
     fn add(&mut self, messages: f64, bytes: f64, expected: f64, took: f64) {
         let [messages, bytes, expected] = [messages, bytes, expected].map(|part| part / took);
         self.messages += messages;
@@ -100,7 +100,7 @@ impl Sums {
 
     /// The parameters with the smallest sum of squared relative errors.
     fn fit(&self, measured: LogGp) -> LogGp {
-        let Sums {
+        let RemeasureSums {
             messages,
             bytes,
             messages_squared,

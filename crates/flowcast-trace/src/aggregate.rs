@@ -20,7 +20,7 @@ const NO_SLOT: Slot = Slot(u32::MAX);
 /// it, and whichever of them the receiver waits for first waits for it. Messages that wait for their receiver stay apart, as
 /// do blocking from non-blocking ones and those of different communicators.
 pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
-    let mut groups = Groups {
+    let mut groups = AggregateGroups {
         all: Vec::new(),
         of_slot: vec![NONE; program.slots as usize],
     };
@@ -33,11 +33,11 @@ pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
     let mut classes = KeyMap::new();
     for (stream, of_sends) in streams().zip(of_sends) {
         let first = program.first_slot(stream);
-        let mut rank = RankState {
+        let mut rank = AggregateRankState {
             of_sends,
             next_slot: first,
             first,
-            ..RankState::default()
+            ..AggregateRankState::default()
         };
         let mut words = Vec::with_capacity(program.words(stream).len());
         opcodes::rewrite(program.words(stream), &mut words, |op| {
@@ -51,7 +51,7 @@ pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
 }
 
 /// Messages that become one.
-struct Group {
+struct AggregateGroup {
     /// The last of its sends, counted over the sends of its rank.
     last: u32,
     /// The message that they become.
@@ -64,15 +64,15 @@ struct Group {
     is_received: bool,
 }
 
-struct Groups {
-    all: Vec<Group>,
+struct AggregateGroups {
+    all: Vec<AggregateGroup>,
     /// The group of the message of each slot.
     of_slot: Vec<u32>,
 }
 
 /// What has been rewritten of a rank.
 #[derive(Default)]
-struct RankState {
+struct AggregateRankState {
     /// The group of each send.
     of_sends: Vec<u32>,
     sends: u32,
@@ -81,7 +81,7 @@ struct RankState {
     next_slot: Slot,
 }
 
-impl Groups {
+impl AggregateGroups {
     /// Groups the sends of a rank.
     fn find(&mut self, program: &Program, stream: Rank, up_to: Bytes) -> Vec<u32> {
         let mut of_sends = Vec::new();
@@ -118,7 +118,7 @@ impl Groups {
     }
 
     fn begin(&mut self, last: u32, class: MessageClass) -> u32 {
-        self.all.push(Group {
+        self.all.push(AggregateGroup {
             last,
             class,
             slot: NO_SLOT,
@@ -159,7 +159,7 @@ impl Groups {
     fn change(
         &mut self,
         op: Op,
-        rank: &mut RankState,
+        rank: &mut AggregateRankState,
         posts: &[Slot],
         classes: &mut KeyMap<MessageClass>,
     ) -> Op {
@@ -180,7 +180,7 @@ impl Groups {
         }
     }
 
-    fn send(&mut self, rank: &mut RankState, classes: &mut KeyMap<MessageClass>) -> Op {
+    fn send(&mut self, rank: &mut AggregateRankState, classes: &mut KeyMap<MessageClass>) -> Op {
         let group = &mut self.all[rank.of_sends[rank.sends as usize] as usize];
         rank.sends += 1;
         if group.last + 1 != rank.sends {
@@ -194,7 +194,7 @@ impl Groups {
         }
     }
 
-    fn receive(&mut self, op: Op, rank: &mut RankState, posts: &[Slot]) -> Op {
+    fn receive(&mut self, op: Op, rank: &mut AggregateRankState, posts: &[Slot]) -> Op {
         let slot = rank.next_slot;
         rank.next_slot += 1;
         let group = &mut self.all[self.of_slot[slot.index()] as usize];

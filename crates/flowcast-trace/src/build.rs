@@ -201,7 +201,7 @@ pub struct RankBuilder {
     /// The channel of each posted receive.
     pub(super) posts: Vec<u32>,
     /// Non-blocking receives not yet waited for, by channel.
-    pending: Vec<Pending>,
+    pending: Vec<PendingReceives>,
     /// The largest receive of each channel, where the trace tells.
     pub(super) largest_receives: Vec<Option<Bytes>>,
     beyond_messages: Option<Box<BeyondMessages>>,
@@ -234,12 +234,12 @@ static NOTHING_BEYOND: BeyondMessages = BeyondMessages {
 
 /// A queue that most of the time holds one slot, and then needs no memory of its own.
 #[derive(Debug, Default, Clone)]
-struct Pending {
+struct PendingReceives {
     first: Option<u32>,
     rest: VecDeque<u32>,
 }
 
-impl Pending {
+impl PendingReceives {
     #[inline]
     fn push(&mut self, slot: u32) {
         match self.first {
@@ -362,7 +362,7 @@ impl RankBuilder {
         let slot = self.irecv_waited_by_slot(channel)?;
         if self.pending.len() <= channel as usize {
             self.pending
-                .resize_with(channel as usize + 1, Pending::default);
+                .resize_with(channel as usize + 1, PendingReceives::default);
         }
         self.pending[channel as usize].push(slot);
         Ok(())
@@ -410,7 +410,7 @@ impl RankBuilder {
         let slot = self
             .pending
             .get_mut(channel as usize)
-            .and_then(Pending::pop)
+            .and_then(PendingReceives::pop)
             .ok_or(RecordFault::WaitWithoutReceive)?;
         opcodes::push(&mut self.words, Op::WaitRecv(slot), Record::Begins);
         Ok(())

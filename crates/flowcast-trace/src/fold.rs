@@ -58,9 +58,9 @@ fn parts(program: &Program) -> Option<Vec<Part<Program>>> {
     let loops = common(ranks.map(|rank| longest_run(program, rank)).collect())?;
     let cut = Cut::new(program, &loops)?;
     let mut all = Vec::new();
-    for section in [Section::Before, Section::Loop, Section::Behind] {
+    for section in [FoldSection::Before, FoldSection::Loop, FoldSection::Behind] {
         let mut piece = cut.piece(section);
-        if section == Section::Before {
+        if section == FoldSection::Before {
             piece.ignored.clone_from(&program.ignored);
         }
         let is_empty = piece
@@ -72,7 +72,7 @@ fn parts(program: &Program) -> Option<Vec<Part<Program>>> {
         }
         let inner = parts(&piece).unwrap_or_else(|| vec![Part::Once(piece)]);
         match section {
-            Section::Loop => all.push(Part::Loop(cut.repeats as u64, inner)),
+            FoldSection::Loop => all.push(Part::Loop(cut.repeats as u64, inner)),
             _ => all.extend(inner),
         }
     }
@@ -168,7 +168,7 @@ fn longest_run(program: &Program, rank: Rank) -> Option<RankLoop> {
 
 /// Which part of a program something belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Section {
+enum FoldSection {
     Before,
     Loop,
     Behind,
@@ -182,7 +182,7 @@ struct Cut<'a> {
     /// By rank: receives before the loop and in an iteration.
     posts: Vec<(u32, u32)>,
     /// By execution of a collective: where it belongs, and the one in the first iteration that it repeats.
-    executions: Vec<Option<(Section, usize, u32)>>,
+    executions: Vec<Option<(FoldSection, usize, u32)>>,
 }
 
 impl<'a> Cut<'a> {
@@ -211,25 +211,25 @@ impl<'a> Cut<'a> {
     }
 
     /// The words of a rank in a section; of the loop those of all iterations.
-    fn words(&self, rank: Rank, section: Section) -> &'a [u32] {
+    fn words(&self, rank: Rank, section: FoldSection) -> &'a [u32] {
         let (words, own) = (self.program.words(rank), self.loops[rank.index()]);
         let end = own.start + own.words * own.repeats;
         match section {
-            Section::Before => &words[..own.start],
-            Section::Loop => &words[own.start..end],
-            Section::Behind => &words[end..],
+            FoldSection::Before => &words[..own.start],
+            FoldSection::Loop => &words[own.start..end],
+            FoldSection::Behind => &words[end..],
         }
     }
 
     /// Section, iteration and place in it of a rank's receive.
-    fn posted(&self, rank: Rank, post: u32) -> (Section, usize, u32) {
+    fn posted(&self, rank: Rank, post: u32) -> (FoldSection, usize, u32) {
         let (before, each) = self.posts[rank.index()];
         match post.checked_sub(before) {
-            None => (Section::Before, 0, post),
+            None => (FoldSection::Before, 0, post),
             Some(post) if post < each * self.repeats as u32 => {
-                (Section::Loop, (post / each) as usize, post % each)
+                (FoldSection::Loop, (post / each) as usize, post % each)
             }
-            Some(post) => (Section::Behind, 0, post - each * self.repeats as u32),
+            Some(post) => (FoldSection::Behind, 0, post - each * self.repeats as u32),
         }
     }
 
@@ -238,20 +238,20 @@ impl<'a> Cut<'a> {
         let each = self.loops[rank.index()].words;
         self.check_piece(
             rank,
-            Section::Before,
+            FoldSection::Before,
             0,
-            self.words(rank, Section::Before),
+            self.words(rank, FoldSection::Before),
             None,
         )?;
-        let all = self.words(rank, Section::Loop);
+        let all = self.words(rank, FoldSection::Loop);
         for (iteration, words) in all.chunks(each.max(1)).enumerate() {
-            self.check_piece(rank, Section::Loop, iteration, words, Some(all))?;
+            self.check_piece(rank, FoldSection::Loop, iteration, words, Some(all))?;
         }
         self.check_piece(
             rank,
-            Section::Behind,
+            FoldSection::Behind,
             0,
-            self.words(rank, Section::Behind),
+            self.words(rank, FoldSection::Behind),
             None,
         )
     }
@@ -259,7 +259,7 @@ impl<'a> Cut<'a> {
     fn check_piece(
         &mut self,
         rank: Rank,
-        section: Section,
+        section: FoldSection,
         iteration: usize,
         words: &[u32],
         first: Option<&[u32]>,
@@ -303,7 +303,7 @@ impl<'a> Cut<'a> {
     }
 
     /// The program of a section, of the loop that of an iteration.
-    fn piece(&self, section: Section) -> Program {
+    fn piece(&self, section: FoldSection) -> Program {
         let program = self.program;
         let mut piece = self.tables();
         let (executions, instances) = self.instances(section);
@@ -345,9 +345,9 @@ impl<'a> Cut<'a> {
         piece
     }
 
-    fn first_words(&self, rank: Rank, section: Section) -> &'a [u32] {
+    fn first_words(&self, rank: Rank, section: FoldSection) -> &'a [u32] {
         let words = self.words(rank, section);
-        if section == Section::Loop {
+        if section == FoldSection::Loop {
             &words[..self.loops[rank.index()].words]
         } else {
             words
@@ -355,7 +355,7 @@ impl<'a> Cut<'a> {
     }
 
     /// The number in a section's program of each execution that belongs to it, and the communicators of these.
-    fn instances(&self, section: Section) -> (Vec<u32>, Vec<u32>) {
+    fn instances(&self, section: FoldSection) -> (Vec<u32>, Vec<u32>) {
         let (mut numbers, mut communicators) = (vec![0; self.executions.len()], Vec::new());
         for (index, execution) in self.executions.iter().enumerate() {
             if execution.is_some_and(|(of, iteration, _)| of == section && iteration == 0) {

@@ -43,7 +43,7 @@ pub struct Parts {
 /// A peer out of range, a send or receive without its counterpart, a collective on an unknown communicator or not
 /// called by all its members. The message names the record.
 pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
-    let tables = Tables::new(&parts)?;
+    let tables = LinkTables::new(&parts)?;
     let mut program = Program {
         name: parts.name,
         bytes: Bytes(
@@ -103,7 +103,7 @@ const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree 
 
 /// Everything that the ranks' own numbers become.
 #[derive(Default)]
-struct Tables {
+struct LinkTables {
     classes: KeyMap<MessageClass>,
     calls: KeyMap<CollectiveCall>,
     events: KeyMap<(i64, i64)>,
@@ -149,15 +149,15 @@ struct Incoming {
     largest: Bytes,
 }
 
-impl Tables {
-    fn new(parts: &Parts) -> Result<Tables, TraceError> {
+impl LinkTables {
+    fn new(parts: &Parts) -> Result<LinkTables, TraceError> {
         let ranks = &parts.ranks;
         let instances = Instances::new(parts, &|rank, record| record_place(parts, rank, record))?;
-        let mut tables = Tables {
+        let mut tables = LinkTables {
             first_slots: Vec::with_capacity(ranks.len()),
             posted: Vec::with_capacity(ranks.len()),
             patches: Vec::with_capacity(ranks.len()),
-            ..Tables::default()
+            ..LinkTables::default()
         };
         for rank in ranks {
             tables.first_slots.push(Slot(tables.slots));

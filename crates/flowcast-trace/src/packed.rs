@@ -21,7 +21,7 @@ const ZSTD_LEVEL: i32 = 1;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Packed {
-    stream: Stream,
+    stream: PackedStream,
     end: u64,
 }
 
@@ -58,7 +58,7 @@ impl Packed {
 /// Numbers in any order, best each near the one before.
 #[derive(Debug, Clone, Default)]
 pub struct PackedNumbers {
-    stream: Stream,
+    stream: PackedStream,
     last: u32,
 }
 
@@ -85,12 +85,12 @@ impl PackedNumbers {
 
 /// Numbers one behind the other.
 #[derive(Debug, Clone, Default)]
-struct Stream {
+struct PackedStream {
     full: Vec<Box<[u8]>>,
     bytes: Vec<u8>,
 }
 
-impl Stream {
+impl PackedStream {
     #[inline]
     fn put(&mut self, mut value: u64) {
         while value >= 1 << 7 {
@@ -116,8 +116,8 @@ impl Stream {
         self.bytes.clear();
     }
 
-    fn values(&self) -> Values<'_> {
-        Values {
+    fn values(&self) -> PackedValues<'_> {
+        PackedValues {
             stream: self,
             block: 0,
             unpacked: Vec::new(),
@@ -126,9 +126,9 @@ impl Stream {
     }
 }
 
-/// The numbers of a [`Stream`].
-struct Values<'a> {
-    stream: &'a Stream,
+/// The numbers of a [`PackedStream`].
+struct PackedValues<'a> {
+    stream: &'a PackedStream,
     /// The block that comes next.
     block: usize,
     /// The present block, unless it is the last.
@@ -139,7 +139,7 @@ struct Values<'a> {
 /// More than a block has: the longest item stands behind its last but one byte.
 const MOST: usize = BLOCK + 64;
 
-impl Iterator for Values<'_> {
+impl Iterator for PackedValues<'_> {
     type Item = u64;
 
     #[inline]
@@ -166,7 +166,7 @@ impl Iterator for Values<'_> {
     }
 }
 
-impl Values<'_> {
+impl PackedValues<'_> {
     /// Goes on to the next block; the last is read where it stands.
     #[inline(never)]
     fn turn(&mut self) {

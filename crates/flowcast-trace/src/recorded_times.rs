@@ -55,7 +55,7 @@ pub(crate) fn has_threads(file: &RankFile) -> bool {
         .any(|item| matches!(item, Item::Call(call) if call.thread > 0))
 }
 
-struct Span {
+struct RecordedSpan {
     whole: Time,
     communication: Time,
 }
@@ -89,7 +89,11 @@ fn name<'a>(file: &'a RankFile, call: &Call) -> &'a str {
     &file.functions[file.signatures[call.signature as usize][0] as usize]
 }
 
-fn of_rank(file: &RankFile, known: &BTreeMap<String, Function>, times: &mut RunTimes) -> Span {
+fn of_rank(
+    file: &RankFile,
+    known: &BTreeMap<String, Function>,
+    times: &mut RunTimes,
+) -> RecordedSpan {
     let range = between(file, known);
     let end_of = |item: &Item| match item {
         Item::Call(call) => Some(call.begin.saturating_add(call.time)),
@@ -132,7 +136,7 @@ fn of_rank(file: &RankFile, known: &BTreeMap<String, Function>, times: &mut RunT
         .sums()
         .iter()
         .for_each(|(name, time)| times.add_region(name, *time));
-    Span {
+    RecordedSpan {
         whole: nanos(end.saturating_sub(begin)),
         communication: nanos(communication),
     }

@@ -50,15 +50,15 @@ pub struct ModelChoice {
 
 /// How much there is to simulate.
 #[derive(Debug, Clone, Copy)]
-struct Load {
+struct EstimatedLoad {
     messages: u64,
     bytes: Bytes,
     /// Half of the bytes, as nearly as is known, are in messages up to this size.
     usual: Bytes,
 }
 
-impl Load {
-    fn of_program(program: &Program) -> Load {
+impl EstimatedLoad {
+    fn of_program(program: &Program) -> EstimatedLoad {
         let mut bytes_by_size: BTreeMap<Bytes, u64> = BTreeMap::new();
         for (_, op) in (0..program.streams() as u32).flat_map(|stream| program.ops(Rank(stream))) {
             if let Op::Send { class, .. } = op {
@@ -72,15 +72,15 @@ impl Load {
             below > half
         });
         let usual = usual.map_or(Bytes(0), |(size, _)| *size);
-        Load {
+        EstimatedLoad {
             usual,
-            ..Load::new(u64::from(program.messages()), program.bytes())
+            ..EstimatedLoad::new(u64::from(program.messages()), program.bytes())
         }
     }
 
     /// Of messages whose sizes are not looked at one by one: the usual one is the mean.
-    fn new(messages: u64, bytes: Bytes) -> Load {
-        Load {
+    fn new(messages: u64, bytes: Bytes) -> EstimatedLoad {
+        EstimatedLoad {
             messages,
             bytes,
             usual: Bytes(bytes.0 / messages.max(1)),
@@ -101,7 +101,7 @@ impl ModelChoice {
         program: &Program,
         network: &Network,
     ) -> ModelChoice {
-        ModelChoice::for_load(contention, || Load::of_program(program), network)
+        ModelChoice::for_load(contention, || EstimatedLoad::of_program(program), network)
             .with_progress_of(network)
     }
 
@@ -110,13 +110,13 @@ impl ModelChoice {
         folded: &Folded,
         network: &Network,
     ) -> ModelChoice {
-        let load = || Load::new(folded.messages(), folded.bytes());
+        let load = || EstimatedLoad::new(folded.messages(), folded.bytes());
         ModelChoice::for_load(contention, load, network).with_progress_of(network)
     }
 
     fn for_load(
         contention: Contention,
-        load: impl FnOnce() -> Load,
+        load: impl FnOnce() -> EstimatedLoad,
         network: &Network,
     ) -> ModelChoice {
         if contention != Contention::Automatic {
@@ -133,7 +133,7 @@ impl ModelChoice {
         schedule: &Schedule,
         network: &Network,
     ) -> ModelChoice {
-        let load = Load::new(schedule.messages(), schedule.bytes());
+        let load = EstimatedLoad::new(schedule.messages(), schedule.bytes());
         match contention {
             Contention::Automatic => ModelChoice::by_ledger(load, network)
                 .filter(|choice| choice.contention != Contention::Limits)
@@ -147,7 +147,7 @@ impl ModelChoice {
     }
 
     /// The most accurate model on this network for messages of such sizes, if it is known and can be followed.
-    fn by_ledger(load: Load, network: &Network) -> Option<ModelChoice> {
+    fn by_ledger(load: EstimatedLoad, network: &Network) -> Option<ModelChoice> {
         let best = network.ledger().best(Judged::Programs, Some(load.usual));
         let is_of_programs =
             |best: &Accuracy| matches!(best.judged, Some(Judged::Programs | Judged::Regions));
@@ -184,7 +184,7 @@ impl ModelChoice {
 
     /// Packets, which predict programs best where both were measured: patterns of other messages do not say how well a model
     /// predicts a program, whose messages wait for one another.
-    fn by_laboratories(load: Load, network: &Network) -> Option<ModelChoice> {
+    fn by_laboratories(load: EstimatedLoad, network: &Network) -> Option<ModelChoice> {
         let best = ledger::of_programs_in_laboratories().best(Judged::Programs, None)?;
         let packet = &network.sharing.packet;
         let is_there =
@@ -232,7 +232,7 @@ impl ModelChoice {
         }
     }
 
-    fn sharing(load: Load, network: &Network) -> ModelChoice {
+    fn sharing(load: EstimatedLoad, network: &Network) -> ModelChoice {
         let sharing = &network.sharing;
         let own = sharing.model.filter(|model| *model != Model::Packet);
         let takes = load.by_packets(&sharing.packet);

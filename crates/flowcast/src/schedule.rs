@@ -29,18 +29,18 @@ use crate::{
 /// A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
 pub struct PreparedSchedule<'a> {
     name: String,
-    source: Source<'a>,
-    setting: Setting<'a>,
+    source: ScheduleSource<'a>,
+    setting: ScheduleSetting<'a>,
 }
 
-enum Source<'a> {
+enum ScheduleSource<'a> {
     Given(&'a Schedule),
     /// Laid out for the replay; the schedule itself is given up.
     Laid(Layout),
 }
 
 /// What messages cost, and where ranks run.
-struct Setting<'a> {
+struct ScheduleSetting<'a> {
     network: Option<&'a Network>,
     parameters: Loggops,
     /// Whether the parameters are the caller's, not the network's.
@@ -63,10 +63,10 @@ impl<'a> PreparedSchedule<'a> {
         network: Option<&'a Network>,
         options: &Options,
     ) -> Result<PreparedSchedule<'a>, Error> {
-        let setting = Setting::new(schedule, network, options)?;
+        let setting = ScheduleSetting::new(schedule, network, options)?;
         Ok(PreparedSchedule {
             name: schedule.name.clone(),
-            source: Source::Given(schedule),
+            source: ScheduleSource::Given(schedule),
             setting,
         })
     }
@@ -81,9 +81,9 @@ impl<'a> PreparedSchedule<'a> {
         network: Option<&'a Network>,
         options: &Options,
     ) -> Result<PreparedSchedule<'a>, Error> {
-        let setting = Setting::new(&schedule, network, options)?;
+        let setting = ScheduleSetting::new(&schedule, network, options)?;
         let name = schedule.name.clone();
-        let source = Source::Laid(Layout::of(schedule, setting.costs()));
+        let source = ScheduleSource::Laid(Layout::of(schedule, setting.costs()));
         Ok(PreparedSchedule {
             name,
             source,
@@ -94,8 +94,8 @@ impl<'a> PreparedSchedule<'a> {
     /// What observers have to know of its messages.
     pub fn sends(&self) -> Sends<'_> {
         match &self.source {
-            Source::Given(schedule) => Sends::of(schedule),
-            Source::Laid(layout) => layout.sends(),
+            ScheduleSource::Given(schedule) => Sends::of(schedule),
+            ScheduleSource::Laid(layout) => layout.sends(),
         }
     }
 
@@ -120,8 +120,8 @@ impl<'a> PreparedSchedule<'a> {
 
     fn replay<O: Observer>(&self, costs: Costs<'_>, observer: &mut O) -> Result<Outcome, Error> {
         match &self.source {
-            Source::Given(schedule) => Ok(loggops::placed(schedule, costs, observer)?),
-            Source::Laid(layout) => layout.observed(costs, observer)?.ok_or(Error::Stopped),
+            ScheduleSource::Given(schedule) => Ok(loggops::placed(schedule, costs, observer)?),
+            ScheduleSource::Laid(layout) => layout.observed(costs, observer)?.ok_or(Error::Stopped),
         }
     }
 
@@ -248,12 +248,12 @@ impl<'a> PreparedSchedule<'a> {
     }
 }
 
-impl<'a> Setting<'a> {
+impl<'a> ScheduleSetting<'a> {
     fn new(
         schedule: &Schedule,
         network: Option<&'a Network>,
         options: &Options,
-    ) -> Result<Setting<'a>, Error> {
+    ) -> Result<ScheduleSetting<'a>, Error> {
         if !matches!(
             options.collectives,
             Collectives::Automatic | Collectives::Formula
@@ -294,7 +294,7 @@ impl<'a> Setting<'a> {
             .unwrap_or(&default);
         let placement = Placement::new(machine, options.mapping.as_ref(), schedule.ranks())?;
         let overrides_network = options.loggops.is_some();
-        Ok(Setting {
+        Ok(ScheduleSetting {
             network,
             parameters,
             overrides_network,
@@ -304,15 +304,15 @@ impl<'a> Setting<'a> {
         })
     }
 
-    fn on<'b>(&self, network: &'b Network) -> Setting<'b> {
+    fn on<'b>(&self, network: &'b Network) -> ScheduleSetting<'b> {
         let parameters = parameters_of(network, self.model.contention.model());
         let placement = self.placement.on(&network.machine);
-        let Setting {
+        let ScheduleSetting {
             overrides_network,
             is_placed,
             ..
         } = *self;
-        Setting {
+        ScheduleSetting {
             network: Some(network),
             parameters: Loggops {
                 eager_up_to: self.parameters.eager_up_to,

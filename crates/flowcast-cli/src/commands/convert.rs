@@ -43,7 +43,7 @@ pub(crate) struct Convert {
     /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin
     /// (LogGOPSim and ATLAHS, as `txt2bin` writes it), ti (SimGrid: a list, and a folder with one file for each rank)
     #[arg(long, value_enum, help_heading = "Output")]
-    to: Form,
+    to: TargetForm,
     /// dim: write no records that only Flowcast reads
     #[arg(long, help_heading = "Output")]
     strict: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Convert {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum TargetForm {
     Dim,
     Prv,
     Goal,
@@ -75,7 +75,7 @@ impl Convert {
         let conversion = self.conversion()?;
         let program = match open_trace(&self.input)? {
             Trace::Program(program) => program,
-            Trace::Schedule(_) if !matches!(self.to, Form::Goal | Form::GoalBin) => {
+            Trace::Schedule(_) if !matches!(self.to, TargetForm::Goal | TargetForm::GoalBin) => {
                 return Err(ConversionError::Schedule.into());
             }
             schedule => {
@@ -89,9 +89,9 @@ impl Convert {
         let (program, lost) =
             conversion.prepared(Cow::Owned(program), network.as_ref(), threads())?;
         let losses = match self.to {
-            Form::Ti => self.write_ti(&program)?,
-            Form::Prv => self.write_prv(&program, network.as_ref())?,
-            Form::Dim | Form::Goal | Form::GoalBin => {
+            TargetForm::Ti => self.write_ti(&program)?,
+            TargetForm::Prv => self.write_prv(&program, network.as_ref())?,
+            TargetForm::Dim | TargetForm::Goal | TargetForm::GoalBin => {
                 self.written(|out| Ok(conversion.write_prepared(&program, out)?))?
             }
         };
@@ -100,11 +100,11 @@ impl Convert {
 
     fn conversion(&self) -> Result<Conversion> {
         let form = match self.to {
-            Form::Dim => TraceForm::Dim,
-            Form::Prv => TraceForm::Paraver,
-            Form::Goal => TraceForm::Goal,
-            Form::GoalBin => TraceForm::GoalBinary,
-            Form::Ti => TraceForm::TimeIndependent,
+            TargetForm::Dim => TraceForm::Dim,
+            TargetForm::Prv => TraceForm::Paraver,
+            TargetForm::Goal => TraceForm::Goal,
+            TargetForm::GoalBin => TraceForm::GoalBinary,
+            TargetForm::Ti => TraceForm::TimeIndependent,
         };
         let collectives = self
             .collectives
@@ -121,15 +121,15 @@ impl Convert {
 
     fn declare(&self) -> Result<()> {
         let own = match self.to {
-            Form::Prv => vec!["prv"],
-            Form::Dim | Form::Goal | Form::GoalBin | Form::Ti => Vec::new(),
+            TargetForm::Prv => vec!["prv"],
+            TargetForm::Dim | TargetForm::Goal | TargetForm::GoalBin | TargetForm::Ti => Vec::new(),
         };
         let inputs = [
             Some(self.input.as_path()),
             self.network.as_deref().map(Path::new),
         ];
         let files = self.as_paraver();
-        let beside = if self.to == Form::Prv {
+        let beside = if self.to == TargetForm::Prv {
             files.beside_paraver()
         } else {
             Vec::new()

@@ -32,7 +32,7 @@ use crate::{
   flowcast explain path lu.dim --network gige-tcp --model independent --json")]
 pub(crate) struct Path {
     #[command(flatten)]
-    question: Question,
+    question: EventQuestion,
 }
 
 /// On what the predicted time depends how much, from one pass back over the events of a replay: every rank's computing, every
@@ -43,7 +43,7 @@ pub(crate) struct Path {
   flowcast explain gradient is.dim --network gige-tcp --collectives openmpi -o is.html")]
 pub(crate) struct Gradient {
     #[command(flatten)]
-    question: Question,
+    question: EventQuestion,
 }
 
 /// How late each rank, message and computation may be without moving the end: which ranks could run slower, and how many
@@ -54,7 +54,7 @@ pub(crate) struct Gradient {
   flowcast explain slack lu.dim --network gige-tcp --json")]
 pub(crate) struct Slack {
     #[command(flatten)]
-    question: Question,
+    question: EventQuestion,
 }
 
 impl Path {
@@ -80,7 +80,7 @@ impl Slack {
 
 /// What is asked about one replay.
 #[derive(Debug, Args)]
-struct Question {
+struct EventQuestion {
     #[arg(help = program_help())]
     input: PathBuf,
     #[command(flatten)]
@@ -97,7 +97,7 @@ struct Question {
     format: Format,
 }
 
-impl Question {
+impl EventQuestion {
     fn ask(self, answer: fn(&Trace, &Network, &Options) -> Result<Document, Error>) -> Result<()> {
         let inputs = [self.input.as_path(), self.network.network.as_ref()];
         declare(

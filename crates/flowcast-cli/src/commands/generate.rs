@@ -30,7 +30,7 @@ use crate::{
 pub(crate) struct Generate {
     /// Workload of a trace, or `stream`: a pattern of random flows
     #[arg(value_parser = workload)]
-    workload: Kind,
+    workload: WorkloadKind,
     /// Number of ranks; of nodes for a stream
     #[arg(long)]
     ranks: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Generate {
     period: u32,
     /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct (compiled)
     #[arg(long, value_enum, default_value = "dim", help_heading = "Output")]
-    format: Format,
+    format: GeneratedFormat,
     #[command(flatten)]
     stream: StreamArgs,
     /// File to write; standard output if absent (not for ti)
@@ -68,7 +68,7 @@ pub(crate) struct Generate {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum WorkloadKind {
     Trace(Workload),
     Stream,
 }
@@ -91,21 +91,21 @@ struct StreamArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum GeneratedFormat {
     Dim,
     Goal,
     Ti,
     Fct,
 }
 
-fn workload(name: &str) -> Result<Kind, String> {
+fn workload(name: &str) -> Result<WorkloadKind, String> {
     if name == "stream" {
-        return Ok(Kind::Stream);
+        return Ok(WorkloadKind::Stream);
     }
     let found = Workload::ALL.iter().find(|(known, _)| *known == name);
     let names = || Workload::ALL.map(|(known, _)| known).join(", ");
     found
-        .map(|(_, workload)| Kind::Trace(*workload))
+        .map(|(_, workload)| WorkloadKind::Trace(*workload))
         .ok_or_else(|| format!("expected one of: {}, stream", names()))
 }
 
@@ -133,8 +133,8 @@ impl Generate {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare([], outputs)?;
         let workload = match self.workload {
-            Kind::Trace(workload) => workload,
-            Kind::Stream => return self.write_stream(),
+            WorkloadKind::Trace(workload) => workload,
+            WorkloadKind::Stream => return self.write_stream(),
         };
         let Generate {
             ranks,
@@ -157,10 +157,10 @@ impl Generate {
             period,
         };
         match (self.format, &self.output) {
-            (Format::Ti, Some(path)) => write_list(path, ranks, |rank, out| {
+            (GeneratedFormat::Ti, Some(path)) => write_list(path, ranks, |rank, out| {
                 write::simgrid_rank(shape, rank, out)
             }),
-            (Format::Ti, None) => {
+            (GeneratedFormat::Ti, None) => {
                 bail!("--format ti: found no file name, expected -o LIST (it writes several files)")
             }
             (format, Some(path)) => write_whole(path, |out| write_text(format, shape, out)),
@@ -210,11 +210,11 @@ impl Generate {
     }
 }
 
-fn write_text(format: Format, shape: Shape, out: &mut dyn Write) -> Result<()> {
+fn write_text(format: GeneratedFormat, shape: Shape, out: &mut dyn Write) -> Result<()> {
     match format {
-        Format::Goal => write::goal(shape, out)?,
-        Format::Fct => compiled::write(&shape.trace()?, out)?,
-        Format::Dim | Format::Ti => write::dim(shape, out)?,
+        GeneratedFormat::Goal => write::goal(shape, out)?,
+        GeneratedFormat::Fct => compiled::write(&shape.trace()?, out)?,
+        GeneratedFormat::Dim | GeneratedFormat::Ti => write::dim(shape, out)?,
     }
     out.flush()?;
     Ok(())

@@ -89,8 +89,8 @@ pub(crate) struct P2p {
     )]
     connect: Option<String>,
     /// What carries the messages
-    #[arg(long, value_enum, default_value_t = Over::Tcp, help_heading = "Where")]
-    over: Over,
+    #[arg(long, value_enum, default_value_t = MeasuredOver::Tcp, help_heading = "Where")]
+    over: MeasuredOver,
     /// With --over shm: the cores of the measuring and of the answering process [default: the first two that may be used, of different
     /// physical cores if there are any]
     #[arg(long, value_name = "A,B", value_parser = shm_ends::cores, help_heading = "Where")]
@@ -157,7 +157,7 @@ pub(crate) struct P2p {
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Over {
+enum MeasuredOver {
     /// TCP
     Tcp,
     /// Shared memory between two processes of this machine, each on a core of its own
@@ -219,7 +219,7 @@ impl P2p {
     fn run(self) -> Result<()> {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare([], outputs)?;
-        if self.over == Over::Shm {
+        if self.over == MeasuredOver::Shm {
             return self.over_shm();
         }
         if self.cores.is_some() || self.answer_in.is_some() {
@@ -482,18 +482,18 @@ fn stop_text(stop: Stop) -> &'static str {
 }
 
 /// One n, d and size, in microseconds.
-struct Point {
+struct MeasurePoint {
     point: PrttPoint,
     samples: usize,
     median: f64,
     interval: Option<[f64; 2]>,
 }
 
-impl Point {
-    fn of((point, times): (PrttPoint, &[Time])) -> Result<Point> {
+impl MeasurePoint {
+    fn of((point, times): (PrttPoint, &[Time])) -> Result<MeasurePoint> {
         let micros: Vec<f64> = times.iter().map(|time| time.as_micros()).collect();
         let interval = median_interval(&micros, LEVEL)?;
-        Ok(Point {
+        Ok(MeasurePoint {
             point,
             samples: times.len(),
             median: median(&micros)?,
@@ -510,7 +510,7 @@ fn document(measured: &Measured, messages: u32) -> Result<Document> {
     let points = measured
         .samples
         .points()
-        .map(Point::of)
+        .map(MeasurePoint::of)
         .collect::<Result<Vec<_>>>()?;
     let all = rows(&points)
         .field("n", |at| at.point.messages)

@@ -35,11 +35,11 @@ pub(crate) struct Networks {
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<NetworkAction>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum NetworkAction {
     /// Print the network file (TOML) of a network
     Show {
         /// A built-in network, one that is kept, or a file to check and print in full
@@ -75,7 +75,7 @@ impl Networks {
     /// Prints the list or the file.
     pub(crate) fn run(self) -> Result<()> {
         match self.action {
-            Some(Action::Show { name, overrides }) => {
+            Some(NetworkAction::Show { name, overrides }) => {
                 let network = load(&name, &parse_overrides(&overrides)?)?;
                 if self.json {
                     println_out!("{}", serde_json::to_string(&network.to_table())?)
@@ -83,9 +83,9 @@ impl Networks {
                     print_out!("{}", with_sources(&network))
                 }
             }
-            Some(Action::Save { file, name }) => save(&file, name)?,
-            Some(Action::Remove { name }) => store()?.remove(&name)?,
-            Some(Action::Upgrade { file, output }) => {
+            Some(NetworkAction::Save { file, name }) => save(&file, name)?,
+            Some(NetworkAction::Remove { name }) => store()?.remove(&name)?,
+            Some(NetworkAction::Upgrade { file, output }) => {
                 upgrade(&file, output.as_deref().unwrap_or(&file))?
             }
             None => {

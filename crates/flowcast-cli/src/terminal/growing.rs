@@ -27,11 +27,11 @@ use crate::terminal::{
 #[derive(Debug)]
 pub(crate) struct GrowingFile {
     path: PathBuf,
-    state: State,
+    state: GrowingState,
 }
 
 #[derive(Debug)]
-enum State {
+enum GrowingState {
     /// Nothing is appended yet: the file will begin with this.
     Head(String),
     /// The file exists, with what was appended so far.
@@ -54,7 +54,7 @@ impl GrowingFile {
             .with_context(|| cannot_write(path))?;
         Ok(GrowingFile {
             path: path.to_owned(),
-            state: State::Head(head.to_owned()),
+            state: GrowingState::Head(head.to_owned()),
         })
     }
 
@@ -96,7 +96,7 @@ impl GrowingFile {
         Ok((
             GrowingFile {
                 path: path.to_owned(),
-                state: State::Open(file),
+                state: GrowingState::Open(file),
             },
             held,
         ))
@@ -105,13 +105,13 @@ impl GrowingFile {
     /// Adds text; before the first, the head.
     pub(crate) fn append(&mut self, text: &str) -> Result<()> {
         let file = match &mut self.state {
-            State::Open(file) => file,
-            State::Head(head) => {
+            GrowingState::Open(file) => file,
+            GrowingState::Head(head) => {
                 let mut file = locked(&self.path, File::create_new(&self.path))?;
                 file.write_all(sealed(head).as_bytes())
                     .with_context(|| cannot_write(&self.path))?;
                 interrupt::keeps(&self.path);
-                self.state = State::Open(file);
+                self.state = GrowingState::Open(file);
                 return self.append(text);
             }
         };
@@ -133,8 +133,8 @@ impl GrowingFile {
     pub(crate) fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
         write_whole(&self.target(), write)?;
         match self.state {
-            State::Head(_) => Ok(()),
-            State::Open(_) => fs::remove_file(&self.path)
+            GrowingState::Head(_) => Ok(()),
+            GrowingState::Open(_) => fs::remove_file(&self.path)
                 .with_context(|| format!("cannot remove {}", self.path.display())),
         }
     }

@@ -33,11 +33,11 @@ const MAPPED_FROM: u64 = 64 << 20;
 struct Mapped {
     path: PathBuf,
     file: File,
-    state: State,
+    state: MapState,
 }
 
 /// Length and time of the last change, in seconds and nanoseconds.
-type State = (u64, i64, i64);
+type MapState = (u64, i64, i64);
 
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
@@ -106,7 +106,7 @@ fn changed() -> Option<PathBuf> {
     mapped.iter().find(is_changed).map(|one| one.path.clone())
 }
 
-fn state(metadata: &Metadata) -> State {
+fn state(metadata: &Metadata) -> MapState {
     (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
 }
 

@@ -68,7 +68,7 @@ pub fn next_points(
         let Some(before) = known.spread(fit, room) else {
             break;
         };
-        let worth = |candidate: &Candidate| {
+        let worth = |candidate: &BurstCandidate| {
             let mut more = known.clone();
             more.add(fit, candidate.point, &sizes, 2.0 * candidate.clean);
             let after = more.spread(fit, room).unwrap_or(before);
@@ -84,7 +84,7 @@ pub fn next_points(
     chosen
 }
 
-struct Candidate {
+struct BurstCandidate {
     point: PrttPoint,
     /// Part of the budget that it takes.
     cost: f64,
@@ -92,7 +92,7 @@ struct Candidate {
     clean: f64,
 }
 
-fn candidates(fit: &BurstFit, room: &Room) -> Vec<Candidate> {
+fn candidates(fit: &BurstFit, room: &Room) -> Vec<BurstCandidate> {
     // A little more than was seen: none so far does not mean none at all.
     let loss = (fit.outliers as f64 + 0.1) / (fit.packets + 1.0);
     let lengths = |size: Bytes| iter::once(1).chain(room.bursts(size));
@@ -106,7 +106,7 @@ fn candidates(fit: &BurstFit, room: &Room) -> Vec<Candidate> {
         (point.messages == 1 || visible)
             && (loss * clean::packets(*point) <= MOST_LOSSES || point.size == room.sizes[0])
     });
-    let candidate = |point: PrttPoint| Candidate {
+    let candidate = |point: PrttPoint| BurstCandidate {
         point,
         cost: f64::from(point.messages + 1) / f64::from(room.messages)
             + prtt(&fit.parameters, point).as_nanos() / room.time.as_nanos(),

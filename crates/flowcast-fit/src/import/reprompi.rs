@@ -32,7 +32,7 @@ pub(super) fn is_one(text: &str) -> bool {
     text.contains("#@reproMPIcommitSHA1=")
         || text
             .lines()
-            .any(|line| Columns::find(&words(line)).is_some())
+            .any(|line| ReprompiColumns::find(&words(line)).is_some())
 }
 
 /// Reads all round trips.
@@ -53,7 +53,7 @@ pub(super) fn read(text: &str) -> Result<Imported, CsvError> {
             .and_then(|word| word.strip_prefix("#@pingpong_ranks="))
         {
             first_rank = ranks.split(',').next().unwrap_or(ranks);
-        } else if let Some(found) = Columns::find(&words) {
+        } else if let Some(found) = ReprompiColumns::find(&words) {
             columns = Some(found);
         } else if let Some(columns) = &columns {
             imported
@@ -69,36 +69,39 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 /// Places of the columns of one header.
-struct Columns {
+struct ReprompiColumns {
     names: usize,
     test: usize,
     size: usize,
     is_count: bool,
     process: Option<usize>,
     error: Option<usize>,
-    time: Timing,
+    time: ReprompiTiming,
 }
 
-enum Timing {
+enum ReprompiTiming {
     /// The column of the time.
     Taken(usize),
     /// The columns of start and end.
     Ends(usize, usize),
 }
 
-impl Columns {
-    fn find(words: &[&str]) -> Option<Columns> {
+impl ReprompiColumns {
+    fn find(words: &[&str]) -> Option<ReprompiColumns> {
         let place = |name: &str| words.iter().position(|word| *word == name);
         let test = place("test")?;
-        let taken = TIMES.iter().find_map(|name| place(name)).map(Timing::Taken);
+        let taken = TIMES
+            .iter()
+            .find_map(|name| place(name))
+            .map(ReprompiTiming::Taken);
         let time = taken.or_else(|| {
-            Some(Timing::Ends(
+            Some(ReprompiTiming::Ends(
                 place("loc_tstart_sec")?,
                 place("loc_tend_sec")?,
             ))
         })?;
         let bytes = place("msize_bytes");
-        Some(Columns {
+        Some(ReprompiColumns {
             names: words.len(),
             test,
             size: bytes.or_else(|| place("count"))?,
@@ -143,8 +146,8 @@ impl Columns {
             )
         })?;
         let seconds = match self.time {
-            Timing::Taken(at) => positive(line, words.get(at), "time")?,
-            Timing::Ends(start, end) => {
+            ReprompiTiming::Taken(at) => positive(line, words.get(at), "time")?,
+            ReprompiTiming::Ends(start, end) => {
                 let [start, end] = [
                     positive(line, words.get(start), "start")?,
                     positive(line, words.get(end), "end")?,

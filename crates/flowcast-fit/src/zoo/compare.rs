@@ -167,7 +167,7 @@ pub fn compare(
             )
         })
         .collect();
-    let comparison = Comparison {
+    let comparison = ModelComparison {
         medians,
         sizes,
         resampled,
@@ -186,7 +186,7 @@ fn less_than_no_time(errors: &[f64]) -> usize {
     errors.iter().filter(|error| **error < -1.0).count()
 }
 
-struct Comparison<'a> {
+struct ModelComparison<'a> {
     medians: Medians<'a>,
     sizes: Vec<Bytes>,
     /// Medians of samples that were drawn again, of points and of patterns, by replicate.
@@ -194,7 +194,7 @@ struct Comparison<'a> {
     level: f64,
 }
 
-impl Comparison<'_> {
+impl ModelComparison<'_> {
     fn judge(&self, model: &Model) -> Result<Compared, ZooError> {
         let fitted = fit_model(model, self.medians);
         let all: Vec<usize> = (0..self.count()).collect();

@@ -49,12 +49,12 @@ pub(crate) struct Recorder<'a> {
     moves: Vec<u32>,
     /// By rank: the user function that it is in.
     inside: Vec<u32>,
-    instances: Instances,
+    instances: RecordedInstances,
 }
 
 /// What is known of the executions of collectives by formula.
 #[derive(Default)]
-struct Instances {
+struct RecordedInstances {
     modes: Vec<CollectiveMode>,
     /// The call that says how long it takes: that of a root, else of the last rank that makes one.
     deciding: Vec<Option<(u32, Rank)>>,
@@ -78,7 +78,7 @@ impl<'a> Recorder<'a> {
         };
         let holds = if has_queues { slots } else { waits };
         let tells = program.events().iter().any(|(kind, _)| *kind == REGION);
-        let (instances, ops) = Instances::of(program);
+        let (instances, ops) = RecordedInstances::of(program);
         Recorder {
             replay,
             program,
@@ -266,15 +266,15 @@ fn is_near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-6 + 1e-12 * a.abs()
 }
 
-impl Instances {
+impl RecordedInstances {
     /// Those of a program, and the operation of each.
-    fn of(program: &Program) -> (Instances, Vec<CollectiveOp>) {
+    fn of(program: &Program) -> (RecordedInstances, Vec<CollectiveOp>) {
         let count = program.instances().len();
         let modes = vec![CollectiveMode::Blocking; count];
-        let mut instances = Instances {
+        let mut instances = RecordedInstances {
             modes,
             deciding: vec![None; count],
-            ..Instances::default()
+            ..RecordedInstances::default()
         };
         let mut ops = vec![CollectiveOp::Barrier; count];
         if count == 0 {

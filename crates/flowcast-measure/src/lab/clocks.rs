@@ -84,7 +84,7 @@ pub fn synchronise_clocks(
         let (from, to) = (guiding.index(), learner.index());
         let streams = lab.tcp_pair(Node(guiding.0), Node(learner.0), 0, None)?;
         let known = learned[from];
-        let pair = Pair {
+        let pair = ClockPair {
             streams,
             clocks: (clocks[from], clocks[to]),
             origin,
@@ -118,13 +118,13 @@ pub fn synchronise_clocks(
     })
 }
 
-struct Pair {
+struct ClockPair {
     streams: (TcpStream, TcpStream),
     clocks: (ClockLine, ClockLine),
     origin: Instant,
 }
 
-impl Pair {
+impl ClockPair {
     fn learn(self, guides: &ClockLine, plan: &ClockPlan) -> Result<Learned, ClockError> {
         let end = |stream, clock| -> Result<Clocked<TcpTransport>, ClockError> {
             // Both share one machine: one that polls would take the processor from the other, in one direction only.

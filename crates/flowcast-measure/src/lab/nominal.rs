@@ -48,25 +48,25 @@ pub fn ring(spec: &LabSpec, rail: usize) -> Rate {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Shares {
+struct NominalShares {
     alone: f64,
     with_acknowledgements: f64,
 }
 
-fn shares(spec: &LabSpec) -> Shares {
+fn shares(spec: &LabSpec) -> NominalShares {
     let mtu = spec.nic.mtu.0 as f64;
     let (payload, frame) = (
         mtu - PACKET_HEADERS as f64,
         mtu + HEADER + FRAME_OVERHEAD as f64,
     );
-    Shares {
+    NominalShares {
         alone: payload / frame,
         with_acknowledgements: payload / (frame + ACKNOWLEDGEMENT / 2.0),
     }
 }
 
 /// What the bus leaves each of `flows` that pass through it.
-fn bus_limit(spec: &LabSpec, share: Shares, flows: f64) -> f64 {
+fn bus_limit(spec: &LabSpec, share: NominalShares, flows: f64) -> f64 {
     spec.bus_rate().map_or(f64::INFINITY, |bus| {
         bus.as_bytes_per_second() * share.with_acknowledgements / flows
     })

@@ -40,7 +40,7 @@ pub struct Message {
 }
 
 /// Start and end of a message in ns, from the common start on.
-type Times = (u64, u64);
+type CarryTimes = (u64, u64);
 
 /// A process that carries patterns with others.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct Carrier<'a> {
 }
 
 /// A message in flight that this rank sends or receives.
-struct Leg {
+struct CarriedLeg {
     flow: usize,
     is_receive: bool,
     request: Request,
@@ -99,7 +99,7 @@ impl<'a> Carrier<'a> {
         &mut self,
         flows: &[Message],
         zero: f64,
-        passages: &mut [Times],
+        passages: &mut [CarryTimes],
     ) -> Result<(), MpiError> {
         let (mpi, origin) = (self.mpi, self.origin);
         let since = || ((origin.elapsed().as_secs_f64() - zero).max(0.0) * 1e9).round() as u64;
@@ -125,7 +125,7 @@ impl<'a> Carrier<'a> {
                 passages[flow].0 = since();
                 let data = &self.outgoing[..flows[flow].bytes as usize];
                 let request = mpi.isend(data, Rank(flows[flow].to), flow as i32)?;
-                legs.push(Leg {
+                legs.push(CarriedLeg {
                     flow,
                     is_receive: false,
                     request,
@@ -151,7 +151,7 @@ impl<'a> Carrier<'a> {
         Ok(())
     }
 
-    fn receives(&mut self, flows: &[Message]) -> Result<Vec<Leg>, MpiError> {
+    fn receives(&mut self, flows: &[Message]) -> Result<Vec<CarriedLeg>, MpiError> {
         let mpi = self.mpi;
         let own: Vec<usize> = (0..flows.len())
             .filter(|flow| flows[*flow].to == mpi.rank.0)
@@ -162,7 +162,7 @@ impl<'a> Carrier<'a> {
         for (flow, buffer) in own.into_iter().zip(&mut self.incoming) {
             buffer.resize(flows[flow].bytes as usize, 0);
             let request = mpi.irecv(buffer, Rank(flows[flow].from), flow as i32)?;
-            legs.push(Leg {
+            legs.push(CarriedLeg {
                 flow,
                 is_receive: true,
                 request,
@@ -172,7 +172,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Starts are known to senders, ends to receivers; rank 0 wants both.
-    fn gather(&self, flows: &[Message], passages: &mut [Times]) -> Result<(), MpiError> {
+    fn gather(&self, flows: &[Message], passages: &mut [CarryTimes]) -> Result<(), MpiError> {
         if self.mpi.rank != ROOT {
             let bytes: Vec<u8> = passages
                 .iter()

@@ -58,7 +58,7 @@ impl Pattern {
     /// # Errors
     /// The first line at fault, with what was found and what was expected.
     pub fn read(name: &str, text: &[u8]) -> Result<Pattern, PatternError> {
-        let mut reader = Reader::new(name);
+        let mut reader = PatternReader::new(name);
         reader.read_lines(text)?;
         if reader.steps > 0 {
             return Err(reader.first_step_error());
@@ -93,7 +93,7 @@ impl Steps {
     /// # Errors
     /// As [`Pattern::read`], but for lines that say `step`.
     pub fn read(name: &str, text: &[u8]) -> Result<Steps, PatternError> {
-        let mut reader = Reader::new(name);
+        let mut reader = PatternReader::new(name);
         reader.read_lines(text)?;
         reader.check_racks()?;
         let mut steps: Vec<Vec<Flow>> = Vec::new();
@@ -130,7 +130,7 @@ pub fn write(flows: &[Flow], out: &mut dyn std::io::Write) -> std::io::Result<()
     out.flush()
 }
 
-struct Reader<'a> {
+struct PatternReader<'a> {
     name: &'a str,
     line: usize,
     pattern: Pattern,
@@ -140,9 +140,9 @@ struct Reader<'a> {
     first_step_line: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn new(name: &'a str) -> Reader<'a> {
-        Reader {
+impl<'a> PatternReader<'a> {
+    fn new(name: &'a str) -> PatternReader<'a> {
+        PatternReader {
             name,
             line: 0,
             pattern: Pattern::default(),

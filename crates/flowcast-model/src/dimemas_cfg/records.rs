@@ -26,7 +26,7 @@ pub(super) struct Record<'a> {
     pub fields: Vec<&'a str>,
 }
 
-enum Mark {
+enum RecordMark {
     Block,
     Line,
 }
@@ -83,12 +83,12 @@ impl Records {
                     kept.push_str(rest);
                     return kept;
                 }
-                Some((at, Mark::Block)) => {
+                Some((at, RecordMark::Block)) => {
                     kept.push_str(&rest[..at]);
                     *open_since = Some(number);
                     rest = &rest[at + 2..];
                 }
-                Some((at, Mark::Line)) => {
+                Some((at, RecordMark::Line)) => {
                     kept.push_str(&rest[..at]);
                     if kept.trim_start().starts_with('"') {
                         self.skipped.push(format!(
@@ -103,13 +103,13 @@ impl Records {
 }
 
 /// The first comment mark outside of quotes.
-fn first_mark(text: &str) -> Option<(usize, Mark)> {
+fn first_mark(text: &str) -> Option<(usize, RecordMark)> {
     let mut quoted = false;
     for (at, pair) in text.as_bytes().windows(2).enumerate() {
         match pair {
             [b'"', _] => quoted = !quoted,
-            b"/*" if !quoted => return Some((at, Mark::Block)),
-            b"//" if !quoted => return Some((at, Mark::Line)),
+            b"/*" if !quoted => return Some((at, RecordMark::Block)),
+            b"//" if !quoted => return Some((at, RecordMark::Line)),
             _ => {}
         }
     }

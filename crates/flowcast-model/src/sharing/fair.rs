@@ -65,23 +65,23 @@ pub fn max_min(fabric: &Fabric, active: &[usize]) -> Vec<Allocation> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Level {
+struct FairLevel {
     share: f64,
     link: LinkId,
 }
 
-impl Eq for Level {}
+impl Eq for FairLevel {}
 
-impl Ord for Level {
-    fn cmp(&self, other: &Level) -> Ordering {
+impl Ord for FairLevel {
+    fn cmp(&self, other: &FairLevel) -> Ordering {
         self.share
             .total_cmp(&other.share)
             .then(self.link.cmp(&other.link))
     }
 }
 
-impl PartialOrd for Level {
-    fn partial_cmp(&self, other: &Level) -> Option<Ordering> {
+impl PartialOrd for FairLevel {
+    fn partial_cmp(&self, other: &FairLevel) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -95,7 +95,7 @@ struct Filling<'a> {
     members: Vec<u32>,
     first: Vec<u32>,
     is_fixed: Vec<bool>,
-    heap: BinaryHeap<Reverse<Level>>,
+    heap: BinaryHeap<Reverse<FairLevel>>,
     allocations: Vec<Allocation>,
 }
 
@@ -130,8 +130,8 @@ impl<'a> Filling<'a> {
         filling
     }
 
-    fn level(&self, link: LinkId) -> Level {
-        Level {
+    fn level(&self, link: LinkId) -> FairLevel {
+        FairLevel {
             share: self.free[link.index()].max(0.0) / f64::from(self.unfixed[link.index()]),
             link,
         }

@@ -77,16 +77,16 @@ impl RateModel for IbPenalty {
 }
 
 /// What one node sends to another.
-struct Pair {
+struct IbPenaltyPair {
     flows: u32,
     /// The links out of the one and into the other.
     ends: [LinkId; 2],
 }
 
-fn flows_by_pair(fabric: &Fabric, active: &[usize]) -> BTreeMap<(u32, u32), Pair> {
+fn flows_by_pair(fabric: &Fabric, active: &[usize]) -> BTreeMap<(u32, u32), IbPenaltyPair> {
     let mut pairs = BTreeMap::new();
     for path in active.iter().map(|flow| &fabric.paths[*flow]) {
-        let none = || Pair {
+        let none = || IbPenaltyPair {
             flows: 0,
             ends: [path.out(), path.into()],
         };

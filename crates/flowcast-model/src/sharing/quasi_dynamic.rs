@@ -38,7 +38,7 @@ const REST: f64 = 1e-10;
 pub struct QuasiDynamicQueues {
     queues: Queues,
     /// By flow.
-    ends: Vec<Ends>,
+    ends: Vec<FlowEnds>,
     /// By link: the sum of the rates, and of each over the flow's delay.
     loads: Vec<(f64, f64)>,
     loaded: Vec<LinkId>,
@@ -47,7 +47,7 @@ pub struct QuasiDynamicQueues {
 
 /// Out link, in link, and whether there are more.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ends {
+struct FlowEnds {
     out: u32,
     into: u32,
     is_longer: bool,
@@ -68,9 +68,9 @@ impl QuasiDynamicQueues {
     /// A flow starts; [`QuasiDynamicQueues::fit`] follows.
     pub fn enter(&mut self, flow: u32, path: &Path) {
         if self.ends.len() <= flow as usize {
-            self.ends.resize(flow as usize + 1, Ends::default());
+            self.ends.resize(flow as usize + 1, FlowEnds::default());
         }
-        let ends = Ends {
+        let ends = FlowEnds {
             out: path.out().0,
             into: path.into().0,
             is_longer: path.is_between_racks(),

@@ -159,7 +159,7 @@ fn residual(measured: f64, predicted: f64) -> f64 {
 
 /// The best curves of 1, 2, .. pieces, as many as there can be, at most `most`.
 fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
-    let search = Search(Points {
+    let search = PiecewiseSearch(Points {
         x,
         y,
         weights: &inverses(y),
@@ -173,9 +173,9 @@ fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
 }
 
 /// Points with x ascending. Cuts are places in the list, the first 0, the last its length.
-struct Search<'a>(Points<'a>);
+struct PiecewiseSearch<'a>(Points<'a>);
 
-impl Search<'_> {
+impl PiecewiseSearch<'_> {
     fn errors(&self, from: usize, to: usize) -> f64 {
         let points = self.0.between(from, to);
         points.errors(&points.line_at_least_zero())
@@ -350,7 +350,7 @@ mod tests {
     }
 
     /// The smallest sum of errors over all ways to cut, by trying each.
-    fn reference(search: &Search<'_>, from: usize, pieces: usize) -> f64 {
+    fn reference(search: &PiecewiseSearch<'_>, from: usize, pieces: usize) -> f64 {
         let end = search.0.x.len();
         if pieces == 1 {
             return search.errors(from, end);
@@ -366,7 +366,7 @@ mod tests {
         fn no_other_cuts_are_better(y in prop::collection::vec(1.0..100.0f64, 5..11), pieces in 1..4usize) {
             let x: Vec<f64> = (0..y.len()).map(|at| at as f64).collect();
             let weights = inverses(&y);
-            let search = Search(Points { x: &x, y: &y, weights: &weights });
+            let search = PiecewiseSearch(Points { x: &x, y: &y, weights: &weights });
             let places: Vec<usize> = (0..=x.len()).collect();
             let cuts = search.best_cuts(&places, pieces).pop().unwrap();
             let sum: f64 = cuts.windows(2).map(|pair| search.errors(pair[0], pair[1])).sum();

@@ -49,7 +49,7 @@ pub fn simulate(
     model: &mut dyn RateModel,
     watcher: &mut impl Watcher,
 ) -> Result<Vec<FlowCompletion>, SharingError> {
-    let mut engine = Engine::new(demands, fabric, model.reach());
+    let mut engine = FluidEngine::new(demands, fabric, model.reach());
     loop {
         engine.end_flows(watcher);
         engine.start_flows();
@@ -127,7 +127,7 @@ fn is_same(interval: &Interval, allocation: &Allocation) -> bool {
         && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
 }
 
-struct Engine<'a> {
+struct FluidEngine<'a> {
     demands: &'a [Demand],
     fabric: &'a Fabric,
     /// Flows by start, the latest first.
@@ -137,11 +137,11 @@ struct Engine<'a> {
     completions: Vec<FlowCompletion>,
 }
 
-impl<'a> Engine<'a> {
-    fn new(demands: &'a [Demand], fabric: &'a Fabric, reach: Reach) -> Engine<'a> {
+impl<'a> FluidEngine<'a> {
+    fn new(demands: &'a [Demand], fabric: &'a Fabric, reach: Reach) -> FluidEngine<'a> {
         let mut waiting: Vec<usize> = (0..demands.len()).collect();
         waiting.sort_unstable_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));
-        Engine {
+        FluidEngine {
             demands,
             fabric,
             waiting,

@@ -19,7 +19,7 @@ const NOTHING_YET: Allocation = Allocation {
 };
 
 #[derive(Debug, Clone, Copy)]
-struct Progress {
+struct InFlightProgress {
     /// When the share last changed.
     since: Time,
     /// Work left then.
@@ -30,7 +30,7 @@ struct Progress {
     is_in_flight: bool,
 }
 
-impl Progress {
+impl InFlightProgress {
     fn remaining_time(&self) -> Time {
         Time::from_nanos(self.left.as_nanos() / self.allocation.share.0)
     }
@@ -53,7 +53,7 @@ pub struct Change {
 #[derive(Debug, Clone, Default)]
 pub struct FlowsInFlight {
     active_flows: ActiveFlows,
-    progress: Vec<Progress>,
+    progress: Vec<InFlightProgress>,
     ends: IndexedHeap,
     count: usize,
     changes: Changes,
@@ -80,7 +80,7 @@ impl FlowsInFlight {
 
     /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
     pub fn start(&mut self, fabric: &Fabric, flow: u32, now: Time, work: Time) {
-        let nothing = Progress {
+        let nothing = InFlightProgress {
             since: Time::ZERO,
             left: Time::ZERO,
             before: Time::ZERO,
@@ -90,7 +90,7 @@ impl FlowsInFlight {
         if self.progress.len() <= flow as usize {
             self.progress.resize(flow as usize + 1, nothing);
         }
-        self.progress[flow as usize] = Progress {
+        self.progress[flow as usize] = InFlightProgress {
             since: now,
             left: work,
             is_in_flight: true,
@@ -147,7 +147,7 @@ impl FlowsInFlight {
     }
 }
 
-fn settle(progress: &mut Progress, now: Time) {
+fn settle(progress: &mut InFlightProgress, now: Time) {
     let share = progress.allocation.share.0;
     if share > 0.0 {
         let elapsed = now - progress.since;

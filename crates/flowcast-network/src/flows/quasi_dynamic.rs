@@ -137,7 +137,7 @@ struct Flows {
     /// By flow: its index among the active ones.
     indices: Vec<u32>,
     /// By flow.
-    progress: Vec<Progress>,
+    progress: Vec<QuasiDynamicProgress>,
     /// Of flows that end within the step.
     ends: IndexedHeap,
     /// When the step began, and when it ends, in nanoseconds; infinite when all is at rest.
@@ -146,7 +146,7 @@ struct Flows {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Progress {
+struct QuasiDynamicProgress {
     /// What would have been left when the step began if the flow had had its share since then.
     left: f64,
     share: f64,
@@ -155,10 +155,11 @@ struct Progress {
 impl Flows {
     fn enter(&mut self, flow: u32, work: f64) {
         if self.progress.len() <= flow as usize {
-            self.progress.resize(flow as usize + 1, Progress::default());
+            self.progress
+                .resize(flow as usize + 1, QuasiDynamicProgress::default());
             self.indices.resize(flow as usize + 1, 0);
         }
-        self.progress[flow as usize] = Progress {
+        self.progress[flow as usize] = QuasiDynamicProgress {
             left: work,
             share: 0.0,
         };
@@ -192,7 +193,7 @@ impl Flows {
         }
         let elapsed = now - self.since;
         let left = (progress.left - progress.share * elapsed).max(0.0);
-        *progress = Progress {
+        *progress = QuasiDynamicProgress {
             left: left + share * elapsed,
             share,
         };
@@ -209,7 +210,7 @@ impl Flows {
     }
 
     fn note_end(&mut self, flow: u32) {
-        let Progress { left, share } = self.progress[flow as usize];
+        let QuasiDynamicProgress { left, share } = self.progress[flow as usize];
         let end = self.since + left / share;
         if end <= self.until {
             self.ends.set(flow, Time::from_nanos(end));

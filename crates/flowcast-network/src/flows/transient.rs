@@ -51,7 +51,7 @@ pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -
         .filter(|flow| flows[*flow].size.0 > 0)
         .collect();
     waiting.sort_by_key(|flow| std::cmp::Reverse((flows[*flow].start, *flow)));
-    let mut queues = Queues::new(fabric, windows.segment, rate);
+    let mut queues = TransientQueues::new(fabric, windows.segment, rate);
     let mut settled = TransientFlows {
         completions: flows
             .iter()
@@ -100,7 +100,7 @@ pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -
 }
 
 /// The links, and what waits before them.
-struct Queues {
+struct TransientQueues {
     /// Bytes per second.
     capacities: Vec<f64>,
     /// `B`, in bytes.
@@ -113,11 +113,11 @@ struct Queues {
     step: f64,
 }
 
-impl Queues {
-    fn new(fabric: &Fabric, segment: Bytes, rate: f64) -> Queues {
+impl TransientQueues {
+    fn new(fabric: &Fabric, segment: Bytes, rate: f64) -> TransientQueues {
         let links = fabric.link_count();
         let packet = segment.0 as f64 / rate;
-        Queues {
+        TransientQueues {
             capacities: (0..links as u32)
                 .map(|link| fabric.capacity(LinkId(link)).0 * rate)
                 .collect(),
@@ -148,7 +148,7 @@ impl Queues {
 }
 
 /// What a flow has in a queue.
-struct Stage {
+struct TransientStage {
     link: LinkId,
     /// Bytes on the wire for each byte of `content`, data being 1.
     weight: f64,
@@ -166,7 +166,7 @@ struct LastByte {
 /// A flow in flight.
 struct Loop {
     flow: usize,
-    stages: Vec<Stage>,
+    stages: Vec<TransientStage>,
     /// Stages of the data path; those of the acknowledgements follow.
     data: usize,
     start: Time,
@@ -182,7 +182,7 @@ struct Loop {
 impl Loop {
     fn new(index: usize, flow: &Flow, path: &Path, windows: Windows, now: f64) -> Loop {
         let stage = |weight| {
-            move |link| Stage {
+            move |link| TransientStage {
                 link,
                 weight,
                 content: 0.0,
@@ -197,7 +197,7 @@ impl Loop {
                 windows.acknowledgement()
             })(link)
         };
-        let mut stages: Vec<Stage> = data
+        let mut stages: Vec<TransientStage> = data
             .chain(path.acknowledgements_in_order().map(back))
             .collect();
         let size = flow.size.0 as f64;
@@ -218,7 +218,7 @@ impl Loop {
     }
 
     /// All stages give at once, from what they held before.
-    fn advance(&mut self, queues: &Queues, now: f64, step: f64) {
+    fn advance(&mut self, queues: &TransientQueues, now: f64, step: f64) {
         let mut coming = 0.0;
         for (place, stage) in self.stages.iter_mut().enumerate() {
             let leaving = stage.content * queues.leaving(stage.link, step);
@@ -236,7 +236,7 @@ impl Loop {
         }
     }
 
-    fn follow_last_byte(&mut self, queues: &Queues, now: f64, step: f64) {
+    fn follow_last_byte(&mut self, queues: &TransientQueues, now: f64, step: f64) {
         let stages = &self.stages;
         let first = || LastByte {
             stage: 0,
@@ -252,7 +252,7 @@ impl Loop {
         self.has_ended = last.stage == self.data;
     }
 
-    fn report(&mut self, queues: &Queues, now: f64, settled: &mut TransientFlows) {
+    fn report(&mut self, queues: &TransientQueues, now: f64, settled: &mut TransientFlows) {
         let intervals = &mut settled.intervals[self.flow];
         if let Some(last) = self.last.take_if(|last| last.stage == self.data) {
             let end = time(last.leaves).max(self.start);
@@ -268,7 +268,7 @@ impl Loop {
     }
 
     /// Since the last one.
-    fn interval(&self, queues: &Queues, to: f64, delivered: f64) -> Option<Interval> {
+    fn interval(&self, queues: &TransientQueues, to: f64, delivered: f64) -> Option<Interval> {
         let (from, before) = self.noted;
         let share = AllocatedFraction((delivered - before) / ((to - from) * queues.rate));
         (to > from).then(|| Interval {
@@ -280,7 +280,7 @@ impl Loop {
     }
 
     /// The longest queue of its path, if others wait in it too.
-    fn limit(&self, queues: &Queues) -> Limit {
+    fn limit(&self, queues: &TransientQueues) -> Limit {
         let mut longest = (0.0, Limit::Alone);
         for (place, stage) in self.stages.iter().enumerate() {
             let others = queues.contents[stage.link.index()] - stage.weight * stage.content;

@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 
 /// Looks for periods while an engine runs.
 pub(super) struct Search {
-    parts: BTreeMap<u32, Part>,
+    parts: BTreeMap<u32, SteadyPart>,
     next: u32,
     /// The part of each connection, and of each link.
     of_connection: Vec<u32>,
@@ -39,10 +39,10 @@ pub(super) struct Search {
 
 /// Connections that share links, directly or over others.
 #[derive(Default)]
-struct Part {
+struct SteadyPart {
     connections: Vec<u32>,
     links: Vec<u32>,
-    saved: Option<State>,
+    saved: Option<SteadyState>,
     /// The period of the saved state, which is followed once more.
     period: Option<Picos>,
     begun: u64,
@@ -51,7 +51,7 @@ struct Part {
 }
 
 /// All that says what happens next in a part.
-struct State {
+struct SteadyState {
     now: Picos,
     links: Vec<Link>,
     ends: Vec<Ends>,
@@ -133,7 +133,7 @@ impl Search {
             let first = links.next().expect("a way has links");
             links.for_each(|link| groups.join(first, link));
         }
-        let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
+        let mut parts: BTreeMap<usize, SteadyPart> = BTreeMap::new();
         for connection in live {
             let first = engine.links_of(connection).next().expect("a way has links");
             let part = parts.entry(groups.root(first)).or_default();
@@ -147,7 +147,7 @@ impl Search {
     }
 
     /// Begins to compare the states of a part, if one of its messages is long enough.
-    fn watch(&mut self, engine: &mut Engine, mut part: Part) {
+    fn watch(&mut self, engine: &mut Engine, mut part: SteadyPart) {
         let room = |connection: &u32| engine.connections[*connection as usize].room();
         let longest = *part
             .connections
@@ -278,9 +278,9 @@ impl Search {
     }
 }
 
-impl Part {
-    fn state(&self, engine: &Engine, now: Picos) -> State {
-        State {
+impl SteadyPart {
+    fn state(&self, engine: &Engine, now: Picos) -> SteadyState {
+        SteadyState {
             now,
             links: self
                 .links
@@ -299,7 +299,7 @@ impl Part {
     /// each connection.
     fn repeats(
         &self,
-        then: &State,
+        then: &SteadyState,
         engine: &Engine,
         now: Picos,
         packets: &mut [u32],

@@ -19,7 +19,7 @@ const REMEMBERED: usize = 64;
 
 /// One message of a connection.
 #[derive(Debug, Clone)]
-struct Part {
+struct StreamPart {
     /// Its place among all messages.
     message: usize,
     written: Picos,
@@ -57,7 +57,7 @@ impl Buffer {
 pub(super) struct Stream {
     /// Payload of a full packet.
     segment: u64,
-    parts: VecDeque<Part>,
+    parts: VecDeque<StreamPart>,
     /// Parts written so far, the packet after the last of these, and when the next is written.
     written: usize,
     available: u32,
@@ -90,7 +90,7 @@ impl Stream {
                 end: message.start,
                 ..FlowCompletion::default()
             };
-            Part {
+            StreamPart {
                 message: *place,
                 written,
                 size: message.size.0,
@@ -162,7 +162,7 @@ impl Stream {
             .buffer
             .map_or(end, |buffer| buffer.holds(end, acknowledged));
         let intervals = Vec::new();
-        self.parts.push_back(Part {
+        self.parts.push_back(StreamPart {
             message,
             written: now,
             size: size.0,
@@ -266,7 +266,7 @@ impl Stream {
         )
     }
 
-    fn part_of(&self, packet: u32) -> &Part {
+    fn part_of(&self, packet: u32) -> &StreamPart {
         let place = self.parts.partition_point(|part| part.end <= packet);
         &self.parts[place]
     }

@@ -17,13 +17,13 @@ use flowcast_model::{
 use flowcast_units::Node;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum ReferenceEvent {
     Leaves(u64),
     Timer,
 }
 
 /// Time, link or their number, connection of a timer, sequence.
-type Queued = (Picos, usize, usize, usize, Event);
+type Queued = (Picos, usize, usize, usize, ReferenceEvent);
 
 struct Twin {
     links: Vec<Link>,
@@ -39,7 +39,7 @@ struct Twin {
 }
 
 impl Twin {
-    fn push(&mut self, at: Picos, lane: usize, connection: usize, event: Event) {
+    fn push(&mut self, at: Picos, lane: usize, connection: usize, event: ReferenceEvent) {
         self.sequence += 1;
         self.queue
             .push(Reverse((at, lane, connection, self.sequence, event)));
@@ -51,8 +51,8 @@ impl Twin {
         }
         while let Some(Reverse((now, _, connection, _, event))) = self.queue.pop() {
             match event {
-                Event::Leaves(frame) => self.leave(now, self.frames[frame as usize]),
-                Event::Timer if self.connections[connection].deadline() == now => {
+                ReferenceEvent::Leaves(frame) => self.leave(now, self.frames[frame as usize]),
+                ReferenceEvent::Timer if self.connections[connection].deadline() == now => {
                     let (packet, ack) = self.connections[connection].expire(now);
                     packet
                         .into_iter()
@@ -61,7 +61,7 @@ impl Twin {
                     self.send(now, connection);
                     self.set_timer(connection);
                 }
-                Event::Timer => {}
+                ReferenceEvent::Timer => {}
             }
         }
     }
@@ -69,7 +69,12 @@ impl Twin {
     fn set_timer(&mut self, connection: usize) {
         let deadline = self.connections[connection].deadline();
         if deadline < Picos::NEVER {
-            self.push(deadline, self.links.len(), connection, Event::Timer);
+            self.push(
+                deadline,
+                self.links.len(),
+                connection,
+                ReferenceEvent::Timer,
+            );
         }
     }
 
@@ -117,7 +122,7 @@ impl Twin {
                     departure,
                     link,
                     0,
-                    Event::Leaves(self.frames.len() as u64 - 1),
+                    ReferenceEvent::Leaves(self.frames.len() as u64 - 1),
                 );
             }
             None => self.dropped += 1,

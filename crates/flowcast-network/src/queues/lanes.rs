@@ -31,7 +31,7 @@ impl Lane {
 const MOST_LANES: usize = 1 << 12;
 
 #[derive(Debug, Clone, Copy)]
-struct Entry<E> {
+struct LaneEntry<E> {
     /// Bits of a time that is not negative, which order as the time does.
     due: u64,
     /// Number of the insertion, and below it the lane.
@@ -39,14 +39,14 @@ struct Entry<E> {
     event: E,
 }
 
-impl<E> Entry<E> {
+impl<E> LaneEntry<E> {
     #[inline(always)]
     fn lane(&self) -> u16 {
         self.order as u16
     }
 
     #[inline(always)]
-    fn is_before(&self, other: &Entry<E>) -> bool {
+    fn is_before(&self, other: &LaneEntry<E>) -> bool {
         match self.due.cmp(&other.due) {
             Ordering::Less => true,
             Ordering::Equal => self.order < other.order,
@@ -61,7 +61,7 @@ struct LaneEntries<E> {
     /// Whether an entry of this lane stands in the heap.
     active: bool,
     /// The entries behind that one.
-    behind: VecDeque<Entry<E>>,
+    behind: VecDeque<LaneEntry<E>>,
 }
 
 impl<E> LaneEntries<E> {
@@ -79,11 +79,11 @@ const WIDTH: usize = 4;
 
 /// Entries of which the earliest is at hand.
 #[derive(Debug, Clone)]
-struct Heap<E>(Vec<Entry<E>>);
+struct Heap<E>(Vec<LaneEntry<E>>);
 
 impl<E: Copy> Heap<E> {
     #[inline]
-    fn insert(&mut self, entry: Entry<E>) {
+    fn insert(&mut self, entry: LaneEntry<E>) {
         let mut at = self.0.len();
         self.0.push(entry);
         while at > 0 {
@@ -99,7 +99,7 @@ impl<E: Copy> Heap<E> {
 
     /// Puts an entry at the place of the first.
     #[inline(always)]
-    fn replace_first(&mut self, entry: Entry<E>) {
+    fn replace_first(&mut self, entry: LaneEntry<E>) {
         let heap = &mut self.0[..];
         let mut at = 0;
         loop {
@@ -211,7 +211,7 @@ impl<E: Copy> LaneQueue<E> {
             return self.at_once(event);
         }
         self.sequence += 1;
-        let entry = Entry {
+        let entry = LaneEntry {
             due: time.as_nanos().to_bits(),
             order: self.sequence << 16 | u64::from(lane),
             event,
@@ -282,7 +282,7 @@ impl<E: Copy> LaneQueue<E> {
             return Some(event);
         }
         let entry = *first?;
-        let Entry { due, event, .. } = entry;
+        let LaneEntry { due, event, .. } = entry;
         let lane = entry.lane();
         self.now = time_of_bits(due);
         self.last_lane = lane;

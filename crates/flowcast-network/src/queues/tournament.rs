@@ -8,7 +8,7 @@ use crate::queues::{KeyQueue, NEVER};
 /// The least key of all members.
 #[derive(Debug, Clone)]
 pub struct Tournament {
-    groups: Vec<Group>,
+    groups: Vec<MatchGroup>,
     /// Where each level's groups begin, from the members up to the single last group.
     levels: Vec<u32>,
     first: u128,
@@ -19,7 +19,7 @@ pub struct Tournament {
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Group([u128; SIZE]);
+struct MatchGroup([u128; SIZE]);
 
 const SIZE: usize = 4;
 
@@ -34,7 +34,7 @@ impl Tournament {
             groups = groups.div_ceil(SIZE as u32);
             all += groups;
         }
-        let groups = vec![Group([NEVER; SIZE]); all as usize];
+        let groups = vec![MatchGroup([NEVER; SIZE]); all as usize];
         Tournament {
             groups,
             levels,
@@ -65,7 +65,7 @@ impl KeyQueue for Tournament {
     fn set(&mut self, member: u32, key: u128) {
         let (mut place, mut least) = (member as usize, key);
         for level in &self.levels {
-            let Group(keys) = &mut self.groups[*level as usize + place / SIZE];
+            let MatchGroup(keys) = &mut self.groups[*level as usize + place / SIZE];
             let own = place % SIZE;
             if keys[own] == least {
                 return;

@@ -59,14 +59,14 @@ const WORTH_A_CHANGE: f64 = 0.1;
 pub(super) struct Watch {
     clock: Instant,
     next: AtomicU64,
-    rails: Mutex<Rails>,
+    rails: Mutex<WatchedRails>,
 }
 
 #[derive(Debug)]
-struct Rails {
+struct WatchedRails {
     addresses: Vec<Option<IpAddr>>,
     watched: Vec<Watched>,
-    connections: BTreeMap<c_int, Connection>,
+    connections: BTreeMap<c_int, WatchedConnection>,
     looks: u32,
     last: u64,
 }
@@ -87,7 +87,7 @@ struct Watched {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Connection {
+struct WatchedConnection {
     rail: usize,
     progress: TcpProgress,
 }
@@ -104,7 +104,7 @@ struct TcpProgress {
 impl Watch {
     /// Of rails that were measured so.
     pub(super) fn new(rails: &[RailModule], measured: &[LogGp]) -> Watch {
-        let rails = Rails {
+        let rails = WatchedRails {
             addresses: addresses(rails),
             watched: measured.iter().map(|cost| Watched::new(*cost)).collect(),
             connections: BTreeMap::new(),
@@ -154,7 +154,7 @@ impl Watch {
     }
 }
 
-impl Rails {
+impl WatchedRails {
     fn observe(&mut self, now: u64, rails: &[RailModule]) {
         let period = (now - self.last) as f64;
         let mut carried = vec![0; rails.len()];
@@ -212,7 +212,7 @@ impl Rails {
             };
             if let Some(progress) = tcp_progress(socket) {
                 self.connections
-                    .insert(socket, Connection { rail, progress });
+                    .insert(socket, WatchedConnection { rail, progress });
             }
         }
     }

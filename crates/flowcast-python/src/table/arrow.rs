@@ -43,11 +43,11 @@ struct Array {
 
 /// `ArrowArrayStream` of the C stream interface.
 #[repr(C)]
-struct Stream {
-    get_schema: unsafe extern "C" fn(*mut Stream, *mut Schema) -> c_int,
-    get_next: unsafe extern "C" fn(*mut Stream, *mut Array) -> c_int,
-    get_last_error: unsafe extern "C" fn(*mut Stream) -> *const c_char,
-    release: Option<unsafe extern "C" fn(*mut Stream)>,
+struct ArrowStream {
+    get_schema: unsafe extern "C" fn(*mut ArrowStream, *mut Schema) -> c_int,
+    get_next: unsafe extern "C" fn(*mut ArrowStream, *mut Array) -> c_int,
+    get_last_error: unsafe extern "C" fn(*mut ArrowStream) -> *const c_char,
+    release: Option<unsafe extern "C" fn(*mut ArrowStream)>,
     private: *mut c_void,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn stream(py: Python<'_>, columns: Arc<Columns>) -> PyResult<Bound<'_
         columns,
         is_given: false,
     });
-    let stream = Stream {
+    let stream = ArrowStream {
         get_schema: stream_schema,
         get_next: stream_next,
         get_last_error: stream_error,
@@ -95,11 +95,11 @@ pub(crate) fn schema<'py>(py: Python<'py>, columns: &Columns) -> PyResult<Bound<
 }
 
 // SAFETY: what the structures point to is theirs alone, or is only read.
-unsafe impl Send for Stream {}
+unsafe impl Send for ArrowStream {}
 // SAFETY: as above.
 unsafe impl Send for Schema {}
 
-impl Drop for Stream {
+impl Drop for ArrowStream {
     /// A consumer that takes the stream sets `release` to none.
     fn drop(&mut self) {
         if let Some(release) = self.release {
@@ -229,7 +229,7 @@ impl Array {
     }
 }
 
-unsafe extern "C" fn stream_schema(stream: *mut Stream, out: *mut Schema) -> c_int {
+unsafe extern "C" fn stream_schema(stream: *mut ArrowStream, out: *mut Schema) -> c_int {
     const INVALID: c_int = 22;
     // SAFETY: the consumer hands in the stream that it was given and room for a schema.
     unsafe {
@@ -242,7 +242,7 @@ unsafe extern "C" fn stream_schema(stream: *mut Stream, out: *mut Schema) -> c_i
     0
 }
 
-unsafe extern "C" fn stream_next(stream: *mut Stream, out: *mut Array) -> c_int {
+unsafe extern "C" fn stream_next(stream: *mut ArrowStream, out: *mut Array) -> c_int {
     // SAFETY: as above, with room for an array.
     unsafe {
         let left = &mut *(*stream).private.cast::<Left>();
@@ -256,11 +256,11 @@ unsafe extern "C" fn stream_next(stream: *mut Stream, out: *mut Array) -> c_int 
     0
 }
 
-unsafe extern "C" fn stream_error(_stream: *mut Stream) -> *const c_char {
+unsafe extern "C" fn stream_error(_stream: *mut ArrowStream) -> *const c_char {
     c"found a zero in the name of a column".as_ptr()
 }
 
-unsafe extern "C" fn release_stream(stream: *mut Stream) {
+unsafe extern "C" fn release_stream(stream: *mut ArrowStream) {
     // SAFETY: called once for a stream whose private part was boxed here.
     unsafe {
         drop(Box::from_raw((*stream).private.cast::<Left>()));

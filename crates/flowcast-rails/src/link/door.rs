@@ -31,12 +31,12 @@ const MOST_ARRIVING: usize = 2 * MAX_RAILS;
 pub struct Door {
     listeners: Vec<TcpListener>,
     /// Connections that have not introduced themselves yet, the oldest first.
-    arriving: VecDeque<Arriving>,
+    arriving: VecDeque<ArrivingStranger>,
 }
 
 /// A connection that has not introduced itself.
 #[derive(Debug)]
-struct Arriving {
+struct ArrivingStranger {
     stream: TcpStream,
     reader: FrameReader,
     since: Instant,
@@ -94,7 +94,7 @@ impl Door {
                 if self.arriving.len() == MOST_ARRIVING {
                     self.arriving.pop_front();
                 }
-                self.arriving.push_back(Arriving {
+                self.arriving.push_back(ArrivingStranger {
                     stream,
                     reader: FrameReader::default(),
                     since: Instant::now(),

@@ -16,20 +16,20 @@ use flowcast_units::Rank;
 /// The calls of a program.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OwnCalls {
-    sent_by_sendrecv: Slots,
-    received_by_sendrecv: Slots,
+    sent_by_sendrecv: SlotSet,
+    received_by_sendrecv: SlotSet,
     /// Blocking calls of threads that are replayed as non-blocking ones.
-    sent_by_send: Slots,
-    received_by_recv: Slots,
+    sent_by_send: SlotSet,
+    received_by_recv: SlotSet,
     /// By execution of a collective; none where threads of a rank wait for one another, which is no call.
     collectives: Vec<Option<Function>>,
 }
 
 /// A set of slots.
 #[derive(Debug, Clone, Default)]
-struct Slots(Vec<u64>);
+struct SlotSet(Vec<u64>);
 
-impl Slots {
+impl SlotSet {
     fn insert(&mut self, slot: Slot) {
         let (word, bit) = (slot.index() / 64, slot.index() % 64);
         if self.0.len() <= word {
@@ -55,11 +55,11 @@ struct RecordParts {
     /// The rank waits in the record until what it sent last is gone.
     is_sent: bool,
     posted: Option<Slot>,
-    received: Option<Received>,
+    received: Option<ReceivedBy>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Received {
+enum ReceivedBy {
     /// By a blocking receive behind a send, or one to nobody.
     Behind(Slot),
     /// Posted and waited for, as nothing else is.
@@ -99,7 +99,7 @@ impl OwnCalls {
                 }
                 Op::Recv => {
                     record.received =
-                        (record.is_sending || record.is_empty).then_some(Received::Behind(next));
+                        (record.is_sending || record.is_empty).then_some(ReceivedBy::Behind(next));
                     next += 1;
                 }
                 Op::Irecv => {
@@ -109,8 +109,8 @@ impl OwnCalls {
                 Op::WaitRecv(slot) => {
                     let is_posted = record.posted == Some(first + slot);
                     record.received = match record.received {
-                        None if is_posted => Some(Received::Posted(first + slot)),
-                        _ => Some(Received::Several),
+                        None if is_posted => Some(ReceivedBy::Posted(first + slot)),
+                        _ => Some(ReceivedBy::Several),
                     };
                 }
                 Op::Nothing => record.is_empty = true,
@@ -126,17 +126,17 @@ impl OwnCalls {
 
     fn name(&mut self, record: &RecordParts, sent: Option<Slot>, threads: bool) {
         match (record.received, sent) {
-            (Some(Received::Behind(slot)), sent) => {
+            (Some(ReceivedBy::Behind(slot)), sent) => {
                 self.received_by_sendrecv.insert(slot);
                 if let Some(sent) = sent.filter(|_| record.is_sending) {
                     self.sent_by_sendrecv.insert(sent);
                 }
             }
-            (Some(Received::Posted(slot)), Some(sent)) if threads && record.is_sent => {
+            (Some(ReceivedBy::Posted(slot)), Some(sent)) if threads && record.is_sent => {
                 self.received_by_sendrecv.insert(slot);
                 self.sent_by_sendrecv.insert(sent);
             }
-            (Some(Received::Posted(slot)), _) if threads => self.received_by_recv.insert(slot),
+            (Some(ReceivedBy::Posted(slot)), _) if threads => self.received_by_recv.insert(slot),
             (None, Some(sent)) if record.is_sending && record.is_sent => match threads {
                 true => self.sent_by_send.insert(sent),
                 false => self.sent_by_sendrecv.insert(sent),

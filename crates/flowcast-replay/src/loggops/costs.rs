@@ -114,7 +114,7 @@ impl Costs<'_> {
 }
 
 /// The network, shared by rates or by queues.
-enum Sharing {
+enum CostsSharing {
     Rates(Box<Shared>),
     Packets(Box<Packets>),
 }
@@ -123,7 +123,7 @@ enum Sharing {
 pub struct Carrier<'a> {
     /// What each message costs alone.
     pub costs: Costs<'a>,
-    network: Option<Sharing>,
+    network: Option<CostsSharing>,
 }
 
 impl<'a> Carrier<'a> {
@@ -155,14 +155,14 @@ impl<'a> Carrier<'a> {
         let network = match Rule::of(model, network)? {
             Some(rule) => {
                 let shared = Shared::between((ranks, slots), placement, sends, (network, rule))?;
-                Sharing::Rates(Box::new(shared))
+                CostsSharing::Rates(Box::new(shared))
             }
             None => {
                 let mut network = network.seen_by(model).into_owned();
                 network.nic.latency = costs.parameters.latency;
                 let of_rank = |rank| sends(rank).map(move |(slot, to)| (slot, rank, to));
                 let all = Rank::all(ranks).flat_map(of_rank);
-                Sharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
+                CostsSharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
             }
         };
         Ok(Carrier {
@@ -189,8 +189,8 @@ impl<'a> Carrier<'a> {
             ends: None,
         };
         match &mut self.network {
-            Some(Sharing::Rates(shared)) => shared.depart(departure),
-            Some(Sharing::Packets(packets)) => packets.depart(departure),
+            Some(CostsSharing::Rates(shared)) => shared.depart(departure),
+            Some(CostsSharing::Packets(packets)) => packets.depart(departure),
             None => {}
         }
     }
@@ -199,8 +199,8 @@ impl<'a> Carrier<'a> {
     pub fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
         loop {
             let progress = match &mut self.network {
-                Some(Sharing::Rates(shared)) => shared.deliver(limit)?,
-                Some(Sharing::Packets(packets)) => packets.deliver(limit)?,
+                Some(CostsSharing::Rates(shared)) => shared.deliver(limit)?,
+                Some(CostsSharing::Packets(packets)) => packets.deliver(limit)?,
                 None => None,
             };
             match progress {

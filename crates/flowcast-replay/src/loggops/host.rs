@@ -12,13 +12,13 @@ use flowcast_units::{Rank, Time};
 
 /// Neighbouring operations, created one after the other.
 #[derive(Debug, Clone, Copy, Default)]
-struct Run {
+struct HostRun {
     created: u32,
     node: u32,
     count: u32,
 }
 
-impl Run {
+impl HostRun {
     /// Whether an operation continues the run; then it is part of it.
     #[inline(always)]
     fn takes(&mut self, created: u32, node: u32) -> bool {
@@ -51,13 +51,13 @@ pub(super) struct Host {
     pub receiving: Time,
     /// When the first receives are to be posted.
     recv_time: Time,
-    sends: Run,
-    calcs: Run,
+    sends: HostRun,
+    calcs: HostRun,
     /// Bits of the queues that go on in [`Overflow`].
     overflown: u8,
     head: u8,
     length: u8,
-    recvs: Run,
+    recvs: HostRun,
     pub compute: Time,
     pub overhead: Time,
     /// The first messages, a ring.
@@ -68,7 +68,7 @@ pub(super) struct Host {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overflow {
     /// Sends, receives, computations; receives have a time.
-    runs: [VecDeque<(Time, Run)>; 3],
+    runs: [VecDeque<(Time, HostRun)>; 3],
     arrivals: VecDeque<Arrival>,
 }
 
@@ -120,7 +120,7 @@ impl Host {
     }
 
     #[inline(always)]
-    fn run(&mut self, kind: Kind) -> &mut Run {
+    fn run(&mut self, kind: Kind) -> &mut HostRun {
         match kind {
             Kind::Send => &mut self.sends,
             Kind::Calc => &mut self.calcs,
@@ -144,7 +144,7 @@ impl Host {
             let same_time = !is_recv || self.recv_time == cpu;
             let run = self.run(kind);
             if run.count == 0 {
-                *run = Run {
+                *run = HostRun {
                     created,
                     node,
                     count: 1,
@@ -171,7 +171,7 @@ impl Host {
         if !continues {
             runs.push_back((
                 self.cpu,
-                Run {
+                HostRun {
                     created,
                     node,
                     count: 1,
@@ -185,7 +185,7 @@ impl Host {
     pub(super) fn pop(&mut self, kind: Kind, overflow: &mut [Overflow], rank: Rank) -> u32 {
         let run = self.run(kind);
         let node = run.node;
-        *run = Run {
+        *run = HostRun {
             created: run.created + 1,
             node: node + 1,
             count: run.count - 1,

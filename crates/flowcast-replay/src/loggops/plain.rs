@@ -36,13 +36,13 @@ pub fn run<O: Observer>(
     costs: Costs<'_>,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    let mut engine = Engine::new(schedule, Carrier::new(schedule, costs)?, observer);
+    let mut engine = PlainEngine::new(schedule, Carrier::new(schedule, costs)?, observer);
     engine.run()?;
     engine.finish()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum PlainEvent {
     Operation { rank: Rank, node: u32 },
     Message(Message),
 }
@@ -60,15 +60,15 @@ struct Message {
 
 /// An entry of the queue: time, then creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct PlainEntry {
     time: Time,
     created: u64,
-    event: Event,
+    event: PlainEvent,
 }
 
 /// A rank's clocks and queues.
 #[derive(Default, Clone)]
-struct Host {
+struct PlainHost {
     cpus: Vec<Time>,
     sending: Vec<Time>,
     receiving: Vec<Time>,
@@ -86,7 +86,7 @@ struct Host {
     work: Vec<Segment>,
 }
 
-struct Engine<'a, O> {
+struct PlainEngine<'a, O> {
     schedule: &'a Schedule,
     observer: &'a mut O,
     /// The number of each rank's first operation, as observers count them.
@@ -95,25 +95,29 @@ struct Engine<'a, O> {
     carrier: Carrier<'a>,
     /// Messages that share the network, by slot.
     flows: HashMap<Slot, Message>,
-    hosts: Vec<Host>,
-    queue: BinaryHeap<Reverse<Entry>>,
+    hosts: Vec<PlainHost>,
+    queue: BinaryHeap<Reverse<PlainEntry>>,
     created: u64,
     messages: u64,
     bytes: u64,
 }
 
-impl<'a, O: Observer> Engine<'a, O> {
-    fn new(schedule: &'a Schedule, carrier: Carrier<'a>, observer: &'a mut O) -> Engine<'a, O> {
+impl<'a, O: Observer> PlainEngine<'a, O> {
+    fn new(
+        schedule: &'a Schedule,
+        carrier: Carrier<'a>,
+        observer: &'a mut O,
+    ) -> PlainEngine<'a, O> {
         let (cpus, nics) = (schedule.cpus(), schedule.nics());
-        let host = |graph: &flowcast_trace::schedule::Graph| Host {
+        let host = |graph: &flowcast_trace::schedule::Graph| PlainHost {
             cpus: vec![Time::ZERO; cpus],
             sending: vec![Time::ZERO; nics],
             receiving: vec![Time::ZERO; nics],
             open: graph.nodes.iter().map(|node| node.dependencies).collect(),
-            ..Host::default()
+            ..PlainHost::default()
         };
         let hosts = schedule.graphs.iter().map(host).collect();
-        Engine {
+        PlainEngine {
             schedule,
             observer,
             bases: schedule.bases(),
@@ -149,8 +153,8 @@ impl<'a, O: Observer> Engine<'a, O> {
                 return Ok(());
             };
             match entry.event {
-                Event::Operation { rank, node } => self.start(entry, rank, node),
-                Event::Message(message) => self.arrive(entry, message),
+                PlainEvent::Operation { rank, node } => self.start(entry, rank, node),
+                PlainEvent::Message(message) => self.arrive(entry, message),
             }
         }
     }
@@ -165,14 +169,14 @@ impl<'a, O: Observer> Engine<'a, O> {
         } = delivery;
         self.observer.moved(slot, start, arrival);
         let message = self.flows.remove(&slot).expect("what arrives has departed");
-        self.push(arrival, Event::Message(message));
+        self.push(arrival, PlainEvent::Message(message));
     }
 
     fn node(&self, rank: Rank, node: u32) -> &'a Node {
         &self.schedule.graphs[rank].nodes[node as usize]
     }
 
-    fn start(&mut self, entry: Entry, rank: Rank, index: u32) {
+    fn start(&mut self, entry: PlainEntry, rank: Rank, index: u32) {
         let node = self.node(rank, index);
         let (cpu, nic) = (usize::from(node.cpu), usize::from(node.nic));
         match node.operation {
@@ -263,7 +267,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             // Bytes that the receiver's processor moves are still to come then.
             self.push(
                 now + overhead + latency + (bytes - on_receiver),
-                Event::Message(message),
+                PlainEvent::Message(message),
             );
         }
         if !self.parameters.is_rendezvous(message.size) {
@@ -295,7 +299,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.queue_touched(touched);
     }
 
-    fn arrive(&mut self, entry: Entry, message: Message) {
+    fn arrive(&mut self, entry: PlainEntry, message: Message) {
         let overhead = self.parameters.overhead;
         let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
         let Travel {
@@ -402,13 +406,13 @@ impl<'a, O: Observer> Engine<'a, O> {
                 }
                 _ => cpu,
             };
-            self.push(time, Event::Operation { rank, node: index });
+            self.push(time, PlainEvent::Operation { rank, node: index });
         }
         self.hosts[rank].free = free;
     }
 
-    fn push(&mut self, time: Time, event: Event) {
-        self.queue.push(Reverse(Entry {
+    fn push(&mut self, time: Time, event: PlainEvent) {
+        self.queue.push(Reverse(PlainEntry {
             time,
             created: self.created,
             event,
@@ -416,8 +420,8 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.created += 1;
     }
 
-    fn requeue(&mut self, entry: Entry, time: Time) {
-        self.queue.push(Reverse(Entry { time, ..entry }));
+    fn requeue(&mut self, entry: PlainEntry, time: Time) {
+        self.queue.push(Reverse(PlainEntry { time, ..entry }));
     }
 
     fn finish(self) -> Result<Outcome, SimulateError> {
@@ -432,7 +436,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         if let Some(message) = self.hosts.iter().find_map(|host| host.unexpected.first()) {
             return Err(self.unmatched_message(message));
         }
-        let ranks = self.hosts.iter().map(Host::outcome).collect();
+        let ranks = self.hosts.iter().map(PlainHost::outcome).collect();
         Ok(Outcome {
             ranks,
             messages: self.messages,
@@ -505,7 +509,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     /// A rank whose operations wait for a rendezvous or for each other.
-    fn other_wait(&self, rank: usize, host: &Host) -> Wait {
+    fn other_wait(&self, rank: usize, host: &PlainHost) -> Wait {
         let rank_id = Rank(rank as u32);
         let sent = |message: &Message| message.from == rank_id;
         let waiting = self
@@ -533,7 +537,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 }
 
-impl Host {
+impl PlainHost {
     fn book(&mut self, activity: Activity, start: Time, takes: Time) {
         match activity {
             _ if self.cpus.len() > 1 => self.work.push(Segment {

@@ -100,7 +100,7 @@ impl Prepared {
         }
         prepared.sizes = numbers.sizes.keys().collect();
         prepared.channels = numbers.channels.len();
-        let tag = |(_, _, tag): Channel| tag.map_or(-1, |tag| tag as i32);
+        let tag = |(_, _, tag): PreparedChannel| tag.map_or(-1, |tag| tag as i32);
         prepared.tags = numbers.channels.keys().map(tag).collect();
         prepared
     }
@@ -174,12 +174,12 @@ impl Prepared {
 }
 
 /// Receiver, sender and tag, which are known.
-type Channel = (Rank, Option<Rank>, Option<u32>);
+type PreparedChannel = (Rank, Option<Rank>, Option<u32>);
 
 #[derive(Default)]
 struct Numbers {
     operations: usize,
-    channels: KeyMap<Channel>,
+    channels: KeyMap<PreparedChannel>,
     sizes: KeyMap<Bytes>,
 }
 
@@ -216,7 +216,7 @@ impl Numbers {
         Some(numbers)
     }
 
-    fn payload(&mut self, channel: Channel, size: Bytes) -> u64 {
+    fn payload(&mut self, channel: PreparedChannel, size: Bytes) -> u64 {
         u64::from(self.channels.number(channel)) << 32 | u64::from(self.sizes.number(size))
     }
 }

@@ -39,8 +39,8 @@ pub(super) fn attempt<O: Observer>(
 ) -> Option<Outcome> {
     let ranks = prepared.bases.len() - 1;
     match ranks {
-        MANY_RANKS.. => Engine::new(prepared, parameters, observer, Ladder::new(ranks)).run(),
-        _ => Engine::new(
+        MANY_RANKS.. => QueueEngine::new(prepared, parameters, observer, Ladder::new(ranks)).run(),
+        _ => QueueEngine::new(
             prepared,
             parameters,
             observer,
@@ -52,13 +52,13 @@ pub(super) fn attempt<O: Observer>(
 
 /// Receives of a channel that wait for messages, or messages that wait for receives: never both.
 #[derive(Debug, Clone, Copy)]
-struct Channel {
+struct QueueChannel {
     /// The operation, and above it whether it is a message.
     first: u32,
     last: u32,
 }
 
-/// Marks messages in [`Channel`].
+/// Marks messages in [`QueueChannel`].
 const MESSAGE: u32 = 1 << 31;
 const NOBODY: u32 = u32::MAX;
 
@@ -79,16 +79,16 @@ struct SizeCost {
 
 /// The parameters as the events need them.
 #[derive(Debug, Clone, Copy)]
-struct Costs {
+struct QueueCosts {
     overhead: Time,
     gap: Time,
     latency: Time,
 }
 
-struct Engine<'a, O, Q> {
+struct QueueEngine<'a, O, Q> {
     prepared: &'a Prepared,
     observer: &'a mut O,
-    costs: Costs,
+    costs: QueueCosts,
     sizes: Vec<SizeCost>,
     hosts: Vec<Host>,
     overflow: Vec<Overflow>,
@@ -97,7 +97,7 @@ struct Engine<'a, O, Q> {
     open: Vec<u32>,
     /// The next in its channel, where there is one.
     behind: Vec<u32>,
-    channels: Vec<Channel>,
+    channels: Vec<QueueChannel>,
     free: Vec<u32>,
     set_aside: Vec<u32>,
     created: u32,
@@ -106,13 +106,13 @@ struct Engine<'a, O, Q> {
     bytes: u64,
 }
 
-impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
+impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     fn new(
         prepared: &'a Prepared,
         parameters: Loggops,
         observer: &'a mut O,
         order: Q,
-    ) -> Engine<'a, O, Q> {
+    ) -> QueueEngine<'a, O, Q> {
         let ranks = prepared.bases.len() - 1;
         let size = |size: &Bytes| SizeCost {
             bytes: parameters.bytes_time(*size),
@@ -124,10 +124,10 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             gap,
             ..
         } = parameters;
-        Engine {
+        QueueEngine {
             prepared,
             observer,
-            costs: Costs {
+            costs: QueueCosts {
                 overhead,
                 gap,
                 latency,
@@ -139,7 +139,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             open: prepared.open.clone(),
             behind: vec![0; prepared.ops.len()],
             channels: vec![
-                Channel {
+                QueueChannel {
                     first: NOBODY,
                     last: NOBODY
                 };
@@ -297,7 +297,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
 
     #[inline(always)]
     fn send(&mut self, now: Time, rank: Rank, node: u32, op: &Op) {
-        let Costs {
+        let QueueCosts {
             overhead,
             gap,
             latency,
@@ -370,7 +370,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
 
     #[inline(always)]
     fn arrive(&mut self, now: Time, rank: Rank) {
-        let Costs { overhead, gap, .. } = self.costs;
+        let QueueCosts { overhead, gap, .. } = self.costs;
         let host = &mut self.hosts[rank];
         let Arrival {
             node,
@@ -416,7 +416,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let channel = &mut self.channels[channel as usize];
         let first = channel.first;
         if first == NOBODY {
-            *channel = Channel {
+            *channel = QueueChannel {
                 first: own,
                 last: own,
             };

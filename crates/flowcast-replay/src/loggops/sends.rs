@@ -12,7 +12,7 @@ use flowcast_units::Rank;
 
 /// The messages of a schedule, as its observers have to know them.
 pub struct Sends<'a> {
-    source: Source<'a>,
+    source: SendSource<'a>,
     /// The first operation of each rank, and the end.
     bases: Vec<u32>,
     /// For each 64 operations a bit for each that sends, and how many sends there are before them.
@@ -22,7 +22,7 @@ pub struct Sends<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum SendSource<'a> {
     Graphs(&'a Schedule),
     Prepared(&'a Prepared),
 }
@@ -32,16 +32,24 @@ impl<'a> Sends<'a> {
     pub fn of(schedule: &'a Schedule) -> Sends<'a> {
         let nodes = schedule.graphs.iter().flat_map(|graph| &graph.nodes);
         let sends = nodes.map(|node| matches!(node.operation, Operation::Send { .. }));
-        Sends::new(Source::Graphs(schedule), schedule.bases(), sends)
+        Sends::new(SendSource::Graphs(schedule), schedule.bases(), sends)
     }
 
     /// Of one that is laid out for the fast engine.
     pub fn of_prepared(prepared: &'a Prepared) -> Sends<'a> {
         let sends = prepared.ops.iter().map(|op| op.kind == Kind::Send);
-        Sends::new(Source::Prepared(prepared), prepared.bases.clone(), sends)
+        Sends::new(
+            SendSource::Prepared(prepared),
+            prepared.bases.clone(),
+            sends,
+        )
     }
 
-    fn new(source: Source<'a>, bases: Vec<u32>, sends: impl Iterator<Item = bool>) -> Sends<'a> {
+    fn new(
+        source: SendSource<'a>,
+        bases: Vec<u32>,
+        sends: impl Iterator<Item = bool>,
+    ) -> Sends<'a> {
         let (mut words, mut before, mut count) = (Vec::new(), Vec::new(), 0);
         for (operation, sends) in sends.enumerate() {
             if operation % 64 == 0 {
@@ -84,8 +92,8 @@ impl<'a> Sends<'a> {
     /// What its sender, which is known, sends.
     pub fn sent(&self, from: Rank, slot: Slot) -> Message {
         match self.source {
-            Source::Prepared(prepared) => prepared.sent(slot.0),
-            Source::Graphs(schedule) => {
+            SendSource::Prepared(prepared) => prepared.sent(slot.0),
+            SendSource::Graphs(schedule) => {
                 let node = slot.0 - self.bases[from];
                 match schedule.graphs[from].nodes[node as usize].operation {
                     Operation::Send { to, size, tag } => Message {
@@ -114,8 +122,8 @@ impl<'a> Sends<'a> {
     /// Processors of the rank that uses most.
     pub fn cpus(&self) -> usize {
         match self.source {
-            Source::Prepared(_) => 1,
-            Source::Graphs(schedule) => schedule.cpus(),
+            SendSource::Prepared(_) => 1,
+            SendSource::Graphs(schedule) => schedule.cpus(),
         }
     }
 }

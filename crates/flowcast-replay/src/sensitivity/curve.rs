@@ -64,7 +64,7 @@ impl Curve {
 
 /// Two neighbouring tangents, and what is known between them.
 #[derive(Clone, Copy)]
-struct Gap {
+struct CurveGap {
     left: Tangent,
     right: Tangent,
     /// Where their lines meet.
@@ -89,7 +89,7 @@ pub fn trace_curve<E>(
     let (first, last) = (ends[0], ends[1]);
     let tolerance = rounding.as_nanos() + tolerance(first.makespan.max(last.makespan));
     let mut walks = ends.len();
-    let mut gaps = vec![Gap::new(first, last, tolerance)];
+    let mut gaps = vec![CurveGap::new(first, last, tolerance)];
     loop {
         let values = open_values(&gaps, most_walks.saturating_sub(walks));
         if values.is_empty() {
@@ -101,7 +101,7 @@ pub fn trace_curve<E>(
             None => return Ok(None),
         }
     }
-    let error = gaps.iter().filter_map(Gap::height).fold(0.0, f64::max);
+    let error = gaps.iter().filter_map(CurveGap::height).fold(0.0, f64::max);
     Ok(Some(Curve {
         pieces: pieces(&gaps, (from, to), tolerance),
         walks,
@@ -110,7 +110,7 @@ pub fn trace_curve<E>(
 }
 
 /// Where to walk next, at most so often: in the gaps in which the makespan may lie highest above the tangents.
-fn open_values(gaps: &[Gap], most: usize) -> Vec<f64> {
+fn open_values(gaps: &[CurveGap], most: usize) -> Vec<f64> {
     let mut open: Vec<(f64, f64)> = gaps
         .iter()
         .filter_map(|gap| Some((gap.meet, gap.height()?)))
@@ -124,7 +124,7 @@ fn open_values(gaps: &[Gap], most: usize) -> Vec<f64> {
 
 /// What walks where tangents meet leave of the gaps: one with its breakpoint known, or two. None where the function lies
 /// below a tangent.
-fn narrowed(gaps: Vec<Gap>, found: Vec<Tangent>, tolerance: f64) -> Option<Vec<Gap>> {
+fn narrowed(gaps: Vec<CurveGap>, found: Vec<Tangent>, tolerance: f64) -> Option<Vec<CurveGap>> {
     let mut found = found.into_iter().peekable();
     let mut narrower = Vec::with_capacity(2 * gaps.len());
     for gap in gaps {
@@ -134,13 +134,13 @@ fn narrowed(gaps: Vec<Gap>, found: Vec<Tangent>, tolerance: f64) -> Option<Vec<G
         match walked.map(|(lowest, tangent)| (tangent.makespan.as_nanos() - lowest, tangent)) {
             None => narrower.push(gap),
             Some((above, _)) if above < -tolerance => return None,
-            Some((above, _)) if above <= tolerance => narrower.push(Gap {
+            Some((above, _)) if above <= tolerance => narrower.push(CurveGap {
                 lowest: None,
                 ..gap
             }),
             Some((_, tangent)) => narrower.extend([
-                Gap::new(gap.left, tangent, tolerance),
-                Gap::new(tangent, gap.right, tolerance),
+                CurveGap::new(gap.left, tangent, tolerance),
+                CurveGap::new(tangent, gap.right, tolerance),
             ]),
         }
     }
@@ -152,8 +152,8 @@ fn tolerance(makespan: Time) -> f64 {
     1e-3 + 1e-13 * makespan.as_nanos()
 }
 
-impl Gap {
-    fn new(left: Tangent, right: Tangent, tolerance: f64) -> Gap {
+impl CurveGap {
+    fn new(left: Tangent, right: Tangent, tolerance: f64) -> CurveGap {
         let behind = right.line(left.at) - left.makespan.as_nanos();
         let (meet, lowest) = if (left.line(right.at) - right.makespan.as_nanos()).abs() <= tolerance
         {
@@ -169,7 +169,7 @@ impl Gap {
                 (right.at, None)
             }
         };
-        Gap {
+        CurveGap {
             left,
             right,
             meet,
@@ -186,7 +186,7 @@ impl Gap {
 }
 
 /// Each tangent's line from where it meets the one before to where it meets the next.
-fn pieces(gaps: &[Gap], (from, to): (f64, f64), tolerance: f64) -> Vec<Piece> {
+fn pieces(gaps: &[CurveGap], (from, to): (f64, f64), tolerance: f64) -> Vec<Piece> {
     let tangents = gaps
         .iter()
         .map(|gap| gap.left)

@@ -56,7 +56,7 @@ pub(super) struct Samples<'a> {
 }
 
 /// What an execution of a collective takes at the first value of the parameter, and its slope.
-type Line = Result<(Time, f64), Obstacle>;
+type LinearCostsLine = Result<(Time, f64), Obstacle>;
 
 impl CostSlopes {
     /// Of costs that turn out to be linear.
@@ -68,7 +68,7 @@ impl CostSlopes {
                 .collect::<Result<_, _>>()?,
             ..CostSlopes::default()
         };
-        let mut collectives = Collectives::default();
+        let mut collectives = LinearCostsCollectives::default();
         for rank in Rank::all(program.streams()) {
             let speed = samples.line(|costs| 1.0 / costs.speeds[rank])?;
             let accelerator = samples.line(|costs| 1.0 / costs.accelerator_speeds[rank])?;
@@ -140,14 +140,14 @@ impl CostSlopes {
 
 /// What the executions of collectives take once all have come.
 #[derive(Default)]
-struct Collectives {
+struct LinearCostsCollectives {
     /// By call, and group of the node of the rank that makes it.
-    lines: HashMap<(u32, usize), Line>,
+    lines: HashMap<(u32, usize), LinearCostsLine>,
     /// By execution: whether a root decides, else any rank that may come last, and what it takes by that.
-    deciding: HashMap<u32, (bool, Line)>,
+    deciding: HashMap<u32, (bool, LinearCostsLine)>,
 }
 
-impl Collectives {
+impl LinearCostsCollectives {
     fn add(
         &mut self,
         program: &Program,

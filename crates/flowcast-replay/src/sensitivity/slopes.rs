@@ -26,13 +26,13 @@ pub(super) struct Slopes<'a> {
     /// By slot, where ranks wait for messages to leave their interface: of when they have.
     lefts: Vec<f64>,
     /// By slot: messages whose sender waits for the receiver.
-    pending: HashMap<Slot, Pending>,
+    pending: HashMap<Slot, PendingSlope>,
     /// By execution of a collective: when the last rank, or the data of the last, has come so far, and the slope of that.
     gathered: Vec<(Time, f64)>,
 }
 
 /// A message that is ready at the sender.
-struct Pending {
+struct PendingSlope {
     class: u32,
     ready: Time,
     slope: f64,
@@ -107,7 +107,7 @@ impl Observer for Slopes<'_> {
         } else {
             self.pending.insert(
                 slot,
-                Pending {
+                PendingSlope {
                     class: sent.class,
                     ready: sent.departs,
                     slope,
@@ -117,7 +117,7 @@ impl Observer for Slopes<'_> {
     }
 
     fn moved(&mut self, slot: Slot, start: Time, _arrival: Time) {
-        let Some(Pending {
+        let Some(PendingSlope {
             class,
             ready,
             slope,

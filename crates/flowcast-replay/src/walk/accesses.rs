@@ -34,12 +34,12 @@ pub(super) struct Accesses {
     pub requests: Requests,
     transfers: Transfers,
     /// Transfers that share the network, by number.
-    flights: Slab<Flight>,
+    flights: Slab<AccessFlight>,
 }
 
 /// A transfer that shares the network.
 #[derive(Debug, Clone, Copy)]
-struct Flight {
+struct AccessFlight {
     rank: Rank,
     memory: Memory,
     cost: ClassCost,
@@ -122,7 +122,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         let (own, other) = (self.placement.node(rank), self.placement.node(target));
         if T::SHARED && own != other {
             self.accesses.transfers.start(rank, memory);
-            let number = self.accesses.flights.insert(Flight {
+            let number = self.accesses.flights.insert(AccessFlight {
                 rank,
                 memory,
                 cost,
@@ -167,7 +167,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
 
     /// A transfer that shared the network is done.
     pub(super) fn transferred(&mut self, number: u32, delivery: Delivery) {
-        let Flight {
+        let AccessFlight {
             rank,
             memory,
             cost,

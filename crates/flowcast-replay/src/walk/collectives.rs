@@ -53,7 +53,7 @@ struct Execution<const W: usize> {
 
 /// What is kept of every execution.
 #[derive(Clone, Copy)]
-struct Progress {
+struct CollectivesProgress {
     entered: u32,
     left: u32,
     /// Its number in the slab, from the first arrival to the last departure.
@@ -69,7 +69,7 @@ pub(super) struct Collectives<'a, const W: usize> {
     program: &'a Program,
     /// What they cost on each of the networks.
     pub costs: CollectiveCosts<'a, W>,
-    progress: Vec<Progress>,
+    progress: Vec<CollectivesProgress>,
     next_waiting: Vec<u32>,
     executions: Slab<Execution<W>>,
 }
@@ -77,7 +77,7 @@ pub(super) struct Collectives<'a, const W: usize> {
 impl<'a, const W: usize> Collectives<'a, W> {
     /// None has begun.
     pub(super) fn new(program: &'a Program, costs: &'a LaneCosts<'a, W>) -> Self {
-        let progress = Progress {
+        let progress = CollectivesProgress {
             entered: 0,
             left: 0,
             number: NOBODY,
@@ -283,7 +283,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         if made.mode != CollectiveMode::NonBlocking {
             self.collectives.leave(instance);
         }
-        self.leave_collective(rank, state, instance, Left { came, end, last });
+        self.leave_collective(rank, state, instance, LeftCollective { came, end, last });
         Step::GoOn
     }
 
@@ -316,7 +316,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             self.collectives.wait(instance, rank);
             return Step::Wait;
         };
-        let left = Left {
+        let left = LeftCollective {
             came,
             end: *end,
             last,
@@ -332,9 +332,9 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         rank: Rank,
         state: &mut RankState<'a, W>,
         instance: u32,
-        left: Left<W>,
+        left: LeftCollective<W>,
     ) {
-        let Left {
+        let LeftCollective {
             came,
             end,
             last: (last, last_rank),
@@ -359,7 +359,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
 }
 
 /// A collective as a rank leaves it.
-struct Left<const W: usize> {
+struct LeftCollective<const W: usize> {
     /// When the rank came.
     came: Times<W>,
     /// When the collective was done.

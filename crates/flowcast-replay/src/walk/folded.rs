@@ -246,7 +246,7 @@ fn is_maxima_of_sums(replay: &Replay<'_>) -> bool {
 fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
     let (program, costs) = (replay.program, &replay.costs);
     let mut known: HashMap<(u32, usize), Time> = HashMap::new();
-    let mut executions = vec![Execution::default(); program.instances().len()];
+    let mut executions = vec![LoopExecution::default(); program.instances().len()];
     for rank in Rank::all(program.ranks()) {
         for (_, op) in program.ops(rank) {
             let Op::Collective { call, instance } = op else {
@@ -260,12 +260,12 @@ fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
             executions[instance as usize].add(*cost, made.mode, made.is_root);
         }
     }
-    executions.iter().all(Execution::is_decided)
+    executions.iter().all(LoopExecution::is_decided)
 }
 
 /// What an execution of a collective costs: as the roots, and as the other ranks have it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Execution {
+struct LoopExecution {
     roots: Agreed,
     others: Agreed,
     mode: Option<CollectiveMode>,
@@ -278,7 +278,7 @@ struct Agreed {
     is_not: bool,
 }
 
-impl Execution {
+impl LoopExecution {
     fn add(&mut self, cost: Time, mode: CollectiveMode, is_root: bool) {
         let side = if is_root {
             &mut self.roots

@@ -169,7 +169,7 @@ fn farthest<E>(most: u64, mut holds: impl FnMut(u64) -> Result<bool, E>) -> Resu
 }
 
 /// Iterations that move each time by a step of its own.
-struct Pattern {
+struct LoopPattern {
     period: usize,
     /// Of each time, in ticks.
     steps: Vec<i128>,
@@ -177,7 +177,7 @@ struct Pattern {
     is_even: bool,
 }
 
-impl Pattern {
+impl LoopPattern {
     /// Whether the iterations go on by the same steps so many times.
     fn holds<E>(
         &self,
@@ -228,7 +228,7 @@ impl Past {
     }
 
     /// The shortest pattern that the last iterations show; `also_uneven` if the steps of the ranks may differ.
-    fn pattern(&mut self, also_uneven: bool) -> Option<Pattern> {
+    fn pattern(&mut self, also_uneven: bool) -> Option<LoopPattern> {
         let longest = (self.boundaries.len() - 1).min(self.witnesses.len() - 1);
         (1..=longest).find_map(|period| {
             let (even, uneven) = self.witnesses[period];
@@ -248,7 +248,7 @@ impl Past {
             let steps = (0..now.above.len())
                 .map(|index| now.step(before, index))
                 .collect();
-            Some(Pattern {
+            Some(LoopPattern {
                 period,
                 steps,
                 is_even,

@@ -21,14 +21,14 @@ const TOGETHER: usize = 8;
 struct Apart<T>(T);
 
 #[derive(Default)]
-struct Place {
+struct RingPlace {
     slot: AtomicU32,
     arrival: AtomicU64,
 }
 
 /// What both threads see.
 pub(super) struct Ring {
-    places: Box<[Place]>,
+    places: Box<[RingPlace]>,
     /// How many arrivals were ever shown.
     written: Apart<AtomicUsize>,
     /// How many places were ever given back.
@@ -37,7 +37,7 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new() -> Ring {
-        let places = std::iter::repeat_with(Place::default)
+        let places = std::iter::repeat_with(RingPlace::default)
             .take(PLACES)
             .collect();
         Ring {

@@ -24,13 +24,13 @@ pub fn json(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
         "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"schema\":\"flowcast/chrome/1\",\"program\":{name}}}"
     )?;
     write!(out, ",\"traceEvents\":[")?;
-    let mut list = List {
+    let mut list = ChromeList {
         out,
         is_empty: true,
     };
     write_names(replayed, &mut list)?;
     for rank in replayed.ranks() {
-        let thread = Thread::new(replayed, rank);
+        let thread = ChromeThread::new(replayed, rank);
         for slice in replayed.journal.slices(rank) {
             write_slice(thread, slice, &mut list)?;
         }
@@ -42,12 +42,12 @@ pub fn json(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A JSON list, one item on each line.
-struct List<'a> {
+struct ChromeList<'a> {
     out: &'a mut dyn Write,
     is_empty: bool,
 }
 
-impl List<'_> {
+impl ChromeList<'_> {
     fn item(&mut self, item: fmt::Arguments<'_>) -> io::Result<()> {
         self.out
             .write_all(if self.is_empty { b"\n" } else { b",\n" })?;
@@ -58,21 +58,21 @@ impl List<'_> {
 
 /// The process and thread of a rank.
 #[derive(Clone, Copy)]
-struct Thread {
+struct ChromeThread {
     node: Node,
     rank: Rank,
 }
 
-impl Thread {
-    fn new(replayed: Replayed<'_>, rank: Rank) -> Thread {
-        Thread {
+impl ChromeThread {
+    fn new(replayed: Replayed<'_>, rank: Rank) -> ChromeThread {
+        ChromeThread {
             node: replayed.placement.node(rank),
             rank,
         }
     }
 }
 
-impl fmt::Display for Thread {
+impl fmt::Display for ChromeThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"pid\":{},\"tid\":{}", pid(self.node), tid(self.rank))
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Micros {
     }
 }
 
-fn write_names(replayed: Replayed<'_>, list: &mut List<'_>) -> io::Result<()> {
+fn write_names(replayed: Replayed<'_>, list: &mut ChromeList<'_>) -> io::Result<()> {
     for node in replayed.nodes() {
         list.item(format_args!(
             r#"{{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":"node {node}"}}}}"#,
@@ -95,7 +95,7 @@ fn write_names(replayed: Replayed<'_>, list: &mut List<'_>) -> io::Result<()> {
         ))?;
     }
     for rank in replayed.ranks() {
-        let thread = Thread::new(replayed, rank);
+        let thread = ChromeThread::new(replayed, rank);
         list.item(format_args!(
             r#"{{"ph":"M","name":"thread_name",{thread},"args":{{"name":"rank {rank}"}}}}"#
         ))?;
@@ -106,7 +106,7 @@ fn write_names(replayed: Replayed<'_>, list: &mut List<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn write_slice(thread: Thread, slice: Slice, list: &mut List<'_>) -> io::Result<()> {
+fn write_slice(thread: ChromeThread, slice: Slice, list: &mut ChromeList<'_>) -> io::Result<()> {
     let (start, end) = (nanos(slice.segment.start), nanos(slice.segment.end));
     let name = slice_name(slice);
     list.item(format_args!(
@@ -120,11 +120,11 @@ fn write_arrow(
     replayed: Replayed<'_>,
     number: u32,
     times: MessageTimes,
-    list: &mut List<'_>,
+    list: &mut ChromeList<'_>,
 ) -> io::Result<()> {
     let span = times.span;
     let head = format!(r#""cat":"message","name":"message","id":{number}"#);
-    let ends = [span.src, span.dst].map(|rank| Thread::new(replayed, rank));
+    let ends = [span.src, span.dst].map(|rank| ChromeThread::new(replayed, rank));
     let sent = nanos(span.sent);
     list.item(format_args!(
         r#"{{"ph":"s",{head},{},"ts":{},"args":{{"bytes":{},"tag":{}}}}}"#,

@@ -40,7 +40,7 @@ pub fn pftrace(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
         .try_for_each(|rank| write_rank(replayed, rank, out))
 }
 
-fn describe_node(track: &mut Message, node: Node) {
+fn describe_node(track: &mut PerfettoMessage, node: Node) {
     track.varint(1, node_track(node));
     track.message(3, |process| {
         process.varint(1, pid(node));
@@ -48,7 +48,7 @@ fn describe_node(track: &mut Message, node: Node) {
     });
 }
 
-fn describe_rank(track: &mut Message, rank: Rank, node: Node) {
+fn describe_rank(track: &mut PerfettoMessage, rank: Rank, node: Node) {
     track.varint(1, rank_track(rank));
     track.varint(5, node_track(node));
     track.message(4, |thread| {
@@ -100,7 +100,7 @@ fn write_event(
     rank: Rank,
     time: Time,
     kind: u64,
-    fill: impl FnOnce(&mut Message),
+    fill: impl FnOnce(&mut PerfettoMessage),
 ) -> io::Result<()> {
     write_packet(out, |packet| {
         packet.varint(8, nanos(time));
@@ -112,8 +112,8 @@ fn write_event(
     })
 }
 
-fn write_packet(out: &mut dyn Write, fill: impl FnOnce(&mut Message)) -> io::Result<()> {
-    let mut trace = Message::default();
+fn write_packet(out: &mut dyn Write, fill: impl FnOnce(&mut PerfettoMessage)) -> io::Result<()> {
+    let mut trace = PerfettoMessage::default();
     trace.message(1, |packet| {
         packet.varint(10, 1);
         fill(packet);
@@ -135,11 +135,11 @@ fn flow(number: u32) -> u64 {
 
 /// A protobuf message under construction.
 #[derive(Default)]
-struct Message {
+struct PerfettoMessage {
     bytes: Vec<u8>,
 }
 
-impl Message {
+impl PerfettoMessage {
     fn varint(&mut self, field: u32, value: u64) {
         self.raw(u64::from(field) << 3);
         self.raw(value);
@@ -154,8 +154,8 @@ impl Message {
         self.block(field, text.as_bytes());
     }
 
-    fn message(&mut self, field: u32, fill: impl FnOnce(&mut Message)) {
-        let mut inner = Message::default();
+    fn message(&mut self, field: u32, fill: impl FnOnce(&mut PerfettoMessage)) {
+        let mut inner = PerfettoMessage::default();
         fill(&mut inner);
         self.block(field, &inner.bytes);
     }

@@ -111,13 +111,13 @@ pub fn pairs(
         "src,dst,messages,bytes,flight_s,longest_s,first_sent_s,last_arrived_s"
     )?;
     for rank in replayed.ranks() {
-        let mut pairs: BTreeMap<Rank, Pair> = BTreeMap::new();
+        let mut pairs: BTreeMap<Rank, PairRow> = BTreeMap::new();
         for (_, times) in replayed.journal.sent(rank) {
             pairs.entry(times.span.dst).or_default().add(&times.span);
         }
         for (
             dst,
-            Pair {
+            PairRow {
                 messages,
                 bytes,
                 flight,
@@ -140,7 +140,7 @@ pub fn pairs(
 }
 
 #[derive(Default)]
-struct Pair {
+struct PairRow {
     messages: u64,
     bytes: u64,
     flight: Time,
@@ -149,7 +149,7 @@ struct Pair {
     last_arrived: Time,
 }
 
-impl Pair {
+impl PairRow {
     fn add(&mut self, span: &MessageSpan) {
         let flight = span.arrived - span.sent;
         self.messages += 1;

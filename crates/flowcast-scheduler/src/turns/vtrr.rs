@@ -23,8 +23,8 @@ use super::{MAX_RAILS, RailId, RailSet, Shares, Turn};
 pub struct VirtualTimeRoundRobin {
     rail_at: [RailId; MAX_RAILS],
     places_of: [[u16; 256]; 2],
-    shares: Lanes,
-    taken: Lanes,
+    shares: VtrrLanes,
+    taken: VtrrLanes,
     unfinished: u16,
     last: Vec<u8>,
 }
@@ -37,7 +37,7 @@ impl VirtualTimeRoundRobin {
         let mut rails: Vec<RailId> = shares.all().collect();
         rails.sort_by_key(|rail| (std::cmp::Reverse(shares.of(*rail)), *rail));
         let mut places = [NO_PLACE; MAX_RAILS];
-        let mut of_place = Lanes::default();
+        let mut of_place = VtrrLanes::default();
         for (place, rail) in rails.iter().enumerate() {
             places[rail.index()] = place as u8;
             of_place.set(place as u8, shares.of(*rail));
@@ -48,7 +48,7 @@ impl VirtualTimeRoundRobin {
                 std::array::from_fn(|bits| places_of((bits << (8 * half)) as u16, &places))
             }),
             shares: of_place,
-            taken: Lanes::default(),
+            taken: VtrrLanes::default(),
             unfinished: shares.all().bits(),
             last: vec![NO_PLACE; 1 << rails.len()],
         }
@@ -119,7 +119,7 @@ fn places_of(bits: u16, places: &[u8; MAX_RAILS]) -> u16 {
 
 /// Sixteen bytes that are summed over a set in a few word operations.
 #[derive(Debug, Clone, Copy, Default)]
-struct Lanes([u64; 2]);
+struct VtrrLanes([u64; 2]);
 
 /// A byte of ones for each bit.
 static SPREAD: [u64; 256] = spread();
@@ -140,7 +140,7 @@ const fn spread() -> [u64; 256] {
     table
 }
 
-impl Lanes {
+impl VtrrLanes {
     fn get(&self, lane: u8) -> u8 {
         (self.0[usize::from(lane >> 3)] >> (8 * (lane & 7))) as u8
     }

@@ -34,7 +34,7 @@ pub(super) fn check(program: &Program) -> Result<Totals, Damage> {
         .ok_or("found progress streams that are not in the order of their ranks' communicators")?;
     check_threads(program)
         .ok_or("found threads that are not numbered in the order of their tasks")?;
-    let mut check = Check::new(program)?;
+    let mut check = ProgramCheck::new(program)?;
     for stream in (0..program.streams() as u32).map(Rank) {
         check.stream(stream)?;
     }
@@ -101,7 +101,7 @@ fn check_threads(program: &Program) -> Option<()> {
 }
 
 /// What the streams before this one have shown.
-struct Check<'a> {
+struct ProgramCheck<'a> {
     program: &'a Program,
     /// By slot: whether a send fills it.
     filled: Vec<bool>,
@@ -114,7 +114,7 @@ struct Check<'a> {
 
 /// What a stream has begun.
 #[derive(Default)]
-struct Begun {
+struct OpenRecord {
     received: u32,
     sent: u32,
     /// By communicator: the last execution that was called.
@@ -123,8 +123,8 @@ struct Begun {
     collectives: HashSet<u32>,
 }
 
-impl<'a> Check<'a> {
-    fn new(program: &'a Program) -> Result<Check<'a>, Damage> {
+impl<'a> ProgramCheck<'a> {
+    fn new(program: &'a Program) -> Result<ProgramCheck<'a>, Damage> {
         let mut ids = BTreeSet::new();
         if !program
             .communicators
@@ -139,7 +139,7 @@ impl<'a> Check<'a> {
             members.dedup();
             members
         };
-        Ok(Check {
+        Ok(ProgramCheck {
             program,
             filled: vec![false; program.slots as usize],
             members: program
@@ -157,7 +157,7 @@ impl<'a> Check<'a> {
 
     fn stream(&mut self, stream: Rank) -> Result<(), Damage> {
         let words = self.program.words(stream);
-        let mut begun = Begun::default();
+        let mut begun = OpenRecord::default();
         let mut at = 0;
         while at < words.len() {
             let (op, next) = opcodes::decode(words, at)
@@ -171,7 +171,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn instruction(&mut self, stream: Rank, op: Op, begun: &mut Begun) -> Result<(), Damage> {
+    fn instruction(&mut self, stream: Rank, op: Op, begun: &mut OpenRecord) -> Result<(), Damage> {
         let program = self.program;
         let is_right = match op {
             Op::Send { class, slot } => {
@@ -211,7 +211,7 @@ impl<'a> Check<'a> {
         &mut self,
         stream: Rank,
         (call, instance): (u32, u32),
-        begun: &mut Begun,
+        begun: &mut OpenRecord,
     ) -> Result<(), Damage> {
         let program = self.program;
         let made = program

@@ -61,7 +61,7 @@ const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made
 pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = Tables::new(program);
     let numbers = Numbers::of(program);
-    let frame = Frame {
+    let frame = DimFrame {
         name: &program.name,
         threads: program.threads_of_tasks(),
         communicators: program
@@ -72,7 +72,7 @@ pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Resu
         definitions: numbers.definitions(program),
     };
     frame.write(out, |rank, out| {
-        Writer::new(&tables, &numbers, dialect, rank).write(out)
+        DimWriter::new(&tables, &numbers, dialect, rank).write(out)
     })
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn dim_steps<S: Iterator<Item = Step>>(
 ) -> io::Result<()> {
     let members: String = (0..ranks).map(|rank| format!(":{rank}")).collect();
     let definitions = format!("d:1:1:{ranks}{members}\n");
-    let frame = Frame {
+    let frame = DimFrame {
         name,
         threads: vec![1; ranks as usize],
         communicators: 1,
@@ -100,7 +100,7 @@ pub(crate) fn dim_steps<S: Iterator<Item = Step>>(
 }
 
 /// What stands around the records of the tasks.
-struct Frame<'a> {
+struct DimFrame<'a> {
     name: &'a str,
     /// By task.
     threads: Vec<u32>,
@@ -108,7 +108,7 @@ struct Frame<'a> {
     definitions: String,
 }
 
-impl Frame<'_> {
+impl DimFrame<'_> {
     /// Writes header, definitions, records and the place of each task's records. The header tells where that table
     /// begins, so the records are made twice: once to count their bytes, once to write them.
     fn write(
@@ -119,7 +119,7 @@ impl Frame<'_> {
         let ranks = (0..self.threads.iter().sum()).map(Rank);
         let mut lengths = Vec::with_capacity(ranks.len());
         for rank in ranks.clone() {
-            let mut count = Count(0);
+            let mut count = DimCount(0);
             records(rank, &mut count)?;
             lengths.push(count.0);
         }
@@ -160,9 +160,9 @@ impl Frame<'_> {
 }
 
 /// Counts the bytes that are written.
-struct Count(u64);
+struct DimCount(u64);
 
-impl Write for Count {
+impl Write for DimCount {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())
@@ -262,7 +262,7 @@ impl Numbers {
     }
 }
 
-struct Writer<'a> {
+struct DimWriter<'a> {
     tables: &'a Tables<'a>,
     numbers: &'a Numbers,
     dialect: Dialect,
@@ -272,14 +272,14 @@ struct Writer<'a> {
     losses: Losses,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> DimWriter<'a> {
     fn new(
         tables: &'a Tables<'a>,
         numbers: &'a Numbers,
         dialect: Dialect,
         rank: Rank,
-    ) -> Writer<'a> {
-        Writer {
+    ) -> DimWriter<'a> {
+        DimWriter {
             tables,
             numbers,
             dialect,

@@ -29,7 +29,7 @@ pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = Tables::new(program);
     let mut losses = Losses::default();
     ranks_in_braces(program.ranks() as u32, out, |rank, out| {
-        write_rank(&tables, rank, &mut Text(out), &mut losses)
+        write_rank(&tables, rank, &mut GoalText(out), &mut losses)
     })?;
     Ok(losses)
 }
@@ -66,7 +66,7 @@ fn write_rank(
         next: 0,
         rest: 0.0,
     };
-    Writer {
+    GoalWriter {
         tables,
         operations,
         progress: HashMap::new(),
@@ -85,12 +85,12 @@ pub(crate) fn goal_steps<S: Iterator<Item = Step>>(
 ) -> io::Result<()> {
     ranks_in_braces(ranks, out, |rank, out| {
         let mut operations = Operations {
-            out: &mut Text(out),
+            out: &mut GoalText(out),
             losses: &mut Losses::default(),
             next: 0,
             rest: 0.0,
         };
-        let mut open = Open::default();
+        let mut open = OpenOperation::default();
         steps(rank).try_for_each(|step| operations.step(step, &mut open))
     })
 }
@@ -112,21 +112,21 @@ fn ranks_in_braces(
 /// Operations that follow each other.
 struct Chain<'a> {
     steps: Steps<'a>,
-    open: Open,
+    open: OpenOperation,
 }
 
 impl<'a> Chain<'a> {
     fn new(tables: &'a Tables<'a>, stream: Rank) -> Chain<'a> {
         Chain {
             steps: Steps::new(tables, stream),
-            open: Open::default(),
+            open: OpenOperation::default(),
         }
     }
 }
 
 /// What further operations of a chain may require.
 #[derive(Default)]
-struct Open {
+struct OpenOperation {
     /// What the next operation requires.
     before: Vec<u64>,
     /// Non-blocking operations by number.
@@ -135,13 +135,13 @@ struct Open {
 }
 
 /// A rank with its progress streams.
-struct Writer<'a> {
+struct GoalWriter<'a> {
     tables: &'a Tables<'a>,
     operations: Operations<'a>,
     progress: HashMap<Rank, Chain<'a>>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> GoalWriter<'a> {
     fn rank(&mut self, rank: Rank) -> io::Result<()> {
         let mut chain = Chain::new(self.tables, rank);
         while let Some(step) = chain.steps.next(self.operations.losses) {
@@ -189,9 +189,9 @@ trait Sink {
 }
 
 /// As text.
-struct Text<'a>(&'a mut dyn Write);
+struct GoalText<'a>(&'a mut dyn Write);
 
-impl Sink for Text<'_> {
+impl Sink for GoalText<'_> {
     fn take(&mut self, label: u64, operation: Operation, before: &[u64]) -> io::Result<()> {
         write!(self.0, "l{label}: ")?;
         write_operation(operation, self.0)?;
@@ -234,7 +234,7 @@ struct Operations<'a> {
 }
 
 impl Operations<'_> {
-    fn step(&mut self, step: Step, open: &mut Open) -> io::Result<()> {
+    fn step(&mut self, step: Step, open: &mut OpenOperation) -> io::Result<()> {
         match step {
             Step::Compute(time) => self.compute(time, open)?,
             Step::Send(message) => {
@@ -271,7 +271,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    fn compute(&mut self, time: Time, open: &mut Open) -> io::Result<()> {
+    fn compute(&mut self, time: Time, open: &mut OpenOperation) -> io::Result<()> {
         let exact = time.as_nanos() + self.rest;
         let whole = exact.round().max(0.0);
         self.rest = exact - whole;
@@ -282,13 +282,13 @@ impl Operations<'_> {
         }
     }
 
-    fn blocking(&mut self, operation: Operation, open: &mut Open) -> io::Result<()> {
+    fn blocking(&mut self, operation: Operation, open: &mut OpenOperation) -> io::Result<()> {
         let label = self.write(operation, &open.before)?;
         open.before = vec![label];
         Ok(())
     }
 
-    fn non_blocking(&mut self, operation: Operation, open: &mut Open) -> io::Result<u64> {
+    fn non_blocking(&mut self, operation: Operation, open: &mut OpenOperation) -> io::Result<u64> {
         // One join instead of many dependencies of each of several non-blocking operations.
         if open.before.len() > 2 {
             self.blocking(Operation::Calc(Time::ZERO), open)?;

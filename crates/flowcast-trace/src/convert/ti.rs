@@ -46,7 +46,7 @@ pub fn ti_rank(
     losses: &mut Losses,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut writer = Writer {
+    let mut writer = TiWriter {
         out,
         tables,
         rank,
@@ -105,14 +105,14 @@ fn action(step: Step, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-struct Writer<'a> {
+struct TiWriter<'a> {
     out: &'a mut dyn Write,
     tables: &'a Tables<'a>,
     rank: Rank,
     losses: &'a mut Losses,
 }
 
-impl Writer<'_> {
+impl TiWriter<'_> {
     fn collective(&mut self, call: u32, instance: u32) -> io::Result<()> {
         use CollectiveOp::*;
         let own = self.tables.call(call);

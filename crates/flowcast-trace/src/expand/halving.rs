@@ -22,7 +22,7 @@ struct Fold {
 
 /// A rank's place in a fold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum HalvingRole {
     /// It hands its data to this rank.
     Joined(u32),
     /// It takes part under this number; another rank may have handed it data.
@@ -39,15 +39,15 @@ impl Fold {
         }
     }
 
-    fn role(self, rank: u32) -> Role {
+    fn role(self, rank: u32) -> HalvingRole {
         if rank >= 2 * self.pairs {
-            return Role::Active(rank - self.pairs, None);
+            return HalvingRole::Active(rank - self.pairs, None);
         }
         let active = self.real(rank / 2);
         if rank == active {
-            Role::Active(rank / 2, Some(rank ^ 1))
+            HalvingRole::Active(rank / 2, Some(rank ^ 1))
         } else {
-            Role::Joined(active)
+            HalvingRole::Joined(active)
         }
     }
 
@@ -100,11 +100,11 @@ impl Plan<'_> {
     fn doubling(&mut self, exchanged: Part, handed_back: Part) {
         let fold = Fold::new(self.ranks, u32::MAX);
         let (number, joined) = match fold.role(self.rank) {
-            Role::Joined(active) => {
+            HalvingRole::Joined(active) => {
                 self.send(active, exchanged);
                 return self.recv(active, handed_back);
             }
-            Role::Active(number, joined) => (number, joined),
+            HalvingRole::Active(number, joined) => (number, joined),
         };
         if let Some(joined) = joined {
             self.recv(joined, exchanged);
@@ -123,11 +123,11 @@ impl Plan<'_> {
         let all = self.parts;
         let fold = Fold::new(self.ranks, u32::MAX);
         let (number, joined) = match fold.role(self.rank) {
-            Role::Joined(active) => {
+            HalvingRole::Joined(active) => {
                 self.send(active, Part::combine(0, all));
                 return self.recv(active, Part::place(0, all));
             }
-            Role::Active(number, joined) => (number, joined),
+            HalvingRole::Active(number, joined) => (number, joined),
         };
         if let Some(joined) = joined {
             self.recv(joined, Part::combine(0, all));
@@ -151,8 +151,8 @@ impl Plan<'_> {
         let all = self.parts;
         let fold = Fold::new(self.ranks, self.root);
         let number = match fold.role(self.rank) {
-            Role::Joined(active) => return self.send(active, Part::combine(0, all)),
-            Role::Active(number, joined) => {
+            HalvingRole::Joined(active) => return self.send(active, Part::combine(0, all)),
+            HalvingRole::Active(number, joined) => {
                 if let Some(joined) = joined {
                     self.recv(joined, Part::combine(0, all));
                 }
@@ -160,7 +160,7 @@ impl Plan<'_> {
             }
         };
         self.halve(fold, number, |(from, to)| Part::combine(from, to - from));
-        let Role::Active(root, _) = fold.role(self.root) else {
+        let HalvingRole::Active(root, _) = fold.role(self.root) else {
             return;
         };
         for mask in powers(fold.size) {
@@ -253,12 +253,12 @@ impl Plan<'_> {
         let all = Part::combine(0, self.ranks);
         let fold = Fold::new(self.ranks, u32::MAX);
         match fold.role(self.rank) {
-            Role::Joined(active) => {
+            HalvingRole::Joined(active) => {
                 self.send(active, all);
                 self.recv(active, Part::place(self.rank, 1));
                 None
             }
-            Role::Active(number, joined) => {
+            HalvingRole::Active(number, joined) => {
                 if let Some(joined) = joined {
                     self.recv(joined, all);
                 }

@@ -27,8 +27,9 @@ pub(super) fn rewritten(
 ) -> Result<Vec<RankBuilder>, TraceError> {
     let (program, _, progress) = of;
     let sources = program.sources();
-    let mut ranks: Vec<(Rank, Streams, Result<(), TraceError>)> = (0..program.ranks() as u32)
-        .map(|rank| (Rank(rank), Streams::default(), Ok(())))
+    let mut ranks: Vec<(Rank, RewrittenStreams, Result<(), TraceError>)> = (0..program.ranks()
+        as u32)
+        .map(|rank| (Rank(rank), RewrittenStreams::default(), Ok(())))
         .collect();
     for_each_mut(&mut ranks, threads, |(rank, streams, done)| {
         let mut rewrite = Rewrite::new(of, &sources, *rank);
@@ -47,7 +48,7 @@ pub(super) fn rewritten(
 }
 
 /// A rank's own stream, and its progress streams.
-type Streams = (RankBuilder, Vec<RankBuilder>);
+type RewrittenStreams = (RankBuilder, Vec<RankBuilder>);
 
 /// A rank being rewritten.
 struct Rewrite<'a> {

@@ -41,7 +41,7 @@ pub struct Events<'a> {
     table: BTreeMap<&'static str, Function>,
     /// The rank of each location.
     rank_of: BTreeMap<u64, usize>,
-    ranks: Vec<Rank>,
+    ranks: Vec<EventRank>,
     left_out: BTreeMap<String, u64>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Events<'a> {
         let locations = definitions.ranks();
         let count = locations.len() as u32;
         let ranks = (0..count)
-            .map(|rank| Rank::new(definitions.communicators_of(rank, count)))
+            .map(|rank| EventRank::new(definitions.communicators_of(rank, count)))
             .collect();
         let (functions, table) = (definitions.functions(), table::by_name());
         let rank_of = locations.into_iter().zip(0..).collect();
@@ -115,7 +115,7 @@ impl<'a> Events<'a> {
                 problem,
             });
         }
-        let ranks = self.ranks.into_iter().map(Rank::end).collect();
+        let ranks = self.ranks.into_iter().map(EventRank::end).collect();
         let ignored = self
             .left_out
             .into_iter()
@@ -126,7 +126,7 @@ impl<'a> Events<'a> {
 }
 
 /// One rank's events so far.
-struct Rank {
+struct EventRank {
     out: RankCalls,
     /// The place of each communicator of the archive in the rank's list.
     communicators: BTreeMap<u32, usize>,
@@ -146,8 +146,8 @@ struct Rank {
     halves: Vec<u64>,
 }
 
-impl Rank {
-    fn new(communicators: Vec<(u32, Origin)>) -> Rank {
+impl EventRank {
+    fn new(communicators: Vec<(u32, Origin)>) -> EventRank {
         let numbers = communicators
             .iter()
             .map(|(number, _)| *number)
@@ -157,7 +157,7 @@ impl Rank {
             .into_iter()
             .map(|(_, origin)| origin)
             .collect();
-        Rank {
+        EventRank {
             out: RankCalls {
                 communicators: origins,
                 ..RankCalls::default()

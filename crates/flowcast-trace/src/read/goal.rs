@@ -54,7 +54,7 @@ fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
 pub(super) fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
     let plain = without_comments(text);
     let input = Input { name, text: &plain };
-    let mut reader = Reader {
+    let mut reader = GoalReader {
         input,
         graphs: Vec::new(),
         rank: None,
@@ -93,7 +93,7 @@ fn split_words<'a>(line: &'a [u8], words: &mut Vec<&'a [u8]>) {
     words.extend(start.map(|from| &line[from..]));
 }
 
-struct Reader<'a> {
+struct GoalReader<'a> {
     input: Input<'a>,
     graphs: Vec<Option<Graph>>,
     rank: Option<RankText<'a>>,
@@ -118,7 +118,7 @@ struct PendingDependency {
     line: u32,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> GoalReader<'a> {
     fn read_line(&mut self, words: &[&'a [u8]], line: u32) -> Result<(), Fault> {
         match (words, &mut self.rank) {
             ([b"num_ranks", count], None) if self.graphs.is_empty() => {

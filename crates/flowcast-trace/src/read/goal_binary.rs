@@ -68,9 +68,9 @@ impl From<&str> for Damage {
 }
 
 /// Takes fields off the front of bytes.
-struct Fields<'a>(&'a [u8]);
+struct GoalBinaryFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> GoalBinaryFields<'a> {
     fn bytes(&mut self, count: usize) -> Result<&'a [u8], Damage> {
         let (taken, rest) = self
             .0
@@ -98,13 +98,13 @@ impl<'a> Fields<'a> {
 }
 
 fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, Damage> {
-    let mut fields = Fields(bytes);
+    let mut fields = GoalBinaryFields(bytes);
     let ranks = fields.u32()? as usize;
     let _highest = (fields.u8()?, fields.u8()?);
     let table = ranks
         .checked_mul(RANGE_BYTES as usize)
         .ok_or("found more ranks than the file describes")?;
-    let mut table = Fields(fields.bytes(table)?);
+    let mut table = GoalBinaryFields(fields.bytes(table)?);
     if ranks == 0 {
         return Err("found no ranks, expected at least one".into());
     }
@@ -120,7 +120,7 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, Damage> {
                 bytes.len()
             )));
         }
-        let part = Fields(&bytes[begin as usize..end as usize]);
+        let part = GoalBinaryFields(&bytes[begin as usize..end as usize]);
         graphs.push(
             read_rank(part, ranks)
                 .map_err(|Damage(problem)| Damage(format!("rank {rank}: {problem}")))?,
@@ -130,7 +130,7 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, Damage> {
     Ok(graphs)
 }
 
-fn read_rank(mut part: Fields<'_>, ranks: usize) -> Result<Graph, Damage> {
+fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, Damage> {
     let (operations, roots) = (part.u32()? as usize, part.u32()? as usize);
     let roots = part.bytes(roots.checked_mul(4).ok_or("found more roots than bytes")?)?;
     let stated = operations
@@ -143,7 +143,7 @@ fn read_rank(mut part: Fields<'_>, ranks: usize) -> Result<Graph, Damage> {
     let mut waits = Vec::with_capacity(operations);
     for (record, number) in records.zip(1..) {
         let place = |Damage(problem)| Damage(format!("operation {number}: {problem}"));
-        let mut record = Fields(record);
+        let mut record = GoalBinaryFields(record);
         waits.push(record.u32()?);
         nodes.push(read_operation(&mut record, ranks).map_err(place)?);
         for after in [After::End, After::Start] {
@@ -194,7 +194,7 @@ fn dependents_of(
     }
 }
 
-fn read_operation(record: &mut Fields<'_>, ranks: usize) -> Result<Node, Damage> {
+fn read_operation(record: &mut GoalBinaryFields<'_>, ranks: usize) -> Result<Node, Damage> {
     let (kind, peer, amount, tag) = (record.u8()?, record.u32()?, record.u64()?, record.u32()?);
     let (cpu, nic) = (record.u8()?, record.u8()?);
     let peer = if peer == ANY { None } else { Some(Rank(peer)) };

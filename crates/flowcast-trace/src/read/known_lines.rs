@@ -17,7 +17,7 @@ pub(super) enum Repeat {
 
 /// A line with its end, of at most 32 bytes, padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Line {
+struct SplitLine {
     words: [u64; 4],
     /// Its bytes, the end of the line among them.
     length: u8,
@@ -56,10 +56,10 @@ fn block_at(cursor: &Cursor<'_>) -> Option<Block> {
     Some([word(0), word(1), word(2), word(3)])
 }
 
-impl Line {
+impl SplitLine {
     /// The line that begins here, if it is short enough.
     #[inline]
-    fn of(block: &Block) -> Option<Line> {
+    fn of(block: &Block) -> Option<SplitLine> {
         let is_end = |word: u64| {
             let others = word ^ 0x0A0A_0A0A_0A0A_0A0A;
             others.wrapping_sub(0x0101_0101_0101_0101) & !others & 0x8080_8080_8080_8080
@@ -67,7 +67,7 @@ impl Line {
         let index = block.iter().position(|word| is_end(*word) != 0)?;
         let length = index * 8 + is_end(block[index]).trailing_zeros() as usize / 8 + 1;
         let masks = &MASKS[length];
-        Some(Line {
+        Some(SplitLine {
             words: std::array::from_fn(|index| block[index] & masks[index]),
             length: length as u8,
         })
@@ -96,7 +96,7 @@ const BITS: u32 = 8;
 /// one, whoever its peer is.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tail {
-    known: Option<(Line, TailFields)>,
+    known: Option<(SplitLine, TailFields)>,
 }
 
 /// Thread, bytes, tag, communicator, and the last field.
@@ -129,7 +129,7 @@ impl Tail {
             [-1, first, second, third, fourth]
         };
         if cursor.peek() == b'\n' {
-            self.known = block.and_then(Line::of).map(|line| (line, fields));
+            self.known = block.and_then(SplitLine::of).map(|line| (line, fields));
         }
         Some(fields)
     }
@@ -137,16 +137,16 @@ impl Tail {
 
 /// A line and what it did.
 #[derive(Debug, Clone, Copy)]
-struct Known {
-    line: Line,
+struct KnownLine {
+    line: SplitLine,
     repeat: Repeat,
     /// The message record that came behind it when it was last met: mostly that comes behind it again.
     next: u8,
 }
 
 /// No line, which is no text's either.
-const NO_LINE: Known = Known {
-    line: Line {
+const NO_LINE: KnownLine = KnownLine {
+    line: SplitLine {
         words: [u64::MAX; 4],
         length: LONGEST as u8,
     },
@@ -157,13 +157,13 @@ const NO_LINE: Known = Known {
 /// The lines of one rank.
 pub(super) struct KnownLines {
     /// The first is none.
-    entries: Vec<Known>,
+    entries: Vec<KnownLine>,
     /// Their numbers by the lines' indices.
     places: [u8; 1 << BITS],
     /// The record that was read last.
     last: u8,
     /// The line that is being read and was not known.
-    reading: Option<Line>,
+    reading: Option<SplitLine>,
     found: u32,
     missed: u32,
     /// Of the last send, and of the last receive.
@@ -202,7 +202,7 @@ impl KnownLines {
 
     #[inline(never)]
     fn search(&mut self, block: &Block) -> Option<(Repeat, usize)> {
-        let line = Line::of(block)?;
+        let line = SplitLine::of(block)?;
         let number = self.places[line.index()];
         let known = self.entries[usize::from(number)];
         if known.line == line {
@@ -241,7 +241,7 @@ impl KnownLines {
             };
             return;
         };
-        self.entries.push(Known {
+        self.entries.push(KnownLine {
             line,
             repeat,
             next: 0,

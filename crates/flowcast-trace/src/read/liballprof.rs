@@ -64,7 +64,7 @@ pub(super) fn read(
     let mut ranks: Vec<Option<RankCalls>> = vec![None; sections.len()];
     let mut some_of_several = 0;
     for (number, (input, start, end)) in sections.iter().copied().enumerate() {
-        let mut section = Section::new(input, &functions, sections.len());
+        let mut section = LiballprofSection::new(input, &functions, sections.len());
         section.read(start, end)?;
         let rank = section.rank.unwrap_or(number);
         if ranks[rank].is_some() {
@@ -122,7 +122,7 @@ impl Constants {
 }
 
 /// One rank's lines.
-struct Section<'a> {
+struct LiballprofSection<'a> {
     input: Input<'a>,
     functions: &'a BTreeMap<&'static str, Function>,
     ranks: usize,
@@ -139,13 +139,13 @@ struct Section<'a> {
     out: RankCalls,
 }
 
-impl<'a> Section<'a> {
+impl<'a> LiballprofSection<'a> {
     fn new(
         input: Input<'a>,
         functions: &'a BTreeMap<&'static str, Function>,
         ranks: usize,
-    ) -> Section<'a> {
-        Section {
+    ) -> LiballprofSection<'a> {
+        LiballprofSection {
             input,
             functions,
             ranks,
@@ -192,7 +192,7 @@ impl<'a> Section<'a> {
         let Some((name, function)) = self.functions.get_key_value(name) else {
             return Ok(());
         };
-        let arguments = Arguments {
+        let arguments = LiballprofArguments {
             fields: &fields[2..fields.len() - 1],
             function,
         };
@@ -219,7 +219,7 @@ impl<'a> Section<'a> {
         (micros.is_finite() && micros.abs() < 1e16).then_some(Some(nanos.max(0.0) as u64))
     }
 
-    fn call(&mut self, arguments: &Arguments<'_>) -> Result<TracedCall, Fault> {
+    fn call(&mut self, arguments: &LiballprofArguments<'_>) -> Result<TracedCall, Fault> {
         let function = arguments.function;
         let mut call = TracedCall::default();
         match function.kind.as_str() {
@@ -268,7 +268,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    fn send_words(&mut self, arguments: &Arguments<'_>) -> Result<[i64; 4], Fault> {
+    fn send_words(&mut self, arguments: &LiballprofArguments<'_>) -> Result<[i64; 4], Fault> {
         let communicator = self.communicator(arguments, 'c')?;
         let (peer, tag) = (arguments.int('d')?, arguments.int('g')?);
         Ok([
@@ -282,7 +282,7 @@ impl<'a> Section<'a> {
     /// Source, tag and flags.
     fn received(
         &self,
-        arguments: &Arguments<'_>,
+        arguments: &LiballprofArguments<'_>,
         source: char,
         tag: char,
     ) -> Result<[i64; 3], Fault> {
@@ -304,7 +304,11 @@ impl<'a> Section<'a> {
     }
 
     /// The number of a communicator; the first one of all ranks is the world.
-    fn communicator(&mut self, arguments: &Arguments<'_>, letter: char) -> Result<i64, Fault> {
+    fn communicator(
+        &mut self,
+        arguments: &LiballprofArguments<'_>,
+        letter: char,
+    ) -> Result<i64, Fault> {
         let [handle, rank, size] = arguments.triple(letter)?;
         let place = (rank, size);
         // The handle of one that was freed may come again.
@@ -378,7 +382,7 @@ impl<'a> Section<'a> {
             })
     }
 
-    fn new_communicator(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn new_communicator(&mut self, arguments: &LiballprofArguments<'_>) -> Result<(), Fault> {
         let parent = self.communicator(arguments, 'c')? as usize;
         let origin = match arguments.function.name.as_str() {
             "Comm_dup" | "Comm_dup_with_info" => Origin::Same(parent),
@@ -391,7 +395,7 @@ impl<'a> Section<'a> {
     }
 
     /// The requests in flight that a call names: one address, or an array of them.
-    fn named_requests(&self, arguments: &Arguments<'_>) -> Result<Vec<u64>, Fault> {
+    fn named_requests(&self, arguments: &LiballprofArguments<'_>) -> Result<Vec<u64>, Fault> {
         let first = arguments.address('q')?;
         let count = if arguments.function.position('l').is_some() {
             arguments.int('l')?
@@ -408,7 +412,7 @@ impl<'a> Section<'a> {
             .collect())
     }
 
-    fn waited_for(&mut self, arguments: &Arguments<'_>) -> Result<Vec<Done>, Fault> {
+    fn waited_for(&mut self, arguments: &LiballprofArguments<'_>) -> Result<Vec<Done>, Fault> {
         let mut named = self.named_requests(arguments)?;
         if arguments.function.kind == "waitany" {
             self.some_of_several += u64::from(named.len() > 1);
@@ -424,7 +428,7 @@ impl<'a> Section<'a> {
 
     fn collective(
         &mut self,
-        arguments: &Arguments<'_>,
+        arguments: &LiballprofArguments<'_>,
         call: &mut TracedCall,
     ) -> Result<(), Fault> {
         let communicator = self.communicator(arguments, 'c')?;
@@ -454,12 +458,12 @@ fn clock_difference(before: &[u8]) -> f64 {
 }
 
 /// What stands between the two times.
-struct Arguments<'a> {
+struct LiballprofArguments<'a> {
     fields: &'a [&'a [u8]],
     function: &'a Function,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> LiballprofArguments<'a> {
     /// The field of an argument by its place in the prototype. Vectors of counts take two fields, and so do the
     /// displacements behind them.
     fn field(&self, place: usize) -> Result<&'a [u8], Fault> {

@@ -166,14 +166,14 @@ impl Unpacking {
             .unwrap_or(USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO))));
         let files = self.files + 1;
         match content(name, bytes, Bytes(most.0.saturating_sub(self.plain.0)))? {
-            Content::Plain(bytes) => Ok(bytes),
-            Content::TooLarge => Err(TraceError::TooLarge {
+            PartContent::Plain(bytes) => Ok(bytes),
+            PartContent::TooLarge => Err(TraceError::TooLarge {
                 name: name.to_owned(),
                 files,
                 packed,
                 most,
             }),
-            Content::Unpacked(plain) => {
+            PartContent::Unpacked(plain) => {
                 (self.files, self.packed, self.plain.0) =
                     (files, packed, self.plain.0 + plain.len() as u64);
                 Ok(Arc::new(plain))
@@ -182,13 +182,13 @@ impl Unpacking {
     }
 }
 
-enum Content {
+enum PartContent {
     Plain(SharedBytes),
     Unpacked(Vec<u8>),
     TooLarge,
 }
 
-fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<Content, TraceError> {
+fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<PartContent, TraceError> {
     let packed = (*bytes).as_ref();
     let damaged = |problem: String| TraceError::Damaged {
         name: name.to_owned(),
@@ -202,7 +202,7 @@ fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<Content, Trace
         decoder.window_log_max(MOST_ZSTD_WINDOW).map_err(unread)?;
         ("zstd", Box::new(decoder))
     } else {
-        return Ok(Content::Plain(bytes));
+        return Ok(PartContent::Plain(bytes));
     };
     let mut plain = Vec::new();
     packed
@@ -210,14 +210,14 @@ fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<Content, Trace
         .read_to_end(&mut plain)
         .map_err(unread)?;
     if plain.len() as u64 > most.0 {
-        return Ok(Content::TooLarge);
+        return Ok(PartContent::TooLarge);
     }
     if unknown::is_tar(&plain) {
         return Err(damaged(format!(
             "found a tar archive, {packing}, expected one trace: unpack it first"
         )));
     }
-    Ok(Content::Unpacked(plain))
+    Ok(PartContent::Unpacked(plain))
 }
 
 /// The lines that are neither empty nor a comment.

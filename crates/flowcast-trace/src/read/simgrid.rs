@@ -220,7 +220,7 @@ fn read_part(
         let mut words = words_of(line);
         words.next();
         let action = words.next().unwrap_or_default();
-        let arguments = Arguments::of(words.collect());
+        let arguments = SimgridArguments::of(words.collect());
         let done = reader
             .read(action, &arguments)
             .and_then(|()| arguments.are_all_read(action));
@@ -237,14 +237,14 @@ fn is_record_of(line: &[u8], rank: Rank) -> bool {
 }
 
 /// What stands behind the action, and up to which place it was asked for.
-struct Arguments<'a> {
+struct SimgridArguments<'a> {
     words: Vec<&'a [u8]>,
     read: Cell<usize>,
 }
 
-impl<'a> Arguments<'a> {
-    fn of(words: Vec<&'a [u8]>) -> Arguments<'a> {
-        Arguments {
+impl<'a> SimgridArguments<'a> {
+    fn of(words: Vec<&'a [u8]>) -> SimgridArguments<'a> {
+        SimgridArguments {
             words,
             read: Cell::new(0),
         }
@@ -292,7 +292,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// A request that a wait may wait for.
-enum Request {
+enum SimgridRequest {
     Recv { peer: Rank, tag: i32, slot: u32 },
     Send { peer: Rank, tag: i32, number: u32 },
 }
@@ -302,7 +302,7 @@ struct RankReader {
     ranks: u32,
     /// Bytes of the datatype that holds when an action names none.
     unit: u64,
-    requests: VecDeque<Request>,
+    requests: VecDeque<SimgridRequest>,
     builder: RankBuilder,
 }
 
@@ -317,7 +317,7 @@ impl RankReader {
         }
     }
 
-    fn read(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn read(&mut self, action: &[u8], arguments: &SimgridArguments<'_>) -> Result<(), Fault> {
         match action {
             b"compute" | b"sleep" => {
                 let (format, scale) = if action == b"compute" {
@@ -349,7 +349,7 @@ impl RankReader {
     }
 
     /// Bytes of one element of the datatype at `index`, or of the default.
-    fn unit(&self, arguments: &Arguments<'_>, index: usize) -> Result<u64, Fault> {
+    fn unit(&self, arguments: &SimgridArguments<'_>, index: usize) -> Result<u64, Fault> {
         if index >= arguments.words.len() {
             return Ok(self.unit);
         }
@@ -361,7 +361,7 @@ impl RankReader {
         ))
     }
 
-    fn peer(&self, arguments: &Arguments<'_>, index: usize) -> Result<Rank, Fault> {
+    fn peer(&self, arguments: &SimgridArguments<'_>, index: usize) -> Result<Rank, Fault> {
         let rank = arguments
             .count(index)
             .and_then(|rank| u32::try_from(rank).ok())
@@ -378,7 +378,11 @@ impl RankReader {
         rank.map(Rank).ok_or(Fault::expected(expected))
     }
 
-    fn read_send(&mut self, non_blocking: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn read_send(
+        &mut self,
+        non_blocking: bool,
+        arguments: &SimgridArguments<'_>,
+    ) -> Result<(), Fault> {
         const FORMAT: Fault = Fault::malformed("send DESTINATION TAG COUNT [DATATYPE]");
         let peer = self.peer(arguments, 0)?;
         let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else {
@@ -394,12 +398,17 @@ impl RankReader {
         };
         self.builder.send(peer, class, Record::Begins)?;
         if non_blocking {
-            self.requests.push_back(Request::Send { peer, tag, number });
+            self.requests
+                .push_back(SimgridRequest::Send { peer, tag, number });
         }
         Ok(())
     }
 
-    fn read_recv(&mut self, non_blocking: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn read_recv(
+        &mut self,
+        non_blocking: bool,
+        arguments: &SimgridArguments<'_>,
+    ) -> Result<(), Fault> {
         let peer = self.peer(arguments, 0)?;
         let (Some(tag), Some(_)) = (arguments.tag(1), arguments.number(2)) else {
             return Err(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"));
@@ -412,7 +421,8 @@ impl RankReader {
         });
         if non_blocking {
             let slot = self.builder.irecv_waited_by_slot(channel)?;
-            self.requests.push_back(Request::Recv { peer, tag, slot });
+            self.requests
+                .push_back(SimgridRequest::Recv { peer, tag, slot });
         } else {
             self.builder.recv(channel, Record::Begins)?;
         }
@@ -420,17 +430,17 @@ impl RankReader {
     }
 
     /// `wait SOURCE DESTINATION TAG`: a receive if this rank is the destination, else a send.
-    fn read_wait(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn read_wait(&mut self, arguments: &SimgridArguments<'_>) -> Result<(), Fault> {
         let (source, destination) = (self.peer(arguments, 0)?, self.peer(arguments, 1)?);
         let wanted = arguments
             .tag(2)
             .ok_or(Fault::malformed("wait SOURCE DESTINATION TAG"))?;
         let own = self.rank;
         let found = self.requests.iter().position(|request| match *request {
-            Request::Recv { peer, tag, .. } => {
+            SimgridRequest::Recv { peer, tag, .. } => {
                 destination == own && peer == source && tag == wanted
             }
-            Request::Send { peer, tag, .. } => {
+            SimgridRequest::Send { peer, tag, .. } => {
                 source == own && peer == destination && tag == wanted
             }
         });
@@ -441,10 +451,10 @@ impl RankReader {
         }
     }
 
-    fn wait_for(&mut self, request: &Request, record: Record) -> Result<(), Fault> {
+    fn wait_for(&mut self, request: &SimgridRequest, record: Record) -> Result<(), Fault> {
         match *request {
-            Request::Recv { slot, .. } => self.builder.wait_slot(slot, record),
-            Request::Send { number, .. } => self.builder.wait_send(number, record)?,
+            SimgridRequest::Recv { slot, .. } => self.builder.wait_slot(slot, record),
+            SimgridRequest::Send { number, .. } => self.builder.wait_send(number, record)?,
         }
         Ok(())
     }
@@ -461,7 +471,7 @@ impl RankReader {
         Ok(())
     }
 
-    fn read_sendrecv(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn read_sendrecv(&mut self, arguments: &SimgridArguments<'_>) -> Result<(), Fault> {
         const FORMAT: Fault =
             Fault::malformed("sendRecv COUNT DESTINATION COUNT SOURCE [DATATYPE DATATYPE]");
         let (to, from) = (self.peer(arguments, 1)?, self.peer(arguments, 3)?);
@@ -486,7 +496,11 @@ impl RankReader {
         Ok(self.builder.wait_send(number, Record::Continues)?)
     }
 
-    fn read_collective(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn read_collective(
+        &mut self,
+        action: &[u8],
+        arguments: &SimgridArguments<'_>,
+    ) -> Result<(), Fault> {
         let (call, flops) = match action {
             b"barrier" => (self.call(CollectiveOp::Barrier, Rank(0), 0, 0), 0.0),
             b"bcast" => {
@@ -523,7 +537,7 @@ impl RankReader {
     fn reduction(
         &self,
         action: &[u8],
-        arguments: &Arguments<'_>,
+        arguments: &SimgridArguments<'_>,
     ) -> Result<(CallRecord, f64), Fault> {
         use CollectiveOp::*;
         let (n, is_scatter) = (
@@ -566,7 +580,11 @@ impl RankReader {
     }
 
     /// A collective that moves data alone, of which sender and receiver each have a datatype.
-    fn exchange(&self, action: &[u8], arguments: &Arguments<'_>) -> Result<CallRecord, Fault> {
+    fn exchange(
+        &self,
+        action: &[u8],
+        arguments: &SimgridArguments<'_>,
+    ) -> Result<CallRecord, Fault> {
         use CollectiveOp::*;
         let n = self.ranks as usize;
         let count = |index| arguments.count(index);
@@ -652,7 +670,7 @@ impl RankReader {
     }
 
     /// The root at `index`, 0 if there is none.
-    fn root(&self, arguments: &Arguments<'_>, index: usize) -> Result<Rank, Fault> {
+    fn root(&self, arguments: &SimgridArguments<'_>, index: usize) -> Result<Rank, Fault> {
         if index < arguments.words.len() {
             self.peer(arguments, index)
         } else {

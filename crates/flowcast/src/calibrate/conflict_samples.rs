@@ -119,7 +119,7 @@ impl ConflictSamples {
     /// Another schema, other columns, a row that does not follow from the one before, or a number out of range, with its
     /// line.
     pub fn from_csv(text: &str) -> Result<ConflictSamples, CsvError> {
-        let mut reader = Reader::default();
+        let mut reader = ConflictSamplesReader::default();
         reader.samples.provenance = provenance(text, SCHEMA)?;
         csv::read(text, COLUMNS, |line, fields| reader.read_row(line, fields))?;
         reader.finish(text.lines().count())
@@ -173,12 +173,12 @@ pub fn push_rows(text: &mut String, measured: &Measured, racks: &Racks) {
 }
 
 #[derive(Default)]
-struct Reader {
+struct ConflictSamplesReader {
     samples: ConflictSamples,
 }
 
 /// A row as it stands.
-struct Row<'a> {
+struct ConflictRow<'a> {
     conflict: &'a str,
     kind: Kind,
     repetition: usize,
@@ -187,7 +187,7 @@ struct Row<'a> {
     duration: Time,
 }
 
-impl Reader {
+impl ConflictSamplesReader {
     fn read_row(&mut self, line: usize, fields: [&str; COLUMNS.len()]) -> Result<(), CsvError> {
         let row = parse(line, fields)?;
         for (node, rack) in [row.flow.src, row.flow.dst].into_iter().zip(row.racks) {
@@ -223,7 +223,7 @@ impl Reader {
         }
     }
 
-    fn begin(&mut self, line: usize, row: &Row<'_>) -> Result<(), CsvError> {
+    fn begin(&mut self, line: usize, row: &ConflictRow<'_>) -> Result<(), CsvError> {
         self.check_last(line)?;
         if self
             .samples
@@ -278,7 +278,7 @@ impl Reader {
     }
 }
 
-fn add(line: usize, measured: &mut Measured, row: &Row<'_>) -> Result<(), CsvError> {
+fn add(line: usize, measured: &mut Measured, row: &ConflictRow<'_>) -> Result<(), CsvError> {
     let Measured {
         conflict,
         durations,
@@ -310,7 +310,7 @@ fn add(line: usize, measured: &mut Measured, row: &Row<'_>) -> Result<(), CsvErr
     Ok(())
 }
 
-fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, CsvError> {
+fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<ConflictRow<'a>, CsvError> {
     let [
         conflict,
         kind,
@@ -357,7 +357,7 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, C
             format!("one of {}", Kind::names()),
         )
     };
-    Ok(Row {
+    Ok(ConflictRow {
         conflict,
         kind: Kind::from_name(kind).ok_or_else(unknown)?,
         repetition: whole(line, "repetition", repetition, 1_000_000)? as usize,

@@ -19,7 +19,7 @@ use flowcast_units::{Bytes, CollectiveOp};
 /// The regions that are understood, and the names of the others.
 pub fn exercises(files: &[RankFile]) -> (Vec<MeasuredRegion>, Vec<String>) {
     let known = known_functions();
-    let mut contents: BTreeMap<String, Content> = BTreeMap::new();
+    let mut contents: BTreeMap<String, RegionContent> = BTreeMap::new();
     for (rank, file) in files.iter().enumerate() {
         walk(rank, file, &known, &mut contents);
     }
@@ -45,7 +45,7 @@ pub fn exercises(files: &[RankFile]) -> (Vec<MeasuredRegion>, Vec<String>) {
 
 /// What happens in a region.
 #[derive(Debug, Default)]
-struct Content {
+struct RegionContent {
     /// By operation: calls of the first rank, and the bytes of the root or, without one, of any rank.
     collectives: BTreeMap<CollectiveOp, (u64, Bytes, Bytes)>,
     /// Messages that the second rank sends: one for each repetition in all patterns.
@@ -54,7 +54,7 @@ struct Content {
     largest: Bytes,
 }
 
-impl Content {
+impl RegionContent {
     fn exercise(&self, name: &str) -> Option<(Exercise, Bytes, u64)> {
         let only = self
             .collectives
@@ -89,7 +89,7 @@ fn walk(
     rank: usize,
     file: &RankFile,
     known: &BTreeMap<String, Function>,
-    contents: &mut BTreeMap<String, Content>,
+    contents: &mut BTreeMap<String, RegionContent>,
 ) {
     let mut open: Vec<String> = Vec::new();
     for item in &file.items {
@@ -115,7 +115,7 @@ fn walk(
 }
 
 fn add(
-    content: &mut Content,
+    content: &mut RegionContent,
     function: &Function,
     words: &[i64],
     (rank, file): (usize, &RankFile),

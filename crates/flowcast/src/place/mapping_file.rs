@@ -110,7 +110,7 @@ pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, Map
         })
         .filter(|line| !line.text.is_empty())
         .collect();
-    let mut hosts = Hosts::new(hosts);
+    let mut hosts = HostList::new(hosts);
     if let [only] = &lines[..]
         && let Some(mapping) = rule(only.text)
     {
@@ -207,7 +207,11 @@ fn read_nodes(lines: &[Line]) -> Result<Vec<u32>, MappingError> {
     lines.iter().map(node).collect()
 }
 
-fn read_rankfile(file: &str, lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, MappingError> {
+fn read_rankfile(
+    file: &str,
+    lines: &[Line],
+    hosts: &mut HostList,
+) -> Result<Vec<u32>, MappingError> {
     const FORM: &str =
         "a line such as `rank 0=host slot=0`, `rank 1=host slot=1:0-3` or `rank 2=+n1 slot=0,1`";
     let mut nodes = BTreeMap::new();
@@ -258,7 +262,7 @@ fn rank_line(text: &str) -> Option<(u32, &str, &str)> {
     Some((rank.trim().parse().ok()?, place, slot.trim()))
 }
 
-fn read_host_counts(lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, MappingError> {
+fn read_host_counts(lines: &[Line], hosts: &mut HostList) -> Result<Vec<u32>, MappingError> {
     let mut nodes = Vec::new();
     for line in lines {
         let mut words = line.text.split_whitespace();
@@ -280,7 +284,7 @@ fn read_host_counts(lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, Mappi
     Ok(nodes)
 }
 
-fn read_host_list(lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, MappingError> {
+fn read_host_list(lines: &[Line], hosts: &mut HostList) -> Result<Vec<u32>, MappingError> {
     let mut nodes = Vec::new();
     for line in lines {
         for name in line.text.split(',') {
@@ -300,17 +304,17 @@ fn is_host(name: &str) -> bool {
 }
 
 /// Host names and their nodes.
-struct Hosts {
+struct HostList {
     names: Vec<String>,
     nodes: BTreeMap<String, u32>,
     are_given: bool,
     any_numbered: bool,
 }
 
-impl Hosts {
-    fn new(given: &[String]) -> Hosts {
+impl HostList {
+    fn new(given: &[String]) -> HostList {
         let nodes = given.iter().cloned().zip(0..).collect();
-        Hosts {
+        HostList {
             names: given.to_vec(),
             nodes,
             are_given: !given.is_empty(),

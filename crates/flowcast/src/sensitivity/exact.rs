@@ -34,7 +34,7 @@ pub(super) fn curve(
     }
     let first = parameter.network(network, from)?;
     let prepared = PreparedProgram::new(program, &first, options)?;
-    let search = Search {
+    let search = ExactSearch {
         prepared: &prepared,
         network,
         parameter,
@@ -68,7 +68,7 @@ fn joined(mut below: Curve, above: Curve) -> Curve {
     }
 }
 
-struct Search<'a> {
+struct ExactSearch<'a> {
     prepared: &'a PreparedProgram<'a>,
     network: &'a Network,
     parameter: &'a Parameter,
@@ -76,7 +76,7 @@ struct Search<'a> {
     most_walks: usize,
 }
 
-impl Search<'_> {
+impl ExactSearch<'_> {
     /// A part of the range in which all costs are linear.
     fn segment(&self, (from, to): (f64, f64)) -> Result<Result<Curve, Inexact>, Error> {
         let mut values = vec![from, to];

@@ -55,7 +55,7 @@ impl GridError {
 }
 
 /// What was found and what was expected.
-type Fault = (String, String);
+type GridFault = (String, String);
 
 /// What is varied, and the values that it takes.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ pub struct Axis {
     /// The field with the unit of the values in a result.
     pub column: String,
     varies: Varies,
-    values: Vec<Value>,
+    values: Vec<GridValue>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ enum Varies {
 }
 
 #[derive(Debug, Clone)]
-struct Value {
+struct GridValue {
     /// In base units, as results show it.
     shown: String,
     /// With its unit, as `--set` takes it.
@@ -135,7 +135,7 @@ impl Axis {
                 return Err(wrong(name, "the name twice", "it once"));
             }
         }
-        let value = |name: &&str| Value {
+        let value = |name: &&str| GridValue {
             shown: (*name).to_owned(),
             set: String::new(),
         };
@@ -158,9 +158,9 @@ impl Axis {
 }
 
 /// The suffix of the column's name, and the values.
-type Values = (&'static str, Vec<Value>);
+type GridValues = (&'static str, Vec<GridValue>);
 
-fn list(values: &str) -> Result<Values, Fault> {
+fn list(values: &str) -> Result<GridValues, GridFault> {
     let texts: Vec<&str> = values.split(',').map(str::trim).collect();
     if texts
         .iter()
@@ -182,7 +182,7 @@ fn list(values: &str) -> Result<Values, Fault> {
                 "",
                 texts
                     .iter()
-                    .map(|text| Value {
+                    .map(|text| GridValue {
                         shown: (*text).to_owned(),
                         set: (*text).to_owned(),
                     })
@@ -192,7 +192,7 @@ fn list(values: &str) -> Result<Values, Fault> {
     )
 }
 
-fn range(from: &str, rest: &str) -> Result<Values, Fault> {
+fn range(from: &str, rest: &str) -> Result<GridValues, GridFault> {
     let expected = "FROM..TO:COUNT or FROM..TO:COUNT:log, such as 1us..100us:20";
     let parts: Vec<&str> = rest.split(':').map(str::trim).collect();
     let (to, count, log) = match parts[..] {
@@ -238,7 +238,7 @@ fn range(from: &str, rest: &str) -> Result<Values, Fault> {
     ))
 }
 
-fn fault(found: impl Into<String>, expected: impl Into<String>) -> Fault {
+fn fault(found: impl Into<String>, expected: impl Into<String>) -> GridFault {
     (found.into(), expected.into())
 }
 
@@ -265,7 +265,7 @@ fn suffix(kind: Quantity) -> &'static str {
 }
 
 /// A number as [`Quantity::number`] counts it, in base units.
-fn value(kind: Quantity, number: f64) -> Value {
+fn value(kind: Quantity, number: f64) -> GridValue {
     let (shown, unit) = match kind {
         Quantity::Time(_) => (number / 1e9, "s"),
         Quantity::Rate(_) => (number, "B/s"),
@@ -273,7 +273,7 @@ fn value(kind: Quantity, number: f64) -> Value {
         Quantity::Size(_) => (number.round(), "B"),
         Quantity::Number(_) => (number, ""),
     };
-    Value {
+    GridValue {
         shown: shown.to_string(),
         set: format!("{shown}{unit}"),
     }

@@ -62,7 +62,7 @@ fn first_line(changes: &[Change], makespan: Time) -> String {
 }
 
 /// The slopes of one kind of cost at one place.
-struct Cost {
+struct CostSlope {
     what: &'static str,
     of: String,
     slope: Slope,
@@ -72,11 +72,11 @@ struct Cost {
 }
 
 /// Those that the end depends on, the largest first.
-fn costs(gradient: &Gradient) -> Vec<Cost> {
+fn costs(gradient: &Gradient) -> Vec<CostSlope> {
     let mut costs = Vec::new();
     let mut add = |what, of: String, slope: Slope, unit, step| {
         if slope.per_unit != 0.0 {
-            costs.push(Cost {
+            costs.push(CostSlope {
                 what,
                 of,
                 slope,
@@ -131,7 +131,7 @@ fn costs(gradient: &Gradient) -> Vec<Cost> {
     costs
 }
 
-fn cost_table(costs: &[Cost], makespan: Time) -> Rows<&Cost> {
+fn cost_table(costs: &[CostSlope], makespan: Time) -> Rows<&CostSlope> {
     rows(costs)
         .heading("what the time depends on (where chains of events tie, each has its share)")
         .column("cost", "cost", |cost| cost.what)

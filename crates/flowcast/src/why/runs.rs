@@ -14,7 +14,7 @@ use super::percent;
 use crate::Error;
 
 /// What is compared at one place.
-struct Row {
+struct RunRow {
     what: &'static str,
     of: String,
     before: Time,
@@ -23,7 +23,7 @@ struct Row {
     is_certain: bool,
 }
 
-impl Row {
+impl RunRow {
     fn more(&self) -> Time {
         self.after - self.before
     }
@@ -56,7 +56,7 @@ pub fn compare_runs(
     let compared = compared(before, after, ranks, test)?;
     let whole = &compared[0];
     let change = whole.more().as_nanos() / whole.before.as_nanos().max(1e-9);
-    let mut others: Vec<&Row> = compared[1..].iter().collect();
+    let mut others: Vec<&RunRow> = compared[1..].iter().collect();
     others.sort_by_key(|row| std::cmp::Reverse(row.more()));
     let table = rows(others.iter().copied())
         .column("what", "what", |row| row.what)
@@ -87,7 +87,7 @@ fn compared(
     after: &[RunTimes],
     ranks: usize,
     test: DifferenceTest,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<RunRow>, Error> {
     let names =
         |of: fn(&RunTimes) -> &std::collections::BTreeMap<String, Time>| -> BTreeSet<String> {
             before
@@ -97,7 +97,7 @@ fn compared(
                 .collect()
         };
     let (calls, regions) = (names(|run| &run.calls), names(|run| &run.regions));
-    let row = |what, of: String, time: &dyn Fn(&RunTimes) -> Time| -> Result<Row, Error> {
+    let row = |what, of: String, time: &dyn Fn(&RunTimes) -> Time| -> Result<RunRow, Error> {
         let times = |runs: &[RunTimes]| {
             runs.iter()
                 .map(|run| time(run).as_nanos())
@@ -111,7 +111,7 @@ fn compared(
             Time::from_nanos(median(&times.before)?),
             Time::from_nanos(median(&times.after)?),
         ];
-        Ok(Row {
+        Ok(RunRow {
             what,
             of,
             before,
@@ -144,7 +144,7 @@ fn compared(
     Ok(rows)
 }
 
-fn lines(whole: &Row, others: &[&Row], certainty: String) -> Vec<String> {
+fn lines(whole: &RunRow, others: &[&RunRow], certainty: String) -> Vec<String> {
     let change = whole.more().as_nanos() / whole.before.as_nanos().max(1e-9);
     let words = match change {
         change if change > 0.0 => format!("{} longer than before", percent(change)),

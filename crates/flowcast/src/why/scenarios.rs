@@ -71,7 +71,7 @@ impl Cost {
 }
 
 /// What is predicted for a scenario.
-struct Found {
+struct ScenarioResult {
     makespan: Time,
     communication: f64,
     model: &'static str,
@@ -95,12 +95,12 @@ pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Document, Error> {
         ));
     };
     let found = parallel::map(all, first.options.threads, |one| one.predict(program));
-    let found: Vec<Found> = found.into_iter().collect::<Result<_, _>>()?;
+    let found: Vec<ScenarioResult> = found.into_iter().collect::<Result<_, _>>()?;
     Ok(answer(trace, all, &found))
 }
 
 impl Scenario {
-    fn predict(&self, program: &Program) -> Result<Found, Error> {
+    fn predict(&self, program: &Program) -> Result<ScenarioResult, Error> {
         let mut prepared = PreparedProgram::new(program, &self.network, &self.options)?;
         if let Some(up_to) = self.aggregate {
             prepared = prepared.aggregated(up_to);
@@ -120,7 +120,7 @@ impl Scenario {
         if self.costs.is_empty() && self.noise.is_none() {
             let outcome = prepared.outcome()?;
             let communication = SetOutcome::from(&outcome).communication_share();
-            return Ok(Found {
+            return Ok(ScenarioResult {
                 makespan: outcome.makespan(),
                 communication,
                 model,
@@ -139,7 +139,7 @@ impl Scenario {
             .map_or(graph.makespan(), |noisy| noisy.quantile(0.5));
         finite_times([makespan, ends], || format!("the scenario {}", self.name))?;
         let communication = (1.0 - ratio(computes, ends)).clamp(0.0, 1.0);
-        Ok(Found {
+        Ok(ScenarioResult {
             makespan,
             communication,
             model,
@@ -192,7 +192,7 @@ impl PreparedProgram<'_> {
     }
 }
 
-fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Document {
+fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document {
     let base = found[0].makespan;
     let (mut shortest, mut longest) = (0, 0);
     for (at, one) in found.iter().enumerate() {

@@ -24,13 +24,13 @@ const CLASSES: [(f64, &str); 7] = [
 ];
 
 /// How many lie in each class: of messages by total and by free slack, of computations the same.
-type Histogram = [[u64; CLASSES.len()]; 4];
+type SlackHistogram = [[u64; CLASSES.len()]; 4];
 
 /// What the graph of events says.
-struct Found {
+struct SlackResult {
     ranks: Vec<RankSlack>,
     links: [LinkSlack; Link::ALL.len()],
-    histogram: Histogram,
+    histogram: SlackHistogram,
 }
 
 /// How much each rank, message and computation may be late without moving the end, and from that which ranks could run
@@ -41,7 +41,7 @@ struct Found {
 pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Document, Error> {
     let (told, found) = recorded(trace, network, options, |graph| {
         let slacks = graph.slacks();
-        Ok(Found {
+        Ok(SlackResult {
             ranks: slacks.ranks(),
             links: slacks.links(),
             histogram: histogram(&slacks),
@@ -102,7 +102,7 @@ fn class_of(time: Time) -> usize {
         .unwrap_or(CLASSES.len() - 1)
 }
 
-fn histogram(slacks: &Slacks<'_>) -> Histogram {
+fn histogram(slacks: &Slacks<'_>) -> SlackHistogram {
     let mut counts = [[0; CLASSES.len()]; 4];
     for message in slacks.messages() {
         counts[0][class_of(message.slack.total)] += 1;
@@ -152,7 +152,9 @@ fn name_of(link: Link) -> &'static str {
     }
 }
 
-fn histogram_table([messages, free, computations, free_computations]: &Histogram) -> Rows<usize> {
+fn histogram_table(
+    [messages, free, computations, free_computations]: &SlackHistogram,
+) -> Rows<usize> {
     rows(0..CLASSES.len())
         .heading("how many may be late by how much: alone (total), all at the same time (free)")
         .cell("slack", |class| CLASSES[class].1)

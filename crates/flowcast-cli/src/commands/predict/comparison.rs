@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// One combination.
-struct Row<'a> {
+struct ComparisonRow<'a> {
     network: Option<&'a Network>,
     model: &'static str,
     mapping: Option<&'a str>,
@@ -32,7 +32,7 @@ struct Row<'a> {
     prediction: Option<Prediction>,
 }
 
-impl Row<'_> {
+impl ComparisonRow<'_> {
     fn name(&self) -> &str {
         self.network.map_or("LogGOPS", |network| &network.name)
     }
@@ -125,7 +125,7 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
                     }
                 }
                 let view = prediction.view.take();
-                let row = Row {
+                let row = ComparisonRow {
                     network,
                     model: prediction.model.name(),
                     mapping: *name,
@@ -172,7 +172,7 @@ pub(super) fn of_pattern(
             let last = predicted.last().expect("a pattern has a step");
             let intervals =
                 pattern_intervals(steps, network, (options, &predicted), &asked.interval())?;
-            rows.push(Row {
+            rows.push(ComparisonRow {
                 network: Some(network),
                 model: last.model.name(),
                 mapping: None,
@@ -186,16 +186,16 @@ pub(super) fn of_pattern(
     Ok(())
 }
 
-fn label(row: &Row<'_>, several_models: bool, several_mappings: bool) -> String {
+fn label(row: &ComparisonRow<'_>, several_models: bool, several_mappings: bool) -> String {
     let model = several_models.then_some(row.model);
     let mapping = row.mapping.filter(|_| several_mappings);
     let names = [Some(row.name()), model, mapping];
     names.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn show(rows: &[Row<'_>], asked: &Asked<'_>) {
+fn show(rows: &[ComparisonRow<'_>], asked: &Asked<'_>) {
     let first = rows.first().map_or(0.0, |row| row.makespan.as_nanos());
-    let ratio = |row: &Row<'_>| {
+    let ratio = |row: &ComparisonRow<'_>| {
         if first > 0.0 {
             row.makespan.as_nanos() / first
         } else {
@@ -203,7 +203,7 @@ fn show(rows: &[Row<'_>], asked: &Asked<'_>) {
         }
     };
     if asked.args.json {
-        let prediction = |row: &Row<'_>| {
+        let prediction = |row: &ComparisonRow<'_>| {
             let mut document = row.document();
             document["ratio"] = ratio(row).into();
             document

@@ -202,13 +202,13 @@ pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
 }
 
 /// A program among several that run at once.
-struct Part<'a> {
+struct TracePart<'a> {
     path: &'a Path,
     program: Program,
 }
 
 /// Opens the programs that run at once, and refuses what only one trace takes.
-fn open_parts<'a>(asked: &'a Asked<'_>) -> Result<Vec<Part<'a>>> {
+fn open_parts<'a>(asked: &'a Asked<'_>) -> Result<Vec<TracePart<'a>>> {
     let args = &asked.args.trace;
     if args.goal_params.is_some()
         || args.outputs.is_given()
@@ -229,7 +229,7 @@ fn open_parts<'a>(asked: &'a Asked<'_>) -> Result<Vec<Part<'a>>> {
                 path.display()
             ),
         };
-        parts.push(Part { path, program });
+        parts.push(TracePart { path, program });
     }
     Ok(parts)
 }
@@ -330,7 +330,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
 /// All that is told of a prediction.
 struct PredictionResult<'a> {
     /// The programs, if there are several.
-    parts: Vec<Part<'a>>,
+    parts: Vec<TracePart<'a>>,
     prepared: Prepared<'a>,
     prediction: Prediction,
     network: Option<&'a Network>,
@@ -340,7 +340,7 @@ struct PredictionResult<'a> {
 
 impl PredictionResult<'_> {
     /// The share of each of several programs in the result.
-    fn outcomes(&self) -> Vec<(&Part<'_>, Outcome)> {
+    fn outcomes(&self) -> Vec<(&TracePart<'_>, Outcome)> {
         let programs: Vec<&Program> = self.parts.iter().map(|part| &part.program).collect();
         let outcomes = flowcast::split(&self.prediction.outcome, &programs);
         self.parts.iter().zip(outcomes).collect()
@@ -425,7 +425,7 @@ impl PredictionResult<'_> {
             print_ranks(program, outcome, args.show_ranks);
         } else {
             println_out!("{} programs at once{on}", self.parts.len());
-            for (Part { path, program }, outcome) in self.outcomes() {
+            for (TracePart { path, program }, outcome) in self.outcomes() {
                 let time = Rounded(outcome.makespan());
                 println_out!("{}: predicted time {time}", path.display());
                 let collectives = program.collectives();

@@ -40,7 +40,7 @@ pub(super) struct CountPlan {
 }
 
 /// How the bytes were divided by some instant.
-struct Share {
+struct RailShare {
     at_s: f64,
     given: Vec<u64>,
     slowdown: Vec<f64>,
@@ -83,7 +83,7 @@ pub(super) fn run(
     format: Format,
 ) -> Result<()> {
     let start = Instant::now();
-    let mut shares: Vec<Share> = Vec::new();
+    let mut shares: Vec<RailShare> = Vec::new();
     let count = rails.len() as u8;
     let mut observe = |link: &mut Link, number: u64| {
         if number == plan.messages / 2
@@ -97,7 +97,7 @@ pub(super) fn run(
             .is_none_or(|last| at - last.at_s >= EVERY_SECONDS)
         {
             let rails = || (0..count).map(RailId);
-            shares.push(Share {
+            shares.push(RailShare {
                 at_s: at,
                 given: rails().map(|rail| link.session().given(rail).0).collect(),
                 slowdown: rails()

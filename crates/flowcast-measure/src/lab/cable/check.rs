@@ -103,7 +103,7 @@ struct Twin {
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentFrame {
     size: Bytes,
     fate: Fate,
 }
@@ -182,7 +182,7 @@ impl Twin {
     }
 
     /// Small frames with pauses between them, then full ones at a little more than the emulated rate.
-    fn send_all(&mut self, sender: &StampedSocket, singles: u32, mtu: usize) -> Vec<Sent> {
+    fn send_all(&mut self, sender: &StampedSocket, singles: u32, mtu: usize) -> Vec<SentFrame> {
         let mut sent = Vec::new();
         let small = vec![0; 18];
         let pause = wire_time(&self.spec, Bytes(60)).as_seconds() * 4.0;
@@ -213,19 +213,19 @@ impl Twin {
     }
 
     /// A datagram that cannot be sent counts as one that does not arrive.
-    fn send(&mut self, sender: &StampedSocket, number: u32, payload: &[u8]) -> Sent {
+    fn send(&mut self, sender: &StampedSocket, number: u32, payload: &[u8]) -> SentFrame {
         let mut payload = payload.to_vec();
         payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
         let at = SystemTime::now();
         let _ = sender.send(&payload);
         let size = Bytes((payload.len() + HEADERS) as u64);
-        Sent {
+        SentFrame {
             size,
             fate: self.queue.arrive(since(self.start, at), size),
         }
     }
 
-    fn still_to_come(&self, sent: &[Sent]) -> Time {
+    fn still_to_come(&self, sent: &[SentFrame]) -> Time {
         let last = sent.iter().rev().find_map(|sent| match sent.fate {
             Fate::Delivered(at) => Some(at),
             _ => None,
@@ -233,7 +233,12 @@ impl Twin {
         (last.unwrap_or_default() - since(self.start, SystemTime::now())).max(Time::ZERO)
     }
 
-    fn judge(&self, sent: &[Sent], arrived: &[Option<SystemTime>], singles: usize) -> CableCheck {
+    fn judge(
+        &self,
+        sent: &[SentFrame],
+        arrived: &[Option<SystemTime>],
+        singles: usize,
+    ) -> CableCheck {
         let late = sent[..singles]
             .iter()
             .zip(arrived)
@@ -242,13 +247,13 @@ impl Twin {
                 _ => None,
             });
         let late: Vec<f64> = late.collect();
-        let count = |which: &dyn Fn(&Sent, bool) -> bool| {
+        let count = |which: &dyn Fn(&SentFrame, bool) -> bool| {
             sent.iter()
                 .zip(arrived)
                 .filter(|(sent, arrived)| which(sent, arrived.is_some()))
                 .count() as u32
         };
-        let due = |sent: &Sent| matches!(sent.fate, Fate::Delivered(_));
+        let due = |sent: &SentFrame| matches!(sent.fate, Fate::Delivered(_));
         CableCheck {
             rail: self.rail,
             from: self.from,
@@ -302,7 +307,7 @@ fn lateness(nanos: &[f64]) -> Option<Lateness> {
 }
 
 /// Bytes on the wire after the first frame that arrived up to the last, over the time between them.
-fn rate(sent: &[Sent], arrived: &[Option<SystemTime>]) -> Rate {
+fn rate(sent: &[SentFrame], arrived: &[Option<SystemTime>]) -> Rate {
     let ends = (
         arrived.iter().position(Option::is_some),
         arrived.iter().rposition(Option::is_some),

@@ -50,10 +50,10 @@ struct Cables {
     batch: Batch,
     ports: Vec<StampedSocket>,
     /// The direction at index k takes what port k receives to the port beside it, k with its last bit flipped.
-    directions: Vec<Direction>,
+    directions: Vec<ServeDirection>,
 }
 
-struct Direction {
+struct ServeDirection {
     queue: VirtualQueue,
     due: VecDeque<(Time, Vec<u8>)>,
 }
@@ -67,7 +67,7 @@ impl Cables {
             for from in 0..2 {
                 ports.push(StampedSocket::on_interface(&names::port(rail, Node(from)))?);
                 let direction = spec.direction(rail, Node(from)).ok_or_else(none)?;
-                directions.push(Direction {
+                directions.push(ServeDirection {
                     queue: VirtualQueue::new(direction),
                     due: VecDeque::new(),
                 });

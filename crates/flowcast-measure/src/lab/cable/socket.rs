@@ -42,7 +42,7 @@ pub(super) struct Batch {
 /// Control messages: their header and a time. Aligned as the system's headers are.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct SocketControl([u8; 64]);
 
 impl Batch {
     /// Buffers for frames of up to `largest` bytes; longer frames are dropped.
@@ -126,7 +126,7 @@ impl StampedSocket {
                 iov_len: buffer.len(),
             }
         });
-        let mut controls = [Control([0; 64]); BATCH];
+        let mut controls = [SocketControl([0; 64]); BATCH];
         let mut headers: [libc::mmsghdr; BATCH] =
             array::from_fn(|index| header(&mut parts[index], &mut controls[index]));
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
@@ -160,7 +160,7 @@ impl AsFd for StampedSocket {
     }
 }
 
-fn header(part: &mut libc::iovec, control: &mut Control) -> libc::mmsghdr {
+fn header(part: &mut libc::iovec, control: &mut SocketControl) -> libc::mmsghdr {
     // SAFETY: a header of zeros, null pointers and zero lengths, is a valid one.
     let mut header: libc::mmsghdr = unsafe { mem::zeroed() };
     header.msg_hdr.msg_iov = part;

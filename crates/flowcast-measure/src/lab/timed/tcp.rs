@@ -26,12 +26,12 @@ const LEAD_PER_CONNECTION: Duration = Duration::from_micros(200);
 /// Persistent connections that carry a pattern as often as wanted.
 #[derive(Debug)]
 pub struct TcpCarrier {
-    connections: Vec<Connection>,
+    connections: Vec<TcpPair>,
     flows: usize,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct TcpPair {
     sender: TcpStream,
     receiver: TcpStream,
     /// In the order in which they are sent.
@@ -63,7 +63,7 @@ impl TcpCarrier {
                 .set_write_timeout(patience)
                 .and_then(|()| receiver.set_read_timeout(patience))
                 .map_err(refused)?;
-            Ok(Connection {
+            Ok(TcpPair {
                 sender,
                 receiver,
                 messages,
@@ -120,7 +120,7 @@ impl Carrier for TcpCarrier {
         ];
         thread::scope(|scope| {
             let mut under_way = Vec::with_capacity(self.connections.len());
-            for Connection {
+            for TcpPair {
                 sender,
                 receiver,
                 messages,

@@ -78,8 +78,8 @@ impl Patience {
         }
     }
 
-    fn pace(self, visits: u32, tolerance: f64) -> Pace {
-        Pace {
+    fn pace(self, visits: u32, tolerance: f64) -> RelaxationPace {
+        RelaxationPace {
             tolerance,
             boldness: (visits >= ADAPT_FROM).then_some(self.boldness),
         }
@@ -123,30 +123,30 @@ pub(in crate::sharing) struct Relaxation {
     is_asked_for: Vec<bool>,
     waiting: VecDeque<LinkId>,
     /// By link, or by the first of a pair.
-    steps: Vec<Step>,
+    steps: Vec<RelaxationStep>,
     /// Links whose steps are not those at the start.
     adapted: Vec<LinkId>,
     /// By flow.
-    states: Vec<State>,
+    states: Vec<RelaxationState>,
     moved: Vec<u32>,
 }
 
 /// How closely a link is balanced, and its longest step once steps adapt.
 #[derive(Debug, Clone, Copy)]
-struct Pace {
+struct RelaxationPace {
     tolerance: f64,
     boldness: Option<f64>,
 }
 
 /// Which part of the way to its balance a link goes, and where the last step went.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Step {
+struct RelaxationStep {
     part: f64,
     last: (f64, f64),
 }
 
-impl Step {
-    const START: Step = Step {
+impl RelaxationStep {
+    const START: RelaxationStep = RelaxationStep {
         part: 1.0,
         last: (0.0, 0.0),
     };
@@ -154,7 +154,7 @@ impl Step {
     fn adapt(&mut self, apart: (f64, f64), boldness: f64) {
         let has_turned = apart.0 * self.last.0 + apart.1 * self.last.1 < 0.0;
         let part = self.part * if has_turned { SHORTER } else { LONGER };
-        *self = Step {
+        *self = RelaxationStep {
             part: part.clamp(LEAST_STEP, boldness),
             last: apart,
         };
@@ -176,7 +176,7 @@ impl Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct State {
+struct RelaxationState {
     delay: f64,
     rate: f64,
     /// The rate in the last changes.
@@ -194,7 +194,7 @@ impl Relaxation {
             is_waiting: vec![false; links],
             is_asked_for: vec![false; links],
             waiting: VecDeque::new(),
-            steps: vec![Step::START; links],
+            steps: vec![RelaxationStep::START; links],
             adapted: Vec::new(),
             states: Vec::new(),
             moved: Vec::new(),
@@ -221,7 +221,7 @@ impl Relaxation {
         self.take_in(fabric, active_flows);
         self.adapted
             .drain(..)
-            .for_each(|link| self.steps[link.index()] = Step::START);
+            .for_each(|link| self.steps[link.index()] = RelaxationStep::START);
         let (mut visits, mut tolerance) = (0, patience.close);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
@@ -274,9 +274,9 @@ impl Relaxation {
     fn take_in(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         for flow in active_flows.started() {
             let size = self.states.len().max(*flow as usize + 1);
-            self.states.resize(size, State::default());
+            self.states.resize(size, RelaxationState::default());
             // Indices are used again: the last flow of this one counts no more.
-            self.states[*flow as usize] = State::default();
+            self.states[*flow as usize] = RelaxationState::default();
             self.note(*flow);
         }
         for link in active_flows.touched() {
@@ -315,7 +315,13 @@ impl Relaxation {
         }
     }
 
-    fn visit(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId, pace: Pace) {
+    fn visit(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &ActiveFlows,
+        link: LinkId,
+        pace: RelaxationPace,
+    ) {
         if self.queues.is_paired(link) {
             return self.visit_pair(fabric, active_flows, LinkId(link.0 & !1), pace);
         }
@@ -339,7 +345,13 @@ impl Relaxation {
         self.come_again(link, pace);
     }
 
-    fn visit_pair(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, out: LinkId, pace: Pace) {
+    fn visit_pair(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &ActiveFlows,
+        out: LinkId,
+        pace: RelaxationPace,
+    ) {
         let (into, before) = (fabric.opposite(out), self.queues.pair(out));
         let filling = [out, into].map(|link| self.filling_delay(fabric, active_flows, link, pace));
         let delays = self.queues.split(out, filling.into());
@@ -364,10 +376,10 @@ impl Relaxation {
     }
 
     /// The step of a link that is so far from its balance.
-    fn step(&mut self, link: LinkId, apart: (f64, f64), pace: Pace) -> Step {
+    fn step(&mut self, link: LinkId, apart: (f64, f64), pace: RelaxationPace) -> RelaxationStep {
         let step = &mut self.steps[link.index()];
         if let Some(boldness) = pace.boldness {
-            if *step == Step::START {
+            if *step == RelaxationStep::START {
                 self.adapted.push(link);
             }
             step.adapt(apart, boldness);
@@ -376,7 +388,7 @@ impl Relaxation {
     }
 
     /// After a shorter step a link may be out of balance although no rate has moved.
-    fn come_again(&mut self, link: LinkId, pace: Pace) {
+    fn come_again(&mut self, link: LinkId, pace: RelaxationPace) {
         if self.imbalance(link) > pace.tolerance {
             self.wait(link);
         }
@@ -417,7 +429,7 @@ impl Relaxation {
         fabric: &Fabric,
         active_flows: &ActiveFlows,
         link: LinkId,
-        pace: Pace,
+        pace: RelaxationPace,
     ) -> f64 {
         if self.queues.capacity(link) == f64::INFINITY
             || self.is_served_before(fabric, active_flows, link)

@@ -28,7 +28,7 @@ const MARGIN: f64 = 0.99;
 const FIRST_PACE: f64 = HIGH_GAIN * 1e4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BbrState {
     StartUp,
     Drain,
     Bandwidth,
@@ -40,7 +40,7 @@ enum State {
 pub(crate) struct Bbr {
     /// Payload of a packet.
     segment: u32,
-    state: State,
+    state: BbrState,
     rate: LargestOf,
     round: u32,
     round_ends: u32,
@@ -62,7 +62,7 @@ impl Bbr {
     pub(super) fn new(segment: u32, seed: u32) -> Bbr {
         Bbr {
             segment,
-            state: State::StartUp,
+            state: BbrState::StartUp,
             rate: LargestOf::default(),
             round: 0,
             round_ends: 0,
@@ -148,15 +148,15 @@ impl Bbr {
 
     fn change_state(&mut self, heard: &Heard) {
         match self.state {
-            State::StartUp if self.is_full() => self.state = State::Drain,
-            State::Bandwidth if self.is_phase_over(heard) => {
+            BbrState::StartUp if self.is_full() => self.state = BbrState::Drain,
+            BbrState::Bandwidth if self.is_phase_over(heard) => {
                 self.phase = (self.phase + 1) % CYCLE.len();
                 self.phase_begun = heard.now;
             }
             _ => {}
         }
-        if self.state == State::Drain && heard.in_flight <= self.in_flight_for(1.0) {
-            self.state = State::Bandwidth;
+        if self.state == BbrState::Drain && heard.in_flight <= self.in_flight_for(1.0) {
+            self.state = BbrState::Bandwidth;
             self.phase_begun = heard.now;
         }
     }
@@ -178,12 +178,12 @@ impl Bbr {
         {
             (self.least_round_trip, self.least_seen) = (round_trip, heard.now);
         }
-        if is_stale && self.state != State::RoundTrip {
-            self.state = State::RoundTrip;
+        if is_stale && self.state != BbrState::RoundTrip {
+            self.state = BbrState::RoundTrip;
             self.save(window);
             self.probe_ends = None;
         }
-        if self.state != State::RoundTrip {
+        if self.state != BbrState::RoundTrip {
             return;
         }
         match self.probe_ends {
@@ -192,9 +192,9 @@ impl Bbr {
                 self.least_seen = heard.now;
                 window.packets = window.packets.max(self.saved_window);
                 self.state = if self.is_full() {
-                    State::Bandwidth
+                    BbrState::Bandwidth
                 } else {
-                    State::StartUp
+                    BbrState::StartUp
                 };
                 self.phase_begun = heard.now;
             }
@@ -211,10 +211,10 @@ impl Bbr {
             self.pace = HIGH_GAIN * f64::from(window.packets) / round_trip.as_seconds();
         }
         let gain = match self.state {
-            State::StartUp => HIGH_GAIN,
-            State::Drain => 1.0 / HIGH_GAIN,
-            State::Bandwidth => CYCLE[self.phase],
-            State::RoundTrip => 1.0,
+            BbrState::StartUp => HIGH_GAIN,
+            BbrState::Drain => 1.0 / HIGH_GAIN,
+            BbrState::Bandwidth => CYCLE[self.phase],
+            BbrState::RoundTrip => 1.0,
         };
         let pace = gain * self.rate.value() * MARGIN;
         if pace > 0.0 && (self.is_full() || pace > self.pace) {
@@ -226,13 +226,13 @@ impl Bbr {
         if self.recover(window, heard) {
             return self.bound(window);
         }
-        let gain = if self.state == State::Bandwidth {
+        let gain = if self.state == BbrState::Bandwidth {
             2.0
         } else {
             HIGH_GAIN
         };
         let mut target = self.in_flight_for(gain);
-        if self.state == State::Bandwidth && self.phase == 0 {
+        if self.state == BbrState::Bandwidth && self.phase == 0 {
             target += 2;
         }
         if self.is_full() {
@@ -245,7 +245,7 @@ impl Bbr {
     }
 
     fn bound(&self, window: &mut Window) {
-        if self.state == State::RoundTrip {
+        if self.state == BbrState::RoundTrip {
             window.packets = window.packets.min(LEAST_WINDOW);
         }
     }
@@ -269,7 +269,7 @@ impl Bbr {
     }
 
     fn save(&mut self, window: &Window) {
-        let is_undisturbed = self.repair == Repair::None && self.state != State::RoundTrip;
+        let is_undisturbed = self.repair == Repair::None && self.state != BbrState::RoundTrip;
         self.saved_window = if is_undisturbed {
             window.packets
         } else {

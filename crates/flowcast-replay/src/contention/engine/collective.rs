@@ -21,7 +21,7 @@ use flowcast_units::{Rank, Time};
 
 /// A rank that has come, and its call.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct CollectiveEntry {
     rank: Rank,
     call: u32,
 }
@@ -35,9 +35,9 @@ struct CollectiveState {
     begun: bool,
     done: bool,
     /// The last to come.
-    last: Option<Entry>,
+    last: Option<CollectiveEntry>,
     /// The last to come among those that call themselves the root.
-    root: Option<Entry>,
+    root: Option<CollectiveEntry>,
     /// Who decided the end and when that rank came: the last to come, or the one whose part was last at the root.
     decided: (Time, Rank),
     /// When that was decided.
@@ -103,7 +103,7 @@ impl CollectiveState {
     }
 
     /// The call whose sizes count: that of the root, without one that of the last to come.
-    fn deciding(&self) -> Entry {
+    fn deciding(&self) -> CollectiveEntry {
         self.root.or(self.last).expect("someone has come")
     }
 }
@@ -159,7 +159,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let came = self.pending.now();
         let state = &mut self.ranks[rank];
         state.before = came;
-        let entry = Some(Entry { rank, call });
+        let entry = Some(CollectiveEntry { rank, call });
         let collective = &mut self.collectives.all[instance as usize];
         collective.entered += 1;
         collective.last = entry;
@@ -251,7 +251,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A collective has all buses and takes its time.
     pub(in crate::contention) fn begin_collective(&mut self, number: u32) {
         let collective = &self.collectives.all[self.messages[number].slot];
-        let Entry { rank, call } = collective.deciding();
+        let CollectiveEntry { rank, call } = collective.deciding();
         let call = self.program.call(call);
         let takes = self
             .costs

@@ -17,7 +17,7 @@ use flowcast_units::{Rank, Time};
 
 /// What the scheduler knows about a rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Share {
+struct SchedulingShare {
     /// Processor time that the turn still needs, once that is known.
     rest: Option<Time>,
     /// How much of its quantum it has used.
@@ -33,7 +33,7 @@ struct Share {
     running: bool,
 }
 
-const FRESH: Share = Share {
+const FRESH: SchedulingShare = SchedulingShare {
     rest: None,
     used: Time::ZERO,
     lost: true,
@@ -52,7 +52,7 @@ pub(in crate::contention) struct Scheduling {
     context_switch: Time,
     preemptive: bool,
     priorities: Vec<i32>,
-    shares: Vec<Share>,
+    shares: Vec<SchedulingShare>,
     /// Ends of slices that were cut short: rank and time.
     cut: Vec<(Rank, Time)>,
     /// By node, if that matters: the ranks that run there.

@@ -28,7 +28,7 @@ pub(crate) enum Origin {
 
 /// The members of each rank's communicators; nobody where they are not known.
 pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
-    let mut walk = Walk {
+    let mut walk = CommunicatorWalk {
         ranks,
         known: vec![Vec::new(); ranks.len()],
     };
@@ -51,12 +51,12 @@ pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
         .collect()
 }
 
-struct Walk<'a> {
+struct CommunicatorWalk<'a> {
     ranks: &'a [&'a [Origin]],
     known: Vec<Vec<Vec<u32>>>,
 }
 
-impl Walk<'_> {
+impl CommunicatorWalk<'_> {
     fn is_done(&self) -> bool {
         self.ranks
             .iter()

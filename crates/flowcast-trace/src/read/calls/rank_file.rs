@@ -29,9 +29,9 @@ pub(super) fn rank_file(
         ended: true,
         ..RankFile::default()
     };
-    let mut writer = Writer {
+    let mut writer = RankFileWriter {
         file,
-        ..Writer::default()
+        ..RankFileWriter::default()
     };
     for call in calls.calls {
         writer.call(call);
@@ -40,7 +40,7 @@ pub(super) fn rank_file(
 }
 
 #[derive(Default)]
-struct Writer {
+struct RankFileWriter {
     file: RankFile,
     functions: HashMap<&'static str, i64>,
     signatures: HashMap<Vec<i64>, u32>,
@@ -53,7 +53,7 @@ struct Writer {
     unknown: u64,
 }
 
-impl Writer {
+impl RankFileWriter {
     fn call(&mut self, call: TracedCall) {
         let mut words = vec![self.function(call.function)];
         if self.is_known(&call) {

@@ -10,7 +10,7 @@ pub(super) fn settle(calls: &mut [TracedCall]) {
     if calls.iter().all(|call| call.tests.is_empty()) {
         return;
     }
-    let mut live: BTreeMap<u64, Live> = BTreeMap::new();
+    let mut live: BTreeMap<u64, LiveRequest> = BTreeMap::new();
     let mut found: Vec<(usize, u64)> = Vec::new();
     for (index, call) in calls.iter().enumerate() {
         for done in &call.completes {
@@ -31,7 +31,7 @@ pub(super) fn settle(calls: &mut [TracedCall]) {
         if let Some(request) = call.makes {
             live.insert(
                 request,
-                Live {
+                LiveRequest {
                     persistent: call.persistent,
                     tested: None,
                 },
@@ -51,7 +51,7 @@ pub(super) fn settle(calls: &mut [TracedCall]) {
 }
 
 /// A request that is in flight.
-struct Live {
+struct LiveRequest {
     persistent: bool,
     /// The last test for it.
     tested: Option<usize>,

@@ -92,7 +92,7 @@ impl<'a> Attribute<'a> {
 }
 
 #[derive(Default)]
-struct Fields {
+struct NodeFields {
     id: u64,
     kind: u64,
     after: Vec<u64>,
@@ -108,9 +108,9 @@ struct Fields {
     group: String,
 }
 
-impl Fields {
-    fn read(message: &[u8]) -> Option<Fields> {
-        let mut fields = Fields::default();
+impl NodeFields {
+    fn read(message: &[u8]) -> Option<NodeFields> {
+        let mut fields = NodeFields::default();
         let mut at = 0;
         while at < message.len() {
             let (field, value) = wire::field(message, &mut at)?;
@@ -155,7 +155,7 @@ pub(super) fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
             "a node of a Chakra trace",
         )
     };
-    let fields = Fields::read(message).ok_or_else(wrong)?;
+    let fields = NodeFields::read(message).ok_or_else(wrong)?;
     let peer = |rank: Option<i64>, name: &str| {
         let rank = rank.ok_or_else(|| {
             Fault::value(

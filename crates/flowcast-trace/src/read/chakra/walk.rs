@@ -29,7 +29,7 @@ pub(super) struct Walked {
 
 /// Walks through the graphs.
 pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
-    let groups = Groups::of(&ranks);
+    let groups = ChakraGroups::of(&ranks);
     let mut unknown = 0;
     let mut walk = Walk {
         ranks: Vec::new(),
@@ -38,7 +38,7 @@ pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
         waiting: BTreeMap::new(),
     };
     for nodes in ranks {
-        let graph = Graph::new(nodes);
+        let graph = ChakraGraph::new(nodes);
         unknown += graph.unknown;
         walk.ranks.push(graph);
     }
@@ -61,14 +61,14 @@ pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
 }
 
 /// The groups of collectives: all ranks that name them.
-struct Groups {
+struct ChakraGroups {
     numbers: BTreeMap<String, u32>,
     members: Vec<Vec<Rank>>,
 }
 
-impl Groups {
-    fn of(ranks: &[Vec<Node>]) -> Groups {
-        let mut groups = Groups {
+impl ChakraGroups {
+    fn of(ranks: &[Vec<Node>]) -> ChakraGroups {
+        let mut groups = ChakraGroups {
             numbers: BTreeMap::new(),
             members: Vec::new(),
         };
@@ -108,14 +108,14 @@ enum Thing {
 }
 
 struct Walk {
-    ranks: Vec<Graph>,
-    groups: Groups,
+    ranks: Vec<ChakraGraph>,
+    groups: ChakraGroups,
     counts: BTreeMap<Thing, u32>,
     waiting: BTreeMap<(Thing, u32), Vec<(Rank, u32)>>,
 }
 
 #[derive(Default)]
-struct Graph {
+struct ChakraGraph {
     nodes: Vec<Node>,
     /// Predecessors that are not done.
     open: Vec<u32>,
@@ -132,8 +132,8 @@ struct Graph {
     out: RankActions,
 }
 
-impl Graph {
-    fn new(nodes: Vec<Node>) -> Graph {
+impl ChakraGraph {
+    fn new(nodes: Vec<Node>) -> ChakraGraph {
         let mut dependents = vec![Vec::new(); nodes.len()];
         let mut open = vec![0; nodes.len()];
         let mut unknown = 0;
@@ -151,13 +151,13 @@ impl Graph {
         let ready = (0..nodes.len() as u32)
             .filter(|index| open[*index as usize] == 0)
             .collect();
-        Graph {
+        ChakraGraph {
             nodes,
             open,
             dependents,
             ready,
             unknown,
-            ..Graph::default()
+            ..ChakraGraph::default()
         }
     }
 

@@ -20,7 +20,7 @@ const WORLD: i64 = 2;
 const ANY: i64 = -1;
 
 /// A group: ranks of a communicator, all of them if nothing is said.
-type Group = (usize, Option<Vec<u32>>);
+type DumpiGroup = (usize, Option<Vec<u32>>);
 
 /// Notes one rank's calls.
 pub(super) struct Calls<'a> {
@@ -29,7 +29,7 @@ pub(super) struct Calls<'a> {
     pub types: Types,
     /// Communicators by their number in the trace.
     communicators: BTreeMap<i64, usize>,
-    groups: BTreeMap<i64, Group>,
+    groups: BTreeMap<i64, DumpiGroup>,
     /// The dimensions of grids.
     grids: BTreeMap<usize, Vec<u32>>,
     /// Receives in flight that name no source or no tag.
@@ -73,7 +73,7 @@ impl<'a> Calls<'a> {
     /// # Errors
     /// An argument is missing or no number.
     pub(super) fn call(&mut self, record: &Record<'_>) -> Result<(), Fault> {
-        let arguments = Arguments(record);
+        let arguments = DumpiArguments(record);
         self.local(&arguments)?;
         // Calls that are not in the table concern no other rank; their time counts as computation.
         let Some((name, function)) = self.functions.get_key_value(record.name) else {
@@ -98,7 +98,7 @@ impl<'a> Calls<'a> {
     }
 
     /// What a rank asks for or makes for itself.
-    fn local(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn local(&mut self, arguments: &DumpiArguments<'_>) -> Result<(), Fault> {
         match arguments.0.name {
             "Comm_rank" if arguments.int("comm")? == WORLD => {
                 self.rank = Some(arguments.int("rank")?)
@@ -155,7 +155,7 @@ impl<'a> Calls<'a> {
 
     fn meaning(
         &mut self,
-        arguments: &Arguments<'_>,
+        arguments: &DumpiArguments<'_>,
         function: &Function,
         call: &mut TracedCall,
     ) -> Result<(), Fault> {
@@ -211,7 +211,7 @@ impl<'a> Calls<'a> {
 
     fn bytes(
         &mut self,
-        arguments: &Arguments<'_>,
+        arguments: &DumpiArguments<'_>,
         (count, datatype): (&str, &str),
     ) -> Result<i64, Fault> {
         match arguments.int(count)?.max(0) {
@@ -222,7 +222,7 @@ impl<'a> Calls<'a> {
 
     fn send(
         &mut self,
-        arguments: &Arguments<'_>,
+        arguments: &DumpiArguments<'_>,
         (count, datatype, tag): (&str, &str, &str),
     ) -> Result<Vec<i64>, Fault> {
         let communicator = self.communicator(arguments.int("comm")?) as i64;
@@ -236,7 +236,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Source, tag and flags; the status tells what a wildcard got.
-    fn received(&self, arguments: &Arguments<'_>, tag: &str) -> Result<[i64; 3], Fault> {
+    fn received(&self, arguments: &DumpiArguments<'_>, tag: &str) -> Result<[i64; 3], Fault> {
         let (source, tag) = (arguments.int("source")?, arguments.int(tag)?);
         let flags =
             if source == ANY { ANY_SOURCE } else { 0 } | if tag == ANY { ANY_TAG } else { 0 };
@@ -253,7 +253,7 @@ impl<'a> Calls<'a> {
 
     fn completed(
         &mut self,
-        arguments: &Arguments<'_>,
+        arguments: &DumpiArguments<'_>,
         function: &Function,
     ) -> Result<Vec<Done>, Fault> {
         let one = ["wait", "test"].contains(&function.kind.as_str());
@@ -294,7 +294,7 @@ impl<'a> Calls<'a> {
         Ok(done.collect())
     }
 
-    fn sizes(&mut self, arguments: &Arguments<'_>) -> Result<Sizes, Fault> {
+    fn sizes(&mut self, arguments: &DumpiArguments<'_>) -> Result<Sizes, Fault> {
         let mut sizes = Sizes::default();
         let sent = ["sendcount", "count"]
             .into_iter()
@@ -322,7 +322,7 @@ impl<'a> Calls<'a> {
 
     fn vector(
         &mut self,
-        arguments: &Arguments<'_>,
+        arguments: &DumpiArguments<'_>,
         names: (&str, &str, &str),
     ) -> Result<Option<Vec<i64>>, Fault> {
         let (counts, datatype, datatypes) = names;
@@ -353,7 +353,7 @@ impl<'a> Calls<'a> {
         ))
     }
 
-    fn new_communicator(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn new_communicator(&mut self, arguments: &DumpiArguments<'_>) -> Result<(), Fault> {
         let parent = match arguments.int("oldcomm") {
             Ok(number) => self.communicator(number),
             Err(_) => self.communicator(arguments.int("comm")?),
@@ -380,7 +380,7 @@ impl<'a> Calls<'a> {
 
     /// A grid has the first ranks of its parent; that they are put in another order is allowed, and done by no library
     /// that these traces come from.
-    fn grid(&mut self, parent: usize, place: usize, arguments: &Arguments<'_>) -> Origin {
+    fn grid(&mut self, parent: usize, place: usize, arguments: &DumpiArguments<'_>) -> Origin {
         let dimensions: Option<Vec<u32>> = arguments
             .list("dims")
             .and_then(|dims| dims.iter().map(|width| (*width).try_into().ok()).collect());
@@ -397,7 +397,7 @@ impl<'a> Calls<'a> {
         })
     }
 
-    fn slice(&mut self, parent: usize, place: usize, arguments: &Arguments<'_>) -> Origin {
+    fn slice(&mut self, parent: usize, place: usize, arguments: &DumpiArguments<'_>) -> Origin {
         let (Some(dimensions), Some(remain)) =
             (self.grids.get(&parent), arguments.list("remain_dims"))
         else {
@@ -424,9 +424,9 @@ struct Status {
     tag: i64,
 }
 
-struct Arguments<'a>(&'a Record<'a>);
+struct DumpiArguments<'a>(&'a Record<'a>);
 
-impl Arguments<'_> {
+impl DumpiArguments<'_> {
     fn value(&self, name: &str) -> Option<&str> {
         self.0
             .arguments

@@ -34,7 +34,7 @@ pub(super) fn build(
     let mut ranks = Vec::with_capacity(body.tasks.len());
     for (rank, task) in body.tasks.iter_mut().enumerate() {
         let order = orders.take(rank, &body.messages);
-        let walk = Walk {
+        let walk = ParaverWalk {
             messages: &body.messages,
             events: &events,
             slots: &mut slots,
@@ -160,7 +160,7 @@ struct Orders {
 }
 
 /// One rank's messages in the order of its calls.
-struct Order {
+struct ProgramOrder {
     sends: Vec<u32>,
     posts: Vec<u32>,
     waits: Vec<u32>,
@@ -179,14 +179,14 @@ impl Orders {
         orders
     }
 
-    fn take(&mut self, rank: usize, messages: &[Message]) -> Order {
+    fn take(&mut self, rank: usize, messages: &[Message]) -> ProgramOrder {
         let mut sends = std::mem::take(&mut self.sends[rank]);
         let mut posts = std::mem::take(&mut self.receives[rank]);
         let mut waits = posts.clone();
         sends.sort_unstable_by_key(|index| (messages[*index as usize].send, *index));
         posts.sort_unstable_by_key(|index| (messages[*index as usize].receive, *index));
         waits.sort_unstable_by_key(|index| (messages[*index as usize].done, *index));
-        Order {
+        ProgramOrder {
             sends,
             posts,
             waits,
@@ -197,7 +197,7 @@ impl Orders {
 /// What a rank may do next, in the order in which things of equal time are done: nobody waits, for a message or in a
 /// collective call, with something to send at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Action {
+enum ParaverAction {
     Event(u32),
     Post(u32),
     Send(u32),
@@ -205,16 +205,16 @@ enum Action {
     Wait(u32),
 }
 
-struct Walk<'a> {
+struct ParaverWalk<'a> {
     messages: &'a [Message],
     events: &'a [(i64, i64)],
     /// The slot of each message at its receiver.
     slots: &'a mut [u32],
 }
 
-impl Walk<'_> {
-    fn rank(self, task: &Task, order: &Order) -> Result<RankBuilder, RecordFault> {
-        let Walk {
+impl ParaverWalk<'_> {
+    fn rank(self, task: &Task, order: &ProgramOrder) -> Result<RankBuilder, RecordFault> {
+        let ParaverWalk {
             messages,
             events,
             slots,
@@ -225,54 +225,54 @@ impl Walk<'_> {
             current: None,
         };
         let at = |index: &u32| &messages[*index as usize];
-        let mut sources: [Timed<'_>; 5] = [
+        let mut sources: [TimedRecord<'_>; 5] = [
             boxed(
                 task.events
                     .spans()
-                    .map(|(time, _, number)| (time as i64, Action::Event(number as u32))),
+                    .map(|(time, _, number)| (time as i64, ParaverAction::Event(number as u32))),
             ),
             boxed(
                 order
                     .posts
                     .iter()
-                    .map(|index| (at(index).receive, Action::Post(*index))),
+                    .map(|index| (at(index).receive, ParaverAction::Post(*index))),
             ),
             boxed(
                 order
                     .sends
                     .iter()
-                    .map(|index| (at(index).send, Action::Send(*index))),
+                    .map(|index| (at(index).send, ParaverAction::Send(*index))),
             ),
             boxed(
                 task.calls
                     .iter()
                     .zip(0..)
-                    .map(|((time, _), number)| (*time, Action::Call(number))),
+                    .map(|((time, _), number)| (*time, ParaverAction::Call(number))),
             ),
             boxed(
                 order
                     .waits
                     .iter()
-                    .map(|index| (at(index).done, Action::Wait(*index))),
+                    .map(|index| (at(index).done, ParaverAction::Wait(*index))),
             ),
         ];
         while let Some((time, action)) = earliest(&mut sources) {
             bursts.until(time as u64, &mut builder);
             match action {
-                Action::Event(number) => {
+                ParaverAction::Event(number) => {
                     let (kind, value) = events[number as usize];
                     builder.event(kind, value)?;
                 }
-                Action::Call(number) => {
+                ParaverAction::Call(number) => {
                     let (_, call): (i64, CallRecord) = task.calls[number as usize];
                     builder.collective(call)?;
                 }
-                Action::Post(index) => {
+                ParaverAction::Post(index) => {
                     let message = at(&index);
                     let channel = builder.channel(channel(message, message.from));
                     slots[index as usize] = builder.irecv_waited_by_slot(channel)?;
                 }
-                Action::Send(index) => {
+                ParaverAction::Send(index) => {
                     let message = at(&index);
                     let Channel {
                         tag, communicator, ..
@@ -285,7 +285,9 @@ impl Walk<'_> {
                     };
                     builder.send(message.to, class, Record::Begins)?;
                 }
-                Action::Wait(index) => builder.wait_slot(slots[index as usize], Record::Begins),
+                ParaverAction::Wait(index) => {
+                    builder.wait_slot(slots[index as usize], Record::Begins)
+                }
             }
         }
         bursts.until(u64::MAX, &mut builder);
@@ -294,14 +296,14 @@ impl Walk<'_> {
 }
 
 /// Actions with their times, in time order.
-type Timed<'a> = Peekable<Box<dyn Iterator<Item = (i64, Action)> + 'a>>;
+type TimedRecord<'a> = Peekable<Box<dyn Iterator<Item = (i64, ParaverAction)> + 'a>>;
 
-fn boxed<'a>(items: impl Iterator<Item = (i64, Action)> + 'a) -> Timed<'a> {
-    (Box::new(items) as Box<dyn Iterator<Item = (i64, Action)> + 'a>).peekable()
+fn boxed<'a>(items: impl Iterator<Item = (i64, ParaverAction)> + 'a) -> TimedRecord<'a> {
+    (Box::new(items) as Box<dyn Iterator<Item = (i64, ParaverAction)> + 'a>).peekable()
 }
 
 /// The first of what comes next; of equal times the first source's.
-fn earliest(sources: &mut [Timed<'_>; 5]) -> Option<(i64, Action)> {
+fn earliest(sources: &mut [TimedRecord<'_>; 5]) -> Option<(i64, ParaverAction)> {
     let next = sources
         .iter_mut()
         .enumerate()

@@ -170,7 +170,7 @@ fn push(stream: &mut Vec<Step>, step: Step, actions: &mut RankActions) {
 
 /// Sends and receives of a channel, each with its rank's number of it and its stream.
 #[derive(Default)]
-struct Ends {
+struct StreamEnds {
     sends: Vec<(u32, Rank)>,
     posts: Vec<(u32, Rank)>,
 }
@@ -178,7 +178,7 @@ struct Ends {
 /// Gives each message the streams between which it goes.
 fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
     // By receiver and its channel.
-    let mut channels: BTreeMap<(Rank, Channel), Ends> = BTreeMap::new();
+    let mut channels: BTreeMap<(Rank, Channel), StreamEnds> = BTreeMap::new();
     for (rank, actions) in (0..).map(Rank).zip(ranks.iter()) {
         for step in &actions.steps {
             let stream = numbers.stream(rank, step.thread);
@@ -207,7 +207,7 @@ fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
             }
         }
     }
-    for ((receiver, channel), Ends { sends, posts }) in channels {
+    for ((receiver, channel), StreamEnds { sends, posts }) in channels {
         for ((send, from), (post, to)) in sends.into_iter().zip(posts) {
             ranks[channel.peer.index()].sends[send as usize]
                 .channel

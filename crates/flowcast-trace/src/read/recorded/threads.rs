@@ -32,7 +32,7 @@ pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -
     if ranks.iter().all(|rank| rank.calls.is_empty()) {
         return vec![Order::Streams; ranks.len()];
     }
-    let mut walk = Walk::new(ranks, communicators);
+    let mut walk = ThreadWalk::new(ranks, communicators);
     let is_whole = walk.run();
     let done = std::mem::take(&mut walk.done);
     let mut orders = Vec::with_capacity(ranks.len());
@@ -78,7 +78,7 @@ fn in_a_row(calls: &[ThreadCall], mut done: Vec<Step>) -> Vec<Step> {
 
 /// What a wait waits for: the number of sends of a channel, of receives posted for it, of ranks at a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Thing {
+enum ThreadEvent {
     /// Messages to a receiver, by the receiver and its channel.
     Sent(Rank, Channel),
     /// Ranks that have come to an execution on a communicator.
@@ -88,15 +88,15 @@ enum Thing {
 }
 
 /// A thread of a rank, by rank and number.
-type Place = (Rank, u32);
+type ThreadPlace = (Rank, u32);
 
-struct Walk<'a> {
+struct ThreadWalk<'a> {
     ranks: &'a [RankActions],
     sizes: BTreeMap<i32, u32>,
-    queues: BTreeMap<Place, VecDeque<Step>>,
-    ready: BinaryHeap<Reverse<(u64, Place)>>,
-    counts: BTreeMap<Thing, u32>,
-    waiting: BTreeMap<Thing, Vec<Place>>,
+    queues: BTreeMap<ThreadPlace, VecDeque<Step>>,
+    ready: BinaryHeap<Reverse<(u64, ThreadPlace)>>,
+    counts: BTreeMap<ThreadEvent, u32>,
+    waiting: BTreeMap<ThreadEvent, Vec<ThreadPlace>>,
     /// Which message of its channel each receive gets, which execution each collective call is.
     posts: Vec<Vec<u32>>,
     executions: Vec<Vec<u32>>,
@@ -107,9 +107,9 @@ struct Walk<'a> {
     done: Vec<Vec<Step>>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(ranks: &'a [RankActions], communicators: &[Communicator]) -> Walk<'a> {
-        let mut walk = Walk {
+impl<'a> ThreadWalk<'a> {
+    fn new(ranks: &'a [RankActions], communicators: &[Communicator]) -> ThreadWalk<'a> {
+        let mut walk = ThreadWalk {
             ranks,
             sizes: communicators
                 .iter()
@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Does the next step of a thread, if it may be done.
-    fn advance(&mut self, place: Place, now: u64) {
+    fn advance(&mut self, place: ThreadPlace, now: u64) {
         let Some(queue) = self.queues.get_mut(&place) else {
             return;
         };
@@ -182,20 +182,20 @@ impl<'a> Walk<'a> {
     }
 
     /// What has to be begun before this.
-    fn lacks(&self, rank: Rank, step: &Step) -> Option<Thing> {
+    fn lacks(&self, rank: Rank, step: &Step) -> Option<ThreadEvent> {
         let actions = &self.ranks[rank.index()];
         let (thing, wanted) = match step.action {
             Action::WaitRecv(post) => {
                 let channel = actions.posts[post as usize].channel?;
                 (
-                    Thing::Sent(rank, channel),
+                    ThreadEvent::Sent(rank, channel),
                     self.posts[rank.index()][post as usize],
                 )
             }
             Action::Recv(post) => {
                 let channel = actions.posts[post as usize].channel?;
                 (
-                    Thing::Sent(rank, channel),
+                    ThreadEvent::Sent(rank, channel),
                     self.posted
                         .get(&(rank, channel))
                         .map_or(1, |count| count + 1),
@@ -206,14 +206,14 @@ impl<'a> Walk<'a> {
                 let id = call.record.communicator;
                 let execution = self.executions[rank.index()][number as usize];
                 (
-                    Thing::Came(id, execution),
+                    ThreadEvent::Came(id, execution),
                     self.sizes.get(&id).copied().filter(|_| !call.dropped)?,
                 )
             }
             Action::Await(from) => {
                 let pair = (rank, from, step.thread);
                 (
-                    Thing::Signalled(rank, from, step.thread),
+                    ThreadEvent::Signalled(rank, from, step.thread),
                     self.awaited.get(&pair).map_or(1, |count| count + 1),
                 )
             }
@@ -225,7 +225,7 @@ impl<'a> Walk<'a> {
     fn begin(&mut self, rank: Rank, step: &Step, now: u64) {
         let actions = &self.ranks[rank.index()];
         match step.action {
-            Action::Signal(to) => self.count(Thing::Signalled(rank, step.thread, to), now),
+            Action::Signal(to) => self.count(ThreadEvent::Signalled(rank, step.thread, to), now),
             Action::Await(from) => *self.awaited.entry((rank, from, step.thread)).or_default() += 1,
             Action::Send(send) if !actions.sends[send as usize].dropped => {
                 let Channel { peer, .. } = actions.sends[send as usize].channel;
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
                     peer: rank,
                     ..actions.sends[send as usize].channel
                 };
-                self.count(Thing::Sent(peer, channel), now);
+                self.count(ThreadEvent::Sent(peer, channel), now);
             }
             Action::Recv(post) | Action::Irecv(post) => {
                 if let Some(channel) = actions.posts[post as usize].channel {
@@ -248,13 +248,13 @@ impl<'a> Walk<'a> {
                 *execution += 1;
                 let execution = *execution;
                 self.executions[rank.index()][number as usize] = execution;
-                self.count(Thing::Came(id, execution), now);
+                self.count(ThreadEvent::Came(id, execution), now);
             }
             _ => {}
         }
     }
 
-    fn count(&mut self, thing: Thing, now: u64) {
+    fn count(&mut self, thing: ThreadEvent, now: u64) {
         *self.counts.entry(thing).or_default() += 1;
         let waiting = self.waiting.remove(&thing).unwrap_or_default();
         self.ready

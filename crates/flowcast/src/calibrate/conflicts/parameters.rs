@@ -11,7 +11,7 @@ pub(super) struct Parameter {
     pub field: &'static str,
     /// What it may be.
     pub range: (f64, f64),
-    scale: Scale,
+    scale: ParameterScale,
     place: fn(&mut Sharing) -> &mut Option<f64>,
 }
 
@@ -20,7 +20,7 @@ const AT_BOUND: f64 = 1e-3;
 
 /// In what the search is straight.
 #[derive(Debug, Clone, Copy)]
-enum Scale {
+enum ParameterScale {
     Linear,
     Logarithm,
     /// The logarithm of one more: of the time that a flow with this cut takes.
@@ -31,9 +31,9 @@ impl Parameter {
     /// As the search has it.
     pub(super) fn to_search(self, value: f64) -> f64 {
         match self.scale {
-            Scale::Linear => value,
-            Scale::Logarithm => value.ln(),
-            Scale::LogarithmOfOneMore => value.ln_1p(),
+            ParameterScale::Linear => value,
+            ParameterScale::Logarithm => value.ln(),
+            ParameterScale::LogarithmOfOneMore => value.ln_1p(),
         }
     }
 
@@ -41,9 +41,9 @@ impl Parameter {
     pub(super) fn in_file(self, value: f64) -> f64 {
         let (low, high) = self.range;
         let value = match self.scale {
-            Scale::Linear => value,
-            Scale::Logarithm => value.exp(),
-            Scale::LogarithmOfOneMore => value.exp_m1(),
+            ParameterScale::Linear => value,
+            ParameterScale::Logarithm => value.exp(),
+            ParameterScale::LogarithmOfOneMore => value.exp_m1(),
         };
         value.clamp(low, high)
     }
@@ -102,7 +102,7 @@ const fn cut(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -
     Parameter {
         field,
         range: CUT,
-        scale: Scale::LogarithmOfOneMore,
+        scale: ParameterScale::LogarithmOfOneMore,
         place,
     }
 }
@@ -111,7 +111,7 @@ const fn alpha(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>)
     Parameter {
         field,
         range: (0.1, 100.0),
-        scale: Scale::Logarithm,
+        scale: ParameterScale::Logarithm,
         place,
     }
 }
@@ -123,7 +123,7 @@ const LOOP: [Parameter; 2] = [
     Parameter {
         field: "sharing.closed_loop.kappa",
         range: (0.0, 2.0),
-        scale: Scale::Linear,
+        scale: ParameterScale::Linear,
         place: |sharing| &mut sharing.closed_loop.kappa,
     },
 ];

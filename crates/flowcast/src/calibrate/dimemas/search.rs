@@ -35,7 +35,7 @@ pub fn fit(regions: &[MeasuredRegion]) -> Result<DimemasFit, DimemasFitError> {
     if let Some(region) = regions.iter().find(|region| region.once <= Time::ZERO) {
         return Err(DimemasFitError::NoTime(region.name.clone()));
     }
-    let task = Task::new(regions);
+    let task = SearchTask::new(regions);
     let start = task.settled(line(regions)?);
     let best = by_smaller_steps(start, 1.5, |best, step| task.neighbour(best, step));
     Ok(task.finish(&best))
@@ -91,7 +91,7 @@ fn line(regions: &[MeasuredRegion]) -> Result<Parameters, DimemasFitError> {
 /// A region of one operation, with the bytes that a rank sends and receives in it.
 type SizedRegion<'a> = (&'a MeasuredRegion, (Bytes, Bytes));
 
-struct Task<'a> {
+struct SearchTask<'a> {
     regions: &'a [MeasuredRegion],
     /// Regions of messages.
     messages: Vec<&'a MeasuredRegion>,
@@ -109,9 +109,9 @@ struct Settled {
     miss: f64,
 }
 
-impl<'a> Task<'a> {
-    fn new(regions: &'a [MeasuredRegion]) -> Task<'a> {
-        let mut task = Task {
+impl<'a> SearchTask<'a> {
+    fn new(regions: &'a [MeasuredRegion]) -> SearchTask<'a> {
+        let mut task = SearchTask {
             regions,
             messages: Vec::new(),
             operations: BTreeMap::new(),

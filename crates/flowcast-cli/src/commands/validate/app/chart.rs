@@ -48,29 +48,29 @@ pub(crate) struct ValidateChart {
 }
 
 #[derive(Deserialize)]
-struct Report {
+struct ChartReport {
     schema: String,
-    predictions: Vec<Prediction>,
-    rows: Vec<Row>,
+    predictions: Vec<ChartPrediction>,
+    rows: Vec<ChartRow>,
 }
 
 #[derive(Deserialize)]
-struct Prediction {
+struct ChartPrediction {
     prediction: String,
     total_error: f64,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct ChartRow {
     quantity: String,
     measured_s: f64,
     interval_s: Option<[f64; 2]>,
 }
 
 /// One program.
-struct Named {
+struct NamedReport {
     name: String,
-    report: Report,
+    report: ChartReport,
 }
 
 impl ValidateChart {
@@ -101,7 +101,7 @@ impl ValidateChart {
         Ok(())
     }
 
-    fn predictions(&self, reports: &[Named]) -> Result<Vec<String>> {
+    fn predictions(&self, reports: &[NamedReport]) -> Result<Vec<String>> {
         let first = &reports[0].report.predictions;
         let known: Vec<String> = first
             .iter()
@@ -120,9 +120,9 @@ impl ValidateChart {
     }
 }
 
-fn read(path: &Path) -> Result<Named> {
+fn read(path: &Path) -> Result<NamedReport> {
     let place = || path.display().to_string();
-    let report: Report = serde_json::from_str(&read_text(path)?).with_context(place)?;
+    let report: ChartReport = serde_json::from_str(&read_text(path)?).with_context(place)?;
     if report.schema != SCHEMA {
         bail!(
             "{}: schema: found `{}`, expected `{SCHEMA}`",
@@ -135,10 +135,10 @@ fn read(path: &Path) -> Result<Named> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    Ok(Named { name, report })
+    Ok(NamedReport { name, report })
 }
 
-fn errors_of(named: &Named, predictions: &[String]) -> Result<Vec<f64>> {
+fn errors_of(named: &NamedReport, predictions: &[String]) -> Result<Vec<f64>> {
     let of = |name: &String| {
         let found = named
             .report
@@ -156,7 +156,7 @@ fn errors_of(named: &Named, predictions: &[String]) -> Result<Vec<f64>> {
     predictions.iter().map(of).collect()
 }
 
-fn total(named: &Named) -> Option<&Row> {
+fn total(named: &NamedReport) -> Option<&ChartRow> {
     named.report.rows.iter().find(|row| row.quantity == "total")
 }
 
@@ -169,7 +169,7 @@ fn mean_and_worst(errors: &[Vec<f64>], prediction: usize) -> [f64; 2] {
     ]
 }
 
-fn document(reports: &[Named], errors: &[Vec<f64>], predictions: &[String]) -> Value {
+fn document(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) -> Value {
     let mut programs = Vec::new();
     for (named, errors) in reports.iter().zip(errors) {
         let errors: BTreeMap<&String, &f64> = predictions.iter().zip(errors).collect();
@@ -195,7 +195,7 @@ fn document(reports: &[Named], errors: &[Vec<f64>], predictions: &[String]) -> V
     })
 }
 
-fn print(reports: &[Named], errors: &[Vec<f64>], predictions: &[String]) {
+fn print(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) {
     let columns = ["program", ">measured", ">95 % interval"].map(str::to_owned);
     let names = predictions.iter().map(|name| format!(">{name}"));
     let mut out = table(&columns.into_iter().chain(names).collect::<Vec<_>>());

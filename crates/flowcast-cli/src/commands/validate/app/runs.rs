@@ -64,7 +64,7 @@ impl journal::Header for Header {
 /// A finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum RunLine {
     /// A recording that was kept: its folder, beside the journal.
     Recorded(String),
     /// What a run took.
@@ -82,11 +82,11 @@ pub(super) struct Measured {
 impl Measured {
     /// The runs of a journal.
     pub(super) fn read(path: &Path) -> Result<Measured> {
-        let content = journal::read::<Header, Line>(path)?;
+        let content = journal::read::<Header, RunLine>(path)?;
         Ok(Measured::new(content.header, path, content.lines))
     }
 
-    fn new(header: Header, journal: &Path, lines: Vec<Line>) -> Measured {
+    fn new(header: Header, journal: &Path, lines: Vec<RunLine>) -> Measured {
         let mut measured = Measured {
             header,
             recordings: Vec::new(),
@@ -98,10 +98,10 @@ impl Measured {
         measured
     }
 
-    fn add(&mut self, journal: &Path, line: Line) {
+    fn add(&mut self, journal: &Path, line: RunLine) {
         match line {
-            Line::Recorded(name) => self.recordings.push(journal.with_file_name(name)),
-            Line::Timed(times) => self.runs.push(times.map(Time::from_seconds)),
+            RunLine::Recorded(name) => self.recordings.push(journal.with_file_name(name)),
+            RunLine::Timed(times) => self.runs.push(times.map(Time::from_seconds)),
         }
     }
 }
@@ -133,7 +133,7 @@ impl Plan<'_> {
         if self.left(&measured) == 0 {
             return Ok(measured);
         }
-        let place = Place::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
+        let place = RunPlace::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
         let (began, mut done) = (Instant::now(), 0u32);
         while self.left(&measured) > 0 {
             if self
@@ -171,7 +171,7 @@ impl Plan<'_> {
     }
 
     /// A killed run leaves no folder of that name, since it gets its name at the end.
-    fn record(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
+    fn record(&self, place: &RunPlace, recorder: &Path, number: usize) -> Result<RunLine> {
         let ending = if number == 1 {
             "rec".to_owned()
         } else {
@@ -199,10 +199,10 @@ impl Plan<'_> {
             self.record_runs,
             Rounded(times.total)
         );
-        Ok(Line::Recorded(name.to_string_lossy().into_owned()))
+        Ok(RunLine::Recorded(name.to_string_lossy().into_owned()))
     }
 
-    fn time(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
+    fn time(&self, place: &RunPlace, recorder: &Path, number: usize) -> Result<RunLine> {
         let folder = self.folder_beside()?;
         let times = self.run(place, recorder, &fs::canonicalize(folder.path())?)?;
         say!(
@@ -210,7 +210,7 @@ impl Plan<'_> {
             self.runs,
             Rounded(times.total)
         );
-        Ok(Line::Timed(times.map(Time::as_seconds)))
+        Ok(RunLine::Timed(times.map(Time::as_seconds)))
     }
 
     /// A folder where ranks of a lab find it as well.
@@ -224,7 +224,7 @@ impl Plan<'_> {
     }
 
     /// One run; the recording stays in the folder.
-    fn run(&self, place: &Place, recorder: &Path, folder: &Path) -> Result<RunTimes> {
+    fn run(&self, place: &RunPlace, recorder: &Path, folder: &Path) -> Result<RunTimes> {
         let idle_sleep = self.idle_sleep;
         let loading = Loading {
             recorder,
@@ -260,15 +260,15 @@ impl Plan<'_> {
 }
 
 /// Where programs run.
-enum Place {
+enum RunPlace {
     Here,
     Lab(Box<Lab>),
 }
 
-impl Place {
-    fn of(name: Option<&str>, spec: Option<&LabSpec>, self_test: bool) -> Result<Place> {
+impl RunPlace {
+    fn of(name: Option<&str>, spec: Option<&LabSpec>, self_test: bool) -> Result<RunPlace> {
         let (Some(name), Some(spec)) = (name, spec) else {
-            return Ok(Place::Here);
+            return Ok(RunPlace::Here);
         };
         let lab = match Lab::open(name) {
             Ok(lab) => lab,
@@ -277,13 +277,13 @@ impl Place {
         if self_test {
             self_tested(&lab)?;
         }
-        Ok(Place::Lab(Box::new(lab)))
+        Ok(RunPlace::Lab(Box::new(lab)))
     }
 
     fn command(&self, program: &OsStr) -> Result<Command> {
         match self {
-            Place::Here => Ok(Command::new(program)),
-            Place::Lab(lab) => {
+            RunPlace::Here => Ok(Command::new(program)),
+            RunPlace::Lab(lab) => {
                 let program = program
                     .to_str()
                     .context("found a program whose name is no text, expected text")?;
@@ -308,8 +308,8 @@ mod tests {
         let mut times = RunTimes::of_ranks(2);
         times.total = Time::from_micros(1500.0);
         times.add_region("solve", Time::from_micros(3.0));
-        journal.append(&Line::Recorded("cg.rec".into())).unwrap();
-        let timed = Line::Timed(times.clone().map(Time::as_seconds));
+        journal.append(&RunLine::Recorded("cg.rec".into())).unwrap();
+        let timed = RunLine::Timed(times.clone().map(Time::as_seconds));
         journal.append(&timed).unwrap();
         drop(journal);
         let measured = Measured::read(&path).unwrap();
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(measured.runs, [times]);
         assert_eq!(measured.header.title(), "mpirun ./cg");
         let other = Header::new(None, &["mpirun".into(), "./lu".into()]);
-        let error = Journal::resume::<Header, Line>(&path, &other)
+        let error = Journal::resume::<Header, RunLine>(&path, &other)
             .unwrap_err()
             .to_string();
         assert!(error.contains("runs of another command or lab"), "{error}");
