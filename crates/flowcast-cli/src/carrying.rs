@@ -162,14 +162,11 @@ impl<'a> Means<'a> {
         options: &PatternOptions,
     ) -> Result<PatternRun> {
         let run = match self {
-            Means::Tcp(lab) => {
-                let connect = |flows: &Vec<Flow>| TcpCarrier::connect(lab, flows, options);
-                steps
-                    .iter()
-                    .map(connect)
-                    .collect::<Result<Vec<_>, _>>()
-                    .and_then(|steps| repeat(&mut CarryingSteps(steps), options))
-            }
+            Means::Tcp(lab) => steps
+                .iter()
+                .map(|flows: &Vec<Flow>| TcpCarrier::connect(lab, flows, options))
+                .collect::<Result<Vec<_>, _>>()
+                .and_then(|steps| repeat(&mut CarryingSteps(steps), options)),
             Means::Mpi(session) => {
                 let mut ranks = Ranks {
                     session,
@@ -208,14 +205,13 @@ impl Carrier for Ranks<'_> {
     fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
         let mut all = Vec::new();
         for step in self.steps {
-            let refused = |source| LabError::System {
-                what: "carrying a pattern by MPI",
-                source,
-            };
             all.extend(
                 self.session
                     .carry(step, self.options.patience)
-                    .map_err(refused)?,
+                    .map_err(|source| LabError::System {
+                        what: "carrying a pattern by MPI",
+                        source,
+                    })?,
             );
         }
         Ok(all)

@@ -30,12 +30,15 @@ impl FromStr for CoreList {
 
     /// `0-3,8`.
     fn from_str(text: &str) -> Result<CoreList, String> {
-        let range = |part: &str| {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-            (first <= last).then(|| (first..=last).map(usize::from))
-        };
-        let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+        let ranges: Option<Vec<_>> = text
+            .split(',')
+            .map(|part: &str| {
+                let (first, last) = part.split_once('-').unwrap_or((part, part));
+                let (first, last): (u16, u16) =
+                    (first.trim().parse().ok()?, last.trim().parse().ok()?);
+                (first <= last).then(|| (first..=last).map(usize::from))
+            })
+            .collect();
         let ranges =
             ranges.ok_or_else(|| format!("found `{text}`, expected cores such as 0-3,8"))?;
         Ok(CoreList(ranges.into_iter().flatten().collect()))
@@ -123,23 +126,27 @@ pub(crate) struct CorePair<'a> {
 
 impl Carrier for CorePair<'_> {
     fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
-        let flow = |flow: &Flow| {
-            let direction = if flow.src == self.measuring {
-                Direction::Away
-            } else {
-                Direction::Back
-            };
-            let time =
-                one_way(&mut self.end, direction, flow.size).map_err(|error| LabError::System {
-                    what: "carrying a message between two cores",
-                    source: io::Error::other(error),
+        self.steps
+            .iter()
+            .flatten()
+            .map(|flow: &Flow| {
+                let direction = if flow.src == self.measuring {
+                    Direction::Away
+                } else {
+                    Direction::Back
+                };
+                let time = one_way(&mut self.end, direction, flow.size).map_err(|error| {
+                    LabError::System {
+                        what: "carrying a message between two cores",
+                        source: io::Error::other(error),
+                    }
                 })?;
-            Ok(Carried {
-                start: flow.start,
-                end: flow.start + time,
+                Ok(Carried {
+                    start: flow.start,
+                    end: flow.start + time,
+                })
             })
-        };
-        self.steps.iter().flatten().map(flow).collect()
+            .collect()
     }
 }
 
@@ -206,12 +213,11 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
             ("caches", "caches of the third level"),
             ("cores", "cores"),
         ];
-        let is_found = |(name, _): &(&str, _)| {
-            Places::of(provenance, name).is_some_and(|it| it.groups() == found.nodes)
-        };
         let known = units
             .into_iter()
-            .find(is_found)
+            .find(|(name, _): &(&str, _)| {
+                Places::of(provenance, name).is_some_and(|it| it.groups() == found.nodes)
+            })
             .map_or("nothing that the system tells of", |(_, words)| words);
         notes.push(format!("The groups are {known}."));
     }

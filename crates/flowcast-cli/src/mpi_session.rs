@@ -130,8 +130,10 @@ impl MpiSession {
         for (host, rank) in self.hosts()?.into_iter().zip(0..) {
             first.entry(host).or_insert(rank);
         }
-        let rank = |host: &String| first.get(host).copied();
-        let ranks: Option<Vec<u32>> = hosts.iter().map(rank).collect();
+        let ranks: Option<Vec<u32>> = hosts
+            .iter()
+            .map(|host: &String| first.get(host).copied())
+            .collect();
         ranks.ok_or_else(|| {
             EnvironmentLacks(format!(
                 "found ranks on {first:?}, expected one on each node"
@@ -158,15 +160,19 @@ impl MpiSession {
                 ))
             })
         };
-        let between = |flow: &Flow| {
-            Ok(Message {
-                from: rank(flow.src)?,
-                to: rank(flow.dst)?,
-                bytes: flow.size.0,
-                start: flow.start.as_nanos().round() as u64,
-            })
-        };
-        let order = Order(flows.iter().map(between).collect::<io::Result<_>>()?);
+        let order = Order(
+            flows
+                .iter()
+                .map(|flow: &Flow| {
+                    Ok(Message {
+                        from: rank(flow.src)?,
+                        to: rank(flow.dst)?,
+                        bytes: flow.size.0,
+                        start: flow.start.as_nanos().round() as u64,
+                    })
+                })
+                .collect::<io::Result<_>>()?,
+        );
         let orders = self
             .orders
             .as_mut()

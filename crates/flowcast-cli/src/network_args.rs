@@ -36,10 +36,13 @@ const RATES: [&str; 4] = [
 
 /// Says on standard error which kind of rate was set, as `model` takes it, if one was among `asked`.
 pub(crate) fn tell_rate_kind(asked: &[String], model: &str) {
-    let is_rate = |name: &&String| {
-        name.ends_with(".bandwidth") && RATES.iter().any(|rate| name.starts_with(rate))
-    };
-    let set: Vec<&str> = asked.iter().filter(is_rate).map(String::as_str).collect();
+    let set: Vec<&str> = asked
+        .iter()
+        .filter(|name: &&String| {
+            name.ends_with(".bandwidth") && RATES.iter().any(|rate| name.starts_with(rate))
+        })
+        .map(String::as_str)
+        .collect();
     if !set.is_empty() {
         let kind = if model == Model::Packet.name() {
             "wire rate"

@@ -106,8 +106,10 @@ impl OutputArgs {
 
     /// The `.pcf` and `.row` files, which Paraver looks for beside the `.prv`.
     pub(crate) fn beside_paraver(&self) -> Vec<PathBuf> {
-        let beside = |path: &PathBuf| ["pcf", "row"].map(|ending| path.with_extension(ending));
-        self.paraver.iter().flat_map(beside).collect()
+        self.paraver
+            .iter()
+            .flat_map(|path: &PathBuf| ["pcf", "row"].map(|ending| path.with_extension(ending)))
+            .collect()
     }
 
     /// Writes what was asked for.

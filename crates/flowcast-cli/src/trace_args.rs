@@ -84,12 +84,14 @@ impl Reader for Maps {
         if self.releasing.is_none() {
             let (stop, stopped) = channel();
             let maps = self.maps.clone();
-            let give_back = move || {
-                while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                    lock(&maps).iter().for_each(|map| release(map));
-                }
-            };
-            self.releasing = Some((stop, std::thread::spawn(give_back)));
+            self.releasing = Some((
+                stop,
+                std::thread::spawn(move || {
+                    while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                        lock(&maps).iter().for_each(|map| release(map));
+                    }
+                }),
+            ));
         }
         Ok(map)
     }

@@ -113,13 +113,15 @@ impl Design {
     }
 
     fn gap_points_of(&self, medians: &[f64]) -> Vec<(f64, f64)> {
-        let point = |pair: &Pair| {
-            (
-                self.points[pair.many].beyond_first_byte(),
-                self.spacing(pair, medians),
-            )
-        };
-        self.gaps.iter().map(point).collect()
+        self.gaps
+            .iter()
+            .map(|pair: &Pair| {
+                (
+                    self.points[pair.many].beyond_first_byte(),
+                    self.spacing(pair, medians),
+                )
+            })
+            .collect()
     }
 }
 

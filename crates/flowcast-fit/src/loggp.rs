@@ -208,8 +208,9 @@ const MOST_CORRELATION: f64 = 0.99;
 
 fn replicates(design: &Design, options: &FitOptions) -> Vec<Estimate> {
     let mut resampler = Resampler::from_seed(options.seed);
-    let one = |_| estimate(design, &design.resampled_medians(&mut resampler), options).ok();
-    (0..options.replicates).filter_map(one).collect()
+    (0..options.replicates)
+        .filter_map(|_| estimate(design, &design.resampled_medians(&mut resampler), options).ok())
+        .collect()
 }
 
 fn intervals(

@@ -56,7 +56,6 @@ fn quality(point: PrttPoint, times: &[Time], level: f64) -> Result<Quality, Stat
         *own = Time::from_nanos(quantile(&nanos, share)?);
     }
     let reach = (five[3] - five[1]) * FENCE;
-    let outside = |time: &&Time| **time < five[1] - reach || **time > five[3] + reach;
     let interval = median_interval(&nanos, level)?;
     Ok(Quality {
         point,
@@ -64,7 +63,10 @@ fn quality(point: PrttPoint, times: &[Time], level: f64) -> Result<Quality, Stat
         five,
         mean: Time::from_nanos(mean(&nanos)?),
         interval: interval.map(|found| (Time::from_nanos(found.low), Time::from_nanos(found.high))),
-        outliers: times.iter().filter(outside).count(),
+        outliers: times
+            .iter()
+            .filter(|time: &&Time| **time < five[1] - reach || **time > five[3] + reach)
+            .count(),
         warm_up: warm_up(&nanos),
         dependence: dependence(&nanos),
     })

@@ -76,13 +76,16 @@ impl EventGraph<'_> {
         most_passes: usize,
     ) -> Option<Curve> {
         let mut scratch = CurveScratch::default();
-        let pass = |values: &[f64]| -> Result<Vec<Tangent>, std::convert::Infallible> {
-            Ok(values
-                .iter()
-                .map(|at| self.tangent(selected, *at, &mut scratch))
-                .collect())
-        };
-        let Ok(curve) = trace_curve((range.start, range.end), (most_passes, Time::ZERO), pass);
+        let Ok(curve) = trace_curve(
+            (range.start, range.end),
+            (most_passes, Time::ZERO),
+            |values: &[f64]| -> Result<Vec<Tangent>, std::convert::Infallible> {
+                Ok(values
+                    .iter()
+                    .map(|at| self.tangent(selected, *at, &mut scratch))
+                    .collect())
+            },
+        );
         curve
     }
 

@@ -164,19 +164,22 @@ impl EventGraph<'_> {
         let count = runs.len();
         let starts: Vec<usize> = runs.step_by(LANES).collect();
         let passes = parallel::map(&starts, threads, |start| self.pass(noise, seed, *start));
-        let of_run = |run: usize| {
-            passes[run / LANES]
-                .iter()
-                .map(|ends| Time::from_nanos(ends[run % LANES]))
-                .collect()
-        };
-        (0..count).map(of_run).collect()
+        (0..count)
+            .map(|run: usize| {
+                passes[run / LANES]
+                    .iter()
+                    .map(|ends| Time::from_nanos(ends[run % LANES]))
+                    .collect()
+            })
+            .collect()
     }
 
     /// What came of runs whose ranks end at these times.
     pub fn disturbed(&self, runs: &[Vec<Time>]) -> Disturbed {
-        let makespan = |ends: &Vec<Time>| ends.iter().copied().max().unwrap_or_default();
-        let mut makespans: Vec<Time> = runs.iter().map(makespan).collect();
+        let mut makespans: Vec<Time> = runs
+            .iter()
+            .map(|ends: &Vec<Time>| ends.iter().copied().max().unwrap_or_default())
+            .collect();
         makespans.sort();
         let quiet = |rank: usize| self.times[self.ends[rank] as usize];
         let later = |rank: usize| {

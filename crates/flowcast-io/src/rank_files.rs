@@ -31,8 +31,11 @@ pub fn first_of_folder(folder: &Path) -> Result<PathBuf> {
     let anchor = files
         .iter()
         .find(|file| file.extension().is_some_and(|ending| ending == "otf2"));
-    let is_of_rank = |file: &&PathBuf| beginning(file).is_ok_and(|bytes| is_part(&bytes));
-    match anchor.or_else(|| files.iter().find(is_of_rank)) {
+    match anchor.or_else(|| {
+        files
+            .iter()
+            .find(|file: &&PathBuf| beginning(file).is_ok_and(|bytes| is_part(&bytes)))
+    }) {
         Some(file) => Ok(file.clone()),
         None => list_in(folder, &files),
     }

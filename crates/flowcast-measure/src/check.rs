@@ -153,22 +153,26 @@ pub fn check(
         }
     }
     send_script(client.transport, &[])?;
-    let checked = |(point, (test, times)): (PrttPoint, (StillHolds, Vec<f64>))| {
-        let found = if times.is_empty() {
-            f64::NAN
-        } else {
-            median(&times)?
-        };
-        let (count, verdict) = (test.count(), test.verdict());
-        Ok(CheckedPoint {
-            point,
-            predicted: predicted[&point],
-            found: Time::from_nanos(found),
-            count,
-            verdict,
-        })
-    };
-    tests.into_iter().map(checked).collect()
+    tests
+        .into_iter()
+        .map(
+            |(point, (test, times)): (PrttPoint, (StillHolds, Vec<f64>))| {
+                let found = if times.is_empty() {
+                    f64::NAN
+                } else {
+                    median(&times)?
+                };
+                let (count, verdict) = (test.count(), test.verdict());
+                Ok(CheckedPoint {
+                    point,
+                    predicted: predicted[&point],
+                    found: Time::from_nanos(found),
+                    count,
+                    verdict,
+                })
+            },
+        )
+        .collect()
 }
 
 fn verify(plan: &CheckPlan) -> Result<(), CheckError> {
@@ -211,24 +215,26 @@ fn predictions(
         .map(|network| LogGp::from(&network.nic))
         .collect();
     let own = LogGp::from(&network.nic);
-    let predict = |point: &PrttPoint| {
-        let middle = prtt(&own, *point);
-        let all: Vec<f64> = drawn
-            .iter()
-            .map(|drawn| prtt(drawn, *point).as_nanos())
-            .collect();
-        let (low, high) = if all.is_empty() {
-            (middle.as_nanos(), middle.as_nanos())
-        } else {
-            percentile_interval(&all, 0.95)?
-        };
-        let ends = (
-            Time::from_nanos(low * (1.0 - plan.least)),
-            Time::from_nanos(high * (1.0 + plan.least)),
-        );
-        Ok((*point, (middle, ends.0, ends.1)))
-    };
-    points.iter().map(predict).collect()
+    points
+        .iter()
+        .map(|point: &PrttPoint| {
+            let middle = prtt(&own, *point);
+            let all: Vec<f64> = drawn
+                .iter()
+                .map(|drawn| prtt(drawn, *point).as_nanos())
+                .collect();
+            let (low, high) = if all.is_empty() {
+                (middle.as_nanos(), middle.as_nanos())
+            } else {
+                percentile_interval(&all, 0.95)?
+            };
+            let ends = (
+                Time::from_nanos(low * (1.0 - plan.least)),
+                Time::from_nanos(high * (1.0 + plan.least)),
+            );
+            Ok((*point, (middle, ends.0, ends.1)))
+        })
+        .collect()
 }
 
 #[cfg(test)]

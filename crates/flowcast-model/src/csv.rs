@@ -185,8 +185,11 @@ impl Table {
     fn places<const N: usize>(&self, columns: [&str; N]) -> Result<[usize; N], CsvError> {
         let mut places = [0; N];
         for (place, column) in places.iter_mut().zip(columns) {
-            let named = |(_, name): &(usize, &str)| *name == column;
-            let mut found = self.names.iter().enumerate().filter(named);
+            let mut found = self
+                .names
+                .iter()
+                .enumerate()
+                .filter(|(_, name): &(usize, &str)| *name == column);
             *place = match (found.next(), found.next()) {
                 (Some((at, _)), None) => at,
                 (None, _) => return Err(self.refused(format!("no column `{column}`"), &columns)),

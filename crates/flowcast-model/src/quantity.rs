@@ -155,8 +155,8 @@ impl<'de> Deserialize<'de> for Quantity {
                 f.write_str("a quantity with its unit, such as \"4.7us\", or a number")
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Quantity, E> {
-                let unknown = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
-                Quantity::parse(text).ok_or_else(unknown)
+                Quantity::parse(text)
+                    .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
             }
             fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Quantity, E> {
                 Ok(Quantity::Number(number))

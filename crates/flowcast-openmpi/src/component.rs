@@ -193,16 +193,15 @@ fn rails(library: &Library) -> Result<Vec<RailModule>, Refusal> {
             (**module).btl_exclusivity
         })
     };
-    let has_companion = |module: &&*mut BtlModule| {
-        modules
-            .iter()
-            .filter(|other| kind(other) == kind(module))
-            .count()
-            > 1
-    };
     let together: Vec<*mut BtlModule> = modules
         .iter()
-        .filter(has_companion)
+        .filter(|module: &&*mut BtlModule| {
+            modules
+                .iter()
+                .filter(|other| kind(other) == kind(module))
+                .count()
+                > 1
+        })
         .copied()
         .take(MAX_RAILS)
         .collect();

@@ -76,14 +76,18 @@ pub(crate) fn with_measured(
     measured: &[Rail],
 ) -> Result<Vec<LogGp>, Refusal> {
     let by_name = by_name(settings)?;
-    let cost = |(index, rail): (usize, &RailModule)| {
-        let given = cost_of(&by_name, &rail.name);
-        // Nodes may name their interfaces differently; then the order decides.
-        let measured =
-            || cost_of(measured, &rail.name).or_else(|| measured.get(index).map(|rail| rail.cost));
-        given.or_else(measured).unwrap_or_else(|| assumed(rail))
-    };
-    Ok(rails.iter().enumerate().map(cost).collect())
+    Ok(rails
+        .iter()
+        .enumerate()
+        .map(|(index, rail): (usize, &RailModule)| {
+            let given = cost_of(&by_name, &rail.name);
+            // Nodes may name their interfaces differently; then the order decides.
+            let measured = || {
+                cost_of(measured, &rail.name).or_else(|| measured.get(index).map(|rail| rail.cost))
+            };
+            given.or_else(measured).unwrap_or_else(|| assumed(rail))
+        })
+        .collect())
 }
 
 fn cost_of(rails: &[Rail], name: &str) -> Option<LogGp> {

@@ -21,15 +21,17 @@ const MOST_LINKS: u32 = 16;
 pub(crate) fn names(library: &Library, modules: &[*mut BtlModule]) -> Vec<String> {
     let interfaces = interfaces();
     let mut unnamed: BTreeMap<String, u32> = BTreeMap::new();
-    let name = |module: &*mut BtlModule| {
-        interface_of(library, *module, &interfaces).unwrap_or_else(|| {
-            let component = component_name(*module);
-            let number = unnamed.entry(component.clone()).or_default();
-            *number += 1;
-            format!("{component}.{}", *number - 1)
+    modules
+        .iter()
+        .map(|module: &*mut BtlModule| {
+            interface_of(library, *module, &interfaces).unwrap_or_else(|| {
+                let component = component_name(*module);
+                let number = unnamed.entry(component.clone()).or_default();
+                *number += 1;
+                format!("{component}.{}", *number - 1)
+            })
         })
-    };
-    modules.iter().map(name).collect()
+        .collect()
 }
 
 /// `tcp`, `openib`, ...

@@ -248,19 +248,20 @@ mod tests {
 
     #[test]
     fn results_are_stored_where_networks_are_kept() {
-        let home = |name: &str| (name == "HOME").then(|| PathBuf::from("/home/me"));
         assert_eq!(
-            usual_store(home),
+            usual_store(|name: &str| (name == "HOME").then(|| PathBuf::from("/home/me"))),
             Some("/home/me/.local/share/flowcast/networks".into())
         );
-        let both = |name: &str| {
-            Some(PathBuf::from(if name == "HOME" {
-                "/home/me"
-            } else {
-                "/data"
-            }))
-        };
-        assert_eq!(usual_store(both), Some("/data/flowcast/networks".into()));
+        assert_eq!(
+            usual_store(|name: &str| {
+                Some(PathBuf::from(if name == "HOME" {
+                    "/home/me"
+                } else {
+                    "/data"
+                }))
+            }),
+            Some("/data/flowcast/networks".into())
+        );
         assert_eq!(usual_store(|_| None), None);
     }
 }

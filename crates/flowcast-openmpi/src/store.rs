@@ -54,15 +54,14 @@ impl Store {
 
 /// Without what has a meaning in a path.
 fn plain(name: &str) -> String {
-    let kept = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
-            c
-        } else {
-            '_'
-        }
-    };
     name.chars()
-        .map(kept)
+        .map(|c: char| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+                c
+            } else {
+                '_'
+            }
+        })
         .collect::<String>()
         .trim_start_matches('.')
         .to_owned()

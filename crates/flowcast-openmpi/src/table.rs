@@ -131,7 +131,7 @@ pub(crate) fn text(rows: &[Row], rank: Rank, title: &str) -> String {
 }
 
 pub(crate) fn json(rows: &[Row], rank: Rank, scheduler: &str, source: &str) -> String {
-    let row = |(row, (planned, sent)): (&Row, (f64, f64))| {
+    let rails: Vec<String> = rows.iter().zip(shares(rows)).map(|(row, (planned, sent)): (&Row, (f64, f64))| {
         let Counts {
             asked,
             eager_messages,
@@ -149,8 +149,7 @@ pub(crate) fn json(rows: &[Row], rank: Rank, scheduler: &str, source: &str) -> S
             row.cost.overhead.as_micros(),
             row.cost.latency.as_micros()
         )
-    };
-    let rails: Vec<String> = rows.iter().zip(shares(rows)).map(row).collect();
+    }).collect();
     format!(
         "{{\"schema\":\"flowcast/openmpi-counters/1\",\"rank\":{rank},\"scheduler\":{scheduler:?},\"parameters\":{source:?},\
          \"lost_s\":{},\"rails\":[{}]}}\n",

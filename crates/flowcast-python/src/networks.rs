@@ -146,16 +146,14 @@ impl Network {
             Value::Number(number) => number,
         };
         let key = full_name(key);
-        let with = |unit: &&str| format!("{number}{unit}");
-        let is_taken = |text: &String| {
-            self.network
-                .with_overrides(&[(key.clone(), text.clone())])
-                .is_ok()
-        };
         UNITS
             .iter()
-            .map(with)
-            .find(is_taken)
+            .map(|unit: &&str| format!("{number}{unit}"))
+            .find(|text: &String| {
+                self.network
+                    .with_overrides(&[(key.clone(), text.clone())])
+                    .is_ok()
+            })
             .unwrap_or_else(|| number.to_string())
     }
 }

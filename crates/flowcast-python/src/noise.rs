@@ -37,10 +37,13 @@ impl Asked {
     pub(crate) fn draw(&self, prepared: &Prepared<'_>, level: f64) -> Result<Noise> {
         let options = self.options(prepared, level, threads())?;
         let noisy = match &self.4 {
-            Some(ends) => {
-                let run = |ends: &Vec<f64>| ends.iter().copied().map(Time::from_nanos).collect();
-                prepared.gathered_noise(&options, &ends.iter().map(run).collect::<Vec<_>>())?
-            }
+            Some(ends) => prepared.gathered_noise(
+                &options,
+                &ends
+                    .iter()
+                    .map(|ends: &Vec<f64>| ends.iter().copied().map(Time::from_nanos).collect())
+                    .collect::<Vec<_>>(),
+            )?,
             None => prepared.with_noise(&options)?,
         };
         Ok(Noise {

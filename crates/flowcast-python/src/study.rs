@@ -44,14 +44,16 @@ impl Study {
         options: Vec<Options>,
         level: Option<f64>,
     ) -> PyResult<Study> {
-        let text = |(key, values): (String, StudyValues)| {
-            let values = match values {
-                StudyValues::Text(text) => text,
-                StudyValues::List(list) => networks[0].texts_of(&key, list).join(","),
-            };
-            format!("{}={values}", full_name(&key))
-        };
-        let texts: Vec<String> = grid.into_iter().map(text).collect();
+        let texts: Vec<String> = grid
+            .into_iter()
+            .map(|(key, values): (String, StudyValues)| {
+                let values = match values {
+                    StudyValues::Text(text) => text,
+                    StudyValues::List(list) => networks[0].texts_of(&key, list).join(","),
+                };
+                format!("{}={values}", full_name(&key))
+            })
+            .collect();
         let networks: Vec<_> = networks
             .iter()
             .map(|network| network.network.as_ref().clone())

@@ -55,14 +55,16 @@ impl Columns {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let names = reader.headers()?.clone();
         let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>()?;
-        let column = |columns: Columns, (at, name): (usize, &str)| {
-            let cells: Vec<&str> = rows
-                .iter()
-                .map(|row| row.get(at).unwrap_or_default())
-                .collect();
-            columns.with(name, Values::of(name, &cells))
-        };
-        Ok(names.iter().enumerate().fold(Columns::default(), column))
+        Ok(names.iter().enumerate().fold(
+            Columns::default(),
+            |columns: Columns, (at, name): (usize, &str)| {
+                let cells: Vec<&str> = rows
+                    .iter()
+                    .map(|row| row.get(at).unwrap_or_default())
+                    .collect();
+                columns.with(name, Values::of(name, &cells))
+            },
+        ))
     }
 }
 
@@ -72,14 +74,15 @@ impl Columns {
     pub(crate) fn of_documents(documents: &[Value]) -> Columns {
         let rows: Vec<BTreeMap<String, &Value>> = documents.iter().map(flat).collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(BTreeMap::keys).collect();
-        let column = |columns: Columns, name: &String| {
-            let cells: Vec<&Value> = rows
-                .iter()
-                .map(|row| row.get(name).copied().unwrap_or(&Value::Null))
-                .collect();
-            columns.with(name, Values::of_documents(&cells))
-        };
-        names.into_iter().fold(Columns::default(), column)
+        names
+            .into_iter()
+            .fold(Columns::default(), |columns: Columns, name: &String| {
+                let cells: Vec<&Value> = rows
+                    .iter()
+                    .map(|row| row.get(name).copied().unwrap_or(&Value::Null))
+                    .collect();
+                columns.with(name, Values::of_documents(&cells))
+            })
     }
 }
 
@@ -107,12 +110,18 @@ fn flat(document: &Value) -> BTreeMap<String, &Value> {
 impl Values {
     /// Whole numbers, truth values as 0 and 1; numbers, none as NaN; or texts.
     fn of_documents(cells: &[&Value]) -> Values {
-        let integer = |cell: &&Value| cell.as_i64().or_else(|| cell.as_bool().map(i64::from));
-        let float = |cell: &&Value| cell.as_f64().or_else(|| cell.is_null().then_some(f64::NAN));
-        if let Some(values) = cells.iter().map(integer).collect() {
+        if let Some(values) = cells
+            .iter()
+            .map(|cell: &&Value| cell.as_i64().or_else(|| cell.as_bool().map(i64::from)))
+            .collect()
+        {
             return Values::Integers(values);
         }
-        match cells.iter().map(float).collect() {
+        match cells
+            .iter()
+            .map(|cell: &&Value| cell.as_f64().or_else(|| cell.is_null().then_some(f64::NAN)))
+            .collect()
+        {
             Some(values) => Values::Floats(values),
             None => Values::texts(cells.iter().map(|cell| cell.as_str().unwrap_or(""))),
         }
@@ -344,15 +353,12 @@ impl Table {
             }
             Selection::Rows(Rows::Slice(slice)) => {
                 let rows = rows_of(&slice, self.columns.rows)?;
-                let column = |all: Columns, (name, values): (&String, &Values)| {
-                    all.with(name, values.picked(&rows))
-                };
-                let columns = self
-                    .columns
-                    .names
-                    .iter()
-                    .zip(&self.columns.values)
-                    .fold(Columns::default(), column);
+                let columns = self.columns.names.iter().zip(&self.columns.values).fold(
+                    Columns::default(),
+                    |all: Columns, (name, values): (&String, &Values)| {
+                        all.with(name, values.picked(&rows))
+                    },
+                );
                 Bound::new(
                     py,
                     Table {
@@ -448,15 +454,16 @@ impl Table {
             .iter()
             .map(|name| cell("th", name))
             .collect();
-        let row = |row: usize| {
-            let values = self
-                .columns
-                .values
-                .iter()
-                .map(|values| cell("td", &values.text(row)));
-            format!("<tr>{}</tr>", values.collect::<String>())
-        };
-        let rows: String = (0..self.columns.rows.min(SHOWN)).map(row).collect();
+        let rows: String = (0..self.columns.rows.min(SHOWN))
+            .map(|row: usize| {
+                let values = self
+                    .columns
+                    .values
+                    .iter()
+                    .map(|values| cell("td", &values.text(row)));
+                format!("<tr>{}</tr>", values.collect::<String>())
+            })
+            .collect();
         let count = self.columns.rows;
         format!(
             "<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{count} rows</p>"

@@ -181,13 +181,14 @@ pub fn exchange(
     )?;
     link.steer(course.steering(), course.rails)?;
     let message = vec![0x5a; size.0 as usize];
-    let one = |_| -> Result<Time, ExchangeError> {
-        let start = Instant::now();
-        send_many(link, &message, messages)?;
-        receive_many(link, messages)?;
-        Ok(Time::from_seconds(start.elapsed().as_secs_f64()))
-    };
-    (0..repetitions).map(one).collect()
+    (0..repetitions)
+        .map(|_| -> Result<Time, ExchangeError> {
+            let start = Instant::now();
+            send_many(link, &message, messages)?;
+            receive_many(link, messages)?;
+            Ok(Time::from_seconds(start.elapsed().as_secs_f64()))
+        })
+        .collect()
 }
 
 /// Sends numbered messages and gives what the other end found; calls `observe` with the number of each.
@@ -290,12 +291,13 @@ fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), Ex
     let mut next = 0;
     for _ in 0..messages {
         let arrived = audit.received;
-        let interrupted = |source| ExchangeError::Interrupted {
-            source,
-            arrived,
-            messages,
-        };
-        let message = link.receive(PATIENCE).map_err(interrupted)?;
+        let message = link
+            .receive(PATIENCE)
+            .map_err(|source| ExchangeError::Interrupted {
+                source,
+                arrived,
+                messages,
+            })?;
         let number = message
             .first_chunk()
             .map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes));

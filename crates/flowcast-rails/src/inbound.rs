@@ -288,8 +288,7 @@ mod tests {
             let ordered = consumed.iter().map(|message| message[0]).filter(|number| kinds[usize::from(*number)].0);
             prop_assert!(ordered.is_sorted());
             consumed.sort_unstable();
-            let joined = |((_, of), number): (&(bool, u8), u8)| (0..*of).flat_map(|index| [number, index]).collect();
-            prop_assert_eq!(consumed, kinds.iter().zip(0..).map(joined).collect::<Vec<Vec<u8>>>());
+            prop_assert_eq!(consumed, kinds.iter().zip(0..).map(|((_, of), number): (&(bool, u8), u8)| (0..*of).flat_map(|index| [number, index]).collect()).collect::<Vec<Vec<u8>>>());
             prop_assert_eq!(inbound.credit(), frames.len() as u64 + 64);
         }
     }

@@ -521,16 +521,18 @@ impl Session {
             acknowledged: now,
         });
         let since = self.policy_since;
-        let completion = |parcel: &Parcel| {
-            let given = parcel.message.map_or(seen, |message| message.given);
-            (given >= since).then_some(Completion {
-                size: parcel.size(),
-                given,
-                seen,
-            })
-        };
-        self.policy
-            .completed(rail, seen, done.iter().filter_map(completion));
+        self.policy.completed(
+            rail,
+            seen,
+            done.iter().filter_map(|parcel: &Parcel| {
+                let given = parcel.message.map_or(seen, |message| message.given);
+                (given >= since).then_some(Completion {
+                    size: parcel.size(),
+                    given,
+                    seen,
+                })
+            }),
+        );
     }
 
     /// What a rail that has slowed down has not begun may be sooner elsewhere.

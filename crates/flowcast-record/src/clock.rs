@@ -90,14 +90,16 @@ impl Calibration {
 /// Counter and clock of the same moment: of a few attempts the one that took least.
 #[cfg(target_arch = "x86_64")]
 fn both() -> (u64, u64) {
-    let attempt = |_| {
-        let before = counter();
-        let nanos = monotonic();
-        let after = counter();
-        let took = after.saturating_sub(before);
-        (took, before + took / 2, nanos)
-    };
-    let (_, ticks, nanos) = (0..8).map(attempt).min().unwrap_or((0, 0, 0));
+    let (_, ticks, nanos) = (0..8)
+        .map(|_| {
+            let before = counter();
+            let nanos = monotonic();
+            let after = counter();
+            let took = after.saturating_sub(before);
+            (took, before + took / 2, nanos)
+        })
+        .min()
+        .unwrap_or((0, 0, 0));
     (ticks, nanos)
 }
 

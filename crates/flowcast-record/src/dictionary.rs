@@ -88,10 +88,11 @@ impl Dictionary {
 
 #[inline]
 fn hash(signature: &[i64]) -> u64 {
-    let mix = |hash: u64, word: &i64| {
-        (hash.rotate_left(5) ^ *word as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    };
-    signature.iter().fold(signature.len() as u64, mix)
+    signature
+        .iter()
+        .fold(signature.len() as u64, |hash: u64, word: &i64| {
+            (hash.rotate_left(5) ^ *word as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        })
 }
 
 #[cfg(test)]

@@ -225,15 +225,19 @@ impl Costs {
         let shape = &self.communicators[communicator as usize];
         let row = self.network.collectives.row(op);
         let group = self.group_of_rank[root];
-        let at_site = |site: &SiteShape| {
-            let first = if self.groups[group].site == site.site {
-                group
-            } else {
-                site.first_group
-            };
-            self.inside_site(row, site, &self.groups[first], sizes)
-        };
-        let mut takes = shape.sites.iter().map(at_site).max().unwrap_or_default();
+        let mut takes = shape
+            .sites
+            .iter()
+            .map(|site: &SiteShape| {
+                let first = if self.groups[group].site == site.site {
+                    group
+                } else {
+                    site.first_group
+                };
+                self.inside_site(row, site, &self.groups[first], sizes)
+            })
+            .max()
+            .unwrap_or_default();
         if shape.sites.len() > 1 {
             takes += self.between_sites(op, shape, &self.groups[group], sizes);
         }
@@ -407,15 +411,20 @@ impl Costs {
 
 /// What the threads of a rank, or a rank and its progress stream, do together costs nothing: they have no shape.
 fn shapes(program: &Program, placement: &Placement) -> Vec<CostsShape> {
-    let shape = |known: &Communicator| match program.is_inside_a_task(known) {
-        true => CostsShape {
-            ranks: 0,
-            nodes: 0,
-            sites: Vec::new(),
-        },
-        false => CostsShape::new(&known.members, placement),
-    };
-    program.communicators().iter().map(shape).collect()
+    program
+        .communicators()
+        .iter()
+        .map(
+            |known: &Communicator| match program.is_inside_a_task(known) {
+                true => CostsShape {
+                    ranks: 0,
+                    nodes: 0,
+                    sites: Vec::new(),
+                },
+                false => CostsShape::new(&known.members, placement),
+            },
+        )
+        .collect()
 }
 
 /// The class that each message is sent with, by slot.

@@ -107,17 +107,18 @@ impl Sends<'_> {
     /// The critical path of the replay that `journal` observed; `None` if a rank has several processors, whose intervals
     /// overlap.
     pub fn critical_path(&self, costs: Costs<'_>, journal: &Journal<'_>) -> Option<CriticalPath> {
-        let steady = |slot: Slot, flight: &Flight| {
-            let message = self.sent(flight.from, slot);
-            let Travel {
-                latency, interface, ..
-            } = costs.travel(flight.from, message.to, message.size);
-            Steady {
-                latency,
-                gap: interface.map_or(Time::ZERO, |(gap, _)| gap),
-            }
-        };
-        (self.cpus() <= 1).then(|| search(journal, steady))
+        (self.cpus() <= 1).then(|| {
+            search(journal, |slot: Slot, flight: &Flight| {
+                let message = self.sent(flight.from, slot);
+                let Travel {
+                    latency, interface, ..
+                } = costs.travel(flight.from, message.to, message.size);
+                Steady {
+                    latency,
+                    gap: interface.map_or(Time::ZERO, |(gap, _)| gap),
+                }
+            })
+        })
     }
 }
 

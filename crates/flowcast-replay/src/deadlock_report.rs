@@ -43,8 +43,9 @@ impl DeadlockReport<'_> {
             .iter()
             .enumerate()
             .filter(|(_, stand)| !stand.done);
-        let explain = |(rank, stand)| self.explain_wait(Rank(rank as u32), stand, &senders);
-        let waits: Vec<Wait> = stopped.map(explain).collect();
+        let waits: Vec<Wait> = stopped
+            .map(|(rank, stand)| self.explain_wait(Rank(rank as u32), stand, &senders))
+            .collect();
         deadlock(&waits)
     }
 

@@ -303,13 +303,12 @@ fn has_accelerators(done: &Done) -> bool {
 impl FieldList {
     /// Whether the caller set a parameter, or one inside it.
     fn is_asked(&self, parameter: &str) -> bool {
-        let inside = |name: &String| {
+        self.asked.iter().any(|name: &String| {
             name == parameter
                 || name
                     .strip_prefix(parameter)
                     .is_some_and(|rest| rest.starts_with('.'))
-        };
-        self.asked.iter().any(inside)
+        })
     }
 
     fn asks_for_accelerators(&self, done: &Done) -> bool {
@@ -437,12 +436,12 @@ impl FieldList {
             std::iter::once(&done.network.collectives.default)
                 .chain(done.network.collectives.rows.values())
         };
-        let logarithmic = |row: &flowcast_model::collective::Row| {
-            [row.fan_in, row.fan_out]
-                .iter()
-                .any(|phase| phase.repeats == Repeats::Logarithmic)
-        };
-        let in_collectives = uses.collectives_between_nodes && all_rows().any(logarithmic);
+        let in_collectives = uses.collectives_between_nodes
+            && all_rows().any(|row: &flowcast_model::collective::Row| {
+                [row.fan_in, row.fan_out]
+                    .iter()
+                    .any(|phase| phase.repeats == Repeats::Logarithmic)
+            });
         let buses = machine.buses > 0 || machine.further_sites.iter().any(|site| site.buses > 0);
         self.check(
             "machine.buses",

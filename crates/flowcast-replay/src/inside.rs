@@ -114,9 +114,10 @@ fn shares_collectives(program: &Program, placement: &Placement) -> bool {
     let communicators = used
         .iter()
         .map(|communicator| &program.communicator(*communicator).members);
-    let of_ranks = |members: &&Vec<Rank>| members.iter().all(|rank| rank.index() < program.ranks());
     placement.is_shared()
         && communicators
-            .filter(of_ranks)
+            .filter(|members: &&Vec<Rank>| {
+                members.iter().all(|rank| rank.index() < program.ranks())
+            })
             .any(|members| shares_node(members))
 }

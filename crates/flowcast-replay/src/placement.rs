@@ -336,13 +336,15 @@ mod tests {
     use super::*;
 
     fn machine(counts: &[(u32, u32)]) -> Machine {
-        let group = |(count, cpus): &(u32, u32)| NodeGroup {
-            count: *count,
-            cpus: *cpus,
-            ..NodeGroup::default()
-        };
         Machine {
-            nodes: counts.iter().map(group).collect(),
+            nodes: counts
+                .iter()
+                .map(|(count, cpus): &(u32, u32)| NodeGroup {
+                    count: *count,
+                    cpus: *cpus,
+                    ..NodeGroup::default()
+                })
+                .collect(),
             ..Machine::default()
         }
     }

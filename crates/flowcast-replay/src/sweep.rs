@@ -224,11 +224,12 @@ impl Same<'_> {
                 .iter()
                 .map(move |rank| RankOutcome::new(rank.time[lane], rank.compute[lane], Time::ZERO))
         };
-        let of_lane = |lane: usize| SetOutcome {
-            ends: times(lane).map(|rank| rank.end).collect(),
-            computes: times(lane).map(|rank| rank.compute).collect(),
-        };
-        Ok((0..networks.len()).map(of_lane).collect())
+        Ok((0..networks.len())
+            .map(|lane: usize| SetOutcome {
+                ends: times(lane).map(|rank| rank.end).collect(),
+                computes: times(lane).map(|rank| rank.compute).collect(),
+            })
+            .collect())
     }
 }
 
@@ -236,7 +237,7 @@ impl Same<'_> {
 fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for index in 0..what_ifs.len() {
-        let alike = |group: &&mut Vec<usize>| {
+        match groups.iter_mut().find(|group: &&mut Vec<usize>| {
             let first = group[0];
             what_ifs[first].is_limited == what_ifs[index].is_limited
                 && what_ifs[first]
@@ -245,8 +246,7 @@ fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
                 && costs[first].waits_like(&costs[index])
                 && costs[first].needs_polling() == costs[index].needs_polling()
                 && costs[first].class_of_slot.is_empty() == costs[index].class_of_slot.is_empty()
-        };
-        match groups.iter_mut().find(alike) {
+        }) {
             Some(group) => group.push(index),
             None => groups.push(vec![index]),
         }

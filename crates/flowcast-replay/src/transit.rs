@@ -229,16 +229,15 @@ impl Shared {
         network: &Network,
         rule: Rule,
     ) -> Result<Shared, SharingError> {
-        let sends = |rank: Rank| {
-            program.ops(rank).filter_map(|(_, op)| match op {
-                Op::Send { slot, .. } => Some((slot, program.receiver(slot))),
-                _ => None,
-            })
-        };
         let routes = routes_of(
             (program.streams(), program.messages() as usize),
             placement,
-            sends,
+            |rank: Rank| {
+                program.ops(rank).filter_map(|(_, op)| match op {
+                    Op::Send { slot, .. } => Some((slot, program.receiver(slot))),
+                    _ => None,
+                })
+            },
         );
         Shared::of(routes, transfers_of(program, placement), (network, rule))
     }
@@ -479,12 +478,14 @@ pub(super) fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow
             }
         }
     }
-    let flow = |((src, dst), id)| Flow {
-        id,
-        src,
-        dst,
-        size: Bytes(0),
-        start: Time::ZERO,
-    };
-    ends.into_iter().zip(0..).map(flow).collect()
+    ends.into_iter()
+        .zip(0..)
+        .map(|((src, dst), id)| Flow {
+            id,
+            src,
+            dst,
+            size: Bytes(0),
+            start: Time::ZERO,
+        })
+        .collect()
 }

@@ -535,29 +535,34 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
     }
 
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {
-        let stand = |(rank, state): (usize, &RankState<'a, W>)| {
-            let send = match opcodes::decode(state.words, state.at) {
-                Some((Op::WaitSend(ago), _)) => self.handshakes.send(Rank(rank as u32), ago),
-                _ => None,
-            };
-            let RankState {
-                at,
-                next_slot,
-                entered,
-                done,
-                ..
-            } = *state;
-            Stand {
-                at,
-                next_slot,
-                entered,
-                done,
-                send,
-            }
-        };
         DeadlockReport {
             program: self.program,
-            ranks: ranks.iter().enumerate().map(stand).collect(),
+            ranks: ranks
+                .iter()
+                .enumerate()
+                .map(|(rank, state): (usize, &RankState<'a, W>)| {
+                    let send = match opcodes::decode(state.words, state.at) {
+                        Some((Op::WaitSend(ago), _)) => {
+                            self.handshakes.send(Rank(rank as u32), ago)
+                        }
+                        _ => None,
+                    };
+                    let RankState {
+                        at,
+                        next_slot,
+                        entered,
+                        done,
+                        ..
+                    } = *state;
+                    Stand {
+                        at,
+                        next_slot,
+                        entered,
+                        done,
+                        send,
+                    }
+                })
+                .collect(),
         }
         .explain()
     }

@@ -49,10 +49,12 @@ fn page() -> Page {
         bytes: Bytes(3000),
         ..Outcome::default()
     };
-    let segments = |rank: Rank| ranks[rank].clone();
-    let mut drawn = Drawing::assemble(&outcome, vec![Node(0), Node(4)], segments, |visit| {
-        visit(Slot(0), message)
-    });
+    let mut drawn = Drawing::assemble(
+        &outcome,
+        vec![Node(0), Node(4)],
+        |rank: Rank| ranks[rank].clone(),
+        |visit| visit(Slot(0), message),
+    );
     drawn.traffic.name_calls(|_| "MPI_Send".into());
     let mut sends = CallTally {
         bytes: Bytes(3000),
@@ -322,12 +324,13 @@ fn a_network_is_told_in_one_line() {
 
 #[test]
 fn a_replay_of_many_intervals_shows_the_shares_of_all_of_them() {
-    let segment = |i: u32| Segment {
-        start: micros(f64::from(i) * 3.0),
-        end: micros(f64::from(i) * 3.0 + 3.0),
-        activity: Activity::ALL[i as usize % 2],
-    };
-    let segments: Vec<Segment> = (0..MAX_INTERVALS as u32 + 1).map(segment).collect();
+    let segments: Vec<Segment> = (0..MAX_INTERVALS as u32 + 1)
+        .map(|i: u32| Segment {
+            start: micros(f64::from(i) * 3.0),
+            end: micros(f64::from(i) * 3.0 + 3.0),
+            activity: Activity::ALL[i as usize % 2],
+        })
+        .collect();
     let end = segments[MAX_INTERVALS].end;
     let outcome = Outcome {
         ranks: vec![RankOutcome::new(end, end * 0.5, end * 0.5)],

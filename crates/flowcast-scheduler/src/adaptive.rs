@@ -142,12 +142,13 @@ impl Adaptive {
     /// No rail, or more than [`MAX_RAILS`].
     pub fn new(rails: &[LogGp], rule: AdaptiveRule) -> Result<Adaptive, RailsError> {
         let measured = RailTable::new(rails, ())?;
-        let watch = |index: usize| AdaptiveWatch::new(rails[index.min(rails.len() - 1)], &rule);
         let ticks = |time| Ticks::from_time(time, ());
         Ok(Adaptive {
             believed: measured.clone(),
             measured,
-            watches: std::array::from_fn(watch),
+            watches: std::array::from_fn(|index: usize| {
+                AdaptiveWatch::new(rails[index.min(rails.len() - 1)], &rule)
+            }),
             rule,
             ticks: RuleTicks {
                 jitter: ticks(rule.jitter),
@@ -414,15 +415,17 @@ impl Adaptive {
     /// A degraded rail whose turn it is to be tried.
     #[cold]
     fn probe(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let due = |rail: &RailId| {
-            let watch = &self.watches[rail.index()];
-            let entry = &self.believed.entries()[rail.index()];
-            let takes = entry.gap.plus(entry.transfer(self.believed.tail(size)));
-            self.ticks.probe_after < now.since(watch.heard)
-                && entry.virtual_finish <= now
-                && takes <= self.ticks.longest_probe
-        };
-        usable.and(self.degraded).and(self.measured.all()).find(due)
+        usable
+            .and(self.degraded)
+            .and(self.measured.all())
+            .find(|rail: &RailId| {
+                let watch = &self.watches[rail.index()];
+                let entry = &self.believed.entries()[rail.index()];
+                let takes = entry.gap.plus(entry.transfer(self.believed.tail(size)));
+                self.ticks.probe_after < now.since(watch.heard)
+                    && entry.virtual_finish <= now
+                    && takes <= self.ticks.longest_probe
+            })
     }
 
     #[inline]

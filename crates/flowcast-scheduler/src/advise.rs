@@ -97,11 +97,10 @@ impl Question {
             .iter()
             .map(|size| self.about_size(*size, &costs, &draws))
             .collect::<Result<_, _>>()?;
-        let pays = |advice: &&SizeAdvice| advice.interval.0 >= 1.0 + self.worthwhile;
         let together_from = sizes
             .iter()
             .rev()
-            .take_while(pays)
+            .take_while(|advice: &&SizeAdvice| advice.interval.0 >= 1.0 + self.worthwhile)
             .last()
             .map(|advice| advice.size);
         let split_from = pays_from(&costs, SplitRule::default())?;

@@ -32,14 +32,15 @@ pub fn lower_bound(rails: &[LogGp], messages: &[Message]) -> Result<Time, RailsE
         .map(|message| earliest(rails, &[Time::ZERO; MAX_RAILS], message));
     let alone = alone.fold(Time::ZERO, Time::max);
     let weights = weights(rails, messages);
-    let from = |first: usize| {
-        let arrival = messages[first].arrival;
-        let bounds = weights
-            .iter()
-            .map(move |weight| weight.bound(rails, &messages[first..], arrival));
-        bounds.fold(Time::ZERO, Time::max)
-    };
-    Ok(sampled(messages.len()).map(from).fold(alone, Time::max))
+    Ok(sampled(messages.len())
+        .map(|first: usize| {
+            let arrival = messages[first].arrival;
+            let bounds = weights
+                .iter()
+                .map(move |weight| weight.bound(rails, &messages[first..], arrival));
+            bounds.fold(Time::ZERO, Time::max)
+        })
+        .fold(alone, Time::max))
 }
 
 /// When a message is delivered on the rail that delivers it first, with rails busy until `free`.
@@ -56,20 +57,23 @@ pub(super) struct Weights([f64; MAX_RAILS]);
 impl Weights {
     /// `min_r w_r·busy_r`: what a message takes of the weighted time, in nanoseconds.
     pub(crate) fn demand(&self, rails: &[LogGp], size: Bytes) -> f64 {
-        let on = |(rail, weight): (&LogGp, &f64)| rail.spacing(size).as_nanos() * weight;
         rails
             .iter()
             .zip(&self.0)
-            .map(on)
+            .map(|(rail, weight): (&LogGp, &f64)| rail.spacing(size).as_nanos() * weight)
             .fold(f64::INFINITY, f64::min)
     }
 
     /// The weighted time that the rails have until `end`, each from `free` on.
     pub(crate) fn supply(&self, rails: &[LogGp], free: &[Time; MAX_RAILS], end: Time) -> f64 {
-        let on = |((rail, weight), free): ((&LogGp, &f64), &Time)| {
-            (end - *free - tail(rail)).as_nanos().max(0.0) * weight
-        };
-        rails.iter().zip(&self.0).zip(free).map(on).sum()
+        rails
+            .iter()
+            .zip(&self.0)
+            .zip(free)
+            .map(|((rail, weight), free): ((&LogGp, &f64), &Time)| {
+                (end - *free - tail(rail)).as_nanos().max(0.0) * weight
+            })
+            .sum()
     }
 
     /// The smallest end at which supply meets demand, all messages taken as ready at `arrival`.
@@ -108,9 +112,10 @@ pub(super) fn weights(rails: &[LogGp], messages: &[Message]) -> Vec<Weights> {
     sizes.sort_unstable();
     sizes.dedup();
     let inverse = |size: Bytes| {
-        let weight = |rail: &LogGp| 1.0 / rail.spacing(size).as_nanos().max(1e-6);
         Weights(std::array::from_fn(|rail| {
-            rails.get(rail).map_or(0.0, weight)
+            rails.get(rail).map_or(0.0, |rail: &LogGp| {
+                1.0 / rail.spacing(size).as_nanos().max(1e-6)
+            })
         }))
     };
     let equal = Weights(std::array::from_fn(|rail| {

@@ -147,11 +147,13 @@ mod tests {
             limit: u64::MAX,
         };
         let names = [Discipline::EarliestDelivery, Discipline::RoundRobin].map(SchedulerName::new);
-        let compare = |rails: Vec<Rail>| {
-            let costs: Vec<_> = rails.iter().map(|rail| rail.cost).collect();
-            comparison.run(&costs, &names).unwrap()
-        };
-        let all: Vec<Compared> = thesis_rails().into_iter().map(compare).collect();
+        let all: Vec<Compared> = thesis_rails()
+            .into_iter()
+            .map(|rails: Vec<Rail>| {
+                let costs: Vec<_> = rails.iter().map(|rail| rail.cost).collect();
+                comparison.run(&costs, &names).unwrap()
+            })
+            .collect();
         assert!(all.iter().all(|compared| compared.proven == 100));
         let [ours, turns] = [0, 1]
             .map(|index| Ratios::together(all.iter().map(|compared| &compared.ratios[index])));

@@ -123,11 +123,10 @@ impl Guard {
             return arm;
         }
         let preferred = self.preferred();
-        let due = |arm: &Arm| {
+        let Some(arm) = self.every().find(|arm: &Arm| {
             let measured = &self.arms[arm.index()];
             *arm != preferred && self.blocks - measured.last >= measured.interval
-        };
-        let Some(arm) = self.every().find(due) else {
+        }) else {
             return preferred;
         };
         let best = self.arms[preferred.index()].mean;
@@ -193,13 +192,12 @@ impl Guard {
             .map(|rail| measured(&rail))
             .filter(|arm| arm.count > 0);
         let hopeless = best.map(|arm| arm.mean).fold(f64::INFINITY, f64::min) + HOPELESS;
-        let wanted = |arm: &Arm| {
-            let GuardMeasurement { count, mean, .. } = self.arms[arm.index()];
-            let known = *arm != Arm::Together && count > 0 && mean > hopeless;
-            count < self.rule.first_measurements && !known
-        };
         self.every()
-            .filter(wanted)
+            .filter(|arm: &Arm| {
+                let GuardMeasurement { count, mean, .. } = self.arms[arm.index()];
+                let known = *arm != Arm::Together && count > 0 && mean > hopeless;
+                count < self.rule.first_measurements && !known
+            })
             .min_by_key(|arm| self.arms[arm.index()].count)
     }
 

@@ -133,17 +133,19 @@ impl<'a> OptimumSearch<'a> {
         } else {
             Vec::new()
         };
-        let demand_of = |weights: &Weights| {
-            let mut left: Vec<f64> = messages
-                .iter()
-                .map(|message| weights.demand(rails, message.size))
-                .collect();
-            (0..left.len().saturating_sub(1))
-                .rev()
-                .for_each(|index| left[index] += left[index + 1]);
-            left
-        };
-        let demand = weights.iter().map(demand_of).collect();
+        let demand = weights
+            .iter()
+            .map(|weights: &Weights| {
+                let mut left: Vec<f64> = messages
+                    .iter()
+                    .map(|message| weights.demand(rails, message.size))
+                    .collect();
+                (0..left.len().saturating_sub(1))
+                    .rev()
+                    .for_each(|index| left[index] += left[index + 1]);
+                left
+            })
+            .collect();
         let to_beat = if objective == Objective::Mean {
             best * messages.len() as f64
         } else {
@@ -201,12 +203,14 @@ impl<'a> OptimumSearch<'a> {
         let at_least = alone.fold(value, |value, delivered| self.joined(value, delivered));
         // Sums in another order may differ in the last digits; a bound that is within them proves nothing.
         let margin = 1.0 - 1e-12;
-        let room = |(weights, demand): (&Weights, &Vec<f64>)| {
-            demand
-                .get(index)
-                .is_none_or(|d| d * margin <= weights.supply(self.rails, &self.free, self.to_beat))
-        };
-        at_least < self.to_beat * margin && self.weights.iter().zip(&self.demand).all(room)
+        at_least < self.to_beat * margin
+            && self.weights.iter().zip(&self.demand).all(
+                |(weights, demand): (&Weights, &Vec<f64>)| {
+                    demand.get(index).is_none_or(|d| {
+                        d * margin <= weights.supply(self.rails, &self.free, self.to_beat)
+                    })
+                },
+            )
     }
 
     /// Rails by the delivery of the message, without those that equal an earlier one.
@@ -243,11 +247,13 @@ mod tests {
     fn any_messages() -> impl Strategy<Value = Vec<Message>> {
         prop::collection::vec((0u32..30_000, 1u64..50_000), 1..=7).prop_map(|mut pairs| {
             pairs.sort_unstable();
-            let message = |(arrival, size)| Message {
-                arrival: Time::from_nanos(f64::from(arrival)),
-                size: Bytes(size),
-            };
-            pairs.into_iter().map(message).collect()
+            pairs
+                .into_iter()
+                .map(|(arrival, size)| Message {
+                    arrival: Time::from_nanos(f64::from(arrival)),
+                    size: Bytes(size),
+                })
+                .collect()
         })
     }
 
@@ -255,12 +261,14 @@ mod tests {
     fn exhaustive(rails: &[LogGp], messages: &[Message], objective: Objective) -> Time {
         let count = rails.len().pow(messages.len() as u32);
         let digits = |mut number: usize| {
-            let digit = |_: &Message| {
-                let rail = RailId((number % rails.len()) as u8);
-                number /= rails.len();
-                rail
-            };
-            messages.iter().map(digit).collect()
+            messages
+                .iter()
+                .map(|_: &Message| {
+                    let rail = RailId((number % rails.len()) as u8);
+                    number /= rails.len();
+                    rail
+                })
+                .collect()
         };
         (0..count)
             .map(|number| objective.of(&evaluate(rails, messages, digits(number)).unwrap()))

@@ -71,15 +71,14 @@ impl<M: ClockArithmetic> ProcessorAware<M> {
     pub fn new(rails: &[SizedCost], scale: M::Scale) -> Result<ProcessorAware<M>, RailsError> {
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let table = RailTable::new(&costs, scale)?;
-        let of = |index: usize| {
+        let overhead_per_byte = std::array::from_fn(|index: usize| {
             M::per_byte(
                 rails
                     .get(index)
                     .map_or(TimePerByte::from_nanos(0.0), |rail| rail.overhead_per_byte),
                 scale,
             )
-        };
-        let overhead_per_byte = std::array::from_fn(of);
+        });
         let longest_tail = overhead_per_byte
             .iter()
             .map(|rail| M::longest_tail(*rail))
@@ -189,15 +188,18 @@ pub fn evaluate(
     check_choices(rails.len(), messages, &choices)?;
     let mut free = [Time::ZERO; MAX_RAILS];
     let mut processor_free = Time::ZERO;
-    let deliver = |(message, rail): (&Message, &RailId)| {
-        let cost = &rails[rail.index()];
-        let begin = message.arrival.max(processor_free);
-        let start = begin.max(free[rail.index()]);
-        processor_free = begin + cost.overhead(message.size);
-        free[rail.index()] = start + cost.cost.spacing(message.size);
-        start + cost.one_way(message.size)
-    };
-    let delivered = messages.iter().zip(&choices).map(deliver).collect();
+    let delivered = messages
+        .iter()
+        .zip(&choices)
+        .map(|(message, rail): (&Message, &RailId)| {
+            let cost = &rails[rail.index()];
+            let begin = message.arrival.max(processor_free);
+            let start = begin.max(free[rail.index()]);
+            processor_free = begin + cost.overhead(message.size);
+            free[rail.index()] = start + cost.cost.spacing(message.size);
+            start + cost.one_way(message.size)
+        })
+        .collect();
     Ok(Schedule::new(choices, delivered))
 }
 

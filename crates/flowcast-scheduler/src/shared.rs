@@ -63,19 +63,20 @@ impl<R: Rule> SharedVirtualTime<R> {
         let usable = usable.and(self.table.all());
         loop {
             let mut read = [Ticks::ZERO; MAX_RAILS];
-            let rated = |rail: RailId| {
-                let virtual_finish = self.virtual_finish(rail);
-                read[rail.index() & (MAX_RAILS - 1)] = virtual_finish;
-                Rated::new::<R>(
-                    rail.index(),
-                    &Entry {
-                        virtual_finish,
-                        ..self.table.entries()[rail.index()]
-                    },
-                    asked,
-                )
-            };
-            let best = usable.map(rated).reduce(Rated::or_better)?;
+            let best = usable
+                .map(|rail: RailId| {
+                    let virtual_finish = self.virtual_finish(rail);
+                    read[rail.index() & (MAX_RAILS - 1)] = virtual_finish;
+                    Rated::new::<R>(
+                        rail.index(),
+                        &Entry {
+                            virtual_finish,
+                            ..self.table.entries()[rail.index()]
+                        },
+                        asked,
+                    )
+                })
+                .reduce(Rated::or_better)?;
             let (before, until) = (
                 read[best.index & (MAX_RAILS - 1)].count(),
                 best.until.bounded().count(),
@@ -116,13 +117,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn rails(numbers: &[(u32, u32)]) -> Vec<LogGp> {
-        let rail = |(gap, latency): &(u32, u32)| LogGp {
-            gap: Time::from_nanos(f64::from(*gap)),
-            latency: Time::from_nanos(f64::from(*latency)),
-            overhead: Time::from_nanos(10.0),
-            gap_per_byte: TimePerByte::from_nanos(f64::from(*gap) / 100.0),
-        };
-        numbers.iter().map(rail).collect()
+        numbers
+            .iter()
+            .map(|(gap, latency): &(u32, u32)| LogGp {
+                gap: Time::from_nanos(f64::from(*gap)),
+                latency: Time::from_nanos(f64::from(*latency)),
+                overhead: Time::from_nanos(10.0),
+                gap_per_byte: TimePerByte::from_nanos(f64::from(*gap) / 100.0),
+            })
+            .collect()
     }
 
     proptest! {
@@ -154,12 +157,15 @@ mod tests {
             SharedVirtualTime::<EarliestDelivery>::new(&rails(&[(100, 0), (100, 0), (300, 50)]))
                 .unwrap();
         let picks: u64 = std::thread::scope(|scope| {
-            let count = || {
-                (0..5000)
-                    .filter_map(|_| shared.pick(Ticks::ZERO, Bytes(1), RailSet::ALL))
-                    .count() as u64
-            };
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        (0..5000)
+                            .filter_map(|_| shared.pick(Ticks::ZERO, Bytes(1), RailSet::ALL))
+                            .count() as u64
+                    })
+                })
+                .collect();
             threads
                 .into_iter()
                 .map(|thread| thread.join().unwrap())

@@ -426,8 +426,9 @@ mod tests {
 
     /// Every division of a message over two rails, one after the other.
     fn evident(rails: &[LogGp; 2], size: u64) -> f64 {
-        let first_byte = |rail: &LogGp| rail.overhead.as_nanos() * 2.0 + rail.latency.as_nanos();
-        let [a, b] = rails.each_ref().map(first_byte);
+        let [a, b] = rails
+            .each_ref()
+            .map(|rail: &LogGp| rail.overhead.as_nanos() * 2.0 + rail.latency.as_nanos());
         let per_byte = rails.map(|rail| rail.gap_per_byte.as_nanos());
         let (a, b) = if a <= b {
             (a, b + rails[0].overhead.as_nanos())
@@ -438,10 +439,11 @@ mod tests {
             .iter()
             .map(|rail| rail.one_way(Bytes(size)).as_nanos())
             .fold(f64::INFINITY, f64::min);
-        let complete = |x: u64| {
-            (a + per_byte[0] * (x - 1) as f64).max(b + per_byte[1] * (size - x - 1) as f64)
-        };
-        (1..size).map(complete).fold(alone, f64::min)
+        (1..size)
+            .map(|x: u64| {
+                (a + per_byte[0] * (x - 1) as f64).max(b + per_byte[1] * (size - x - 1) as f64)
+            })
+            .fold(alone, f64::min)
     }
 
     fn any_rail() -> impl Strategy<Value = LogGp> {

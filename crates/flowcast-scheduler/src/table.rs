@@ -31,8 +31,9 @@ impl<M: ClockArithmetic> RailTable<M> {
     /// No rail, or more than [`MAX_RAILS`].
     pub(crate) fn new(rails: &[LogGp], scale: M::Scale) -> Result<RailTable<M>, RailsError> {
         check_count(rails.len())?;
-        let entry = |index: usize| Entry::new(&rails[index.min(rails.len() - 1)], scale);
-        let entries = std::array::from_fn(entry);
+        let entries = std::array::from_fn(|index: usize| {
+            Entry::new(&rails[index.min(rails.len() - 1)], scale)
+        });
         Ok(RailTable {
             longest_tail: longest_tail(&entries),
             entries,
@@ -91,11 +92,10 @@ impl<M: ClockArithmetic> RailTable<M> {
             }
             _ => {}
         }
-        let score_only = |index, entry: &Entry<M>| Rated {
+        let best = best_of(self.entries(), |index, entry: &Entry<M>| Rated {
             until: M::ZERO,
             ..Rated::new::<R>(index, entry, asked)
-        };
-        let best = best_of(self.entries(), score_only);
+        });
         Rated::new::<R>(
             best.index,
             &self.entries[best.index & (MAX_RAILS - 1)],

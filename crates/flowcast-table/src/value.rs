@@ -251,8 +251,13 @@ impl<V: Into<Value>> From<(V, V)> for Value {
 
 impl<K: ToString, V: Into<Value>> From<BTreeMap<K, V>> for Value {
     fn from(values: BTreeMap<K, V>) -> Value {
-        let add = |record: Record, (name, value): (K, V)| record.field(name.to_string(), value);
-        Value::Record(values.into_iter().fold(Record::new(), add))
+        Value::Record(
+            values
+                .into_iter()
+                .fold(Record::new(), |record: Record, (name, value): (K, V)| {
+                    record.field(name.to_string(), value)
+                }),
+        )
     }
 }
 

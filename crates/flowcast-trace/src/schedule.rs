@@ -73,25 +73,26 @@ impl Graph {
 
     /// All dependencies, by the operation waited for.
     pub fn dependencies(&self) -> Vec<Dependency> {
-        let of = |earlier: u32| {
-            let dependency = move |after| {
-                move |later: &u32| Dependency {
-                    later: *later,
-                    earlier,
-                    after,
-                }
-            };
-            let starts = self
-                .released_by_start(earlier)
-                .iter()
-                .map(dependency(After::Start));
-            starts.chain(
-                self.released_by_end(earlier)
+        (0..self.nodes.len() as u32)
+            .flat_map(|earlier: u32| {
+                let dependency = move |after| {
+                    move |later: &u32| Dependency {
+                        later: *later,
+                        earlier,
+                        after,
+                    }
+                };
+                let starts = self
+                    .released_by_start(earlier)
                     .iter()
-                    .map(dependency(After::End)),
-            )
-        };
-        (0..self.nodes.len() as u32).flat_map(of).collect()
+                    .map(dependency(After::Start));
+                starts.chain(
+                    self.released_by_end(earlier)
+                        .iter()
+                        .map(dependency(After::End)),
+                )
+            })
+            .collect()
     }
 
     /// Operations that may start once `node` has ended, in text order.

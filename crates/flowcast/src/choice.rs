@@ -110,8 +110,12 @@ impl ModelChoice {
         folded: &Folded,
         network: &Network,
     ) -> ModelChoice {
-        let load = || EstimatedLoad::new(folded.messages(), folded.bytes());
-        ModelChoice::for_load(contention, load, network).with_progress_of(network)
+        ModelChoice::for_load(
+            contention,
+            || EstimatedLoad::new(folded.messages(), folded.bytes()),
+            network,
+        )
+        .with_progress_of(network)
     }
 
     fn for_load(

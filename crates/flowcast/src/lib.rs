@@ -116,12 +116,11 @@ pub fn read_files(
     first: &str,
     mut open: impl FnMut(&str) -> io::Result<Vec<u8>>,
 ) -> Result<Trace, TraceError> {
-    let unread = |error| TraceError::Part {
+    let bytes = open(first).map_err(|error| TraceError::Part {
         place: "trace".to_owned(),
         file: first.to_owned(),
         error,
-    };
-    let bytes = open(first).map_err(unread)?;
+    })?;
     let mut shared = |file: &str| Ok(Arc::new(open(file)?) as SharedBytes);
     trace::read(first, Arc::new(bytes), &mut shared, ReadOptions::default())
 }

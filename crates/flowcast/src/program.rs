@@ -112,12 +112,14 @@ impl<'a> PreparedProgram<'a> {
         network: &'a Network,
         options: &Options,
     ) -> Result<PreparedProgram<'a>, Error> {
-        let application = |(index, program): (usize, &&Program)| Application {
-            threads: program.threads_of_tasks(),
-            mapping: mappings.get(if mappings.len() == 1 { 0 } else { index }),
-        };
-        let applications: Vec<Application<'_>> =
-            programs.iter().enumerate().map(application).collect();
+        let applications: Vec<Application<'_>> = programs
+            .iter()
+            .enumerate()
+            .map(|(index, program): (usize, &&Program)| Application {
+                threads: program.threads_of_tasks(),
+                mapping: mappings.get(if mappings.len() == 1 { 0 } else { index }),
+            })
+            .collect();
         let program = together(programs)?;
         Ok(PreparedProgram {
             placement: Placement::of_applications(&network.machine, &applications)?,
@@ -434,16 +436,18 @@ fn model_for(
 /// The result of each of the programs that were replayed together.
 pub fn split(outcome: &Outcome, programs: &[&Program]) -> Vec<Outcome> {
     let mut ranks = &outcome.ranks[..];
-    let one = |program: &&Program| {
-        let (own, rest) = ranks.split_at(program.ranks());
-        ranks = rest;
-        let (messages, bytes): (u64, Bytes) = (u64::from(program.messages()), program.bytes());
-        Outcome {
-            ranks: own.to_vec(),
-            messages,
-            bytes,
-            ..Outcome::default()
-        }
-    };
-    programs.iter().map(one).collect()
+    programs
+        .iter()
+        .map(|program: &&Program| {
+            let (own, rest) = ranks.split_at(program.ranks());
+            ranks = rest;
+            let (messages, bytes): (u64, Bytes) = (u64::from(program.messages()), program.bytes());
+            Outcome {
+                ranks: own.to_vec(),
+                messages,
+                bytes,
+                ..Outcome::default()
+            }
+        })
+        .collect()
 }

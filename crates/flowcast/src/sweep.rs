@@ -29,11 +29,13 @@ pub fn sweep(
     {
         return PreparedProgram::new(program, first, options)?.sweep(networks, options);
     }
-    let alone = |network| {
-        let prepared = PreparedProgram::new(program, network, options)?;
-        Ok(SetOutcome::from(&prepared.outcome()?))
-    };
-    networks.iter().map(alone).collect()
+    networks
+        .iter()
+        .map(|network| {
+            let prepared = PreparedProgram::new(program, network, options)?;
+            Ok(SetOutcome::from(&prepared.outcome()?))
+        })
+        .collect()
 }
 
 impl PreparedProgram<'_> {
@@ -51,29 +53,29 @@ impl PreparedProgram<'_> {
             ModelChoice::for_program(options.contention, self.program(), network).contention
         };
         let choices: Vec<Contention> = networks.iter().map(choice).collect();
-        let walks = |choice: &Contention| {
+        if !choices.iter().all(|choice: &Contention| {
             matches!(
                 choice,
                 Contention::Limits | Contention::Shared(Model::Independent)
             )
-        };
-        if !choices.iter().all(walks) {
-            let alone = |network| Ok(SetOutcome::from(&self.moved(network, options)?.outcome()?));
-            return networks.iter().map(alone).collect();
+        }) {
+            return networks
+                .iter()
+                .map(|network| Ok(SetOutcome::from(&self.moved(network, options)?.outcome()?)))
+                .collect();
         }
-        let what_if = |(network, choice): (&Network, &Contention)| {
-            let (mapping, from) = (options.mapping.as_ref(), options.rendezvous_from);
-            let what_if = WhatIf::new(self.program(), network.clone(), mapping, from)?;
-            Ok(if *choice == Contention::Limits {
-                what_if
-            } else {
-                what_if.unlimited()
-            })
-        };
         let what_ifs: Vec<WhatIf> = networks
             .iter()
             .zip(&choices)
-            .map(what_if)
+            .map(|(network, choice): (&Network, &Contention)| {
+                let (mapping, from) = (options.mapping.as_ref(), options.rendezvous_from);
+                let what_if = WhatIf::new(self.program(), network.clone(), mapping, from)?;
+                Ok(if *choice == Contention::Limits {
+                    what_if
+                } else {
+                    what_if.unlimited()
+                })
+            })
             .collect::<Result<_, Error>>()?;
         let outcomes = run(self.program(), &what_ifs)?;
         for (outcome, network) in outcomes.iter().zip(networks) {

@@ -291,22 +291,24 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
         files = entries(path)?;
         files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
     }
-    let one = |file: &PathBuf| {
-        let expected =
-            "expected what `flowcast predict --json` prints for a trace (flowcast/replay/1)";
-        let saved: Saved = serde_json::from_str(&read_text(file)?)
-            .with_context(|| format!("{}: found something else, {expected}", file.display()))?;
-        if saved.schema != "flowcast/replay/1" {
-            bail!(
-                "{}: found the schema `{}`, {expected}",
-                file.display(),
-                saved.schema
-            );
-        }
-        saved.check().with_context(|| file.display().to_string())?;
-        Ok(saved)
-    };
-    let all: Vec<Saved> = files.iter().map(one).collect::<Result<_>>()?;
+    let all: Vec<Saved> = files
+        .iter()
+        .map(|file: &PathBuf| {
+            let expected =
+                "expected what `flowcast predict --json` prints for a trace (flowcast/replay/1)";
+            let saved: Saved = serde_json::from_str(&read_text(file)?)
+                .with_context(|| format!("{}: found something else, {expected}", file.display()))?;
+            if saved.schema != "flowcast/replay/1" {
+                bail!(
+                    "{}: found the schema `{}`, {expected}",
+                    file.display(),
+                    saved.schema
+                );
+            }
+            saved.check().with_context(|| file.display().to_string())?;
+            Ok(saved)
+        })
+        .collect::<Result<_>>()?;
     match all
         .iter()
         .find(|saved| saved.ranks.len() != all[0].ranks.len())

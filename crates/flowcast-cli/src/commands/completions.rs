@@ -95,10 +95,6 @@ fn models(current: &OsStr) -> Vec<CompletionCandidate> {
 /// The fields that have a value, with the equals sign; `*` stands for all places of a list.
 fn fields(current: &OsStr) -> Vec<CompletionCandidate> {
     let all = field_names::all();
-    let has_value = |name: &&String| {
-        let section = format!("{name}.");
-        !name.contains("NAME") && !all.iter().any(|other| other.starts_with(&section))
-    };
     let place = |name: &String| {
         name.split('.')
             .map(|part| if part == "N" { "*" } else { part })
@@ -108,7 +104,10 @@ fn fields(current: &OsStr) -> Vec<CompletionCandidate> {
     let short = SHORT_NAMES.iter().map(|name| format!("{name}="));
     beginning_with(
         all.iter()
-            .filter(has_value)
+            .filter(|name: &&String| {
+                let section = format!("{name}.");
+                !name.contains("NAME") && !all.iter().any(|other| other.starts_with(&section))
+            })
             .map(|name| format!("{}=", place(name)))
             .chain(short),
         current,

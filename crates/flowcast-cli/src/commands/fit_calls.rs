@@ -85,11 +85,11 @@ impl FitCalls<'_> {
 
     /// Where predictions and where the network go: with --predict a name that ends in .toml is the network's.
     fn destinations(&self) -> Result<(Option<&Path>, Option<&Path>)> {
-        let is_network = |path: &&PathBuf| {
-            self.args.predict.is_none() || path.extension().is_some_and(|ending| ending == "toml")
-        };
         let (networks, predictions): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            self.outputs.iter().partition(is_network);
+            self.outputs.iter().partition(|path: &&PathBuf| {
+                self.args.predict.is_none()
+                    || path.extension().is_some_and(|ending| ending == "toml")
+            });
         if networks.len() > 1 || predictions.len() > 1 {
             bail!(
                 "-o: found {} files, expected one OUT.csv with --predict and one NET.toml",
@@ -127,7 +127,7 @@ impl FitCalls<'_> {
 fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<String> {
     let cases =
         CallCases::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?;
-    let predict = |(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
+    let predicted = cases.rows.iter().map(|(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
         let Some(fit) = fits.get(name) else {
             say!(
                 "flowcast: note: {}: line {line}: {name} was not fitted, so nothing is predicted",
@@ -136,8 +136,7 @@ fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<Str
             return Ok(None);
         };
         Ok(Some(fit.predict(*size, LEVEL)?))
-    };
-    let predicted = cases.rows.iter().map(predict).collect::<Result<Vec<_>>>()?;
+    }).collect::<Result<Vec<_>>>()?;
     if let Some(short) = predicted.iter().flatten().find(|time| time.level < LEVEL) {
         say!(
             "flowcast: note: with so few sizes some intervals hold {} of the medians",

@@ -30,13 +30,15 @@ pub(super) struct PacketFit {
 
 /// The latency with which the mean of the absolute logarithms of predicted over measured is least, over all regions.
 pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<PacketFit> {
-    let ready = |files: &Vec<RankFile>| {
-        let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
-        print_notes(recorded.program().ignored());
-        let (expanded, _) = recorded.expanded(&Collectives::OpenMpi, network, threads())?;
-        anyhow::Ok((expanded.into_owned(), measured(files).regions))
-    };
-    let all = recordings.iter().map(ready).collect::<Result<Vec<_>>>()?;
+    let all = recordings
+        .iter()
+        .map(|files: &Vec<RankFile>| {
+            let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
+            print_notes(recorded.program().ignored());
+            let (expanded, _) = recorded.expanded(&Collectives::OpenMpi, network, threads())?;
+            anyhow::Ok((expanded.into_owned(), measured(files).regions))
+        })
+        .collect::<Result<Vec<_>>>()?;
     let with = |latency: Time| {
         let mut network = network.clone();
         network.sharing.packet.latency = Some(latency);

@@ -226,10 +226,13 @@ impl MeasurePairs {
     fn rounds(&self, means: &Means<'_>, nodes: &[Node]) -> Vec<NamedRound> {
         let rounds = rounds(nodes);
         if !matches!(means, Means::Cores(_)) {
-            let named = |(at, round): (usize, &Vec<_>)| {
-                (format!("round {}", at + 1), steps(round, &self.sizes))
-            };
-            return rounds.iter().enumerate().map(named).collect();
+            return rounds
+                .iter()
+                .enumerate()
+                .map(|(at, round): (usize, &Vec<_>)| {
+                    (format!("round {}", at + 1), steps(round, &self.sizes))
+                })
+                .collect();
         }
         // A core copies in and out by turns: both directions at once are no case of their own.
         let alone = |pair: &(Node, Node)| {
@@ -261,16 +264,16 @@ impl MeasurePairs {
         options: &PatternOptions,
     ) -> Result<GrowingFile> {
         let mut file = self.begin(samples)?;
-        let is_missing = |(_, steps): &NamedRound| {
-            let mut flows = steps
-                .iter()
-                .flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
-            flows.any(|(company, flow)| !samples.has((flow.size, company), (flow.src, flow.dst)))
-        };
         let missing: Vec<_> = self
             .rounds(means, nodes)
             .into_iter()
-            .filter(is_missing)
+            .filter(|(_, steps): &NamedRound| {
+                let mut flows = steps
+                    .iter()
+                    .flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
+                flows
+                    .any(|(company, flow)| !samples.has((flow.size, company), (flow.src, flow.dst)))
+            })
             .collect();
         let mut carrying = Carrying::of(missing.len());
         for (name, steps) in missing {
@@ -417,16 +420,15 @@ impl Report {
     }
 
     fn sentences(&self) -> Vec<String> {
-        let sentence = |(size, finding): &(Bytes, Outlier)| {
-            let (kind, nodes) = place(finding.slow);
-            let (nodes, p) = (joined(&nodes, " > "), small(finding.probability));
-            let times = finding.times;
-            format!("{kind} {nodes}: {times:.2} times as long as usual with {size} (p {p})")
-        };
         let none = self.slow.is_empty().then(|| NONE.to_owned());
         self.slow
             .iter()
-            .map(sentence)
+            .map(|(size, finding): &(Bytes, Outlier)| {
+                let (kind, nodes) = place(finding.slow);
+                let (nodes, p) = (joined(&nodes, " > "), small(finding.probability));
+                let times = finding.times;
+                format!("{kind} {nodes}: {times:.2} times as long as usual with {size} (p {p})")
+            })
             .chain(none)
             .chain(self.notes.iter().cloned())
             .collect()

@@ -98,12 +98,14 @@ fn changed() -> Option<PathBuf> {
     let mapped = MAPPED
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
-    let is_changed = |one: &&Mapped| {
-        one.file
-            .metadata()
-            .map_or(true, |metadata| state(&metadata) != one.state)
-    };
-    mapped.iter().find(is_changed).map(|one| one.path.clone())
+    mapped
+        .iter()
+        .find(|one: &&Mapped| {
+            one.file
+                .metadata()
+                .map_or(true, |metadata| state(&metadata) != one.state)
+        })
+        .map(|one| one.path.clone())
 }
 
 fn state(metadata: &Metadata) -> MapState {

@@ -79,16 +79,15 @@ impl Display for Table {
 
 impl Table {
     fn texts(&self) -> impl Iterator<Item = Vec<String>> {
-        let cells = |row: &Row| {
-            row.cell_iter()
-                .map(|cell| cell.content().replace('\n', " "))
-                .collect()
-        };
         self.0
             .header()
             .into_iter()
             .chain(self.0.row_iter())
-            .map(cells)
+            .map(|row: &Row| {
+                row.cell_iter()
+                    .map(|cell| cell.content().replace('\n', " "))
+                    .collect()
+            })
     }
 
     fn to_markdown(&self) -> String {

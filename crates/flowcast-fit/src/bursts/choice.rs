@@ -106,13 +106,14 @@ fn candidates(fit: &BurstFit, room: &Room) -> Vec<BurstCandidate> {
         (point.messages == 1 || visible)
             && (loss * clean::packets(*point) <= MOST_LOSSES || point.size == room.sizes[0])
     });
-    let candidate = |point: PrttPoint| BurstCandidate {
-        point,
-        cost: f64::from(point.messages + 1) / f64::from(room.messages)
-            + prtt(&fit.parameters, point).as_nanos() / room.time.as_nanos(),
-        clean: (1.0 - loss).powf(clean::packets(point)),
-    };
-    allowed.map(candidate).collect()
+    allowed
+        .map(|point: PrttPoint| BurstCandidate {
+            point,
+            cost: f64::from(point.messages + 1) / f64::from(room.messages)
+                + prtt(&fit.parameters, point).as_nanos() / room.time.as_nanos(),
+            clean: (1.0 - loss).powf(clean::packets(point)),
+        })
+        .collect()
 }
 
 /// What samples say about A, G, g, the c of each size, and o.

@@ -71,14 +71,16 @@ pub(super) fn weighted_least_squares(rows: &[Row]) -> Option<Solved> {
         .iter()
         .map(|of| rows.iter().map(|row| weight(of, row)).collect())
         .collect();
-    let value = |of: &Vec<f64>| {
-        of.iter()
-            .zip(rows)
-            .map(|(weight, row)| weight * row.value)
-            .sum()
-    };
     Some(Solved {
-        values: weights.iter().map(value).collect(),
+        values: weights
+            .iter()
+            .map(|of: &Vec<f64>| {
+                of.iter()
+                    .zip(rows)
+                    .map(|(weight, row)| weight * row.value)
+                    .sum()
+            })
+            .collect(),
         weights,
     })
 }

@@ -96,8 +96,8 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
     let of_overhead = of_busy.variance / busy_count;
     // What the smallest round trips and their sends have in common.
     let together = covariance_with_busy(samples, &used, &solved) / busy_count;
-    let variance = |at: usize| [false, true].map(|burst| solved.variance(at, at, &rows, burst));
-    let [of_way, of_per_byte, of_gap] = [0, 1, 2].map(variance);
+    let [of_way, of_per_byte, of_gap] =
+        [0, 1, 2].map(|at: usize| [false, true].map(|burst| solved.variance(at, at, &rows, burst)));
     let freedoms = pools.map(|pool| pool.freedom);
     let half = |parts: [f64; 2], own: f64, both: f64| {
         let all = [

@@ -69,14 +69,17 @@ pub fn fit_calls(
     times: &CallTimes,
     pieces: usize,
 ) -> Result<BTreeMap<CallName, CallFit>, CallError> {
-    let fit = |(name, times): (&CallName, &BTreeMap<Bytes, Time>)| {
-        let fit = CallFit::new(times, pieces).map_err(|source| CallError::Fit {
-            name: Box::new(name.clone()),
-            source,
-        })?;
-        Ok((name.clone(), fit))
-    };
-    times.calls.iter().map(fit).collect()
+    times
+        .calls
+        .iter()
+        .map(|(name, times): (&CallName, &BTreeMap<Bytes, Time>)| {
+            let fit = CallFit::new(times, pieces).map_err(|source| CallError::Fit {
+                name: Box::new(name.clone()),
+                source,
+            })?;
+            Ok((name.clone(), fit))
+        })
+        .collect()
 }
 
 /// Why calls cannot be fitted, or make no network.

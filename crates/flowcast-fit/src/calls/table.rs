@@ -70,12 +70,17 @@ impl CallTimes {
         if all.is_empty() {
             return Err(CsvError::no_row(&columns));
         }
-        let middle = |(size, mut times): (Bytes, Vec<f64>)| {
-            (size, Time::from_nanos(median_in_place(&mut times)))
-        };
-        let calls = all
-            .into_iter()
-            .map(|(name, sizes)| (name, sizes.into_iter().map(middle).collect()));
+        let calls = all.into_iter().map(|(name, sizes)| {
+            (
+                name,
+                sizes
+                    .into_iter()
+                    .map(|(size, mut times): (Bytes, Vec<f64>)| {
+                        (size, Time::from_nanos(median_in_place(&mut times)))
+                    })
+                    .collect(),
+            )
+        });
         Ok(CallTimes {
             calls: calls.collect(),
         })
@@ -113,28 +118,31 @@ impl CallCases {
     /// A missing or doubled column, or a size that is no whole number, with its line.
     pub fn from_csv(text: &str) -> Result<CallCases, CsvError> {
         let table = Table::parse(text)?;
-        let case = |(line, [cluster, experiment, call, bytes]): (usize, [&str; 4])| {
-            Ok((
-                line,
-                CallName::new(cluster, experiment, call),
-                whole_from_zero(line, "bytes", bytes)?,
-            ))
-        };
         let rows = table
             .fields(["cluster", "experiment", "call", "bytes"])?
-            .map(case)
+            .map(
+                |(line, [cluster, experiment, call, bytes]): (usize, [&str; 4])| {
+                    Ok((
+                        line,
+                        CallName::new(cluster, experiment, call),
+                        whole_from_zero(line, "bytes", bytes)?,
+                    ))
+                },
+            )
             .collect::<Result<_, _>>()?;
         Ok(CallCases { rows, table })
     }
 
     /// The rows with what was predicted of each: median and interval in nanoseconds, or empty fields.
     pub fn with_predictions(&self, predicted: &[Option<super::CallTime>]) -> String {
-        let nanos = |time: Time| format!("{:.1}", time.as_nanos());
-        let fields = |time: &Option<super::CallTime>| match time {
-            Some(time) => [time.predicted, time.low, time.high].map(nanos),
-            None => Default::default(),
-        };
-        let values: Vec<[String; 3]> = predicted.iter().map(fields).collect();
+        let values: Vec<[String; 3]> = predicted
+            .iter()
+            .map(|time: &Option<super::CallTime>| match time {
+                Some(time) => [time.predicted, time.low, time.high]
+                    .map(|time: Time| format!("{:.1}", time.as_nanos())),
+                None => Default::default(),
+            })
+            .collect();
         self.table
             .with_columns(["predicted_ns", "low_ns", "high_ns"], &values)
     }

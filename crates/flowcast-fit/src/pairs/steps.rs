@@ -21,12 +21,14 @@ pub fn steps(round: &[(Node, Node)], sizes: &[Bytes]) -> Vec<(Company, Vec<Flow>
 }
 
 fn flows(pairs: &[(Node, Node)], size: Bytes) -> Vec<Flow> {
-    let flow = |(id, (src, dst)): (u32, &(Node, Node))| Flow {
-        id,
-        src: *src,
-        dst: *dst,
-        size,
-        start: Time::ZERO,
-    };
-    (1..).zip(pairs).map(flow).collect()
+    (1..)
+        .zip(pairs)
+        .map(|(id, (src, dst)): (u32, &(Node, Node))| Flow {
+            id,
+            src: *src,
+            dst: *dst,
+            size,
+            start: Time::ZERO,
+        })
+        .collect()
 }

@@ -23,13 +23,16 @@ fn times(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes {
         .map(|at| 0.03 * normal_score((at as f64 + 0.5) / all))
         .collect();
     Resampler::from_seed(seed).shuffle(&mut noise);
-    let time = |((from, to), noise): (&(u32, u32), f64)| {
-        (
-            (Node(*from), Node(*to)),
-            Time::from_micros(100.0 * slow(*from, *to) * noise.exp()),
-        )
-    };
-    pairs.iter().zip(noise).map(time).collect()
+    pairs
+        .iter()
+        .zip(noise)
+        .map(|((from, to), noise): (&(u32, u32), f64)| {
+            (
+                (Node(*from), Node(*to)),
+                Time::from_micros(100.0 * slow(*from, *to) * noise.exp()),
+            )
+        })
+        .collect()
 }
 
 fn found(times: &PairTimes) -> Vec<Slow> {
@@ -129,9 +132,16 @@ fn racks_are_found_beside_a_slow_node_and_a_slow_link_and_healthy_networks_have_
             "{seed}"
         );
         assert!((found.times - 2.0).abs() < 0.1, "{}", found.times);
-        let slow_node = |from, to| if from == 3 || to == 3 { 2.0 } else { 1.0 };
         assert_eq!(
-            groups(&times(16, seed, slow_node), 0.1).unwrap(),
+            groups(
+                &times(16, seed, |from, to| if from == 3 || to == 3 {
+                    2.0
+                } else {
+                    1.0
+                }),
+                0.1
+            )
+            .unwrap(),
             None,
             "{seed}"
         );
@@ -210,22 +220,25 @@ fn repeated(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes 
         .flat_map(|from| (0..count).map(move |to| (from, to)))
         .filter(|(from, to)| from != to);
     let mut drawn: Vec<f64> = Vec::new();
-    let time = |(from, to): (u32, u32)| {
-        let mut times = [0.0; 5].map(|_| {
-            if drawn.is_empty() {
-                chance.draw_into(&scores, &mut drawn);
-                let mut factors = Vec::new();
-                chance.draw_into(&late, &mut factors);
-                drawn
-                    .iter_mut()
-                    .zip(factors)
-                    .for_each(|(score, late)| *score = (0.05 * *score).exp() * late);
-            }
-            Time::from_micros(100.0 * slow(from, to) * drawn.pop().expect("there are a thousand"))
-        });
-        ((Node(from), Node(to)), typical(&mut times))
-    };
-    pairs.map(time).collect()
+    pairs
+        .map(|(from, to): (u32, u32)| {
+            let mut times = [0.0; 5].map(|_| {
+                if drawn.is_empty() {
+                    chance.draw_into(&scores, &mut drawn);
+                    let mut factors = Vec::new();
+                    chance.draw_into(&late, &mut factors);
+                    drawn
+                        .iter_mut()
+                        .zip(factors)
+                        .for_each(|(score, late)| *score = (0.05 * *score).exp() * late);
+                }
+                Time::from_micros(
+                    100.0 * slow(from, to) * drawn.pop().expect("there are a thousand"),
+                )
+            });
+            ((Node(from), Node(to)), typical(&mut times))
+        })
+        .collect()
 }
 
 /// The bench of the page: `cargo test -p flowcast-fit planted -- --nocapture`.
@@ -240,10 +253,11 @@ fn planted_senders_receivers_links_and_ports_are_found_among_busy_nodes_with_few
             (3, 20) => 1.4,
             _ => 1.0,
         };
-        let shared = |from, to| planted(from, to) * if from == 25 || to == 25 { 1.8 } else { 1.0 };
         let (alone, both) = (
             repeated(32, seed, planted),
-            repeated(32, seed + 1000, shared),
+            repeated(32, seed + 1000, |from, to| {
+                planted(from, to) * if from == 25 || to == 25 { 1.8 } else { 1.0 }
+            }),
         );
         let analysis = analyse(&alone, Some(&both), PairOptions::default()).unwrap();
         let mut slow: Vec<Slow> = analysis
@@ -314,9 +328,9 @@ fn packages_of_cores_are_found_and_caches_where_there_is_one_package() {
 fn a_slow_core_is_named_among_packages_that_are_no_fault() {
     for seed in 0..20 {
         assert_eq!(found(&times(16, seed, between_cores)), [], "{seed}");
-        let slow = |from, to| between_cores(from, to) * if from == 5 { 2.0 } else { 1.0 };
         assert_eq!(
-            found(&times(16, seed, slow)),
+            found(&times(16, seed, |from, to| between_cores(from, to)
+                * if from == 5 { 2.0 } else { 1.0 })),
             [Slow::Sender(Node(5))],
             "{seed}"
         );

@@ -262,14 +262,16 @@ impl ModelComparison<'_> {
             patterns,
             pattern_times,
         } = self.medians;
-        let error = |at: &usize| match points.get(*at) {
-            Some(point) => fitted.predict(*point).as_nanos() / times[*at] - 1.0,
-            None => {
-                let at = at - points.len();
-                fitted.predict_pattern(&patterns[at]).as_nanos() / pattern_times[at] - 1.0
-            }
-        };
-        places.iter().map(error).collect()
+        places
+            .iter()
+            .map(|at: &usize| match points.get(*at) {
+                Some(point) => fitted.predict(*point).as_nanos() / times[*at] - 1.0,
+                None => {
+                    let at = at - points.len();
+                    fitted.predict_pattern(&patterns[at]).as_nanos() / pattern_times[at] - 1.0
+                }
+            })
+            .collect()
     }
 
     /// The errors of all places of the folds, fold after fold, by fits without their fold; none of fewer than two folds.
@@ -326,16 +328,17 @@ impl ModelComparison<'_> {
         };
         let fold =
             |point: &PrttPoint| self.sizes.partition_point(|size| *size < point.size) % folds;
-        let places = |own: usize| {
-            let of_fold = self
-                .medians
-                .points
-                .iter()
-                .enumerate()
-                .filter(move |(_, point)| fold(point) == own);
-            of_fold.map(|(at, _)| at).collect()
-        };
-        (0..folds).map(places).collect()
+        (0..folds)
+            .map(|own: usize| {
+                let of_fold = self
+                    .medians
+                    .points
+                    .iter()
+                    .enumerate()
+                    .filter(move |(_, point)| fold(point) == own);
+                of_fold.map(|(at, _)| at).collect()
+            })
+            .collect()
     }
 
     /// The places of the bursts without delays, by length.
@@ -398,19 +401,21 @@ impl ModelComparison<'_> {
     }
 
     fn by_size(&self, errors: &[f64]) -> Result<Vec<(Bytes, f64)>, ZooError> {
-        let of_size = |size: &Bytes| {
-            let points = self
-                .medians
-                .points
-                .iter()
-                .zip(errors)
-                .filter(|(point, _)| point.size == *size);
-            Ok((
-                *size,
-                mean(&points.map(|(_, error)| *error).collect::<Vec<f64>>())?,
-            ))
-        };
-        self.sizes.iter().map(of_size).collect()
+        self.sizes
+            .iter()
+            .map(|size: &Bytes| {
+                let points = self
+                    .medians
+                    .points
+                    .iter()
+                    .zip(errors)
+                    .filter(|(point, _)| point.size == *size);
+                Ok((
+                    *size,
+                    mean(&points.map(|(_, error)| *error).collect::<Vec<f64>>())?,
+                ))
+            })
+            .collect()
     }
 
     fn with_intervals(&self, fitted: &Fitted) -> Result<Vec<FittedParameter>, ZooError> {
@@ -425,26 +430,25 @@ impl ModelComparison<'_> {
             )
         };
         let again: Vec<Vec<f64>> = self.resampled.iter().map(again).collect();
-        let with_interval = |(at, parameter): (usize, &Parameter)| {
-            let value = fitted.parameters[at];
-            let drawn: Vec<f64> = again.iter().map(|parameters| parameters[at]).collect();
-            let (low, high) = if drawn.is_empty() {
-                (value, value)
-            } else {
-                percentile_interval(&drawn, self.level)?
-            };
-            Ok(FittedParameter {
-                parameter: parameter.clone(),
-                value,
-                interval: (low.min(value), high.max(value)),
-            })
-        };
         fitted
             .instance
             .parameters
             .iter()
             .enumerate()
-            .map(with_interval)
+            .map(|(at, parameter): (usize, &Parameter)| {
+                let value = fitted.parameters[at];
+                let drawn: Vec<f64> = again.iter().map(|parameters| parameters[at]).collect();
+                let (low, high) = if drawn.is_empty() {
+                    (value, value)
+                } else {
+                    percentile_interval(&drawn, self.level)?
+                };
+                Ok(FittedParameter {
+                    parameter: parameter.clone(),
+                    value,
+                    interval: (low.min(value), high.max(value)),
+                })
+            })
             .collect()
     }
 }
@@ -596,18 +600,21 @@ mod tests {
         messages: &[&[(u32, u32)]],
     ) -> Vec<PatternSamples> {
         let sizes = [1, 8193, 65_537].map(Bytes);
-        let of = |(at, messages): (usize, &&[(u32, u32)])| {
-            let messages: Vec<_> = messages
-                .iter()
-                .map(|(from, to)| (Node(*from), Node(*to)))
-                .collect();
-            sizes.map(|size| Pattern {
-                name: format!("p{at}"),
-                size,
-                messages: messages.clone(),
+        let all: Vec<Pattern> = messages
+            .iter()
+            .enumerate()
+            .flat_map(|(at, messages): (usize, &&[(u32, u32)])| {
+                let messages: Vec<_> = messages
+                    .iter()
+                    .map(|(from, to)| (Node(*from), Node(*to)))
+                    .collect();
+                sizes.map(|size| Pattern {
+                    name: format!("p{at}"),
+                    size,
+                    messages: messages.clone(),
+                })
             })
-        };
-        let all: Vec<Pattern> = messages.iter().enumerate().flat_map(of).collect();
+            .collect();
         let unknown = vec![1.0; all.len()];
         let medians = Medians {
             points: &[],

@@ -92,14 +92,17 @@ fn fit_instance(instance: &Instance, medians: Medians<'_>) -> Fit {
             .get(at)
             .is_some_and(|point| point.delay > Time::ZERO)
     };
-    let first_guess = |(at, cost): (usize, &Cost)| {
-        if has_delay(at) {
-            0
-        } else {
-            cost.longest_of.len() - 1
-        }
-    };
-    let mut longest: Vec<usize> = costs.iter().enumerate().map(first_guess).collect();
+    let mut longest: Vec<usize> = costs
+        .iter()
+        .enumerate()
+        .map(|(at, cost): (usize, &Cost)| {
+            if has_delay(at) {
+                0
+            } else {
+                cost.longest_of.len() - 1
+            }
+        })
+        .collect();
     let mut before = at_rest;
     let mut best = Fit {
         parameters: vec![0.0; count],
@@ -265,19 +268,25 @@ mod tests {
     fn points() -> Vec<PrttPoint> {
         let sizes = [1, 512, 2048, 8192, 16_384, 65_536].map(Bytes);
         let rows = [(1, 0.0), (16, 0.0), (16, 1e6)];
-        let of = |size| rows.map(|(n, delay)| PrttPoint::new(n, Time::from_nanos(delay), size));
-        sizes.into_iter().flat_map(of).collect()
+        sizes
+            .into_iter()
+            .flat_map(|size| {
+                rows.map(|(n, delay)| PrttPoint::new(n, Time::from_nanos(delay), size))
+            })
+            .collect()
     }
 
     /// The parameters come back from exact round trips of the model itself.
     fn comes_back(model: &Model, instance: &Instance, parameters: &[f64]) {
         let points = points();
-        let cost = |point: &PrttPoint| {
-            Cost::of_round_trip(instance.cost.as_ref(), *point)
-                .at(parameters)
-                .as_nanos()
-        };
-        let times: Vec<f64> = points.iter().map(cost).collect();
+        let times: Vec<f64> = points
+            .iter()
+            .map(|point: &PrttPoint| {
+                Cost::of_round_trip(instance.cost.as_ref(), *point)
+                    .at(parameters)
+                    .as_nanos()
+            })
+            .collect();
         let fitted = fit_model(model, Medians::of_round_trips(&points, &times));
         assert_eq!(fitted.instance.choice, instance.choice);
         for (found, parameter) in fitted.parameters.iter().zip(parameters) {

@@ -203,17 +203,19 @@ pub enum Unit {
 
 /// Parameters that are times but for those whose symbols end in `/B`.
 fn parameters(symbols: &[&str]) -> Vec<Parameter> {
-    let parameter = |symbol: &&str| match symbol.strip_suffix("/B") {
-        Some(symbol) => Parameter {
-            symbol: symbol.to_owned(),
-            unit: Unit::TimePerByte,
-        },
-        None => Parameter {
-            symbol: (*symbol).to_owned(),
-            unit: Unit::Time,
-        },
-    };
-    symbols.iter().map(parameter).collect()
+    symbols
+        .iter()
+        .map(|symbol: &&str| match symbol.strip_suffix("/B") {
+            Some(symbol) => Parameter {
+                symbol: symbol.to_owned(),
+                unit: Unit::TimePerByte,
+            },
+            None => Parameter {
+                symbol: (*symbol).to_owned(),
+                unit: Unit::Time,
+            },
+        })
+        .collect()
 }
 
 /// A model whose sizes (packets, thresholds, places in tables) are chosen.
@@ -348,12 +350,14 @@ fn of_packets(
     observed: Medians<'_>,
     cost: impl Fn(Bytes) -> Box<dyn MessageCost>,
 ) -> Vec<Instance> {
-    let instance = |packet: Bytes| Instance {
-        choice: format!("packets of {packet}"),
-        parameters: parameters(symbols),
-        cost: cost(packet),
-    };
-    packet_sizes(observed).into_iter().map(instance).collect()
+    packet_sizes(observed)
+        .into_iter()
+        .map(|packet: Bytes| Instance {
+            choice: format!("packets of {packet}"),
+            parameters: parameters(symbols),
+            cost: cost(packet),
+        })
+        .collect()
 }
 
 fn alone(symbols: &[&str], cost: impl MessageCost + 'static) -> Instance {

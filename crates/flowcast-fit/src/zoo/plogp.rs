@@ -105,8 +105,11 @@ fn instance(places: Vec<Bytes>) -> Instance {
 
 /// So many of the sizes, the smallest and the largest among them, evenly in their order; none where there are fewer.
 fn some_of(sizes: &[Bytes], count: usize) -> Option<Vec<Bytes>> {
-    let place = |at: usize| sizes[at * (sizes.len() - 1) / (count - 1)];
-    (sizes.len() >= count).then(|| (0..count).map(place).collect())
+    (sizes.len() >= count).then(|| {
+        (0..count)
+            .map(|at: usize| sizes[at * (sizes.len() - 1) / (count - 1)])
+            .collect()
+    })
 }
 
 fn procedure(medians: Medians<'_>) -> Option<(Instance, Vec<f64>)> {

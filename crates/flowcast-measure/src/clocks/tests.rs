@@ -140,14 +140,16 @@ fn clock((offset, ppm): (f64, f64)) -> ClockLine {
 #[test]
 fn every_rank_learns_once_from_one_that_knows() {
     assert_eq!(rounds(1), Vec::<Vec<(Rank, Rank)>>::new());
-    let numbers = |round: &Vec<(Rank, Rank)>| {
-        round
-            .iter()
-            .map(|(guide, rank)| (guide.0, rank.0))
-            .collect::<Vec<_>>()
-    };
     assert_eq!(
-        rounds(6).iter().map(numbers).collect::<Vec<_>>(),
+        rounds(6)
+            .iter()
+            .map(|round: &Vec<(Rank, Rank)>| {
+                round
+                    .iter()
+                    .map(|(guide, rank)| (guide.0, rank.0))
+                    .collect::<Vec<_>>()
+            })
+            .collect::<Vec<_>>(),
         [vec![(0, 4)], vec![(0, 2)], vec![(0, 1), (2, 3), (4, 5)]]
     );
     for ranks in 1..200 {

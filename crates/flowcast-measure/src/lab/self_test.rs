@@ -237,14 +237,15 @@ fn ring_share(spec: &LabSpec, rail: usize) -> Result<f64, LabError> {
     let nodes = spec.cluster.nodes.min(4);
     let seconds = |buffer: Bytes| -> Result<f64, LabError> {
         let network = windows_alone(spec.wire_rate(rail), buffer);
-        let flow = |id: u32| pattern::Flow {
-            id,
-            src: Node(id),
-            dst: Node((id + 1) % nodes),
-            size: Bytes(LONG.max(10 * buffer.0)),
-            start: Time::ZERO,
-        };
-        let flows: Vec<pattern::Flow> = (0..nodes).map(flow).collect();
+        let flows: Vec<pattern::Flow> = (0..nodes)
+            .map(|id: u32| pattern::Flow {
+                id,
+                src: Node(id),
+                dst: Node((id + 1) % nodes),
+                size: Bytes(LONG.max(10 * buffer.0)),
+                start: Time::ZERO,
+            })
+            .collect();
         let method = Method {
             model: Model::Packet,
             strictness: Strictness::Extended,

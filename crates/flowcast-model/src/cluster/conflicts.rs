@@ -179,21 +179,22 @@ impl ConflictPlan {
     /// Patterns for validation: one, two and three flows in turn out of each of at most eight nodes to random others, of
     /// half to the whole size.
     pub fn random_patterns(&self, count: u32, seed: u64) -> Vec<Conflict> {
-        let pattern = |at: u32| {
-            let seed = seed + u64::from(at);
-            let plan = TwoRackPlan {
-                nodes: self.some_of_each_rack(8),
-                flows_out: 1 + at % 3,
-                smallest: Bytes((self.size.0 / 2).max(1)),
-                largest: self.size,
-            };
-            Conflict {
-                name: format!("random-{seed}"),
-                kind: Kind::Random,
-                flows: plan.draw(seed),
-            }
-        };
-        (0..count).map(pattern).collect()
+        (0..count)
+            .map(|at: u32| {
+                let seed = seed + u64::from(at);
+                let plan = TwoRackPlan {
+                    nodes: self.some_of_each_rack(8),
+                    flows_out: 1 + at % 3,
+                    smallest: Bytes((self.size.0 / 2).max(1)),
+                    largest: self.size,
+                };
+                Conflict {
+                    name: format!("random-{seed}"),
+                    kind: Kind::Random,
+                    flows: plan.draw(seed),
+                }
+            })
+            .collect()
     }
 
     fn conflict(&self, name: &str, kind: Kind, ends: &[(usize, usize)]) -> Conflict {
@@ -206,17 +207,20 @@ impl ConflictPlan {
             .iter()
             .all(|(from, to)| *from.max(to) < self.nodes.len());
         let ends = if enough { ends } else { &[] };
-        let flow = |((from, to), id): (&(usize, usize), u32)| Flow {
-            id,
-            src: self.nodes[*from],
-            dst: self.nodes[*to],
-            size,
-            start: Time::ZERO,
-        };
         Conflict {
             name: name.to_owned(),
             kind,
-            flows: ends.iter().zip(1..).map(flow).collect(),
+            flows: ends
+                .iter()
+                .zip(1..)
+                .map(|((from, to), id): (&(usize, usize), u32)| Flow {
+                    id,
+                    src: self.nodes[*from],
+                    dst: self.nodes[*to],
+                    size,
+                    start: Time::ZERO,
+                })
+                .collect(),
         }
     }
 
@@ -232,14 +236,15 @@ impl ConflictPlan {
                 .map(|(place, _)| place)
         };
         let pairs: Vec<(usize, usize)> = places(0).zip(places(1)).collect();
-        let conflict = |count: usize| {
-            self.conflict(
-                &format!("inter-rack-{count}"),
-                Kind::InterRack,
-                &pairs[..count],
-            )
-        };
-        (1..=pairs.len()).map(conflict).collect()
+        (1..=pairs.len())
+            .map(|count: usize| {
+                self.conflict(
+                    &format!("inter-rack-{count}"),
+                    Kind::InterRack,
+                    &pairs[..count],
+                )
+            })
+            .collect()
     }
 
     /// At most `most` nodes, as many from each rack.

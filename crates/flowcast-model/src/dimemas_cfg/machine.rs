@@ -197,14 +197,13 @@ pub(super) fn check_machines(
     let machines = wide_area.map_or(1, |wide_area| wide_area.machines);
     let mut found = machines_found(machines, environments)?;
     for node in nodes {
-        let missing = || {
+        *found.get_mut(&node.machine).ok_or_else(|| {
             wrong(
                 &node.machine_place,
                 node.machine,
                 "a machine with its own environment record".into(),
             )
-        };
-        *found.get_mut(&node.machine).ok_or_else(missing)? += u64::from(node.group.count);
+        })? += u64::from(node.group.count);
     }
     if nodes.is_empty() {
         return Err(DimemasConfigError::Missing("node information"));
@@ -309,16 +308,14 @@ fn with_accelerators(
     first_node: u64,
     accelerators: &[Accelerators],
 ) -> Vec<NodeGroup> {
-    let place = |found: &Accelerators| {
-        u64::from(found.node.0)
-            .checked_sub(first_node)
-            .map(|at| (at, found.speed))
-    };
-    let inside = |(at, _): &(u64, f64)| *at < u64::from(group.count);
     let mut marked: Vec<(u64, f64)> = accelerators
         .iter()
-        .filter_map(place)
-        .filter(inside)
+        .filter_map(|found: &Accelerators| {
+            u64::from(found.node.0)
+                .checked_sub(first_node)
+                .map(|at| (at, found.speed))
+        })
+        .filter(|(at, _): &(u64, f64)| *at < u64::from(group.count))
         .collect();
     marked.sort_by_key(|(at, _)| *at);
     let mut parts = Vec::new();

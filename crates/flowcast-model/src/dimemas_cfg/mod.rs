@@ -161,10 +161,6 @@ impl Parts {
         let environment = environments
             .next()
             .expect("the check wants an environment for each machine");
-        let further = |site: Environment| Site {
-            bandwidth: Some(site.bandwidth),
-            buses: site.buses,
-        };
         let machine = Machine {
             buses: environment.buses,
             processors: 0,
@@ -173,7 +169,12 @@ impl Parts {
             further_mappings,
             nodes,
             scheduler: tuned.scheduler,
-            further_sites: environments.map(further).collect(),
+            further_sites: environments
+                .map(|site: Environment| Site {
+                    bandwidth: Some(site.bandwidth),
+                    buses: site.buses,
+                })
+                .collect(),
             wide_area,
             random: tuned.random,
         };

@@ -93,14 +93,16 @@ impl NamedFiles {
 impl Tuned {
     /// Rows of further machines that differ from those of the first, whose rows hold for all.
     fn further_notes(&self) -> Vec<String> {
-        let differs = |(_, op, row): &&(u32, CollectiveOp, Row)| self.rows.get(op) != Some(row);
-        let note = |(machine, op, _): &(u32, CollectiveOp, Row)| {
-            format!(
-                "{} of machine {machine}: the rows of machine 0 hold for all machines",
-                op.name()
-            )
-        };
-        self.further_rows.iter().filter(differs).map(note).collect()
+        self.further_rows
+            .iter()
+            .filter(|(_, op, row): &&(u32, CollectiveOp, Row)| self.rows.get(op) != Some(row))
+            .map(|(machine, op, _): &(u32, CollectiveOp, Row)| {
+                format!(
+                    "{} of machine {machine}: the rows of machine 0 hold for all machines",
+                    op.name()
+                )
+            })
+            .collect()
     }
 }
 

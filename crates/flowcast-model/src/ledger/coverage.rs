@@ -42,8 +42,10 @@ impl<'a> Coverage<'a> {
             least = least.min(margin.level);
             // Intervals of predictions hold the prediction.
             let (low, high) = (margin.low.min(0.0), margin.high.max(0.0));
-            let is_inside = |error: &&f64| (low..=high).contains(&-error.ln_1p());
-            inside += errors.iter().filter(is_inside).count();
+            inside += errors
+                .iter()
+                .filter(|error: &&f64| (low..=high).contains(&-error.ln_1p()))
+                .count();
             widths.extend(errors.iter().map(|_| high.exp() - low.exp()));
         }
         if widths.is_empty() {
@@ -86,9 +88,15 @@ mod tests {
     fn errors_that_are_alike_are_covered_as_often_as_the_level_says() {
         // Ten programs of four runs each; a program's runs are off alike.
         let error = |at: usize| (at as f64 * 7.0 % 40.0) / 100.0 - 0.2;
-        let run = |at: usize| (format!("p{}.{at}", at / 4), vec![error(at)]);
-        let entry =
-            Accuracy::of_errors("fair", Judged::Programs, "x", (0..40).map(run).collect()).unwrap();
+        let entry = Accuracy::of_errors(
+            "fair",
+            Judged::Programs,
+            "x",
+            (0..40)
+                .map(|at: usize| (format!("p{}.{at}", at / 4), vec![error(at)]))
+                .collect(),
+        )
+        .unwrap();
         let entries = [entry];
         let found = Ledger(&entries).coverage(Ledger(&entries), 0.9).unwrap();
         assert_eq!((found.len(), found[0].all, found[0].level), (1, 40, 0.9));

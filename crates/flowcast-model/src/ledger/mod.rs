@@ -119,15 +119,14 @@ impl Accuracy {
         check("mean error", &absolute, 1)?;
         self.cases = absolute.len() as u64;
         self.mean = Some(tidy(absolute.iter().sum::<f64>() / absolute.len() as f64));
-        let at = |share: &str| {
-            Ok((
-                share.to_owned(),
-                tidy(quantile(&absolute, share.parse().expect("a number"))?),
-            ))
-        };
         self.quantiles = SHARES
             .into_iter()
-            .map(at)
+            .map(|share: &str| {
+                Ok((
+                    share.to_owned(),
+                    tidy(quantile(&absolute, share.parse().expect("a number"))?),
+                ))
+            })
             .collect::<Result<_, StatsError>>()?;
         Ok(())
     }
@@ -211,14 +210,17 @@ impl<'a> Ledger<'a> {
                 .collect::<BTreeSet<_>>()
                 .len()
         };
-        let order = |entry: &&Accuracy| {
-            (
-                entry.is_fitted,
-                distance(wanted, entry.judged),
-                std::cmp::Reverse(models(entry)),
-            )
-        };
-        let first = self.0.iter().filter(judged).min_by_key(order)?;
+        let first = self
+            .0
+            .iter()
+            .filter(judged)
+            .min_by_key(|entry: &&Accuracy| {
+                (
+                    entry.is_fitted,
+                    distance(wanted, entry.judged),
+                    std::cmp::Reverse(models(entry)),
+                )
+            })?;
         let alike = self
             .0
             .iter()
@@ -312,10 +314,9 @@ pub fn residuals_elsewhere(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f
 /// # Errors
 /// None, for an entry that has errors.
 pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsError> {
-    let is_same = |known: &&mut Accuracy| {
+    let Some(known) = entries.iter_mut().find(|known: &&mut Accuracy| {
         known.model == new.model && known.is_comparable(&new) && !known.errors.is_empty()
-    };
-    let Some(known) = entries.iter_mut().find(is_same) else {
+    }) else {
         entries.push(new);
         return Ok(());
     };

@@ -84,12 +84,15 @@ impl InsideSource {
                 ]
             })
         };
-        let is_free = |group: &NodeGroup| {
-            let InsideNode { latency, rate } = group.inside();
-            latency == Time::ZERO && rate.as_bytes_per_second() == 0.0
-        };
         match (costs().any(|stated| stated), costs().all(|stated| stated)) {
-            (_, true) if groups.iter().all(is_free) => InsideSource::StatedFree,
+            (_, true)
+                if groups.iter().all(|group: &NodeGroup| {
+                    let InsideNode { latency, rate } = group.inside();
+                    latency == Time::ZERO && rate.as_bytes_per_second() == 0.0
+                }) =>
+            {
+                InsideSource::StatedFree
+            }
             (_, true) => InsideSource::Stated,
             (true, false) => InsideSource::Partly,
             (false, false) => InsideSource::StandIn,

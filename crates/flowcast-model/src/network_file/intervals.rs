@@ -88,15 +88,16 @@ impl Network {
         };
         let table = bare.to_table();
         let scores = scores(&fields, draws, seed).ok_or_else(contradiction)?;
-        let network = |draw: usize| {
-            let mut table = table.clone();
-            for (place, (name, interval)) in fields.iter().enumerate() {
-                self.draw_field(&mut table, name, interval, scores[place][draw]);
-            }
-            let file: NetworkFile = table.try_into().map_err(Box::new)?;
-            Network::try_from(file)
-        };
-        (0..draws).map(network).collect()
+        (0..draws)
+            .map(|draw: usize| {
+                let mut table = table.clone();
+                for (place, (name, interval)) in fields.iter().enumerate() {
+                    self.draw_field(&mut table, name, interval, scores[place][draw]);
+                }
+                let file: NetworkFile = table.try_into().map_err(Box::new)?;
+                Network::try_from(file)
+            })
+            .collect()
     }
 
     fn draw_field(&self, table: &mut Table, name: &str, interval: &Interval, score: f64) {
@@ -131,37 +132,46 @@ fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Option<Vec<V
     let of_strata: Vec<f64> = (0..draws)
         .map(|at| normal_score((at as f64 + 0.5) / draws as f64))
         .collect();
-    let shuffled = |_: &(&str, &Interval)| {
-        let mut scores = of_strata.clone();
-        resampler.shuffle(&mut scores);
-        scores
-    };
-    let independent: Vec<Vec<f64>> = fields.iter().map(shuffled).collect();
+    let independent: Vec<Vec<f64>> = fields
+        .iter()
+        .map(|_: &(&str, &Interval)| {
+            let mut scores = of_strata.clone();
+            resampler.shuffle(&mut scores);
+            scores
+        })
+        .collect();
     let factor = cholesky(&correlations(fields))?;
-    let correlated = |row: &Vec<f64>| {
-        let at = |draw: usize| {
-            row.iter()
-                .zip(&independent)
-                .map(|(weight, scores)| weight * scores[draw])
-                .sum()
-        };
-        (0..draws).map(at).collect()
-    };
-    Some(factor.iter().map(correlated).collect())
+    Some(
+        factor
+            .iter()
+            .map(|row: &Vec<f64>| {
+                (0..draws)
+                    .map(|draw: usize| {
+                        row.iter()
+                            .zip(&independent)
+                            .map(|(weight, scores)| weight * scores[draw])
+                            .sum()
+                    })
+                    .collect()
+            })
+            .collect(),
+    )
 }
 
 fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
     let given = |a: &(&str, &Interval), b: &(&str, &Interval)| a.1.correlations.get(b.0).copied();
-    let row = |at: usize| {
-        let of = |other: usize| match at == other {
-            true => 1.0,
-            false => given(&fields[at], &fields[other])
-                .or_else(|| given(&fields[other], &fields[at]))
-                .unwrap_or(0.0),
-        };
-        (0..fields.len()).map(of).collect()
-    };
-    (0..fields.len()).map(row).collect()
+    (0..fields.len())
+        .map(|at: usize| {
+            (0..fields.len())
+                .map(|other: usize| match at == other {
+                    true => 1.0,
+                    false => given(&fields[at], &fields[other])
+                        .or_else(|| given(&fields[other], &fields[at]))
+                        .unwrap_or(0.0),
+                })
+                .collect()
+        })
+        .collect()
 }
 
 /// Checks that each interval is one of its field's value, and that correlations are some of fields with intervals.

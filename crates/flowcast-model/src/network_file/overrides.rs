@@ -115,10 +115,12 @@ fn remove(table: &mut Table, field: &str) {
 
 /// Takes away what stands behind a value that is replaced: its origin, its interval and the correlations with it.
 fn forget(table: &mut Table, field: &str) {
-    let is_part = |(a, b): (&str, &str)| a == b || a == "*" || b == "*";
     let is_field = |name: &str| {
         name.split('.').count() == field.split('.').count()
-            && name.split('.').zip(field.split('.')).all(is_part)
+            && name
+                .split('.')
+                .zip(field.split('.'))
+                .all(|(a, b): (&str, &str)| a == b || a == "*" || b == "*")
     };
     for section in ["origins", "intervals"] {
         if let Some(Value::Table(evidence)) = table.get_mut(section) {
@@ -144,14 +146,13 @@ fn insert(
         return Ok(());
     }
     let is_list = rest[0] == "*" || rest[0].parse::<usize>().is_ok();
-    let empty = || {
+    match section.entry(*name).or_insert_with(|| {
         if is_list {
             Value::Array(Vec::new())
         } else {
             Value::Table(Table::new())
         }
-    };
-    match section.entry(*name).or_insert_with(empty) {
+    }) {
         Value::Table(table) => insert(table, key, rest, value),
         Value::Array(items) => insert_in_list(items, key, parts, value),
         _ => Err(field_error(key, format!("`{name}` is not a section"))),

@@ -45,9 +45,9 @@ impl TryFrom<SharingFile> for Sharing {
             .filter(|_| !limits)
             .map(Model::named)
             .transpose();
-        let refused = |error: SharingError| field_error("sharing.model", error.to_string());
         Ok(Sharing {
-            model: model.map_err(refused)?,
+            model: model
+                .map_err(|error: SharingError| field_error("sharing.model", error.to_string()))?,
             limits,
             flow_cuts: file.flow_cuts,
             closed_loop: file.closed_loop,

@@ -161,21 +161,21 @@ impl From<&Topology> for TopologyFile {
                     ..TopologyFile::default()
                 }
             }
-            Shape::Levels(levels) => {
-                let level = |(Level { down, up }, rate): &(Level, Option<LinkRate>)| {
-                    let (bandwidth, wire_rate) = parts(rate);
-                    LevelFile {
-                        down: *down,
-                        up: *up,
-                        bandwidth,
-                        wire_rate,
-                    }
-                };
-                TopologyFile {
-                    levels: levels.iter().map(level).collect(),
-                    ..TopologyFile::default()
-                }
-            }
+            Shape::Levels(levels) => TopologyFile {
+                levels: levels
+                    .iter()
+                    .map(|(Level { down, up }, rate): &(Level, Option<LinkRate>)| {
+                        let (bandwidth, wire_rate) = parts(rate);
+                        LevelFile {
+                            down: *down,
+                            up: *up,
+                            bandwidth,
+                            wire_rate,
+                        }
+                    })
+                    .collect(),
+                ..TopologyFile::default()
+            },
         }
     }
 }

@@ -270,12 +270,13 @@ impl Fabric {
         let nodes = nodes_of(flows);
         let first_level = if cabling.bus.is_some() { 2 } else { 1 };
         let capacity = cabling.backbone.unwrap_or(AllocatedFraction(f64::INFINITY));
-        let rack = |rack| Inner {
-            name: InnerName::Rack(racks.name(Rack(rack)).to_owned()),
-            capacity,
-            level: first_level,
-        };
-        let mut inner: Vec<Inner> = (0..racks.count() as u32).map(rack).collect();
+        let mut inner: Vec<Inner> = (0..racks.count() as u32)
+            .map(|rack| Inner {
+                name: InnerName::Rack(racks.name(Rack(rack)).to_owned()),
+                capacity,
+                level: first_level,
+            })
+            .collect();
         let buses = Buses::new(cabling.bus, &nodes, inner.len());
         inner.extend(buses.links());
         let ports = Ports {
@@ -320,12 +321,14 @@ impl Fabric {
         }
         let (tree, rates) = topology.tree()?;
         let nic = network.nic.rate().as_bytes_per_second();
-        let capacity = |rate: Option<flowcast_units::Rate>| match rate {
-            None => Ok(AllocatedFraction::WHOLE),
-            Some(rate) if nic > 0.0 => Ok(AllocatedFraction(rate.as_bytes_per_second() / nic)),
-            Some(_) => Err(capacities::infinite_interface()),
-        };
-        let capacities = rates.into_iter().map(capacity).collect::<Result<_, _>>()?;
+        let capacities = rates
+            .into_iter()
+            .map(|rate: Option<flowcast_units::Rate>| match rate {
+                None => Ok(AllocatedFraction::WHOLE),
+                Some(rate) if nic > 0.0 => Ok(AllocatedFraction(rate.as_bytes_per_second() / nic)),
+                Some(_) => Err(capacities::infinite_interface()),
+            })
+            .collect::<Result<_, _>>()?;
         Fabric::in_tree(flows, &tree, capacities, duplex)
     }
 

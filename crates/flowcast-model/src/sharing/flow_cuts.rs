@@ -257,17 +257,17 @@ impl<'a> ActivePattern<'a> {
     fn zigzags(&self) -> Vec<ZigZag> {
         let mut is_seen = vec![false; self.active.len()];
         let mut zigzags = Vec::new();
-        let is_end = |position: &usize| {
-            self.ends(*position)
-                .iter()
-                .filter(|link| self.counts[**link] > 1)
-                .count()
-                == 1
-        };
         let dominant: Vec<usize> = (0..self.active.len())
             .filter(|position| self.is_dominant(*position))
             .collect();
-        let (ends, inner): (Vec<usize>, Vec<usize>) = dominant.into_iter().partition(is_end);
+        let (ends, inner): (Vec<usize>, Vec<usize>) =
+            dominant.into_iter().partition(|position: &usize| {
+                self.ends(*position)
+                    .iter()
+                    .filter(|link| self.counts[**link] > 1)
+                    .count()
+                    == 1
+            });
         for (starts, is_closed) in [(ends, false), (inner, true)] {
             for start in starts {
                 if !is_seen[start] {

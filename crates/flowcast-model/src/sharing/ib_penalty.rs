@@ -57,20 +57,22 @@ impl RateModel for IbPenalty {
                     sender_penalties[out].max(f64::from(counts[out]) * self.out * crowding);
             }
         }
-        let allocate = |flow: &usize| {
-            let path = &fabric.paths[*flow];
-            let into = path.into().index();
-            let parallel = pairs[&(path.src, path.dst)].flows;
-            let receiver = f64::from(parallel) * self.into * f64::from(senders[into]);
-            let receiver = if counts[into] > 1 { receiver } else { 1.0 };
-            allocation(
-                sender_penalties[path.out().index()],
-                receiver,
-                fabric,
-                *flow,
-            )
-        };
-        let mut allocations: Vec<Allocation> = active.iter().map(allocate).collect();
+        let mut allocations: Vec<Allocation> = active
+            .iter()
+            .map(|flow: &usize| {
+                let path = &fabric.paths[*flow];
+                let into = path.into().index();
+                let parallel = pairs[&(path.src, path.dst)].flows;
+                let receiver = f64::from(parallel) * self.into * f64::from(senders[into]);
+                let receiver = if counts[into] > 1 { receiver } else { 1.0 };
+                allocation(
+                    sender_penalties[path.out().index()],
+                    receiver,
+                    fabric,
+                    *flow,
+                )
+            })
+            .collect();
         bus::fit_into_buses(fabric, active, &mut allocations);
         Ok(allocations)
     }
@@ -86,11 +88,13 @@ struct IbPenaltyPair {
 fn flows_by_pair(fabric: &Fabric, active: &[usize]) -> BTreeMap<(u32, u32), IbPenaltyPair> {
     let mut pairs = BTreeMap::new();
     for path in active.iter().map(|flow| &fabric.paths[*flow]) {
-        let none = || IbPenaltyPair {
-            flows: 0,
-            ends: [path.out(), path.into()],
-        };
-        pairs.entry((path.src, path.dst)).or_insert_with(none).flows += 1;
+        pairs
+            .entry((path.src, path.dst))
+            .or_insert_with(|| IbPenaltyPair {
+                flows: 0,
+                ends: [path.out(), path.into()],
+            })
+            .flows += 1;
     }
     pairs
 }

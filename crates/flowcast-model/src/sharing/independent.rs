@@ -16,11 +16,13 @@ impl RateModel for Independent {
         fabric: &Fabric,
         active: &[usize],
     ) -> Result<Vec<Allocation>, SharingError> {
-        let alone = |flow: &usize| Allocation {
-            share: fabric.uncontended_share(&fabric.paths[*flow]),
-            limit: Limit::Alone,
-        };
-        Ok(active.iter().map(alone).collect())
+        Ok(active
+            .iter()
+            .map(|flow: &usize| Allocation {
+                share: fabric.uncontended_share(&fabric.paths[*flow]),
+                limit: Limit::Alone,
+            })
+            .collect())
     }
 
     fn reach(&self) -> Reach {

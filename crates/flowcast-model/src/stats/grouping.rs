@@ -48,15 +48,16 @@ pub fn interval_clusters(
     check("interval clusters", values, 1)?;
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let joined = |low: &f64, high: &f64| high - low <= rule.relative_gap * low;
-    let kept = |group: &&[f64]| group.len() as f64 > rule.min_share * sorted.len() as f64;
-    let summary = |group: &[f64]| IntervalCluster {
-        min: group[0],
-        median: quantile_of_sorted(group, 0.5),
-        max: group[group.len() - 1],
-        count: group.len(),
-    };
-    Ok(sorted.chunk_by(joined).filter(kept).map(summary).collect())
+    Ok(sorted
+        .chunk_by(|low: &f64, high: &f64| high - low <= rule.relative_gap * low)
+        .filter(|group: &&[f64]| group.len() as f64 > rule.min_share * sorted.len() as f64)
+        .map(|group: &[f64]| IntervalCluster {
+            min: group[0],
+            median: quantile_of_sorted(group, 0.5),
+            max: group[group.len() - 1],
+            count: group.len(),
+        })
+        .collect())
 }
 
 /// Which flow cut each time shows: the first of `alphas` in whose band of half-width `half` (in units of `alone`, the
@@ -65,10 +66,12 @@ pub fn alpha_bands(values: &[f64], alone: f64, alphas: &[f64], half: f64) -> Vec
     // The ends of a band are decimal fractions that a double misses by an ulp; a value on the end is inside.
     let slack = 4.0 * f64::EPSILON;
     let band = |value: f64| {
-        let inside = |alpha: &&f64| {
-            (value / alone - (1.0 + **alpha)).abs() <= half + slack * (1.0 + **alpha)
-        };
-        alphas.iter().find(inside).copied()
+        alphas
+            .iter()
+            .find(|alpha: &&f64| {
+                (value / alone - (1.0 + **alpha)).abs() <= half + slack * (1.0 + **alpha)
+            })
+            .copied()
     };
     values.iter().map(|value| band(*value)).collect()
 }

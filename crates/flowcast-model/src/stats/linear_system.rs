@@ -13,12 +13,11 @@ const SMALLEST_SCALED_PIVOT: f64 = 1e-13;
 pub fn solve(mut rows: Matrix, smallest_pivot: f64) -> Option<Matrix> {
     let count = rows.len();
     for column in 0..count {
-        let is_larger = |one: &usize, other: &usize| {
+        let pivot = (column..count).max_by(|one: &usize, other: &usize| {
             rows[*one][column]
                 .abs()
                 .total_cmp(&rows[*other][column].abs())
-        };
-        let pivot = (column..count).max_by(is_larger)?;
+        })?;
         rows.swap(column, pivot);
         if rows[column][column].abs() <= smallest_pivot {
             return None;

@@ -196,21 +196,25 @@ impl PiecewiseSearch<'_> {
         best[0][0].0 = 0.0;
         for pieces in 1..=most {
             let before = &best[pieces - 1];
-            let reach = |to: usize| {
-                let sums = (0..to).map(|from| (before[from].0 + errors[to][from], from));
-                sums.min_by(|one, other| one.0.total_cmp(&other.0))
-                    .unwrap_or((f64::INFINITY, 0))
-            };
-            best.push((0..=last).map(reach).collect());
+            best.push(
+                (0..=last)
+                    .map(|to: usize| {
+                        let sums = (0..to).map(|from| (before[from].0 + errors[to][from], from));
+                        sums.min_by(|one, other| one.0.total_cmp(&other.0))
+                            .unwrap_or((f64::INFINITY, 0))
+                    })
+                    .collect(),
+            );
         }
-        let cuts_of = |pieces: usize| {
-            let mut cuts = vec![last; pieces + 1];
-            (0..pieces)
-                .rev()
-                .for_each(|piece| cuts[piece] = best[piece + 1][cuts[piece + 1]].1);
-            cuts.into_iter().map(|cut| places[cut]).collect()
-        };
-        (1..=most).map(cuts_of).collect()
+        (1..=most)
+            .map(|pieces: usize| {
+                let mut cuts = vec![last; pieces + 1];
+                (0..pieces)
+                    .rev()
+                    .for_each(|piece| cuts[piece] = best[piece + 1][cuts[piece + 1]].1);
+                cuts.into_iter().map(|cut| places[cut]).collect()
+            })
+            .collect()
     }
 
     /// Moves each knee to the best place between its neighbours, at most `reach` points at a time, as long as that helps.
@@ -355,9 +359,8 @@ mod tests {
         if pieces == 1 {
             return search.errors(from, end);
         }
-        let rest = |cut: usize| search.errors(from, cut) + reference(search, cut, pieces - 1);
         (from + 1..=end + 1 - pieces)
-            .map(rest)
+            .map(|cut: usize| search.errors(from, cut) + reference(search, cut, pieces - 1))
             .fold(f64::INFINITY, f64::min)
     }
 

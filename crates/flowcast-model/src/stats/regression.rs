@@ -54,13 +54,17 @@ pub fn least_squares_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsEr
     let squares: f64 = x.iter().map(|x| x * x).sum();
     let products: f64 = x.iter().zip(y).map(|(x, y)| x * y).sum();
     let level = y.iter().sum::<f64>() / y.len() as f64;
-    let distance = |line: &Line| {
-        x.iter()
-            .zip(y)
-            .map(|(x, y)| (y - line.at(*x)).powi(2))
-            .sum::<f64>()
-    };
-    Ok(nearest_allowed(free, products / squares, level, distance))
+    Ok(nearest_allowed(
+        free,
+        products / squares,
+        level,
+        |line: &Line| {
+            x.iter()
+                .zip(y)
+                .map(|(x, y)| (y - line.at(*x)).powi(2))
+                .sum::<f64>()
+        },
+    ))
 }
 
 /// `free` if it is allowed, else the nearer of the line through the origin and the level one.
@@ -125,13 +129,12 @@ pub fn theil_sen_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsError>
         .collect();
     let slope = median_in_place(&mut slopes);
     let level = median_in_place(&mut y.to_vec());
-    let distance = |line: &Line| {
+    Ok(nearest_allowed(free, slope, level, |line: &Line| {
         x.iter()
             .zip(y)
             .map(|(x, y)| (y - line.at(*x)).abs())
             .sum::<f64>()
-    };
-    Ok(nearest_allowed(free, slope, level, distance))
+    }))
 }
 
 fn check_points(x: &[f64], y: &[f64]) -> Result<(), StatsError> {

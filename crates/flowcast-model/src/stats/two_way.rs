@@ -80,10 +80,11 @@ impl TwoWay {
             + self.of_rest.powi(2) * (1.0 + 1.0 / (rows * columns));
         let student = StudentsT::new(0.0, 1.0, rows - 1.0).expect("there are more than two rows");
         let scale = variance.sqrt();
-        let at = |place: usize| {
-            self.mean + scale * student.inverse_cdf((place as f64 + 0.5) / count as f64)
-        };
-        (0..count).map(at).collect()
+        (0..count)
+            .map(|place: usize| {
+                self.mean + scale * student.inverse_cdf((place as f64 + 0.5) / count as f64)
+            })
+            .collect()
     }
 }
 

@@ -222,11 +222,13 @@ fn step_flows(
     fabric: Fabric,
     model: &mut dyn RateModel,
 ) -> Result<Prediction, PredictError> {
-    let demand = |flow: &Flow| Demand {
-        start: flow.start,
-        work: network.nic.time_for(flow.size),
-    };
-    let demands: Vec<Demand> = flows.iter().map(demand).collect();
+    let demands: Vec<Demand> = flows
+        .iter()
+        .map(|flow: &Flow| Demand {
+            start: flow.start,
+            work: network.nic.time_for(flow.size),
+        })
+        .collect();
     let mut intervals = Intervals::new(flows.len());
     let completions = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
     Ok(Prediction {

@@ -197,8 +197,10 @@ impl<'a> FluidEngine<'a> {
         watcher: &mut impl Watcher,
     ) -> Result<(), SharingError> {
         let now = self.now;
-        let notify = |change: Change| watcher.changed(change.flow as usize, now, change.allocation);
-        self.in_flight.update_rates(self.fabric, model, now, notify)
+        self.in_flight
+            .update_rates(self.fabric, model, now, |change: Change| {
+                watcher.changed(change.flow as usize, now, change.allocation)
+            })
     }
 
     /// To the next end or start, whichever is first.
@@ -237,15 +239,18 @@ pub fn stepwise(
     let mut now = Time::ZERO;
     loop {
         let rounding = now * (1.0 + 64.0 * f64::EPSILON);
-        let has_begun = |flow: &usize| demands[*flow].start <= rounding;
         let open = (0..demands.len()).filter(|flow| left[*flow] > Time::ZERO);
-        let (active, waiting): (Vec<usize>, Vec<usize>) = open.partition(has_begun);
+        let (active, waiting): (Vec<usize>, Vec<usize>) =
+            open.partition(|flow: &usize| demands[*flow].start <= rounding);
         let start = waiting.iter().map(|flow| demands[*flow].start).min();
         let shares = model.shares(fabric, &active)?;
-        let end_of = |(flow, allocation): (&usize, &Allocation)| {
-            now + left[*flow] * (1.0 / allocation.share.0)
-        };
-        let ends: Vec<Time> = active.iter().zip(&shares).map(end_of).collect();
+        let ends: Vec<Time> = active
+            .iter()
+            .zip(&shares)
+            .map(|(flow, allocation): (&usize, &Allocation)| {
+                now + left[*flow] * (1.0 / allocation.share.0)
+            })
+            .collect();
         let Some(next) = ends.iter().copied().chain(start).min() else {
             return Ok(completions);
         };

@@ -238,11 +238,10 @@ impl Loop {
 
     fn follow_last_byte(&mut self, queues: &TransientQueues, now: f64, step: f64) {
         let stages = &self.stages;
-        let first = || LastByte {
+        let last = self.last.get_or_insert_with(|| LastByte {
             stage: 0,
             leaves: now + queues.wait(stages[0].link),
-        };
-        let last = self.last.get_or_insert_with(first);
+        });
         while last.stage < self.data && last.leaves <= now + step {
             last.stage += 1;
             if last.stage < self.data {

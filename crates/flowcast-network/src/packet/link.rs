@@ -159,11 +159,12 @@ impl Link {
 
     /// Whether the same frames wait as in `then`, so much later, but for their numbers.
     pub(super) fn repeats(&self, then: &Link, later: Picos, packets: &[u32]) -> bool {
-        let is_same = |((at, frame), (earlier, before)): (&(Picos, Frame), &(Picos, Frame))| {
-            *at == *earlier + later
-                && *frame == before.advanced(packets[frame.connection() as usize])
-        };
-        self.departures().zip(then.departures()).all(is_same)
+        self.departures().zip(then.departures()).all(
+            |((at, frame), (earlier, before)): (&(Picos, Frame), &(Picos, Frame))| {
+                *at == *earlier + later
+                    && *frame == before.advanced(packets[frame.connection() as usize])
+            },
+        )
     }
 
     /// So many periods later, if `then` was one period ago.

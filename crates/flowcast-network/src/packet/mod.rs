@@ -138,8 +138,9 @@ pub fn simulate_repetitions(
     wire: &Wire,
     repetitions: u32,
 ) -> Result<Vec<Carried>, SharingError> {
-    let carry = |rounds| simulate_rounds(messages, fabric, wire, rounds);
-    warm_up::last_rounds(wire.protocol.warm_ups, repetitions.max(1), carry)
+    warm_up::last_rounds(wire.protocol.warm_ups, repetitions.max(1), |rounds| {
+        simulate_rounds(messages, fabric, wire, rounds)
+    })
 }
 
 /// Carries the messages in rounds, over the same connections; those of the first round stand first.
@@ -336,17 +337,19 @@ impl<'a> Plan<'a> {
 
     fn connections(&self) -> Vec<Connection> {
         let links = self.links();
-        let connection = |(number, (path, messages)): (u32, &Load)| {
-            let opening = opening(path, &links, self.wire);
-            Connection::new(
-                number,
-                messages,
-                &self.wire.protocol,
-                self.wire.rate,
-                opening,
-            )
-        };
-        (0..).zip(&self.loads).map(connection).collect()
+        (0..)
+            .zip(&self.loads)
+            .map(|(number, (path, messages)): (u32, &Load)| {
+                let opening = opening(path, &links, self.wire);
+                Connection::new(
+                    number,
+                    messages,
+                    &self.wire.protocol,
+                    self.wire.rate,
+                    opening,
+                )
+            })
+            .collect()
     }
 
     fn jitter(&self) -> Option<Jitter> {
@@ -362,31 +365,32 @@ fn rate_of(link: LinkId, fabric: &Fabric, wire: &Wire) -> Rate {
 /// node is both, so that a frame has half of its latency behind each of the two ports. Before a bus the nodes hold what
 /// waits.
 fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
-    let link = |number: u32| {
-        let id = LinkId(number);
-        let (is_of_node, is_shared) = (fabric.is_of_node(id), fabric.is_shared(id));
-        let is_out = number.is_multiple_of(2) && !is_shared;
-        let behind_ports = if is_shared {
-            wire.latency * 0.5
-        } else {
-            wire.latency
-        };
-        Link::new(LinkKind {
-            rate: rate_of(id, fabric, wire),
-            segment: wire.protocol.segment,
-            latency: if is_of_node && !is_out {
-                behind_ports
+    (0..fabric.link_count() as u32)
+        .map(|number: u32| {
+            let id = LinkId(number);
+            let (is_of_node, is_shared) = (fabric.is_of_node(id), fabric.is_shared(id));
+            let is_out = number.is_multiple_of(2) && !is_shared;
+            let behind_ports = if is_shared {
+                wire.latency * 0.5
             } else {
-                Time::ZERO
-            },
-            queue: wire
-                .protocol
-                .queue
-                .filter(|_| !(is_of_node && is_out || fabric.is_bus(id))),
-            burst: wire.protocol.burst,
+                wire.latency
+            };
+            Link::new(LinkKind {
+                rate: rate_of(id, fabric, wire),
+                segment: wire.protocol.segment,
+                latency: if is_of_node && !is_out {
+                    behind_ports
+                } else {
+                    Time::ZERO
+                },
+                queue: wire
+                    .protocol
+                    .queue
+                    .filter(|_| !(is_of_node && is_out || fabric.is_bus(id))),
+                burst: wire.protocol.burst,
+            })
         })
-    };
-    (0..fabric.link_count() as u32).map(link).collect()
+        .collect()
 }
 
 /// What empty frames take there and back, before anything else is in flight.

@@ -64,13 +64,12 @@ pub fn spreads(
         )?;
         // Apart from that of the run, whose draws say nothing about these.
         let mut noise = Jitter::from_seed(seed ^ NOISE);
-        let noisy = |completion: &FlowCompletion| {
-            longer(*completion, noise.of_duration(wire.protocol.noise))
-        };
         let completions: Vec<FlowCompletion> = carried
             .iter()
             .flat_map(|one| &one.completions)
-            .map(noisy)
+            .map(|completion: &FlowCompletion| {
+                longer(*completion, noise.of_duration(wire.protocol.noise))
+            })
             .collect();
         all.extend(
             completions
@@ -78,23 +77,24 @@ pub fn spreads(
                 .map(<[FlowCompletion]>::to_vec),
         );
     }
-    let spread = |message: usize| {
-        let ends: Vec<f64> = all.iter().map(|run| run[message].end.as_nanos()).collect();
-        let durations: Vec<f64> = all
-            .iter()
-            .map(|run| run[message].duration.as_nanos())
-            .collect();
-        let at = |share: f64| FlowCompletion {
-            end: below(&ends, share),
-            duration: below(&durations, share),
-        };
-        Spread {
-            median: at(0.5),
-            low: at((1.0 - LEVEL) / 2.0),
-            high: at((1.0 + LEVEL) / 2.0),
-        }
-    };
-    Ok((0..messages.len()).map(spread).collect())
+    Ok((0..messages.len())
+        .map(|message: usize| {
+            let ends: Vec<f64> = all.iter().map(|run| run[message].end.as_nanos()).collect();
+            let durations: Vec<f64> = all
+                .iter()
+                .map(|run| run[message].duration.as_nanos())
+                .collect();
+            let at = |share: f64| FlowCompletion {
+                end: below(&ends, share),
+                duration: below(&durations, share),
+            };
+            Spread {
+                median: at(0.5),
+                low: at((1.0 - LEVEL) / 2.0),
+                high: at((1.0 + LEVEL) / 2.0),
+            }
+        })
+        .collect())
 }
 
 /// So many times as long, from the same start.

@@ -124,10 +124,11 @@ impl Search {
     fn divide(&mut self, engine: &mut Engine) {
         self.divide_at = u64::MAX;
         let mut groups = Groups::new(engine.links.len());
-        let lone = |connection: &usize| {
-            self.of_connection[*connection] == NONE && engine.connections[*connection].is_live()
-        };
-        let live: Vec<usize> = (0..engine.connections.len()).filter(lone).collect();
+        let live: Vec<usize> = (0..engine.connections.len())
+            .filter(|connection: &usize| {
+                self.of_connection[*connection] == NONE && engine.connections[*connection].is_live()
+            })
+            .collect();
         for connection in &live {
             let mut links = engine.links_of(*connection);
             let first = links.next().expect("a way has links");
@@ -219,32 +220,31 @@ impl Search {
         let until = |time: Picos| {
             (time.since(now).0.saturating_sub(1) / period.0).min(u64::from(u32::MAX)) as u32
         };
-        let of_one = |(connection, (part, packets)): (usize, (&u32, &u32))| {
-            let ends = &engine.connections[connection];
-            if *part == number {
-                let timer = if *packets == 0 {
-                    ends.deadline()
-                } else {
-                    ends.next_write()
-                };
-                let room = ends.room().checked_div(*packets).unwrap_or(u32::MAX);
-                return room.min(until(timer));
-            }
-            let is_near = ends.next_write() < Picos::NEVER
-                && engine
-                    .links_of(connection)
-                    .any(|link| self.of_link[link] == number);
-            if is_near {
-                until(ends.next_write())
-            } else {
-                u32::MAX
-            }
-        };
         self.of_connection
             .iter()
             .zip(&self.packets)
             .enumerate()
-            .map(of_one)
+            .map(|(connection, (part, packets)): (usize, (&u32, &u32))| {
+                let ends = &engine.connections[connection];
+                if *part == number {
+                    let timer = if *packets == 0 {
+                        ends.deadline()
+                    } else {
+                        ends.next_write()
+                    };
+                    let room = ends.room().checked_div(*packets).unwrap_or(u32::MAX);
+                    return room.min(until(timer));
+                }
+                let is_near = ends.next_write() < Picos::NEVER
+                    && engine
+                        .links_of(connection)
+                        .any(|link| self.of_link[link] == number);
+                if is_near {
+                    until(ends.next_write())
+                } else {
+                    u32::MAX
+                }
+            })
             .min()
             .unwrap_or(0)
     }

@@ -69,11 +69,6 @@ impl Rounds {
                         Time::ZERO
                     }
                 };
-                let earlier = |interval: &Interval| Interval {
-                    from: sooner(interval.from),
-                    to: sooner(interval.to),
-                    ..*interval
-                };
                 Carried {
                     completions: completions
                         .iter()
@@ -84,7 +79,16 @@ impl Rounds {
                         .collect(),
                     intervals: intervals
                         .iter()
-                        .map(|of_one| of_one.iter().map(earlier).collect())
+                        .map(|of_one| {
+                            of_one
+                                .iter()
+                                .map(|interval: &Interval| Interval {
+                                    from: sooner(interval.from),
+                                    to: sooner(interval.to),
+                                    ..*interval
+                                })
+                                .collect()
+                        })
                         .collect(),
                     ..carried
                 }

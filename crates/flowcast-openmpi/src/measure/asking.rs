@@ -206,15 +206,14 @@ fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Optio
     .ok();
     let ratio =
         |fit: &LogGpFit| fit.parameters.gap_per_byte.as_nanos() / longest.gap_per_byte.as_nanos();
-    let borne_out = |fit: LogGpFit| {
+    let fit = fit.map(|fit: LogGpFit| {
         let parameters = if SOUND.contains(&ratio(&fit)) {
             fit.parameters
         } else {
             longest
         };
         LogGpFit { parameters, ..fit }
-    };
-    let fit = fit.map(borne_out);
+    });
     (fit.as_ref().map_or(longest, |fit| fit.parameters), fit)
 }
 

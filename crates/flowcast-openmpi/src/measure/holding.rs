@@ -46,8 +46,10 @@ pub(super) fn holding(
 ) -> Holding {
     let limit = Time::from_seconds(time.as_secs_f64());
     let trains = SIZES.map(|size| PrttPoint::new(TRAIN, Time::ZERO, Bytes(size)));
-    let fits = |train: &&PrttPoint| prtt(stored, **train) * (2.0 * f64::from(PLANNED)) <= limit;
-    let Some(train) = trains.iter().find(fits) else {
+    let Some(train) = trains
+        .iter()
+        .find(|train: &&PrttPoint| prtt(stored, **train) * (2.0 * f64::from(PLANNED)) <= limit)
+    else {
         return Holding::Unknown;
     };
     let predicted = prtt(stored, *train).as_nanos();

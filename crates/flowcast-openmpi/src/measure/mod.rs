@@ -418,10 +418,14 @@ fn look(watch: &Watch, state: &State) {
     };
     let tells = state.settings.verbose > 1 || own_name(&state.library).vpid == 0;
     if go_on_with(state, &costs, Origin::Watched) && tells {
-        let told = |(rail, cost): (&RailModule, &LogGp)| {
-            format!("{} {:.3} ns/B", rail.name, cost.gap_per_byte.as_nanos())
-        };
-        let all: Vec<String> = state.rails.iter().zip(&costs).map(told).collect();
+        let all: Vec<String> = state
+            .rails
+            .iter()
+            .zip(&costs)
+            .map(|(rail, cost): (&RailModule, &LogGp)| {
+                format!("{} {:.3} ns/B", rail.name, cost.gap_per_byte.as_nanos())
+            })
+            .collect();
         log(
             state,
             &format!("the networks have changed: {} now", all.join(", ")),

@@ -145,11 +145,10 @@ impl Watch {
             .map(|(rail, watched)| costs::rail(&rail.name, watched.cost()))
             .collect();
         alike::even_out(&mut found);
-        let differs = |(new, old): (&Rail, &LogGp)| {
+        let change = found.iter().zip(in_use).any(|(new, old): (&Rail, &LogGp)| {
             let ratio = new.cost.gap_per_byte.as_nanos() / old.gap_per_byte.as_nanos();
             !(1.0 - WORTH_A_CHANGE..=1.0 + WORTH_A_CHANGE).contains(&ratio)
-        };
-        let change = found.iter().zip(in_use).any(differs);
+        });
         change.then(|| found.into_iter().map(|rail| rail.cost).collect())
     }
 }
@@ -362,16 +361,20 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
 
 /// The address of each rail's interface; none where several rails have one interface, whose connections nothing tells apart.
 fn addresses(rails: &[RailModule]) -> Vec<Option<IpAddr>> {
-    let interface = |rail: &RailModule| rail.name.split(':').next().unwrap_or_default().to_owned();
-    let names: Vec<String> = rails.iter().map(interface).collect();
+    let names: Vec<String> = rails
+        .iter()
+        .map(|rail: &RailModule| rail.name.split(':').next().unwrap_or_default().to_owned())
+        .collect();
     let all = interface_addresses();
-    let address = |name: &String| {
-        let is_alone = names.iter().filter(|other| *other == name).count() == 1;
-        all.iter()
-            .find(|(of, _)| of == name && is_alone)
-            .map(|(_, address)| *address)
-    };
-    names.iter().map(address).collect()
+    names
+        .iter()
+        .map(|name: &String| {
+            let is_alone = names.iter().filter(|other| *other == name).count() == 1;
+            all.iter()
+                .find(|(of, _)| of == name && is_alone)
+                .map(|(_, address)| *address)
+        })
+        .collect()
 }
 
 fn interface_addresses() -> Vec<(String, IpAddr)> {

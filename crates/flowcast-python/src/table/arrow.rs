@@ -145,16 +145,15 @@ impl Schema {
     }
 
     fn of_table(columns: &Columns) -> Option<Schema> {
-        let field = |(name, values): (&String, &Values)| match values {
-            Values::Integers(_) => Schema::new("l", name, Vec::new()),
-            Values::Floats(_) => Schema::new("g", name, Vec::new()),
-            Values::Texts(_) => Schema::new("u", name, Vec::new()),
-        };
         let fields = columns
             .names
             .iter()
             .zip(&columns.values)
-            .map(field)
+            .map(|(name, values): (&String, &Values)| match values {
+                Values::Integers(_) => Schema::new("l", name, Vec::new()),
+                Values::Floats(_) => Schema::new("g", name, Vec::new()),
+                Values::Texts(_) => Schema::new("u", name, Vec::new()),
+            })
             .collect::<Option<Vec<_>>>()?;
         Schema::new("+s", "", fields)
     }
@@ -187,26 +186,29 @@ impl Array {
 
     /// The first buffer would say which values are missing: none is.
     fn of_table(columns: &Arc<Columns>) -> Array {
-        let column = |values: &Values| match values {
-            Values::Integers(values) => {
-                Array::new(columns, vec![null(), values.as_ptr().cast()], Vec::new())
-            }
-            Values::Floats(values) => {
-                Array::new(columns, vec![null(), values.as_ptr().cast()], Vec::new())
-            }
-            Values::Texts(texts) => {
-                let buffers = vec![
-                    null(),
-                    texts.offsets.as_ptr().cast(),
-                    texts.bytes.as_ptr().cast(),
-                ];
-                Array::new(columns, buffers, Vec::new())
-            }
-        };
         Array::new(
             columns,
             vec![null()],
-            columns.values.iter().map(column).collect(),
+            columns
+                .values
+                .iter()
+                .map(|values: &Values| match values {
+                    Values::Integers(values) => {
+                        Array::new(columns, vec![null(), values.as_ptr().cast()], Vec::new())
+                    }
+                    Values::Floats(values) => {
+                        Array::new(columns, vec![null(), values.as_ptr().cast()], Vec::new())
+                    }
+                    Values::Texts(texts) => {
+                        let buffers = vec![
+                            null(),
+                            texts.offsets.as_ptr().cast(),
+                            texts.bytes.as_ptr().cast(),
+                        ];
+                        Array::new(columns, buffers, Vec::new())
+                    }
+                })
+                .collect(),
         )
     }
 

@@ -72,12 +72,14 @@ impl Door {
     /// # Errors
     /// The system cannot tell.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, LinkError> {
-        let address = |listener: &TcpListener| {
-            listener
-                .local_addr()
-                .map_err(|error| failed("tell the listening address".into(), error))
-        };
-        self.listeners.iter().map(address).collect()
+        self.listeners
+            .iter()
+            .map(|listener: &TcpListener| {
+                listener
+                    .local_addr()
+                    .map_err(|error| failed("tell the listening address".into(), error))
+            })
+            .collect()
     }
 
     /// Connections that have introduced themselves with this token.

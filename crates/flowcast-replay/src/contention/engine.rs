@@ -511,26 +511,30 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     }
 
     fn explain_stop(&self) -> SimulateError {
-        let stand = |(rank, state): (usize, &RankState)| {
-            let at = state.at as usize;
-            let send = match opcodes::decode(state.words, at) {
-                Some((Op::WaitSend(ago), _)) => self.slots.sent(Rank(rank as u32), ago),
-                _ => None,
-            };
-            let RankState {
-                next_slot, phase, ..
-            } = *state;
-            Stand {
-                at,
-                next_slot,
-                entered: phase == Phase::Waiting,
-                done: phase == Phase::Ended,
-                send,
-            }
-        };
         DeadlockReport {
             program: self.program,
-            ranks: self.ranks.iter().enumerate().map(stand).collect(),
+            ranks: self
+                .ranks
+                .iter()
+                .enumerate()
+                .map(|(rank, state): (usize, &RankState)| {
+                    let at = state.at as usize;
+                    let send = match opcodes::decode(state.words, at) {
+                        Some((Op::WaitSend(ago), _)) => self.slots.sent(Rank(rank as u32), ago),
+                        _ => None,
+                    };
+                    let RankState {
+                        next_slot, phase, ..
+                    } = *state;
+                    Stand {
+                        at,
+                        next_slot,
+                        entered: phase == Phase::Waiting,
+                        done: phase == Phase::Ended,
+                        send,
+                    }
+                })
+                .collect(),
         }
         .explain()
     }

@@ -36,7 +36,6 @@ use perturbation::Perturbation;
 
 /// Whether anything in the machine is limited so that ranks or messages may have to wait for it.
 pub fn is_needed(network: &Network, placement: &Placement) -> bool {
-    let outside = |group: &NodeGroup| group.in_links + group.out_links > 0;
     let inside =
         |group: &NodeGroup| group.intra_in_links + group.intra_out_links + group.intra_buses > 0;
     let groups = placement.groups();
@@ -46,7 +45,9 @@ pub fn is_needed(network: &Network, placement: &Placement) -> bool {
         || placement.sites() > 1
         || network.machine.scheduler.context_switch > Time::ZERO
         || Perturbation::is_needed(network)
-        || groups.iter().any(outside)
+        || groups
+            .iter()
+            .any(|group: &NodeGroup| group.in_links + group.out_links > 0)
         || placement.is_shared() && groups.iter().any(inside)
         || placement.oversubscribed() > 0
 }

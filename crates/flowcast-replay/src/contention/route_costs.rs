@@ -94,22 +94,27 @@ impl RouteCosts {
 
 /// The costs of all routes, with lanes for their delays.
 pub(super) fn route_costs(costs: &Costs, pending: &mut Pending) -> Vec<RouteCosts> {
-    let delays = |path: &PathCosts| {
-        let own = [path.send_overhead, path.recv_before, path.recv_after];
-        let by_class = path
-            .overheads
+    pending.open_lanes(
+        costs
+            .paths
             .iter()
-            .flat_map(|overheads| [overheads.send, overheads.receive]);
-        let delays = path
-            .classes
-            .iter()
-            .flat_map(|class| [class.delay, class.bytes]);
-        own.into_iter()
-            .chain(by_class)
-            .chain(delays)
-            .collect::<Vec<Time>>()
-    };
-    pending.open_lanes(costs.paths.iter().flat_map(delays).collect());
+            .flat_map(|path: &PathCosts| {
+                let own = [path.send_overhead, path.recv_before, path.recv_after];
+                let by_class = path
+                    .overheads
+                    .iter()
+                    .flat_map(|overheads| [overheads.send, overheads.receive]);
+                let delays = path
+                    .classes
+                    .iter()
+                    .flat_map(|class| [class.delay, class.bytes]);
+                own.into_iter()
+                    .chain(by_class)
+                    .chain(delays)
+                    .collect::<Vec<Time>>()
+            })
+            .collect(),
+    );
     costs
         .paths
         .iter()

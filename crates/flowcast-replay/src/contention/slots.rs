@@ -122,13 +122,14 @@ impl Slots {
 
 fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
     let mut first = 0;
-    let place = |rank: Rank| {
-        let place = first;
-        first += program
-            .ops(rank)
-            .filter(|(_, op)| matches!(op, Op::Send { .. }))
-            .count() as u32;
-        (place, place)
-    };
-    Rank::all(program.streams()).map(place).collect()
+    Rank::all(program.streams())
+        .map(|rank: Rank| {
+            let place = first;
+            first += program
+                .ops(rank)
+                .filter(|(_, op)| matches!(op, Op::Send { .. }))
+                .count() as u32;
+            (place, place)
+        })
+        .collect()
 }

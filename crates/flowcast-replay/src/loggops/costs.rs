@@ -160,8 +160,8 @@ impl<'a> Carrier<'a> {
             None => {
                 let mut network = network.seen_by(model).into_owned();
                 network.nic.latency = costs.parameters.latency;
-                let of_rank = |rank| sends(rank).map(move |(slot, to)| (slot, rank, to));
-                let all = Rank::all(ranks).flat_map(of_rank);
+                let all = Rank::all(ranks)
+                    .flat_map(|rank| sends(rank).map(move |(slot, to)| (slot, rank, to)));
                 CostsSharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
             }
         };

@@ -109,14 +109,17 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         observer: &'a mut O,
     ) -> PlainEngine<'a, O> {
         let (cpus, nics) = (schedule.cpus(), schedule.nics());
-        let host = |graph: &flowcast_trace::schedule::Graph| PlainHost {
-            cpus: vec![Time::ZERO; cpus],
-            sending: vec![Time::ZERO; nics],
-            receiving: vec![Time::ZERO; nics],
-            open: graph.nodes.iter().map(|node| node.dependencies).collect(),
-            ..PlainHost::default()
-        };
-        let hosts = schedule.graphs.iter().map(host).collect();
+        let hosts = schedule
+            .graphs
+            .iter()
+            .map(|graph: &flowcast_trace::schedule::Graph| PlainHost {
+                cpus: vec![Time::ZERO; cpus],
+                sending: vec![Time::ZERO; nics],
+                receiving: vec![Time::ZERO; nics],
+                open: graph.nodes.iter().map(|node| node.dependencies).collect(),
+                ..PlainHost::default()
+            })
+            .collect();
         PlainEngine {
             schedule,
             observer,

@@ -100,8 +100,11 @@ impl Prepared {
         }
         prepared.sizes = numbers.sizes.keys().collect();
         prepared.channels = numbers.channels.len();
-        let tag = |(_, _, tag): PreparedChannel| tag.map_or(-1, |tag| tag as i32);
-        prepared.tags = numbers.channels.keys().map(tag).collect();
+        prepared.tags = numbers
+            .channels
+            .keys()
+            .map(|(_, _, tag): PreparedChannel| tag.map_or(-1, |tag| tag as i32))
+            .collect();
         prepared
     }
 

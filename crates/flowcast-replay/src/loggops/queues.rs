@@ -114,10 +114,6 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         order: Q,
     ) -> QueueEngine<'a, O, Q> {
         let ranks = prepared.bases.len() - 1;
-        let size = |size: &Bytes| SizeCost {
-            bytes: parameters.bytes_time(*size),
-            rendezvous: parameters.is_rendezvous(*size),
-        };
         let Loggops {
             latency,
             overhead,
@@ -132,7 +128,14 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
                 gap,
                 latency,
             },
-            sizes: prepared.sizes.iter().map(size).collect(),
+            sizes: prepared
+                .sizes
+                .iter()
+                .map(|size: &Bytes| SizeCost {
+                    bytes: parameters.bytes_time(*size),
+                    rendezvous: parameters.is_rendezvous(*size),
+                })
+                .collect(),
             hosts: vec![Host::default(); ranks],
             overflow: vec![Overflow::default(); ranks],
             order,
@@ -535,8 +538,11 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         {
             return None;
         }
-        let rank = |host: &Host| RankOutcome::new(host.cpu, host.compute, host.overhead);
-        let ranks = self.hosts.iter().map(rank).collect();
+        let ranks = self
+            .hosts
+            .iter()
+            .map(|host: &Host| RankOutcome::new(host.cpu, host.compute, host.overhead))
+            .collect();
         Some(Outcome {
             ranks,
             messages: self.messages,

@@ -270,13 +270,23 @@ mod tests {
 
     #[test]
     fn a_function_that_bends_down_is_refused() {
-        let bent = |at: &f64| Tangent {
-            at: *at,
-            makespan: Time::from_nanos(at.sqrt()),
-            slope: 0.5 / at.sqrt(),
-        };
-        let walk = |values: &[f64]| Ok::<_, ()>(values.iter().map(bent).collect());
-        assert_eq!(trace_curve((1.0, 100.0), (100, Time::ZERO), walk), Ok(None));
+        assert_eq!(
+            trace_curve(
+                (1.0, 100.0),
+                (100, Time::ZERO),
+                |values: &[f64]| Ok::<_, ()>(
+                    values
+                        .iter()
+                        .map(|at: &f64| Tangent {
+                            at: *at,
+                            makespan: Time::from_nanos(at.sqrt()),
+                            slope: 0.5 / at.sqrt(),
+                        })
+                        .collect()
+                )
+            ),
+            Ok(None)
+        );
     }
 
     proptest! {

@@ -194,11 +194,12 @@ impl Samples<'_> {
         }
         let slope = (end - first) / (self.values[last] - self.values[0]);
         let rounding = 1e-9 + 1e-13 * (first.abs() + end.abs());
-        let is_on_line = |index: usize| {
-            let line = first + slope * (self.values[index] - self.values[0]);
-            (at(index) - line).abs() <= rounding
-        };
-        if slope.is_finite() && (1..last).all(is_on_line) {
+        if slope.is_finite()
+            && (1..last).all(|index: usize| {
+                let line = first + slope * (self.values[index] - self.values[0]);
+                (at(index) - line).abs() <= rounding
+            })
+        {
             Ok(slope)
         } else {
             Err(Obstacle::NotLinear)
@@ -207,22 +208,21 @@ impl Samples<'_> {
 
     fn path(&self, route: usize) -> Result<PathSlopes, Obstacle> {
         let of = |cost: fn(&PathCosts) -> Time| self.slope(|costs| cost(&costs.paths[route]));
-        let class = |class: usize| {
-            let of = |cost: fn(&ClassCost) -> Time| {
-                self.slope(|costs| cost(&costs.paths[route].classes[class]))
-            };
-            Ok(ClassSlopes {
-                delay: of(|cost| cost.delay)?,
-                busy: of(|cost| cost.busy)?,
-                held: of(|cost| cost.held)?,
-            })
-        };
         Ok(PathSlopes {
             send_overhead: of(|path| path.send_overhead)?,
             recv_before: of(|path| path.recv_before)?,
             recv_after: of(|path| path.recv_after)?,
             classes: (0..self.costs[0].paths[route].classes.len())
-                .map(class)
+                .map(|class: usize| {
+                    let of = |cost: fn(&ClassCost) -> Time| {
+                        self.slope(|costs| cost(&costs.paths[route].classes[class]))
+                    };
+                    Ok(ClassSlopes {
+                        delay: of(|cost| cost.delay)?,
+                        busy: of(|cost| cost.busy)?,
+                        held: of(|cost| cost.held)?,
+                    })
+                })
                 .collect::<Result<_, _>>()?,
         })
     }

@@ -46,16 +46,19 @@ pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>
     };
     let parts: Option<Vec<Vec<RankOutcome>>> = std::thread::scope(|scope| {
         let common = &common;
-        let spawn = |(index, block): (usize, Range<u32>)| {
-            scope.spawn(move || {
-                follow(
-                    walk,
-                    block.clone(),
-                    &mut Border::new(common, index, walk.slots(&block)),
-                )
+        let threads: Vec<_> = blocks
+            .into_iter()
+            .enumerate()
+            .map(|(index, block): (usize, Range<u32>)| {
+                scope.spawn(move || {
+                    follow(
+                        walk,
+                        block.clone(),
+                        &mut Border::new(common, index, walk.slots(&block)),
+                    )
+                })
             })
-        };
-        let threads: Vec<_> = blocks.into_iter().enumerate().map(spawn).collect();
+            .collect();
         threads
             .into_iter()
             .map(|thread| thread.join().expect("a walk does not panic"))

@@ -140,13 +140,6 @@ impl<'a> FoldedReplay<'a> {
             });
             passes.grid.time(ticks.sum())
         };
-        let rank = |rank| {
-            RankOutcome::new(
-                passes.grid.time(now.time(rank)),
-                spent(rank, 0),
-                spent(rank, 1),
-            )
-        };
         let sum = |of: fn(&Program) -> u64| {
             let terms = pieces
                 .iter()
@@ -154,7 +147,15 @@ impl<'a> FoldedReplay<'a> {
             terms.fold(0, u64::saturating_add)
         };
         Outcome {
-            ranks: (0..passes.streams).map(rank).collect(),
+            ranks: (0..passes.streams)
+                .map(|rank| {
+                    RankOutcome::new(
+                        passes.grid.time(now.time(rank)),
+                        spent(rank, 0),
+                        spent(rank, 1),
+                    )
+                })
+                .collect(),
             messages: sum(|program| u64::from(program.messages())),
             bytes: Bytes(sum(|program| program.bytes().0)),
             waits: Waits::default(),

@@ -119,20 +119,21 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
 impl<const W: usize> LanePath<W> {
     fn new<'a>(path: impl Fn(usize) -> &'a PathCosts, interfaces: Interfaces) -> LanePath<W> {
         let queues = |class: usize| interfaces.are_busy && path(0).classes[class].queues;
-        let class = |class: usize| LaneClass {
-            delay: from_fn(|lane| path(lane).classes[class].delay),
-            busy: from_fn(|lane| path(lane).classes[class].busy),
-            held: from_fn(|lane| path(lane).classes[class].held),
-            leaves: from_fn(|lane| path(lane).classes[class].leaves()),
-            rendezvous: path(0).classes[class].rendezvous,
-            queues: queues(class),
-            is_noted: interfaces.have_queues,
-        };
         LanePath {
             send_overhead: from_fn(|lane| path(lane).send_overhead),
             recv_before: from_fn(|lane| path(lane).recv_before),
             recv_after: from_fn(|lane| path(lane).recv_after),
-            classes: (0..path(0).classes.len()).map(class).collect(),
+            classes: (0..path(0).classes.len())
+                .map(|class: usize| LaneClass {
+                    delay: from_fn(|lane| path(lane).classes[class].delay),
+                    busy: from_fn(|lane| path(lane).classes[class].busy),
+                    held: from_fn(|lane| path(lane).classes[class].held),
+                    leaves: from_fn(|lane| path(lane).classes[class].leaves()),
+                    rendezvous: path(0).classes[class].rendezvous,
+                    queues: queues(class),
+                    is_noted: interfaces.have_queues,
+                })
+                .collect(),
             overheads: LanePath::overheads(&path),
         }
     }
@@ -174,8 +175,9 @@ impl<const W: usize> LanePath<W> {
                     [own.send, own.receive]
                 })
         };
-        let of_class = |class| [0, 1].map(|side| from_fn(|lane| of_lane(class, lane)[side]));
-        (0..path(0).classes.len()).map(of_class).collect()
+        (0..path(0).classes.len())
+            .map(|class| [0, 1].map(|side| from_fn(|lane| of_lane(class, lane)[side])))
+            .collect()
     }
 
     /// The sender's processor time.
@@ -219,12 +221,13 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
     pub(super) fn duration(&mut self, index: u32, call: &CollectiveCall, rank: Rank) -> &Times<W> {
         let networks = self.networks;
         let sizes = (call.send, call.recv);
-        let of = |lane: usize| {
-            self.grid
-                .round(networks[lane].collective(call.op, call.communicator, rank, sizes))
-        };
         let key = (index, self.group(rank));
-        self.durations.entry(key).or_insert_with(|| from_fn(of))
+        self.durations.entry(key).or_insert_with(|| {
+            from_fn(|lane: usize| {
+                self.grid
+                    .round(networks[lane].collective(call.op, call.communicator, rank, sizes))
+            })
+        })
     }
 
     /// Start-up of a non-blocking or root-synchronous collective, and of the wait for one.

@@ -257,14 +257,15 @@ mod tests {
 
     #[test]
     fn too_many_intervals_give_way_to_shares_and_many_ranks_share_lanes() {
-        let one = |i: u32| {
-            segment(
-                f64::from(i),
-                f64::from(i) + 1.0,
-                Activity::ALL[i as usize % 2],
-            )
-        };
-        let segments: Vec<Segment> = (0..150_000).map(one).collect();
+        let segments: Vec<Segment> = (0..150_000)
+            .map(|i: u32| {
+                segment(
+                    f64::from(i),
+                    f64::from(i) + 1.0,
+                    Activity::ALL[i as usize % 2],
+                )
+            })
+            .collect();
         let ended = RankOutcome::new(nanos(150_000.0), Time::ZERO, Time::ZERO);
         let of = |ranks: usize| {
             let outcome = Outcome {

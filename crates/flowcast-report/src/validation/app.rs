@@ -136,8 +136,11 @@ impl AppValidation {
             })?);
         }
         for rank in 0..self.runs.first().map_or(0, |run| run.communication.len()) {
-            let of_rank = |run: &RunTimes| run.communication.get(rank).copied().unwrap_or_default();
-            rows.push(self.row(Quantity::Rank, &rank.to_string(), of_rank)?);
+            rows.push(
+                self.row(Quantity::Rank, &rank.to_string(), |run: &RunTimes| {
+                    run.communication.get(rank).copied().unwrap_or_default()
+                })?,
+            );
         }
         for call in self.names(|run| &run.calls) {
             rows.push(self.row(Quantity::Call, &call, |run| time_of(&run.calls, &call))?);

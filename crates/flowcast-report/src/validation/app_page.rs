@@ -61,32 +61,33 @@ fn predictors(validation: &AppValidation, fared: &[Fared]) -> String {
         "mean absolute",
         "worst region",
     ];
-    let row = |(at, (name, fared)): (usize, (&String, &Fared))| {
-        let regions = fared.regions.as_ref().map_or(
-            ["0".into(), String::new(), String::new(), String::new()],
-            |regions| {
-                let (worst, error) = &regions.worst;
-                let worst = format!("{} ({})", signed(*error), escape(worst));
-                [
-                    regions.count.to_string(),
-                    percent(regions.within_ten_percent),
-                    percent(regions.mean_absolute),
-                    worst,
-                ]
-            },
-        );
-        [
-            key(at, name),
-            signed(fared.total),
-            signed(fared.communication),
-        ]
-        .into_iter()
-        .chain(regions)
-        .collect()
-    };
     table(
         &head,
-        validation.predictors.iter().zip(fared).enumerate().map(row),
+        validation.predictors.iter().zip(fared).enumerate().map(
+            |(at, (name, fared)): (usize, (&String, &Fared))| {
+                let regions = fared.regions.as_ref().map_or(
+                    ["0".into(), String::new(), String::new(), String::new()],
+                    |regions| {
+                        let (worst, error) = &regions.worst;
+                        let worst = format!("{} ({})", signed(*error), escape(worst));
+                        [
+                            regions.count.to_string(),
+                            percent(regions.within_ten_percent),
+                            percent(regions.mean_absolute),
+                            worst,
+                        ]
+                    },
+                );
+                [
+                    key(at, name),
+                    signed(fared.total),
+                    signed(fared.communication),
+                ]
+                .into_iter()
+                .chain(regions)
+                .collect()
+            },
+        ),
     )
 }
 
@@ -122,34 +123,37 @@ fn quantities(predictors: &[String], rows: &[&Row]) -> String {
         .chain(names)
         .collect();
     let range = |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high));
-    let row = |row: &&Row| {
-        let prediction = |(at, predicted): (usize, &Time)| {
-            let time = match row.ranges[at] {
-                Some(times) => format!(
-                    "<span title=\"{}\">{}</span>",
-                    range(times),
-                    Rounded(*predicted)
-                ),
-                None => Rounded(*predicted).to_string(),
-            };
-            [
-                time,
-                row.errors
-                    .as_ref()
-                    .map_or(String::new(), |errors| signed(errors[at])),
-            ]
-        };
-        let first = [
-            escape(&row.name),
-            Rounded(row.measured).to_string(),
-            row.interval.map_or(String::new(), range),
-        ];
-        first
-            .into_iter()
-            .chain(row.predicted.iter().enumerate().flat_map(prediction))
-            .collect()
-    };
-    table(&head, rows.iter().map(row))
+    table(
+        &head,
+        rows.iter().map(|row: &&Row| {
+            let first = [
+                escape(&row.name),
+                Rounded(row.measured).to_string(),
+                row.interval.map_or(String::new(), range),
+            ];
+            first
+                .into_iter()
+                .chain(row.predicted.iter().enumerate().flat_map(
+                    |(at, predicted): (usize, &Time)| {
+                        let time = match row.ranges[at] {
+                            Some(times) => format!(
+                                "<span title=\"{}\">{}</span>",
+                                range(times),
+                                Rounded(*predicted)
+                            ),
+                            None => Rounded(*predicted).to_string(),
+                        };
+                        [
+                            time,
+                            row.errors
+                                .as_ref()
+                                .map_or(String::new(), |errors| signed(errors[at])),
+                        ]
+                    },
+                ))
+                .collect()
+        }),
+    )
 }
 
 #[cfg(test)]

@@ -201,26 +201,28 @@ impl Validation {
     /// # Errors
     /// As [`Validation::errors`].
     pub fn makespan_errors(&self, model: usize) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
-        let of_case = |case: &Case| {
-            let until = |duration: &dyn Fn(usize) -> Time| {
-                let ends = case
-                    .flows
-                    .iter()
-                    .enumerate()
-                    .map(|(at, flow)| flow.start + duration(at));
-                ends.max().unwrap_or_default().as_seconds()
-            };
-            let repetitions = case.measured.iter().map(Vec::len).min().unwrap_or(0);
-            let measured: Vec<f64> = (0..repetitions)
-                .map(|run| until(&|flow| case.measured[flow][run]))
-                .collect();
-            let predicted = until(&|flow| case.predicted[model][flow]);
-            Ok((
-                case.name.clone(),
-                signed_errors(&[predicted], &[median(&measured)?])?,
-            ))
-        };
-        self.cases.iter().map(of_case).collect()
+        self.cases
+            .iter()
+            .map(|case: &Case| {
+                let until = |duration: &dyn Fn(usize) -> Time| {
+                    let ends = case
+                        .flows
+                        .iter()
+                        .enumerate()
+                        .map(|(at, flow)| flow.start + duration(at));
+                    ends.max().unwrap_or_default().as_seconds()
+                };
+                let repetitions = case.measured.iter().map(Vec::len).min().unwrap_or(0);
+                let measured: Vec<f64> = (0..repetitions)
+                    .map(|run| until(&|flow| case.measured[flow][run]))
+                    .collect();
+                let predicted = until(&|flow| case.predicted[model][flow]);
+                Ok((
+                    case.name.clone(),
+                    signed_errors(&[predicted], &[median(&measured)?])?,
+                ))
+            })
+            .collect()
     }
 
     fn errors_of(&self, model: usize) -> Result<ModelErrors, StatsError> {

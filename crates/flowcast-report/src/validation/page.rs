@@ -104,24 +104,25 @@ fn models(validation: &Validation, errors: &[ModelErrors]) -> String {
             of.flow
         )
     };
-    let row = |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
-        vec![
-            key(model, name),
-            percent(errors.mean_absolute),
-            range(errors.mean_range),
-            range(errors.global_range),
-            flow(&errors.best),
-            flow(&errors.worst),
-            signed_range(errors.signed_range),
-            errors.coverage.map_or_else(
-                || "-".into(),
-                |of| format!("{} of {}", percent(of.share()), of.repetitions),
-            ),
-        ]
-    };
     table(
         &head,
-        validation.models.iter().zip(errors).enumerate().map(row),
+        validation.models.iter().zip(errors).enumerate().map(
+            |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
+                vec![
+                    key(model, name),
+                    percent(errors.mean_absolute),
+                    range(errors.mean_range),
+                    range(errors.global_range),
+                    flow(&errors.best),
+                    flow(&errors.worst),
+                    signed_range(errors.signed_range),
+                    errors.coverage.map_or_else(
+                        || "-".into(),
+                        |of| format!("{} of {}", percent(of.share()), of.repetitions),
+                    ),
+                ]
+            },
+        ),
     )
 }
 
@@ -135,27 +136,35 @@ fn configurations(validation: &Validation, errors: &[ModelErrors]) -> String {
         .into_iter()
         .chain(names)
         .collect();
-    let row = |(at, of): (usize, &ConfigurationErrors)| {
-        let model = |errors: &ModelErrors| {
-            let ConfigurationErrors {
-                signed_range: range,
-                mean_absolute,
-                ..
-            } = errors.by_configuration[at];
-            format!(
-                "<span title=\"{}\">{}</span>",
-                signed_range(range),
-                percent(mean_absolute)
-            )
-        };
-        let first = [
-            escape(&of.configuration),
-            of.patterns.to_string(),
-            of.flows.to_string(),
-        ];
-        first.into_iter().chain(errors.iter().map(model)).collect()
-    };
-    table(&head, first.by_configuration.iter().enumerate().map(row))
+    table(
+        &head,
+        first
+            .by_configuration
+            .iter()
+            .enumerate()
+            .map(|(at, of): (usize, &ConfigurationErrors)| {
+                let first = [
+                    escape(&of.configuration),
+                    of.patterns.to_string(),
+                    of.flows.to_string(),
+                ];
+                first
+                    .into_iter()
+                    .chain(errors.iter().map(|errors: &ModelErrors| {
+                        let ConfigurationErrors {
+                            signed_range: range,
+                            mean_absolute,
+                            ..
+                        } = errors.by_configuration[at];
+                        format!(
+                            "<span title=\"{}\">{}</span>",
+                            signed_range(range),
+                            percent(mean_absolute)
+                        )
+                    }))
+                    .collect()
+            }),
+    )
 }
 
 fn drawings(validation: &Validation, errors: &[ModelErrors]) -> Value {

@@ -62,12 +62,16 @@ impl Shares {
     pub fn by_bandwidth(rails: &[LogGp]) -> Result<Shares, RailsError> {
         let per_byte = |rail: &LogGp| rail.gap_per_byte.as_nanos();
         let slowest = rails.iter().map(per_byte).fold(0.0, f64::max);
-        let share = |rail: &LogGp| match per_byte(rail) {
-            0.0 if slowest == 0.0 => 1,
-            0.0 => 255,
-            own => (slowest / own).round().clamp(1.0, 255.0) as u32,
-        };
-        Shares::new(&rails.iter().map(share).collect::<Vec<_>>())
+        Shares::new(
+            &rails
+                .iter()
+                .map(|rail: &LogGp| match per_byte(rail) {
+                    0.0 if slowest == 0.0 => 1,
+                    0.0 => 255,
+                    own => (slowest / own).round().clamp(1.0, 255.0) as u32,
+                })
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// The share of a rail.

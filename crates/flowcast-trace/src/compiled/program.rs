@@ -94,18 +94,6 @@ pub(super) fn tables_of(program: &Program) -> Tables {
             non_blocking,
         )
     };
-    let call = |call: &CollectiveCall| {
-        let root = call.root.map(|root| root.0);
-        (
-            call.op as u8,
-            call.communicator,
-            call.mode as u8,
-            call.is_root,
-            root,
-            call.send.0,
-            call.recv.0,
-        )
-    };
     let ranks = (0..program.streams() as u32).map(Rank);
     let ranks = ranks.map(|rank| (program.words(rank).len() as u64, program.posts(rank)));
     let instances = program
@@ -122,7 +110,22 @@ pub(super) fn tables_of(program: &Program) -> Tables {
             .filter(|(_, class)| class.mode.persistent)
             .map(|(number, _)| number)
             .collect(),
-        calls: program.calls.iter().map(call).collect(),
+        calls: program
+            .calls
+            .iter()
+            .map(|call: &CollectiveCall| {
+                let root = call.root.map(|root| root.0);
+                (
+                    call.op as u8,
+                    call.communicator,
+                    call.mode as u8,
+                    call.is_root,
+                    root,
+                    call.send.0,
+                    call.recv.0,
+                )
+            })
+            .collect(),
         communicators: program
             .communicators
             .iter()

@@ -241,23 +241,22 @@ impl Numbers {
     }
 
     fn definitions(&self, program: &Program) -> String {
-        let line = |communicator: &crate::program::Communicator| {
-            let members: String = communicator
-                .members
-                .iter()
-                .map(|member| format!(":{}", program.task(*member)))
-                .collect();
-            format!(
-                "d:1:{}:{}{members}\n",
-                self.number(communicator.id),
-                communicator.members.len()
-            )
-        };
         program
             .communicators()
             .iter()
             .filter(|known| !is_of_threads(program, known))
-            .map(line)
+            .map(|communicator: &crate::program::Communicator| {
+                let members: String = communicator
+                    .members
+                    .iter()
+                    .map(|member| format!(":{}", program.task(*member)))
+                    .collect();
+                format!(
+                    "d:1:{}:{}{members}\n",
+                    self.number(communicator.id),
+                    communicator.members.len()
+                )
+            })
             .collect()
     }
 }

@@ -87,17 +87,16 @@ fn time_between_mpi_is_computation_and_a_receive_is_known_by_its_end() {
         (program.ranks(), program.messages(), program.bytes().0),
         (2, 1, 80)
     );
-    let nanos = |op: &Op| {
-        if let Op::Compute(time) = op {
-            Some(time.as_nanos())
-        } else {
-            None
-        }
-    };
     assert_eq!(
         ops(&program, 0)
             .iter()
-            .filter_map(nanos)
+            .filter_map(|op: &Op| {
+                if let Op::Compute(time) = op {
+                    Some(time.as_nanos())
+                } else {
+                    None
+                }
+            })
             .collect::<Vec<_>>(),
         [50.0, 30.0]
     );

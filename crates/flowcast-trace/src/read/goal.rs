@@ -23,8 +23,9 @@ pub(super) fn recognises(text: &[u8]) -> bool {
 
 /// The text with comments blanked out; line ends stay, so that line numbers hold. A text without any is not copied.
 fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
-    let opens = |at: &usize| matches!(text.get(at + 1), Some(b'/' | b'*'));
-    let Some(mut at) = memchr::memchr_iter(b'/', text).find(opens) else {
+    let Some(mut at) = memchr::memchr_iter(b'/', text)
+        .find(|at: &usize| matches!(text.get(at + 1), Some(b'/' | b'*')))
+    else {
         return Cow::Borrowed(text);
     };
     let mut plain = text.to_vec();
@@ -247,23 +248,22 @@ impl<'a> RankText<'a> {
                 Fault::value(format!("label {}", shown(self.labels.key(label))), expected)
             })
         };
-        let resolve = |pending: &PendingDependency| {
-            let PendingDependency {
-                later,
-                earlier,
-                after,
-                line,
-            } = *pending;
-            Ok(Dependency {
-                later: node(later, line)?,
-                earlier: node(earlier, line)?,
-                after,
-            })
-        };
         let dependencies: Vec<Dependency> = self
             .dependencies
             .iter()
-            .map(resolve)
+            .map(|pending: &PendingDependency| {
+                let PendingDependency {
+                    later,
+                    earlier,
+                    after,
+                    line,
+                } = *pending;
+                Ok(Dependency {
+                    later: node(later, line)?,
+                    earlier: node(earlier, line)?,
+                    after,
+                })
+            })
             .collect::<Result<_, Fault>>()?;
         Ok(graph(self.nodes, &dependencies))
     }

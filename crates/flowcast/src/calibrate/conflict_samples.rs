@@ -70,8 +70,9 @@ impl Measured {
             return None;
         }
         let messages = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
-        let longest = |repetition| self.durations.iter().map(|times| times[repetition]).max();
-        let times: Vec<Time> = (0..self.repetitions()).filter_map(longest).collect();
+        let times: Vec<Time> = (0..self.repetitions())
+            .filter_map(|repetition| self.durations.iter().map(|times| times[repetition]).max())
+            .collect();
         let is_usable = !times.is_empty() && times.iter().all(|time| *time > Time::ZERO);
         let pattern = Pattern {
             name: name.clone(),
@@ -83,13 +84,15 @@ impl Measured {
 
     /// The median duration of each flow.
     pub fn medians(&self) -> Vec<Time> {
-        let middle = |times: &Vec<Time>| {
-            let seconds: Vec<f64> = times.iter().map(|time| time.as_seconds()).collect();
-            Time::from_seconds(
-                median(&seconds).expect("each flow was carried, and times are finite"),
-            )
-        };
-        self.durations.iter().map(middle).collect()
+        self.durations
+            .iter()
+            .map(|times: &Vec<Time>| {
+                let seconds: Vec<f64> = times.iter().map(|time| time.as_seconds()).collect();
+                Time::from_seconds(
+                    median(&seconds).expect("each flow was carried, and times are finite"),
+                )
+            })
+            .collect()
     }
 }
 
@@ -350,16 +353,15 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<ConflictRo
             "a number above 0",
         ));
     }
-    let unknown = || {
-        CsvError::at(
-            line,
-            format!("kind `{kind}`"),
-            format!("one of {}", Kind::names()),
-        )
-    };
     Ok(ConflictRow {
         conflict,
-        kind: Kind::from_name(kind).ok_or_else(unknown)?,
+        kind: Kind::from_name(kind).ok_or_else(|| {
+            CsvError::at(
+                line,
+                format!("kind `{kind}`"),
+                format!("one of {}", Kind::names()),
+            )
+        })?,
         repetition: whole(line, "repetition", repetition, 1_000_000)? as usize,
         flow,
         racks: [from, to],
@@ -391,20 +393,6 @@ mod tests {
             short: Bytes(0),
             most: 3,
         };
-        let carried = |conflict: Conflict| {
-            let time = |flow: u32, repetition: usize| {
-                Time::from_nanos(f64::from(flow) * 1e9 + repetition as f64 * 1e4)
-            };
-            let of_flow = |flow: &Flow| {
-                (0..repetitions)
-                    .map(|repetition| time(flow.id, repetition))
-                    .collect()
-            };
-            Measured {
-                durations: conflict.flows.iter().map(of_flow).collect(),
-                conflict,
-            }
-        };
         let all = plan
             .conflicts()
             .into_iter()
@@ -413,7 +401,25 @@ mod tests {
         ConflictSamples {
             provenance,
             racks: places,
-            measured: all.map(carried).collect(),
+            measured: all
+                .map(|conflict: Conflict| {
+                    let time = |flow: u32, repetition: usize| {
+                        Time::from_nanos(f64::from(flow) * 1e9 + repetition as f64 * 1e4)
+                    };
+                    Measured {
+                        durations: conflict
+                            .flows
+                            .iter()
+                            .map(|flow: &Flow| {
+                                (0..repetitions)
+                                    .map(|repetition| time(flow.id, repetition))
+                                    .collect()
+                            })
+                            .collect(),
+                        conflict,
+                    }
+                })
+                .collect(),
         }
     }
 

@@ -140,12 +140,13 @@ fn damped_step(
         .iter()
         .map(|column| -product(column, values))
         .collect();
-    let can_move = |parameter: &usize| {
-        let ((low, high), x) = (ranges[*parameter], at[*parameter]);
-        is_felt(&slopes[*parameter])
-            && !(x <= low && pull[*parameter] < 0.0 || x >= high && pull[*parameter] > 0.0)
-    };
-    let free: Vec<usize> = (0..at.len()).filter(can_move).collect();
+    let free: Vec<usize> = (0..at.len())
+        .filter(|parameter: &usize| {
+            let ((low, high), x) = (ranges[*parameter], at[*parameter]);
+            is_felt(&slopes[*parameter])
+                && !(x <= low && pull[*parameter] < 0.0 || x >= high && pull[*parameter] > 0.0)
+        })
+        .collect();
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(free.len());
     for row in &free {
         let mut line: Vec<f64> = free

@@ -207,8 +207,11 @@ impl Evidence<'_> {
         single: Time,
         level: f64,
     ) -> Result<Option<Interval>, StatsError> {
-        let is_there = |time: &&Time| **time > Time::ZERO && single > Time::ZERO;
-        let further = self.drawn.makespans.iter().filter(is_there);
+        let further = self
+            .drawn
+            .makespans
+            .iter()
+            .filter(|time: &&Time| **time > Time::ZERO && single > Time::ZERO);
         let further: Vec<f64> = further
             .map(|time| (time.as_nanos() / single.as_nanos()).ln())
             .collect();

@@ -176,11 +176,13 @@ impl PreparedProgram<'_> {
 
     /// One walk for many networks.
     fn walked(&self, networks: Vec<Network>) -> Result<Drawn, Error> {
-        let what_if = |network: Network| {
-            let placement = self.placement.on(&network.machine);
-            WhatIf::placed(network, placement, self.rendezvous)
-        };
-        let what_ifs: Vec<WhatIf> = networks.into_iter().map(what_if).collect();
+        let what_ifs: Vec<WhatIf> = networks
+            .into_iter()
+            .map(|network: Network| {
+                let placement = self.placement.on(&network.machine);
+                WhatIf::placed(network, placement, self.rendezvous)
+            })
+            .collect();
         let outcomes = sweep::run(self.program(), &what_ifs)?;
         Ok(Drawn::some(
             outcomes.iter().map(|outcome| outcome.makespan()).collect(),

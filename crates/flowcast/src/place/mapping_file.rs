@@ -199,12 +199,14 @@ impl Line<'_> {
 }
 
 fn read_nodes(lines: &[Line]) -> Result<Vec<u32>, MappingError> {
-    let node = |line: &Line| {
-        line.text
-            .parse()
-            .map_err(|_| line.wrong("the number of a node, one on each line"))
-    };
-    lines.iter().map(node).collect()
+    lines
+        .iter()
+        .map(|line: &Line| {
+            line.text
+                .parse()
+                .map_err(|_| line.wrong("the number of a node, one on each line"))
+        })
+        .collect()
 }
 
 fn read_rankfile(

@@ -102,11 +102,12 @@ impl ExactSearch<'_> {
         let curve = trace_curve((from, to), (self.most_walks, rounding), |values| {
             self.tangents(&family, values)
         })?;
-        let with_rounding = |curve: Curve| Curve {
-            error: curve.error.max(rounding),
-            ..curve
-        };
-        Ok(curve.map(with_rounding).ok_or(Inexact::NotConvex))
+        Ok(curve
+            .map(|curve: Curve| Curve {
+                error: curve.error.max(rounding),
+                ..curve
+            })
+            .ok_or(Inexact::NotConvex))
     }
 
     /// Why the networks do not share one program, one placement and one walk.
@@ -144,19 +145,22 @@ impl ExactSearch<'_> {
 
     /// Walks at several values, on as many threads as the options allow.
     fn tangents(&self, family: &Family<'_>, values: &[f64]) -> Result<Vec<Tangent>, Error> {
-        let one = |at: &f64| -> Result<Tangent, Error> {
-            let tangent = family.tangent(*at, &self.parameter.network(self.network, *at)?)?;
-            if tangent.makespan.as_nanos().is_finite() {
-                return Ok(tangent);
-            }
-            Err(Error::NotFinite(format!(
-                "{}={}",
-                self.parameter.field(),
-                self.parameter.text(*at)
-            )))
-        };
-        parallel::map(values, self.options.threads, one)
-            .into_iter()
-            .collect()
+        parallel::map(
+            values,
+            self.options.threads,
+            |at: &f64| -> Result<Tangent, Error> {
+                let tangent = family.tangent(*at, &self.parameter.network(self.network, *at)?)?;
+                if tangent.makespan.as_nanos().is_finite() {
+                    return Ok(tangent);
+                }
+                Err(Error::NotFinite(format!(
+                    "{}={}",
+                    self.parameter.field(),
+                    self.parameter.text(*at)
+                )))
+            },
+        )
+        .into_iter()
+        .collect()
     }
 }

@@ -89,11 +89,6 @@ pub fn sensitivity(
         return selected::sensitivity(trace, network, (parameter, &selector, most_walks), options);
     }
     let base = predict(trace, network, options)?;
-    let at = |at: f64| {
-        Ok(predict(trace, &parameter.network(network, at)?, options)?
-            .outcome
-            .makespan())
-    };
     let found = match trace {
         Trace::Program(_) if parameter.is_whole(network) => Err(Inexact::WholeNumbers),
         Trace::Program(program) => {
@@ -105,7 +100,11 @@ pub fn sensitivity(
         Ok(curve) if curve.error > Time::ZERO => (curve, Some(Inexact::Error(most_walks))),
         Ok(curve) => (curve, None),
         Err(reason) => (
-            sampled::curve(&parameter, reason == Inexact::WholeNumbers, at)?,
+            sampled::curve(&parameter, reason == Inexact::WholeNumbers, |at: f64| {
+                Ok(predict(trace, &parameter.network(network, at)?, options)?
+                    .outcome
+                    .makespan())
+            })?,
             Some(reason),
         ),
     };
@@ -134,14 +133,13 @@ impl Sensitivity {
     pub fn value_at(&self, factor: f64) -> Option<f64> {
         let base = self.base?;
         let aim = self.base_makespan.as_nanos() * factor;
-        let on_piece = |piece: &Piece| {
+        let crossings = self.curve.pieces.iter().filter_map(|piece: &Piece| {
             let at = piece.from + (aim - piece.makespan.as_nanos()) / piece.slope;
             // The ends of a piece belong to it, whatever the division rounds to.
             let room = 1e-12 * at.abs();
             (piece.slope != 0.0 && piece.from - room <= at && at <= piece.to + room)
                 .then(|| at.clamp(piece.from, piece.to))
-        };
-        let crossings = self.curve.pieces.iter().filter_map(on_piece);
+        });
         crossings.min_by(|a, b| (a - base).abs().total_cmp(&(b - base).abs()))
     }
 

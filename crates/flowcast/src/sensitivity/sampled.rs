@@ -28,8 +28,9 @@ pub(super) fn curve(
 ) -> Result<Curve, Error> {
     let (from, to) = parameter.range();
     let place = |at: f64| if is_whole { at.round() } else { at };
-    let step = |index: usize| place(from + (to - from) * index as f64 / STEPS as f64);
-    let mut values: Vec<f64> = (0..=STEPS).map(step).collect();
+    let mut values: Vec<f64> = (0..=STEPS)
+        .map(|index: usize| place(from + (to - from) * index as f64 / STEPS as f64))
+        .collect();
     values.dedup();
     let mut points: Vec<Point> = values
         .into_iter()

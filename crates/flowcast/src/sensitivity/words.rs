@@ -70,8 +70,10 @@ impl Sensitivity {
             )
         };
         let reached = |sign: f64| {
-            let of = |part: f64| (part.to_string(), self.value_at(1.0 + sign * part).map(at));
-            REACHED.into_iter().map(of).collect::<BTreeMap<_, _>>()
+            REACHED
+                .into_iter()
+                .map(|part: f64| (part.to_string(), self.value_at(1.0 + sign * part).map(at)))
+                .collect::<BTreeMap<_, _>>()
         };
         let base_slope = self
             .base_piece()

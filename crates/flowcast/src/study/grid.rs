@@ -135,11 +135,13 @@ impl Axis {
                 return Err(wrong(name, "the name twice", "it once"));
             }
         }
-        let value = |name: &&str| GridValue {
-            shown: (*name).to_owned(),
-            set: String::new(),
-        };
-        let values = names.iter().map(value).collect();
+        let values = names
+            .iter()
+            .map(|name: &&str| GridValue {
+                shown: (*name).to_owned(),
+                set: String::new(),
+            })
+            .collect();
         let text = format!("{key}={}", names.join(","));
         Ok(Some(Axis {
             text,

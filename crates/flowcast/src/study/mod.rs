@@ -104,9 +104,11 @@ impl Study {
         description["ranks"] = program.ranks().into();
         description["messages"] = program.messages().into();
         if !names.mappings.is_empty() {
-            let mark = |options: &Options| fingerprint(format!("{:?}", options.mapping).as_bytes());
             description["mapping"] = one_or_all(names.mappings.iter().map(String::as_str));
-            description["mapping_fingerprint"] = one_or_all(options.iter().map(mark));
+            description["mapping_fingerprint"] =
+                one_or_all(options.iter().map(|options: &Options| {
+                    fingerprint(format!("{:?}", options.mapping).as_bytes())
+                }));
         }
         if let Some(from) = first.rendezvous_from {
             description["rendezvous_from"] = from.to_string().into();
@@ -258,6 +260,12 @@ fn describe(trace: &Trace, networks: &[Network], grid: &Grid, names: Names<'_>) 
 
 /// FNV-1a, 64 bits: tells sweeps apart that were meant to be one.
 fn fingerprint(bytes: &[u8]) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
+    format!(
+        "{:016x}",
+        bytes
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte: &u8| (hash
+                ^ u64::from(*byte))
+            .wrapping_mul(0x0000_0100_0000_01b3))
+    )
 }

@@ -86,12 +86,14 @@ pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String 
             format!("{set},{values}{makespan},{share}{ends}\n")
         }
         Form::JsonLines => {
-            let field = |(name, value): (&str, &str)| match value.parse::<f64>() {
-                Ok(_) => format!("{}:{value},", Value::from(name)),
-                Err(_) => format!("{}:{},", Value::from(name), Value::from(value)),
-            };
             let names = grid.axes().iter().map(|axis| axis.column.as_str());
-            let values: String = names.zip(grid.shown(set)).map(field).collect();
+            let values: String = names
+                .zip(grid.shown(set))
+                .map(|(name, value): (&str, &str)| match value.parse::<f64>() {
+                    Ok(_) => format!("{}:{value},", Value::from(name)),
+                    Err(_) => format!("{}:{},", Value::from(name), Value::from(value)),
+                })
+                .collect();
             let ends = match ends {
                 None => String::new(),
                 Some(None) => ",\"interval_s\":null".to_owned(),

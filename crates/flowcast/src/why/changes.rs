@@ -148,18 +148,20 @@ fn of_ranks(
     ranks.retain(|rank| gradient.compute.len() > 1 && gradient.compute[*rank].now > Time::ZERO);
     ranks.truncate(RANKS);
     let prepared = PreparedProgram::new(program, network, options)?;
-    let change = |rank: usize| {
-        let paced = prepared.clone().paced(Rank(rank as u32), FASTER);
-        let makespan = paced.engine()?.run()?.makespan();
-        let what = format!("speed of rank {rank}");
-        Ok(Change {
-            what,
-            from: "1".to_owned(),
-            to: FASTER.to_string(),
-            makespan,
+    ranks
+        .into_iter()
+        .map(|rank: usize| {
+            let paced = prepared.clone().paced(Rank(rank as u32), FASTER);
+            let makespan = paced.engine()?.run()?.makespan();
+            let what = format!("speed of rank {rank}");
+            Ok(Change {
+                what,
+                from: "1".to_owned(),
+                to: FASTER.to_string(),
+                makespan,
+            })
         })
-    };
-    ranks.into_iter().map(change).collect()
+        .collect()
 }
 
 /// The best other algorithm of each of the collectives whose messages the time depends on most.

@@ -41,14 +41,18 @@ fn first_line(changes: &[Change], makespan: Time) -> String {
     let Some(best) = changes.first() else {
         return "none of the changes that were tried helps".to_owned();
     };
-    let told = |change: &Change| {
-        format!(
-            "{} ({})",
-            change.sentence(),
-            percent(change.difference(makespan))
-        )
-    };
-    let further: Vec<String> = changes.iter().skip(1).take(2).map(told).collect();
+    let further: Vec<String> = changes
+        .iter()
+        .skip(1)
+        .take(2)
+        .map(|change: &Change| {
+            format!(
+                "{} ({})",
+                change.sentence(),
+                percent(change.difference(makespan))
+            )
+        })
+        .collect();
     let further = if further.is_empty() {
         String::new()
     } else {

@@ -149,20 +149,22 @@ impl Scenario {
     }
 
     fn changed<'g>(&self, graph: EventGraph<'g>) -> Result<EventGraph<'g>, Error> {
-        let select = |cost: &Cost| -> Result<(Selected, To), Error> {
-            let selected = graph.selected(&cost.selector);
-            let is_all = cost.selector.conditions.is_empty();
-            if selected.is_empty() && !is_all {
-                let found = format!(
-                    "{} in {}, of which the program has none",
-                    cost.selector, self.name
-                );
-                return Err(Error::option("costs", found, "costs that occur"));
-            }
-            Ok((selected, cost.to))
-        };
-        let changes: Vec<(Selected, To)> =
-            self.costs.iter().map(select).collect::<Result<_, _>>()?;
+        let changes: Vec<(Selected, To)> = self
+            .costs
+            .iter()
+            .map(|cost: &Cost| -> Result<(Selected, To), Error> {
+                let selected = graph.selected(&cost.selector);
+                let is_all = cost.selector.conditions.is_empty();
+                if selected.is_empty() && !is_all {
+                    let found = format!(
+                        "{} in {}, of which the program has none",
+                        cost.selector, self.name
+                    );
+                    return Err(Error::option("costs", found, "costs that occur"));
+                }
+                Ok((selected, cost.to))
+            })
+            .collect::<Result<_, _>>()?;
         Ok(graph.changed(&changes))
     }
 }

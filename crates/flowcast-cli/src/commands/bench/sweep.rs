@@ -70,15 +70,17 @@ pub(super) fn run(
 
 /// From the network itself to one of twice the latency and half the bandwidth.
 fn what_ifs(network: &Network, sets: usize) -> Vec<Network> {
-    let what_if = |index: usize| {
-        let factor = 1.0 + index as f64 / sets as f64;
-        let mut network = network.clone();
-        network.nic.latency = Time::from_nanos(network.nic.latency.as_nanos() * factor);
-        let rate = Rate::from_bytes_per_second(network.nic.rate().as_bytes_per_second() / factor);
-        network.nic.rate = LinkRate::Goodput(rate.into());
-        network
-    };
-    (0..sets).map(what_if).collect()
+    (0..sets)
+        .map(|index: usize| {
+            let factor = 1.0 + index as f64 / sets as f64;
+            let mut network = network.clone();
+            network.nic.latency = Time::from_nanos(network.nic.latency.as_nanos() * factor);
+            let rate =
+                Rate::from_bytes_per_second(network.nic.rate().as_bytes_per_second() / factor);
+            network.nic.rate = LinkRate::Goodput(rate.into());
+            network
+        })
+        .collect()
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -33,10 +33,12 @@ impl Machine {
     /// A machine whose files are under `root`.
     #[cfg(test)]
     pub(super) fn under(root: &Path, variables: &[(&str, &str)]) -> Machine {
-        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Machine {
             root: root.to_owned(),
-            variables: variables.iter().map(owned).collect(),
+            variables: variables
+                .iter()
+                .map(|(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             processors: 2,
         }
     }

@@ -138,8 +138,11 @@ impl Doctor {
         });
         let document = Document::new("flowcast/doctor/1").table("checks", table);
         self.format.print(&document.lines(advice))?;
-        let bad = |check: &&Check| check.verdict == Verdict::Bad;
-        match checks.iter().filter(bad).count() {
+        match checks
+            .iter()
+            .filter(|check: &&Check| check.verdict == Verdict::Bad)
+            .count()
+        {
             0 => Ok(()),
             1 => Err(Finding("1 problem".to_owned()).into()),
             problems => Err(Finding(format!("{problems} problems")).into()),

@@ -14,15 +14,17 @@ pub(super) fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let setting = |three: &[String]| match three {
-        [option, name, value]
-            if ["--mca", "-mca", "--gmca", "-gmca"].contains(&option.as_str()) =>
-        {
-            Some((format!("OMPI_MCA_{name}"), value.clone()))
-        }
-        _ => None,
-    };
-    words.windows(3).filter_map(setting).collect()
+    words
+        .windows(3)
+        .filter_map(|three: &[String]| match three {
+            [option, name, value]
+                if ["--mca", "-mca", "--gmca", "-gmca"].contains(&option.as_str()) =>
+            {
+                Some((format!("OMPI_MCA_{name}"), value.clone()))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 /// Open MPI's TCP takes every interface that is up, bridges of containers and virtual machines too.

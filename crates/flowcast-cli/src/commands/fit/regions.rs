@@ -102,21 +102,22 @@ impl FitRegions<'_> {
                     .push(region);
             }
         }
-        let middle = |regions: Vec<MeasuredRegion>| -> Result<MeasuredRegion> {
-            let times: Vec<f64> = regions
-                .iter()
-                .map(|region| region.once.as_nanos())
-                .collect();
-            let first = regions
-                .into_iter()
-                .next()
-                .context("every region was measured")?;
-            Ok(MeasuredRegion {
-                once: Time::from_nanos(median(&times)?),
-                ..first
+        all.into_values()
+            .map(|regions: Vec<MeasuredRegion>| -> Result<MeasuredRegion> {
+                let times: Vec<f64> = regions
+                    .iter()
+                    .map(|region| region.once.as_nanos())
+                    .collect();
+                let first = regions
+                    .into_iter()
+                    .next()
+                    .context("every region was measured")?;
+                Ok(MeasuredRegion {
+                    once: Time::from_nanos(median(&times)?),
+                    ..first
+                })
             })
-        };
-        all.into_values().map(middle).collect()
+            .collect()
     }
 
     fn provenance(&self, fit: &DimemasFit) -> BTreeMap<String, String> {

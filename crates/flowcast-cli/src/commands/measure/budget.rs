@@ -95,22 +95,21 @@ fn document(measured: &Budgeted, level: f64) -> Document {
         "ns" => Rounded(Time::from_nanos(value)).to_string(),
         unit => format!("{value:.4} {unit}"),
     };
-    let of_fit = |fit: &BurstFit| {
+    let parameters = rows(measured.fit.iter().flat_map(|fit: &BurstFit| {
         let widths = fit.parameters.as_nanos().into_iter().zip(fit.half_widths);
         SYMBOLS.into_iter().zip(widths).collect::<Vec<_>>()
-    };
-    let parameters = rows(measured.fit.iter().flat_map(of_fit))
-        .column("symbol", "parameter", |((symbol, _), _)| symbol)
-        .field("unit", |((_, unit), _)| unit)
-        .column("value", "value", |((_, unit), (value, _))| {
-            shown(value, text(unit, value))
-        })
-        .column(
-            "half_width",
-            format!("± at {} %", level * 100.0),
-            |((_, unit), (_, half))| shown(half, text(unit, half)),
-        )
-        .cell("of it", |(_, (value, half))| percent(half / value, 2));
+    }))
+    .column("symbol", "parameter", |((symbol, _), _)| symbol)
+    .field("unit", |((_, unit), _)| unit)
+    .column("value", "value", |((_, unit), (value, _))| {
+        shown(value, text(unit, value))
+    })
+    .column(
+        "half_width",
+        format!("± at {} %", level * 100.0),
+        |((_, unit), (_, half))| shown(half, text(unit, half)),
+    )
+    .cell("of it", |(_, (value, half))| percent(half / value, 2));
     let outliers = measured.fit.as_ref().map_or(0, |fit| fit.outliers);
     let (stopped, bytes) = (stop_text(measured.stop), measured.bytes.0);
     let rate = bytes as f64 / measured.elapsed.as_seconds() * 8e-6;

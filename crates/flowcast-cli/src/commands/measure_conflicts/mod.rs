@@ -290,13 +290,12 @@ impl Run {
     }
 
     fn deliver(self, format: Format) -> Result<()> {
-        let place = |measured: &Measured| {
+        let mut measured = self.known;
+        measured.sort_by_key(|measured: &Measured| {
             self.wanted
                 .iter()
                 .position(|conflict| *conflict == measured.conflict)
-        };
-        let mut measured = self.known;
-        measured.sort_by_key(place);
+        });
         let samples = ConflictSamples {
             provenance: self.provenance,
             racks: self.racks,

@@ -203,12 +203,14 @@ fn show(rows: &[ComparisonRow<'_>], asked: &Asked<'_>) {
         }
     };
     if asked.args.json {
-        let prediction = |row: &ComparisonRow<'_>| {
-            let mut document = row.document();
-            document["ratio"] = ratio(row).into();
-            document
-        };
-        let predictions: Vec<Value> = rows.iter().map(prediction).collect();
+        let predictions: Vec<Value> = rows
+            .iter()
+            .map(|row: &ComparisonRow<'_>| {
+                let mut document = row.document();
+                document["ratio"] = ratio(row).into();
+                document
+            })
+            .collect();
         println_out!(
             "{}",
             json!({"schema": "flowcast/comparison/1", "predictions": predictions})
@@ -262,16 +264,15 @@ fn show(rows: &[ComparisonRow<'_>], asked: &Asked<'_>) {
 
 /// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.
 fn with_inside<'a>(choice: &'a ModelChoice, choices: &[&'a ModelChoice]) -> &'a ModelChoice {
-    let is_same = |other: &&ModelChoice| {
-        ModelChoice {
-            inside: choice.inside,
-            ..(*other).clone()
-        } == *choice
-    };
     let with = choices
         .iter()
         .copied()
-        .filter(is_same)
+        .filter(|other: &&ModelChoice| {
+            ModelChoice {
+                inside: choice.inside,
+                ..(*other).clone()
+            } == *choice
+        })
         .find(|other| other.inside.is_some());
     if choice.inside.is_none() {
         with.unwrap_or(choice)

@@ -247,11 +247,10 @@ fn together<'a>(asked: &'a Asked<'_>, programs: &[&Program]) -> Result<Prepared<
     if given > 1 && given != traces {
         bail!("--mapping: found {given} of them, expected one, or one for each of {traces} traces");
     }
-    let mapping = |text: &String| parse_mapping(text).with_context(|| format!("--mapping {text}"));
     let mappings = args
         .mapping
         .iter()
-        .map(mapping)
+        .map(|text: &String| parse_mapping(text).with_context(|| format!("--mapping {text}")))
         .collect::<Result<Vec<_>>>()?;
     let options = args.options(asked.model()?, None)?;
     Ok(Prepared::Program(PreparedProgram::together(
@@ -517,13 +516,15 @@ pub(super) fn margin(network: Option<&Network>, interval: Option<&Interval>) -> 
 pub(in crate::commands) fn read_goal_params(text: &str) -> Result<Loggops> {
     let wrong =
         || format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S");
-    let number = |text: &str| {
-        text.trim()
-            .parse::<f64>()
-            .ok()
-            .filter(|value| *value >= 0.0 && value.is_finite())
-    };
-    let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
+    let numbers: Option<Vec<f64>> = text
+        .split(',')
+        .map(|text: &str| {
+            text.trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|value| *value >= 0.0 && value.is_finite())
+        })
+        .collect();
     match numbers.as_deref() {
         Some([latency, overhead, gap, per_byte, eager]) => Ok(Loggops {
             latency: Time::from_nanos(*latency),

@@ -52,8 +52,11 @@ impl Advise {
     /// Prints the advice.
     pub(crate) fn run(self) -> Result<()> {
         ensure!(self.messages > 0, "--messages: found 0, expected 1 or more");
-        let load = |name: &String| network_args::load(name, &[]);
-        let networks: Vec<Network> = self.networks.iter().map(load).collect::<Result<_>>()?;
+        let networks: Vec<Network> = self
+            .networks
+            .iter()
+            .map(|name: &String| network_args::load(name, &[]))
+            .collect::<Result<_>>()?;
         let interfaces = self.interfaces(&networks)?;
         let rails: Vec<KnownRail> = networks.iter().map(known_rail).collect();
         let advice = Question::about(self.messages).answer(&rails)?;

@@ -240,29 +240,27 @@ impl Bench {
                 .map(|subject| subject.name.as_str())
                 .collect();
             let points = results.points();
-            let page = || sweep_page::rates("Rail schedulers", &bench_plot::table(&names, &points));
             plot::write(
                 path,
                 || bench_plot::rates(&names, self.rails.len(), &points),
-                page,
+                || sweep_page::rates("Rail schedulers", &bench_plot::table(&names, &points)),
             )?;
         }
         let (points, alone) = (results.points(), self.rails.len());
-        let result = |point| {
-            rows((0..subjects.len()).map(|index| (index, point)))
-                .field("scheduler", |(index, _)| &subjects[index].name)
-                .field("rate_Mbit_s", |(index, point): (usize, &Point)| {
-                    point.rate(index)
-                })
-                .field("over_best_alone", |(index, point)| {
-                    point.over_best_alone(index, alone)
-                })
-                .field("one_way_us", |(index, point)| &point.one_way[index])
-        };
         let mut table = rows(&points)
             .column("messages", "N", |point| point.messages)
             .column("size_B", "size", |point| point.size)
-            .field("results", result);
+            .field("results", |point| {
+                rows((0..subjects.len()).map(|index| (index, point)))
+                    .field("scheduler", |(index, _)| &subjects[index].name)
+                    .field("rate_Mbit_s", |(index, point): (usize, &Point)| {
+                        point.rate(index)
+                    })
+                    .field("over_best_alone", |(index, point)| {
+                        point.over_best_alone(index, alone)
+                    })
+                    .field("one_way_us", |(index, point)| &point.one_way[index])
+            });
         for (index, subject) in subjects.iter().enumerate() {
             table = table.cell(&subject.name, |point| fixed(point.rate(index), 2));
         }

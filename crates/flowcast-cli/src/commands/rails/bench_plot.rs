@@ -174,11 +174,13 @@ fn curve(
     style: String,
 ) {
     let largest = top_rate(points);
-    let place = |point: &&Point| {
-        let y = top + PANEL[1] - point.rate(subject) / largest * PANEL[1];
-        format!("{:.1},{y:.1}", left + x(point.size.0 as f64, points))
-    };
-    let places: Vec<String> = points.iter().map(place).collect();
+    let places: Vec<String> = points
+        .iter()
+        .map(|point: &&Point| {
+            let y = top + PANEL[1] - point.rate(subject) / largest * PANEL[1];
+            format!("{:.1},{y:.1}", left + x(point.size.0 as f64, points))
+        })
+        .collect();
     let _ = writeln!(svg, "<polyline points=\"{}\" {style}/>", places.join(" "));
 }
 

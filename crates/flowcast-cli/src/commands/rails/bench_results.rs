@@ -144,16 +144,21 @@ impl Results {
     /// All rounds of each point.
     pub(super) fn points(&self) -> Vec<Point> {
         let count = self.plan.points.len();
-        let point = |(index, (messages, size)): (usize, &(u32, Bytes))| {
-            let rounds = || self.visits.iter().skip(index).step_by(count);
-            let times = |subject: usize| rounds().map(|visit| visit[subject]).collect();
-            Point {
-                messages: *messages,
-                size: *size,
-                one_way: (0..self.plan.names.len()).map(times).collect(),
-            }
-        };
-        self.plan.points.iter().enumerate().map(point).collect()
+        self.plan
+            .points
+            .iter()
+            .enumerate()
+            .map(|(index, (messages, size)): (usize, &(u32, Bytes))| {
+                let rounds = || self.visits.iter().skip(index).step_by(count);
+                Point {
+                    messages: *messages,
+                    size: *size,
+                    one_way: (0..self.plan.names.len())
+                        .map(|subject: usize| rounds().map(|visit| visit[subject]).collect())
+                        .collect(),
+                }
+            })
+            .collect()
     }
 
     /// Adds a visit and writes it to the file.

@@ -123,13 +123,16 @@ impl Compare {
                 ratios,
             });
             let rows: Vec<Row> = rows.collect();
-            let page = || {
-                sweep_page::ratios(
-                    &format!("Rail schedulers: {caption}"),
-                    &plot::quantiles(&rows),
-                )
-            };
-            plot::write(path, || plot::ratios(&caption, &rows), page)?;
+            plot::write(
+                path,
+                || plot::ratios(&caption, &rows),
+                || {
+                    sweep_page::ratios(
+                        &format!("Rail schedulers: {caption}"),
+                        &plot::quantiles(&rows),
+                    )
+                },
+            )?;
         }
         let mut document = Document::new("flowcast/rails-comparison/1")
             .field("sets", self.sets)

@@ -57,15 +57,19 @@ impl CountArgs {
 
     /// What was asked for.
     pub(super) fn plan(&self, rails: &[LiveRail]) -> Result<CountPlan> {
-        let named = |name: &String| {
-            let found = rails
-                .iter()
-                .position(|rail| rail.name == *name)
-                .map(|index| RailId(index as u8));
-            found
-                .with_context(|| format!("--withdraw: found `{name}`, expected the name of a rail"))
-        };
-        let withdraw = self.withdraw.as_ref().map(named).transpose()?;
+        let withdraw = self
+            .withdraw
+            .as_ref()
+            .map(|name: &String| {
+                let found = rails
+                    .iter()
+                    .position(|rail| rail.name == *name)
+                    .map(|index| RailId(index as u8));
+                found.with_context(|| {
+                    format!("--withdraw: found `{name}`, expected the name of a rail")
+                })
+            })
+            .transpose()?;
         Ok(CountPlan {
             messages: self.count.unwrap_or(0),
             size: self.count_size,

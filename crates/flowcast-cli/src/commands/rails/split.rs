@@ -36,23 +36,24 @@ pub(super) fn run(
     let splits: Vec<Split> = messages.iter().map(&mut divide).collect();
     let complete = |index: usize| splits[index].complete().time(());
     let makespan = (0..splits.len()).map(complete).fold(Time::ZERO, Time::max);
-    let pieces = |index: usize| {
-        let each = splits[index].pieces().map(|(rail, size)| (rail.0, size));
-        let each: Vec<(u8, Bytes)> = each.collect();
-        let text = |(rail, size): &(u8, Bytes)| {
-            format!("{} {} B", rails[usize::from(*rail)].name, Grouped(size.0))
-        };
-        let words: Vec<String> = each.iter().map(text).collect();
-        let pieces = rows(each)
-            .field("rail", |(rail, _)| rail)
-            .field("size_B", |(_, size)| size);
-        shown(pieces, words.join(", "))
-    };
     let table = rows(0..splits.len())
         .cell("message", |index| index)
         .cell("arrival", |index| messages[index].arrival)
         .cell("size", |index| messages[index].size)
-        .column("pieces", "pieces", pieces)
+        .column("pieces", "pieces", |index: usize| {
+            let each = splits[index].pieces().map(|(rail, size)| (rail.0, size));
+            let each: Vec<(u8, Bytes)> = each.collect();
+            let words: Vec<String> = each
+                .iter()
+                .map(|(rail, size): &(u8, Bytes)| {
+                    format!("{} {} B", rails[usize::from(*rail)].name, Grouped(size.0))
+                })
+                .collect();
+            let pieces = rows(each)
+                .field("rail", |(rail, _)| rail)
+                .field("size_B", |(_, size)| size);
+            shown(pieces, words.join(", "))
+        })
         .column("delivered_us", "complete", complete)
         .most(show_messages.rows(), SHOW_MESSAGES);
     let pays_from = pays_from(&costs, rule)?;

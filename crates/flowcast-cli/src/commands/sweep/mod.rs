@@ -223,16 +223,15 @@ impl Sweep {
             threads: threads(),
             ..Options::default()
         };
-        let placed = |text: &String| {
-            Ok(Options {
-                mapping: Some(parse_mapping(text)?),
-                ..options.clone()
-            })
-        };
         let mut all = self
             .mapping
             .iter()
-            .map(placed)
+            .map(|text: &String| {
+                Ok(Options {
+                    mapping: Some(parse_mapping(text)?),
+                    ..options.clone()
+                })
+            })
             .collect::<Result<Vec<_>>>()?;
         if all.is_empty() {
             all.push(options);

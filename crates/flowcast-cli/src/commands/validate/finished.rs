@@ -86,38 +86,45 @@ fn is_first(step: &u32) -> bool {
 impl Finished {
     /// From a pattern and its run.
     pub(super) fn new(named: &Named, run: &PatternRun, warm_ups: usize) -> Finished {
-        let flow = |(index, flow): (usize, &Flow)| FinishedFlow {
-            id: flow.id,
-            src: flow.src.0,
-            dst: flow.dst.0,
-            bytes: flow.size.0,
-            start_s: flow.start.as_seconds(),
-            durations_s: run
-                .durations_of(index)
-                .iter()
-                .map(|time| time.as_seconds())
-                .collect(),
-            step: named.step_of[index],
-        };
         Finished {
             name: named.name.clone(),
             configuration: named.configuration.clone(),
             is_precise: run.is_precise,
             warm_ups: u32::try_from(warm_ups).ok(),
-            flows: named.pattern.flows.iter().enumerate().map(flow).collect(),
+            flows: named
+                .pattern
+                .flows
+                .iter()
+                .enumerate()
+                .map(|(index, flow): (usize, &Flow)| FinishedFlow {
+                    id: flow.id,
+                    src: flow.src.0,
+                    dst: flow.dst.0,
+                    bytes: flow.size.0,
+                    start_s: flow.start.as_seconds(),
+                    durations_s: run
+                        .durations_of(index)
+                        .iter()
+                        .map(|time| time.as_seconds())
+                        .collect(),
+                    step: named.step_of[index],
+                })
+                .collect(),
         }
     }
 
     /// The flows.
     pub(super) fn pattern_flows(&self) -> Vec<Flow> {
-        let flow = |flow: &FinishedFlow| Flow {
-            id: flow.id,
-            src: Node(flow.src),
-            dst: Node(flow.dst),
-            size: Bytes(flow.bytes),
-            start: Time::from_seconds(flow.start_s),
-        };
-        self.flows.iter().map(flow).collect()
+        self.flows
+            .iter()
+            .map(|flow: &FinishedFlow| Flow {
+                id: flow.id,
+                src: Node(flow.src),
+                dst: Node(flow.dst),
+                size: Bytes(flow.bytes),
+                start: Time::from_seconds(flow.start_s),
+            })
+            .collect()
     }
 
     /// How often it was carried and counted.
@@ -134,24 +141,27 @@ impl Finished {
 
     /// Durations by flow, then by repetition.
     pub(super) fn durations(&self) -> Vec<Vec<Time>> {
-        let times = |flow: &FinishedFlow| {
-            flow.durations_s
-                .iter()
-                .map(|seconds| Time::from_seconds(*seconds))
-                .collect()
-        };
-        self.flows.iter().map(times).collect()
+        self.flows
+            .iter()
+            .map(|flow: &FinishedFlow| {
+                flow.durations_s
+                    .iter()
+                    .map(|seconds| Time::from_seconds(*seconds))
+                    .collect()
+            })
+            .collect()
     }
 
     /// Whether it is this pattern.
     pub(super) fn is(&self, named: &Named) -> bool {
-        let same = |(own, flow): (&FinishedFlow, &Flow)| {
-            let start = (own.start_s - flow.start.as_seconds()).abs() < 1e-9;
-            (own.src, own.dst, own.bytes) == (flow.src.0, flow.dst.0, flow.size.0) && start
-        };
         self.name == named.name
             && self.steps() == named.step_of
-            && self.flows.iter().zip(&named.pattern.flows).all(same)
+            && self.flows.iter().zip(&named.pattern.flows).all(
+                |(own, flow): (&FinishedFlow, &Flow)| {
+                    let start = (own.start_s - flow.start.as_seconds()).abs() < 1e-9;
+                    (own.src, own.dst, own.bytes) == (flow.src.0, flow.dst.0, flow.size.0) && start
+                },
+            )
     }
 }
 

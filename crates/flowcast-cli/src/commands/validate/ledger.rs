@@ -124,18 +124,17 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
     let mut entries = Vec::new();
     for (place, predictor) in validation.predictors.iter().enumerate() {
         let errors = |quantity: Quantity| -> BTreeMap<String, Vec<f64>> {
-            let of_row = |row: &Row| {
-                let error = row.errors.as_ref()?[place];
-                let name = if quantity == Quantity::Total {
-                    name.to_owned()
-                } else {
-                    format!("{name}/{}", row.name)
-                };
-                Some((name, vec![error]))
-            };
             rows.iter()
                 .filter(|row| row.quantity == quantity)
-                .filter_map(of_row)
+                .filter_map(|row: &Row| {
+                    let error = row.errors.as_ref()?[place];
+                    let name = if quantity == Quantity::Total {
+                        name.to_owned()
+                    } else {
+                        format!("{name}/{}", row.name)
+                    };
+                    Some((name, vec![error]))
+                })
                 .collect()
         };
         for (quantity, judged, on) in [

@@ -256,14 +256,13 @@ fn print_steps(validation: &Validation, finished: &[Finished]) -> Result<()> {
     let mut out = table(&columns.into_iter().chain(models).collect::<Vec<_>>());
     for (name, found) in with_steps {
         let measured = found.measured_s;
-        let cell = |predicted: f64| {
-            let error = (predicted - measured) / measured * 100.0;
-            format!("{predicted:.3} s, {error:+.1} %")
-        };
         let row = [name.clone(), format!("{measured:.3} s")];
         out.add_row(
             row.into_iter()
-                .chain(found.predicted_s.into_iter().map(cell)),
+                .chain(found.predicted_s.into_iter().map(|predicted: f64| {
+                    let error = (predicted - measured) / measured * 100.0;
+                    format!("{predicted:.3} s, {error:+.1} %")
+                })),
         );
     }
     println_out!("{out}");

@@ -38,16 +38,17 @@ impl Tolerance {
 
     /// What is exceeded first, in words; `found` are what the first and the second limit hold for.
     pub(super) fn exceeded_by(&self, found: [(&str, f64); 2]) -> Option<String> {
-        let over = |((what, found), most): ((&str, f64), Option<f64>)| {
-            let (found, most) = (found * 100.0, most? * 100.0);
-            (found > most).then(|| {
-                format!(
-                    "{}: {what} {found:.2} %, expected at most {most} %",
-                    self.name
-                )
-            })
-        };
-        found.into_iter().zip(self.limits).find_map(over)
+        found.into_iter().zip(self.limits).find_map(
+            |((what, found), most): ((&str, f64), Option<f64>)| {
+                let (found, most) = (found * 100.0, most? * 100.0);
+                (found > most).then(|| {
+                    format!(
+                        "{}: {what} {found:.2} %, expected at most {most} %",
+                        self.name
+                    )
+                })
+            },
+        )
     }
 }
 

@@ -55,10 +55,9 @@ pub(crate) fn declare<'i, 'o>(
             .try_for_each(|output| check_against(input, output))?;
     }
     for (at, one) in outputs.iter().enumerate() {
-        let same = |other: &&Output<'_>| {
+        if let Some(other) = outputs[at + 1..].iter().find(|other: &&Output<'_>| {
             Identity::of(other.path).is_some_and(|own| Identity::of(one.path) == Some(own))
-        };
-        if let Some(other) = outputs[at + 1..].iter().find(same) {
+        }) {
             let (one, other, path) = (one.option, other.option, one.path.display());
             bail!("{one} and {other}: found {path} for both, expected two different files");
         }

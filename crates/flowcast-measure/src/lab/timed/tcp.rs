@@ -56,22 +56,21 @@ impl TcpCarrier {
         flows: &[Flow],
         options: &PatternOptions,
     ) -> Result<TcpCarrier, LabError> {
-        let connect = |((from, to, _), messages): ((Node, Node, usize), Vec<Message>)| {
-            let (sender, receiver) = lab.tcp_pair(from, to, 0, None)?;
-            let patience = Some(options.patience);
-            sender
-                .set_write_timeout(patience)
-                .and_then(|()| receiver.set_read_timeout(patience))
-                .map_err(refused)?;
-            Ok(TcpPair {
-                sender,
-                receiver,
-                messages,
-            })
-        };
-        let connections = by_connection(flows, options.connections)
-            .into_iter()
-            .map(connect);
+        let connections = by_connection(flows, options.connections).into_iter().map(
+            |((from, to, _), messages): ((Node, Node, usize), Vec<Message>)| {
+                let (sender, receiver) = lab.tcp_pair(from, to, 0, None)?;
+                let patience = Some(options.patience);
+                sender
+                    .set_write_timeout(patience)
+                    .and_then(|()| receiver.set_read_timeout(patience))
+                    .map_err(refused)?;
+                Ok(TcpPair {
+                    sender,
+                    receiver,
+                    messages,
+                })
+            },
+        );
         Ok(TcpCarrier {
             connections: connections.collect::<Result<_, LabError>>()?,
             flows: flows.len(),

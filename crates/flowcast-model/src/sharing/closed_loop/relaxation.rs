@@ -437,10 +437,12 @@ impl Relaxation {
             return 0.0;
         }
         let seen = self.queues.seen(link);
-        let elsewhere = |flow: &u32| (self.states[*flow as usize].delay - seen).max(0.0);
         self.queues.filling_delay(
             link,
-            active_flows.members(link).iter().map(elsewhere),
+            active_flows
+                .members(link)
+                .iter()
+                .map(|flow: &u32| (self.states[*flow as usize].delay - seen).max(0.0)),
             LAST_STEP * pace.tolerance,
         )
     }

@@ -96,12 +96,13 @@ impl Buses {
         let capacity = self
             .bus
             .map_or(AllocatedFraction(f64::INFINITY), |bus| bus.capacity);
-        let link = move |(_, first, last): &(u32, Node, Node)| Inner {
-            name: InnerName::Bus(*first, *last),
-            capacity,
-            level: 1,
-        };
-        self.groups.iter().map(link)
+        self.groups
+            .iter()
+            .map(move |(_, first, last): &(u32, Node, Node)| Inner {
+                name: InnerName::Bus(*first, *last),
+                capacity,
+                level: 1,
+            })
     }
 
     /// The link of a node's group.

@@ -118,13 +118,12 @@ impl Advertised {
     fn know(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         if self.offers.len() < fabric.link_count() {
             let links = (self.offers.len()..fabric.link_count()).map(|link| LinkId(link as u32));
-            let offer = |link| Offer {
+            self.offers.extend(links.map(|link| Offer {
                 rate: f64::INFINITY,
                 capacity: fabric.capacity(link).0,
                 is_in_doubt: false,
                 is_changed: false,
-            };
-            self.offers.extend(links.map(offer));
+            }));
             self.in_doubt
                 .resize(self.offers.len().next_power_of_two(), LinkId(0));
         }
@@ -347,11 +346,10 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 limit: Limit::Alone,
             };
         }
-        let is_limit = |link: &&LinkId| rate(link) <= as_limiting(share);
         let link = path
             .data()
             .iter()
-            .filter(is_limit)
+            .filter(|link: &&LinkId| rate(link) <= as_limiting(share))
             .min()
             .expect("the least is among them");
         Allocation {

@@ -15,18 +15,20 @@ const LAG: f64 = 1000.0;
 type Demand = (f64, f64);
 
 fn fabric(pairs: &[(u32, u32)], backbone: Option<f64>) -> Fabric {
-    let flow = |(src, dst): &(u32, u32)| Flow {
-        id: 1,
-        src: Node(*src),
-        dst: Node(*dst),
-        size: Bytes(1),
-        start: Time::ZERO,
-    };
     let mut racks = Racks::default();
     racks.place(Node(0), Node(4), "A").unwrap();
     racks.place(Node(5), Node(9), "B").unwrap();
     Fabric::new(
-        &pairs.iter().map(flow).collect::<Vec<_>>(),
+        &pairs
+            .iter()
+            .map(|(src, dst): &(u32, u32)| Flow {
+                id: 1,
+                src: Node(*src),
+                dst: Node(*dst),
+                size: Bytes(1),
+                start: Time::ZERO,
+            })
+            .collect::<Vec<_>>(),
         &racks,
         backbone.map(AllocatedFraction),
     )

@@ -52,8 +52,10 @@ pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Re
         .ranks()
         .map(|rank| Line::new(replayed, &layout, rank))
         .collect();
-    let first = |line: &Line<'_>| line.next().map(|next| Reverse((next, line.rank)));
-    let mut next: BinaryHeap<Reverse<(Next, Rank)>> = lines.iter().filter_map(first).collect();
+    let mut next: BinaryHeap<Reverse<(Next, Rank)>> = lines
+        .iter()
+        .filter_map(|line: &Line<'_>| line.next().map(|next| Reverse((next, line.rank))))
+        .collect();
     let mut text = Text::new(out);
     while let Some(mut least) = next.peek_mut() {
         let Reverse((Next { kind, .. }, rank)) = *least;

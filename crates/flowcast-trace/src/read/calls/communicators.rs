@@ -234,8 +234,9 @@ mod tests {
 
     #[test]
     fn a_grid_is_cut_along_the_dimensions_that_remain() {
-        let rank = |_| vec![Origin::World, Origin::Slice(0, vec![(2, false), (3, true)])];
-        let known = own(&(0..6).map(rank).collect::<Vec<_>>());
+        let known = own(&(0..6)
+            .map(|_| vec![Origin::World, Origin::Slice(0, vec![(2, false), (3, true)])])
+            .collect::<Vec<_>>());
         assert_eq!(known[1][1], [0, 1, 2]);
         assert_eq!(known[4][1], [3, 4, 5]);
     }

@@ -173,13 +173,12 @@ pub(super) fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
     };
     let tag = i32::try_from(fields.tag)
         .map_err(|_| Fault::value(format!("tag {}", fields.tag), "a number of 32 bits"))?;
-    let negative = |_| {
+    let bytes = u64::try_from(fields.size).map_err(|_| {
         Fault::value(
             format!("size {}", fields.size),
             "a size of at least 0 bytes",
         )
-    };
-    let bytes = u64::try_from(fields.size).map_err(negative)?;
+    })?;
     let nanos = fields.micros.unwrap_or(0).saturating_mul(1000);
     if nanos > 1 << 62 {
         return Err(Fault::value(

@@ -22,13 +22,14 @@ impl Section {
         let tasks = peers.tasks();
         let task = u32::try_from(target).ok().filter(|task| *task < tasks);
         let rank = task.map(|task| peers.rank(task, 0));
-        let wrong = || {
-            Fault::value(
-                format!("target {target}"),
-                format!("a task from 0 to {}", tasks - 1),
-            )
+        let target = || {
+            rank.ok_or_else(|| {
+                Fault::value(
+                    format!("target {target}"),
+                    format!("a task from 0 to {}", tasks - 1),
+                )
+            })
         };
-        let target = || rank.ok_or_else(wrong);
         let access = match operation {
             0 => Access::Transfer {
                 kind: TransferKind::Put,

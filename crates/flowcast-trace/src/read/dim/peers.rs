@@ -194,18 +194,20 @@ impl Peers {
         if self.task_of.is_empty() {
             return Ok(communicators);
         }
-        let resolve = |communicator: Communicator| {
-            let members = communicator
-                .members
-                .iter()
-                .map(|task| self.caller(communicator.id, task.0, ranks))
-                .collect::<Result<_, _>>()?;
-            Ok(Communicator {
-                id: communicator.id,
-                members,
+        communicators
+            .into_iter()
+            .map(|communicator: Communicator| {
+                let members = communicator
+                    .members
+                    .iter()
+                    .map(|task| self.caller(communicator.id, task.0, ranks))
+                    .collect::<Result<_, _>>()?;
+                Ok(Communicator {
+                    id: communicator.id,
+                    members,
+                })
             })
-        };
-        communicators.into_iter().map(resolve).collect()
+            .collect()
     }
 
     fn caller(&self, communicator: i32, task: u32, ranks: &[RankBuilder]) -> Result<Rank, Fault> {

@@ -264,8 +264,8 @@ impl Body {
         ];
         let tag = i32::try_from(tag)
             .map_err(|_| Fault::value(format!("tag {tag}"), "a number of 32 bits"))?;
-        let negative = |_| Fault::value(format!("size {size}"), "a size of at least 0 bytes");
-        let size = u64::try_from(size).map_err(negative)?;
+        let size = u64::try_from(size)
+            .map_err(|_| Fault::value(format!("size {size}"), "a size of at least 0 bytes"))?;
         let done = send.max(receive).max(arrival);
         self.messages.push(Message {
             from,

@@ -56,10 +56,13 @@ pub(super) fn bootstrap(
 /// Whole repetitions, because the flows of one belong together.
 fn redraw(measured: &Measured, resampler: &mut Resampler) -> Measured {
     let places = resampler.draw_places(measured.repetitions());
-    let of_flow = |durations: &Vec<Time>| places.iter().map(|place| durations[*place]).collect();
     Measured {
         conflict: measured.conflict.clone(),
-        durations: measured.durations.iter().map(of_flow).collect(),
+        durations: measured
+            .durations
+            .iter()
+            .map(|durations: &Vec<Time>| places.iter().map(|place| durations[*place]).collect())
+            .collect(),
     }
 }
 
@@ -86,8 +89,11 @@ impl Replicates {
         value: Rate,
         of_one: impl Fn(&Replicate) -> Option<Rate>,
     ) -> Result<Estimate<Rate>, ConflictFitError> {
-        let or_value = |one: &Replicate| of_one(one).unwrap_or(value).as_bytes_per_second();
-        self.estimate(value, or_value, Rate::from_bytes_per_second)
+        self.estimate(
+            value,
+            |one: &Replicate| of_one(one).unwrap_or(value).as_bytes_per_second(),
+            Rate::from_bytes_per_second,
+        )
     }
 
     /// Of a backbone's limit.

@@ -88,9 +88,12 @@ pub(super) fn better<'a>(
     } else {
         (full, bests.1)
     };
-    let explains_more = |bus: &Assumption<'_>| {
-        bus.least_by_conflict(false) < CLEARLY * better.least_by_conflict(false)
-            && bus.least_by_conflict(true) <= better.least_by_conflict(true)
-    };
-    (bus.filter(explains_more).unwrap_or(better), other)
+    (
+        bus.filter(|bus: &Assumption<'_>| {
+            bus.least_by_conflict(false) < CLEARLY * better.least_by_conflict(false)
+                && bus.least_by_conflict(true) <= better.least_by_conflict(true)
+        })
+        .unwrap_or(better),
+        other,
+    )
 }

@@ -205,11 +205,13 @@ pub fn fit_conflicts(
 }
 
 fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {
-    let of_one = |measured: &&'a Measured| Observed {
-        conflict: &measured.conflict,
-        medians: measured.medians(),
-    };
-    measured.iter().map(of_one).collect()
+    measured
+        .iter()
+        .map(|measured: &&'a Measured| Observed {
+            conflict: &measured.conflict,
+            medians: measured.medians(),
+        })
+        .collect()
 }
 
 /// The first of those with the smallest mean error on what no fit has seen.
@@ -332,11 +334,6 @@ impl Assumption<'_> {
                     .iter()
                     .map(|replicate| times_alone(replicate.medians[at][place], &replicate.links))
                     .collect();
-                let of_model = |durations: &Option<Vec<Time>>| {
-                    durations.as_ref().map_or(f64::NAN, |durations| {
-                        times_alone(durations[place], &self.links)
-                    })
-                };
                 all.push(Slowdown {
                     conflict: one.conflict.name.clone(),
                     kind: one.conflict.kind,
@@ -346,7 +343,14 @@ impl Assumption<'_> {
                         &drawn,
                         replicates.level,
                     )?,
-                    predicted: predicted.iter().map(of_model).collect(),
+                    predicted: predicted
+                        .iter()
+                        .map(|durations: &Option<Vec<Time>>| {
+                            durations.as_ref().map_or(f64::NAN, |durations| {
+                                times_alone(durations[place], &self.links)
+                            })
+                        })
+                        .collect(),
                 });
             }
         }

@@ -64,15 +64,17 @@ impl ConflictFit {
     }
 
     fn tidy_links(&self) -> Links {
-        let limit = |fit: &super::outcome::BackboneFit| BackboneLimit {
-            rate: tidy_rate(fit.rate.value),
-            from: fit.from.value,
-        };
         Links {
             latency: tidy_time(self.latency.value),
             rate: tidy_rate(self.rate.value),
             smallest: self.smallest,
-            backbone: self.backbone.as_ref().map(limit),
+            backbone: self
+                .backbone
+                .as_ref()
+                .map(|fit: &super::outcome::BackboneFit| BackboneLimit {
+                    rate: tidy_rate(fit.rate.value),
+                    from: fit.from.value,
+                }),
             duplex: self.duplex,
             bus: self.bus.map(tidy_rate),
         }
@@ -101,10 +103,11 @@ impl ConflictFit {
     /// Those of a closed loop that settles are fixed.
     fn written_parameters(&self) -> Vec<&FittedParameter> {
         let settles = self.settles();
-        let is_written = |parameter: &&FittedParameter| {
-            !(settles && parameter.field.starts_with("sharing.closed_loop."))
-        };
-        self.parameters().filter(is_written).collect()
+        self.parameters()
+            .filter(|parameter: &&FittedParameter| {
+                !(settles && parameter.field.starts_with("sharing.closed_loop."))
+            })
+            .collect()
     }
 
     fn parameter_intervals(&self, written: &[&FittedParameter]) -> BTreeMap<String, Interval> {

@@ -151,15 +151,14 @@ impl<'a> SearchTask<'a> {
     fn settled(&self, parameters: Parameters) -> Settled {
         let mut best: Option<Settled> = None;
         for buses in 0..=self.most_buses {
-            let at_links = |links: &Links| {
+            let (parameters, of_messages) = smallest(self.links.iter().map(|links: &Links| {
                 let parameters = Parameters {
                     links: *links,
                     buses,
                     ..parameters
                 };
                 (parameters, self.miss_of_messages(&parameters))
-            };
-            let (parameters, of_messages) = smallest(self.links.iter().map(at_links));
+            }));
             let mut miss = of_messages;
             let mut rows = BTreeMap::new();
             for (op, regions) in &self.operations {
@@ -187,13 +186,15 @@ impl<'a> SearchTask<'a> {
     }
 
     fn miss_of_messages(&self, parameters: &Parameters) -> f64 {
-        let miss = |region: &&MeasuredRegion| {
-            off(
-                once(region, parameters).expect("collectives are not among them"),
-                region.once,
-            )
-        };
-        self.messages.iter().map(miss).sum()
+        self.messages
+            .iter()
+            .map(|region: &&MeasuredRegion| {
+                off(
+                    once(region, parameters).expect("collectives are not among them"),
+                    region.once,
+                )
+            })
+            .sum()
     }
 
     fn finish(&self, settled: &Settled) -> DimemasFit {
@@ -264,14 +265,14 @@ fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
             .sum()
     };
     let start = (settled.parameters, miss(&settled.parameters));
-    let nearer = |best: &(Parameters, f64), step: f64| {
+    by_smaller_steps(start, 1.1, |best: &(Parameters, f64), step: f64| {
         let moved = around(&best.0, step).map(|parameters| (parameters, miss(&parameters)));
         moved
             .into_iter()
             .filter(|moved| moved.1 < best.1 - LEAST_GAIN)
             .min_by(|a, b| a.1.total_cmp(&b.1))
-    };
-    by_smaller_steps(start, 1.1, nearer).0
+    })
+    .0
 }
 
 /// Latency and bandwidth one step up or down.

@@ -139,21 +139,24 @@ fn read(path: &Path) -> Result<NamedReport> {
 }
 
 fn errors_of(named: &NamedReport, predictions: &[String]) -> Result<Vec<f64>> {
-    let of = |name: &String| {
-        let found = named
-            .report
-            .predictions
-            .iter()
-            .find(|prediction| prediction.prediction == *name);
-        let missing = || {
-            anyhow!(
-                "{}: found no prediction `{name}`, expected one as in the first report",
-                named.name
-            )
-        };
-        Ok(found.ok_or_else(missing)?.total_error)
-    };
-    predictions.iter().map(of).collect()
+    predictions
+        .iter()
+        .map(|name: &String| {
+            let found = named
+                .report
+                .predictions
+                .iter()
+                .find(|prediction| prediction.prediction == *name);
+            Ok(found
+                .ok_or_else(|| {
+                    anyhow!(
+                        "{}: found no prediction `{name}`, expected one as in the first report",
+                        named.name
+                    )
+                })?
+                .total_error)
+        })
+        .collect()
 }
 
 fn total(named: &NamedReport) -> Option<&ChartRow> {
