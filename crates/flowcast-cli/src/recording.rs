@@ -194,11 +194,10 @@ pub(crate) fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::
 pub(crate) fn open_recording(folder: &Path) -> Result<Vec<RankFile>> {
     let path = folder.join(format::RECORDING);
     let text = read_bytes(&path)?;
-    let mut open = |name: &str| bytes(&folder.join(name));
     Ok(recorded_files(
         &path.display().to_string(),
         &text,
-        &mut open,
+        &mut |name: &str| bytes(&folder.join(name)),
         ReadOptions { threads: threads() },
     )?)
 }

@@ -62,11 +62,10 @@ impl TcpSession {
         let output = io::stderr().as_fd().try_clone_to_owned()?;
         let child = start(command.stdin(Stdio::null()).stdout(Stdio::from(output)))?;
         let mut session = TcpSession { child, hosts: None };
-        let mut has_ended = || {
+        let hosts = Hosts::gather((&door, *secret.bytes()), nodes, START, &mut || {
             let status = session.child.try_wait().ok()??;
             Some(format!("the launcher has ended, {status}"))
-        };
-        let hosts = Hosts::gather((&door, *secret.bytes()), nodes, START, &mut has_ended);
+        });
         session.hosts = Some(hosts.map_err(|error| {
             EnvironmentLacks(format!("the ranks did not start: {error} ({TOKEN_HINT})"))
         })?);

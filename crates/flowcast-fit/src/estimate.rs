@@ -95,11 +95,13 @@ impl Design {
     /// Medians of samples drawn with replacement within each point.
     pub(crate) fn resampled_medians(&self, resampler: &mut Resampler) -> Vec<f64> {
         let mut drawn = Vec::new();
-        let mut median = |samples: &Vec<f64>| {
-            resampler.draw_into(samples, &mut drawn);
-            median_in_place(&mut drawn)
-        };
-        self.samples.iter().map(&mut median).collect()
+        self.samples
+            .iter()
+            .map(&mut |samples: &Vec<f64>| {
+                resampler.draw_into(samples, &mut drawn);
+                median_in_place(&mut drawn)
+            })
+            .collect()
     }
 
     /// The points and their medians, side by side.

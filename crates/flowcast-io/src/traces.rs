@@ -54,32 +54,35 @@ pub fn open_trace(path: &Path, name: &str, reader: &mut dyn Reader) -> Result<Tr
     let mut unpacking = unpacking()?;
     let plain = unpacked(&mut unpacking, name, bytes)?;
     if trace::read::is_part((*plain).as_ref()) {
-        let mut part = |file: PathBuf| -> Result<(String, SharedBytes)> {
-            let bytes = reader
-                .bytes(&file)
-                .with_context(|| format!("cannot read {}", file.display()))?;
-            let name = file.display().to_string();
-            let plain = unpacked(&mut unpacking, &name, bytes)?;
-            Ok((name, plain))
-        };
         let parts = rank_files::of_all_ranks(path)?
             .into_iter()
-            .map(&mut part)
+            .map(&mut |file: PathBuf| -> Result<(String, SharedBytes)> {
+                let bytes = reader
+                    .bytes(&file)
+                    .with_context(|| format!("cannot read {}", file.display()))?;
+                let name = file.display().to_string();
+                let plain = unpacked(&mut unpacking, &name, bytes)?;
+                Ok((name, plain))
+            })
             .collect::<Result<Vec<_>>>()?;
         return Ok(trace::read::read_parts(name, parts, options)?);
     }
     let mut opened = HashSet::new();
-    let mut open_part = |part: &str| {
-        let file = beside(path, part);
-        let known = fs::metadata(&file)?;
-        if !opened.insert((known.dev(), known.ino())) {
-            return Err(io::Error::other(
-                "found it once more, expected each file once",
-            ));
-        }
-        unpacked(&mut unpacking, part, reader.bytes(&file)?).map_err(io::Error::other)
-    };
-    Ok(trace::read(name, plain, &mut open_part, options)?)
+    Ok(trace::read(
+        name,
+        plain,
+        &mut |part: &str| {
+            let file = beside(path, part);
+            let known = fs::metadata(&file)?;
+            if !opened.insert((known.dev(), known.ino())) {
+                return Err(io::Error::other(
+                    "found it once more, expected each file once",
+                ));
+            }
+            unpacked(&mut unpacking, part, reader.bytes(&file)?).map_err(io::Error::other)
+        },
+        options,
+    )?)
 }
 
 /// Whether an input is a pattern: by content; a garbled pattern by its ending, so that its first line is what the error is

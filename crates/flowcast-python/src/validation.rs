@@ -64,12 +64,11 @@ fn open(folder: &Path, threads: usize) -> Result<Vec<RankFile>> {
     let read = |path: &Path| std::fs::read(path).map(|bytes| Arc::new(bytes) as SharedBytes);
     let path = folder.join(RECORDING);
     let text = read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut part = |name: &str| read(&folder.join(name));
     let text = (*text).as_ref();
     Ok(recorded_files(
         &path.display().to_string(),
         text,
-        &mut part,
+        &mut |name: &str| read(&folder.join(name)),
         ReadOptions { threads },
     )?)
 }

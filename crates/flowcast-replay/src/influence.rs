@@ -732,11 +732,10 @@ mod tests {
     fn program(shape: Shape) -> Program {
         let mut text = Vec::new();
         write::dim(shape, &mut text).unwrap();
-        let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
         match read(
             "generated.dim",
             Arc::new(text),
-            &mut no_parts,
+            &mut |_: &str| Err(std::io::ErrorKind::NotFound.into()),
             ReadOptions::default(),
         )
         .unwrap()

@@ -85,16 +85,18 @@ pub fn run<M: ClockArithmetic>(
     scale: M::Scale,
     messages: &[Message],
 ) -> (Vec<RailId>, Vec<Time>) {
-    let mut choose = |message: &Message| {
-        let rail = scheduler.pick(
-            M::from_time(message.arrival, scale),
-            message.size,
-            RailSet::ALL,
-        );
-        let rail = rail.expect("a scheduler has at least one rail, and all are usable");
-        (rail, scheduler.virtual_finish(rail).time(scale))
-    };
-    messages.iter().map(&mut choose).unzip()
+    messages
+        .iter()
+        .map(&mut |message: &Message| {
+            let rail = scheduler.pick(
+                M::from_time(message.arrival, scale),
+                message.size,
+                RailSet::ALL,
+            );
+            let rail = rail.expect("a scheduler has at least one rail, and all are usable");
+            (rail, scheduler.virtual_finish(rail).time(scale))
+        })
+        .unzip()
 }
 
 /// When each message arrives if it takes the rail chosen for it.

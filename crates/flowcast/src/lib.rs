@@ -91,11 +91,10 @@ use trace::{ReadOptions, SharedBytes, Trace, TraceError};
 /// # Errors
 /// [`TraceError`] with line, what was found and what was expected.
 pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
-    let mut no_parts = |_: &str| Err(io::ErrorKind::NotFound.into());
     trace::read(
         name,
         Arc::new(text.into()),
-        &mut no_parts,
+        &mut |_: &str| Err(io::ErrorKind::NotFound.into()),
         ReadOptions::default(),
     )
 }
@@ -121,8 +120,12 @@ pub fn read_files(
         file: first.to_owned(),
         error,
     })?;
-    let mut shared = |file: &str| Ok(Arc::new(open(file)?) as SharedBytes);
-    trace::read(first, Arc::new(bytes), &mut shared, ReadOptions::default())
+    trace::read(
+        first,
+        Arc::new(bytes),
+        &mut |file: &str| Ok(Arc::new(open(file)?) as SharedBytes),
+        ReadOptions::default(),
+    )
 }
 
 /// Predicts how long a trace takes on a network.

@@ -362,8 +362,12 @@ mod tests {
         };
         let measured = thread::scope(|scope| {
             scope.spawn(move || answer(&mut server));
-            let mut go_on = |_: &crate::prtt::Round<'_>| ControlFlow::Continue(());
-            let measured = measure(&mut client, &plan, PrttSamples::default(), &mut go_on);
+            let measured = measure(
+                &mut client,
+                &plan,
+                PrttSamples::default(),
+                &mut |_: &crate::prtt::Round<'_>| ControlFlow::Continue(()),
+            );
             drop(client);
             measured.unwrap()
         });

@@ -56,10 +56,9 @@ impl RateModel for EqualParts {
         active: &[usize],
     ) -> Result<Vec<Allocation>, SharingError> {
         let counts = fabric.flows_per_link(active);
-        let count = |link: LinkId| counts[link.index()];
         let allocations = active
             .iter()
-            .map(|flow| self.allocation(fabric, *flow, &count));
+            .map(|flow| self.allocation(fabric, *flow, &|link: LinkId| counts[link.index()]));
         Ok(allocations.collect())
     }
 
@@ -69,14 +68,18 @@ impl RateModel for EqualParts {
         active_flows: &mut ActiveFlows,
         changes: &mut Changes,
     ) -> Result<(), SharingError> {
-        let count = |link: LinkId| active_flows.members(link).len() as u32;
         for touched in active_flows.touched() {
             let links = match self.counted {
                 Counted::OwnDirection => &[*touched][..],
                 Counted::BusierDirection => &[*touched, fabric.opposite(*touched)],
             };
             for flow in links.iter().flat_map(|link| active_flows.members(*link)) {
-                changes.push((*flow, self.allocation(fabric, *flow as usize, &count)));
+                changes.push((
+                    *flow,
+                    self.allocation(fabric, *flow as usize, &|link: LinkId| {
+                        active_flows.members(link).len() as u32
+                    }),
+                ));
             }
         }
         Ok(())

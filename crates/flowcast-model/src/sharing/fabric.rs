@@ -357,12 +357,14 @@ impl Fabric {
             inner: Vec::new(),
         };
         let mut known = BTreeMap::new();
-        let mut path = |flow: &Flow| {
-            *known
-                .entry((flow.src, flow.dst))
-                .or_insert_with(|| climbing.path(flow))
-        };
-        let paths = flows.iter().map(&mut path).collect();
+        let paths = flows
+            .iter()
+            .map(&mut |flow: &Flow| {
+                *known
+                    .entry((flow.src, flow.dst))
+                    .or_insert_with(|| climbing.path(flow))
+            })
+            .collect();
         Ok(Fabric {
             paths,
             nodes,

@@ -30,16 +30,15 @@ fn halo(iterations: u32, threads: usize) -> Program {
     };
     let mut text = Vec::new();
     write::dim(shape, &mut text).unwrap();
-    let mut none = |name: &str| {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            name.to_owned(),
-        ))
-    };
     match read(
         "halo.dim",
         Arc::new(text),
-        &mut none,
+        &mut |name: &str| {
+            Err(std::io::Error::new(
+                std::io::ErrorKind::NotFound,
+                name.to_owned(),
+            ))
+        },
         ReadOptions { threads },
     )
     .unwrap()

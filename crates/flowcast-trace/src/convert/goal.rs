@@ -38,13 +38,14 @@ pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
 pub fn as_schedule(program: &Program) -> (Schedule, Losses) {
     let tables = Tables::new(program);
     let mut losses = Losses::default();
-    let mut of_rank = |rank: u32| {
-        let mut operations = InMemory::default();
-        write_rank(&tables, Rank(rank), &mut operations, &mut losses)
-            .expect("memory can be written");
-        graph(operations.nodes, &operations.dependencies)
-    };
-    let graphs: Vec<Graph> = (0..program.ranks() as u32).map(&mut of_rank).collect();
+    let graphs: Vec<Graph> = (0..program.ranks() as u32)
+        .map(&mut |rank: u32| {
+            let mut operations = InMemory::default();
+            write_rank(&tables, Rank(rank), &mut operations, &mut losses)
+                .expect("memory can be written");
+            graph(operations.nodes, &operations.dependencies)
+        })
+        .collect();
     (
         Schedule {
             name: program.name.clone(),

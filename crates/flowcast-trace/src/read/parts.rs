@@ -294,14 +294,13 @@ mod tests {
         let [packed, _] = of_zeros(USUAL_LEAST.0 / 4);
         let list: String = (0..6).map(|rank| format!("r{rank}.zst\n")).collect();
         let mut opened = 0;
-        let mut open = |_: &str| {
+        let refused = named("list", list.as_bytes(), &mut |_: &str| {
             opened += 1;
             Ok::<SharedBytes, io::Error>(Arc::new(packed.clone()))
-        };
-        let refused = named("list", list.as_bytes(), &mut open)
-            .err()
-            .unwrap()
-            .to_string();
+        })
+        .err()
+        .unwrap()
+        .to_string();
         assert!(
             refused.starts_with("r4.zst: found more than 64MiB unpacked from "),
             "{refused}"

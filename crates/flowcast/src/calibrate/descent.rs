@@ -106,25 +106,26 @@ fn derivatives(
     ranges: &[Range],
     residuals: &mut dyn FnMut(&[f64]) -> Option<Vec<f64>>,
 ) -> Vec<Vec<f64>> {
-    let mut one = |parameter: usize| {
-        let (low, high) = ranges[parameter];
-        let width = (high - low) * DIFFERENCE;
-        for difference in [width, -width] {
-            let mut near = at.to_vec();
-            near[parameter] += difference;
-            if (low..=high).contains(&near[parameter])
-                && let Some(found) = residuals(&near)
-            {
-                return found
-                    .iter()
-                    .zip(values)
-                    .map(|(near, here)| (near - here) / difference)
-                    .collect();
+    (0..at.len())
+        .map(&mut |parameter: usize| {
+            let (low, high) = ranges[parameter];
+            let width = (high - low) * DIFFERENCE;
+            for difference in [width, -width] {
+                let mut near = at.to_vec();
+                near[parameter] += difference;
+                if (low..=high).contains(&near[parameter])
+                    && let Some(found) = residuals(&near)
+                {
+                    return found
+                        .iter()
+                        .zip(values)
+                        .map(|(near, here)| (near - here) / difference)
+                        .collect();
+                }
             }
-        }
-        vec![0.0; values.len()]
-    };
-    (0..at.len()).map(&mut one).collect()
+            vec![0.0; values.len()]
+        })
+        .collect()
 }
 
 /// Solves `(JᵀJ + damping·diag(JᵀJ)) step = -Jᵀr` for the parameters that can move; the others stay.
@@ -184,17 +185,16 @@ mod tests {
     fn a_curve_gives_back_its_parameters() {
         let curve = |p: &[f64], x: f64| p[0] * (-p[1] * x).exp() + p[2];
         let truth = [2.0, 0.7, 0.3];
-        let mut residuals = |p: &[f64]| {
-            Some(
-                (0..12)
-                    .map(|x| curve(p, f64::from(x)) - curve(&truth, f64::from(x)))
-                    .collect(),
-            )
-        };
         let found = descend(
             &[1.0, 0.2, 1.0],
             &[(0.0, 9.0), (0.0, 9.0), (0.0, 9.0)],
-            &mut residuals,
+            &mut |p: &[f64]| {
+                Some(
+                    (0..12)
+                        .map(|x| curve(p, f64::from(x)) - curve(&truth, f64::from(x)))
+                        .collect(),
+                )
+            },
         )
         .unwrap();
         for (found, truth) in found.at.iter().zip(truth) {
@@ -204,16 +204,24 @@ mod tests {
 
     #[test]
     fn a_parameter_that_nothing_depends_on_stays_and_is_told() {
-        let mut residuals = |p: &[f64]| Some(vec![p[0] - 3.0, 2.0 * (p[0] - 3.0)]);
-        let found = descend(&[1.0, 0.4], &[(0.0, 9.0), (0.0, 1.0)], &mut residuals).unwrap();
+        let found = descend(
+            &[1.0, 0.4],
+            &[(0.0, 9.0), (0.0, 1.0)],
+            &mut |p: &[f64]| Some(vec![p[0] - 3.0, 2.0 * (p[0] - 3.0)]),
+        )
+        .unwrap();
         assert!((found.at[0] - 3.0).abs() < 1e-9);
         assert_eq!((found.at[1], found.is_felt), (0.4, vec![true, false]));
     }
 
     #[test]
     fn the_lowest_place_may_be_on_a_bound_or_beside_a_region_without_residuals() {
-        let mut residuals = |p: &[f64]| Some(vec![p[0] + p[1] - 5.0, p[0] - p[1] - 2.0]);
-        let found = descend(&[0.5, 0.5], &[(0.0, 2.0), (0.0, 9.0)], &mut residuals).unwrap();
+        let found = descend(
+            &[0.5, 0.5],
+            &[(0.0, 2.0), (0.0, 9.0)],
+            &mut |p: &[f64]| Some(vec![p[0] + p[1] - 5.0, p[0] - p[1] - 2.0]),
+        )
+        .unwrap();
         assert!(
             (found.at[0] - 2.0).abs() < 1e-9 && (found.at[1] - 1.5).abs() < 1e-6,
             "{found:?}"
@@ -226,8 +234,12 @@ mod tests {
 
     #[test]
     fn noise_in_one_parameter_does_not_keep_another_from_moving() {
-        let mut residuals = |p: &[f64]| Some(vec![p[0] - 3.0 + 1e-12 * (p[1] * 1e6).sin(), 0.5]);
-        let found = descend(&[1.0, 0.0], &[(0.0, 9.0), (0.0, 2.0)], &mut residuals).unwrap();
+        let found = descend(
+            &[1.0, 0.0],
+            &[(0.0, 9.0), (0.0, 2.0)],
+            &mut |p: &[f64]| Some(vec![p[0] - 3.0 + 1e-12 * (p[1] * 1e6).sin(), 0.5]),
+        )
+        .unwrap();
         assert!((found.at[0] - 3.0).abs() < 1e-6, "{found:?}");
     }
 }

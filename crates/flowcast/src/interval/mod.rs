@@ -213,8 +213,7 @@ impl Margin<'_> {
             _ if !may_vary(network, model) => Drawn::default(),
             None => Drawn::too_long(),
             Some(draws) => {
-                let matters = |field: &str| matters(field, model);
-                replay(network.drawn(&matters, draws, options.seed)?)?
+                replay(network.drawn(&|field: &str| matters(field, model), draws, options.seed)?)?
             }
         };
         let of_programs =
@@ -253,8 +252,11 @@ pub fn pattern_intervals(
     } else {
         DRAWS_TOGETHER
     });
-    let matters = |field: &str| matters(field, Some(method.model));
-    let networks = network.drawn(&matters, draws, asked.seed)?;
+    let networks = network.drawn(
+        &|field: &str| matters(field, Some(method.model)),
+        draws,
+        asked.seed,
+    )?;
     let drawn: Vec<concurrent::Prediction> = networks
         .iter()
         .filter_map(|network| predict(network).ok())

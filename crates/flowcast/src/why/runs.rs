@@ -122,12 +122,14 @@ fn compared(
     };
     let mut rows = vec![row("run", "all".to_owned(), &|run| run.total)?];
     for call in calls {
-        let time = |run: &RunTimes| run.calls.get(&call).copied().unwrap_or_default();
-        rows.push(row("call", call.clone(), &time)?);
+        rows.push(row("call", call.clone(), &|run: &RunTimes| {
+            run.calls.get(&call).copied().unwrap_or_default()
+        })?);
     }
     for region in regions {
-        let time = |run: &RunTimes| run.regions.get(&region).copied().unwrap_or_default();
-        rows.push(row("region", region.clone(), &time)?);
+        rows.push(row("region", region.clone(), &|run: &RunTimes| {
+            run.regions.get(&region).copied().unwrap_or_default()
+        })?);
     }
     for rank in 0..ranks {
         rows.push(row("rank's computing", rank.to_string(), &|run| {

@@ -89,29 +89,34 @@ pub(super) fn run(
     let start = Instant::now();
     let mut shares: Vec<RailShare> = Vec::new();
     let count = rails.len() as u8;
-    let mut observe = |link: &mut Link, number: u64| {
-        if number == plan.messages / 2
-            && let Some(rail) = plan.withdraw
-        {
-            link.withdraw(rail);
-        }
-        let at = start.elapsed().as_secs_f64();
-        if shares
-            .last()
-            .is_none_or(|last| at - last.at_s >= EVERY_SECONDS)
-        {
-            let rails = || (0..count).map(RailId);
-            shares.push(RailShare {
-                at_s: at,
-                given: rails().map(|rail| link.session().given(rail).0).collect(),
-                slowdown: rails()
-                    .map(|rail| link.session().slowdown(rail).0)
-                    .collect(),
-            });
-        }
-    };
-    let audit = exchange::count(link, course, plan.messages, plan.size, &mut observe)
-        .map_err(unexpected)?;
+    let audit = exchange::count(
+        link,
+        course,
+        plan.messages,
+        plan.size,
+        &mut |link: &mut Link, number: u64| {
+            if number == plan.messages / 2
+                && let Some(rail) = plan.withdraw
+            {
+                link.withdraw(rail);
+            }
+            let at = start.elapsed().as_secs_f64();
+            if shares
+                .last()
+                .is_none_or(|last| at - last.at_s >= EVERY_SECONDS)
+            {
+                let rails = || (0..count).map(RailId);
+                shares.push(RailShare {
+                    at_s: at,
+                    given: rails().map(|rail| link.session().given(rail).0).collect(),
+                    slowdown: rails()
+                        .map(|rail| link.session().slowdown(rail).0)
+                        .collect(),
+                });
+            }
+        },
+    )
+    .map_err(unexpected)?;
     let seconds = start.elapsed().as_secs_f64();
     let (counts, session) = (link.counts(), link.session());
     let all = || (0..count).map(RailId);

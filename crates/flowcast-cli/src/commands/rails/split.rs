@@ -25,15 +25,17 @@ pub(super) fn run(
 ) -> Result<()> {
     let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
     let mut splitter = Splitter::new(&costs, rule)?;
-    let mut divide = |message: &Message| {
-        let split = splitter.split(
-            Ticks::from_time(message.arrival, ()),
-            message.size,
-            RailSet::ALL,
-        );
-        split.expect("there is at least one rail, and all are usable")
-    };
-    let splits: Vec<Split> = messages.iter().map(&mut divide).collect();
+    let splits: Vec<Split> = messages
+        .iter()
+        .map(&mut |message: &Message| {
+            let split = splitter.split(
+                Ticks::from_time(message.arrival, ()),
+                message.size,
+                RailSet::ALL,
+            );
+            split.expect("there is at least one rail, and all are usable")
+        })
+        .collect();
     let complete = |index: usize| splits[index].complete().time(());
     let makespan = (0..splits.len()).map(complete).fold(Time::ZERO, Time::max);
     let table = rows(0..splits.len())

@@ -137,9 +137,11 @@ impl<'a> Calls<'a> {
                 }
             }
             _ => {
-                let int = |name: &str| arguments.int(name).ok();
-                let list = |name: &str| arguments.list(name);
-                self.types.note(arguments.0, &int, &list);
+                self.types.note(
+                    arguments.0,
+                    &|name: &str| arguments.int(name).ok(),
+                    &|name: &str| arguments.list(name),
+                );
             }
         }
         Ok(())

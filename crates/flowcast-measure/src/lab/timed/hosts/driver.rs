@@ -474,12 +474,11 @@ mod tests {
         let rank = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         introduce(&rank, &SECRET).unwrap();
         writeln!(&rank, "{}", hello("here")).unwrap();
-        let mut never = || None;
         let hosts = Hosts::gather(
             (&door, SECRET),
             NodeOf::Host,
             Duration::from_secs(20),
-            &mut never,
+            &mut || None,
         )
         .unwrap();
         assert_eq!(hosts.names(), ["here"]);
