@@ -207,7 +207,7 @@ impl Carrier for Ranks<'_> {
         for step in self.steps {
             all.extend(
                 self.session
-                    .carry(step, self.options.patience)
+                    .carry(step, self.options.timeout)
                     .map_err(|source| LabError::System {
                         what: "carrying a pattern by MPI",
                         source,

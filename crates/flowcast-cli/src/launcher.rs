@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Result, anyhow};
 use flowcast::units::Rank;
-use flowcast_measure::tcp::{TcpDoor, TcpTransport, Waiting};
+use flowcast_measure::tcp::{TcpEntry, TcpTransport, Waiting};
 use flowcast_rails::token::Token;
 
 use crate::terminal::{exit::EnvironmentLacks, files::write_private_text, provenance};
@@ -20,7 +20,7 @@ use crate::terminal::{exit::EnvironmentLacks, files::write_private_text, provena
 use crate::token;
 
 /// How long one process waits for another.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Rank and number of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) fn all_are_here() -> bool {
 /// Rank 1: listens, on loopback if the other is on this host, and writes this host's name, the port and a token that the other
 /// has to show into the file, which only this user can read.
 pub(crate) fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
-    let door = TcpDoor::open(if all_are_here() {
+    let door = TcpEntry::open(if all_are_here() {
         "127.0.0.1:0"
     } else {
         "0.0.0.0:0"
@@ -96,7 +96,7 @@ pub(crate) fn retried<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
         match attempt() {
-            Err(_) if start.elapsed() <= PATIENCE => thread::sleep(Duration::from_millis(20)),
+            Err(_) if start.elapsed() <= TIMEOUT => thread::sleep(Duration::from_millis(20)),
             done => return done,
         }
     }

@@ -143,7 +143,7 @@ impl MpiSession {
     }
 
     /// Carries flows between nodes once.
-    pub(crate) fn carry(&mut self, flows: &[Flow], patience: Duration) -> io::Result<Vec<Carried>> {
+    pub(crate) fn carry(&mut self, flows: &[Flow], timeout: Duration) -> io::Result<Vec<Carried>> {
         let lacks = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
         if flows.len() > MOST_FLOWS {
             return Err(lacks(format!(
@@ -182,8 +182,8 @@ impl MpiSession {
             .iter()
             .map(|flow| flow.start.as_seconds())
             .fold(0.0, f64::max);
-        match self.reply(patience + Duration::from_secs_f64(last))? {
-            Reply::Carried(passages) if passages.len() == flows.len() => Ok(passages
+        match self.reply(timeout + Duration::from_secs_f64(last))? {
+            Reply::Carried(times) if times.len() == flows.len() => Ok(times
                 .into_iter()
                 .map(|(start, end)| Carried {
                     start: Time::from_nanos(start as f64),
@@ -197,8 +197,8 @@ impl MpiSession {
     }
 
     /// The next line of rank 0 that is a reply.
-    fn reply(&mut self, patience: Duration) -> io::Result<Reply> {
-        let until = Instant::now() + patience;
+    fn reply(&mut self, timeout: Duration) -> io::Result<Reply> {
+        let until = Instant::now() + timeout;
         loop {
             match self
                 .replies
@@ -211,7 +211,7 @@ impl MpiSession {
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        format!("no answer for {patience:?}"),
+                        format!("no answer for {timeout:?}"),
                     ));
                 }
                 Err(RecvTimeoutError::Disconnected) => {

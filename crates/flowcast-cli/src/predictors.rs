@@ -105,7 +105,7 @@ pub(crate) fn settle(
         let (expanded, way) =
             recorded.expanded(&predictor.collectives, setting.network, threads())?;
         let (model, interval) =
-            expanded.judged(setting.network, &predictor.options(setting), asked)?;
+            expanded.validated(setting.network, &predictor.options(setting), asked)?;
         if predictor.contention == Contention::Automatic {
             predictor.name = predictor.name.replacen(AUTOMATIC, &model, 1);
         }

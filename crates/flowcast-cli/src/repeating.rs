@@ -137,11 +137,11 @@ impl Repeating {
             min_repetitions: fewest,
             max_repetitions: most,
         };
-        let patience = Duration::from_secs(60);
+        let timeout = Duration::from_secs(60);
         Ok(PatternOptions {
             warm_ups: self.warm_ups,
             rule,
-            patience,
+            timeout,
             ..PatternOptions::default()
         })
     }

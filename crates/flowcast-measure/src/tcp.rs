@@ -17,7 +17,7 @@ use flowcast_units::Time;
 use crate::transport::{Transport, TransportError};
 
 /// A peer that says nothing for this long is taken for dead.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an end polls before it sleeps.
 const POLL_FOR: Duration = Duration::from_micros(200);
 
@@ -58,7 +58,7 @@ impl TcpTransport {
         let refused = |source| failed(format!("connect to {address}"), source);
         let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
         for candidate in address.to_socket_addrs().map_err(refused)? {
-            match TcpStream::connect_timeout(&candidate, PATIENCE) {
+            match TcpStream::connect_timeout(&candidate, TIMEOUT) {
                 Ok(stream) => return TcpTransport::over(stream, waiting),
                 Err(error) => last = error,
             }
@@ -66,7 +66,7 @@ impl TcpTransport {
         Err(refused(last))
     }
 
-    /// Connects to a door that asks who comes ([`TcpDoor::admit`]).
+    /// Connects to a door that asks who comes ([`TcpEntry::admit`]).
     ///
     /// # Errors
     /// As [`TcpTransport::connect`].
@@ -87,8 +87,8 @@ impl TcpTransport {
     pub fn over(stream: TcpStream, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let options = stream
             .set_nodelay(true)
-            .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+            .and_then(|()| stream.set_read_timeout(Some(TIMEOUT)))
+            .and_then(|()| stream.set_write_timeout(Some(TIMEOUT)))
             .and_then(|()| stream.set_nonblocking(waiting == Waiting::Poll));
         options.map_err(|source| failed("set up the connection".into(), source))?;
         Ok(TcpTransport {
@@ -101,19 +101,19 @@ impl TcpTransport {
 
 /// A listening TCP socket, which takes one connection at a time.
 #[derive(Debug)]
-pub struct TcpDoor {
+pub struct TcpEntry {
     listener: TcpListener,
 }
 
-impl TcpDoor {
+impl TcpEntry {
     /// Listens at `address`; port 0 takes a free one.
     ///
     /// # Errors
     /// An address that is not this machine's or is taken.
-    pub fn open(address: &str) -> Result<TcpDoor, TransportError> {
+    pub fn open(address: &str) -> Result<TcpEntry, TransportError> {
         let listener = TcpListener::bind(address)
             .map_err(|source| failed(format!("listen at {address}"), source))?;
-        Ok(TcpDoor { listener })
+        Ok(TcpEntry { listener })
     }
 
     /// Where it listens.
@@ -278,7 +278,7 @@ impl Arriving {
 /// # Errors
 /// A machine without loopback or free ports.
 pub fn loopback_pair(waiting: Waiting) -> Result<(TcpTransport, TcpTransport), TransportError> {
-    let door = TcpDoor::open(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).to_string())?;
+    let door = TcpEntry::open(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).to_string())?;
     let client = TcpTransport::connect(&door.address()?.to_string(), waiting)?;
     Ok((client, door.accept(waiting)?))
 }
@@ -348,7 +348,7 @@ impl TcpTransport {
         };
         blocking(false)?;
         moved(result, doing)?
-            .ok_or_else(|| TransportError::Silent(Time::from_seconds(PATIENCE.as_secs_f64())))
+            .ok_or_else(|| TransportError::Silent(Time::from_seconds(TIMEOUT.as_secs_f64())))
     }
 }
 
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn strangers_and_silent_peers_neither_enter_nor_hold_the_door() {
-        let door = TcpDoor::open("127.0.0.1:0").unwrap();
+        let door = TcpEntry::open("127.0.0.1:0").unwrap();
         let address = door.address().unwrap();
         let silent: Vec<TcpStream> = (0..80)
             .map(|_| TcpStream::connect(address).unwrap())
@@ -442,7 +442,7 @@ mod tests {
             Err(TransportError::Closed)
         ));
         let unused = {
-            let door = TcpDoor::open("127.0.0.1:0").unwrap();
+            let door = TcpEntry::open("127.0.0.1:0").unwrap();
             door.address().unwrap().to_string()
         };
         let error = TcpTransport::connect(&unused, Waiting::Sleep)

@@ -5,7 +5,7 @@
 //! ([`sharing`]), the machine with its nodes, links, buses and processors ([`machine`]), the topology, and how collectives
 //! are carried out ([`algorithm`]) or what they cost by formula ([`collective`]). [`cluster`] has flows, racks and
 //! patterns, [`stats`] medians, intervals and regression. Beside the numbers stand their intervals
-//! ([`parameter_interval`]) and how well models did with them ([`ledger`]).
+//! ([`parameter_interval`]) and how well models did with them ([`accuracy`]).
 //!
 //! ```
 //! use flowcast_model::builtin;
@@ -18,6 +18,7 @@
 //! # Ok::<(), flowcast_model::network::NetworkError>(())
 //! ```
 
+pub mod accuracy;
 pub mod algorithm;
 pub mod builtin;
 pub mod cluster;
@@ -26,7 +27,6 @@ pub mod csv;
 pub mod dimemas_cfg;
 pub mod error;
 pub mod file_system;
-pub mod ledger;
 pub mod link_rate;
 pub mod loggp;
 pub mod machine;

@@ -6,10 +6,16 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
+pub use super::{
+    accuracy::Accuracy,
+    error::NetworkError,
+    link_rate::{LinkRate, LoneFlow},
+    parameter_interval::Interval,
+};
 use super::{
+    accuracy::AccuracyRecord,
     collective::Collectives,
     file_system::FileSystem,
-    ledger::Ledger,
     machine::Machine,
     origin::{Evidence, Origin, OriginKind},
     sharing::{
@@ -18,12 +24,6 @@ use super::{
         protocol::{FRAME_OVERHEAD, LARGEST_SEGMENT, Windows},
     },
     topology::Topology,
-};
-pub use super::{
-    error::NetworkError,
-    ledger::Accuracy,
-    link_rate::{LinkRate, LoneFlow},
-    parameter_interval::Interval,
 };
 use crate::is_default;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte, named};
@@ -281,8 +281,8 @@ impl Network {
     }
 
     /// How well models predicted what was measured on this network.
-    pub fn ledger(&self) -> Ledger<'_> {
-        Ledger::new(&self.accuracy)
+    pub fn accuracy_record(&self) -> AccuracyRecord<'_> {
+        AccuracyRecord::new(&self.accuracy)
     }
 
     /// What stands behind latency and bandwidth; `None` where `[origins]` names neither.

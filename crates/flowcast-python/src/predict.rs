@@ -182,7 +182,7 @@ pub(crate) fn predict(
             let prediction = prepared.predict(Outputs::default(), &asked)?;
             let options = IntervalOptions {
                 level,
-                judged: judged.as_deref(),
+                held_out: judged.as_deref(),
                 ..IntervalOptions::default()
             };
             let interval = prepared.interval(&prediction.outcome, &options)?;

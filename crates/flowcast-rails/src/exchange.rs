@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Nothing takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a test ended early.
 #[derive(Debug, Error)]
@@ -221,7 +221,7 @@ pub fn count(
         observe(link, number);
     }
     let answer = link
-        .receive(PATIENCE)
+        .receive(TIMEOUT)
         .map_err(|source| interrupted(link, source, messages))?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     Audit::read(&answer).ok_or(ExchangeError::Protocol {
@@ -292,7 +292,7 @@ fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), Ex
     for _ in 0..messages {
         let arrived = audit.received;
         let message = link
-            .receive(PATIENCE)
+            .receive(TIMEOUT)
             .map_err(|source| ExchangeError::Interrupted {
                 source,
                 arrived,
@@ -387,7 +387,7 @@ fn is_filled(message: &[u8], number: u64) -> bool {
 fn notify(link: &mut Link, text: &str) -> Result<(), LinkError> {
     link.send(text.as_bytes(), Delivery::Ordered)?;
     // The task is not timed with the first messages.
-    link.flush(PATIENCE)
+    link.flush(TIMEOUT)
 }
 
 /// Before memory of that size is asked for.
@@ -406,5 +406,5 @@ fn send_many(link: &mut Link, message: &[u8], count: u32) -> Result<(), LinkErro
 }
 
 fn receive_many(link: &mut Link, count: u32) -> Result<(), LinkError> {
-    (0..count).try_for_each(|_| link.receive(PATIENCE).map(drop))
+    (0..count).try_for_each(|_| link.receive(TIMEOUT).map(drop))
 }

@@ -4,7 +4,7 @@
 //! new rails. A link that is not called makes no progress.
 
 mod absent;
-mod door;
+mod listener;
 
 use std::{
     io::{self, ErrorKind, IoSlice, Read, Write},
@@ -27,8 +27,8 @@ use crate::{
     session::{Counts, Delivery, Refused, Session, SessionRule},
 };
 use absent::Absent;
-pub use door::Door;
-use door::Hello;
+use listener::Hello;
+pub use listener::Listener;
 
 /// An end without any rail waits so long for a new one.
 const LINGER: Duration = Duration::from_secs(3);
@@ -85,7 +85,7 @@ pub struct Link {
     session: Session,
     number: u64,
     wires: Vec<Option<LinkWire>>,
-    door: Option<Door>,
+    door: Option<Listener>,
     waiting: Waiting,
     start: Instant,
     alone_since: Option<Instant>,
@@ -126,15 +126,15 @@ impl Link {
         Ok(link)
     }
 
-    /// Waits for the first of the other end's rails, for `patience` or for ever.
+    /// Waits for the first of the other end's rails, for `timeout` or for ever.
     ///
     /// # Errors
     /// Nobody came.
     pub fn accept(
-        mut door: Door,
+        mut door: Listener,
         rule: SessionRule,
         waiting: Waiting,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Link, LinkError> {
         let start = Instant::now();
         loop {
@@ -153,7 +153,7 @@ impl Link {
                 entered.for_each(|(stream, reader, hello)| link.enter(stream, reader, hello));
                 return Ok(link);
             }
-            check_patience(start, patience.unwrap_or(Duration::MAX))?;
+            check_timeout(start, timeout.unwrap_or(Duration::MAX))?;
             std::thread::sleep(NAP);
         }
     }
@@ -223,8 +223,8 @@ impl Link {
     /// Waits for the next message.
     ///
     /// # Errors
-    /// No rail left, or nothing for `patience`.
-    pub fn receive(&mut self, patience: Duration) -> Result<Vec<u8>, LinkError> {
+    /// No rail left, or nothing for `timeout`.
+    pub fn receive(&mut self, timeout: Duration) -> Result<Vec<u8>, LinkError> {
         if let Some(message) = self.session.receive() {
             return Ok(message);
         }
@@ -234,19 +234,19 @@ impl Link {
             if let Some(message) = self.session.receive() {
                 return Ok(message);
             }
-            check_patience(start, patience)?;
+            check_timeout(start, timeout)?;
         }
     }
 
     /// Waits until all messages have arrived at the other end.
     ///
     /// # Errors
-    /// No rail left, or not within `patience`.
-    pub fn flush(&mut self, patience: Duration) -> Result<(), LinkError> {
+    /// No rail left, or not within `timeout`.
+    pub fn flush(&mut self, timeout: Duration) -> Result<(), LinkError> {
         let start = Instant::now();
         while self.session.outstanding() > 0 {
             self.progress(true)?;
-            check_patience(start, patience)?;
+            check_timeout(start, timeout)?;
         }
         Ok(())
     }
@@ -299,11 +299,11 @@ impl Link {
     }
 
     /// The door, for the next conversation.
-    pub fn into_door(mut self) -> Option<Door> {
+    pub fn into_door(mut self) -> Option<Listener> {
         self.door.take()
     }
 
-    fn new(session: Session, number: u64, door: Option<Door>, waiting: Waiting) -> Link {
+    fn new(session: Session, number: u64, door: Option<Listener>, waiting: Waiting) -> Link {
         Link {
             session,
             number,
@@ -528,9 +528,9 @@ fn is_not_ready(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-fn check_patience(start: Instant, patience: Duration) -> Result<(), LinkError> {
+fn check_timeout(start: Instant, timeout: Duration) -> Result<(), LinkError> {
     let waited = start.elapsed();
-    if waited < patience {
+    if waited < timeout {
         return Ok(());
     }
     let waited = Time::from_seconds(waited.as_secs_f64());

@@ -9,7 +9,7 @@ use std::{
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 /// A connection that does not come about within this time does not exist.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Sent data that is not acknowledged by the other system for so long mean a cut cable.
 const SILENCE: Duration = Duration::from_secs(1);
 /// What the system takes beyond what is on the wire: the rest stays here, where it can still take another rail.
@@ -53,7 +53,7 @@ impl Path {
         if let Some(from) = self.from {
             socket.bind(&SockAddr::from(SocketAddr::new(from, 0)))?;
         }
-        socket.connect_timeout(&SockAddr::from(self.to), PATIENCE)?;
+        socket.connect_timeout(&SockAddr::from(self.to), TIMEOUT)?;
         prepare(socket.into())
     }
 }

@@ -62,7 +62,7 @@ pub(crate) struct Session {
     polls: SessionPolls,
     file: Option<OwnFile>,
     limit: usize,
-    patience: u64,
+    timeout: u64,
     flushed: u64,
     /// Set when the budget is used up or the file cannot be written any more.
     pub over: bool,
@@ -80,7 +80,7 @@ impl Session {
         file: OwnFile,
         limit: usize,
     ) -> Session {
-        let patience = if encoder.folds() {
+        let timeout = if encoder.folds() {
             FOLD_EVERY
         } else {
             FLUSH_EVERY
@@ -100,7 +100,7 @@ impl Session {
             polls: SessionPolls::default(),
             file: Some(file),
             limit,
-            patience,
+            timeout,
             flushed: clock::now(),
             over: false,
             off_since: None,
@@ -251,7 +251,7 @@ impl Session {
     #[inline]
     pub(crate) fn is_due(&self, now: u64) -> bool {
         self.encoder.waiting() >= self.limit
-            || clock::nanos(now.saturating_sub(self.flushed)) >= self.patience
+            || clock::nanos(now.saturating_sub(self.flushed)) >= self.timeout
     }
 
     /// Writes what waits as one block.

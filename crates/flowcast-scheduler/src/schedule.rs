@@ -1,7 +1,7 @@
 //! The schedule that follows from a choice of rails: the evaluation rule E0.
 //!
 //! `start = max(rail free, arrival)`, `delivered = start + 2o + L + G(s-1)`, `rail free = start + g + G(s-1)`, messages
-//! in order of arrival on each rail. Schedulers are judged by this rule, whatever rule they choose by.
+//! in order of arrival on each rail. Schedulers are evaluated by this rule, whatever rule they choose by.
 
 use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError, clock::ClockArithmetic,

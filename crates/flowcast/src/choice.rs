@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use flowcast_model::{
-    ledger::{self, Accuracy, Judged},
+    accuracy::{self, Accuracy, CaseKind},
     machine::{NodeGroup, inside::InsideSource},
     network::{Network, Progress},
     sharing::{
@@ -17,7 +17,7 @@ use flowcast_units::{Bytes, Rank, Time};
 use crate::Contention;
 
 /// Packets are followed by default where that takes less than this.
-const PATIENCE: Time = Time::from_nanos(10e9);
+const TIMEOUT: Time = Time::from_nanos(10e9);
 
 /// Time that following one packet and its acknowledgement takes: about four links crossed, at 28 million a second.
 const PER_PACKET: Time = Time::from_nanos(150.0);
@@ -27,7 +27,7 @@ const PER_MESSAGE: Time = Time::from_nanos(1500.0);
 
 /// Which model a prediction uses, why, and what it leaves out. Shown, it is the first line of a prediction.
 ///
-/// Without a model of the caller's, a network whose ledger has models that were judged on programs, or on messages of the
+/// Without a model of the caller's, a network whose accuracy record has models that were validated on programs, or on messages of the
 /// program's sizes, takes the most accurate of them; one that comes from a Dimemas `.cfg`, or whose machine has links or buses,
 /// takes `limits`; one that has the parameters of packets takes `packet`, where that takes less than ten seconds; any other takes
 /// its own sharing model, and `fair` if it has none. Schedules know no links and buses, and take `loggops` where LogGOPS
@@ -152,10 +152,12 @@ impl ModelChoice {
 
     /// The most accurate model on this network for messages of such sizes, if it is known and can be followed.
     fn by_ledger(load: EstimatedLoad, network: &Network) -> Option<ModelChoice> {
-        let best = network.ledger().best(Judged::Programs, Some(load.usual));
+        let best = network
+            .accuracy_record()
+            .best(CaseKind::Programs, Some(load.usual));
         let is_of_programs =
-            |best: &Accuracy| matches!(best.judged, Some(Judged::Programs | Judged::Regions));
-        if !network.ledger().is_empty()
+            |best: &Accuracy| matches!(best.kind, Some(CaseKind::Programs | CaseKind::Regions));
+        if !network.accuracy_record().is_empty()
             && !best.is_some_and(is_of_programs)
             && let Some(packet) = ModelChoice::by_laboratories(load, network)
         {
@@ -170,7 +172,7 @@ impl ModelChoice {
             }
             _ => false,
         };
-        let takes_long = is_by_packets && load.by_packets(&network.sharing.packet) >= PATIENCE;
+        let takes_long = is_by_packets && load.by_packets(&network.sharing.packet) >= TIMEOUT;
         let error = best.mean? * 100.0;
         let sizes = match best.messages {
             Some([smallest, largest]) => format!(
@@ -189,12 +191,12 @@ impl ModelChoice {
     /// Packets, which predict programs best where both were measured: patterns of other messages do not say how well a model
     /// predicts a program, whose messages wait for one another.
     fn by_laboratories(load: EstimatedLoad, network: &Network) -> Option<ModelChoice> {
-        let best = ledger::of_programs_in_laboratories().best(Judged::Programs, None)?;
+        let best = accuracy::of_programs_in_laboratories().best(CaseKind::Programs, None)?;
         let packet = &network.sharing.packet;
         let is_there =
             network.sharing.model == Some(Model::Packet) || *packet != PacketParameters::default();
         let is_best = best.base_model() == Model::Packet.name();
-        if !is_best || !is_there || load.by_packets(packet) >= PATIENCE {
+        if !is_best || !is_there || load.by_packets(packet) >= TIMEOUT {
             return None;
         }
         let error = best.mean? * 100.0;
@@ -242,7 +244,7 @@ impl ModelChoice {
         let takes = load.by_packets(&sharing.packet);
         let mut long = String::new();
         if sharing.model == Some(Model::Packet) || sharing.packet != PacketParameters::default() {
-            if takes < PATIENCE {
+            if takes < TIMEOUT {
                 return ModelChoice::new(
                     Contention::Shared(Model::Packet),
                     "the network has the parameters of packets",

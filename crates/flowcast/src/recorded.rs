@@ -81,7 +81,7 @@ impl Recorded {
     ///
     /// # Errors
     /// Those of the replay.
-    pub fn judged(
+    pub fn validated(
         &self,
         network: &Network,
         options: &Options,

@@ -11,7 +11,7 @@ use super::{
     FOLDER,
     workloads::{self, WORKLOADS, Workload},
 };
-use valgrind::{Counted, Counting, count_held_up};
+use valgrind::{Counted, Counting, count_stalled};
 
 /// Instructions, and data read and written, as valgrind counts them: for a message, or for a packet on one link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub(super) struct Counts {
     pub reads: f64,
     pub writes: f64,
     /// Loads that wait for a store before them, where they were counted.
-    pub held_up: Option<f64>,
+    pub stalled: Option<f64>,
 }
 
 impl Counts {
@@ -31,9 +31,9 @@ impl Counts {
             instructions: both(self.instructions, other.instructions),
             reads: both(self.reads, other.reads),
             writes: both(self.writes, other.writes),
-            held_up: self
-                .held_up
-                .zip(other.held_up)
+            stalled: self
+                .stalled
+                .zip(other.stalled)
                 .map(|(one, other)| both(one, other)),
         }
     }
@@ -47,7 +47,7 @@ impl Counts {
         ];
         always
             .into_iter()
-            .chain(self.held_up.map(|count| ("loads held up", count)))
+            .chain(self.stalled.map(|count| ("stalled loads", count)))
     }
 }
 
@@ -99,11 +99,11 @@ fn print(workload: &Workload, counts: &Counts) {
         instructions,
         reads,
         writes,
-        held_up,
+        stalled,
     } = counts;
-    let held_up = held_up.map_or(String::new(), |count| format!("{count:.2}"));
+    let stalled = stalled.map_or(String::new(), |count| format!("{count:.2}"));
     println!(
-        "{:<18} {instructions:>12.1} {reads:>9.1} {writes:>9.1} {held_up:>9}  {}",
+        "{:<18} {instructions:>12.1} {reads:>9.1} {writes:>9.1} {stalled:>9}  {}",
         workload.name, workload.counted
     );
 }
@@ -123,13 +123,13 @@ fn of(command: &Path, folder: &Path, workload: &Workload) -> Result<Counts> {
         },
     ) = (once.finish()?, thrice.finish()?);
     if workload.is_traced {
-        let tracing = |runs| count_held_up(command, folder, &arguments(runs));
+        let tracing = |runs| count_stalled(command, folder, &arguments(runs));
         let counts = std::thread::scope(|scope| {
             let both = ["1", "3"].map(|runs| scope.spawn(move || tracing(runs)));
             both.map(|thread| thread.join().expect("counting does not panic"))
         });
         let [of_once, of_thrice] = counts;
-        (once.held_up, thrice.held_up) = (Some(of_once?), Some(of_thrice?));
+        (once.stalled, thrice.stalled) = (Some(of_once?), Some(of_thrice?));
     }
     let each = printed[workload.counted]
         .as_f64()

@@ -127,7 +127,7 @@ mod tests {
         instructions: 100.0,
         reads: 40.0,
         writes: 20.0,
-        held_up: Some(0.01),
+        stalled: Some(0.01),
     };
 
     fn setting() -> Setting {
@@ -174,7 +174,7 @@ mod tests {
                 ..COUNTS
             },
             Counts {
-                held_up: Some(0.2),
+                stalled: Some(0.2),
                 instructions: 90.0,
                 ..COUNTS
             },

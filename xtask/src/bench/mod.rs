@@ -7,8 +7,8 @@
 
 mod bare;
 mod counts;
-mod held_up;
 mod kept;
+mod stalled;
 mod workloads;
 
 use std::path::{Path, PathBuf};

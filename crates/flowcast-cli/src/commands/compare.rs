@@ -46,7 +46,7 @@ pub(crate) struct Compare {
     /// folder with recordings of several runs; with --network any trace. A saved prediction beside a recording is compared by
     /// the times of ranks
     before: PathBuf,
-    /// The same of the program, network or mapping that is to be judged
+    /// The same of the program, network or mapping that is compared
     after: PathBuf,
     /// Compare what is predicted for both traces on this network
     #[arg(short, long, value_name = "NET", help_heading = "Network")]

@@ -24,7 +24,7 @@ use flowcast_measure::{
     loopback::measure_loopback,
     prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes},
     shm::Cores,
-    tcp::{TcpDoor, TcpTransport, Waiting},
+    tcp::{TcpEntry, TcpTransport, Waiting},
 };
 use flowcast_rails::token::{TOKEN, Token};
 
@@ -253,7 +253,7 @@ impl P2p {
 
     fn role(&self) -> Result<Role> {
         if let Some(address) = &self.listen {
-            let door = TcpDoor::open(address).map_err(|error| explained(error.into()))?;
+            let door = TcpEntry::open(address).map_err(|error| explained(error.into()))?;
             let address = door.address()?;
             say!("listening at {address}");
             let token = match self.token.given()? {

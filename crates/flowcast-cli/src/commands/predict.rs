@@ -102,7 +102,7 @@ impl Asked<'_> {
     pub(super) fn interval(&self) -> IntervalOptions<'_> {
         IntervalOptions {
             level: self.args.level,
-            judged: self.args.judged.as_deref(),
+            held_out: self.args.judged.as_deref(),
             ..IntervalOptions::default()
         }
     }

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use flowcast::model::{ledger::Judged, network::Network};
+use flowcast::model::{accuracy::CaseKind, network::Network};
 use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
@@ -180,20 +180,24 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
         Network::from_toml(&std::fs::read_to_string(path(name)).unwrap(), &[]).unwrap()
     };
     let network = read("lab.toml");
-    let entries: Vec<(&str, Option<Judged>, u64)> = network
+    let entries: Vec<(&str, Option<CaseKind>, u64)> = network
         .accuracy
         .iter()
-        .map(|entry| (&*entry.model, entry.judged, entry.cases))
+        .map(|entry| (&*entry.model, entry.kind, entry.cases))
         .collect();
     let of = |model| {
         [
-            (model, Some(Judged::Flows), 3),
-            (model, Some(Judged::Patterns), 1),
+            (model, Some(CaseKind::Flows), 3),
+            (model, Some(CaseKind::Patterns), 1),
         ]
     };
     assert_eq!(entries, [of("fair"), of("closed-loop/transient")].concat());
     assert_eq!(
-        network.ledger().best(Judged::Patterns, None).unwrap().model,
+        network
+            .accuracy_record()
+            .best(CaseKind::Patterns, None)
+            .unwrap()
+            .model,
         "closed-loop/transient"
     );
     assert_eq!(network.accuracy[0].errors["chain 1"].len(), 3);

@@ -22,7 +22,6 @@ mod cable;
 mod clocks;
 mod error;
 mod flows;
-mod keeper;
 mod launch;
 mod names;
 pub mod nominal;
@@ -35,6 +34,7 @@ mod self_test;
 #[expect(unsafe_code, reason = "enters namespaces between fork and exec")]
 mod sockets;
 mod spec;
+mod supervisor;
 mod timed;
 
 pub use as_network::network_of;

@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::lab::{error::LabError, keeper::KeeperId, names::check_name, spec::LabSpec};
+use crate::lab::{error::LabError, names::check_name, spec::LabSpec, supervisor::SupervisorId};
 
 const SCHEMA: &str = "flowcast/lab-state/1";
 
@@ -20,17 +20,17 @@ pub(crate) struct LabState {
     schema: String,
     pub name: String,
     /// The process that keeps the lab.
-    pub keeper: KeeperId,
+    pub supervisor: SupervisorId,
     pub spec: LabSpec,
 }
 
 impl LabState {
     /// The state of a lab that is being built.
-    pub(crate) fn new(name: &str, keeper: KeeperId, spec: &LabSpec) -> LabState {
+    pub(crate) fn new(name: &str, supervisor: SupervisorId, spec: &LabSpec) -> LabState {
         LabState {
             schema: SCHEMA.into(),
             name: name.into(),
-            keeper,
+            supervisor,
             spec: spec.clone(),
         }
     }
@@ -51,7 +51,10 @@ pub(crate) fn create(name: &str) -> Result<PathBuf, LabError> {
     check_name(name)?;
     let root = root()?;
     for (folder, state) in states(&root) {
-        if state.map_or_else(|| is_abandoned(&folder), |state| !state.keeper.is_alive()) {
+        if state.map_or_else(
+            || is_abandoned(&folder),
+            |state| !state.supervisor.is_alive(),
+        ) {
             remove(&folder)?;
         }
     }
@@ -72,7 +75,7 @@ pub(crate) fn find(name: &str) -> Result<(PathBuf, LabState), LabError> {
     check_name(name)?;
     let folder = root()?.join(name);
     match read(&folder) {
-        Some(state) if state.keeper.is_alive() => Ok((folder, state)),
+        Some(state) if state.supervisor.is_alive() => Ok((folder, state)),
         _ => Err(LabError::NotUp(name.to_owned())),
     }
 }
@@ -82,13 +85,13 @@ pub(crate) fn list() -> Result<Vec<LabState>, LabError> {
     let alive = states(&root()?)
         .into_iter()
         .filter_map(|(_, state)| state)
-        .filter(|state| state.keeper.is_alive());
+        .filter(|state| state.supervisor.is_alive());
     let mut all: Vec<LabState> = alive.collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(all)
 }
 
-/// Removes a lab's folder; a keeper may have done so already.
+/// Removes a lab's folder; a supervisor may have done so already.
 pub(crate) fn remove(folder: &Path) -> Result<(), LabError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(folder)(error)),

@@ -16,13 +16,13 @@ use rustix::net::SocketType;
 
 use crate::lab::{
     error::LabError,
-    keeper::{self, Keeper, KeeperId},
     launch, names,
     registry::{self, LabState},
     requirements,
     script::{self, Stay},
-    sockets::{self, Door},
+    sockets::{self, NamespaceEntry},
     spec::LabSpec,
+    supervisor::{self, Supervisor, SupervisorId},
 };
 
 /// A virtual cluster. One made by [`Lab::up`] ends with this value, and with this process in whatever way it ends.
@@ -31,9 +31,9 @@ pub struct Lab {
     spec: LabSpec,
     name: String,
     folder: PathBuf,
-    keeper: KeeperId,
+    supervisor: SupervisorId,
     /// Where the lab ends with this value.
-    own: Option<Keeper>,
+    own: Option<Supervisor>,
     user: OwnedFd,
     nodes: Vec<OwnedFd>,
 }
@@ -50,8 +50,8 @@ impl Lab {
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
-        let (folder, keeper) = build(spec, &name, Stay::WithOwner)?;
-        Lab::attach(spec.clone(), name, folder, keeper.id, Some(keeper))
+        let (folder, supervisor) = build(spec, &name, Stay::WithOwner)?;
+        Lab::attach(spec.clone(), name, folder, supervisor.id, Some(supervisor))
     }
 
     /// Builds a lab that stays when this process ends, until [`Lab::down`].
@@ -59,8 +59,8 @@ impl Lab {
     /// # Errors
     /// As [`Lab::up`], or a lab of that name is up.
     pub fn up_named(spec: &LabSpec, name: &str) -> Result<Lab, LabError> {
-        let (folder, keeper) = build(spec, name, Stay::UntilDown)?;
-        Lab::attach(spec.clone(), name.to_owned(), folder, keeper.id, None)
+        let (folder, supervisor) = build(spec, name, Stay::UntilDown)?;
+        Lab::attach(spec.clone(), name.to_owned(), folder, supervisor.id, None)
     }
 
     /// A lab that [`Lab::up_named`] has built, perhaps from another process.
@@ -69,7 +69,7 @@ impl Lab {
     /// No lab of that name is up.
     pub fn open(name: &str) -> Result<Lab, LabError> {
         let (folder, state) = registry::find(name)?;
-        Lab::attach(state.spec, state.name, folder, state.keeper, None)
+        Lab::attach(state.spec, state.name, folder, state.supervisor, None)
     }
 
     /// Names and specifications of the labs of this user that are up.
@@ -133,15 +133,15 @@ impl Lab {
     /// The lab has no such node.
     pub fn command_in(&self, node: Node, program: &str) -> Result<Command, LabError> {
         self.check_node(node)?;
-        let keeper = self.keeper;
+        let supervisor = self.supervisor;
         let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let inside = self.namespaces().join(names::host(node));
         let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
         let mut command = requirements::command("nsenter");
         command
-            .arg(option("user", &keeper.file("ns/user")))
-            .arg(option("mount", &keeper.file("ns/mnt")));
-        command.arg(option("pid", &keeper.file("ns/pid_for_children")));
+            .arg(option("user", &supervisor.file("ns/user")))
+            .arg(option("mount", &supervisor.file("ns/mnt")));
+        command.arg(option("pid", &supervisor.file("ns/pid_for_children")));
         command
             .args([
                 "--preserve-credentials",
@@ -201,19 +201,19 @@ impl Lab {
         spec: LabSpec,
         name: String,
         folder: PathBuf,
-        keeper: KeeperId,
-        own: Option<Keeper>,
+        supervisor: SupervisorId,
+        own: Option<Supervisor>,
     ) -> Result<Lab, LabError> {
         let open = |path: PathBuf| match File::open(&path) {
             Ok(file) => Ok(OwnedFd::from(file)),
             Err(source) => Err(LabError::File { path, source }),
         };
-        // The keeper's view of the file system: only there are the namespaces mounted.
-        let inside = keeper
+        // The supervisor's view of the file system: only there are the namespaces mounted.
+        let inside = supervisor
             .file("root")
             .join(folder.strip_prefix("/").unwrap_or(&folder))
             .join("ns");
-        let user = open(keeper.file("ns/user"))?;
+        let user = open(supervisor.file("ns/user"))?;
         let nodes = spec
             .nodes()
             .map(|node| open(inside.join(names::host(node)).with_extension("net")));
@@ -222,7 +222,7 @@ impl Lab {
             spec,
             name,
             folder,
-            keeper,
+            supervisor,
             own,
             user,
             nodes,
@@ -233,9 +233,9 @@ impl Lab {
         self.folder.join("ns")
     }
 
-    fn door(&self, node: Node) -> Result<Door<'_>, LabError> {
+    fn door(&self, node: Node) -> Result<NamespaceEntry<'_>, LabError> {
         self.check_node(node)?;
-        Ok(Door {
+        Ok(NamespaceEntry {
             user: self.user.as_fd(),
             network: self.nodes[node.index()].as_fd(),
         })
@@ -252,8 +252,8 @@ impl Lab {
 
     fn end(&mut self) {
         match &mut self.own {
-            Some(keeper) => keeper.end(),
-            None => keeper::end(self.keeper),
+            Some(supervisor) => supervisor.end(),
+            None => supervisor::end(self.supervisor),
         }
     }
 }
@@ -269,17 +269,17 @@ impl Drop for Lab {
 }
 
 /// Makes the folder, writes the plan and builds by it. Nothing is left of a lab that could not be built.
-fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Keeper), LabError> {
+fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Supervisor), LabError> {
     requirements::check()?;
     let folder = registry::create(name)?;
     let built = start(spec, name, &folder, stay);
     if built.is_err() {
         registry::remove(&folder)?;
     }
-    built.map(|keeper| (folder, keeper))
+    built.map(|supervisor| (folder, supervisor))
 }
 
-fn start(spec: &LabSpec, name: &str, folder: &Path, stay: Stay) -> Result<Keeper, LabError> {
+fn start(spec: &LabSpec, name: &str, folder: &Path, stay: Stay) -> Result<Supervisor, LabError> {
     let carrier = spec
         .cable
         .as_ref()
@@ -289,14 +289,14 @@ fn start(spec: &LabSpec, name: &str, folder: &Path, stay: Stay) -> Result<Keeper
         path: folder.to_owned(),
         source,
     })?;
-    let mut keeper = Keeper::start(folder, stay, carrier.as_deref())?;
-    let ready = LabState::new(name, keeper.id, spec)
+    let mut supervisor = Supervisor::start(folder, stay, carrier.as_deref())?;
+    let ready = LabState::new(name, supervisor.id, spec)
         .save(folder)
-        .and_then(|()| keeper.wait_until_ready(folder));
+        .and_then(|()| supervisor.wait_until_ready(folder));
     if ready.is_err() {
-        keeper.end();
+        supervisor.end();
     }
-    ready.map(|()| keeper)
+    ready.map(|()| supervisor)
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> LabError {

@@ -27,7 +27,7 @@ use socket2::{SockAddr, Socket};
 
 /// The namespaces that a child enters.
 #[derive(Debug)]
-pub(crate) struct Door<'a> {
+pub(crate) struct NamespaceEntry<'a> {
     /// The lab's user namespace.
     pub user: BorrowedFd<'a>,
     /// The node's network namespace.
@@ -35,7 +35,7 @@ pub(crate) struct Door<'a> {
 }
 
 /// Makes a socket of the Internet's family in a node.
-pub(crate) fn socket_in(door: &Door<'_>, kind: SocketType) -> io::Result<OwnedFd> {
+pub(crate) fn socket_in(door: &NamespaceEntry<'_>, kind: SocketType) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let (user, network) = (
         door.user.try_clone_to_owned()?,
@@ -97,8 +97,8 @@ const FILLS_WINDOWS: &str = "reno";
 /// Connects two nodes: the first stream is at the end of `from`. A `buffer` replaces the lab's window and its congestion
 /// control, so that this window alone is the limit.
 pub(crate) fn tcp_pair(
-    from: &Door<'_>,
-    to: &Door<'_>,
+    from: &NamespaceEntry<'_>,
+    to: &NamespaceEntry<'_>,
     address: SocketAddrV4,
     buffer: Option<usize>,
 ) -> io::Result<(TcpStream, TcpStream)> {
@@ -116,7 +116,7 @@ pub(crate) fn tcp_pair(
     Ok((sender.into(), receiver.into()))
 }
 
-fn tcp_socket(door: &Door<'_>, buffer: Option<usize>) -> io::Result<Socket> {
+fn tcp_socket(door: &NamespaceEntry<'_>, buffer: Option<usize>) -> io::Result<Socket> {
     let socket = Socket::from(socket_in(door, SocketType::STREAM)?);
     socket.set_tcp_nodelay(true)?;
     if let Some(bytes) = buffer {

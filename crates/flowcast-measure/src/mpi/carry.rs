@@ -83,11 +83,11 @@ impl<'a> Carrier<'a> {
         };
         self.mpi.broadcast(&mut start)?;
         let zero = f64::from_le_bytes(start) + ahead;
-        let mut passages = vec![(0, 0); flows.len()];
-        self.take_part(flows, zero, &mut passages)?;
+        let mut times = vec![(0, 0); flows.len()];
+        self.take_part(flows, zero, &mut times)?;
         self.mpi.barrier()?;
-        self.gather(flows, &mut passages)?;
-        Ok(passages)
+        self.gather(flows, &mut times)?;
+        Ok(times)
     }
 
     /// Seconds since this rank began.
@@ -99,7 +99,7 @@ impl<'a> Carrier<'a> {
         &mut self,
         flows: &[Message],
         zero: f64,
-        passages: &mut [CarryTimes],
+        times: &mut [CarryTimes],
     ) -> Result<(), MpiError> {
         let (mpi, origin) = (self.mpi, self.origin);
         let since = || ((origin.elapsed().as_secs_f64() - zero).max(0.0) * 1e9).round() as u64;
@@ -122,7 +122,7 @@ impl<'a> Carrier<'a> {
                 .filter(|flow| since() >= flows[*flow].start && self.clock() >= zero)
             {
                 to_send.pop();
-                passages[flow].0 = since();
+                times[flow].0 = since();
                 let data = &self.outgoing[..flows[flow].bytes as usize];
                 let request = mpi.isend(data, Rank(flows[flow].to), flow as i32)?;
                 legs.push(CarriedLeg {
@@ -141,7 +141,7 @@ impl<'a> Carrier<'a> {
                 let leg = legs.swap_remove(at);
                 done = true;
                 if leg.is_receive {
-                    passages[leg.flow].1 = since();
+                    times[leg.flow].1 = since();
                 }
             }
             if !done {
@@ -172,9 +172,9 @@ impl<'a> Carrier<'a> {
     }
 
     /// Starts are known to senders, ends to receivers; rank 0 wants both.
-    fn gather(&self, flows: &[Message], passages: &mut [CarryTimes]) -> Result<(), MpiError> {
+    fn gather(&self, flows: &[Message], times: &mut [CarryTimes]) -> Result<(), MpiError> {
         if self.mpi.rank != ROOT {
-            let bytes: Vec<u8> = passages
+            let bytes: Vec<u8> = times
                 .iter()
                 .flat_map(|(start, end)| [*start, *end])
                 .flat_map(u64::to_le_bytes)
@@ -183,17 +183,17 @@ impl<'a> Carrier<'a> {
                 .mpi
                 .wait(self.mpi.isend(&bytes, ROOT, RESULT_TAG)?, GENTLY);
         }
-        let mut bytes = vec![0; passages.len() * 16];
+        let mut bytes = vec![0; times.len() * 16];
         for rank in self.mpi.others() {
             self.mpi
                 .wait(self.mpi.irecv(&mut bytes, rank, RESULT_TAG)?, GENTLY)?;
-            let (times, _) = bytes.as_chunks::<8>();
+            let (numbers, _) = bytes.as_chunks::<8>();
             for (at, flow) in flows.iter().enumerate() {
                 if flow.from == rank.0 {
-                    passages[at].0 = u64::from_le_bytes(times[2 * at]);
+                    times[at].0 = u64::from_le_bytes(numbers[2 * at]);
                 }
                 if flow.to == rank.0 {
-                    passages[at].1 = u64::from_le_bytes(times[2 * at + 1]);
+                    times[at].1 = u64::from_le_bytes(numbers[2 * at + 1]);
                 }
             }
         }

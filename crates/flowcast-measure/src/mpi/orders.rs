@@ -64,9 +64,9 @@ pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Res
     }
     let mut carrier = Carrier::new(&mpi);
     while let Some(order) = next_order(&mpi, input)? {
-        let passages = carrier.carry(&order.0)?;
+        let times = carrier.carry(&order.0)?;
         if mpi.rank == ROOT {
-            say(output, &Reply::Carried(passages))?;
+            say(output, &Reply::Carried(times))?;
         }
     }
     mpi.finish()

@@ -30,7 +30,7 @@ use crate::transport::{Transport, TransportError};
 use ring::{LENGTH, Ring};
 
 /// A peer that says nothing for this long is taken for dead.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// An end polls for so long before it lets others run between two looks.
 const POLL_FOR: Duration = Duration::from_micros(500);
 /// Looks between two looks at the clock.
@@ -159,7 +159,7 @@ impl ShmTransport {
         if self.incoming.is_closed() || self.outgoing.is_closed() {
             return Err(TransportError::Closed);
         }
-        if waited > PATIENCE {
+        if waited > TIMEOUT {
             return Err(TransportError::Silent(Time::from_seconds(
                 waited.as_secs_f64(),
             )));

@@ -36,11 +36,11 @@ use serde::{Deserialize, Serialize};
 use toml_edit::DocumentMut;
 
 use crate::{
+    accuracy::{self, Accuracy},
     collective::Collectives,
     error::{NetworkError, field_error, refused},
     file_system::FileSystem,
-    is_default, ledger,
-    ledger::Accuracy,
+    is_default,
     link_rate::{LinkRate, LoneFlow},
     machine::Machine,
     name::check_name,
@@ -182,7 +182,7 @@ pub(crate) fn table_of(file: &NetworkFile) -> toml::Table {
     toml::Table::try_from(file).expect("a network has only tables, texts and numbers")
 }
 
-/// The text of a network file with another ledger; comments elsewhere stay.
+/// The text of a network file with another accuracy record; comments elsewhere stay.
 ///
 /// # Errors
 /// A text that is no network file.
@@ -195,7 +195,7 @@ pub fn with_ledger(text: &str, entries: &[Accuracy]) -> Result<String, NetworkEr
     let mut document: DocumentMut = text.parse().map_err(Box::new)?;
     document.remove("accuracy");
     let section = toml::to_string(&Section { accuracy: entries })
-        .expect("a ledger has only texts, numbers and tables");
+        .expect("an accuracy record has only texts, numbers and tables");
     Ok(format!("{}\n{section}", document.to_string().trim_end()))
 }
 
@@ -259,7 +259,7 @@ impl TryFrom<NetworkFile> for Network {
         file.accuracy
             .iter()
             .enumerate()
-            .try_for_each(|(place, entry)| ledger::check_entry(place, entry))?;
+            .try_for_each(|(place, entry)| accuracy::check_entry(place, entry))?;
         let topology = file.topology.map(Topology::try_from).transpose();
         Ok(Network {
             name: file.name,

@@ -20,7 +20,7 @@ use super::{
     active_flows::{ActiveFlows, Reach},
     fabric::{AllocatedFraction, Allocation, Fabric, Limit},
 };
-use relaxation::{Patience, Relaxation, Restless};
+use relaxation::{Relaxation, Restless, StopRule};
 
 /// Parameters of the loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +42,7 @@ const LARGE: usize = 400;
 #[derive(Debug, Clone)]
 pub struct ClosedLoop {
     feedback: Feedback,
-    patience: Patience,
+    stop: StopRule,
     delays: Vec<f64>,
     /// Solved from change to change, if there are many flows.
     kept: Option<Relaxation>,
@@ -55,7 +55,7 @@ impl ClosedLoop {
     pub fn new(feedback: Feedback) -> ClosedLoop {
         ClosedLoop {
             feedback,
-            patience: Patience::HIGH,
+            stop: StopRule::HIGH,
             delays: Vec::new(),
             kept: None,
             is_large: None,
@@ -66,7 +66,7 @@ impl ClosedLoop {
     /// less closely.
     pub fn for_program(feedback: Feedback) -> ClosedLoop {
         ClosedLoop {
-            patience: Patience::LOW,
+            stop: StopRule::LOW,
             is_large: Some(true),
             ..ClosedLoop::new(feedback)
         }
@@ -92,14 +92,14 @@ impl ClosedLoop {
                 relaxation.queues_mut().lean(fabric, lean);
                 // A start for the next need not have converged.
                 let _ =
-                    relaxation.update(fabric, active_flows, Patience::EXACT, &mut Changes::new());
+                    relaxation.update(fabric, active_flows, StopRule::EXACT, &mut Changes::new());
             }
             relaxation.queues_mut().lean(fabric, 0.0);
         }
         let mut changes = Changes::new();
-        let solved = relaxation.update(fabric, active_flows, Patience::EXACT, &mut changes);
+        let solved = relaxation.update(fabric, active_flows, StopRule::EXACT, &mut changes);
         solved.or_else(|_| {
-            relaxation.update(fabric, active_flows, Patience::CAUTIOUS, &mut changes)
+            relaxation.update(fabric, active_flows, StopRule::CAUTIOUS, &mut changes)
         })?;
         self.delays.clear();
         self.delays.extend(relaxation.queues().delays());
@@ -151,8 +151,8 @@ impl RateModel for ClosedLoop {
                 .kept
                 .get_or_insert_with(|| Relaxation::new(fabric, self.feedback));
             let updated = kept
-                .update(fabric, active_flows, self.patience, changes)
-                .or_else(|_| kept.update_with_care(fabric, active_flows, self.patience, changes));
+                .update(fabric, active_flows, self.stop, changes)
+                .or_else(|_| kept.update_with_care(fabric, active_flows, self.stop, changes));
             return updated.map_err(|restless| unsettled(active_flows.count(), restless));
         }
         for group in active_flows.reached(fabric, self.reach()) {

@@ -130,8 +130,9 @@ mod tests {
 
     use super::{
         super::{
-            Message, simulate,
-            twin::{patterns, wires},
+            Message,
+            reference::{patterns, wires},
+            simulate,
         },
         *,
     };

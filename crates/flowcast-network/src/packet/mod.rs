@@ -46,6 +46,8 @@ mod order;
 mod pace;
 mod picos;
 mod receiver;
+#[cfg(test)]
+mod reference;
 mod round_trip;
 pub mod seeds;
 mod sender;
@@ -53,8 +55,6 @@ mod shift;
 mod steady;
 mod stream;
 mod transmission;
-#[cfg(test)]
-mod twin;
 mod warm_up;
 
 use std::collections::BTreeMap;

@@ -7,12 +7,12 @@
 //! rank to two others; a rank uses what Open MPI assumes until they come. Nobody connects to a rank that is not
 //! ready for it (`ready`).
 
-mod alike;
-mod asking;
-mod holding;
-mod patience;
+mod backoff;
+mod equal_rails;
 mod plan;
 mod ready;
+mod round_trips;
+mod stored_check;
 mod tree;
 mod watch;
 mod wire;
@@ -39,9 +39,9 @@ use crate::{
     state::{self, RailModule, State},
     store::Store,
 };
-use asking::Asking;
-use holding::Holding;
-use patience::{Patience, exactly};
+use backoff::{Backoff, exactly};
+use round_trips::Partner;
+use stored_check::StoredCheck;
 use watch::Watch;
 use wire::{Header, Kind, Received, Route};
 
@@ -104,7 +104,7 @@ pub(crate) fn at_start(state: &State) {
     let Some((mut rails, origin)) = find_out(state, own) else {
         return;
     };
-    alike::even_out(&mut rails);
+    equal_rails::even_out(&mut rails);
     let text = costs::text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost)));
     apply(state, &text, origin);
     tree::share(own, &text);
@@ -117,7 +117,7 @@ fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
     let found = exactly(|| {
         ask(
             state,
-            &mut Asking::new(state, own, peer, deadline),
+            &mut Partner::new(state, own, peer, deadline),
             deadline,
         )
     });
@@ -125,8 +125,8 @@ fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
     found
 }
 
-fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec<Rail>, Origin)> {
-    let Some(to) = asking.invite() else {
+fn ask(state: &State, partner: &mut Partner<'_>, deadline: Instant) -> Option<(Vec<Rail>, Origin)> {
+    let Some(to) = partner.invite() else {
         log(
             state,
             "no answer in time from the rank to measure with; the networks count as Open MPI assumes them",
@@ -146,9 +146,9 @@ fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec
         stored.and_then(|store| store.load(state.rails.iter().map(|rail| rail.name.as_str())));
     let holds = known
         .as_ref()
-        .is_some_and(|rails| all_hold(state, asking, rails, deadline));
+        .is_some_and(|rails| all_hold(state, partner, rails, deadline));
     let mut measured = || {
-        let results = measure_all(state, asking, &to, deadline)?;
+        let results = measure_all(state, partner, &to, deadline)?;
         if let Some(store) = &store {
             keep(state, store, &results);
         }
@@ -160,7 +160,7 @@ fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec
     let measured = if holds { None } else { measured() };
     // What an earlier run stored is still better than nothing.
     let found = measured.or_else(|| Some((known?, Origin::Stored)));
-    asking.dismiss();
+    partner.dismiss();
     if found.is_none() {
         log(
             state,
@@ -171,14 +171,14 @@ fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec
 }
 
 /// Whether all rails still are what is stored of them. Half of the time is left to measure them again.
-fn all_hold(state: &State, asking: &mut Asking<'_>, stored: &[Rail], deadline: Instant) -> bool {
+fn all_hold(state: &State, partner: &mut Partner<'_>, stored: &[Rail], deadline: Instant) -> bool {
     let time =
         deadline.saturating_duration_since(Instant::now()) / (2 * stored.len().max(1) as u32);
     stored.iter().enumerate().all(|(index, rail)| {
-        let what = match asking.holds(RailId(index as u8), &rail.cost, time) {
-            Holding::Holds | Holding::Unknown => return true,
-            Holding::Slower => "slower",
-            Holding::Faster => "faster",
+        let what = match partner.holds(RailId(index as u8), &rail.cost, time) {
+            StoredCheck::Holds | StoredCheck::Unknown => return true,
+            StoredCheck::Slower => "slower",
+            StoredCheck::Faster => "faster",
         };
         log(
             state,
@@ -210,7 +210,7 @@ fn keep(state: &State, store: &Store, results: &[Measured]) {
 /// One rail after the other, each with its part of the time that is left.
 fn measure_all(
     state: &State,
-    asking: &mut Asking<'_>,
+    partner: &mut Partner<'_>,
     to: &str,
     deadline: Instant,
 ) -> Option<Vec<Measured>> {
@@ -220,11 +220,11 @@ fn measure_all(
         let left = deadline.saturating_duration_since(Instant::now());
         // A tenth is kept for round trips that take longer than planned.
         let end = Instant::now() + left.mul_f64(0.9) / (state.rails.len() - index) as u32;
-        let (cost, fit) = asking.measure(RailId(index as u8), end)?;
+        let (cost, fit) = partner.measure(RailId(index as u8), end)?;
         let network = fit.map(|fit| {
             let mut network = fit.to_network(
                 &rail.name,
-                asking::provenance(&from, to, &rail.name, &version),
+                round_trips::provenance(&from, to, &rail.name, &version),
             );
             network.intervals.clear();
             network
@@ -240,14 +240,14 @@ fn measure_all(
 /// The first rank that is reached over several rails, once it is ready.
 fn partner(state: &State, own: ProcessName, deadline: Instant) -> Option<&Peer> {
     let (name, peer) = candidate(state, own)?;
-    let patience = Patience::new();
+    let backoff = Backoff::new();
     while !ready::may_be_reached(&state.library, name) {
         if Instant::now() > deadline {
             return None;
         }
         // SAFETY: the library's.
         unsafe { (state.library.progress)() };
-        patience.wait();
+        backoff.wait();
     }
     Some(peer)
 }
@@ -325,10 +325,10 @@ unsafe extern "C" fn progress() -> c_int {
 fn answer(links: &Links) {
     let mut until: Option<Instant> = None;
     let mut pings = 0;
-    let mut patience = Patience::new();
+    let mut backoff = Backoff::new();
     loop {
         while let Some(received) = wire::take() {
-            patience = Patience::new();
+            backoff = Backoff::new();
             match received.header.kind {
                 Kind::Invite => {
                     until = Some(Instant::now() + time_for_measuring() + GRACE);
@@ -351,7 +351,7 @@ fn answer(links: &Links) {
         }
         // SAFETY: the library's; it may be called from within its callbacks.
         unsafe { (links.library.progress)() };
-        patience.wait();
+        backoff.wait();
     }
 }
 

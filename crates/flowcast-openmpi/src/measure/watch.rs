@@ -27,7 +27,7 @@ use flowcast_model::{
 use flowcast_scheduler::Rail;
 use flowcast_units::TimePerByte;
 
-use super::alike;
+use super::equal_rails;
 use crate::{costs, state::RailModule};
 
 /// Between two looks, in nanoseconds; longer where the program does not wait for messages.
@@ -144,7 +144,7 @@ impl Watch {
             .zip(&known.watched)
             .map(|(rail, watched)| costs::rail(&rail.name, watched.cost()))
             .collect();
-        alike::even_out(&mut found);
+        equal_rails::even_out(&mut found);
         let change = found.iter().zip(in_use).any(|(new, old): (&Rail, &LogGp)| {
             let ratio = new.cost.gap_per_byte.as_nanos() / old.gap_per_byte.as_nanos();
             !(1.0 - WORTH_A_CHANGE..=1.0 + WORTH_A_CHANGE).contains(&ratio)
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_network_that_is_the_limit_is_judged() {
+    fn only_a_network_that_is_the_limit_is_tested() {
         let full = TcpProgress {
             acknowledged: 1,
             busy_us: 24_000,

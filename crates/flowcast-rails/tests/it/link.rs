@@ -11,7 +11,7 @@ use flowcast_model::loggp::LogGp;
 use flowcast_rails::{
     exchange::{Audit, Course, Exchange, ExchangeError, answer, count, end, exchange},
     frame::Fault,
-    link::{Door, Link, LinkError, RailPath, Waiting},
+    link::{Link, LinkError, Listener, RailPath, Waiting},
     path::Path,
     policy::Steering,
     session::{Delivery, SessionRule},
@@ -24,7 +24,7 @@ use flowcast_scheduler::{
 };
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 const TOKEN: Token = Token::new([7; 16]);
 
@@ -58,11 +58,11 @@ fn course(discipline: Discipline, adapts: bool) -> Course {
 }
 
 /// 127.0.0.1, 127.0.0.2, ...: one for each rail.
-fn door(rails: u8) -> (Door, Vec<SocketAddr>) {
+fn door(rails: u8) -> (Listener, Vec<SocketAddr>) {
     let addresses: Vec<SocketAddr> = (1..=rails)
         .map(|rail| (Ipv4Addr::new(127, 0, 0, rail), 0).into())
         .collect();
-    let door = Door::open(&addresses).unwrap();
+    let door = Listener::open(&addresses).unwrap();
     let addresses = door.addresses().unwrap();
     (door, addresses)
 }
@@ -78,10 +78,10 @@ fn rail(to: SocketAddr) -> RailPath {
     }
 }
 
-fn answering(door: Door) -> thread::JoinHandle<Link> {
+fn answering(door: Listener) -> thread::JoinHandle<Link> {
     thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
-        answer(&mut link, PATIENCE).unwrap();
+        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
+        answer(&mut link, TIMEOUT).unwrap();
         link
     })
 }
@@ -444,13 +444,13 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
     let (door, addresses) = door(2);
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
+        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
         // Moves bytes, but takes no message.
         while stopped.try_recv().is_err() {
             link.poll().unwrap();
         }
         (0..400u32)
-            .map(|_| link.receive(PATIENCE).unwrap())
+            .map(|_| link.receive(TIMEOUT).unwrap())
             .collect::<Vec<_>>()
     });
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
@@ -461,7 +461,7 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
         sent += 1;
     }
     assert_eq!(sent, 256, "the window");
-    link.flush(PATIENCE).unwrap();
+    link.flush(TIMEOUT).unwrap();
     assert!(
         !link.session().has_credit(),
         "all has arrived, nothing is consumed"
@@ -470,7 +470,7 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
     for number in sent..400 {
         link.send(&number.to_le_bytes(), Delivery::Ordered).unwrap();
     }
-    link.flush(PATIENCE).unwrap();
+    link.flush(TIMEOUT).unwrap();
     let expected: Vec<Vec<u8>> = (0..400u32)
         .map(|number| number.to_le_bytes().to_vec())
         .collect();
@@ -481,10 +481,10 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
 fn a_link_without_rails_says_so() {
     let (door, addresses) = door(1);
     let other =
-        thread::spawn(move || Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap());
+        thread::spawn(move || Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap());
     let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
     drop(other.join().unwrap());
-    assert!(matches!(link.receive(PATIENCE), Err(LinkError::Closed)));
+    assert!(matches!(link.receive(TIMEOUT), Err(LinkError::Closed)));
     assert!(matches!(
         link.send(b"x", Delivery::Ordered),
         Err(LinkError::Closed)
@@ -495,8 +495,8 @@ fn a_link_without_rails_says_so() {
 fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
     let (door, addresses) = door(2);
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
-        answer(&mut link, PATIENCE).unwrap_err()
+        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
+        answer(&mut link, TIMEOUT).unwrap_err()
     });
     let cables = addresses
         .into_iter()
@@ -552,7 +552,7 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
     };
     // The other end closes it; when that is noticed is not known.
     let mut stranger = Link::connect(&[rail(addresses[0])], wrong, Waiting::Sleep).unwrap();
-    assert!(stranger.receive(PATIENCE).is_err());
+    assert!(stranger.receive(TIMEOUT).is_err());
     let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
     let later = strangers(addresses[0]);
     let audit = count(
@@ -573,7 +573,7 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
 fn a_peer_that_says_nothing_more_is_given_up() {
     let (door, addresses) = door(1);
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
+        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, Duration::from_millis(50))
     });
     let link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
@@ -590,8 +590,8 @@ fn a_size_beyond_the_longest_message_is_refused_before_memory_is_asked_for() {
     for size in [u64::MAX, 1 << 62, 1 << 34, (1 << 20) + 1] {
         let (door, addresses) = door(1);
         let other = thread::spawn(move || {
-            let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
-            answer(&mut link, PATIENCE)
+            let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
+            answer(&mut link, TIMEOUT)
         });
         let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
         let asked = format!("exchange earliest-delivery fixed whole 1 1 {size} 1");

@@ -109,7 +109,7 @@ pub(super) fn repeat<E>(
 ) -> Result<Walked, Stop<E>> {
     let mut past = Past::new(now);
     let mut walked = Walked::default();
-    let (mut done, mut rest, mut patience) = (0, 0, 1);
+    let (mut done, mut rest, mut timeout) = (0, 0, 1);
     while done < count {
         body(now)?;
         done += 1;
@@ -130,7 +130,7 @@ pub(super) fn repeat<E>(
             })?,
         };
         if jumped < WORTH.min(most) {
-            (rest, patience) = (patience, patience * 2);
+            (rest, timeout) = (timeout, timeout * 2);
         }
         if let Some(ahead) = now.on(&pattern.steps, jumped).filter(|_| jumped > 0) {
             *now = ahead;

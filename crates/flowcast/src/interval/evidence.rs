@@ -1,7 +1,7 @@
 //! What is known of a prediction's margin: what it would be on networks that were drawn, and the model's earlier errors.
 
 use flowcast_model::{
-    ledger::{self, Accuracy, Judged, residuals, residuals_elsewhere},
+    accuracy::{self, Accuracy, CaseKind, residuals, residuals_elsewhere},
     network::Network,
     sharing::{model::Model, protocol::SEGMENT},
     stats::{
@@ -20,7 +20,7 @@ pub(super) const DRAWS_TOGETHER: usize = 64;
 /// Draws of networks that are replayed one by one, at most and at least.
 pub(super) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
 /// About how long draws may take together where the caller does not say how many there are to be.
-const PATIENCE: Time = Time::from_nanos(10e9);
+const TIMEOUT: Time = Time::from_nanos(10e9);
 /// About what a message costs under a fluid model, and a packet with its acknowledgement.
 const PER_MESSAGE: Time = Time::from_nanos(10e3);
 const PER_PACKET: Time = Time::from_nanos(150.0);
@@ -45,7 +45,7 @@ pub(super) fn draws_in_time(
     };
     let one = PER_MESSAGE * outcome.messages as f64 + PER_PACKET * packets;
     let (most, least) = DRAWS_ONE_BY_ONE;
-    let draws = (PATIENCE.as_nanos() / one.as_nanos().max(1.0)).min(most as f64) as usize;
+    let draws = (TIMEOUT.as_nanos() / one.as_nanos().max(1.0)).min(most as f64) as usize;
     (draws >= least).then_some(draws)
 }
 
@@ -140,26 +140,26 @@ impl<'a> ModelErrors<'a> {
     pub(super) fn of(
         network: &'a Network,
         model: &str,
-        wanted: Judged,
-        judged: Option<&str>,
+        wanted: CaseKind,
+        held_out: Option<&str>,
     ) -> ModelErrors<'a> {
-        let mut entries = network.ledger().of(model, wanted);
+        let mut entries = network.accuracy_record().of(model, wanted);
         let of_programs = entries
             .iter()
-            .any(|entry| entry.judged == Some(Judged::Programs));
-        let is_measured = !network.ledger().is_empty() || !network.intervals.is_empty();
+            .any(|entry| entry.kind == Some(CaseKind::Programs));
+        let is_measured = !network.accuracy_record().is_empty() || !network.intervals.is_empty();
         let mut are_from_elsewhere = false;
-        if wanted == Judged::Programs && is_measured && !of_programs {
-            let elsewhere = ledger::of_programs_in_laboratories().of(model, wanted);
+        if wanted == CaseKind::Programs && is_measured && !of_programs {
+            let elsewhere = accuracy::of_programs_in_laboratories().of(model, wanted);
             if !elsewhere.is_empty() {
                 (entries, are_from_elsewhere) = (elsewhere, true);
             }
         }
         let misfit = network.fit.misfit.unwrap_or(0.0);
         let residuals = if are_from_elsewhere {
-            residuals_elsewhere(&entries, judged)
+            residuals_elsewhere(&entries, held_out)
         } else {
-            residuals(&entries, judged)
+            residuals(&entries, held_out)
         };
         ModelErrors {
             residuals,
@@ -180,7 +180,7 @@ impl<'a> ModelErrors<'a> {
         } else {
             format!("the error of {}", first.model)
         };
-        let what = first.judged.map_or("cases", Judged::name);
+        let what = first.kind.map_or("cases", CaseKind::name);
         let count = self.residuals.len();
         Some(match (self.are_from_elsewhere, first.is_fitted) {
             (true, _) => format!(

@@ -3,10 +3,10 @@
 //! Two things are uncertain, and the network file says how much. Its **parameters** lie in their intervals: networks are
 //! drawn from these ([`Network::drawn`]) and the prediction is made again on each, 64 times where messages do not meet,
 //! because a walk over the program carries 32 networks at once, else up to 16 times. And the **model** is not the
-//! machine: its errors on what was measured before stand in the file's [ledger](flowcast_model::ledger); for a program those on
+//! machine: its errors on what was measured before stand in the file's [accuracy record](flowcast_model::accuracy); for a program those on
 //! programs, of laboratories where none ran on this network. No interval is narrower than the misfit of the parameters. The ends of the
 //! interval have the ranks of split conformal prediction among the sums of both
-//! ([`margin`](flowcast_model::stats::conformal::margin)). What was judged under the same name is left out. An interval
+//! ([`margin`](flowcast_model::stats::conformal::margin)). What was measured under the same name is left out. An interval
 //! always holds the prediction itself.
 
 mod evidence;
@@ -14,8 +14,8 @@ mod evidence;
 use std::fmt;
 
 use flowcast_model::{
+    accuracy::CaseKind,
     cluster::pattern::Steps,
-    ledger::Judged,
     network::Network,
     sharing::{model::Model, rates::transient_windows},
 };
@@ -44,8 +44,8 @@ pub struct IntervalOptions<'a> {
     pub seed: u64,
     /// How many networks are drawn; by the work of a replay without it.
     pub draws: Option<usize>,
-    /// The name in the ledger of what is predicted, whose own errors are left out; `cg` leaves out `cg/S/4` as well.
-    pub judged: Option<&'a str>,
+    /// The name in the accuracy record of what is predicted, whose own errors are left out; `cg` leaves out `cg/S/4` as well.
+    pub held_out: Option<&'a str>,
 }
 
 impl Default for IntervalOptions<'_> {
@@ -54,7 +54,7 @@ impl Default for IntervalOptions<'_> {
             level: 0.9,
             seed: 1,
             draws: None,
-            judged: None,
+            held_out: None,
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct Interval {
     pub low: Time,
     /// Upper end, at least the prediction.
     pub high: Time,
-    /// With which probability; less than was asked for where the ledger has too few errors.
+    /// With which probability; less than was asked for where the accuracy record has too few errors.
     pub level: f64,
     /// What it takes into account, in words: `parameters (64 draws) and the model's error on 72 patterns`.
     pub covers: String,
@@ -85,10 +85,10 @@ pub struct PatternIntervals {
 
 /// The line for a prediction without an interval.
 pub fn no_margin(network: &Network) -> &'static str {
-    if network.intervals.is_empty() && network.ledger().is_empty() {
-        return "no margin known: the network file has neither intervals nor a ledger";
+    if network.intervals.is_empty() && network.accuracy_record().is_empty() {
+        return "no margin known: the network file has neither intervals nor an accuracy record";
     }
-    "no margin known: neither intervals nor ledger of the network file say anything of this model"
+    "no margin known: neither intervals nor accuracy record of the network file say anything of this model"
 }
 
 impl Prepared<'_> {
@@ -195,7 +195,7 @@ impl PreparedProgram<'_> {
 struct Margin<'a> {
     network: &'a Network,
     model: Option<Model>,
-    /// Of the model in the ledger; without it no errors are known.
+    /// Of the model in the accuracy record; without it no errors are known.
     name: Option<String>,
     /// How many networks are drawn where nobody says it; none where a replay takes too long for that.
     usual_draws: Option<usize>,
@@ -217,7 +217,7 @@ impl Margin<'_> {
             }
         };
         let of_programs =
-            |name: String| ModelErrors::of(network, &name, Judged::Programs, options.judged);
+            |name: String| ModelErrors::of(network, &name, CaseKind::Programs, options.held_out);
         let errors = &self.name.map(of_programs).unwrap_or_default();
         let makespan = outcome.makespan();
         Ok(Evidence { drawn, errors }.interval(makespan, makespan, options.level)?)
@@ -270,12 +270,15 @@ pub fn pattern_intervals(
         let drawn = &Drawn::some(drawn.iter().map(of).collect(), networks.len());
         Evidence { drawn, errors }.interval(of(prediction), of(single), asked.level)
     };
-    let errors = |judged| ModelErrors::of(network, name, judged, asked.judged);
-    let Some(makespan) = interval(&errors(Judged::Patterns), &concurrent::Prediction::makespan)?
+    let errors = |kind| ModelErrors::of(network, name, kind, asked.held_out);
+    let Some(makespan) = interval(
+        &errors(CaseKind::Patterns),
+        &concurrent::Prediction::makespan,
+    )?
     else {
         return Ok(None);
     };
-    let of_flows = errors(Judged::Flows);
+    let of_flows = errors(CaseKind::Flows);
     let mut intervals = Vec::new();
     for index in 0..flows.len() {
         intervals.extend(interval(&of_flows, &|one| one.flows[index].duration)?);

@@ -1,4 +1,4 @@
-//! Times of MPI calls on real clusters: fitted to one half of the sizes, judged on the other.
+//! Times of MPI calls on real clusters: fitted to one half of the sizes, predicted for the other.
 
 use std::collections::BTreeMap;
 

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use flowcast::{
     Collectives, Contention, Interval, IntervalOptions, Options, Outputs, PatternOptions, Prepared,
     model::{
+        accuracy::{Accuracy, CaseKind},
         cluster::{
             flow::Flow,
             pattern::{Pattern, Steps},
             racks::Racks,
         },
-        ledger::{Accuracy, Judged},
         network::{Interval as OfField, Network},
         quantity::Quantity,
         sharing::model::Model,
@@ -72,24 +72,24 @@ fn interval_of(
     found
 }
 
-fn judged(network: &mut Network, model: &str, judged: Judged, errors: &[(&str, f64)]) {
+fn validated(network: &mut Network, model: &str, kind: CaseKind, errors: &[(&str, f64)]) {
     let errors = errors
         .iter()
         .map(|(name, error)| ((*name).to_owned(), vec![*error]))
         .collect();
     network
         .accuracy
-        .push(Accuracy::of_errors(model, judged, "what was run", errors).unwrap());
+        .push(Accuracy::of_errors(model, kind, "what was run", errors).unwrap());
 }
 
 /// The model was always right.
 fn exact(network: &mut Network, model: &str) {
     let names: Vec<String> = (0..999).map(|at| format!("p{at}")).collect();
     let errors: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 0.0)).collect();
-    judged(
+    validated(
         network,
         &format!("{model}/openmpi"),
-        Judged::Programs,
+        CaseKind::Programs,
         &errors,
     );
 }
@@ -176,7 +176,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
 }
 
 #[test]
-fn the_models_errors_widen_the_interval_and_those_of_the_judged_program_are_left_out() {
+fn the_models_errors_widen_the_interval_and_those_of_the_held_out_program_are_left_out() {
     let mut network = network(OF_BANDWIDTH);
     let names: Vec<String> = (0..19).map(|at| format!("p{at}.4")).collect();
     let errors: Vec<(&str, f64)> = names
@@ -184,8 +184,8 @@ fn the_models_errors_widen_the_interval_and_those_of_the_judged_program_are_left
         .enumerate()
         .map(|(at, name)| (name.as_str(), at as f64 * 0.01 - 0.09))
         .collect();
-    judged(&mut network, "fair/openmpi", Judged::Programs, &errors);
-    judged(&mut network, "fair", Judged::Flows, &[("a", 0.5)]);
+    validated(&mut network, "fair/openmpi", CaseKind::Programs, &errors);
+    validated(&mut network, "fair", CaseKind::Flows, &[("a", 0.5)]);
     let fair = Options {
         contention: Contention::Shared(Model::Fair),
         ..Options::default()
@@ -213,7 +213,7 @@ fn the_models_errors_widen_the_interval_and_those_of_the_judged_program_are_left
         &network,
         &fair,
         &IntervalOptions {
-            judged: Some("p0"),
+            held_out: Some("p0"),
             ..asked
         },
     )
@@ -262,17 +262,17 @@ fn without_intervals_and_ledger_there_is_no_margin() {
     );
     assert_eq!(
         no_margin(&network),
-        "no margin known: the network file has neither intervals nor a ledger"
+        "no margin known: the network file has neither intervals nor an accuracy record"
     );
     let limits = Options {
         contention: Contention::Limits,
         ..Options::default()
     };
     let mut few = network.clone();
-    judged(
+    validated(
         &mut few,
         "limits/formula",
-        Judged::Programs,
+        CaseKind::Programs,
         &[("cg.S.4", -0.2), ("is.S.4", 0.1)],
     );
     let found = interval_of(&few, &limits, &IntervalOptions::default()).unwrap();
@@ -286,7 +286,7 @@ fn without_intervals_and_ledger_there_is_no_margin() {
             &few,
             &limits,
             &IntervalOptions {
-                judged: Some("is"),
+                held_out: Some("is"),
                 ..IntervalOptions::default()
             }
         )
@@ -429,17 +429,17 @@ impl Tally {
 }
 
 /// The row of a table: which part of what was measured its intervals hold.
-fn row(what: &str, model: &str, ledger: &str, (kind, tally): (&str, &Tally)) -> String {
+fn row(what: &str, model: &str, accuracy_record: &str, (kind, tally): (&str, &Tally)) -> String {
     let (low, high) = share_interval(tally.inside, tally.widths.len(), 0.95).unwrap();
     let [share, low, high, width] =
         [tally.share(), low, high, median(&tally.widths).unwrap()].map(|part| part * 100.0);
     let cases = tally.widths.len();
     format!(
-        "| {what} | {model} | {ledger} | {cases} {kind} | {share:.1} % ({low:.1} to {high:.1}) | {width:.1} % |"
+        "| {what} | {model} | {accuracy_record} | {cases} {kind} | {share:.1} % ({low:.1} to {high:.1}) | {width:.1} % |"
     )
 }
 
-/// The network with a ledger of a model's errors on these patterns.
+/// The network with an accuracy record of a model's errors on these patterns.
 fn with_ledger(carried: &[Carried], network: &Network, model: Model) -> Network {
     let options = PatternOptions {
         model: Some(model),
@@ -464,11 +464,10 @@ fn with_ledger(carried: &[Carried], network: &Network, model: Model) -> Network 
             vec![error(predicted.makespan(), one.makespan)],
         );
     }
-    let entry =
-        |judged, errors| Accuracy::of_errors(model.name(), judged, "these", errors).unwrap();
+    let entry = |kind, errors| Accuracy::of_errors(model.name(), kind, "these", errors).unwrap();
     let accuracy = vec![
-        entry(Judged::Flows, of_flows),
-        entry(Judged::Patterns, of_patterns),
+        entry(CaseKind::Flows, of_flows),
+        entry(CaseKind::Patterns, of_patterns),
     ];
     Network {
         accuracy,
@@ -476,7 +475,7 @@ fn with_ledger(carried: &[Carried], network: &Network, model: Model) -> Network 
     }
 }
 
-/// Holds every pattern against its intervals, each from the ledger without the pattern itself.
+/// Holds every pattern against its intervals, each from the accuracy record without the pattern itself.
 fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> (Tally, Tally) {
     let options = PatternOptions {
         model: Some(model),
@@ -486,7 +485,7 @@ fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> 
     for one in carried {
         let predicted = predict_pattern(&one.pattern, network, &options).unwrap();
         let asked = IntervalOptions {
-            judged: Some(&one.name),
+            held_out: Some(&one.name),
             draws: Some(draws),
             ..IntervalOptions::default()
         };
@@ -553,15 +552,19 @@ fn the_table_of_coverage_of_all_models() {
     for (what, carried, network) in sets() {
         for model in models {
             let others = with_ledger(&carried, &network, model);
-            for (ledger, network) in [("other patterns", &others), ("conflicts", &network)] {
+            for (accuracy_record, network) in [("other patterns", &others), ("conflicts", &network)]
+            {
                 let (flows, patterns) = judge(&carried, network, model, 8);
-                println!("{}", row(what, model.name(), ledger, ("flows", &flows)));
                 println!(
                     "{}",
-                    row(what, model.name(), ledger, ("patterns", &patterns))
+                    row(what, model.name(), accuracy_record, ("flows", &flows))
                 );
-                // Other patterns are like the one that is judged; conflicts are not, and promise nothing.
-                let is_like = ledger == "other patterns";
+                println!(
+                    "{}",
+                    row(what, model.name(), accuracy_record, ("patterns", &patterns))
+                );
+                // Other patterns are like the one that is predicted; conflicts are not, and promise nothing.
+                let is_like = accuracy_record == "other patterns";
                 assert!(
                     !is_like || (0.85..=0.95).contains(&flows.share()),
                     "{what} {}",
@@ -575,7 +578,10 @@ fn the_table_of_coverage_of_all_models() {
 #[test]
 fn nine_of_ten_runs_of_programs_lie_in_intervals_from_the_other_programs() {
     let network = Network::from_toml(NAS, &[]).unwrap();
-    let covered = network.ledger().coverage(network.ledger(), 0.9).unwrap();
+    let covered = network
+        .accuracy_record()
+        .coverage(network.accuracy_record(), 0.9)
+        .unwrap();
     assert_eq!(covered.len(), 4);
     let inside: usize = covered.iter().map(|one| one.inside).sum();
     let all: usize = covered.iter().map(|one| one.all).sum();
@@ -585,7 +591,11 @@ fn nine_of_ten_runs_of_programs_lie_in_intervals_from_the_other_programs() {
         "{inside} of {all}"
     );
     assert_eq!(
-        network.ledger().best(Judged::Programs, None).unwrap().model,
+        network
+            .accuracy_record()
+            .best(CaseKind::Programs, None)
+            .unwrap()
+            .model,
         "packet/openmpi"
     );
 }
@@ -601,7 +611,10 @@ fn fitted_networks_have_intervals_of_what_was_fitted() {
             "{what}"
         );
         assert!((0.0..1.0).contains(level));
-        let best = network.ledger().best(Judged::Patterns, None).unwrap();
+        let best = network
+            .accuracy_record()
+            .best(CaseKind::Patterns, None)
+            .unwrap();
         assert!(
             !best.is_fitted && best.mean < Some(0.03),
             "{what}: {}",

@@ -7,9 +7,9 @@ use crate::random_programs::{any_numbers, any_records};
 use flowcast::{
     Collectives, Contention, IntervalOptions, Options, Prediction, Prepared,
     model::{
+        accuracy::{Accuracy, CaseKind},
         builtin,
         dimemas_cfg::DimemasConfig,
-        ledger::{Accuracy, Judged},
         machine::{Mapping, NodeGroup},
         network::{FitQuality, Network},
         sharing::model::Model,
@@ -144,35 +144,39 @@ fn the_network_decides_by_what_it_says() {
 #[test]
 fn what_is_known_to_be_the_most_accurate_comes_first_where_the_trace_can_follow_it() {
     let mut network = network("gige-tcp", &[]);
-    let judged = |model: &str, error: f64| {
+    let validated = |model: &str, error: f64| {
         let errors = BTreeMap::from([("cg".to_owned(), vec![error])]);
-        Accuracy::of_errors(model, Judged::Programs, "NAS", errors).unwrap()
+        Accuracy::of_errors(model, CaseKind::Programs, "NAS", errors).unwrap()
     };
-    network.accuracy = vec![judged("asymmetric", 0.3), judged("alpha-fair/openmpi", 0.1)];
+    network.accuracy = vec![
+        validated("asymmetric", 0.3),
+        validated("alpha-fair/openmpi", 0.1),
+    ];
     let program = incast(3, 1000);
     let schedule = read_text("pair.goal", PAIR).unwrap();
     assert_eq!(by_default(&program, &network).model.name(), "alpha-fair");
     assert_eq!(by_default(&schedule, &network).model.name(), "alpha-fair");
-    network.accuracy.push(judged("limits/formula", 0.01));
+    network.accuracy.push(validated("limits/formula", 0.01));
     assert_eq!(by_default(&program, &network).model.name(), "limits");
     assert_eq!(by_default(&schedule, &network).model.name(), "fair");
 }
 
 #[test]
 fn patterns_of_long_messages_do_not_decide_for_a_program() {
-    let judged = |model: &str, error: f64| {
+    let validated = |model: &str, error: f64| {
         let errors = BTreeMap::from([("random-1".to_owned(), vec![error])]);
-        let entry = Accuracy::of_errors(model, Judged::Flows, "random patterns, in no fit", errors)
-            .unwrap();
+        let entry =
+            Accuracy::of_errors(model, CaseKind::Flows, "random patterns, in no fit", errors)
+                .unwrap();
         Accuracy {
             messages: Some([Bytes(2_000_000), Bytes(4_000_000)]),
             ..entry
         }
     };
     let accuracy = vec![
-        judged("closed-loop/transient", 0.007),
-        judged("packet", 0.02),
-        judged("asymmetric", 0.1),
+        validated("closed-loop/transient", 0.007),
+        validated("packet", 0.02),
+        validated("asymmetric", 0.1),
     ];
     let chosen = |overrides: &[(&str, &str)], bytes: u64| {
         let network = Network {
@@ -212,7 +216,7 @@ fn a_program_on_a_network_without_programs_has_the_margin_of_programs_in_laborat
     );
     let errors = BTreeMap::from([("random-1".to_owned(), vec![0.001, -0.001])]);
     network.accuracy =
-        vec![Accuracy::of_errors("packet", Judged::Flows, "random patterns", errors).unwrap()];
+        vec![Accuracy::of_errors("packet", CaseKind::Flows, "random patterns", errors).unwrap()];
     let known = interval(&network).unwrap();
     let [low, high] =
         [known.low, known.high].map(|end| end.as_seconds() / known.predicted.as_seconds());

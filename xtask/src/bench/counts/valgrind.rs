@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::Counts;
-use crate::bench::held_up;
+use crate::bench::stalled;
 
 /// A command that is being counted.
 pub(in crate::bench) struct Counting {
@@ -79,7 +79,7 @@ impl Counting {
 ///
 /// # Errors
 /// The command fails.
-pub(in crate::bench) fn count_held_up(
+pub(in crate::bench) fn count_stalled(
     command: &Path,
     folder: &Path,
     arguments: &[&str],
@@ -90,7 +90,7 @@ pub(in crate::bench) fn count_held_up(
         .stdout(Stdio::null())
         .spawn()
         .context("cannot run valgrind")?;
-    let count = held_up::count(child.stderr.take().context("valgrind prints its trace")?)?;
+    let count = stalled::count(child.stderr.take().context("valgrind prints its trace")?)?;
     let status = child.wait()?;
     ensure!(
         status.success(),
@@ -146,7 +146,7 @@ fn read_counts(text: &str) -> Result<Counts> {
         instructions: sum("Ir")?,
         reads: sum("Dr")?,
         writes: sum("Dw")?,
-        held_up: None,
+        stalled: None,
     })
 }
 
@@ -161,7 +161,7 @@ mod tests {
             instructions: 100.0,
             reads: 40.0,
             writes: 20.0,
-            held_up: None,
+            stalled: None,
         };
         assert_eq!(read_counts(text).unwrap(), expected);
         assert!(read_counts("events: Ir\nsummary: 100\n").is_err() && read_counts("").is_err());

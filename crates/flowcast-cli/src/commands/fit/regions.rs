@@ -12,7 +12,7 @@ use flowcast::{
         recorded_regions::exercises,
     },
     model::{
-        ledger::{Accuracy, Judged},
+        accuracy::{Accuracy, CaseKind},
         network::Network,
         quantity::Quantity,
         stats::sample::median,
@@ -129,7 +129,7 @@ impl FitRegions<'_> {
 
 /// On the regions that were fitted to, by their names.
 fn accuracy(model: &str, errors: BTreeMap<String, Vec<f64>>) -> Result<Accuracy> {
-    let entry = Accuracy::of_errors(model, Judged::Regions, "the regions fitted to", errors)?;
+    let entry = Accuracy::of_errors(model, CaseKind::Regions, "the regions fitted to", errors)?;
     Ok(Accuracy {
         is_fitted: true,
         ..entry

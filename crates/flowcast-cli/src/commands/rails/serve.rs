@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::units::Time;
 use flowcast_rails::{
     exchange::{ExchangeError, answer},
-    link::{Door, Link},
+    link::{Link, Listener},
 };
 
 use super::live::{WaitingKind, address, lacking, session_rule};
@@ -50,7 +50,7 @@ const MOST_IDLE: f64 = 86_400.0;
 impl Serve {
     /// Answers until it is ended.
     pub(crate) fn run(self) -> Result<()> {
-        let mut door = Door::open(&self.listen).map_err(lacking)?;
+        let mut door = Listener::open(&self.listen).map_err(lacking)?;
         for address in door.addresses().map_err(lacking)? {
             println_out!("{address}");
         }
@@ -75,7 +75,7 @@ impl Serve {
             }
             door = link
                 .into_door()
-                .map_or_else(|| Door::open(&self.listen).map_err(lacking), Ok)?;
+                .map_or_else(|| Listener::open(&self.listen).map_err(lacking), Ok)?;
         }
     }
 }

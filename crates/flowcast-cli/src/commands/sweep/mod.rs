@@ -256,8 +256,9 @@ impl Sweep {
     fn say(&self, study: &Study) {
         let mut said = Vec::new();
         for (choice, network) in study.models().iter().zip(study.networks()) {
-            let lacks =
-                self.level.is_some() && network.intervals.is_empty() && network.ledger().is_empty();
+            let lacks = self.level.is_some()
+                && network.intervals.is_empty()
+                && network.accuracy_record().is_empty();
             let lacks = lacks.then(|| format!("note: {}: {}", network.name, no_margin(network)));
             for line in std::iter::once(choice.to_string()).chain(lacks) {
                 if !said.contains(&line) {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::model::ledger::Judged;
+use flowcast::model::accuracy::CaseKind;
 use serde_json::json;
 
 use crate::{
@@ -13,19 +13,19 @@ use crate::{
     },
 };
 
-/// Say how often the intervals that a ledger gives hold what was measured
+/// Say how often the intervals that an accuracy record gives hold what was measured
 ///
-/// Each error in the ledger is held against the margin that the others give for its model, without those whose name has
-/// the same first part: cg.S.4 is judged without any run of cg. With --by the margins come from the ledger of another
+/// Each error in the accuracy record is held against the margin that the others give for its model, without those whose name has
+/// the same first part: cg.S.4 is predicted without any run of cg. With --by the margins come from the accuracy record of another
 /// network. Margins of the network's parameters are not part of it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast validate margins cluster.toml\n  \
                         flowcast validate margins new.toml --by old.toml --level 0.95")]
 pub(crate) struct ValidateMargins {
-    /// Network files with a ledger
+    /// Network files with an accuracy record
     #[arg(required = true, value_name = "NET.toml")]
     networks: Vec<String>,
-    /// Take the margins from the ledger of this network
+    /// Take the margins from the accuracy record of this network
     #[arg(long, value_name = "NET.toml")]
     by: Option<String>,
     /// Probability with which the intervals are to contain what is measured
@@ -55,11 +55,11 @@ impl ValidateMargins {
         let mut margins = Vec::new();
         for name in &self.networks {
             let network = load(name)?;
-            let known = by.as_ref().unwrap_or(&network).ledger();
-            let found = network.ledger().coverage(known, self.level)?;
+            let known = by.as_ref().unwrap_or(&network).accuracy_record();
+            let found = network.accuracy_record().coverage(known, self.level)?;
             if found.is_empty() {
                 bail!(
-                    "{name}: found no errors of single cases in its ledger, expected some (validate --ledger {name})"
+                    "{name}: found no errors of single cases in its accuracy record, expected some (validate --ledger {name})"
                 );
             }
             for coverage in found {
@@ -69,7 +69,7 @@ impl ValidateMargins {
                     "network": network.name,
                     "model": entry.model,
                     "validated_on": entry.validated_on,
-                    "judged": entry.judged,
+                    "judged": entry.kind,
                     "mean_absolute_error": entry.mean,
                     "cases": coverage.all,
                     "inside": coverage.inside,
@@ -78,7 +78,7 @@ impl ValidateMargins {
                     "median_width": coverage.width,
                     "level": coverage.level,
                 }));
-                let judged = entry.judged.map_or("cases", Judged::name);
+                let kind = entry.kind.map_or("cases", CaseKind::name);
                 let lower = if coverage.level < self.level {
                     format!(" (margins of {:.0} %)", coverage.level * 100.0)
                 } else {
@@ -87,7 +87,7 @@ impl ValidateMargins {
                 out.add_row([
                     network.name.clone(),
                     entry.model.clone(),
-                    format!("{judged}: {}", entry.validated_on),
+                    format!("{kind}: {}", entry.validated_on),
                     coverage.all.to_string(),
                     entry.mean.map_or("-".into(), percent),
                     format!("{}{lower}", percent(share)),

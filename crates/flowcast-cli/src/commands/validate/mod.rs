@@ -1,9 +1,9 @@
 //! `flowcast validate`: predictions against measurements.
 
+mod accuracy;
 mod app;
 mod finished;
 mod journal;
-mod ledger;
 mod margins;
 mod pattern;
 mod patterns;

@@ -14,9 +14,9 @@ use flowcast::{
 use flowcast_measure::lab::{Lab, LabSpec, network_of};
 
 use super::{
+    accuracy::{self, AccuracyArgs},
     finished::{Finished, Header},
     journal::{self, Journal, path_beside},
-    ledger::{self, LedgerArgs},
     patterns::{Draw, Ends, Named, Set},
     results,
     tolerance::{Tolerance, judge},
@@ -92,7 +92,7 @@ pub(crate) struct ValidatePattern {
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]", help_heading = "Run")]
     tolerance: Vec<String>,
     #[command(flatten)]
-    ledger: LedgerArgs,
+    ledger: AccuracyArgs,
     #[command(flatten)]
     repeating: Repeating,
     /// What carries the messages
@@ -163,7 +163,7 @@ impl ValidatePattern {
         }
         self.ledger.keep(
             &given,
-            ledger::of_patterns(&validation, &network, header.over())?,
+            accuracy::of_patterns(&validation, &network, header.over())?,
         )?;
         judge(&tolerances, |tolerance| {
             let model = Model::named(&tolerance.name)?;

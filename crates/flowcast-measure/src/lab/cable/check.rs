@@ -35,7 +35,7 @@ const TRAIN: Time = Time::from_nanos(1e8);
 /// They are sent faster than the emulated rate, by this share at most.
 const HASTE: f64 = 0.25;
 /// After the last delivery that is expected.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How much later than in virtual time frames arrived that were sent on their own.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,12 +89,12 @@ impl CableCheck {
 #[derive(Debug)]
 pub struct CableChecker<'a> {
     lab: &'a Lab,
-    directions: Vec<Twin>,
+    directions: Vec<ReferenceCable>,
 }
 
 /// One direction, and what has become of its frames in virtual time.
 #[derive(Debug)]
-struct Twin {
+struct ReferenceCable {
     rail: usize,
     from: Node,
     spec: DirectionSpec,
@@ -119,7 +119,7 @@ impl<'a> CableChecker<'a> {
             directions: ends
                 .filter_map(|(rail, from)| {
                     let spec = lab.spec().direction(rail, from)?;
-                    Some(Twin {
+                    Some(ReferenceCable {
                         rail,
                         from,
                         spec,
@@ -144,7 +144,7 @@ impl<'a> CableChecker<'a> {
     }
 }
 
-impl Twin {
+impl ReferenceCable {
     fn check(&mut self, lab: &Lab, singles: u32) -> Result<CableCheck, LabError> {
         let (sender, receiver) = self.sockets(lab).map_err(|source| LabError::System {
             what: "making the sockets that check a cable",
@@ -156,7 +156,7 @@ impl Twin {
                 scope.spawn(|| listen(&receiver, lab.spec().nic.mtu.0 as usize, &finished));
             let sent = self.send_all(&sender, singles, lab.spec().nic.mtu.0 as usize);
             thread::sleep(
-                Duration::from_secs_f64(self.still_to_come(&sent).as_seconds()) + PATIENCE,
+                Duration::from_secs_f64(self.still_to_come(&sent).as_seconds()) + TIMEOUT,
             );
             finished.store(true, Ordering::Relaxed);
             (sent, listener.join().expect("listeners do not panic"))

@@ -71,7 +71,7 @@ pub struct PatternOptions {
     /// Pause between two repetitions, 20 ms by default.
     pub pause: Duration,
     /// A flow that makes no progress for so long is an error.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for PatternOptions {
@@ -86,7 +86,7 @@ impl Default for PatternOptions {
             warm_ups: 2,
             rule,
             pause: Duration::from_millis(20),
-            patience: Duration::from_secs(20),
+            timeout: Duration::from_secs(20),
         }
     }
 }

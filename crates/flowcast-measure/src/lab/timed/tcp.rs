@@ -59,10 +59,10 @@ impl TcpCarrier {
         let connections = by_connection(flows, options.connections).into_iter().map(
             |((from, to, _), messages): ((Node, Node, usize), Vec<Message>)| {
                 let (sender, receiver) = lab.tcp_pair(from, to, 0, None)?;
-                let patience = Some(options.patience);
+                let timeout = Some(options.timeout);
                 sender
-                    .set_write_timeout(patience)
-                    .and_then(|()| receiver.set_read_timeout(patience))
+                    .set_write_timeout(timeout)
+                    .and_then(|()| receiver.set_read_timeout(timeout))
                     .map_err(refused)?;
                 Ok(TcpPair {
                     sender,

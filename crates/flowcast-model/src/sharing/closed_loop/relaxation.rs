@@ -2,7 +2,7 @@
 //!
 //! The delay of one link is set to what fills it, or to 0 if its flows cannot fill it, while all other delays stay as they
 //! are. That changes the rates of its flows, and with them the loads of other links, which are visited next, until no
-//! link is further from its balance than a tolerance ([`Patience`]). For kappa = 0 each visit maximises the dual of the
+//! link is further from its balance than a tolerance ([`StopRule`]). For kappa = 0 each visit maximises the dual of the
 //! network utility `sum of r^(1-alpha)/(1-alpha)` along one coordinate (Kelly, Maulloo and Tan, 1998; Mo and Walrand,
 //! 2000), so the visits converge for every alpha. For kappa > 0 there is no such function, and rings in which each link
 //! moves the next may oscillate. So after some visits each link adapts its step: shorter where its delay swings to and fro,
@@ -24,7 +24,7 @@ use crate::sharing::{
 
 /// How closely links are balanced.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::sharing) struct Patience {
+pub(in crate::sharing) struct StopRule {
     /// Largest part of its capacity by which a link may be off its balance at first.
     pub close: f64,
     /// The same in the end.
@@ -37,9 +37,9 @@ pub(in crate::sharing) struct Patience {
     pub boldness: f64,
 }
 
-impl Patience {
+impl StopRule {
     /// For flows whose rates are solved from scratch.
-    pub(in crate::sharing) const EXACT: Patience = Patience {
+    pub(in crate::sharing) const EXACT: StopRule = StopRule {
         close: 1e-11,
         far: 1e-7,
         visits: 20_000,
@@ -47,13 +47,13 @@ impl Patience {
         boldness: 1.5,
     };
     /// The same where that does not converge.
-    pub(in crate::sharing) const CAUTIOUS: Patience = Patience {
+    pub(in crate::sharing) const CAUTIOUS: StopRule = StopRule {
         far: 1e-6,
         boldness: 0.3,
-        ..Patience::EXACT
+        ..StopRule::EXACT
     };
     /// For patterns of many flows.
-    pub(in crate::sharing) const HIGH: Patience = Patience {
+    pub(in crate::sharing) const HIGH: StopRule = StopRule {
         close: 1e-9,
         far: 1e-4,
         visits: 64,
@@ -61,7 +61,7 @@ impl Patience {
         boldness: 1.5,
     };
     /// For programs, whose messages start and end by the million.
-    pub(in crate::sharing) const LOW: Patience = Patience {
+    pub(in crate::sharing) const LOW: StopRule = StopRule {
         close: 1e-5,
         far: 1e-3,
         visits: 4,
@@ -215,22 +215,22 @@ impl Relaxation {
         &mut self,
         fabric: &Fabric,
         active_flows: &ActiveFlows,
-        patience: Patience,
+        stop: StopRule,
         changes: &mut Changes,
     ) -> Result<(), Restless> {
         self.take_in(fabric, active_flows);
         self.adapted
             .drain(..)
             .for_each(|link| self.steps[link.index()] = RelaxationStep::START);
-        let (mut visits, mut tolerance) = (0, patience.close);
+        let (mut visits, mut tolerance) = (0, stop.close);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
             if !self.needs_visit(fabric, link, tolerance) {
                 continue;
             }
-            self.visit(fabric, active_flows, link, patience.pace(visits, tolerance));
+            self.visit(fabric, active_flows, link, stop.pace(visits, tolerance));
             visits += 1;
-            tolerance = patience.tolerance_after(visits);
+            tolerance = stop.tolerance_after(visits);
             if visits > MOST_VISITS {
                 let imbalance = self
                     .waiting
@@ -240,7 +240,7 @@ impl Relaxation {
                 self.waiting
                     .drain(..)
                     .for_each(|link| self.is_waiting[link.index()] = false);
-                if imbalance > patience.far * ROUGH {
+                if imbalance > stop.far * ROUGH {
                     return Err(Restless { imbalance });
                 }
             }
@@ -255,16 +255,16 @@ impl Relaxation {
         &mut self,
         fabric: &Fabric,
         active_flows: &ActiveFlows,
-        patience: Patience,
+        stop: StopRule,
         changes: &mut Changes,
     ) -> Result<(), Restless> {
         (0..self.loads.len() as u32).for_each(|link| self.wait(LinkId(link)));
         self.update(
             fabric,
             active_flows,
-            Patience {
-                boldness: Patience::CAUTIOUS.boldness,
-                ..patience
+            StopRule {
+                boldness: StopRule::CAUTIOUS.boldness,
+                ..stop
             },
             changes,
         )

@@ -20,7 +20,7 @@ use crate::sharing::{
 const ROUNDING: f64 = 1e-12;
 
 /// So many times as many links as there are are solved anew after a change before all rates are.
-const PATIENCE: usize = 16;
+const STEPS_PER_LINK: usize = 16;
 
 /// Stands for a flow whose path is not just one link out and another one in.
 const LONG: u32 = u32::MAX;
@@ -93,7 +93,7 @@ impl Advertised {
             elsewhere,
             ..
         } = self;
-        let patience = PATIENCE * (offers.len() + 1);
+        let stop = STEPS_PER_LINK * (offers.len() + 1);
         let mut solver: Solver<'_, LONG_PATHS> = Solver {
             fabric,
             active_flows,
@@ -108,7 +108,7 @@ impl Advertised {
             solver.doubt(*link);
             solver.note_change(*link);
         }
-        if !solver.solve(elsewhere, patience) {
+        if !solver.solve(elsewhere, stop) {
             solver.fill();
         }
         solver.report(changes);
@@ -144,8 +144,8 @@ impl Advertised {
 
 impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// Until no link is in doubt, but not for more than so many; whether that was enough.
-    fn solve(&mut self, elsewhere: &mut Vec<f64>, patience: usize) -> bool {
-        while self.taken < self.put && self.taken < patience {
+    fn solve(&mut self, elsewhere: &mut Vec<f64>, stop: usize) -> bool {
+        while self.taken < self.put && self.taken < stop {
             let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
             self.taken += 1;
             let offer = &mut self.offers[link.index()];
@@ -160,7 +160,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 self.pass_on(link, least);
             }
         }
-        let is_enough = self.taken < patience;
+        let is_enough = self.taken < stop;
         while self.taken < self.put {
             let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
             self.offers[link.index()].is_in_doubt = false;

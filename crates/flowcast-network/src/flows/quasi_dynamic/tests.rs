@@ -75,7 +75,7 @@ fn ends(fabric: &Fabric, demands: &[Demand], feedback: Feedback, fineness: u32) 
 }
 
 /// The definition, without anything that makes it fast.
-struct Twin<'a> {
+struct Reference<'a> {
     fabric: &'a Fabric,
     feedback: Feedback,
     delays: Vec<f64>,
@@ -83,7 +83,7 @@ struct Twin<'a> {
     left: Vec<Option<f64>>,
 }
 
-impl Twin<'_> {
+impl Reference<'_> {
     fn delay(&self, flow: usize) -> f64 {
         let sum = |links: &[LinkId]| {
             links
@@ -263,7 +263,7 @@ proptest! {
         let demands: Vec<Demand> =
             times.iter().take(pairs.len()).map(|(start, work)| (f64::from(*start), f64::from(*work))).collect();
         let delays = vec![0.0; fabric.link_count()];
-        let mut twin = Twin { fabric: &fabric, feedback, delays, left: vec![None; demands.len()] };
+        let mut twin = Reference { fabric: &fabric, feedback, delays, left: vec![None; demands.len()] };
         let slow = twin.ends(&demands, LAG / 200.0);
         let error = |fineness: u32| -> f64 {
             let ends = ends(&fabric, &demands, feedback, fineness);

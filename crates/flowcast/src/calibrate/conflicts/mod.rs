@@ -298,7 +298,7 @@ impl Assumption<'_> {
     /// Each conflict predicted after a fit to all others. Flows alone stay: without them there is no rate.
     fn left_out(&self, place: usize) -> Result<Errors, ConflictFitError> {
         let (fitter, candidate) = (&self.fitter, &self.fitter.candidates[place]);
-        let mut judged = search::Judged::default();
+        let mut held_out = search::HeldOutFlows::default();
         for (at, left) in self.observed.iter().enumerate() {
             if !left.is_fitted_to() {
                 continue;
@@ -308,9 +308,9 @@ impl Assumption<'_> {
             let links = Links::new(&others, fitter.ports)?;
             let found = fitter.refine(candidate, &self.found[place].at, &links, &others);
             let network = fitter.network_with(candidate, &found.at, &links);
-            fitter.judge(candidate.model, &network, left, &mut judged);
+            fitter.judge(candidate.model, &network, left, &mut held_out);
         }
-        judged.errors()
+        held_out.errors()
     }
 
     fn slowdowns(&self, replicates: &Replicates) -> Result<Vec<Slowdown>, ConflictFitError> {

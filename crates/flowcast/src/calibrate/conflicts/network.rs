@@ -8,7 +8,7 @@ use super::{
     search::{SETTLING, add_packets, plain_network},
 };
 use flowcast_model::{
-    ledger::{Accuracy, Judged},
+    accuracy::{Accuracy, CaseKind},
     network::{FitQuality, Interval, Network},
     sharing::model::Model,
 };
@@ -158,7 +158,7 @@ impl ModelFit {
         let entry = |validated_on: &str, errors: &Errors| {
             let entry = Accuracy::of_errors(
                 model,
-                Judged::Flows,
+                CaseKind::Flows,
                 validated_on,
                 errors.by_conflict.clone(),
             )

@@ -36,14 +36,14 @@ pub(super) struct Fitter<'a> {
 
 /// Predicted and measured durations of several conflicts.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(super) struct HeldOutFlows {
     predicted: Vec<f64>,
     measured: Vec<f64>,
     names: Vec<(String, u32)>,
     sizes: Vec<Bytes>,
 }
 
-impl Judged {
+impl HeldOutFlows {
     /// The errors of all of them.
     pub(super) fn errors(&self) -> Result<Errors, ConflictFitError> {
         let [smallest, largest] = [self.sizes.iter().min(), self.sizes.iter().max()]
@@ -163,7 +163,7 @@ impl Fitter<'_> {
         model: Model,
         network: &Network,
         observed: &Observed<'_>,
-        judged: &mut Judged,
+        held_out: &mut HeldOutFlows,
     ) {
         let none = |_| vec![Time::ZERO; observed.medians.len()];
         let durations = self
@@ -185,10 +185,12 @@ impl Fitter<'_> {
         {
             let (predicted, measured) = (predicted.as_seconds(), measured.as_seconds());
             let more = if is_short { together - measured } else { 0.0 };
-            judged.predicted.push(predicted + more);
-            judged.measured.push(measured + more);
-            judged.names.push((observed.conflict.name.clone(), flow.id));
-            judged.sizes.push(flow.size);
+            held_out.predicted.push(predicted + more);
+            held_out.measured.push(measured + more);
+            held_out
+                .names
+                .push((observed.conflict.name.clone(), flow.id));
+            held_out.sizes.push(flow.size);
         }
     }
 
@@ -199,9 +201,9 @@ impl Fitter<'_> {
         network: &Network,
         observed: impl Iterator<Item = &'o Observed<'c>>,
     ) -> Result<Errors, ConflictFitError> {
-        let mut judged = Judged::default();
-        observed.for_each(|one| self.judge(model, network, one, &mut judged));
-        judged.errors()
+        let mut held_out = HeldOutFlows::default();
+        observed.for_each(|one| self.judge(model, network, one, &mut held_out));
+        held_out.errors()
     }
 }
 

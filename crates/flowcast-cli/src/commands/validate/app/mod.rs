@@ -26,8 +26,8 @@ use self::{
     runs::{Header, Measured},
 };
 use super::{
+    accuracy::{self, AccuracyArgs},
     journal::{self, path_beside},
-    ledger::{self, LedgerArgs},
     tolerance::{Tolerance, judge},
 };
 use crate::{
@@ -154,7 +154,7 @@ pub(crate) struct ValidateApp {
     )]
     tolerance: Vec<String>,
     #[command(flatten)]
-    ledger: LedgerArgs,
+    ledger: AccuracyArgs,
     /// Go on with the runs of REPORT.html.journal
     #[arg(long, help_heading = "Run")]
     resume: bool,
@@ -260,7 +260,7 @@ impl ValidateApp {
             .to_string_lossy();
         if disturbed.is_none() {
             self.ledger
-                .keep(&given, ledger::of_program(&validation, &name)?)?;
+                .keep(&given, accuracy::of_program(&validation, &name)?)?;
         }
         let names = &validation.predictors;
         judge(&tolerances, |tolerance| {
@@ -404,7 +404,7 @@ impl ValidateApp {
             .to_string_lossy();
         let asked = IntervalOptions {
             level: self.level,
-            judged: Some(&name),
+            held_out: Some(&name),
             ..IntervalOptions::default()
         };
         let intervals = predictors::settle(predictors, first, &setting, &asked)?;

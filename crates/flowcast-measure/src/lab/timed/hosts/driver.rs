@@ -25,7 +25,7 @@ const LEAD: Duration = Duration::from_millis(20);
 const LEAD_PER_RANK: Duration = Duration::from_millis(1);
 const EXCHANGES: usize = 12;
 /// What a rank may take beyond the last start, apart from what a flow does.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Who has shown the token and says nothing within this time is no rank.
 const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
@@ -61,14 +61,14 @@ impl Hosts {
     /// Waits for all ranks that show this token. `is_hopeless` is asked in between: why nobody will come.
     ///
     /// # Errors
-    /// `patience` is over, or nobody will come.
+    /// `timeout` is over, or nobody will come.
     pub fn gather(
         (door, token): (&TcpListener, [u8; TOKEN]),
         nodes: NodeOf,
-        patience: Duration,
+        timeout: Duration,
         is_hopeless: &mut dyn FnMut() -> Option<String>,
     ) -> io::Result<Hosts> {
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         let mut entrance = Entrance::new(door, token)?;
         let (mut links, mut size): (Vec<Link>, Option<u32>) = (Vec::new(), None);
         while size.is_none_or(|size| links.len() < size as usize) {
@@ -86,7 +86,7 @@ impl Hosts {
             }
             if let Some(why) = is_hopeless().or_else(|| {
                 (Instant::now() > until)
-                    .then(|| format!("{} ranks have come in {patience:?}", links.len()))
+                    .then(|| format!("{} ranks have come in {timeout:?}", links.len()))
             }) {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
@@ -244,7 +244,7 @@ impl Link {
         (&mut link.replies)
             .take(LONGEST_HELLO)
             .read_line(&mut line)?;
-        link.orders.set_read_timeout(Some(PATIENCE))?;
+        link.orders.set_read_timeout(Some(TIMEOUT))?;
         match serde_json::from_str(&line) {
             Ok(Reply::Hello {
                 rank,

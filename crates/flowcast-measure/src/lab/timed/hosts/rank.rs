@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A flow that makes no progress for so long has failed, and so has a connection that does not come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Who a rank is.
 #[derive(Clone)]
@@ -140,8 +140,8 @@ impl Follower<'_> {
         });
         for (leg, stream) in sent?.into_iter().chain(taken?) {
             stream.set_nodelay(true)?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(TIMEOUT))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
             let message = Message {
                 index: leg.flow as usize,
                 start: leg.start,
@@ -156,7 +156,7 @@ impl Follower<'_> {
     /// Tells the next who connects the time.
     fn guide(&self, line: &ClockLine) -> io::Result<()> {
         let mut entrance = Entrance::new(&self.door, self.token)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let stream = loop {
             match entrance.entered().into_iter().next() {
                 Some(stream) => break stream,
@@ -241,14 +241,14 @@ fn accept<'a>(
     token: [u8; TOKEN],
     legs: &[&'a Leg],
 ) -> io::Result<Vec<(&'a Leg, TcpStream)>> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let mut entrance = Entrance::new(door, token)?;
     let mut missing: BTreeMap<u32, &Leg> = legs.iter().map(|leg| (leg.flow, *leg)).collect();
     let mut come = Vec::with_capacity(legs.len());
     while !missing.is_empty() {
         for mut stream in entrance.entered() {
             stream.set_nonblocking(false)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
             let mut flow = [0; 4];
             stream.read_exact(&mut flow)?;
             come.extend(

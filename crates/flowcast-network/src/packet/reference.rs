@@ -25,7 +25,7 @@ enum ReferenceEvent {
 /// Time, link or their number, connection of a timer, sequence.
 type Queued = (Picos, usize, usize, usize, ReferenceEvent);
 
-struct Twin {
+struct Reference {
     links: Vec<Link>,
     free: Vec<Picos>,
     routes: Vec<Route>,
@@ -38,7 +38,7 @@ struct Twin {
     dropped: u64,
 }
 
-impl Twin {
+impl Reference {
     fn push(&mut self, at: Picos, lane: usize, connection: usize, event: ReferenceEvent) {
         self.sequence += 1;
         self.queue
@@ -162,7 +162,7 @@ impl Twin {
 fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
     let plan = Plan::new(messages, fabric, wire, Rounds::once()).unwrap();
     let links = plan.links();
-    let mut twin = Twin {
+    let mut twin = Reference {
         free: vec![Picos::ZERO; links.len()],
         links,
         routes: plan.routes(),

@@ -1,12 +1,12 @@
-//! Whether the margins that a ledger gives hold what was measured as often as they say.
+//! Whether the margins that an accuracy record gives hold what was measured as often as they say.
 
-use super::{Accuracy, Ledger, PARTS, residuals};
+use super::{Accuracy, AccuracyRecord, PARTS, residuals};
 use crate::stats::{StatsError, conformal, sample::median};
 
 /// How many errors of an entry lie in the margins that other ones give.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coverage<'a> {
-    /// The entry of the ledger whose errors are looked at.
+    /// The entry of the accuracy record whose errors are looked at.
     pub entry: &'a Accuracy,
     /// Errors that lie in the margins.
     pub inside: usize,
@@ -24,13 +24,13 @@ impl<'a> Coverage<'a> {
     /// None where nothing is known of the model.
     fn new(
         entry: &'a Accuracy,
-        known: Ledger<'a>,
+        known: AccuracyRecord<'a>,
         level: f64,
     ) -> Result<Option<Coverage<'a>>, StatsError> {
-        let Some(judged) = entry.judged else {
+        let Some(kind) = entry.kind else {
             return Ok(None);
         };
-        let known = known.of(&entry.model, judged);
+        let known = known.of(&entry.model, kind);
         let (mut inside, mut widths, mut least) = (0, Vec::new(), level);
         for (name, errors) in entry.errors_without(None) {
             let family = name.split(PARTS).next().unwrap_or_default();
@@ -63,13 +63,17 @@ impl<'a> Coverage<'a> {
     }
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> AccuracyRecord<'a> {
     /// For each entry of which errors are known one by one: how many of them lie in the margins that the errors of `known`
     /// give for the same model, without all that have the first part of the name in common.
     ///
     /// # Errors
     /// A level outside (0, 1).
-    pub fn coverage(self, known: Ledger<'a>, level: f64) -> Result<Vec<Coverage<'a>>, StatsError> {
+    pub fn coverage(
+        self,
+        known: AccuracyRecord<'a>,
+        level: f64,
+    ) -> Result<Vec<Coverage<'a>>, StatsError> {
         let with_errors = self.0.iter().filter(|entry| !entry.errors.is_empty());
         let covered = with_errors.map(|entry| Coverage::new(entry, known, level));
         Ok(covered
@@ -82,7 +86,7 @@ impl<'a> Ledger<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Judged, *};
+    use super::{super::CaseKind, *};
 
     #[test]
     fn errors_that_are_alike_are_covered_as_often_as_the_level_says() {
@@ -90,7 +94,7 @@ mod tests {
         let error = |at: usize| (at as f64 * 7.0 % 40.0) / 100.0 - 0.2;
         let entry = Accuracy::of_errors(
             "fair",
-            Judged::Programs,
+            CaseKind::Programs,
             "x",
             (0..40)
                 .map(|at: usize| (format!("p{}.{at}", at / 4), vec![error(at)]))
@@ -98,11 +102,15 @@ mod tests {
         )
         .unwrap();
         let entries = [entry];
-        let found = Ledger(&entries).coverage(Ledger(&entries), 0.9).unwrap();
+        let found = AccuracyRecord(&entries)
+            .coverage(AccuracyRecord(&entries), 0.9)
+            .unwrap();
         assert_eq!((found.len(), found[0].all, found[0].level), (1, 40, 0.9));
         assert!((34..=40).contains(&found[0].inside), "{}", found[0].inside);
         assert!((0.3..0.5).contains(&found[0].width), "{}", found[0].width);
-        let none = Ledger(&entries).coverage(Ledger(&[]), 0.9).unwrap();
+        let none = AccuracyRecord(&entries)
+            .coverage(AccuracyRecord(&[]), 0.9)
+            .unwrap();
         assert_eq!(none, []);
     }
 }

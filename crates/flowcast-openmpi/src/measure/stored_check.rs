@@ -27,7 +27,7 @@ const SIZES: [u64; 4] = [32 * 1024, 16 * 1024, 8 * 1024, 4096];
 
 /// What became of a stored result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holding {
+pub(super) enum StoredCheck {
     /// The rail is as it was measured.
     Holds,
     /// The rail has become slower.
@@ -43,20 +43,20 @@ pub(super) fn holding(
     stored: &LogGp,
     time: Duration,
     mut round_trip: impl FnMut(PrttPoint) -> Option<Time>,
-) -> Holding {
+) -> StoredCheck {
     let limit = Time::from_seconds(time.as_secs_f64());
     let trains = SIZES.map(|size| PrttPoint::new(TRAIN, Time::ZERO, Bytes(size)));
     let Some(train) = trains
         .iter()
         .find(|train: &&PrttPoint| prtt(stored, **train) * (2.0 * f64::from(PLANNED)) <= limit)
     else {
-        return Holding::Unknown;
+        return StoredCheck::Unknown;
     };
     let predicted = prtt(stored, *train).as_nanos();
     let mut test = StillHolds::within(CHANGED, LEVEL);
     // The first opens the connection.
     let Some(mut spent) = round_trip(*train) else {
-        return Holding::Unknown;
+        return StoredCheck::Unknown;
     };
     while spent < limit {
         let Some(time) = round_trip(*train) else {
@@ -64,16 +64,16 @@ pub(super) fn holding(
         };
         spent += time;
         match test.observe(time.as_nanos() / predicted) {
-            Verdict::Above => return Holding::Slower,
-            Verdict::Below => return Holding::Faster,
-            Verdict::Between => return Holding::Holds,
+            Verdict::Above => return StoredCheck::Slower,
+            Verdict::Below => return StoredCheck::Faster,
+            Verdict::Between => return StoredCheck::Holds,
             Verdict::Open => {}
         }
     }
     if test.count() < PLANNED {
-        Holding::Slower
+        StoredCheck::Slower
     } else {
-        Holding::Unknown
+        StoredCheck::Unknown
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::{super::plan::tests::rail, *};
 
     /// What becomes of 1000 Mbit/s stored where the rail now is `now`, and how many trains that took.
-    fn of(stored: &LogGp, now: &LogGp, noise: impl Fn(u32) -> f64) -> (Holding, u32) {
+    fn of(stored: &LogGp, now: &LogGp, noise: impl Fn(u32) -> f64) -> (StoredCheck, u32) {
         let mut count = 0;
         let found = holding(stored, Duration::from_millis(80), |train| {
             count += 1;
@@ -95,7 +95,7 @@ mod tests {
     fn a_rail_as_it_was_stored_holds_after_few_trains() {
         assert_eq!(
             of(&rail(1000.0), &rail(1000.0), |_| 1.0),
-            (Holding::Holds, 9)
+            (StoredCheck::Holds, 9)
         );
         // A machine that starts a job: up to 1.4 times as long, and every fifth train twice.
         let busy = |count: u32| {
@@ -105,26 +105,32 @@ mod tests {
                 1.0 + 0.1 * f64::from(count % 5)
             }
         };
-        assert_eq!(of(&rail(1000.0), &rail(1000.0), busy).0, Holding::Holds);
+        assert_eq!(of(&rail(1000.0), &rail(1000.0), busy).0, StoredCheck::Holds);
     }
 
     #[test]
     fn a_rail_of_another_rate_does_not_hold() {
         assert_eq!(
             of(&rail(1000.0), &rail(500.0), |_| 1.0),
-            (Holding::Slower, 9)
+            (StoredCheck::Slower, 9)
         );
         assert_eq!(
             of(&rail(500.0), &rail(1000.0), |_| 1.0),
-            (Holding::Faster, 9)
+            (StoredCheck::Faster, 9)
         );
         // A hundredth of the rate: two trains take all the time.
         let (found, count) = of(&rail(1000.0), &rail(10.0), |_| 1.0);
-        assert!(found == Holding::Slower && count <= 3, "{found:?} {count}");
+        assert!(
+            found == StoredCheck::Slower && count <= 3,
+            "{found:?} {count}"
+        );
     }
 
     #[test]
     fn a_rail_that_is_too_slow_for_twelve_trains_is_believed() {
-        assert_eq!(of(&rail(1.0), &rail(1.0), |_| 1.0), (Holding::Unknown, 0));
+        assert_eq!(
+            of(&rail(1.0), &rail(1.0), |_| 1.0),
+            (StoredCheck::Unknown, 0)
+        );
     }
 }

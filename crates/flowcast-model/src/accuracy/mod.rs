@@ -1,7 +1,7 @@
-//! The ledger of a network file: how far the predictions of each model were from what was measured on this network.
+//! The accuracy record of a network file: how far the predictions of each model were from what was measured on this network.
 //!
 //! Errors are `(predicted - measured) / measured`. Kept one by one, with the names of what was predicted, they say how
-//! wide a prediction's interval has to be, and what is predicted can be left out where it was judged itself.
+//! wide a prediction's interval has to be, and what is predicted can be held out where it was measured itself.
 
 mod coverage;
 
@@ -32,7 +32,7 @@ named! {
     /// What was predicted and measured; the name is the plural, for people.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Judged {
+    pub enum CaseKind {
         /// Whole runs of programs.
         Programs = "programs",
         /// Regions of programs, such as the sizes of a micro-benchmark.
@@ -53,7 +53,8 @@ pub struct Accuracy {
     /// What was predicted, such as `random patterns, in no fit`.
     pub validated_on: String,
     /// What kind of thing that is.
-    pub judged: Option<Judged>,
+    #[serde(rename = "judged")]
+    pub kind: Option<CaseKind>,
     /// Whether the parameters were fitted to it.
     #[serde(default, rename = "fitted", skip_serializing_if = "std::ops::Not::not")]
     pub is_fitted: bool,
@@ -87,14 +88,14 @@ impl Accuracy {
     /// No error, or one that is not finite.
     pub fn of_errors(
         model: &str,
-        judged: Judged,
+        kind: CaseKind,
         validated_on: &str,
         errors: BTreeMap<String, Vec<f64>>,
     ) -> Result<Accuracy, StatsError> {
         let mut entry = Accuracy {
             model: model.to_owned(),
             validated_on: validated_on.to_owned(),
-            judged: Some(judged),
+            kind: Some(kind),
             ..Accuracy::default()
         };
         entry.add(errors)?;
@@ -136,24 +137,24 @@ impl Accuracy {
         self.model.split('/').next().unwrap_or_default()
     }
 
-    /// The errors by name, without those of `judged` and of all whose name goes on behind it after a dot or a slash.
+    /// The errors by name, without those of `held_out` and of all whose name goes on behind it after a dot or a slash.
     pub fn errors_without<'a>(
         &'a self,
-        judged: Option<&'a str>,
+        held_out: Option<&'a str>,
     ) -> impl Iterator<Item = (&'a str, &'a [f64])> {
-        let is_judged = move |name: &str| judged.is_some_and(|judged| is_part_of(name, judged));
+        let is_held_out = move |name: &str| held_out.is_some_and(|case| is_part_of(name, case));
         let named = self
             .errors
             .iter()
             .map(|(name, errors)| (name.as_str(), errors.as_slice()));
-        named.filter(move |(name, _)| !is_judged(name))
+        named.filter(move |(name, _)| !is_held_out(name))
     }
 
-    /// Whether it says something of messages of this size: all that was judged on programs does, of the rest what was judged on
+    /// Whether it says something of messages of this size: all that was measured on programs does, of the rest what was judged on
     /// messages of half to twice the size.
     fn covers(&self, size: Bytes) -> bool {
-        match (self.judged, self.messages) {
-            (Some(Judged::Programs | Judged::Regions), _) => true,
+        match (self.kind, self.messages) {
+            (Some(CaseKind::Programs | CaseKind::Regions), _) => true,
             (_, Some([smallest, largest])) => {
                 smallest.0 / 2 <= size.0 && size.0 <= largest.0.saturating_mul(2)
             }
@@ -163,8 +164,8 @@ impl Accuracy {
 
     /// Whether it is about the same things as another one, so that the two can be compared.
     fn is_comparable(&self, other: &Accuracy) -> bool {
-        (self.judged, self.is_fitted, &self.validated_on)
-            == (other.judged, other.is_fitted, &other.validated_on)
+        (self.kind, self.is_fitted, &self.validated_on)
+            == (other.kind, other.is_fitted, &other.validated_on)
     }
 }
 
@@ -184,26 +185,26 @@ fn tidy(error: f64) -> f64 {
 
 /// All that is known of the accuracy of the models on a network.
 #[derive(Debug, Clone, Copy)]
-pub struct Ledger<'a>(&'a [Accuracy]);
+pub struct AccuracyRecord<'a>(&'a [Accuracy]);
 
-impl<'a> Ledger<'a> {
+impl<'a> AccuracyRecord<'a> {
     /// Looks things up among these entries, whose order does not matter.
-    pub fn new(entries: &'a [Accuracy]) -> Ledger<'a> {
-        Ledger(entries)
+    pub fn new(entries: &'a [Accuracy]) -> AccuracyRecord<'a> {
+        AccuracyRecord(entries)
     }
 
-    /// The entry of the most accurate model: of those that were judged on the same things the one with the smallest mean
+    /// The entry of the most accurate model: of those that were validated on the same things the one with the smallest mean
     /// absolute error, the first of equals. Of several kinds of things the one counts that no parameter was fitted to, then
     /// the one most like `wanted`, then the one on which most models were compared. Where the size of
-    /// messages is given, what was judged on other sizes does not count. None where nothing was judged.
-    pub fn best(self, wanted: Judged, size: Option<Bytes>) -> Option<&'a Accuracy> {
-        let judged =
+    /// messages is given, what was measured on other sizes does not count. None where nothing was validated.
+    pub fn best(self, wanted: CaseKind, size: Option<Bytes>) -> Option<&'a Accuracy> {
+        let speaks =
             |entry: &&Accuracy| entry.mean.is_some() && size.is_none_or(|size| entry.covers(size));
         let models = |of: &Accuracy| {
             let alike = self
                 .0
                 .iter()
-                .filter(judged)
+                .filter(speaks)
                 .filter(|entry| entry.is_comparable(of));
             alike
                 .map(|entry| &entry.model)
@@ -213,18 +214,18 @@ impl<'a> Ledger<'a> {
         let first = self
             .0
             .iter()
-            .filter(judged)
+            .filter(speaks)
             .min_by_key(|entry: &&Accuracy| {
                 (
                     entry.is_fitted,
-                    distance(wanted, entry.judged),
+                    distance(wanted, entry.kind),
                     std::cmp::Reverse(models(entry)),
                 )
             })?;
         let alike = self
             .0
             .iter()
-            .filter(judged)
+            .filter(speaks)
             .filter(|entry| entry.is_comparable(first));
         alike.min_by(|a, b| {
             a.mean
@@ -233,10 +234,10 @@ impl<'a> Ledger<'a> {
         })
     }
 
-    /// The entries of a model that have errors one by one, those that say most of `wanted`: judged on that kind of thing,
+    /// The entries of a model that have errors one by one, those that say most of `wanted`: measured on that kind of thing,
     /// else on another one; of `model` as it is written, else of the same model whatever follows the slash; in no fit, else
     /// fitted to. None where there is no such entry.
-    pub fn of(self, model: &str, wanted: Judged) -> Vec<&'a Accuracy> {
+    pub fn of(self, model: &str, wanted: CaseKind) -> Vec<&'a Accuracy> {
         let base = model.split('/').next().unwrap_or_default();
         let known = || {
             self.0
@@ -245,7 +246,7 @@ impl<'a> Ledger<'a> {
         };
         let order = |entry: &&Accuracy| {
             (
-                distance(wanted, entry.judged),
+                distance(wanted, entry.kind),
                 entry.model != model,
                 entry.is_fitted,
             )
@@ -262,11 +263,11 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// `ln(measured / predicted)` of all errors but those of `judged`. What was predicted to take no time has none.
-pub fn residuals(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
+/// `ln(measured / predicted)` of all errors but those of `held_out`. What was predicted to take no time has none.
+pub fn residuals(entries: &[&Accuracy], held_out: Option<&str>) -> Vec<f64> {
     let errors = entries
         .iter()
-        .flat_map(|entry| entry.errors_without(judged))
+        .flat_map(|entry| entry.errors_without(held_out))
         .flat_map(|(_, errors)| errors);
     errors
         .filter(|error| **error > -1.0)
@@ -276,7 +277,7 @@ pub fn residuals(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
 
 /// How well models predicted whole programs in laboratories, from recordings made elsewhere: what is known of a network on which
 /// no program was measured yet. What was run and how stands in `docs/evidence/programs.md`.
-pub fn of_programs_in_laboratories() -> Ledger<'static> {
+pub fn of_programs_in_laboratories() -> AccuracyRecord<'static> {
     #[derive(Deserialize)]
     struct Record {
         accuracy: Vec<Accuracy>,
@@ -286,16 +287,16 @@ pub fn of_programs_in_laboratories() -> Ledger<'static> {
             toml::from_str(include_str!("../../accuracy/programs.toml")).expect("a test reads it");
         record.accuracy
     });
-    Ledger(&RECORD)
+    AccuracyRecord(&RECORD)
 }
 
 /// Residuals of another program on another network, evenly spaced in probability, from the errors of programs by
-/// `PROGRAM/NETWORK` without those of `judged`; those themselves where programs or networks are too few.
-pub fn residuals_elsewhere(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
+/// `PROGRAM/NETWORK` without those of `held_out`; those themselves where programs or networks are too few.
+pub fn residuals_elsewhere(entries: &[&Accuracy], held_out: Option<&str>) -> Vec<f64> {
     let mut by_both = BTreeMap::new();
     for (name, errors) in entries
         .iter()
-        .flat_map(|entry| entry.errors_without(judged))
+        .flat_map(|entry| entry.errors_without(held_out))
     {
         if let (Some(both), [error]) = (name.split_once('/'), errors)
             && *error > -1.0
@@ -304,7 +305,7 @@ pub fn residuals_elsewhere(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f
         }
     }
     TwoWay::new(&by_both).map_or_else(
-        || residuals(entries, judged),
+        || residuals(entries, held_out),
         |spread| spread.quantiles(QUANTILES),
     )
 }
@@ -324,9 +325,9 @@ pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsErr
     known.add(new.errors)
 }
 
-/// How little what was judged says of what is wanted.
-fn distance(wanted: Judged, judged: Option<Judged>) -> usize {
-    use Judged::{Flows, Patterns, Programs, Regions};
+/// How little what was validated says of what is wanted.
+fn distance(wanted: CaseKind, kind: Option<CaseKind>) -> usize {
+    use CaseKind::{Flows, Patterns, Programs, Regions};
     let order = match wanted {
         Programs => [Programs, Regions, Patterns, Flows],
         Regions => [Regions, Programs, Patterns, Flows],
@@ -335,7 +336,7 @@ fn distance(wanted: Judged, judged: Option<Judged>) -> usize {
     };
     order
         .iter()
-        .position(|kind| Some(*kind) == judged)
+        .position(|known| Some(*known) == kind)
         .unwrap_or(order.len())
 }
 
@@ -392,9 +393,9 @@ mod tests {
     use super::*;
     use crate::{network::Network, network_file::with_ledger};
 
-    fn entry(model: &str, judged: Judged, validated_on: &str, error: f64) -> Accuracy {
+    fn entry(model: &str, kind: CaseKind, validated_on: &str, error: f64) -> Accuracy {
         let errors = BTreeMap::from([("a".to_owned(), vec![error, -error])]);
-        Accuracy::of_errors(model, judged, validated_on, errors).unwrap()
+        Accuracy::of_errors(model, kind, validated_on, errors).unwrap()
     }
 
     #[test]
@@ -402,7 +403,7 @@ mod tests {
         let errors = [("a", vec![0.1, -0.2]), ("b", vec![0.3])]
             .map(|(name, errors)| (name.to_owned(), errors));
         let mut entry =
-            Accuracy::of_errors("fair", Judged::Flows, "x", BTreeMap::from(errors)).unwrap();
+            Accuracy::of_errors("fair", CaseKind::Flows, "x", BTreeMap::from(errors)).unwrap();
         assert_eq!((entry.cases, entry.mean), (3, Some(0.2)));
         assert_eq!(
             entry.quantiles,
@@ -417,18 +418,18 @@ mod tests {
             (entry.cases, entry.mean, entry.quantiles["1"]),
             (3, Some(0.3), 0.6)
         );
-        assert!(Accuracy::of_errors("fair", Judged::Flows, "x", BTreeMap::new()).is_err());
+        assert!(Accuracy::of_errors("fair", CaseKind::Flows, "x", BTreeMap::new()).is_err());
     }
 
     #[test]
-    fn what_is_judged_is_left_out_with_all_of_its_parts() {
+    fn what_is_held_out_is_left_out_with_all_of_its_parts() {
         let errors =
             ["cg.S.4", "cg.W.4", "cgx.S.4", "is.S.4"].map(|name| (name.to_owned(), vec![0.0]));
         let entry =
-            Accuracy::of_errors("fair", Judged::Programs, "x", BTreeMap::from(errors)).unwrap();
-        let names = |judged| {
+            Accuracy::of_errors("fair", CaseKind::Programs, "x", BTreeMap::from(errors)).unwrap();
+        let names = |held_out| {
             entry
-                .errors_without(judged)
+                .errors_without(held_out)
                 .map(|(name, _)| name)
                 .collect::<Vec<_>>()
         };
@@ -440,33 +441,44 @@ mod tests {
     #[test]
     fn the_best_model_has_the_smallest_error_on_what_no_fit_has_seen() {
         let mut network = crate::builtin::network("gige-tcp").unwrap();
-        assert!(network.ledger().best(Judged::Programs, None).is_none());
+        assert!(
+            network
+                .accuracy_record()
+                .best(CaseKind::Programs, None)
+                .is_none()
+        );
         let seen = Accuracy {
             is_fitted: true,
-            ..entry("fair", Judged::Regions, "regions", 0.001)
+            ..entry("fair", CaseKind::Regions, "regions", 0.001)
         };
         network.accuracy = vec![
             seen,
-            entry("fair", Judged::Flows, "random", 0.1),
-            entry("packet", Judged::Flows, "random", 0.02),
-            entry("closed-loop/transient", Judged::Flows, "random", 0.02),
-            entry("limits/openmpi", Judged::Flows, "others", 0.01),
+            entry("fair", CaseKind::Flows, "random", 0.1),
+            entry("packet", CaseKind::Flows, "random", 0.02),
+            entry("closed-loop/transient", CaseKind::Flows, "random", 0.02),
+            entry("limits/openmpi", CaseKind::Flows, "others", 0.01),
         ];
         let best = |network: &Network, wanted| {
             network
-                .ledger()
+                .accuracy_record()
                 .best(wanted, None)
                 .map(|entry| entry.model.clone())
         };
-        assert_eq!(best(&network, Judged::Programs), Some("packet".to_owned()));
+        assert_eq!(
+            best(&network, CaseKind::Programs),
+            Some("packet".to_owned())
+        );
         network
             .accuracy
-            .push(entry("limits/openmpi", Judged::Programs, "NAS", 0.2));
+            .push(entry("limits/openmpi", CaseKind::Programs, "NAS", 0.2));
         assert_eq!(
-            best(&network, Judged::Programs),
+            best(&network, CaseKind::Programs),
             Some("limits/openmpi".to_owned())
         );
-        assert_eq!(best(&network, Judged::Patterns), Some("packet".to_owned()));
+        assert_eq!(
+            best(&network, CaseKind::Patterns),
+            Some("packet".to_owned())
+        );
         assert_eq!(
             Network::from_toml(&network.to_toml(), &[]).unwrap(),
             network
@@ -474,10 +486,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_judged_on_other_sizes_says_nothing_of_messages() {
+    fn what_was_validated_on_other_sizes_says_nothing_of_messages() {
         let of_sizes = |model: &str, sizes: [u64; 2], error: f64| Accuracy {
             messages: Some(sizes.map(Bytes)),
-            ..entry(model, Judged::Flows, &format!("{sizes:?}"), error)
+            ..entry(model, CaseKind::Flows, &format!("{sizes:?}"), error)
         };
         let mut all = vec![
             of_sizes("closed-loop", [2_000_000, 4_000_000], 0.007),
@@ -486,16 +498,16 @@ mod tests {
             of_sizes("packet", [1000, 500_000], 0.02),
         ];
         let best = |all: &[Accuracy], size| {
-            Ledger::new(all)
-                .best(Judged::Programs, Some(Bytes(size)))
+            AccuracyRecord::new(all)
+                .best(CaseKind::Programs, Some(Bytes(size)))
                 .map(|entry| entry.model.clone())
         };
         assert_eq!(best(&all, 3_000_000), Some("closed-loop".to_owned()));
         assert_eq!(best(&all, 20_000), Some("packet".to_owned()));
         assert_eq!(best(&all, 100), None);
-        all.push(entry("fair", Judged::Programs, "NAS", 0.3));
+        all.push(entry("fair", CaseKind::Programs, "NAS", 0.3));
         assert_eq!(best(&all, 100), Some("fair".to_owned()));
-        all = vec![entry("fair", Judged::Flows, "unknown sizes", 0.01)];
+        all = vec![entry("fair", CaseKind::Flows, "unknown sizes", 0.01)];
         assert_eq!(best(&all, 20_000), None);
     }
 
@@ -503,25 +515,25 @@ mod tests {
     fn the_errors_of_a_model_are_those_nearest_to_what_is_wanted() {
         let mut network = crate::builtin::network("gige-tcp").unwrap();
         network.accuracy = vec![
-            entry("packet", Judged::Flows, "random", 0.1),
-            entry("packet/openmpi", Judged::Programs, "NAS", 0.02),
-            entry("packet/formula", Judged::Programs, "NAS", 0.02),
+            entry("packet", CaseKind::Flows, "random", 0.1),
+            entry("packet/openmpi", CaseKind::Programs, "NAS", 0.02),
+            entry("packet/formula", CaseKind::Programs, "NAS", 0.02),
         ];
         let of = |model, wanted| {
             network
-                .ledger()
+                .accuracy_record()
                 .of(model, wanted)
                 .iter()
                 .map(|entry| &*entry.model)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of("packet/openmpi", Judged::Programs), ["packet/openmpi"]);
+        assert_eq!(of("packet/openmpi", CaseKind::Programs), ["packet/openmpi"]);
         assert_eq!(
-            of("packet/mpich", Judged::Programs),
+            of("packet/mpich", CaseKind::Programs),
             ["packet/openmpi", "packet/formula"]
         );
-        assert_eq!(of("packet", Judged::Flows), ["packet"]);
-        assert_eq!(of("fair", Judged::Flows), [""; 0]);
+        assert_eq!(of("packet", CaseKind::Flows), ["packet"]);
+        assert_eq!(of("fair", CaseKind::Flows), [""; 0]);
     }
 
     #[test]
@@ -530,8 +542,8 @@ mod tests {
                     latency = \"1us\" # as measured\nbandwidth = \"1GB/s\"\n[[accuracy]]\nmodel = \"fair\"\n\
                     validated_on = \"x\"\ncases = 1\n[provenance]\nhost = \"a\"\n";
         let mut entries = Network::from_toml(text, &[]).unwrap().accuracy;
-        record(&mut entries, entry("fair", Judged::Flows, "x", 0.1)).unwrap();
-        record(&mut entries, entry("fair", Judged::Flows, "x", 0.2)).unwrap();
+        record(&mut entries, entry("fair", CaseKind::Flows, "x", 0.1)).unwrap();
+        record(&mut entries, entry("fair", CaseKind::Flows, "x", 0.2)).unwrap();
         let written = with_ledger(text, &entries).unwrap();
         assert!(
             written.contains("# mine\n") && written.contains("latency = \"1us\" # as measured\n"),

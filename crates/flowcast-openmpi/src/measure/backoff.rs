@@ -18,14 +18,14 @@ const MOMENT: Duration = Duration::from_micros(10);
 
 /// Since the last message.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct Backoff {
     since: Instant,
 }
 
-impl Patience {
+impl Backoff {
     /// A message has come.
-    pub(super) fn new() -> Patience {
-        Patience {
+    pub(super) fn new() -> Backoff {
+        Backoff {
             since: Instant::now(),
         }
     }

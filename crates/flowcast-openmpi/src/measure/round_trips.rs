@@ -16,9 +16,9 @@ use flowcast_scheduler::RailId;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 use super::{
-    holding::{Holding, holding},
-    patience::Patience,
+    backoff::Backoff,
     plan::plan,
+    stored_check::{StoredCheck, holding},
     wire::{self, HEADER, Header, Kind, Route},
 };
 use crate::{bindings::ProcessName, peers::Peer, state::State};
@@ -32,7 +32,7 @@ const ROUGH_TRAIN: u32 = 5;
 const SOUND: Range<f64> = 0.93..1.3;
 
 /// Rank 0 and its partner.
-pub(super) struct Asking<'a> {
+pub(super) struct Partner<'a> {
     state: &'a State,
     own: ProcessName,
     peer: &'a Peer,
@@ -40,14 +40,14 @@ pub(super) struct Asking<'a> {
     deadline: Instant,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> Partner<'a> {
     pub(super) fn new(
         state: &'a State,
         own: ProcessName,
         peer: &'a Peer,
         deadline: Instant,
-    ) -> Asking<'a> {
-        Asking {
+    ) -> Partner<'a> {
+        Partner {
             state,
             own,
             peer,
@@ -124,10 +124,10 @@ impl<'a> Asking<'a> {
     }
 
     /// Whether a rail still is what is stored of it, told in about `time`.
-    pub(super) fn holds(&mut self, rail: RailId, stored: &LogGp, time: Duration) -> Holding {
+    pub(super) fn holds(&mut self, rail: RailId, stored: &LogGp, time: Duration) -> StoredCheck {
         match self.route(rail) {
             Some(route) => holding(stored, time, |train| self.round_trip(&route, train)),
-            None => Holding::Unknown,
+            None => StoredCheck::Unknown,
         }
     }
 
@@ -167,7 +167,7 @@ impl<'a> Asking<'a> {
 
     /// The body of the answer to the present round.
     fn answer(&self, kind: Kind) -> Option<Vec<u8>> {
-        let patience = Patience::new();
+        let backoff = Backoff::new();
         while Instant::now() < self.deadline {
             // SAFETY: the library's.
             unsafe { (self.state.library.progress)() };
@@ -176,7 +176,7 @@ impl<'a> Asking<'a> {
                     return Some(received.body);
                 }
             }
-            patience.wait();
+            backoff.wait();
         }
         None
     }

@@ -35,7 +35,7 @@ pub(super) fn count(trace: impl Read) -> Result<f64> {
         }
         line.clear();
     }
-    Ok(accesses.held_up as f64)
+    Ok(accesses.stalled as f64)
 }
 
 /// The addresses in a line such as ` L 1ffeffe7e0,8`.
@@ -56,7 +56,7 @@ fn place(line: &[u8]) -> Result<Range<u64>> {
 #[derive(Default)]
 struct Accesses {
     recent: VecDeque<Range<u64>>,
-    held_up: u64,
+    stalled: u64,
 }
 
 impl Accesses {
@@ -65,7 +65,7 @@ impl Accesses {
         let last = self.recent.iter().rev().find(meets);
         let holds_all =
             |written: &Range<u64>| written.start <= read.start && read.end <= written.end;
-        self.held_up += u64::from(last.is_some_and(|written| !holds_all(written)));
+        self.stalled += u64::from(last.is_some_and(|written| !holds_all(written)));
         self.push(0..0);
     }
 
@@ -85,25 +85,25 @@ impl Accesses {
 mod tests {
     use super::*;
 
-    fn held_up(trace: &str) -> f64 {
+    fn stalled(trace: &str) -> f64 {
         count(trace.as_bytes()).unwrap()
     }
 
     #[test]
     fn a_load_waits_for_a_store_of_a_part_of_it() {
         assert_eq!(
-            held_up("I  04001000,3\n S 1000,4\n S 1004,4\n L 1000,8\n"),
+            stalled("I  04001000,3\n S 1000,4\n S 1004,4\n L 1000,8\n"),
             1.0
         );
-        assert_eq!(held_up(" S 1000,8\n L 1004,4\n L 1000,8\n L 1008,8\n"), 0.0);
-        assert_eq!(held_up(" M 1000,4\n L ffc,8\n"), 1.0);
+        assert_eq!(stalled(" S 1000,8\n L 1004,4\n L 1000,8\n L 1008,8\n"), 0.0);
+        assert_eq!(stalled(" M 1000,4\n L ffc,8\n"), 1.0);
     }
 
     #[test]
     fn the_last_store_decides_and_old_ones_are_in_the_cache() {
-        assert_eq!(held_up(" S 1000,4\n S 1000,8\n L 1000,8\n"), 0.0);
+        assert_eq!(stalled(" S 1000,4\n S 1000,8\n L 1000,8\n"), 0.0);
         assert_eq!(
-            held_up(&format!(
+            stalled(&format!(
                 " S 1000,4\n{} L 1000,8\n",
                 " L 2000,8\n".repeat(RECENT)
             )),

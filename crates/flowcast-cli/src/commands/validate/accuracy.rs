@@ -1,4 +1,4 @@
-//! `--ledger NET.toml`: the errors of a validation, kept in the ledger of the network file.
+//! `--ledger NET.toml`: the errors of a validation, kept in the accuracy record of the network file.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     model::{
-        ledger::{Accuracy, Judged, record},
+        accuracy::{Accuracy, CaseKind, record},
         network::{FitQuality, Network},
         network_file::with_ledger,
         sharing::{model::Model, rates::transient_windows},
@@ -27,14 +27,14 @@ use crate::terminal::{
 
 /// Where errors are kept.
 #[derive(Debug, Clone, Args)]
-pub(super) struct LedgerArgs {
-    /// Keep the errors in the ledger of this network file, from which `predict` takes its intervals. It has to be that of
+pub(super) struct AccuracyArgs {
+    /// Keep the errors in the accuracy record of this network file, from which `predict` takes its intervals. It has to be that of
     /// --network; where there is none, it is written with what was predicted with
     #[arg(long = "ledger", value_name = "NET.toml")]
     file: Option<PathBuf>,
 }
 
-impl LedgerArgs {
+impl AccuracyArgs {
     /// Adds the entries to the file, if one is named; `network` is what was predicted with, as it was read.
     pub(super) fn keep(&self, network: &Network, entries: Vec<Accuracy>) -> Result<()> {
         let Some(path) = &self.file else {
@@ -108,17 +108,17 @@ pub(super) fn of_patterns(
         } else {
             model.clone()
         };
-        for (judged, errors) in [
-            (Judged::Flows, validation.errors_by_pattern(place)?),
-            (Judged::Patterns, validation.makespan_errors(place)?),
+        for (kind, errors) in [
+            (CaseKind::Flows, validation.errors_by_pattern(place)?),
+            (CaseKind::Patterns, validation.makespan_errors(place)?),
         ] {
-            entries.push(dated(Accuracy::of_errors(&model, judged, &on, errors)?));
+            entries.push(dated(Accuracy::of_errors(&model, kind, &on, errors)?));
         }
     }
     Ok(entries)
 }
 
-/// Of each predictor on a program as a whole, and on its regions; `name` is what the ledger calls the program.
+/// Of each predictor on a program as a whole, and on its regions; `name` is what the accuracy record calls the program.
 pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<Accuracy>> {
     let rows = validation.rows()?;
     let mut entries = Vec::new();
@@ -137,13 +137,17 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
                 })
                 .collect()
         };
-        for (quantity, judged, on) in [
-            (Quantity::Total, Judged::Programs, "MPI programs"),
-            (Quantity::Region, Judged::Regions, "regions of MPI programs"),
+        for (quantity, kind, on) in [
+            (Quantity::Total, CaseKind::Programs, "MPI programs"),
+            (
+                Quantity::Region,
+                CaseKind::Regions,
+                "regions of MPI programs",
+            ),
         ] {
             let errors = errors(quantity);
             if !errors.is_empty() {
-                entries.push(dated(Accuracy::of_errors(predictor, judged, on, errors)?));
+                entries.push(dated(Accuracy::of_errors(predictor, kind, on, errors)?));
             }
         }
     }

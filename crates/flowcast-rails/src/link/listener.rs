@@ -28,7 +28,7 @@ const MOST_ARRIVING: usize = 2 * MAX_RAILS;
 
 /// Where an end lets rails in.
 #[derive(Debug)]
-pub struct Door {
+pub struct Listener {
     listeners: Vec<TcpListener>,
     /// Connections that have not introduced themselves yet, the oldest first.
     arriving: VecDeque<ArrivingStranger>,
@@ -53,15 +53,15 @@ pub(super) struct Hello {
     pub token: Token,
 }
 
-impl Door {
+impl Listener {
     /// Listens at all of these addresses.
     ///
     /// # Errors
     /// An address that is not this machine's, or is taken.
-    pub fn open(addresses: &[SocketAddr]) -> Result<Door, LinkError> {
+    pub fn open(addresses: &[SocketAddr]) -> Result<Listener, LinkError> {
         let open =
             |at: &SocketAddr| listen(*at).map_err(|error| failed(format!("listen at {at}"), error));
-        Ok(Door {
+        Ok(Listener {
             listeners: addresses.iter().map(open).collect::<Result<_, _>>()?,
             arriving: VecDeque::new(),
         })

@@ -22,47 +22,47 @@ use crate::lab::{
 };
 
 /// How long the building of a lab may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A keeper process: its number, and its start time, by which a later process of the same number is not taken for it.
+/// A supervisor process: its number, and its start time, by which a later process of the same number is not taken for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeeperId {
-    /// Process number (PID) of the keeper.
+pub(crate) struct SupervisorId {
+    /// Process number (PID) of the supervisor.
     pub process: u32,
     /// Clock ticks from the system's start to the process's.
     pub started: u64,
 }
 
-impl KeeperId {
+impl SupervisorId {
     pub(crate) fn is_alive(self) -> bool {
         start_of(self.process) == Some(self.started)
     }
 
-    /// A file under `/proc` that belongs to the keeper.
+    /// A file under `/proc` that belongs to the supervisor.
     pub(crate) fn file(self, name: &str) -> PathBuf {
         Path::new("/proc").join(self.process.to_string()).join(name)
     }
 }
 
-/// A keeper that this process has started.
+/// A supervisor that this process has started.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct Supervisor {
     child: Child,
     /// Held open: its end ends the lab.
     _lifeline: Option<ChildStdin>,
     /// Which process it is.
-    pub id: KeeperId,
+    pub id: SupervisorId,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Starts `build.sh` of `folder`; what goes wrong is in `build.log` beside it. The program `carrier` runs the link
     /// emulators, if there are any.
     pub(crate) fn start(
         folder: &Path,
         stay: Stay,
         carrier: Option<&Path>,
-    ) -> Result<Keeper, LabError> {
+    ) -> Result<Supervisor, LabError> {
         let log = folder.join("build.log");
         let log = File::create(&log).map_err(|source| LabError::File { path: log, source })?;
         let mut start = command("unshare");
@@ -88,10 +88,10 @@ impl Keeper {
         let process = child.id();
         let started = start_of(process).unwrap_or(0);
         let lifeline = child.stdin.take();
-        Ok(Keeper {
+        Ok(Supervisor {
             child,
             _lifeline: lifeline,
-            id: KeeperId { process, started },
+            id: SupervisorId { process, started },
         })
     }
 
@@ -108,15 +108,15 @@ impl Keeper {
                 .lines()
                 .map_while(Result::ok)
                 .any(|line| line == READY);
-            // Nobody listens when the patience is over.
+            // Nobody listens when the timeout is over.
             let _ = sender.send(ready);
         });
-        match receiver.recv_timeout(PATIENCE) {
+        match receiver.recv_timeout(TIMEOUT) {
             Ok(true) => Ok(()),
             Ok(false) => Err(LabError::Build(complaint(folder))),
             Err(_) => Err(LabError::Build(format!(
                 "not ready after {} s; {}",
-                PATIENCE.as_secs(),
+                TIMEOUT.as_secs(),
                 complaint(folder)
             ))),
         }
@@ -129,8 +129,8 @@ impl Keeper {
     }
 }
 
-/// Ends a keeper that another process has started.
-pub(crate) fn end(id: KeeperId) {
+/// Ends a supervisor that another process has started.
+pub(crate) fn end(id: SupervisorId) {
     if !id.is_alive() {
         return;
     }
@@ -175,13 +175,13 @@ mod tests {
     #[test]
     fn this_process_lives_and_one_with_its_number_from_another_time_does_not() {
         let process = std::process::id();
-        let id = KeeperId {
+        let id = SupervisorId {
             process,
             started: start_of(process).unwrap(),
         };
         assert!(id.is_alive());
         assert!(
-            !KeeperId {
+            !SupervisorId {
                 started: id.started + 1,
                 ..id
             }
