@@ -80,7 +80,7 @@ def predict(
     level : float, optional
         Probability with which the interval is to contain what is measured.
     judged : str, optional
-        Name in the network's ledger of what is predicted, whose own errors do not count for the interval.
+        Leave the errors of this validation case out of the interval.
     incomplete : bool, optional
         Whether a recording is predicted of which a part is missing.
     executor : concurrent.futures.Executor, optional

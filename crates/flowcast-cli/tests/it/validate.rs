@@ -267,7 +267,7 @@ fn margins_of_the_nas_kernels_hold_nine_of_ten_runs_of_programs_that_they_do_not
         .unwrap();
     assert_eq!(none.status.code(), Some(2));
     assert!(
-        said(&none).contains("found no errors of single cases in its ledger"),
+        said(&none).contains("found no errors of single cases in its accuracy record"),
         "{}",
         said(&none)
     );
