@@ -10,9 +10,9 @@ use flowcast::{
     replay::{inside::InsideTraffic, journal::Keeps, timeline::MessageSpan},
     report::{
         Page,
-        answer::Grouped,
         export::{Replayed, tables},
     },
+    table::Grouped,
     trace::program::Transfers,
     units::Time,
 };

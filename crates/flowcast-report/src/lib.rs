@@ -20,7 +20,6 @@
 //! assert!(page.to_html().contains("1.600<span> ms</span>"));
 //! ```
 
-pub mod answer;
 pub mod chart_page;
 pub mod charts;
 mod data;

@@ -27,7 +27,7 @@ use crate::{
         provenance,
     },
 };
-use flowcast::report::answer::Grouped;
+use flowcast::table::Grouped;
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");

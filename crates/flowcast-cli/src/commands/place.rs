@@ -11,7 +11,7 @@ use flowcast::{
         exhaustive::{Ranking, Slots, search},
         step_cost::{MappingCost, StepCost},
     },
-    report::answer::Grouped,
+    table::Grouped,
     units::{Rounded, Time},
 };
 use flowcast_io::{Holding, is_pattern};

@@ -17,10 +17,7 @@ use flowcast::{
 };
 
 use crate::terminal::tables::{RECORD, TableForm, written};
-use flowcast::{
-    report::answer::Grouped,
-    table::{Document, Part},
-};
+use flowcast::table::{Document, Grouped, Part};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {

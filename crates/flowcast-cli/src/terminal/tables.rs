@@ -14,7 +14,7 @@ use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, TableStyle,
 };
 
-use flowcast::report::answer::Grouped;
+use flowcast::table::Grouped;
 
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));

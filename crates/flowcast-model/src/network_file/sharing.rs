@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::is_default;
 use crate::{
     error::{NetworkError, field_error},
+    is_default,
     sharing::{
         SharingError,
         model::{LIMITS, Model},

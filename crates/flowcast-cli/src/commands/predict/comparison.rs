@@ -6,7 +6,8 @@ use flowcast::{
     model::{cluster::pattern::Steps, network::Network},
     pattern_intervals, predict_steps,
     replay::{inside::InsideTraffic, outcome::RankOutcome},
-    report::{NetworkView, answer::Grouped},
+    report::NetworkView,
+    table::Grouped,
     units::{Rounded, Time},
 };
 use serde_json::{Value, json};

@@ -16,7 +16,8 @@ use flowcast::{
     },
     packet::seeds::{LEVEL, Runs, Spread},
     pattern_intervals, predict_steps,
-    report::{answer::Grouped, pattern_page, pattern_plot},
+    report::{pattern_page, pattern_plot},
+    table::Grouped,
     units::Rounded,
 };
 use serde_json::{Value, json};

@@ -13,7 +13,7 @@ use flowcast::{
     },
     no_margin,
     replay::{inside::InsideTraffic, loggops::Loggops, outcome::Outcome},
-    report::answer::Grouped,
+    table::Grouped,
     trace::{
         Program, Trace,
         program::{IgnoredRecords, Transfers},

@@ -1,3 +1,0 @@
-//! The name under which counts for people were found before.
-
-pub use flowcast_table::Grouped;
