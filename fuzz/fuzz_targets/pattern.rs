@@ -3,7 +3,7 @@
 use flowcast::model::builtin;
 use flowcast::model::cluster::pattern::{self, Pattern, Steps};
 use flowcast::model::sharing::model::Model;
-use flowcast::{PatternOptions, predict_pattern, predict_steps};
+use flowcast::{Contention, Options, predict_pattern, predict_steps};
 
 /// More flows only make a prediction longer.
 const MOST_FLOWS: usize = 40;
@@ -14,7 +14,7 @@ libfuzzer_sys::fuzz_target!(|text: &[u8]| {
         [("gige-lam", Model::FlowCuts), ("ethernet-1g-10g", Model::Asymmetric), ("gige-tcp", Model::Fair)]
     {
         let network = builtin::network(network).expect("the network is built in");
-        let options = PatternOptions { model: Some(model), ..PatternOptions::default() };
+        let options = Options { contention: Contention::Shared(model), ..Options::default() };
         if let Ok(read) = Pattern::read("t", text)
             && read.flows.len() <= MOST_FLOWS
         {

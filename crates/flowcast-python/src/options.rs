@@ -86,6 +86,7 @@ impl Options {
                 collectives,
                 loggops,
                 threads: threads(),
+                ..flowcast::Options::default()
             };
             Ok(Options {
                 options,

@@ -1,18 +1,18 @@
 //! Placement.
 
-use anyhow::{Result, ensure};
+use std::sync::Arc;
+
+use anyhow::ensure;
 use flowcast::{
-    Contention, Options, PatternOptions, TraceCost,
+    Case, Contention, Input, Options,
     model::{
         cluster::pattern::{Pattern, Steps},
+        machine::inside::InsideNode,
         network::Network as Cluster,
-        sharing::model::Model,
     },
-    place::{
-        exhaustive::{self, Slots},
-        step_cost::{MappingCost, StepCost},
-    },
-    units::Time,
+    place::exhaustive::{self, Slots},
+    trace::Trace,
+    units::{Rate, Time},
 };
 use pyo3::prelude::*;
 
@@ -24,44 +24,40 @@ type Placed = (u64, Vec<Vec<u32>>, Vec<(f64, u64)>);
 /// All mappings of the ranks of a communication to equal nodes, and what each costs.
 #[pyclass(frozen, module = "flowcast")]
 pub(crate) struct Placing {
-    cost: Box<dyn MappingCost + Send + Sync>,
+    input: PlacedInput,
+    network: Arc<Cluster>,
+    options: Options,
     slots: Slots,
     /// How many mappings there are.
     #[pyo3(get)]
     mappings: u64,
 }
 
-fn cost_of(
-    name: &str,
-    content: Vec<u8>,
-    network: &Cluster,
-    model: Option<&str>,
-    inside: Option<&str>,
-) -> Result<Box<dyn MappingCost + Send + Sync>> {
-    if Pattern::is_pattern(&content) {
-        let options = PatternOptions {
-            model: model.map(Model::named).transpose()?,
-            ..PatternOptions::default()
+enum PlacedInput {
+    Trace(Trace),
+    Steps(Steps),
+}
+
+impl Placing {
+    fn case(&self) -> Case<'_> {
+        let input = match &self.input {
+            PlacedInput::Trace(trace) => Input::Trace(trace),
+            PlacedInput::Steps(steps) => Input::Steps(steps),
         };
-        let inside = inside.map(Time::parse).transpose()?;
-        let steps = Steps::read(name, &content)?;
-        return Ok(Box::new(StepCost::new(steps, network, &options, inside)));
+        Case::new(input, Some(&self.network), self.options.clone())
     }
-    ensure!(
-        inside.is_none(),
-        "inside: found a trace, expected steps between ranks"
-    );
-    Ok(Box::new(TraceCost {
-        trace: flowcast::read_text(name, content)?,
-        network: network.clone(),
-        options: Options {
-            contention: model
-                .map(Contention::named)
-                .transpose()?
-                .unwrap_or_default(),
-            ..Options::default()
-        },
-    }))
+}
+
+/// With a time of its own for messages inside nodes.
+fn with_inside(network: &Cluster, latency: Time) -> Cluster {
+    let inside = InsideNode {
+        latency,
+        rate: Rate::default(),
+    };
+    Cluster {
+        machine: network.machine.clone().with_inside(inside),
+        ..network.clone()
+    }
 }
 
 #[pymethods]
@@ -83,22 +79,35 @@ impl Placing {
         inside: Option<String>,
     ) -> PyResult<Placing> {
         beside(py, move || {
-            let cost = cost_of(
-                &name,
-                content,
-                &network.network,
-                model.as_deref(),
-                inside.as_deref(),
-            )?;
-            let slots = Slots {
-                nodes,
-                per_node: slots,
+            let contention = model.as_deref().map(Contention::named).transpose()?;
+            let mut network = network.network.clone();
+            let input = if Pattern::is_pattern(&content) {
+                if let Some(inside) = inside {
+                    network = Arc::new(with_inside(&network, Time::parse(&inside)?));
+                }
+                PlacedInput::Steps(Steps::read(&name, &content)?)
+            } else {
+                ensure!(
+                    inside.is_none(),
+                    "inside: found a trace, expected steps between ranks"
+                );
+                PlacedInput::Trace(flowcast::read_text(&name, content)?)
             };
-            Ok(Placing {
-                mappings: exhaustive::count(cost.ranks(), slots)?,
-                cost,
-                slots,
-            })
+            let mut placing = Placing {
+                input,
+                network,
+                options: Options {
+                    contention: contention.unwrap_or_default(),
+                    ..Options::default()
+                },
+                slots: Slots {
+                    nodes,
+                    per_node: slots,
+                },
+                mappings: 0,
+            };
+            placing.mappings = exhaustive::count(placing.case().ranks(), placing.slots)?;
+            Ok(placing)
         })
     }
 
@@ -107,7 +116,8 @@ impl Placing {
         let placing = slf.clone().unbind();
         beside(slf.py(), move || {
             let placing = placing.get();
-            let times = exhaustive::times(&*placing.cost, placing.slots, start..end, &mut || {})?;
+            let times =
+                exhaustive::times(&placing.case(), placing.slots, start..end, 1, &mut || {})?;
             Ok(times.into_iter().map(Time::as_nanos).collect())
         })
     }
@@ -115,11 +125,11 @@ impl Placing {
     /// What the times of all mappings say: the best of them, and the times in seconds with how many mappings take each.
     fn ranking(&self, times: Vec<f64>) -> Placed {
         let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
-        let ranking = exhaustive::rank(self.cost.ranks(), self.slots, &times);
+        let ranking = exhaustive::rank(self.case().ranks(), self.slots, &times);
         let best = ranking
             .best
             .iter()
-            .map(|mapping| mapping.0.iter().map(|node| node.0).collect())
+            .map(|mapping| mapping.iter().map(|node| node.0).collect())
             .collect();
         let histogram = ranking
             .histogram

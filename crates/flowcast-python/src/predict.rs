@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
 use flowcast::{
-    Interval, IntervalOptions, Outputs, PatternOptions, Prepared,
+    Interval, IntervalOptions, Outputs, Prepared,
     model::cluster::pattern::Steps,
     pattern_intervals, predict_steps,
     replay::{inside::InsideTraffic, journal::Keeps, timeline::MessageSpan},
@@ -16,7 +16,7 @@ use flowcast::{
     trace::program::Transfers,
     units::Time,
 };
-use flowcast_io::Holding;
+use flowcast_io::{Holding, threads};
 use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{
@@ -183,6 +183,7 @@ pub(crate) fn predict(
             let options = IntervalOptions {
                 level,
                 held_out: judged.as_deref(),
+                threads: threads(),
                 ..IntervalOptions::default()
             };
             let interval = prepared.interval(&prediction.outcome, &options)?;
@@ -464,24 +465,14 @@ pub(crate) fn predict_pattern(
 ) -> PyResult<PatternPrediction> {
     beside(py, move || {
         let steps = Steps::read(&name, &content)?;
-        let model = match options.options.contention {
-            flowcast::Contention::Automatic => None,
-            asked => Some(
-                asked
-                    .model()
-                    .context("--model: found a pattern, expected a trace")?,
-            ),
-        };
-        let options = PatternOptions {
-            model,
-            ..PatternOptions::default()
-        };
-        let predicted = predict_steps(&steps, &network.network, &options)?;
+        let options = &options.options;
+        let predicted = predict_steps(&steps, &network.network, options)?;
         let asked = IntervalOptions {
             level,
+            threads: threads(),
             ..IntervalOptions::default()
         };
-        let interval = pattern_intervals(&steps, &network.network, (&options, &predicted), &asked)?;
+        let interval = pattern_intervals(&steps, &network.network, options, &predicted, &asked)?;
         let interval = interval.map(|intervals| intervals.makespan);
         Ok(PatternPrediction {
             name,

@@ -3,7 +3,7 @@
 //! `cargo run --release -p flowcast --example concurrent_messages`
 
 use flowcast::{
-    PatternOptions,
+    Contention, Options,
     model::{builtin, cluster::pattern::Pattern, sharing::model::Model},
     predict_pattern,
 };
@@ -15,9 +15,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pattern = Pattern::read("three.pattern", PATTERN.as_bytes())?;
     let network = builtin::network("gige-lam")?;
     for model in [Model::Independent, Model::Fair, Model::FlowCuts] {
-        let options = PatternOptions {
-            model: Some(model),
-            ..PatternOptions::default()
+        let options = Options {
+            contention: Contention::Shared(model),
+            ..Options::default()
         };
         let predicted = predict_pattern(&pattern, &network, &options)?;
         let slowdowns: Vec<String> = predicted

@@ -14,8 +14,8 @@
 //!
 //! There are two levels.
 //!
-//! - The **high level** is this page: [`predict`](predict()), [`predict_many`] and [`sweep`](sweep()) for traces,
-//!   [`predict_pattern`] for patterns of concurrent messages, [`fit`](fit()) from measured round trips to a network. It
+//! - The **high level** is this page: [`predict`](predict()) and [`sweep`](sweep()) for traces,
+//!   [`predict_pattern`] for patterns of concurrent messages, [`Case`] for either, [`fit`](fit()) from measured round trips to a network. It
 //!   takes a [`Trace`], a [`Network`] and [`Options`], and chooses the engine. [`Prepared::interval`] and
 //!   [`pattern_intervals`] say how far a prediction may be off, [`sensitivity`](sensitivity()) how it depends on a field.
 //! - The **low level** is for those who bring their own observer or network, or keep a prepared trace between replays:
@@ -27,6 +27,7 @@
 //! inputs give equal results, on any number of threads.
 
 pub mod calibrate;
+mod case;
 mod choice;
 mod conversion;
 mod error;
@@ -44,7 +45,6 @@ mod schedule;
 mod sensitivity;
 pub mod study;
 mod sweep;
-mod trace_cost;
 pub mod why;
 
 use std::{io, sync::Arc};
@@ -55,6 +55,7 @@ use flowcast_fit::{
     samples::PrttSamples,
 };
 
+pub use case::{Case, CaseDetails, CaseResult, Input};
 pub use choice::ModelChoice;
 pub use conversion::{Conversion, ConversionError, TraceForm};
 pub use error::Error;
@@ -72,14 +73,13 @@ pub use flowcast_units as units;
 pub use folded::{Loops, PreparedFolded};
 pub use interval::{Interval, IntervalOptions, PatternIntervals, no_margin, pattern_intervals};
 pub use options::{CarriedOut, Collectives, CollectivesWay, Contention, MOST_MESSAGES, Options};
-pub use pattern::{PatternOptions, PatternPrediction, predict_pattern, predict_steps};
+pub use pattern::{PatternPrediction, predict_pattern, predict_steps};
 pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};
 pub use recorded::Recorded;
 pub use schedule::PreparedSchedule;
 pub use sensitivity::{Inexact, Parameter, Sensitivity, sensitivity};
 pub use sweep::sweep;
-pub use trace_cost::TraceCost;
 pub use why::changes::{Change, changes};
 
 use model::network::Network;
@@ -135,21 +135,6 @@ pub fn read_files(
 /// mappings that do not fit, [`Error::Sharing`] for a network that lacks what the model needs.
 pub fn predict(trace: &Trace, network: &Network, options: &Options) -> Result<Prediction, Error> {
     Prepared::new(trace, Some(network), options)?.predict(Outputs::default(), &[])
-}
-
-/// Predicts how long a trace takes on each of several networks, in their order.
-///
-/// # Errors
-/// As [`predict`](predict()), of the first network that has one.
-pub fn predict_many(
-    trace: &Trace,
-    networks: &[Network],
-    options: &Options,
-) -> Result<Vec<Prediction>, Error> {
-    networks
-        .iter()
-        .map(|network| predict(trace, network, options))
-        .collect()
 }
 
 /// Fits LogGP to measured round trips (Lichei, chapter 3); [`LogGpFit::to_network`] makes a network file of it.

@@ -6,6 +6,7 @@ use flowcast_model::{
     network::Network,
     sharing::{SharingError, model::Model},
 };
+use flowcast_network::packet::seeds::Runs;
 use flowcast_replay::loggops::Loggops;
 use flowcast_trace::{
     Program, ReadOptions, TraceError,
@@ -13,7 +14,7 @@ use flowcast_trace::{
 };
 use flowcast_units::Bytes;
 
-/// How a trace is predicted. The default takes everything from the trace and the network.
+/// How a trace or a pattern is predicted. The default takes everything from the input and the network.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// What concurrent messages do to each other.
@@ -26,6 +27,10 @@ pub struct Options {
     pub collectives: Collectives,
     /// For GOAL schedules: LogGOPSim's parameters in place of the network's.
     pub loggops: Option<Loggops>,
+    /// For patterns: flow cuts refuse more than two flows in one direction of a node, which their paper does not define.
+    pub is_strict: bool,
+    /// For patterns under the packet model: so many runs with random starts and random times of hosts.
+    pub runs: Option<Runs>,
     /// Threads that prepare the trace, 1 if 0. The result does not depend on it.
     pub threads: usize,
 }

@@ -1,28 +1,22 @@
 //! Patterns of concurrent communications.
 
 use flowcast_model::{
-    cluster::pattern::{Pattern, Steps},
+    cluster::{
+        flow::Flow,
+        pattern::{Pattern, Steps},
+        racks::Racks,
+    },
     network::Network,
     sharing::{flow_cuts::Strictness, model::Model},
 };
 use flowcast_network::{
-    flows::concurrent::{Method, Prediction, predict, predict_seeds},
-    packet::seeds::{Runs, Spread},
+    flows::concurrent::{Method, Prediction, predict, predict_flows, predict_seeds},
+    packet::seeds::Spread,
 };
-use flowcast_units::Time;
+use flowcast_replay::placement::Placement;
+use flowcast_units::{Rank, Time};
 
-use crate::Error;
-
-/// How a pattern is predicted. The default is the network's own sharing model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PatternOptions {
-    /// How flows share what they cross; the network's own model without it.
-    pub model: Option<Model>,
-    /// Flow cuts refuse more than two flows in one direction of a node, which their paper does not define.
-    pub is_strict: bool,
-    /// Under the packet model: so many runs with random starts and random times of hosts.
-    pub runs: Option<Runs>,
-}
+use crate::{Contention, Error, Options};
 
 /// When each flow of a pattern ends.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,18 +29,25 @@ pub struct PatternPrediction {
     pub spreads: Vec<Spread>,
 }
 
-impl PatternOptions {
-    /// The model, and how strictly it is read, on a network.
-    pub fn method(&self, network: &Network) -> Method {
+impl Options {
+    /// The model of a pattern, and how strictly it is read, on a network.
+    ///
+    /// # Errors
+    /// Rules that are for traces.
+    pub fn method(&self, network: &Network) -> Result<Method, Error> {
+        let model = match self.contention {
+            Contention::Automatic => Model::of(network),
+            Contention::Shared(model) => model,
+            Contention::Limits | Contention::Loggops => {
+                return Err(Error::option("--model", "a pattern", "a trace"));
+            }
+        };
         let strictness = if self.is_strict {
             Strictness::Strict
         } else {
             Strictness::Extended
         };
-        Method {
-            model: self.model.unwrap_or_else(|| Model::of(network)),
-            strictness,
-        }
+        Ok(Method { model, strictness })
     }
 }
 
@@ -58,9 +59,9 @@ impl PatternOptions {
 pub fn predict_pattern(
     pattern: &Pattern,
     network: &Network,
-    options: &PatternOptions,
+    options: &Options,
 ) -> Result<PatternPrediction, Error> {
-    let method = options.method(network);
+    let method = options.method(network)?;
     let model = method.model;
     let (prediction, spreads) = match options.runs {
         None => (predict(pattern, network, method)?, Vec::new()),
@@ -94,12 +95,16 @@ pub fn predict_pattern(
 /// when the last flow of the step before has ended (RR-5910, section 6.3).
 ///
 /// # Errors
-/// As [`predict_pattern`].
+/// As [`predict_pattern`]; a mapping, under which only [`Case::makespan`](crate::Case::makespan) is known.
 pub fn predict_steps(
     steps: &Steps,
     network: &Network,
-    options: &PatternOptions,
+    options: &Options,
 ) -> Result<Vec<PatternPrediction>, Error> {
+    if options.mapping.is_some() {
+        let expected = "a trace; of a pattern the flows of nodes";
+        return Err(Error::option("--mapping", "a pattern", expected));
+    }
     let (mut begin, mut predicted) = (Time::ZERO, Vec::new());
     for flows in &steps.steps {
         let pattern = Pattern {
@@ -111,6 +116,55 @@ pub fn predict_steps(
         predicted.push(step);
     }
     Ok(predicted)
+}
+
+/// Number of ranks: one more than the highest that sends or receives.
+pub(crate) fn ranks_of_steps(steps: &Steps) -> usize {
+    let flows = steps.steps.iter().flatten();
+    flows
+        .map(|flow| flow.src.max(flow.dst).index() + 1)
+        .max()
+        .unwrap_or(0)
+}
+
+/// When the last flow of the last step ends. With a mapping flows are between ranks: those between nodes meet as the mapping
+/// makes them, those inside a node cost what the network says of such messages (RR-5910, section 6.3).
+///
+/// # Errors
+/// As [`predict_pattern`]; a mapping that does not fit.
+pub(crate) fn makespan_of_steps(
+    steps: &Steps,
+    network: &Network,
+    options: &Options,
+) -> Result<Time, Error> {
+    let Some(mapping) = &options.mapping else {
+        let predicted = predict_steps(steps, network, options)?;
+        let last = predicted.last();
+        return Ok(last.map_or(Time::ZERO, |step| step.prediction.makespan()));
+    };
+    let placement = Placement::new(&network.machine, Some(mapping), ranks_of_steps(steps))?;
+    let method = options.method(network)?;
+    let mut makespan = Time::ZERO;
+    for step in &steps.steps {
+        let mut longest = Time::ZERO;
+        let mut between = Vec::with_capacity(step.len());
+        for flow in step {
+            let [from, to] = [flow.src, flow.dst].map(|rank| Rank(rank.0));
+            let [src, dst] = [from, to].map(|rank| placement.node(rank));
+            if src == dst {
+                let inside = placement.group(from).inside();
+                longest = longest.max(flow.start + inside.time_for(flow.size));
+            } else {
+                between.push(Flow { src, dst, ..*flow });
+            }
+        }
+        if !between.is_empty() {
+            let predicted = predict_flows(&between, &Racks::default(), network, method)?;
+            longest = longest.max(predicted.makespan());
+        }
+        makespan += longest;
+    }
+    Ok(makespan)
 }
 
 impl PatternPrediction {

@@ -1,6 +1,7 @@
 //! Cases of seed A that are predicted: single messages, conflicts, event stepping, and the mapping of a broadcast.
 
 use flowcast::{
+    Contention, Input, Options,
     flows::concurrent::{Method, Prediction},
     model::{
         cluster::{
@@ -9,13 +10,12 @@ use flowcast::{
             racks::Racks,
             staggered::{Direction, staggered_chain},
         },
+        machine::inside::InsideNode,
+        network::Network,
         sharing::{fabric::Limit, flow_cuts::Strictness, model::Model},
         single::{Linear, SingleMessage, TwoPiece},
     },
-    place::{
-        exhaustive::{Slots, search},
-        step_cost::{InsideNode, Mapping, MappingCost, StepCost},
-    },
+    place::exhaustive::{Slots, ranks_of_nodes, search},
     units::{Bytes, Node, Rate, Time, TimePerByte},
 };
 
@@ -196,20 +196,11 @@ fn table_four(case: &Case) -> Result<(), Mismatch> {
         steps: BROADCAST.iter().map(step).collect(),
         ..Steps::default()
     };
-    let network = network(input.at("profile")?.text()?, &[("nic.latency", "0us")])?;
-    let inside = InsideNode {
-        latency: Time::ZERO,
-        rate: Rate::default(),
-    };
-    let mapping = Mapping([3, 0, 0, 1, 1, 2, 2, 3].map(Node).to_vec());
+    let network = inside(&input, Time::ZERO)?;
+    let mapping = [3, 0, 0, 1, 1, 2, 2, 3].map(Node);
     let time = |model| {
-        let cost = StepCost {
-            steps: steps.clone(),
-            network: network.clone(),
-            method: Method { model, ..METHOD },
-            inside,
-        };
-        cost.time(&mapping)
+        let case = cluster_case(&steps, &network, model, true).with_mapping(&mapping);
+        case.makespan()
             .map(Time::as_seconds)
             .map_err(Mismatch::refused)
     };
@@ -244,27 +235,13 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
             .collect::<Result<_, _>>()?,
         ..Steps::default()
     };
-    let network = network(input.at("profile")?.text()?, &[("nic.latency", "0us")])?;
-    let latency = Time::from_seconds(input.at("T_intra_s")?.number()?);
-    let inside = InsideNode {
-        latency,
-        rate: Rate::default(),
-    };
-    let method = Method {
-        strictness: Strictness::Extended,
-        ..METHOD
-    };
-    let cost = StepCost {
-        steps,
-        network,
-        method,
-        inside,
-    };
+    let network = inside(&input, Time::from_seconds(input.at("T_intra_s")?.number()?))?;
+    let placed = cluster_case(&steps, &network, METHOD.model, false);
     let slots = Slots {
         nodes: input.at("nodes")?.whole()?,
         per_node: input.at("slots")?.whole()?,
     };
-    let ranking = search(&cost, slots, &mut |_, _| {}).map_err(Mismatch::refused)?;
+    let ranking = search(&placed, slots, 1, &mut |_, _| {}).map_err(Mismatch::refused)?;
     case.near(
         &expected.at("best_time_s")?,
         ranking.histogram[0].0.as_seconds(),
@@ -299,9 +276,30 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
     Ok(())
 }
 
-fn groups(mapping: &Mapping) -> Vec<Vec<u32>> {
-    mapping
-        .groups()
+/// The case's network without latency, on which messages inside nodes take this time.
+fn inside(input: &Field, latency: Time) -> Result<Network, Mismatch> {
+    let mut network = network(input.at("profile")?.text()?, &[("nic.latency", "0us")])?;
+    let rate = Rate::default();
+    network.machine = network.machine.with_inside(InsideNode { latency, rate });
+    Ok(network)
+}
+
+fn cluster_case<'a>(
+    steps: &'a Steps,
+    network: &'a Network,
+    model: Model,
+    is_strict: bool,
+) -> flowcast::Case<'a> {
+    let options = Options {
+        contention: Contention::Shared(model),
+        is_strict,
+        ..Options::default()
+    };
+    flowcast::Case::new(Input::Steps(steps), Some(network), options)
+}
+
+fn groups(mapping: &Vec<Node>) -> Vec<Vec<u32>> {
+    ranks_of_nodes(mapping)
         .iter()
         .map(|ranks| ranks.iter().map(|rank| rank.0).collect())
         .collect()

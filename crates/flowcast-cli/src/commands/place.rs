@@ -5,14 +5,11 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::{
-    Contention, Options, PatternOptions, Prepared, TraceCost,
-    model::{cluster::pattern::Steps, network::Network, sharing::model::Model},
-    place::{
-        exhaustive::{Ranking, Slots, search},
-        step_cost::{MappingCost, StepCost},
-    },
+    Case, Contention, Input, Options,
+    model::{cluster::pattern::Steps, machine::inside::InsideNode, network::Network},
+    place::exhaustive::{Ranking, Slots, ranks_of_nodes, search},
     table::Grouped,
-    units::{Rounded, Time},
+    units::{Rate, Rounded, Time},
 };
 use flowcast_io::{Holding, is_pattern};
 use serde_json::{Value, json};
@@ -24,7 +21,7 @@ use crate::{
         progress::Progress,
         tables::table,
     },
-    trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut},
+    trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut, threads},
 };
 
 /// Find the best mapping of ranks to nodes for a communication in steps or a program, by trying all
@@ -74,12 +71,12 @@ impl Place {
     pub(crate) fn run(self) -> Result<()> {
         let network = self.network.load()?;
         match is_pattern(&first_file(&self.input)?)? {
-            Holding::Pattern => self.place_steps(&network),
-            Holding::Trace => self.place_trace(network),
+            Holding::Pattern => self.place_steps(network),
+            Holding::Trace => self.place_trace(&network),
         }
     }
 
-    fn place_steps(&self, network: &Network) -> Result<()> {
+    fn place_steps(&self, mut network: Network) -> Result<()> {
         let (name, content) = read_pattern(&self.input)?;
         let steps = Steps::read(&name, &content)?;
         if !steps.racks.is_empty() {
@@ -87,49 +84,42 @@ impl Place {
                 "{name}: found `node .. rack` lines, expected steps between ranks, whose nodes are what is searched for"
             );
         }
-        let options = PatternOptions {
-            model: self.model.as_deref().map(Model::named).transpose()?,
-            is_strict: self.strict,
-            runs: None,
-        };
-        let cost = StepCost::new(steps, network, &options, self.inside);
-        self.search(&cost, &network.name, cost.method.model.name())
+        if let Some(latency) = self.inside {
+            let rate = Rate::default();
+            network.machine = network.machine.with_inside(InsideNode { latency, rate });
+        }
+        self.search(Input::Steps(&steps), &network)
     }
 
-    fn place_trace(&self, network: Network) -> Result<()> {
+    fn place_trace(&self, network: &Network) -> Result<()> {
         if self.inside.is_some() || self.strict {
             bail!(
                 "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
             );
         }
-        let contention = self.model.as_deref().map(Contention::named).transpose()?;
-        let options = Options {
-            contention: contention.unwrap_or_default(),
-            ..Options::default()
-        };
         let trace = open_trace(&self.input)?;
         refuse_cut(&trace)?;
         print_notes(&trace.ignored());
-        let model = Prepared::new(&trace, Some(&network), &options)?
-            .model()
-            .name();
-        let name = network.name.clone();
-        let cost = TraceCost {
-            trace,
-            network,
-            options,
-        };
-        self.search(&cost, &name, model)
+        self.search(Input::Trace(&trace), network)
     }
 
-    fn search(&self, cost: &dyn MappingCost, network: &str, model: &'static str) -> Result<()> {
+    fn search(&self, input: Input<'_>, network: &Network) -> Result<()> {
+        let contention = self.model.as_deref().map(Contention::named).transpose()?;
+        let options = Options {
+            contention: contention.unwrap_or_default(),
+            is_strict: self.strict,
+            ..Options::default()
+        };
+        let case = Case::new(input, Some(network), options);
+        let model = case.model()?;
         let mut progress = None;
         let ranking = search(
-            cost,
+            &case,
             Slots {
                 nodes: self.nodes,
                 per_node: self.slots,
             },
+            threads(),
             &mut |_, all| {
                 progress
                     .get_or_insert_with(|| Progress::of("trying", "mappings", all))
@@ -143,7 +133,7 @@ impl Place {
         }
         let mut best: Vec<Vec<u32>> = Vec::new();
         for mapping in &ranking.best {
-            best.push(mapping.0.iter().map(|node| node.0).collect());
+            best.push(mapping.iter().map(|node| node.0).collect());
         }
         let histogram = ranking.histogram.iter();
         let histogram: Vec<Value> = histogram
@@ -151,7 +141,7 @@ impl Place {
             .collect();
         let document = json!({
             "schema": "flowcast/placement/1",
-            "network": network,
+            "network": network.name,
             "model": model,
             "mappings": ranking.mappings,
             "best_time_s": ranking.histogram[0].0.as_seconds(),
@@ -185,7 +175,7 @@ fn print(ranking: &Ranking) {
     }
     println_out!("{table}");
     let mut groups = Vec::new();
-    for ranks in ranking.best[0].groups() {
+    for ranks in ranks_of_nodes(&ranking.best[0]) {
         let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
         groups.push(ranks.join(" "));
     }

@@ -22,7 +22,7 @@ use crate::{
         files::{Output, declare},
         provenance,
     },
-    trace_args::{first_file, trace_help},
+    trace_args::{first_file, threads, trace_help},
 };
 use pattern::PatternArgs;
 use stand_ins::stand_in_sentences;
@@ -103,6 +103,7 @@ impl Asked<'_> {
         IntervalOptions {
             level: self.args.level,
             held_out: self.args.judged.as_deref(),
+            threads: threads(),
             ..IntervalOptions::default()
         }
     }

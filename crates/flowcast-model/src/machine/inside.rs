@@ -6,7 +6,6 @@
 use std::fmt;
 
 use super::{Machine, NodeGroup};
-use crate::network::Network;
 use flowcast_units::{Bytes, Rate, Time};
 
 /// The built-in network whose interface stands in for what a file leaves open.
@@ -39,11 +38,6 @@ pub enum InsideSource {
 }
 
 impl InsideNode {
-    /// Of the first group of the network's nodes.
-    pub fn of(network: &Network) -> InsideNode {
-        network.machine.groups()[0].inside()
-    }
-
     /// How long a message of this size takes.
     pub fn time_for(&self, size: Bytes) -> Time {
         self.latency + self.rate.time_for(size)
@@ -61,6 +55,17 @@ impl NodeGroup {
 }
 
 impl Machine {
+    /// The same, where messages inside any node cost this.
+    #[must_use]
+    pub fn with_inside(self, inside: InsideNode) -> Machine {
+        let mut nodes = self.groups();
+        for group in &mut nodes {
+            group.intra_latency = Some(inside.latency);
+            group.intra_bandwidth = Some(inside.rate);
+        }
+        Machine { nodes, ..self }
+    }
+
     /// Its groups of nodes; where it names none, the one of as many nodes as there are ranks.
     pub fn groups(&self) -> Vec<NodeGroup> {
         match self.nodes.is_empty() {
@@ -126,6 +131,7 @@ impl fmt::Display for InsideSource {
 mod tests {
     use super::*;
     use crate::builtin;
+    use crate::network::Network;
 
     fn network(nodes: &str) -> Network {
         let text = format!(

@@ -10,6 +10,7 @@ use flowcast_model::{
     },
 };
 use flowcast_replay::{SimulateError, outcome::Outcome};
+use flowcast_trace::parallel;
 use flowcast_units::{Bytes, Time};
 
 use super::Interval;
@@ -101,13 +102,16 @@ impl Drawn {
         }
     }
 
+    /// Replays on each of the networks, which `replay` gets with its number.
     pub(super) fn each(
         networks: &[Network],
-        mut replay: impl FnMut(&Network) -> Result<Outcome, Error>,
+        threads: usize,
+        replay: impl Fn(usize, &Network) -> Result<Outcome, Error> + Sync,
     ) -> Result<Drawn, Error> {
+        let numbers: Vec<usize> = (0..networks.len()).collect();
         let mut drawn = Drawn::default();
-        for network in networks {
-            match replay(network) {
+        for outcome in parallel::map(&numbers, threads, |draw| replay(*draw, &networks[*draw])) {
+            match outcome {
                 Ok(outcome) => drawn.makespans.push(outcome.makespan()),
                 Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => {
                     drawn.refused += 1

@@ -24,9 +24,10 @@ use flowcast_replay::{
     outcome::Outcome,
     sweep::{self, WhatIf},
 };
+use flowcast_trace::parallel;
 use flowcast_units::Time;
 
-use crate::{Error, PatternOptions, PatternPrediction, Prepared, PreparedProgram};
+use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};
 use evidence::{
     DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time, matters,
     may_vary,
@@ -44,6 +45,8 @@ pub struct IntervalOptions<'a> {
     pub seed: u64,
     /// How many networks are drawn; by the work of a replay without it.
     pub draws: Option<usize>,
+    /// Threads that predict on them, 1 if 0. The interval does not depend on it.
+    pub threads: usize,
     /// The name in the accuracy record of what is predicted, whose own errors are left out; `cg` leaves out `cg/S/4` as well.
     pub held_out: Option<&'a str>,
 }
@@ -54,6 +57,7 @@ impl Default for IntervalOptions<'_> {
             level: 0.9,
             seed: 1,
             draws: None,
+            threads: 1,
             held_out: None,
         }
     }
@@ -112,7 +116,9 @@ impl Prepared<'_> {
                     usual_draws: Some(DRAWS_TOGETHER),
                 };
                 margin.interval(outcome, options, |networks| {
-                    Drawn::each(&networks, |network| folded.outcome_on(network))
+                    Drawn::each(&networks, options.threads, |_, network| {
+                        folded.outcome_on(network)
+                    })
                 })
             }
             Prepared::Schedule(schedule) => {
@@ -127,7 +133,9 @@ impl Prepared<'_> {
                     usual_draws: draws_in_time(outcome, network, model),
                 };
                 margin.interval(outcome, options, |networks| {
-                    Drawn::each(&networks, |network| schedule.outcome_on(network))
+                    Drawn::each(&networks, options.threads, |_, network| {
+                        schedule.outcome_on(network)
+                    })
                 })
             }
         }
@@ -161,11 +169,9 @@ impl PreparedProgram<'_> {
                 return self.walked(networks);
             }
             // Hosts that differ by a little carry tightly coupled exchanges in another order.
-            let mut seed = options.seed;
-            Drawn::each(&networks, |network| {
-                seed += 1;
-                let prepared = self.on(network);
-                Ok(prepared.engine()?.disturbed(seed).run()?)
+            Drawn::each(&networks, options.threads, |draw, network| {
+                let seed = options.seed + 1 + draw as u64;
+                Ok(self.on(network).engine()?.disturbed(seed).run()?)
             })
         })
     }
@@ -232,13 +238,14 @@ impl Margin<'_> {
 pub fn pattern_intervals(
     steps: &Steps,
     network: &Network,
-    (options, predicted): (&PatternOptions, &[PatternPrediction]),
+    options: &Options,
+    predicted: &[PatternPrediction],
     asked: &IntervalOptions<'_>,
 ) -> Result<Option<PatternIntervals>, Error> {
     let ([flows], [PatternPrediction { prediction, .. }]) = (&steps.steps[..], predicted) else {
         return Ok(None);
     };
-    let method = options.method(network);
+    let method = options.method(network)?;
     let predict = |network: &Network| predict_flows(flows, &steps.racks, network, method);
     let is_transient = transient_windows(method.model, network)?.is_some();
     let name = if is_transient {
@@ -257,9 +264,9 @@ pub fn pattern_intervals(
         draws,
         asked.seed,
     )?;
-    let drawn: Vec<concurrent::Prediction> = networks
-        .iter()
-        .filter_map(|network| predict(network).ok())
+    let drawn: Vec<concurrent::Prediction> = parallel::map(&networks, asked.threads, predict)
+        .into_iter()
+        .flatten()
         .collect();
     // Medians of several seeds are not what a single run gives: draws are held against a single one.
     let single = match options.runs {

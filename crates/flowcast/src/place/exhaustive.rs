@@ -3,12 +3,13 @@
 //! Nodes are interchangeable, so mappings that differ only in the nodes' names count once: 8 ranks on 4 dual nodes
 //! have 8!/(2!^4 4!) = 105.
 
-use std::{convert::Infallible, error::Error, ops::Range};
+use std::{convert::Infallible, ops::Range};
 
+use flowcast_trace::parallel;
+use flowcast_units::{Node, Rank, Time};
 use thiserror::Error;
 
-use super::step_cost::{Mapping, MappingCost};
-use flowcast_units::{Node, Time};
+use crate::{Case, Error};
 
 /// More mappings than anybody waits for.
 pub const MOST_MAPPINGS: u64 = 1_000_000;
@@ -49,7 +50,7 @@ pub enum PlaceError {
     },
     /// A mapping has no prediction.
     #[error(transparent)]
-    Predict(#[from] Box<dyn Error + Send + Sync>),
+    Predict(#[from] Error),
 }
 
 /// What the search found.
@@ -59,26 +60,39 @@ pub struct Ranking {
     pub mappings: u64,
     /// Time and number of mappings that take it, ascending.
     pub histogram: Vec<(Time, u64)>,
-    /// All mappings that take the least time.
-    pub best: Vec<Mapping>,
+    /// All mappings that take the least time, each the node of each rank.
+    pub best: Vec<Vec<Node>>,
 }
 
-/// Predicts every mapping; `progress` gets how many are done and how many there are, after each.
+/// The ranks of each node that has any, in node order.
+pub fn ranks_of_nodes(mapping: &[Node]) -> Vec<Vec<Rank>> {
+    let nodes = mapping.iter().map(|node| node.index() + 1).max();
+    let mut groups = vec![Vec::new(); nodes.unwrap_or(0)];
+    for (node, rank) in mapping.iter().zip(0..) {
+        groups[node.index()].push(Rank(rank));
+    }
+    groups.retain(|group| !group.is_empty());
+    groups
+}
+
+/// Predicts the case under every mapping, on so many threads; `progress` gets how many are done and how many there are,
+/// after each.
 ///
 /// # Errors
 /// Ranks that do not fit, too many mappings, or a mapping without prediction.
 pub fn search(
-    cost: &dyn MappingCost,
+    case: &Case<'_>,
     slots: Slots,
+    threads: usize,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Ranking, PlaceError> {
-    let count = count(cost.ranks(), slots)?;
+    let count = count(case.ranks(), slots)?;
     let mut done = 0;
-    let times = times(cost, slots, 0..count, &mut || {
+    let times = times(case, slots, 0..count, threads, &mut || {
         done += 1;
         progress(done, count);
     })?;
-    Ok(rank(cost.ranks(), slots, &times))
+    Ok(rank(case.ranks(), slots, &times))
 }
 
 /// How many mappings there are.
@@ -111,20 +125,32 @@ pub fn count(ranks: usize, slots: Slots) -> Result<u64, PlaceError> {
 /// # Errors
 /// A mapping without prediction.
 pub fn times(
-    cost: &dyn MappingCost,
+    case: &Case<'_>,
     slots: Slots,
     numbers: Range<u64>,
+    threads: usize,
     done: &mut dyn FnMut(),
 ) -> Result<Vec<Time>, PlaceError> {
-    let (mut number, mut times) = (0, Vec::new());
-    each_mapping(cost.ranks(), slots, &mut |mapping| {
+    let mut mappings: Vec<Vec<Node>> = Vec::new();
+    let mut number = 0;
+    let Ok(()) = each_mapping::<Infallible>(case.ranks(), slots, &mut |mapping| {
         if numbers.contains(&number) {
-            times.push(cost.time(mapping)?);
-            done();
+            mappings.push(mapping.to_vec());
         }
         number += 1;
-        Ok::<(), PlaceError>(())
-    })?;
+        Ok(())
+    });
+    let mut times = vec![Time::ZERO; mappings.len()];
+    parallel::each_as_done(
+        &mappings,
+        threads,
+        |mapping| case.with_mapping(mapping).makespan(),
+        |number, time| -> Result<(), Error> {
+            times[number] = time?;
+            done();
+            Ok(())
+        },
+    )?;
     Ok(times)
 }
 
@@ -145,13 +171,13 @@ pub fn rank(ranks: usize, slots: Slots, times: &[Time]) -> Ranking {
         }
         if ranking.histogram.len() == 1 {
             place_among_best[number] = Some(ranking.best.len());
-            ranking.best.push(Mapping(Vec::new()));
+            ranking.best.push(Vec::new());
         }
     }
     let mut places = place_among_best.into_iter();
     let Ok(()) = each_mapping::<Infallible>(ranks, slots, &mut |mapping| {
         if let Some(place) = places.next().flatten() {
-            ranking.best[place] = mapping.clone();
+            ranking.best[place] = mapping.to_vec();
         }
         Ok(())
     });
@@ -162,20 +188,20 @@ pub fn rank(ranks: usize, slots: Slots, times: &[Time]) -> Ranking {
 fn each_mapping<E>(
     ranks: usize,
     slots: Slots,
-    visit: &mut dyn FnMut(&Mapping) -> Result<(), E>,
+    visit: &mut dyn FnMut(&[Node]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut mapping = Mapping(Vec::with_capacity(ranks));
+    let mut mapping = Vec::with_capacity(ranks);
     place_next(ranks, slots, &mut mapping, &mut Vec::new(), visit)
 }
 
 fn place_next<E>(
     ranks: usize,
     slots: Slots,
-    mapping: &mut Mapping,
+    mapping: &mut Vec<Node>,
     used: &mut Vec<u32>,
-    visit: &mut dyn FnMut(&Mapping) -> Result<(), E>,
+    visit: &mut dyn FnMut(&[Node]) -> Result<(), E>,
 ) -> Result<(), E> {
-    if mapping.0.len() == ranks {
+    if mapping.len() == ranks {
         return visit(mapping);
     }
     for node in 0..=used.len() {
@@ -187,9 +213,9 @@ fn place_next<E>(
         }
         if used[node] < slots.per_node {
             used[node] += 1;
-            mapping.0.push(Node(node as u32));
+            mapping.push(Node(node as u32));
             place_next(ranks, slots, mapping, used, visit)?;
-            mapping.0.pop();
+            mapping.pop();
             used[node] -= 1;
         }
         if used[node] == 0 {

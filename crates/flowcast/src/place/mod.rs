@@ -4,24 +4,19 @@
 //! mappings by time; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm.
 //!
 //! ```
-//! use flowcast_network::flows::concurrent::Method;
-//! use flowcast_model::{builtin, cluster::pattern::Steps, sharing::{flow_cuts::Strictness, model::Model}};
-//! use flowcast::place::exhaustive::{Slots, search};
-//! use flowcast::place::step_cost::{InsideNode, StepCost};
+//! use flowcast::place::exhaustive::{Slots, ranks_of_nodes, search};
+//! use flowcast::{Case, Input, Options, model::{builtin, cluster::pattern::Steps}};
 //!
 //! // A message from rank 0 to 2, then one from rank 1 to 3; two nodes with room for two ranks each.
 //! let steps = Steps::read("exchange.steps", b"0 -> 2 4MB\nstep\n1 -> 3 4MB\n")?;
 //! let network = builtin::network("gige-lam")?;
-//! let method = Method { model: Model::FlowCuts, strictness: Strictness::Extended };
-//! let inside = InsideNode::of(&network);
-//! let cost = StepCost { steps, network, method, inside };
-//! let ranking = search(&cost, Slots { nodes: 2, per_node: 2 }, &mut |_done, _all| {})?;
+//! let case = Case::new(Input::Steps(&steps), Some(&network), Options::default());
+//! let ranking = search(&case, Slots { nodes: 2, per_node: 2 }, 1, &mut |_done, _all| {})?;
 //! // Of three mappings, the one that keeps both messages inside nodes is the fastest.
 //! assert_eq!((ranking.mappings, ranking.best.len()), (3, 1));
-//! assert_eq!(ranking.best[0].groups().len(), 2);
+//! assert_eq!(ranks_of_nodes(&ranking.best[0]).len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod exhaustive;
 pub mod mapping_file;
-pub mod step_cost;

@@ -302,7 +302,7 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
     );
     assert_eq!(written.sharing.model, Some(Model::Packet));
     assert_eq!(
-        flowcast::PatternOptions::default().method(&written).model,
+        flowcast::Options::default().method(&written).unwrap().model,
         Model::Packet
     );
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flowcast::{
-    Collectives, Contention, Interval, IntervalOptions, Options, Outputs, PatternOptions, Prepared,
+    Collectives, Contention, Interval, IntervalOptions, Options, Outputs, Prepared,
     model::{
         accuracy::{Accuracy, CaseKind},
         cluster::{
@@ -441,9 +441,9 @@ fn row(what: &str, model: &str, accuracy_record: &str, (kind, tally): (&str, &Ta
 
 /// The network with an accuracy record of a model's errors on these patterns.
 fn with_ledger(carried: &[Carried], network: &Network, model: Model) -> Network {
-    let options = PatternOptions {
-        model: Some(model),
-        ..PatternOptions::default()
+    let options = Options {
+        contention: Contention::Shared(model),
+        ..Options::default()
     };
     let error =
         |predicted: Time, measured: Time| predicted.as_seconds() / measured.as_seconds() - 1.0;
@@ -477,9 +477,9 @@ fn with_ledger(carried: &[Carried], network: &Network, model: Model) -> Network 
 
 /// Holds every pattern against its intervals, each from the accuracy record without the pattern itself.
 fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> (Tally, Tally) {
-    let options = PatternOptions {
-        model: Some(model),
-        ..PatternOptions::default()
+    let options = Options {
+        contention: Contention::Shared(model),
+        ..Options::default()
     };
     let (mut flows, mut patterns) = (Tally::default(), Tally::default());
     for one in carried {
@@ -493,7 +493,7 @@ fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> 
             steps: vec![one.pattern.flows.clone()],
             racks: one.pattern.racks.clone(),
         };
-        let found = pattern_intervals(&steps, network, (&options, &[predicted]), &asked)
+        let found = pattern_intervals(&steps, network, &options, &[predicted], &asked)
             .unwrap()
             .unwrap();
         found

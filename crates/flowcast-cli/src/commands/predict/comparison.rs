@@ -2,12 +2,13 @@
 
 use anyhow::{Context, Result, bail};
 use flowcast::{
-    Contention, Interval, ModelChoice, Outputs, PatternOptions, Prediction, Prepared,
+    Case, CaseDetails, CaseResult, Contention, Input, Interval, IntervalOptions, ModelChoice,
+    Options, Outputs,
     model::{cluster::pattern::Steps, network::Network},
-    pattern_intervals, predict_steps,
     replay::{inside::InsideTraffic, outcome::RankOutcome},
     report::NetworkView,
     table::Grouped,
+    trace::parallel,
     units::{Rounded, Time},
 };
 use serde_json::{Value, json};
@@ -19,18 +20,14 @@ use super::{
 };
 use crate::{
     terminal::{files::write_text, output::println_out, tables::table},
-    trace_args::print_notes,
+    trace_args::{print_notes, threads},
 };
 
 /// One combination.
 struct ComparisonRow<'a> {
     network: Option<&'a Network>,
-    model: &'static str,
     mapping: Option<&'a str>,
-    makespan: Time,
-    interval: Option<Interval>,
-    /// Of a trace.
-    prediction: Option<Prediction>,
+    result: CaseResult,
 }
 
 impl ComparisonRow<'_> {
@@ -40,7 +37,7 @@ impl ComparisonRow<'_> {
 
     /// The part of the ranks' time that is not the program's own computation.
     fn communication(&self) -> Option<f64> {
-        let ranks = &self.prediction.as_ref()?.outcome.ranks;
+        let ranks = &self.result.of_trace()?.outcome.ranks;
         let sum = |of: fn(&RankOutcome) -> Time| ranks.iter().map(of).sum::<Time>().as_nanos();
         let all = sum(|rank| rank.end);
         Some(if all > 0.0 {
@@ -51,14 +48,14 @@ impl ComparisonRow<'_> {
     }
 
     fn inside(&self) -> Option<InsideTraffic> {
-        self.prediction.as_ref()?.inside
+        self.result.of_trace()?.inside
     }
 
     fn document(&self) -> Value {
-        let mut document = match &self.prediction {
+        let mut document = match self.result.of_trace() {
             Some(prediction) => {
                 let mut document =
-                    prediction_document(prediction, self.network, self.interval.as_ref());
+                    prediction_document(prediction, self.network, self.result.interval());
                 document["messages"] = prediction.outcome.messages.into();
                 document["communication_share"] = self.communication().into();
                 document["slowest_rank"] = prediction.outcome.slowest().map(|rank| rank.0).into();
@@ -67,14 +64,14 @@ impl ComparisonRow<'_> {
             None => {
                 let mut document = json!({
                     "stand_ins": self.network.map(stand_ins_json),
-                    "makespan_s": self.makespan.as_seconds(),
+                    "makespan_s": self.result.makespan.as_seconds(),
                 });
-                add_interval(&mut document, self.interval.as_ref());
+                add_interval(&mut document, self.result.interval());
                 document
             }
         };
         document["network"] = self.name().into();
-        document["model"] = self.model.into();
+        document["model"] = self.result.model.into();
         document["mapping"] = self.mapping.into();
         document
     }
@@ -101,46 +98,39 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
         &asked.models
     };
     let trace = args.open(&asked.args.inputs[0])?;
+    print_notes(&trace.ignored());
     let outputs = Outputs {
         view: args.report.is_some(),
         ..Outputs::default()
     };
-    let mut places: Vec<Option<&Network>> = networks.iter().map(Some).collect();
-    if places.is_empty() {
-        places.push(None);
-    }
-    let (mut rows, mut views) = (Vec::new(), Vec::new());
-    let mut notes: Vec<String> = Vec::new();
-    for network in places {
+    let mut cases = Vec::new();
+    for network in places(networks) {
         for model in models {
             for (name, mapping) in &mappings {
                 let options = args.options(*model, mapping.clone())?;
-                let prepared = Prepared::new(&trace, network, &options)?;
-                if rows.is_empty() {
-                    print_notes(prepared.ignored());
-                }
-                let mut prediction = prepared.predict(outputs, &asked.fields())?;
-                for note in &prediction.notes {
-                    if !notes.contains(note) {
-                        notes.push(note.clone());
-                    }
-                }
-                let view = prediction.view.take();
-                let row = ComparisonRow {
-                    network,
-                    model: prediction.model.name(),
-                    mapping: *name,
-                    makespan: prediction.outcome.makespan(),
-                    interval: prepared.interval(&prediction.outcome, &asked.interval())?,
-                    prediction: Some(prediction),
-                };
-                views.extend(view.map(|view| NetworkView {
-                    name: label(&row, models.len() > 1, mappings.len() > 1),
-                    ..view
-                }));
-                rows.push(row);
+                let case = Case::new(Input::Trace(&trace), network, options);
+                cases.push((case, *name));
             }
         }
+    }
+    let mut rows = predict(&cases, outputs, asked)?;
+    let mut notes: Vec<String> = Vec::new();
+    let mut views = Vec::new();
+    for row in &mut rows {
+        let label = label(row, models.len() > 1, mappings.len() > 1);
+        let CaseDetails::Trace(prediction, _) = &mut row.result.details else {
+            continue;
+        };
+        for note in &prediction.notes {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        let view = prediction.view.take();
+        views.extend(view.map(|view| NetworkView {
+            name: label,
+            ..view
+        }));
     }
     if let Some(path) = &args.report {
         // With those of collectives, whose algorithms may differ from network to network.
@@ -160,45 +150,67 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
 }
 
 /// Predicts a pattern for each combination and prints a row for each.
-pub(super) fn of_pattern(
-    steps: &Steps,
-    options: &[PatternOptions],
-    asked: &Asked<'_>,
-) -> Result<()> {
-    let mut rows = Vec::new();
-    for network in &asked.networks {
+pub(super) fn of_pattern(steps: &Steps, options: &[Options], asked: &Asked<'_>) -> Result<()> {
+    let mut cases = Vec::new();
+    for network in places(&asked.networks) {
         for options in options {
-            let predicted = predict_steps(steps, network, options)
-                .with_context(|| format!("on {}", network.name))?;
-            let last = predicted.last().expect("a pattern has a step");
-            let intervals =
-                pattern_intervals(steps, network, (options, &predicted), &asked.interval())?;
-            rows.push(ComparisonRow {
-                network: Some(network),
-                model: last.model.name(),
-                mapping: None,
-                makespan: last.prediction.makespan(),
-                interval: intervals.map(|intervals| intervals.makespan),
-                prediction: None,
-            });
+            let case = Case::new(Input::Steps(steps), network, options.clone());
+            cases.push((case, None));
         }
     }
-    show(&rows, asked);
+    show(&predict(&cases, Outputs::default(), asked)?, asked);
     Ok(())
 }
 
+/// The networks; a schedule may do without one.
+fn places(networks: &[Network]) -> Vec<Option<&Network>> {
+    if networks.is_empty() {
+        return vec![None];
+    }
+    networks.iter().map(Some).collect()
+}
+
+/// Predicts the cases, each with the name of its mapping, on threads.
+fn predict<'a>(
+    cases: &[(Case<'a>, Option<&'a str>)],
+    outputs: Outputs,
+    asked: &Asked<'_>,
+) -> Result<Vec<ComparisonRow<'a>>> {
+    let fields = asked.fields();
+    let interval = IntervalOptions {
+        threads: 1,
+        ..asked.interval()
+    };
+    let results = parallel::map(cases, threads(), |(case, _)| {
+        case.predict(outputs, &fields, Some(&interval))
+    });
+    let mut rows = Vec::new();
+    for ((case, mapping), result) in cases.iter().zip(results) {
+        let network = case.network;
+        let on = || network.map_or(String::new(), |network| format!("on {}", network.name));
+        rows.push(ComparisonRow {
+            network,
+            mapping: *mapping,
+            result: result.with_context(on)?,
+        });
+    }
+    Ok(rows)
+}
+
 fn label(row: &ComparisonRow<'_>, several_models: bool, several_mappings: bool) -> String {
-    let model = several_models.then_some(row.model);
+    let model = several_models.then_some(row.result.model);
     let mapping = row.mapping.filter(|_| several_mappings);
     let names = [Some(row.name()), model, mapping];
     names.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn show(rows: &[ComparisonRow<'_>], asked: &Asked<'_>) {
-    let first = rows.first().map_or(0.0, |row| row.makespan.as_nanos());
+    let first = rows
+        .first()
+        .map_or(0.0, |row| row.result.makespan.as_nanos());
     let ratio = |row: &ComparisonRow<'_>| {
         if first > 0.0 {
-            row.makespan.as_nanos() / first
+            row.result.makespan.as_nanos() / first
         } else {
             1.0
         }
@@ -220,7 +232,7 @@ fn show(rows: &[ComparisonRow<'_>], asked: &Asked<'_>) {
     }
     let choices: Vec<&ModelChoice> = rows
         .iter()
-        .filter_map(|row| Some(&row.prediction.as_ref()?.model))
+        .filter_map(|row| Some(&row.result.of_trace()?.model))
         .collect();
     let mut told: Vec<String> = choices
         .iter()
@@ -245,11 +257,12 @@ fn show(rows: &[ComparisonRow<'_>], asked: &Asked<'_>) {
     for row in rows {
         let mut cells = vec![
             row.network.map_or(row.name().to_owned(), marked_name),
-            row.model.to_owned(),
+            row.result.model.to_owned(),
             row.mapping.unwrap_or("-").to_owned(),
-            row.interval
-                .as_ref()
-                .map_or_else(|| Rounded(row.makespan).to_string(), Interval::to_string),
+            row.result.interval().map_or_else(
+                || Rounded(row.result.makespan).to_string(),
+                Interval::to_string,
+            ),
             format!("{:.3}", ratio(row)),
             row.communication()
                 .map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0)),

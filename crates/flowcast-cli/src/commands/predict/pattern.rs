@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use comfy_table::Cell;
 use flowcast::{
-    PatternOptions, PatternPrediction,
+    Contention, Options, PatternPrediction,
     flows::concurrent::{FlowPrediction, Prediction},
     model::{
         cluster::pattern::Steps,
@@ -60,11 +60,12 @@ impl PatternArgs {
         self.plot.is_some() || self.strict || self.seeds.is_some()
     }
 
-    fn options(&self, model: Option<Model>) -> PatternOptions {
-        PatternOptions {
-            model,
+    fn options(&self, contention: Contention) -> Options {
+        Options {
+            contention,
             is_strict: self.strict,
             runs: self.seeds.map(Runs::once),
+            ..Options::default()
         }
     }
 }
@@ -87,13 +88,13 @@ pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
     tell_rate_kind(&asked.fields(), model.unwrap_or(Model::of(first).name()));
     let mut options = Vec::new();
     for (name, contention) in typed.model.iter().zip(&asked.models) {
-        let Some(model) = contention.model() else {
+        if contention.model().is_none() {
             bail!("--model {name}: found a pattern, expected a trace");
-        };
-        options.push(args.options(Some(model)));
+        }
+        options.push(args.options(*contention));
     }
     if options.is_empty() {
-        options.push(args.options(None));
+        options.push(args.options(Contention::Automatic));
     }
     match (&asked.networks[..], &options[..]) {
         ([network], [options]) => predict(&steps, network, options, asked),
@@ -104,15 +105,10 @@ pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
     }
 }
 
-fn predict(
-    steps: &Steps,
-    network: &Network,
-    options: &PatternOptions,
-    asked: &Asked<'_>,
-) -> Result<()> {
+fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_>) -> Result<()> {
     let (args, explain) = (&asked.args.pattern, asked.args.explain);
     let predicted = predict_steps(steps, network, options)?;
-    let intervals = pattern_intervals(steps, network, (options, &predicted), &asked.interval())?;
+    let intervals = pattern_intervals(steps, network, options, &predicted, &asked.interval())?;
     let last = predicted.last().expect("a pattern has a step");
     let (model, makespan) = (last.model, last.prediction.makespan());
     let flows = flows_text(

@@ -128,6 +128,7 @@ impl TraceArgs {
             collectives: self.collectives.read()?,
             loggops: loggops.transpose()?,
             threads: threads(),
+            ..Options::default()
         })
     }
 

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use flowcast::{
-    PatternOptions,
+    Contention, Error, Options,
     model::{
-        cluster::pattern::Steps, network::Network, sharing::model::Model, stats::sample::median,
+        cluster::{pattern::Steps, racks::Racks},
+        network::Network,
+        sharing::model::Model,
+        stats::sample::median,
     },
     packet::seeds::{LEVEL, Runs},
     predict_steps,
     report::validation::{Case, ModelErrors, Validation},
+    trace::parallel,
     units::Time,
 };
 use flowcast_measure::lab::LabSpec;
@@ -20,9 +24,12 @@ use super::{
     finished::Finished,
     patterns::{by_step, racks_of},
 };
-use crate::terminal::{output::println_out, progress::Progress, tables::table};
+use crate::{
+    terminal::{output::println_out, progress::Progress, tables::table},
+    trace_args::threads,
+};
 
-/// Predicts what was carried with each model.
+/// Predicts what was measured with each model, on threads.
 pub(super) fn cases(
     finished: &[Finished],
     spec: &LabSpec,
@@ -32,44 +39,59 @@ pub(super) fn cases(
 ) -> Result<Vec<Case>> {
     let racks = racks_of(spec);
     let progress = Progress::of("predicting", "patterns", finished.len() as u64);
-    let mut cases = Vec::new();
-    for carried in finished {
-        let flows = carried.pattern_flows();
-        let steps = Steps {
-            steps: by_step(&flows, &carried.steps()),
-            racks: racks.clone(),
-        };
-        let network = as_carried(network, carried);
-        let (mut predicted, mut intervals) = (Vec::new(), Vec::new());
-        for model in models {
-            let runs = seeds.map(|seeds| Runs {
-                seeds,
-                repetitions: carried.repetitions(),
-            });
-            let options = PatternOptions {
-                model: Some(*model),
-                runs: runs.filter(|_| *model == Model::Packet),
-                ..PatternOptions::default()
-            };
-            let steps =
-                predict_steps(&steps, &network, &options).with_context(|| carried.name.clone())?;
-            let flows = steps.iter().flat_map(|step| &step.prediction.flows);
-            predicted.push(flows.map(|flow| flow.duration).collect());
-            let spreads = steps.iter().flat_map(|step| &step.spreads);
-            let ends = spreads.map(|spread| (spread.low.duration, spread.high.duration));
-            intervals.push(ends.collect());
-        }
-        progress.add(1);
-        cases.push(Case {
-            name: carried.name.clone(),
-            configuration: carried.configuration.clone(),
-            predicted,
-            intervals,
-            measured: carried.durations(),
-            flows,
+    let mut cases: Vec<Option<Case>> = finished.iter().map(|_| None).collect();
+    parallel::each_as_done(
+        finished,
+        threads(),
+        |measured| predicted(measured, &racks, models, network, seeds),
+        |index, case| -> Result<()> {
+            cases[index] = Some(case.with_context(|| finished[index].name.clone())?);
+            progress.add(1);
+            Ok(())
+        },
+    )?;
+    Ok(cases.into_iter().flatten().collect())
+}
+
+fn predicted(
+    measured: &Finished,
+    racks: &Racks,
+    models: &[Model],
+    network: &Network,
+    seeds: Option<u32>,
+) -> Result<Case, Error> {
+    let flows = measured.pattern_flows();
+    let steps = Steps {
+        steps: by_step(&flows, &measured.steps()),
+        racks: racks.clone(),
+    };
+    let network = as_carried(network, measured);
+    let (mut predicted, mut intervals) = (Vec::new(), Vec::new());
+    for model in models {
+        let runs = seeds.map(|seeds| Runs {
+            seeds,
+            repetitions: measured.repetitions(),
         });
+        let options = Options {
+            contention: Contention::Shared(*model),
+            runs: runs.filter(|_| *model == Model::Packet),
+            ..Options::default()
+        };
+        let steps = predict_steps(&steps, &network, &options)?;
+        let flows = steps.iter().flat_map(|step| &step.prediction.flows);
+        predicted.push(flows.map(|flow| flow.duration).collect());
+        let spreads = steps.iter().flat_map(|step| &step.spreads);
+        let ends = spreads.map(|spread| (spread.low.duration, spread.high.duration));
+        intervals.push(ends.collect());
     }
-    Ok(cases)
+    Ok(Case {
+        name: measured.name.clone(),
+        configuration: measured.configuration.clone(),
+        predicted,
+        intervals,
+        measured: measured.durations(),
+        flows,
+    })
 }
 
 /// The network with as many repetitions before those that count as there were.

@@ -1,0 +1,197 @@
+//! What is predicted: a program or a communication in steps, on a network, in some way.
+//!
+//! Whatever asks for predictions asks for cases: `predict` for one, a comparison for a list of them, the search for a
+//! mapping for one of each mapping, a validation for one of each pattern that was measured. Cases are independent of each
+//! other, so they are run on threads ([`flowcast_trace::parallel`]) with the same results on any number of them.
+
+use flowcast_model::{cluster::pattern::Steps, machine::Mapping, network::Network};
+use flowcast_trace::Trace;
+use flowcast_units::{Node, Time};
+
+use crate::{
+    Error, Interval, IntervalOptions, Options, Outputs, PatternIntervals, PatternPrediction,
+    Prediction, Prepared,
+    interval::pattern_intervals,
+    pattern::{makespan_of_steps, predict_steps, ranks_of_steps},
+};
+
+/// What is predicted.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// A program or a schedule.
+    Trace(&'a Trace),
+    /// Flows in steps: between nodes, or with a mapping between ranks.
+    Steps(&'a Steps),
+}
+
+/// An input on a network, and how it is predicted there.
+///
+/// ```
+/// use flowcast::{Case, Input, Options, model::{builtin, cluster::pattern::Steps}, units::Node};
+///
+/// let steps = Steps::read("exchange.steps", b"0 -> 2 4MB\nstep\n1 -> 3 4MB\n")?;
+/// let network = builtin::network("gige-lam")?;
+/// let case = Case::new(Input::Steps(&steps), Some(&network), Options::default());
+/// assert_eq!(case.ranks(), 4);
+/// // Both messages inside nodes are faster than both between nodes.
+/// let [near, far] = [[0, 1, 0, 1], [0, 0, 1, 1]].map(|nodes| case.with_mapping(&nodes.map(Node)).makespan());
+/// assert!(near? < far?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Case<'a> {
+    /// What is predicted.
+    pub input: Input<'a>,
+    /// The network; none for a schedule by LogGOPS parameters of its own.
+    pub network: Option<&'a Network>,
+    /// How it is predicted.
+    pub options: Options,
+}
+
+/// What is predicted for a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseResult {
+    /// The name of the model.
+    pub model: &'static str,
+    /// When the last rank, or the last flow, ends.
+    pub makespan: Time,
+    /// What is known of each rank, or of each flow.
+    pub details: CaseDetails,
+}
+
+/// A prediction with what the input has parts of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CaseDetails {
+    /// Of a trace, with the interval of its makespan if one is known and was asked for.
+    Trace(Box<Prediction>, Option<Interval>),
+    /// Of each step, with the intervals if they are known and were asked for.
+    Steps(Vec<PatternPrediction>, Option<PatternIntervals>),
+}
+
+impl<'a> Case<'a> {
+    /// Of its three parts.
+    pub fn new(input: Input<'a>, network: Option<&'a Network>, options: Options) -> Case<'a> {
+        Case {
+            input,
+            network,
+            options,
+        }
+    }
+
+    /// Number of ranks; of steps one more than the highest that sends or receives.
+    pub fn ranks(&self) -> usize {
+        match self.input {
+            Input::Trace(trace) => trace.ranks(),
+            Input::Steps(steps) => ranks_of_steps(steps),
+        }
+    }
+
+    /// The same with each rank on the node of this list.
+    #[must_use]
+    pub fn with_mapping(&self, nodes: &[Node]) -> Case<'a> {
+        let mapping = Mapping::List(nodes.iter().map(|node| node.0).collect());
+        Case {
+            options: Options {
+                mapping: Some(mapping),
+                ..self.options.clone()
+            },
+            ..*self
+        }
+    }
+
+    /// The name of the model that the contention calls for.
+    ///
+    /// # Errors
+    /// As [`Case::predict`].
+    pub fn model(&self) -> Result<&'static str, Error> {
+        match self.input {
+            Input::Trace(trace) => Ok(Prepared::new(trace, self.network, &self.options)?
+                .model()
+                .name()),
+            Input::Steps(_) => Ok(self.options.method(self.on_network()?)?.model.name()),
+        }
+    }
+
+    /// When the last rank, or the last flow, ends.
+    ///
+    /// # Errors
+    /// As [`Case::predict`].
+    pub fn makespan(&self) -> Result<Time, Error> {
+        match self.input {
+            Input::Trace(trace) => {
+                let prepared = Prepared::new(trace, self.network, &self.options)?;
+                Ok(prepared
+                    .predict(Outputs::default(), &[])?
+                    .outcome
+                    .makespan())
+            }
+            Input::Steps(steps) => makespan_of_steps(steps, self.on_network()?, &self.options),
+        }
+    }
+
+    /// Predicts all of it; with `interval` also how far it may be off. `outputs` are for traces, `asked` the names of the
+    /// network's fields that the caller set.
+    ///
+    /// # Errors
+    /// As [`predict`](crate::predict()) and [`predict_steps`]; those of [`Prepared::interval`].
+    pub fn predict(
+        &self,
+        outputs: Outputs,
+        asked: &[String],
+        interval: Option<&IntervalOptions<'_>>,
+    ) -> Result<CaseResult, Error> {
+        match self.input {
+            Input::Trace(trace) => {
+                let prepared = Prepared::new(trace, self.network, &self.options)?;
+                let prediction = prepared.predict(outputs, asked)?;
+                let interval = match interval {
+                    Some(asked) => prepared.interval(&prediction.outcome, asked)?,
+                    None => None,
+                };
+                Ok(CaseResult {
+                    model: prediction.model.name(),
+                    makespan: prediction.outcome.makespan(),
+                    details: CaseDetails::Trace(Box::new(prediction), interval),
+                })
+            }
+            Input::Steps(steps) => {
+                let network = self.on_network()?;
+                let predicted = predict_steps(steps, network, &self.options)?;
+                let intervals = match interval {
+                    Some(asked) => {
+                        pattern_intervals(steps, network, &self.options, &predicted, asked)?
+                    }
+                    None => None,
+                };
+                let last = predicted.last();
+                Ok(CaseResult {
+                    model: self.options.method(network)?.model.name(),
+                    makespan: last.map_or(Time::ZERO, |step| step.prediction.makespan()),
+                    details: CaseDetails::Steps(predicted, intervals),
+                })
+            }
+        }
+    }
+
+    fn on_network(&self) -> Result<&'a Network, Error> {
+        self.network.ok_or(Error::NoNetwork)
+    }
+}
+
+impl CaseResult {
+    /// The interval of the makespan, if one is known and was asked for.
+    pub fn interval(&self) -> Option<&Interval> {
+        match &self.details {
+            CaseDetails::Trace(_, interval) => interval.as_ref(),
+            CaseDetails::Steps(_, intervals) => Some(&intervals.as_ref()?.makespan),
+        }
+    }
+
+    /// The prediction of a trace.
+    pub fn of_trace(&self) -> Option<&Prediction> {
+        match &self.details {
+            CaseDetails::Trace(prediction, _) => Some(prediction),
+            CaseDetails::Steps(..) => None,
+        }
+    }
+}
