@@ -142,7 +142,6 @@ impl Adaptive {
     /// No rail, or more than [`MAX_RAILS`].
     pub fn new(rails: &[LogGp], rule: AdaptiveRule) -> Result<Adaptive, RailsError> {
         let measured = RailTable::new(rails, ())?;
-        let ticks = |time| Ticks::from_time(time, ());
         Ok(Adaptive {
             believed: measured.clone(),
             measured,
@@ -440,6 +439,10 @@ impl Adaptive {
         watch.heard = now;
         watch.given_bytes = watch.given_bytes.wrapping_add(size.0);
     }
+}
+
+fn ticks(time: Time) -> Ticks {
+    Ticks::from_time(time, ())
 }
 
 impl AdaptiveWatch {

@@ -40,7 +40,6 @@ impl SetPlan {
 
 /// The six combinations of the thesis' networks (table 3.5.3.1) that its schedules are checked on.
 pub fn thesis_rails() -> Vec<Vec<Rail>> {
-    let rail = |text| Rail::parse(text).expect("the text is a constant and has four numbers");
     let infiniband = rail("infiniband=1.4,0.00103,1.4,2.82us");
     let myrinet = rail("myrinet=3.4,0.00409,1.9,24.3us");
     let gigabit = rail("gige=0.897,0.00849,6.1,65.4us");
@@ -52,6 +51,10 @@ pub fn thesis_rails() -> Vec<Vec<Rail>> {
         vec![gigabit.clone(), gigabit.clone()],
         vec![infiniband, myrinet, gigabit],
     ]
+}
+
+fn rail(text: &str) -> Rail {
+    Rail::parse(text).expect("the text is a constant and has four numbers")
 }
 
 #[cfg(test)]

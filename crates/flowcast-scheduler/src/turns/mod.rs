@@ -60,7 +60,6 @@ impl Shares {
     /// # Errors
     /// No rail, or too many.
     pub fn by_bandwidth(rails: &[LogGp]) -> Result<Shares, RailsError> {
-        let per_byte = |rail: &LogGp| rail.gap_per_byte.as_nanos();
         let slowest = rails.iter().map(per_byte).fold(0.0, f64::max);
         Shares::new(
             &rails
@@ -85,6 +84,10 @@ impl Shares {
     pub fn all(&self) -> RailSet {
         RailSet::first(self.count)
     }
+}
+
+fn per_byte(rail: &LogGp) -> f64 {
+    rail.gap_per_byte.as_nanos()
 }
 
 /// Turns, with the virtual finish times of the rails beside them.
