@@ -142,14 +142,15 @@ pub fn factors_of(program: &Program) -> Vec<f64> {
 
 /// A number from 0 to 1 of a place in the program, a run and a seed (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
 fn drawn(seed: u64, run: u64, event: u64) -> f64 {
-    let mixed = |value: u64| {
-        let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ value >> 31
-    };
     let stream = mixed(mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_add(run));
     let number = mixed(stream.wrapping_add(event.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     (number >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn mixed(value: u64) -> u64 {
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
 }
 
 impl EventGraph<'_> {

@@ -199,7 +199,6 @@ impl Condition {
         let (key, value) = text
             .split_once('=')
             .map(|(key, value)| (key.trim(), value.trim()))?;
-        let rank = |text: &str| text.trim().parse().ok().map(Rank);
         Some(match key {
             "rank" => Condition::Rank(rank(value)?),
             "node" => Condition::Node(value.parse().ok()?),
@@ -253,6 +252,10 @@ impl Condition {
             Condition::Size(least, below) => (least..below).contains(&message().size),
         }
     }
+}
+
+fn rank(text: &str) -> Option<Rank> {
+    text.trim().parse().ok().map(Rank)
 }
 
 impl fmt::Display for Condition {

@@ -51,7 +51,6 @@ impl Topology {
     /// # Errors
     /// [`SharingError::Topology`] names the field.
     pub fn tree(&self) -> Result<(Tree, Vec<Option<Rate>>), SharingError> {
-        let goodput = |rate: &Option<LinkRate>| rate.map(LinkRate::goodput);
         match &self.shape {
             Shape::FatTree {
                 ports,
@@ -83,6 +82,10 @@ impl Topology {
             Shape::Levels(levels) => levels.iter_mut().map(|(_, rate)| rate).collect(),
         }
     }
+}
+
+fn goodput(rate: &Option<LinkRate>) -> Option<Rate> {
+    rate.map(LinkRate::goodput)
 }
 
 fn in_field(field: String, error: TreeError) -> SharingError {

@@ -187,12 +187,6 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
 /// and that went over TCP was seen to hang. ob1 keeps choosing among those.
 fn rails(library: &Library) -> Result<Vec<RailModule>, Refusal> {
     let modules = modules(library);
-    let kind = |module: &*mut BtlModule| {
-        // SAFETY: an initialised module.
-        (interfaces::component_name(*module), unsafe {
-            (**module).btl_exclusivity
-        })
-    };
     let together: Vec<*mut BtlModule> = modules
         .iter()
         .filter(|module: &&*mut BtlModule| {
@@ -225,6 +219,13 @@ fn rails(library: &Library) -> Result<Vec<RailModule>, Refusal> {
         return Err(Refusal::OneRail(found));
     }
     Ok(rails)
+}
+
+fn kind(module: &*mut BtlModule) -> (String, u32) {
+    // SAFETY: an initialised module.
+    (interfaces::component_name(*module), unsafe {
+        (**module).btl_exclusivity
+    })
 }
 
 /// What the BTLs offer, but for the one that reaches the process itself only.

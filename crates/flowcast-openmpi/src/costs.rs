@@ -149,7 +149,6 @@ pub(crate) fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> 
 }
 
 fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
-    let refused = |problem: String| Refusal::parameter("network", problem);
     let Some((name, file)) = entry.split_once('=') else {
         return Err(refused(format!(
             "found `{entry}`, expected NAME=FILE such as eth1=eth1.toml"
@@ -157,6 +156,10 @@ fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
     };
     read_rail(name.trim(), Path::new(file.trim()))
         .map_err(|problem| refused(format!("{}: {problem}", file.trim())))
+}
+
+fn refused(problem: String) -> Refusal {
+    Refusal::parameter("network", problem)
 }
 
 /// A rail as a network file has it.

@@ -50,7 +50,6 @@ impl Counters {
     }
 
     pub(crate) fn read(&self) -> Counts {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             asked: of(&self.asked),
             eager_messages: of(&self.eager_messages),
@@ -59,6 +58,10 @@ impl Counters {
             other_bytes: of(&self.other_bytes),
         }
     }
+}
+
+fn of(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }
 
 impl Counts {

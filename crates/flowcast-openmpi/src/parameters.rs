@@ -163,7 +163,6 @@ impl Settings {
                     CStr::from_ptr(place).to_string_lossy().trim().to_owned()
                 }
             };
-            let path = |text: String| (!text.is_empty()).then(|| PathBuf::from(text));
             Ok(Settings {
                 scheduler: scheduler(&text((*values).scheduler))?,
                 rails: text((*values).rails),
@@ -182,6 +181,10 @@ impl Settings {
             })
         }
     }
+}
+
+fn path(text: String) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| PathBuf::from(text))
 }
 
 fn scheduler(text: &str) -> Result<SchedulerName, Refusal> {

@@ -164,7 +164,6 @@ fn millis(time: Time) -> f64 {
 
 /// Planned and sent, of each rail.
 fn shares(rows: &[Row]) -> Vec<(f64, f64)> {
-    let bandwidth = |row: &Row| 1.0 / row.cost.gap_per_byte.as_nanos().max(1e-9);
     let (all, bytes) = (
         rows.iter().map(bandwidth).sum::<f64>(),
         rows.iter().map(|row| row.counts.bytes()).sum::<u64>(),
@@ -177,6 +176,10 @@ fn shares(rows: &[Row]) -> Vec<(f64, f64)> {
             )
         })
         .collect()
+}
+
+fn bandwidth(row: &Row) -> f64 {
+    1.0 / row.cost.gap_per_byte.as_nanos().max(1e-9)
 }
 
 /// `n·g + (bytes - n)·G`.

@@ -34,7 +34,7 @@ pub(crate) struct Placing {
 }
 
 enum PlacedInput {
-    Trace(Trace),
+    Trace(Box<Trace>),
     Steps(Steps),
 }
 
@@ -91,7 +91,7 @@ impl Placing {
                     inside.is_none(),
                     "inside: found a trace, expected steps between ranks"
                 );
-                PlacedInput::Trace(flowcast::read_text(&name, content)?)
+                PlacedInput::Trace(Box::new(flowcast::read_text(&name, content)?))
             };
             let mut placing = Placing {
                 input,

@@ -38,7 +38,6 @@ pub(crate) struct Receipt {
 impl PeerClock {
     /// When the message arrived, on our clock: neither before it was given nor after it was acknowledged.
     pub(crate) fn seen(&mut self, receipt: Receipt) -> Ticks {
-        let nanos = |at: Ticks| at.time(()).as_nanos() as i64;
         let (given, acknowledged) = (nanos(receipt.given), nanos(receipt.acknowledged));
         let arrived = receipt.arrived as i64;
         let own = Bounds {
@@ -51,6 +50,10 @@ impl PeerClock {
         let seen = arrived - (bounds.least + bounds.most) / 2;
         Ticks::from_nanos(seen.clamp(given, acknowledged.max(given)).max(0) as u64)
     }
+}
+
+fn nanos(at: Ticks) -> i64 {
+    at.time(()).as_nanos() as i64
 }
 
 impl Bounds {

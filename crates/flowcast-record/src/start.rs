@@ -152,11 +152,6 @@ fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Ses
         begin_file(&folder.join(format::RECORDING), &recording_text(library))?;
     }
     let file = begin_file(&folder.join(rank_file(Rank(rank as u32))), &header(library))?;
-    let number = |name: &str| {
-        env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
     let buffer = number(BUFFER).map_or(USUAL_BUFFER, |bytes| bytes.clamp(64, 1 << 30) as usize);
     let encoder = Encoder::new(FUNCTIONS.len(), CPU_THRESHOLD, buffer, number(BUDGET));
     let mut session = Box::new(Session::new(library, encoder, file, buffer));
@@ -165,6 +160,12 @@ fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Ses
     // SAFETY: the function lives as long as the process.
     unsafe { libc::atexit(at_exit) };
     Ok(session)
+}
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name)
+        .ok()
+        .and_then(|text| text.parse::<u64>().ok())
 }
 
 /// A file with its first lines, or none.

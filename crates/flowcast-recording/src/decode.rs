@@ -422,7 +422,6 @@ impl Decoder<'_> {
     fn read_clock(&mut self) -> Option<()> {
         let (own, is_read) = (self.varint()?, self.varint()?);
         let (ahead, known_to) = (unzigzag(self.varint()?), self.varint()?);
-        let nanos = |nanos: u64| Time::from_nanos(nanos as f64);
         let reference = (is_read != 0).then(|| Reference {
             ahead: Time::from_nanos(ahead as f64),
             known_to: nanos(known_to),
@@ -545,6 +544,10 @@ impl Decoder<'_> {
         }
         Some(members)
     }
+}
+
+fn nanos(nanos: u64) -> Time {
+    Time::from_nanos(nanos as f64)
 }
 
 /// A share of 255 parts.

@@ -33,11 +33,14 @@ use flowcast_units::CollectiveOp;
 pub fn operation(function: &str) -> Option<CollectiveOp> {
     let bare = function.strip_suffix("_c").unwrap_or(function);
     let bare = bare.strip_suffix("_init").unwrap_or(bare);
-    let named = |name: &str| match name {
+    named(bare).or_else(|| named(bare.strip_prefix('I')?))
+}
+
+fn named(name: &str) -> Option<CollectiveOp> {
+    match name {
         "Exscan" | "exscan" => Some(CollectiveOp::Scan),
         _ => CollectiveOp::from_function(name),
-    };
-    named(bare).or_else(|| named(bare.strip_prefix('I')?))
+    }
 }
 
 /// The name of the region that a call of `MPI_Pcontrol` marks; numbered ones are named by their number.

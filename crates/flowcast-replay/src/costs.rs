@@ -196,12 +196,6 @@ impl Costs {
 
     /// Whether the same sends wait for their receiver, for programs and machines that are otherwise alike.
     pub fn waits_like(&self, other: &Costs) -> bool {
-        let waits = |path: &PathCosts| {
-            path.classes
-                .iter()
-                .map(|class| class.rendezvous)
-                .collect::<Vec<_>>()
-        };
         self.paths
             .iter()
             .map(waits)
@@ -407,6 +401,13 @@ impl Costs {
     pub fn network(&self) -> &Network {
         &self.network
     }
+}
+
+fn waits(path: &PathCosts) -> Vec<bool> {
+    path.classes
+        .iter()
+        .map(|class| class.rendezvous)
+        .collect::<Vec<_>>()
 }
 
 /// What the threads of a rank, or a rank and its progress stream, do together costs nothing: they have no shape.

@@ -70,24 +70,28 @@ impl Distribution {
         let Some((below, others)) = self.classes.split_first() else {
             return Vec::new();
         };
-        let sum = |classes: &[Class]| {
-            classes
-                .iter()
-                .map(|class| u64::from(class.number))
-                .sum::<u64>()
-        };
         let sums = others.chunks(PER_DOUBLING).enumerate();
         let all = sums
             .map(|(doubling, counts)| (Time::from_nanos((doubling as f64).exp2()), sum(counts)));
         let all: Vec<_> = std::iter::once((Time::ZERO, u64::from(below.number)))
             .chain(all)
             .collect();
-        let has_any = |(_, count): &(Time, u64)| *count > 0;
         let (first, last) = (all.iter().position(has_any), all.iter().rposition(has_any));
         first
             .zip(last)
             .map_or(Vec::new(), |(first, last)| all[first..=last].to_vec())
     }
+}
+
+fn sum(classes: &[Class]) -> u64 {
+    classes
+        .iter()
+        .map(|class| u64::from(class.number))
+        .sum::<u64>()
+}
+
+fn has_any((_, count): &(Time, u64)) -> bool {
+    *count > 0
 }
 
 /// The class of a time: its exponent and the first six bits behind it.

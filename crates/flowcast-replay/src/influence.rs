@@ -497,7 +497,6 @@ impl FieldList {
             INSIDE,
         );
         let contended = if uses.inside.messages { never } else { INSIDE };
-        let links = |group: &NodeGroup| group.intra_in_links + group.intra_out_links > 0;
         self.check(
             "machine.nodes.intra_in_links",
             any(links),
@@ -711,6 +710,10 @@ impl FieldList {
             SITES,
         );
     }
+}
+
+fn links(group: &NodeGroup) -> bool {
+    group.intra_in_links + group.intra_out_links > 0
 }
 
 #[cfg(test)]

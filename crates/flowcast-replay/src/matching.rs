@@ -13,13 +13,16 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     fn meets(self, other: Pattern) -> bool {
-        let agree = |a: Option<u32>, b: Option<u32>| a.is_none() || b.is_none() || a == b;
         agree(self.peer, other.peer) && agree(self.tag, other.tag)
     }
 
     fn key(self) -> Option<(u32, u32)> {
         Some((self.peer?, self.tag?))
     }
+}
+
+fn agree(a: Option<u32>, b: Option<u32>) -> bool {
+    a.is_none() || b.is_none() || a == b
 }
 
 /// Entries in the order of their coming; those without wildcards are found by key.

@@ -423,15 +423,18 @@ impl Pairs {
 
     fn add(&mut self, (src, dst): (Node, Node)) -> u32 {
         let first = self.flows.len() as u32;
-        let flow = |id, src, dst| Flow {
-            id,
-            src,
-            dst,
-            size: Bytes(0),
-            start: Time::ZERO,
-        };
         self.flows
             .extend([flow(first, src, dst), flow(first + 1, dst, src)]);
         first
+    }
+}
+
+fn flow(id: u32, src: Node, dst: Node) -> Flow {
+    Flow {
+        id,
+        src,
+        dst,
+        size: Bytes(0),
+        start: Time::ZERO,
     }
 }

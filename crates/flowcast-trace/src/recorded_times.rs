@@ -95,10 +95,6 @@ fn of_rank(
     times: &mut RunTimes,
 ) -> RecordedSpan {
     let range = between(file, known);
-    let end_of = |item: &Item| match item {
-        Item::Call(call) => Some(call.begin.saturating_add(call.time)),
-        _ => None,
-    };
     let begin = file.items[..range.start]
         .iter()
         .rev()
@@ -139,6 +135,13 @@ fn of_rank(
     RecordedSpan {
         whole: nanos(end.saturating_sub(begin)),
         communication: nanos(communication),
+    }
+}
+
+fn end_of(item: &Item) -> Option<u64> {
+    match item {
+        Item::Call(call) => Some(call.begin.saturating_add(call.time)),
+        _ => None,
     }
 }
 

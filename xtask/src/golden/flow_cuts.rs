@@ -250,7 +250,7 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
     same(
         pairings.path(),
         groups_of(&pairings)?,
-        ranking.best.iter().map(groups).collect(),
+        ranking.best.iter().map(|mapping| groups(mapping)).collect(),
     )?;
     let histogram = expected.at("histogram_time_s")?.members()?;
     same(
@@ -298,7 +298,7 @@ fn cluster_case<'a>(
     flowcast::Case::new(Input::Steps(steps), Some(network), options)
 }
 
-fn groups(mapping: &Vec<Node>) -> Vec<Vec<u32>> {
+fn groups(mapping: &[Node]) -> Vec<Vec<u32>> {
     ranks_of_nodes(mapping)
         .iter()
         .map(|ranks| ranks.iter().map(|rank| rank.0).collect())

@@ -354,10 +354,6 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
     if entry.cases == 0 {
         return Err(refused(field("cases"), 0, "at least 1"));
     }
-    let is_share = |name: &String| {
-        name.parse()
-            .is_ok_and(|share: f64| (0.0..=1.0).contains(&share))
-    };
     if let Some(name) = entry.quantiles.keys().find(|name| !is_share(name)) {
         return Err(refused(
             field("quantiles"),
@@ -386,6 +382,11 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
         ));
     }
     Ok(())
+}
+
+fn is_share(name: &str) -> bool {
+    name.parse()
+        .is_ok_and(|share: f64| (0.0..=1.0).contains(&share))
 }
 
 #[cfg(test)]

@@ -43,7 +43,6 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
 
 /// Whether a name from the list, in which `N` is any place of a list, is this one.
 fn is_same(name: &str, key: &str) -> bool {
-    let place = |part: &str| part == "*" || part.parse::<usize>().is_ok();
     let (mut known, mut given) = (name.split('.'), key.split('.'));
     loop {
         match (known.next(), given.next()) {
@@ -55,6 +54,10 @@ fn is_same(name: &str, key: &str) -> bool {
             _ => return false,
         }
     }
+}
+
+fn place(part: &str) -> bool {
+    part == "*" || part.parse::<usize>().is_ok()
 }
 
 /// All dotted names, sections and lists as a whole among them; `N` stands for any place of a list, `NAME` for any name.

@@ -159,7 +159,6 @@ fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Option<Vec<V
 }
 
 fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
-    let given = |a: &(&str, &Interval), b: &(&str, &Interval)| a.1.correlations.get(b.0).copied();
     (0..fields.len())
         .map(|at: usize| {
             (0..fields.len())
@@ -172,6 +171,10 @@ fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
                 .collect()
         })
         .collect()
+}
+
+fn given(a: &(&str, &Interval), b: &(&str, &Interval)) -> Option<f64> {
+    a.1.correlations.get(b.0).copied()
 }
 
 /// Checks that each interval is one of its field's value, and that correlations are some of fields with intervals.

@@ -138,12 +138,6 @@ fn checked_rate(
 
 impl From<&Topology> for TopologyFile {
     fn from(topology: &Topology) -> TopologyFile {
-        let parts = |rate: &Option<LinkRate>| {
-            (
-                rate.and_then(LinkRate::given_goodput),
-                rate.and_then(LinkRate::given_wire),
-            )
-        };
         match &topology.shape {
             Shape::FatTree {
                 ports,
@@ -178,6 +172,13 @@ impl From<&Topology> for TopologyFile {
             },
         }
     }
+}
+
+fn parts(rate: &Option<LinkRate>) -> (Option<Rate>, Option<Rate>) {
+    (
+        rate.and_then(LinkRate::given_goodput),
+        rate.and_then(LinkRate::given_wire),
+    )
 }
 
 #[cfg(test)]

@@ -87,11 +87,6 @@ pub fn share_interval(inside: usize, all: usize, level: f64) -> Result<(f64, f64
         });
     }
     let tail = (1.0 - level) / 2.0;
-    let beta = |a: usize, b: usize, share: f64| {
-        Beta::new(a as f64, b as f64)
-            .expect("both are above 0")
-            .inverse_cdf(share)
-    };
     let low = if inside == 0 {
         0.0
     } else {
@@ -103,6 +98,12 @@ pub fn share_interval(inside: usize, all: usize, level: f64) -> Result<(f64, f64
         beta(inside + 1, all - inside, 1.0 - tail)
     };
     Ok((low, high))
+}
+
+fn beta(a: usize, b: usize, share: f64) -> f64 {
+    Beta::new(a as f64, b as f64)
+        .expect("both are above 0")
+        .inverse_cdf(share)
 }
 
 #[cfg(test)]

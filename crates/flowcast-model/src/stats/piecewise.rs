@@ -91,7 +91,6 @@ pub fn fit_piecewise(x: &[f64], y: &[f64], most: usize) -> Result<PiecewiseFit, 
         });
     }
     let by_count = left_out_residuals(x, y, most);
-    let mean_error = |residuals: &[f64]| residuals.iter().map(|error| error.abs()).sum::<f64>();
     let pieces = (0..by_count.len())
         .min_by(|one, other| mean_error(&by_count[*one]).total_cmp(&mean_error(&by_count[*other])))
         .unwrap_or(0);
@@ -102,6 +101,10 @@ pub fn fit_piecewise(x: &[f64], y: &[f64], most: usize) -> Result<PiecewiseFit, 
         residuals: by_count.into_iter().nth(pieces).unwrap_or_default(),
         curve,
     })
+}
+
+fn mean_error(residuals: &[f64]) -> f64 {
+    residuals.iter().map(|error| error.abs()).sum::<f64>()
 }
 
 /// Predictions of points from those that are left when every fifth is taken away, these among them; `fit` gets the points

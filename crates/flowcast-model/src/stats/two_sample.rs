@@ -80,13 +80,6 @@ impl DifferenceTest {
                 noise * 100.0
             ),
             RunNoise::Repetitions if before < 2 || after < 2 => {
-                let runs = |count: usize| {
-                    if count == 1 {
-                        "one run".to_owned()
-                    } else {
-                        format!("{count} runs")
-                    }
-                };
                 format!(
                     "{} before and {} after: nothing is certain without repetitions, --run-noise or --assume-repeatable",
                     runs(before),
@@ -130,6 +123,14 @@ impl DifferenceTest {
                 2.0 * Normal::standard().sf(difference / sum.sqrt())
             }
         })
+    }
+}
+
+fn runs(count: usize) -> String {
+    if count == 1 {
+        "one run".to_owned()
+    } else {
+        format!("{count} runs")
     }
 }
 

@@ -55,7 +55,6 @@ impl TwoWay {
             }
         }
         let rest = rest / ((count - 1.0) * (wide - 1.0));
-        let squares = |terms: &[f64]| terms.iter().map(|term| term * term).sum::<f64>();
         // A mean of `of_each` values has its part of the rest; what is below that has no spread of its own.
         let own = |terms: &[f64], of_each: f64| {
             (squares(terms) / (terms.len() as f64 - 1.0) - rest / of_each)
@@ -86,6 +85,10 @@ impl TwoWay {
             })
             .collect()
     }
+}
+
+fn squares(terms: &[f64]) -> f64 {
+    terms.iter().map(|term| term * term).sum::<f64>()
 }
 
 fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

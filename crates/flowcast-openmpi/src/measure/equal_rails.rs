@@ -14,7 +14,6 @@ const ALIKE: f64 = 1.2;
 
 /// Gives rails of about the same gap per byte the same parameters: the means.
 pub(super) fn even_out(rails: &mut [Rail]) {
-    let gap = |rail: &Rail| rail.cost.gap_per_byte.as_nanos();
     let mut order: Vec<usize> = (0..rails.len()).collect();
     order.sort_by(|a, b| gap(&rails[*a]).total_cmp(&gap(&rails[*b])));
     let mut rest = order.as_slice();
@@ -28,6 +27,10 @@ pub(super) fn even_out(rails: &mut [Rail]) {
         group.iter().for_each(|rail| rails[*rail].cost = mean);
         rest = others;
     }
+}
+
+fn gap(rail: &Rail) -> f64 {
+    rail.cost.gap_per_byte.as_nanos()
 }
 
 fn mean<'a>(costs: impl ExactSizeIterator<Item = &'a LogGp> + Clone) -> LogGp {

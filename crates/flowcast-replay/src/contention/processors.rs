@@ -56,11 +56,6 @@ impl Processors {
         priorities: Vec<i32>,
         shared: u32,
     ) -> Processors {
-        let with = |free: u32| NodeState {
-            free,
-            first: NONE,
-            last: NONE,
-        };
         let are_shared = shared > 0;
         let mut nodes: Vec<NodeState> = if are_shared {
             vec![with(shared)]
@@ -269,5 +264,13 @@ impl Processors {
         node.first = self.next[rank];
         node.free -= 1;
         Some(rank)
+    }
+}
+
+fn with(free: u32) -> NodeState {
+    NodeState {
+        free,
+        first: NONE,
+        last: NONE,
     }
 }

@@ -56,12 +56,6 @@ impl<'a> Explainer<'a> {
 
     /// What the replay's communication was spent on, once it has come to its end.
     pub fn finish(self) -> Explanation {
-        let site = |function| Site {
-            function: None,
-            caller: None,
-            line: None,
-            call: Call::Function(function),
-        };
         let mut sites = vec![
             (site(Function::Send), self.sends),
             (site(Function::Recv), self.receives),
@@ -76,6 +70,15 @@ impl<'a> Explainer<'a> {
     fn travel(&self, slot: Slot, flight: &Flight) -> Travel {
         let message = self.flights.message(flight.from, slot);
         self.costs.travel(flight.from, message.to, message.size)
+    }
+}
+
+fn site(function: Function) -> Site {
+    Site {
+        function: None,
+        caller: None,
+        line: None,
+        call: Call::Function(function),
     }
 }
 

@@ -133,12 +133,6 @@ impl<'a> ProgramCheck<'a> {
         {
             return Err("found a communicator twice".into());
         }
-        let sorted = |members: &Vec<Rank>| {
-            let mut members = members.clone();
-            members.sort_unstable();
-            members.dedup();
-            members
-        };
         Ok(ProgramCheck {
             program,
             filled: vec![false; program.slots as usize],
@@ -262,4 +256,11 @@ impl<'a> ProgramCheck<'a> {
         }
         Ok(self.totals)
     }
+}
+
+fn sorted(members: &[Rank]) -> Vec<Rank> {
+    let mut members = members.to_vec();
+    members.sort_unstable();
+    members.dedup();
+    members
 }

@@ -187,7 +187,6 @@ pub fn read_schedule(name: &str, input: &mut dyn Read) -> Result<Schedule, Trace
 }
 
 fn schedule_from(input: &mut dyn Read) -> Result<Schedule, Damage> {
-    let unreadable = |error: std::io::Error| Damage(error.to_string());
     let mut header = [0; HEADER_BYTES];
     input.read_exact(&mut header).map_err(unreadable)?;
     let mut input = Checked {
@@ -214,6 +213,10 @@ fn schedule_from(input: &mut dyn Read) -> Result<Schedule, Damage> {
     } else {
         Err(OTHER_CHECKSUM.into())
     }
+}
+
+fn unreadable(error: std::io::Error) -> Damage {
+    Damage(error.to_string())
 }
 
 /// Computes the checksum of what is read.

@@ -80,20 +80,6 @@ pub(super) fn streams(program: &Program) -> impl Iterator<Item = Vec<u8>> + '_ {
 }
 
 pub(super) fn tables_of(program: &Program) -> Tables {
-    let class = |class: &MessageClass| {
-        let SendMode {
-            synchronous,
-            non_blocking,
-            ..
-        } = class.mode;
-        (
-            class.size.0,
-            class.tag,
-            class.communicator,
-            synchronous,
-            non_blocking,
-        )
-    };
     let ranks = (0..program.streams() as u32).map(Rank);
     let ranks = ranks.map(|rank| (program.words(rank).len() as u64, program.posts(rank)));
     let instances = program
@@ -146,6 +132,21 @@ pub(super) fn tables_of(program: &Program) -> Tables {
         progress: program.progress.iter().map(|rank| rank.0).collect(),
         library: program.library,
     }
+}
+
+fn class(class: &MessageClass) -> (u64, i32, i32, bool, bool) {
+    let SendMode {
+        synchronous,
+        non_blocking,
+        ..
+    } = class.mode;
+    (
+        class.size.0,
+        class.tag,
+        class.communicator,
+        synchronous,
+        non_blocking,
+    )
 }
 
 /// Reads a program whose streams begin at `start`; and where they end.

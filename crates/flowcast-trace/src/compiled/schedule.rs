@@ -132,13 +132,6 @@ fn all<T>(decoded: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
 
 fn decode_node(bytes: &[u8], ranks: usize) -> Option<Node> {
     let value = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    let any = |value: u64| {
-        if value == ANY {
-            Some(None)
-        } else {
-            u32::try_from(value).ok().map(Some)
-        }
-    };
     let rank = |value: u64| {
         u32::try_from(value)
             .ok()
@@ -174,6 +167,14 @@ fn decode_node(bytes: &[u8], ranks: usize) -> Option<Node> {
         nic: bytes[2],
         ..node(operation, line)
     })
+}
+
+fn any(value: u64) -> Option<Option<u32>> {
+    if value == ANY {
+        Some(None)
+    } else {
+        u32::try_from(value).ok().map(Some)
+    }
 }
 
 fn decode_dependency(bytes: &[u8], nodes: usize) -> Option<Dependency> {

@@ -148,11 +148,6 @@ impl Shape {
     fn build(self, rank: Rank) -> Result<RankBuilder, RecordFault> {
         let mut builder = RankBuilder::default();
         let (mut posted, mut sent) = (Vec::new(), Vec::new());
-        let channel = |message: &Message| Channel {
-            peer: message.peer,
-            tag: message.tag as i32,
-            communicator: COMMUNICATOR,
-        };
         for step in self.steps(rank) {
             match step {
                 Step::Compute(time) => builder.compute(time),
@@ -383,6 +378,14 @@ impl Shape {
             tag,
             mode,
         }
+    }
+}
+
+fn channel(message: &Message) -> Channel {
+    Channel {
+        peer: message.peer,
+        tag: message.tag as i32,
+        communicator: COMMUNICATOR,
     }
 }
 

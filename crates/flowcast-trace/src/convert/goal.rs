@@ -212,7 +212,6 @@ struct InMemory {
 
 impl Sink for InMemory {
     fn take(&mut self, label: u64, operation: Operation, before: &[u64]) -> io::Result<()> {
-        let index = |label: u64| (label - 1) as u32;
         self.nodes.push(node(operation, 0));
         self.dependencies
             .extend(before.iter().map(|earlier| Dependency {
@@ -222,6 +221,10 @@ impl Sink for InMemory {
             }));
         Ok(())
     }
+}
+
+fn index(label: u64) -> u32 {
+    (label - 1) as u32
 }
 
 /// Hands on operations with their labels, which are numbered from 1 in each rank.
@@ -321,7 +324,6 @@ fn receive(message: Message) -> Operation {
 }
 
 fn write_operation(operation: Operation, out: &mut dyn Write) -> io::Result<()> {
-    let tag = |tag: Option<u32>| tag.map_or("-1".to_owned(), |tag| tag.to_string());
     match operation {
         Operation::Calc(time) => write!(out, "calc {}", time.as_nanos()),
         Operation::Send { to, size, tag: t } => {
@@ -332,6 +334,10 @@ fn write_operation(operation: Operation, out: &mut dyn Write) -> io::Result<()> 
             write!(out, "recv {}b from {from} tag {}", size.0, tag(t))
         }
     }
+}
+
+fn tag(tag: Option<u32>) -> String {
+    tag.map_or("-1".to_owned(), |tag| tag.to_string())
 }
 
 /// Writes a schedule.

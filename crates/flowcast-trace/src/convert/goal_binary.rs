@@ -73,7 +73,6 @@ fn write_rank(graph: &Graph, out: &mut dyn Write, losses: &mut Losses) -> io::Re
 }
 
 fn write_operation(node: &Node, out: &mut dyn Write, losses: &mut Losses) -> io::Result<()> {
-    let any = |value: Option<u32>| value.unwrap_or(ANY);
     let (kind, peer, amount, tag) = match node.operation {
         Operation::Send { to, size, tag } => (SEND, to.0, size.0, any(tag)),
         Operation::Recv { from, size, tag } => {
@@ -93,6 +92,10 @@ fn write_operation(node: &Node, out: &mut dyn Write, losses: &mut Losses) -> io:
     out.write_all(&amount.to_le_bytes())?;
     out.write_all(&tag.to_le_bytes())?;
     out.write_all(&[node.cpu, node.nic])
+}
+
+fn any(value: Option<u32>) -> u32 {
+    value.unwrap_or(ANY)
 }
 
 fn number(count: usize) -> io::Result<[u8; 4]> {

@@ -407,13 +407,6 @@ impl EventRank {
 
     /// What was posted and never completed gets what is left over; the rank computes until its last event.
     fn end(mut self) -> RankCalls {
-        let size = |origin: &Origin| {
-            if let Origin::Group(members) = origin {
-                members.len()
-            } else {
-                0
-            }
-        };
         let world = (0..self.out.communicators.len())
             .max_by_key(|place| size(&self.out.communicators[*place]));
         for call in &mut self.out.calls {
@@ -424,6 +417,14 @@ impl EventRank {
         self.depth = 0;
         self.call("Init", Vec::new());
         self.out
+    }
+}
+
+fn size(origin: &Origin) -> usize {
+    if let Origin::Group(members) = origin {
+        members.len()
+    } else {
+        0
     }
 }
 

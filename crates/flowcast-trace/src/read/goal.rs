@@ -318,7 +318,6 @@ fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, Faul
 }
 
 fn read_option(node: &mut Node, option: &[&[u8]]) -> Result<(), Fault> {
-    let small = |word: &[u8]| number(word).and_then(|value| u8::try_from(value).ok());
     match (option, &mut node.operation) {
         ([b"tag", word], Operation::Send { tag, .. } | Operation::Recv { tag, .. }) => {
             *tag = match *word {
@@ -337,6 +336,10 @@ fn read_option(node: &mut Node, option: &[&[u8]]) -> Result<(), Fault> {
         _ => return Err(Fault::malformed(STATEMENT)),
     }
     Ok(())
+}
+
+fn small(word: &[u8]) -> Option<u8> {
+    number(word).and_then(|value| u8::try_from(value).ok())
 }
 
 fn number(word: &[u8]) -> Option<u32> {

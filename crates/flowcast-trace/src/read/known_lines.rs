@@ -60,10 +60,6 @@ impl SplitLine {
     /// The line that begins here, if it is short enough.
     #[inline]
     fn of(block: &Block) -> Option<SplitLine> {
-        let is_end = |word: u64| {
-            let others = word ^ 0x0A0A_0A0A_0A0A_0A0A;
-            others.wrapping_sub(0x0101_0101_0101_0101) & !others & 0x8080_8080_8080_8080
-        };
         let index = block.iter().position(|word| is_end(*word) != 0)?;
         let length = index * 8 + is_end(block[index]).trailing_zeros() as usize / 8 + 1;
         let masks = &MASKS[length];
@@ -88,6 +84,11 @@ impl SplitLine {
             (a ^ b.rotate_left(21) ^ c.rotate_left(42) ^ d).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (64 - BITS)) as usize
     }
+}
+
+fn is_end(word: u64) -> u64 {
+    let others = word ^ 0x0A0A_0A0A_0A0A_0A0A;
+    others.wrapping_sub(0x0101_0101_0101_0101) & !others & 0x8080_8080_8080_8080
 }
 
 const BITS: u32 = 8;

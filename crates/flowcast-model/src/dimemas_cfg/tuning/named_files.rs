@@ -148,11 +148,6 @@ fn named_line(line: usize, content: &str) -> Result<(&str, &str), DimemasConfigE
         Some(rest) => rest.split_once('"'),
         None => content.split_once(':'),
     };
-    let known = |name: &str| {
-        VARIED
-            .iter()
-            .any(|(one, other)| name == *one || name == *other)
-    };
     split
         .map(|(name, rest)| (name.trim(), rest))
         .filter(|(name, _)| known(name))
@@ -172,6 +167,12 @@ fn named_line(line: usize, content: &str) -> Result<(&str, &str), DimemasConfigE
                 expected,
             }
         })
+}
+
+fn known(name: &str) -> bool {
+    VARIED
+        .iter()
+        .any(|(one, other)| name == *one || name == *other)
 }
 
 /// A distribution and its two parameters, multiplied; one that never gives anything but 0 is none.

@@ -49,7 +49,6 @@ impl InTransit {
         has_rendezvous: bool,
     ) -> InTransit {
         let slots = program.messages() as usize;
-        let rows = |is_kept: bool, count: usize| if is_kept { count } else { 0 };
         InTransit {
             numbers: vec![0; rows(T::SHARED, slots)],
             posted: vec![
@@ -62,6 +61,10 @@ impl InTransit {
             polled: vec![ReceivePosted::NEVER; rows(T::HANDSHAKES, program.streams())],
         }
     }
+}
+
+fn rows(is_kept: bool, count: usize) -> usize {
+    if is_kept { count } else { 0 }
 }
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {

@@ -90,18 +90,14 @@ impl Sizes {
     /// Bytes that a rank sends and receives, all peers together, as recordings count them.
     fn volume(&self, op: CollectiveOp, size: i64, position: usize, is_root: bool) -> (i64, i64) {
         use CollectiveOp::*;
-        let sum = |list: &Vec<i64>| {
-            list.iter()
-                .fold(0i64, |sum, bytes| sum.saturating_add(*bytes))
-        };
         let all_in = || {
             self.ins
-                .as_ref()
+                .as_deref()
                 .map_or_else(|| self.into.saturating_mul(size), sum)
         };
         let all_out = || {
             self.outs
-                .as_ref()
+                .as_deref()
                 .map_or_else(|| self.out.saturating_mul(size), sum)
         };
         let share =
@@ -129,6 +125,11 @@ impl Sizes {
             }
         }
     }
+}
+
+fn sum(list: &[i64]) -> i64 {
+    list.iter()
+        .fold(0i64, |sum, bytes| sum.saturating_add(*bytes))
 }
 
 /// What a rank called.

@@ -48,7 +48,6 @@ pub(super) struct Counts {
 pub(super) fn is_metadata(message: &[u8]) -> bool {
     let mut at = 0;
     while at < message.len() {
-        let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(|text| text.len() < 256);
         match wire::field(message, &mut at) {
             Some((1, Value::Bytes(version))) if is_text(version) => {}
             Some((2, Value::Bytes(attribute))) if Attribute::read(attribute).is_some() => {}
@@ -56,6 +55,10 @@ pub(super) fn is_metadata(message: &[u8]) -> bool {
         }
     }
     !message.is_empty()
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| text.len() < 256)
 }
 
 struct Attribute<'a> {

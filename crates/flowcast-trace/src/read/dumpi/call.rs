@@ -493,10 +493,6 @@ impl DumpiArguments<'_> {
         let Some(text) = self.value(name) else {
             return Vec::new();
         };
-        let field = |status: &str, name: &str| -> Option<i64> {
-            let rest = &status[status.find(name)? + name.len()..];
-            rest.split([',', '}']).next()?.trim().parse().ok()
-        };
         let statuses = text.split('{').skip(1);
         statuses
             .filter_map(|one| {
@@ -507,4 +503,9 @@ impl DumpiArguments<'_> {
             })
             .collect()
     }
+}
+
+fn field(status: &str, name: &str) -> Option<i64> {
+    let rest = &status[status.find(name)? + name.len()..];
+    rest.split([',', '}']).next()?.trim().parse().ok()
 }

@@ -35,10 +35,6 @@ pub(super) struct Gaps {
 impl Gaps {
     /// Before the first call of a rank.
     pub(super) fn new(items: &[Item]) -> Gaps {
-        let thread = |item: &Item| match item {
-            Item::Call(call) => Some(call.thread),
-            _ => None,
-        };
         let calls = items
             .iter()
             .zip(0..)
@@ -52,6 +48,13 @@ impl Gaps {
     /// The call that was announced last has its steps.
     pub(super) fn called(&mut self, steps: usize) {
         self.behind.push(steps);
+    }
+}
+
+fn thread(item: &Item) -> Option<u32> {
+    match item {
+        Item::Call(call) => Some(call.thread),
+        _ => None,
     }
 }
 
