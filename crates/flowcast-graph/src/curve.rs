@@ -77,8 +77,10 @@ impl EventGraph<'_> {
     ) -> Option<Curve> {
         let mut scratch = CurveScratch::default();
         let Ok(curve) = trace_curve(
-            (range.start, range.end),
-            (most_passes, Time::ZERO),
+            range.start,
+            range.end,
+            most_passes,
+            Time::ZERO,
             |values: &[f64]| -> Result<Vec<Tangent>, std::convert::Infallible> {
                 Ok(values
                     .iter()

@@ -130,7 +130,7 @@ pub fn check(
     // Each point may give an alarm.
     let level = plan.level / order.len() as f64;
     let test = |(_, low, high): &(Time, Time, Time)| {
-        StillHolds::new((low.as_nanos(), high.as_nanos()), level)
+        StillHolds::new(low.as_nanos(), high.as_nanos(), level)
     };
     let mut tests: BTreeMap<PrttPoint, (StillHolds, Vec<f64>)> = predicted
         .iter()

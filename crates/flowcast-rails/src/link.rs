@@ -171,13 +171,14 @@ impl Link {
         self.paths
             .resize_with(self.paths.len().max(rail.index() + 1), || None);
         self.paths[rail.index()] = Some(to.clone());
-        self.introduce((rail, to.cost), stream, false)
+        self.introduce(rail, to.cost, stream, false)
     }
 
     /// A connection that is cut before it has introduced itself is a rail that is lost.
     fn introduce(
         &mut self,
-        (rail, cost): (RailId, LogGp),
+        rail: RailId,
+        cost: LogGp,
         mut stream: TcpStream,
         returns: bool,
     ) -> Result<(), LinkError> {
@@ -409,7 +410,7 @@ impl Link {
         }
         for (rail, cost, stream) in back {
             self.absent.retain(|absent| absent.rail != rail);
-            self.introduce((rail, cost), stream, true)?;
+            self.introduce(rail, cost, stream, true)?;
         }
         Ok(())
     }

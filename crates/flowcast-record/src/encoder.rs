@@ -247,7 +247,9 @@ impl Encoder {
                         .for_each(|entry| self.plain(entry, &mut folding.rest)),
                     _ => self.fold(
                         calls,
-                        (period, repeats, stride((period, repeats), left)),
+                        period,
+                        repeats,
+                        stride(period, repeats, left),
                         &mut folding.rest,
                     ),
                 }
@@ -266,7 +268,9 @@ impl Encoder {
     fn fold(
         &mut self,
         calls: &[Entry],
-        (period, repeats, stride): (usize, usize, usize),
+        period: usize,
+        repeats: usize,
+        stride: usize,
         rest: &mut Rest,
     ) {
         self.out.extend_from_slice(&[0, control::FOLD]);
@@ -327,7 +331,7 @@ const MOST_PER_CALL: usize = 8;
 const RESERVE: usize = 32;
 
 /// How many repetitions share one that is kept: so many that a run takes no more than a part of what is left.
-fn stride((period, repeats): (usize, usize), left: u64) -> usize {
+fn stride(period: usize, repeats: usize, left: u64) -> usize {
     const PART: u64 = 4;
     let whole = (period * repeats * MOST_PER_CALL) as u64;
     (whole.div_ceil((left / PART).max(1)) as usize).clamp(1, repeats)

@@ -118,7 +118,7 @@ impl Requests {
                 let start = self.place(request.time, file_system);
                 let end = start + file_system.time_for(size);
                 self.places.push(Reverse(end));
-                self.answer(request.rank, (start, end), ready);
+                self.answer(request.rank, start, end, ready);
             }
             Access::Lock { window, target, .. } => {
                 let lock = self.locks.entry((window, target)).or_default();
@@ -127,7 +127,7 @@ impl Requests {
                 } else {
                     None
                 } {
-                    Some(start) => self.answer(request.rank, (start, start), ready),
+                    Some(start) => self.answer(request.rank, start, start, ready),
                     None => lock.waiting.push_back(request),
                 }
             }
@@ -147,7 +147,7 @@ impl Requests {
         free.map_or(time, |Reverse(free)| free.max(time))
     }
 
-    fn answer(&mut self, rank: Rank, (start, end): (Time, Time), ready: &mut Vec<Rank>) {
+    fn answer(&mut self, rank: Rank, start: Time, end: Time, ready: &mut Vec<Rank>) {
         self.served[rank] = Some((start, end));
         ready.push(rank);
     }
@@ -168,7 +168,7 @@ impl Requests {
         }
         granted
             .into_iter()
-            .for_each(|(rank, start)| self.answer(rank, (start, start), ready));
+            .for_each(|(rank, start)| self.answer(rank, start, start, ready));
     }
 }
 

@@ -603,7 +603,8 @@ impl RouteTimes {
             network.point_to_point.rule,
             group.latency.unwrap_or(nic.latency),
             site_per_byte(network, group.site),
-            (nic.overhead, nic.gap),
+            nic.overhead,
+            nic.gap,
         );
         let recv_before = if network.overheads.receive.is_empty() {
             times.recv_before
@@ -635,7 +636,7 @@ impl RouteTimes {
 
     fn far(latency: Time, rate: Rate, flight: Time) -> RouteTimes {
         let per_byte = TimePerByte::from_rate(rate);
-        let near = RouteTimes::new(Rule::Dimemas, latency, per_byte, (Time::ZERO, Time::ZERO));
+        let near = RouteTimes::new(Rule::Dimemas, latency, per_byte, Time::ZERO, Time::ZERO);
         RouteTimes {
             latency: in_flight(rate, flight),
             ..near
@@ -649,7 +650,8 @@ impl RouteTimes {
             network.point_to_point.rule,
             latency,
             per_byte,
-            (Time::ZERO, Time::ZERO),
+            Time::ZERO,
+            Time::ZERO,
         )
     }
 
@@ -657,7 +659,8 @@ impl RouteTimes {
         rule: Rule,
         latency: Time,
         per_byte: TimePerByte,
-        (overhead, gap): (Time, Time),
+        overhead: Time,
+        gap: Time,
     ) -> RouteTimes {
         let none = Time::ZERO;
         let (send_overhead, recv_before, recv_after, latency, gap) = match rule {

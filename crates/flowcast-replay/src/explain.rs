@@ -169,8 +169,10 @@ impl<'a> Explainer<'a> {
         &mut self,
         rank: Rank,
         slot: Slot,
-        (begin, end): (Time, Time),
-        (late, site): (TimePart, Site),
+        begin: Time,
+        end: Time,
+        late: TimePart,
+        site: Site,
     ) {
         let flight = self.flights.flight(slot);
         let path = self.replay.path(slot);
@@ -341,7 +343,7 @@ impl Observer for Explainer<'_> {
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let site = self.message_site(rank, slot, self.own.release(slot, self.class(slot)));
         self.ranks[rank].wait_for_processor(start);
-        self.waited(rank, slot, (start, end), (TimePart::LateReceiver, site));
+        self.waited(rank, slot, start, end, TimePart::LateReceiver, site);
         self.ranks[rank].reached = end;
     }
 
@@ -366,7 +368,7 @@ impl Observer for Explainer<'_> {
         let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
         account.handle(site, before - call, processor);
-        self.waited(rank, slot, (before, taken), (TimePart::LateSender, site));
+        self.waited(rank, slot, before, taken, TimePart::LateSender, site);
         let account = &mut self.ranks[rank];
         account.add(site, TimePart::Overhead, end - taken);
         account.reached = end;

@@ -37,7 +37,7 @@ impl InsideTraffic {
                     }
                     _ => continue,
                 };
-                traffic.add(placement, (rank, to), size);
+                traffic.add(placement, rank, to, size);
             }
         }
         (traffic.messages > 0 || shares_collectives(program, placement)).then_some(traffic)
@@ -47,7 +47,7 @@ impl InsideTraffic {
     pub fn of_schedule(sends: &Sends<'_>, placement: &Placement) -> Option<InsideTraffic> {
         let mut traffic = InsideTraffic::none(placement);
         for (from, message) in sends.all() {
-            traffic.add(placement, (from, message.to), message.size);
+            traffic.add(placement, from, message.to, message.size);
         }
         (traffic.messages > 0).then_some(traffic)
     }
@@ -88,7 +88,7 @@ impl InsideTraffic {
         }
     }
 
-    fn add(&mut self, placement: &Placement, (from, to): (Rank, Rank), size: Bytes) {
+    fn add(&mut self, placement: &Placement, from: Rank, to: Rank, size: Bytes) {
         if placement.node(from) == placement.node(to) {
             self.messages += 1;
             self.bytes.0 += size.0;

@@ -53,7 +53,7 @@ struct Meetings<'a> {
 }
 
 impl Meetings<'_> {
-    fn carried(&mut self, from: Rank, slot: Slot, (left, arrival): (Time, Time)) {
+    fn carried(&mut self, from: Rank, slot: Slot, left: Time, arrival: Time) {
         let Replay {
             program,
             placement,
@@ -105,7 +105,7 @@ impl Observer for Meetings<'_> {
             return;
         }
         if arrival < Time::NEVER {
-            self.carried(rank, slot, (departs, arrival));
+            self.carried(rank, slot, departs, arrival);
         } else {
             self.senders.insert(slot, rank);
         }
@@ -113,7 +113,7 @@ impl Observer for Meetings<'_> {
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
         if let Some(from) = self.senders.remove(&slot).filter(|_| !self.met) {
-            self.carried(from, slot, (start, arrival));
+            self.carried(from, slot, start, arrival);
         }
     }
 }

@@ -187,13 +187,14 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             handshakes: match RENDEZVOUS {
                 true => Handshakes::new(
                     ranks as usize,
-                    (slots, if T::HANDSHAKES { slots } else { 0 }),
+                    slots,
+                    if T::HANDSHAKES { slots } else { 0 },
                     walk.awaited,
                 ),
                 false if O::WATCHES && costs.interfaces.have_queues => {
-                    Handshakes::new(ranks as usize, (0, 0), &[])
+                    Handshakes::new(ranks as usize, 0, 0, &[])
                 }
-                false => Handshakes::new(0, (0, 0), &[]),
+                false => Handshakes::new(0, 0, 0, &[]),
             },
             queues: SendQueues::new(program, costs.interfaces.have_queues),
             collectives: Collectives::new(program, costs),
@@ -320,7 +321,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                     if RENDEZVOUS && (cost.rendezvous || state.entered) {
                         return Pause::Rare;
                     }
-                    self.send(rank, state, (class, slot), (path, cost))
+                    self.send(rank, state, class, slot, path, cost)
                 }
                 Op::Recv if !RENDEZVOUS => {
                     let step = self.receive(rank, state, state.next_slot);

@@ -15,8 +15,8 @@ const ZSTD_LEVEL: i32 = 1;
 /// use flowcast_trace::packed::Packed;
 ///
 /// let mut spans = Packed::default();
-/// spans.push((10, 25), 3);
-/// spans.push((25, 40), 1);
+/// spans.push(10, 25, 3);
+/// spans.push(25, 40, 1);
 /// assert_eq!(spans.spans().collect::<Vec<_>>(), [(10, 25, 3), (25, 40, 1)]);
 /// ```
 #[derive(Debug, Clone, Default)]
@@ -27,7 +27,7 @@ pub struct Packed {
 
 impl Packed {
     /// Appends a span, which must not begin before the end of the one before; what lies before it is cut off.
-    pub fn push(&mut self, (start, end): (u64, u64), code: u64) {
+    pub fn push(&mut self, start: u64, end: u64, code: u64) {
         let start = start.max(self.end);
         let end = end.max(start);
         for value in [start - self.end, end - start, code] {
@@ -194,7 +194,7 @@ mod tests {
             let mut reached = 0;
             for (gap, length, code) in spans.iter().cycle().take(times * spans.len()) {
                 let span = (reached + gap, reached + gap + length, *code);
-                packed.push((span.0, span.1), *code);
+                packed.push(span.0, span.1, *code);
                 reached = span.1;
                 expected.push(span);
             }
@@ -215,7 +215,7 @@ mod tests {
     fn what_repeats_itself_takes_little() {
         let mut packed = Packed::default();
         for step in 0..100_000 {
-            packed.push((step * 500, step * 500 + 300 + step % 3), step % 5);
+            packed.push(step * 500, step * 500 + 300 + step % 3, step % 5);
         }
         let bytes: usize = packed.stream.full.iter().map(|block| block.len()).sum();
         assert!(packed.stream.full.len() > 5 && bytes < 50_000, "{bytes}");
@@ -225,9 +225,9 @@ mod tests {
     #[test]
     fn a_span_that_begins_too_early_is_cut() {
         let mut packed = Packed::default();
-        packed.push((5, 10), 1);
-        packed.push((8, 9), 2);
-        packed.push((9, 20), 3);
+        packed.push(5, 10, 1);
+        packed.push(8, 9, 2);
+        packed.push(9, 20, 3);
         assert_eq!(
             packed.spans().collect::<Vec<_>>(),
             [(5, 10, 1), (10, 10, 2), (10, 20, 3)]

@@ -97,7 +97,7 @@ impl<'a> Points<'a> {
             return free;
         }
         let slope = self
-            .best_slope((0.0, 0.0), &mut Vec::new())
+            .best_slope(0.0, 0.0, &mut Vec::new())
             .map_or(0.0, |slope| slope.value);
         nearest_allowed(free, slope, self.level().value, |line| self.errors(line))
     }
@@ -114,7 +114,7 @@ impl<'a> Points<'a> {
             let (x, y) = (self.x[pivot], self.y[pivot]);
             let Some(Weighted {
                 value: slope, at, ..
-            }) = self.best_slope((x, y), &mut slopes)
+            }) = self.best_slope(x, y, &mut slopes)
             else {
                 return best;
             };
@@ -132,11 +132,7 @@ impl<'a> Points<'a> {
     }
 
     /// Of the best line through a place; none where no point has another x.
-    fn best_slope(
-        self,
-        (own_x, own_y): (f64, f64),
-        slopes: &mut Vec<Weighted>,
-    ) -> Option<Weighted> {
+    fn best_slope(self, own_x: f64, own_y: f64, slopes: &mut Vec<Weighted>) -> Option<Weighted> {
         slopes.clear();
         let others = self.all().filter(|(_, (x, ..))| *x != own_x);
         slopes.extend(others.map(|(at, (x, y, weight))| Weighted {

@@ -30,7 +30,7 @@ pub enum Verdict {
 /// ```
 /// use flowcast_model::stats::still::{StillHolds, Verdict};
 ///
-/// let mut test = StillHolds::new((90.0, 110.0), 0.01);
+/// let mut test = StillHolds::new(90.0, 110.0, 0.01);
 /// let verdicts: Vec<Verdict> = (0..20).map(|_| test.observe(150.0)).collect();
 /// assert_eq!((verdicts[0], verdicts[19]), (Verdict::Open, Verdict::Above));
 /// ```
@@ -47,7 +47,7 @@ pub struct StillHolds {
 
 impl StillHolds {
     /// Whether a median lies from `low` to `high`; a wrong alarm has the probability `level` at most, above 0 and below 1.
-    pub fn new((low, high): (f64, f64), level: f64) -> StillHolds {
+    pub fn new(low: f64, high: f64, level: f64) -> StillHolds {
         // Either end may give the alarm.
         StillHolds {
             low,
@@ -61,7 +61,7 @@ impl StillHolds {
 
     /// Whether the median of ratios to what is expected lies within this factor of 1, above 1; `level` as in [`StillHolds::new`].
     pub fn within(factor: f64, level: f64) -> StillHolds {
-        StillHolds::new((1.0 / factor, factor), level)
+        StillHolds::new(1.0 / factor, factor, level)
     }
 
     /// Where there is a verdict, or as many measurements as a window has at most: what is known. A new window begins then.
@@ -152,14 +152,14 @@ mod tests {
 
     #[test]
     fn eleven_of_eleven_are_enough() {
-        let mut test = StillHolds::new((1.0, 2.0), 0.01);
+        let mut test = StillHolds::new(1.0, 2.0, 0.01);
         let first = (1..).find(|_| test.observe(2.1) == Verdict::Above).unwrap();
         assert_eq!(
             (first, test.count()),
             (11, 11),
             "2^12/12 is 341 and 2^11/11 186, and 200 are needed"
         );
-        let mut test = StillHolds::new((1.0, 2.0), 0.01);
+        let mut test = StillHolds::new(1.0, 2.0, 0.01);
         assert!(
             (0..20).any(|_| test.observe(1.5) == Verdict::Between)
                 && test.verdict() == Verdict::Between
@@ -178,7 +178,7 @@ mod tests {
             let mut drawn = Vec::new();
             Resampler::from_seed(seed + 1000).draw_into(&scores, &mut drawn);
             let looks = |factor: f64| {
-                let mut test = StillHolds::new((90.0, 100.0), 0.05);
+                let mut test = StillHolds::new(90.0, 100.0, 0.05);
                 let mut all = drawn
                     .iter()
                     .map(|score| test.observe(100.0 * factor * (0.1 * score.max(-0.5)).exp()));

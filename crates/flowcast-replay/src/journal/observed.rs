@@ -16,20 +16,15 @@ use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 impl Journal<'_> {
-    fn interval(
-        &mut self,
-        rank: Rank,
-        (start, end): (Time, Time),
-        activity: Activity,
-        cause: Cause,
-    ) {
+    fn interval(&mut self, rank: Rank, start: Time, end: Time, activity: Activity, cause: Cause) {
         self.slice(
             rank,
-            (start, end),
+            start,
+            end,
             activity,
             matches!(cause, Cause::Release(_)),
         );
-        self.cause(rank, (start, end), activity, cause);
+        self.cause(rank, start, end, activity, cause);
     }
 
     /// The call of a rank begins, or the rank ends: time that nothing accounts for has passed without a processor. The
@@ -41,7 +36,8 @@ impl Journal<'_> {
         if time > journal.reached && matches!(self.flights.source, Source::Program(_)) {
             self.interval(
                 rank,
-                (journal.reached, time),
+                journal.reached,
+                time,
                 Activity::ProcessorWait,
                 Cause::Own,
             );
@@ -49,19 +45,13 @@ impl Journal<'_> {
     }
 
     /// A processor handles a message once it was waited for.
-    fn handle(&mut self, rank: Rank, (start, end): (Time, Time), processor: Time) {
+    fn handle(&mut self, rank: Rank, start: Time, end: Time, processor: Time) {
         let begun = (start + processor).min(end);
-        self.interval(rank, (start, begun), Activity::ProcessorWait, Cause::Own);
-        self.interval(rank, (begun, end), Activity::Overhead, Cause::Own);
+        self.interval(rank, start, begun, Activity::ProcessorWait, Cause::Own);
+        self.interval(rank, begun, end, Activity::Overhead, Cause::Own);
     }
 
-    fn slice(
-        &mut self,
-        rank: Rank,
-        (start, end): (Time, Time),
-        activity: Activity,
-        is_sender: bool,
-    ) {
+    fn slice(&mut self, rank: Rank, start: Time, end: Time, activity: Activity, is_sender: bool) {
         if end > start
             && let Some(journal) = self.ranks.get_mut(rank.index())
         {
@@ -69,14 +59,15 @@ impl Journal<'_> {
             journal.times[activity as usize] += end - start;
             if self.keeps.slices {
                 journal.slices.push(
-                    (nanos(start), nanos(end)),
+                    nanos(start),
+                    nanos(end),
                     (activity as u64) << 1 | u64::from(is_sender),
                 );
             }
         }
     }
 
-    fn cause(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, cause: Cause) {
+    fn cause(&mut self, rank: Rank, start: Time, end: Time, activity: Activity, cause: Cause) {
         if end > start
             && let Some(intervals) = self.intervals.get_mut(rank.index())
         {
@@ -103,7 +94,7 @@ impl Journal<'_> {
         {
             journal
                 .calls
-                .push((nanos(before.start), nanos(before.end)), function.code());
+                .push(nanos(before.start), nanos(before.end), function.code());
         }
         if self.keeps.causes {
             self.tallies.add(before);
@@ -115,7 +106,7 @@ impl Journal<'_> {
     }
 
     /// A sender was held: inside its send if that is the call that just ended, else in a wait.
-    fn held_call(&mut self, rank: Rank, slot: Slot, (start, end): (Time, Time)) {
+    fn held_call(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         if !self.watches_calls() {
             return;
         }
@@ -152,7 +143,7 @@ impl Journal<'_> {
 impl Observer for Journal<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
-        self.interval(rank, (start, end), Activity::Compute, Cause::Own);
+        self.interval(rank, start, end, Activity::Compute, Cause::Own);
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
@@ -170,8 +161,8 @@ impl Observer for Journal<'_> {
             .map(|last| std::mem::replace(last, slot));
         let cause = before.map_or(Cause::Own, Cause::Interface);
         self.reach(rank, call);
-        self.interval(rank, (call, start), Activity::InterfaceWait, cause);
-        self.handle(rank, (start, end), processor);
+        self.interval(rank, call, start, Activity::InterfaceWait, cause);
+        self.handle(rank, start, end, processor);
         self.flights.sent(rank, slot, sent);
         if let Some(before) = before.filter(|_| departs > end) {
             self.flights.wait_behind(slot, before);
@@ -212,7 +203,7 @@ impl Observer for Journal<'_> {
         if self.keeps.calls {
             self.ranks[rank]
                 .marks
-                .push((nanos(time), nanos(time)), u64::from(event));
+                .push(nanos(time), nanos(time), u64::from(event));
         }
     }
 
@@ -226,9 +217,9 @@ impl Observer for Journal<'_> {
         } else {
             Cause::Release(slot)
         };
-        self.interval(rank, (start, begun), Activity::LateReceiver, cause);
-        self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
-        self.held_call(rank, slot, (start, end));
+        self.interval(rank, start, begun, Activity::LateReceiver, cause);
+        self.interval(rank, begun, end, Activity::Transfer, Cause::Release(slot));
+        self.held_call(rank, slot, start, end);
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
@@ -236,12 +227,13 @@ impl Observer for Journal<'_> {
         let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
         self.interval(
             rank,
-            (start, begun),
+            start,
+            begun,
             Activity::InterfaceWait,
             Cause::Release(slot),
         );
-        self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
-        self.held_call(rank, slot, (start, end));
+        self.interval(rank, begun, end, Activity::Transfer, Cause::Release(slot));
+        self.held_call(rank, slot, start, end);
     }
 
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
@@ -253,7 +245,7 @@ impl Observer for Journal<'_> {
             end,
         } = received;
         self.reach(rank, call);
-        self.handle(rank, (call, before), processor);
+        self.handle(rank, call, before, processor);
         let owner = self.flights.source.owner(rank);
         let is_own = owner == rank && matches!(self.flights.source, Source::Program(_));
         if self.keeps.receipts && !is_own {
@@ -266,21 +258,17 @@ impl Observer for Journal<'_> {
             .clamp(before, taken.max(before));
         self.interval(
             rank,
-            (before, sent),
+            before,
+            sent,
             Activity::LateSender,
             Cause::Message(slot),
         );
-        self.interval(
-            rank,
-            (sent, taken),
-            Activity::Transfer,
-            Cause::Message(slot),
-        );
+        self.interval(rank, sent, taken, Activity::Transfer, Cause::Message(slot));
         // To a rank's processor all of it is overhead; to the critical path the bytes are the bandwidth's.
         let handled = end.min(taken + self.overhead);
-        self.slice(rank, (taken, end), Activity::Overhead, false);
-        self.cause(rank, (taken, handled), Activity::Overhead, Cause::Own);
-        self.cause(rank, (handled, end), Activity::Overhead, Cause::Bytes);
+        self.slice(rank, taken, end, Activity::Overhead, false);
+        self.cause(rank, taken, handled, Activity::Overhead, Cause::Own);
+        self.cause(rank, handled, end, Activity::Overhead, Cause::Bytes);
         let function = self.own.receive(slot, self.flights.is_posted(slot));
         self.flights.received(rank, slot, received);
         if self.watches_calls() {
@@ -318,9 +306,9 @@ impl Observer for Journal<'_> {
             ..
         } = accessed;
         self.reach(rank, call);
-        self.interval(rank, (call, start), Activity::InterfaceWait, Cause::Own);
-        self.handle(rank, (start, came), processor);
-        self.interval(rank, (came, end), Activity::Transfer, Cause::Own);
+        self.interval(rank, call, start, Activity::InterfaceWait, Cause::Own);
+        self.handle(rank, start, came, processor);
+        self.interval(rank, came, end, Activity::Transfer, Cause::Own);
         if self.keeps.causes
             && let Source::Program(program) = self.flights.source
         {
@@ -351,9 +339,9 @@ impl Observer for Journal<'_> {
         let cause = Cause::LastOf(last_rank, last);
         let last = last.clamp(came, end);
         self.reach(rank, call);
-        self.handle(rank, (call, came), processor);
-        self.interval(rank, (came, last), Activity::CollectiveWait, cause);
-        self.interval(rank, (last, end), Activity::Collective, cause);
+        self.handle(rank, call, came, processor);
+        self.interval(rank, came, last, Activity::CollectiveWait, cause);
+        self.interval(rank, last, end, Activity::Collective, cause);
         if self.watches_calls()
             && let Some(function) = self.own.collective(instance)
         {

@@ -172,7 +172,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// A flow begins at `start`.
-    pub fn depart(&mut self, (slot, size): (Slot, Bytes), start: Time, travel: Travel) {
+    pub fn depart(&mut self, slot: Slot, size: Bytes, start: Time, travel: Travel) {
         let Travel { latency, bytes, .. } = travel;
         let cost = ClassCost {
             delay: latency + bytes,

@@ -265,7 +265,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         if shares {
             self.flows.insert(slot, message);
             self.carrier
-                .depart((slot, message.size), now + overhead, travel);
+                .depart(slot, message.size, now + overhead, travel);
         } else {
             // Bytes that the receiver's processor moves are still to come then.
             self.push(

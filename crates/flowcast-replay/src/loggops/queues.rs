@@ -364,7 +364,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
             let waits = self.sizes[self.prepared.ops[sent as usize].size() as usize].rendezvous;
             if waits && self.sizes[op.size() as usize].rendezvous {
                 self.observer.queued(Slot(sent), now);
-                return self.finish_both(now, (rank, op), sent);
+                return self.finish_both(now, rank, op, sent);
             }
             self.end(op);
         }
@@ -406,7 +406,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         if let Some(posted) = self.meet(channel, node | MESSAGE) {
             let posted = &self.prepared.ops[posted as usize];
             if cost.rendezvous {
-                return self.finish_both(now, (rank, posted), node);
+                return self.finish_both(now, rank, posted, node);
             }
             self.end(posted);
         }
@@ -441,7 +441,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
 
     /// A rendezvous: the sender goes on now, then the receiver; of the ranks the lower first.
     #[inline(never)]
-    fn finish_both(&mut self, now: Time, (rank, recv): (Rank, &Op), sent: u32) {
+    fn finish_both(&mut self, now: Time, rank: Rank, recv: &Op, sent: u32) {
         let sender = Rank(self.prepared.bases.partition_point(|base| *base <= sent) as u32 - 1);
         let host = &mut self.hosts[sender];
         let before = host.cpu;

@@ -81,8 +81,10 @@ struct CurveGap {
 /// # Errors
 /// Those of `walk`.
 pub fn trace_curve<E>(
-    (from, to): (f64, f64),
-    (most_walks, rounding): (usize, Time),
+    from: f64,
+    to: f64,
+    most_walks: usize,
+    rounding: Time,
     mut walk: impl FnMut(&[f64]) -> Result<Vec<Tangent>, E>,
 ) -> Result<Option<Curve>, E> {
     let ends = walk(&[from, to])?;
@@ -103,7 +105,7 @@ pub fn trace_curve<E>(
     }
     let error = gaps.iter().filter_map(CurveGap::height).fold(0.0, f64::max);
     Ok(Some(Curve {
-        pieces: pieces(&gaps, (from, to), tolerance),
+        pieces: pieces(&gaps, from, to, tolerance),
         walks,
         error: Time::from_nanos(error),
     }))
@@ -186,7 +188,7 @@ impl CurveGap {
 }
 
 /// Each tangent's line from where it meets the one before to where it meets the next.
-fn pieces(gaps: &[CurveGap], (from, to): (f64, f64), tolerance: f64) -> Vec<Piece> {
+fn pieces(gaps: &[CurveGap], from: f64, to: f64, tolerance: f64) -> Vec<Piece> {
     let tangents = gaps
         .iter()
         .map(|gap| gap.left)
@@ -238,7 +240,7 @@ mod tests {
     fn traced(lines: &[(f64, f64)], most: usize) -> Curve {
         let walk =
             |values: &[f64]| Ok::<_, ()>(values.iter().map(|at| highest(lines, *at)).collect());
-        trace_curve((0.0, 100.0), (most, Time::ZERO), walk)
+        trace_curve(0.0, 100.0, most, Time::ZERO, walk)
             .unwrap()
             .unwrap()
     }
@@ -271,20 +273,16 @@ mod tests {
     #[test]
     fn a_function_that_bends_down_is_refused() {
         assert_eq!(
-            trace_curve(
-                (1.0, 100.0),
-                (100, Time::ZERO),
-                |values: &[f64]| Ok::<_, ()>(
-                    values
-                        .iter()
-                        .map(|at: &f64| Tangent {
-                            at: *at,
-                            makespan: Time::from_nanos(at.sqrt()),
-                            slope: 0.5 / at.sqrt(),
-                        })
-                        .collect()
-                )
-            ),
+            trace_curve(1.0, 100.0, 100, Time::ZERO, |values: &[f64]| Ok::<_, ()>(
+                values
+                    .iter()
+                    .map(|at: &f64| Tangent {
+                        at: *at,
+                        makespan: Time::from_nanos(at.sqrt()),
+                        slope: 0.5 / at.sqrt(),
+                    })
+                    .collect()
+            )),
             Ok(None)
         );
     }

@@ -79,8 +79,8 @@ impl CostSlopes {
                         return Err(Obstacle::Accelerators);
                     }
                     Op::Collective { call, instance } => {
-                        slopes.starts(program, samples, (rank, call, instance))?;
-                        collectives.add(program, samples, (rank, call, instance));
+                        slopes.starts(program, samples, rank, call, instance)?;
+                        collectives.add(program, samples, rank, call, instance);
                     }
                     _ => {}
                 }
@@ -100,7 +100,9 @@ impl CostSlopes {
         &mut self,
         program: &Program,
         samples: &Samples<'_>,
-        (rank, call, instance): (Rank, u32, u32),
+        rank: Rank,
+        call: u32,
+        instance: u32,
     ) -> Result<(), Obstacle> {
         let made = program.call(call);
         if made.mode == CollectiveMode::Blocking {
@@ -152,7 +154,9 @@ impl LinearCostsCollectives {
         &mut self,
         program: &Program,
         samples: &Samples<'_>,
-        (rank, call, instance): (Rank, u32, u32),
+        rank: Rank,
+        call: u32,
+        instance: u32,
     ) {
         let made = program.call(call);
         if made.mode == CollectiveMode::RootSynchronous {

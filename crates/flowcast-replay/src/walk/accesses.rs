@@ -71,9 +71,9 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 self.transfer_data(rank, state, (index, kind, size), (window, target));
                 Step::GoOn
             }
-            Access::Flush { window, target } => self.flush(rank, state, index, (window, target)),
+            Access::Flush { window, target } => self.flush(rank, state, index, window, target),
             Access::Unlock { window, target } => {
-                let step = self.flush(rank, state, index, (window, Some(target)));
+                let step = self.flush(rank, state, index, window, Some(target));
                 if let Step::GoOn = step {
                     self.accesses
                         .requests
@@ -81,7 +81,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 }
                 step
             }
-            access @ Access::Lock { target, .. } => self.lock(rank, state, (index, access), target),
+            access @ Access::Lock { target, .. } => self.lock(rank, state, index, access, target),
             access @ Access::File { .. } => self.file(rank, state, index, access),
         }
     }
@@ -190,7 +190,8 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         rank: Rank,
         state: &mut RankState<'a, W>,
         index: u32,
-        (window, target): (i32, Option<Rank>),
+        window: i32,
+        target: Option<Rank>,
     ) -> Step {
         let Some(done) = self.accesses.transfers.flush(rank, window, target) else {
             return Step::Wait;
@@ -205,7 +206,8 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
-        (index, access): (u32, Access),
+        index: u32,
+        access: Access,
         target: Rank,
     ) -> Step {
         let path = self.path_to(rank, target);

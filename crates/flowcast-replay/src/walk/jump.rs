@@ -126,7 +126,7 @@ pub(super) fn repeat<E>(
         let jumped = match pattern.is_even {
             true => most,
             false => farthest(most, |times| {
-                pattern.holds(now, times, (&mut body, &mut walked))
+                pattern.holds(now, times, &mut body, &mut walked)
             })?,
         };
         if jumped < WORTH.min(most) {
@@ -183,10 +183,8 @@ impl LoopPattern {
         &self,
         now: &Boundary,
         times: u64,
-        (body, walked): (
-            &mut impl FnMut(&mut Boundary) -> Result<(), Stop<E>>,
-            &mut Walked,
-        ),
+        body: &mut impl FnMut(&mut Boundary) -> Result<(), Stop<E>>,
+        walked: &mut Walked,
     ) -> Result<bool, Stop<E>> {
         let (Some(mut last), Some(expected)) =
             (now.on(&self.steps, times - 1), now.on(&self.steps, times))

@@ -43,7 +43,7 @@ struct PendingSend<const W: usize> {
 
 impl<'a, const W: usize> Handshakes<'a, W> {
     /// Of so many ranks with so many slots; `polls` of which it is known when the receiver last polled.
-    pub(super) fn new(ranks: usize, (slots, polls): (usize, usize), awaited: &'a [bool]) -> Self {
+    pub(super) fn new(ranks: usize, slots: usize, polls: usize, awaited: &'a [bool]) -> Self {
         Handshakes {
             posted: Slots::new(Slot(0)..Slot(slots as u32)),
             polled: vec![Time::ZERO; polls],
@@ -209,7 +209,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         };
         let (begun, ready) = self.begin_by_interface(rank, state, &send);
         self.handshakes.note_send(rank, slot);
-        self.tell_sent(rank, &send, (begun, ready[0]), Time::NEVER);
+        self.tell_sent(rank, &send, begun, ready[0], Time::NEVER);
         if T::HANDSHAKES && self.is_between_nodes(slot) {
             self.send_rts(rank, slot, class, ready[0]);
         } else if let Known::Time(number) = self.handshakes.posted.look(slot) {

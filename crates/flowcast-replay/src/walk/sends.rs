@@ -29,8 +29,10 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
-        (class, slot): (u32, Slot),
-        (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
+        class: u32,
+        slot: Slot,
+        path: &'a LanePath<W>,
+        cost: &'a LaneClass<W>,
     ) -> Step {
         let overhead = if MANY_ROUTES {
             path.sending(class)
@@ -60,10 +62,10 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             class, slot, cost, ..
         } = *send;
         if T::SHARED && self.transit.carries(slot, self.is_between_nodes(slot)) {
-            self.tell_sent(rank, send, (begun, departs[0]), Time::NEVER);
+            self.tell_sent(rank, send, begun, departs[0], Time::NEVER);
             self.transit.depart(self.departure(slot, class, departs[0]));
         } else {
-            self.tell_sent(rank, send, (begun, departs[0]), departs[0] + cost.delay[0]);
+            self.tell_sent(rank, send, begun, departs[0], departs[0] + cost.delay[0]);
             self.fill(slot, |lane| departs[lane] + cost.delay[lane]);
         }
     }
@@ -105,7 +107,8 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         &mut self,
         rank: Rank,
         SendCosts { class, slot, .. }: &SendCosts<'a, W>,
-        (begun, departs): (Begun, Time),
+        begun: Begun,
+        departs: Time,
         arrival: Time,
     ) {
         let Begun { call, start, end } = begun;

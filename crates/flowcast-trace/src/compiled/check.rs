@@ -183,7 +183,7 @@ impl<'a> ProgramCheck<'a> {
                 is_inside(ago, begun.sent as usize)
             }
             Op::Collective { call, instance } => {
-                return self.collective(stream, (call, instance), begun);
+                return self.collective(stream, call, instance, begun);
             }
             Op::WaitCollective(instance) => begun.collectives.remove(&instance).then_some(()),
             Op::Event(event) => is_inside(event, program.events.len()),
@@ -204,7 +204,8 @@ impl<'a> ProgramCheck<'a> {
     fn collective(
         &mut self,
         stream: Rank,
-        (call, instance): (u32, u32),
+        call: u32,
+        instance: u32,
         begun: &mut OpenRecord,
     ) -> Result<(), Damage> {
         let program = self.program;

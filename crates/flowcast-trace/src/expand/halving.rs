@@ -111,7 +111,7 @@ impl Plan<'_> {
         }
         for mask in powers(fold.size) {
             let other = fold.real(number ^ mask);
-            self.exchange((other, exchanged), (other, exchanged));
+            self.exchange(other, exchanged, other, exchanged);
         }
         if let Some(joined) = joined {
             self.send(joined, handed_back);
@@ -137,8 +137,10 @@ impl Plan<'_> {
             let (own, others) = (number & !(mask - 1), (number ^ mask) & !(mask - 1));
             let other = fold.real(number ^ mask);
             self.exchange(
-                (other, Part::place(own, mask)),
-                (other, Part::place(others, mask)),
+                other,
+                Part::place(own, mask),
+                other,
+                Part::place(others, mask),
             );
         }
         if let Some(joined) = joined {
@@ -183,7 +185,7 @@ impl Plan<'_> {
                 ((middle, high), (low, middle))
             };
             let other = fold.real(number ^ mask);
-            self.exchange((other, part(given)), (other, part(kept)));
+            self.exchange(other, part(given), other, part(kept));
             (low, high) = kept;
         }
     }
@@ -216,7 +218,7 @@ impl Plan<'_> {
             };
             let other = fold.real(number ^ mask);
             let combined = |half: Span| Part::combine(span(half).0, span(half).1);
-            self.exchange((other, combined(given)), (other, combined(kept)));
+            self.exchange(other, combined(given), other, combined(kept));
             (low, high) = kept;
         }
         if low != number {
@@ -225,7 +227,7 @@ impl Plan<'_> {
             let place = |number: u32| {
                 Part::place(span((number, number + 1)).0, span((number, number + 1)).1)
             };
-            self.exchange((other, place(low)), (other, place(number)));
+            self.exchange(other, place(low), other, place(number));
         }
         if let Some(joined) = joined {
             self.send(joined, Part::place(joined, 1));
@@ -244,7 +246,7 @@ impl Plan<'_> {
                 },
                 effect: Effect::Combine,
             };
-            self.exchange((other, of(other)), (other, of(self.rank)));
+            self.exchange(other, of(other), other, of(self.rank));
         }
     }
 
@@ -275,7 +277,7 @@ impl Plan<'_> {
                 let own = rank & !(mask - 1);
                 Part::combine((own + mask) % self.ranks, self.ranks - mask)
             };
-            self.exchange((other, without(self.rank)), (other, without(other)));
+            self.exchange(other, without(self.rank), other, without(other));
         }
     }
 
@@ -285,7 +287,7 @@ impl Plan<'_> {
             let other = own ^ mask;
             let real = (self.rank + self.ranks + other - own) % self.ranks;
             let part = |block: u32| Part::place(block & !(mask - 1), mask);
-            self.exchange((real, part(own)), (real, part(other)));
+            self.exchange(real, part(own), real, part(other));
         }
     }
 
@@ -296,7 +298,7 @@ impl Plan<'_> {
         while mask < self.ranks {
             let other = self.rank ^ mask;
             if other < self.ranks {
-                self.exchange((other, part), (other, part));
+                self.exchange(other, part, other, part);
             }
             mask *= 2;
         }

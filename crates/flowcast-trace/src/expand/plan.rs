@@ -234,7 +234,7 @@ impl Plan<'_> {
     }
 
     /// Sends and receives at once.
-    pub(super) fn exchange(&mut self, (to, sent): (u32, Part), (from, received): (u32, Part)) {
+    pub(super) fn exchange(&mut self, to: u32, sent: Part, from: u32, received: Part) {
         self.put(Move::Post {
             from,
             part: received,

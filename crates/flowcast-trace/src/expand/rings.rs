@@ -27,7 +27,7 @@ impl Plan<'_> {
         for step in 0..self.ranks - 1 {
             let block =
                 |behind: u32| Part::place((own + 2 * self.ranks - step - behind) % self.ranks, 1);
-            self.exchange((next, block(0)), (before, block(1)));
+            self.exchange(next, block(0), before, block(1));
         }
     }
 
@@ -38,7 +38,7 @@ impl Plan<'_> {
             let block = |behind: u32| {
                 Part::combine((self.rank + 2 * self.ranks - step - behind) % self.ranks, 1)
             };
-            self.exchange((next, block(0)), (before, block(1)));
+            self.exchange(next, block(0), before, block(1));
         }
     }
 
@@ -46,10 +46,7 @@ impl Plan<'_> {
     pub(super) fn reduce_scatter_pairwise(&mut self) {
         for distance in 1..self.ranks {
             let (from, to) = (self.ahead(distance), self.behind(distance));
-            self.exchange(
-                (to, Part::combine(to, 1)),
-                (from, Part::combine(self.rank, 1)),
-            );
+            self.exchange(to, Part::combine(to, 1), from, Part::combine(self.rank, 1));
         }
     }
 
@@ -60,8 +57,10 @@ impl Plan<'_> {
             let count = have.min(self.ranks - have);
             let (from, to) = (self.ahead(have), self.behind(have));
             self.exchange(
-                (to, Part::place(self.rank, count)),
-                (from, Part::place(from, count)),
+                to,
+                Part::place(self.rank, count),
+                from,
+                Part::place(from, count),
             );
             have += count;
         }
@@ -77,8 +76,10 @@ impl Plan<'_> {
             (self.behind(1), self.ahead(1))
         };
         self.exchange(
-            (first, Part::place(self.rank, 1)),
-            (first, Part::place(first, 1)),
+            first,
+            Part::place(self.rank, 1),
+            first,
+            Part::place(first, 1),
         );
         let own = self.rank - self.rank % 2;
         let mut arriving = [own, own];
@@ -90,8 +91,10 @@ impl Plan<'_> {
                 (arriving[turn] + if forward { 2 } else { self.ranks - 2 }) % self.ranks;
             let other = [first, second][turn];
             self.exchange(
-                (other, Part::place(last, 2)),
-                (other, Part::place(arriving[turn], 2)),
+                other,
+                Part::place(last, 2),
+                other,
+                Part::place(arriving[turn], 2),
             );
             last = arriving[turn];
         }
@@ -144,7 +147,7 @@ impl Plan<'_> {
     pub(super) fn alltoall_pairwise(&mut self) {
         for distance in 1..self.ranks {
             let (to, from) = (self.ahead(distance), self.behind(distance));
-            self.exchange((to, pair(self.rank, to)), (from, pair(from, self.rank)));
+            self.exchange(to, pair(self.rank, to), from, pair(from, self.rank));
         }
     }
 
@@ -157,7 +160,7 @@ impl Plan<'_> {
                 effect: Effect::Place,
             };
             let (to, from) = (self.ahead(1 << bit), self.behind(1 << bit));
-            self.exchange((to, part), (from, part));
+            self.exchange(to, part, from, part);
             bit += 1;
         }
     }
@@ -253,7 +256,7 @@ impl Plan<'_> {
         let mut distance = 1;
         while distance < self.ranks {
             let (to, from) = (self.ahead(distance), self.behind(distance));
-            self.exchange((to, Part::NOTHING), (from, Part::NOTHING));
+            self.exchange(to, Part::NOTHING, from, Part::NOTHING);
             distance *= 2;
         }
     }

@@ -160,10 +160,10 @@ impl Plan<'_> {
             self.recv(from, second);
         } else if own % 2 == 1 {
             let other = self.real(own + 1);
-            self.exchange((other, first), (other, second));
+            self.exchange(other, first, other, second);
         } else {
             let other = self.real(own - 1);
-            self.exchange((other, second), (other, first));
+            self.exchange(other, second, other, first);
         }
     }
 }

@@ -99,7 +99,7 @@ impl ExactSearch<'_> {
             Err(obstacle) => return Ok(Err(Inexact::Obstacle(obstacle))),
         };
         let rounding = family.rounding();
-        let curve = trace_curve((from, to), (self.most_walks, rounding), |values| {
+        let curve = trace_curve(from, to, self.most_walks, rounding, |values| {
             self.tangents(&family, values)
         })?;
         Ok(curve

@@ -162,7 +162,7 @@ pub(crate) fn program(
     let mut unknown = 0;
     let mut files = Vec::with_capacity(ranks.len());
     for ((rank, calls), members) in (0..count).zip(ranks).zip(members) {
-        let (file, skipped) = rank_file::rank_file((rank, count), calls, members);
+        let (file, skipped) = rank_file::rank_file(rank, count, calls, members);
         unknown += skipped;
         files.push(file);
     }

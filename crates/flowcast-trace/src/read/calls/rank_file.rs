@@ -12,7 +12,8 @@ use flowcast_units::Rank;
 
 /// The file, and how many calls were on communicators without known members.
 pub(super) fn rank_file(
-    (rank, ranks): (u32, u32),
+    rank: u32,
+    ranks: u32,
     calls: RankCalls,
     communicators: Vec<Members>,
 ) -> (RankFile, u64) {

@@ -241,7 +241,7 @@ impl Walk {
                 graph.release(index);
                 Vec::new()
             }
-            Work::Send { to, tag, bytes } => self.send(rank, index, (to, tag, bytes)),
+            Work::Send { to, tag, bytes } => self.send(rank, index, to, tag, bytes),
             Work::Recv { from, tag } => {
                 self.recv(
                     rank,
@@ -260,7 +260,7 @@ impl Walk {
         }
     }
 
-    fn send(&mut self, rank: Rank, index: u32, (to, tag, bytes): (Rank, i32, u64)) -> Vec<Rank> {
+    fn send(&mut self, rank: Rank, index: u32, to: Rank, tag: i32, bytes: u64) -> Vec<Rank> {
         let graph = &mut self.ranks[rank.index()];
         let channel = Channel {
             peer: to,

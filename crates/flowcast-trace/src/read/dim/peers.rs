@@ -150,17 +150,17 @@ impl Peers {
     /// The channel of a send, with the rank that receives.
     #[inline(always)]
     pub(super) fn receiver(&self, task: u32, message: &Message) -> Channel {
-        self.channel(message, RECEIVING, (task, message.peer))
+        self.channel(message, RECEIVING, task, message.peer)
     }
 
     /// The channel of a receive, with the rank that sends.
     #[inline(always)]
     pub(super) fn sender(&self, task: u32, message: &Message) -> Channel {
-        self.channel(message, SENDING, (message.peer, task))
+        self.channel(message, SENDING, message.peer, task)
     }
 
     #[inline(always)]
-    fn channel(&self, message: &Message, side: usize, (from, to): (u32, u32)) -> Channel {
+    fn channel(&self, message: &Message, side: usize, from: u32, to: u32) -> Channel {
         let Message {
             peer,
             tag,

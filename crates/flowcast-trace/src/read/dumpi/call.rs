@@ -214,7 +214,8 @@ impl<'a> Calls<'a> {
     fn bytes(
         &mut self,
         arguments: &DumpiArguments<'_>,
-        (count, datatype): (&str, &str),
+        count: &str,
+        datatype: &str,
     ) -> Result<i64, Fault> {
         match arguments.int(count)?.max(0) {
             0 => Ok(0),
@@ -228,7 +229,7 @@ impl<'a> Calls<'a> {
         (count, datatype, tag): (&str, &str, &str),
     ) -> Result<Vec<i64>, Fault> {
         let communicator = self.communicator(arguments.int("comm")?) as i64;
-        let bytes = self.bytes(arguments, (count, datatype))?;
+        let bytes = self.bytes(arguments, count, datatype)?;
         Ok(vec![
             communicator,
             arguments.int("dest")?.max(NO_RANK),
@@ -312,10 +313,10 @@ impl<'a> Calls<'a> {
             "datatype"
         };
         if let Some(count) = sent {
-            sizes.out = self.bytes(arguments, (count, out_type))?;
+            sizes.out = self.bytes(arguments, count, out_type)?;
         }
         if arguments.has("recvcount") {
-            sizes.into = self.bytes(arguments, ("recvcount", in_type))?;
+            sizes.into = self.bytes(arguments, "recvcount", in_type)?;
         }
         sizes.outs = self.vector(arguments, ("sendcounts", out_type, "sendtypes"))?;
         sizes.ins = self.vector(arguments, ("recvcounts", in_type, "recvtypes"))?;

@@ -181,7 +181,7 @@ impl Body {
                 "states sorted by time, one after the other",
             ));
         }
-        bursts.push((begin as u64, end as u64), 0);
+        bursts.push(begin as u64, end as u64, 0);
         Ok(())
     }
 
@@ -201,7 +201,7 @@ impl Body {
                 let found = format!("an event at {at} ns, before the one before it");
                 return Err(Fault::value(found, "events sorted by time"));
             }
-            events.push((at as u64, at as u64), u64::from(number));
+            events.push(at as u64, at as u64, u64::from(number));
             call.note(kind, value);
             any = true;
         }
