@@ -36,7 +36,7 @@ pub struct TimeAxis {
 
 impl TimeAxis {
     /// Of the files of all ranks, rank 0's first. Each axis begins where the first of its ranks does.
-    pub fn of(files: &[RankFile]) -> TimeAxis {
+    pub fn new(files: &[RankFile]) -> TimeAxis {
         let Some(first) = files.first() else {
             return TimeAxis {
                 clocks: Clocks::Shared,
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn ranks_of_one_kernel_share_its_clock() {
-        let axis = TimeAxis::of(&[file("a", 5.0, None), file("a", 4.0, None)]);
+        let axis = TimeAxis::new(&[file("a", 5.0, None), file("a", 4.0, None)]);
         assert_eq!(
             (axis.clocks, axis.at(Rank(0), seconds(2.0))),
             (Clocks::Shared, Some(seconds(3.0)))
@@ -155,12 +155,12 @@ mod tests {
 
     #[test]
     fn hosts_that_were_not_synchronised_are_apart_and_old_recordings_say_nothing() {
-        let axis = TimeAxis::of(&[file("a", 5.0, None), file("b", 4.0, None)]);
+        let axis = TimeAxis::new(&[file("a", 5.0, None), file("b", 4.0, None)]);
         assert_eq!(
             (axis.clocks, axis.at(Rank(1), Time::ZERO)),
             (Clocks::Apart(1), None)
         );
-        let old = TimeAxis::of(&[RankFile::default(), RankFile::default()]);
+        let old = TimeAxis::new(&[RankFile::default(), RankFile::default()]);
         assert_eq!(
             (old.clocks, old.at(Rank(0), Time::ZERO)),
             (Clocks::Unknown, None)
@@ -180,7 +180,7 @@ mod tests {
                 let own = begin + offset + drift * begin;
                 files.push(file(&format!("{}", number + 1), own, Some((ahead(own), ahead(own + 10.0)))));
             }
-            let axis = TimeAxis::of(&files);
+            let axis = TimeAxis::new(&files);
             prop_assert_eq!(axis.clocks, Clocks::Synchronised(Time::from_micros(9.0)));
             let first = begins.iter().map(|one| one.0).fold(50.0, f64::min);
             for (rank, (begin, _, drift)) in (1..).zip(&begins) {

@@ -569,7 +569,7 @@ pub enum Rendezvous {
 
 impl Rendezvous {
     /// As a network wants it, unless the caller overrides it.
-    pub fn of(network: &Network, forced: Option<Bytes>) -> Rendezvous {
+    pub fn from_network(network: &Network, forced: Option<Bytes>) -> Rendezvous {
         match forced.or(network.point_to_point.rendezvous_from) {
             Some(from) => Rendezvous::From(from),
             None => Rendezvous::AsRecorded,

@@ -183,7 +183,7 @@ impl<'a> Engine<'a> {
                 false => self.through(observer, Undisturbed),
             };
         };
-        let Some(rule) = Rule::of(*model, network)? else {
+        let Some(rule) = Rule::new(*model, network)? else {
             let packets = Packets::new(program, placement, network, *seed)?;
             return self.through(observer, packets);
         };

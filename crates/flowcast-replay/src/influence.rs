@@ -101,7 +101,7 @@ pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
         asked: asked.iter().map(|name| bare(current_name(name))).collect(),
         unused: Vec::new(),
     };
-    let uses = Uses::of(done, list.asks_for_accelerators(done));
+    let uses = Uses::new(done, list.asks_for_accelerators(done));
     list.messages(done, &uses);
     done.model
         .into_iter()
@@ -138,7 +138,7 @@ const INSTRUCTIONS: usize = 64;
 
 impl Uses {
     /// Looks at the instructions until all is found that the tables let expect: mostly after a few of them.
-    fn of(done: &Done, asks_for_accelerators: bool) -> Uses {
+    fn new(done: &Done, asks_for_accelerators: bool) -> Uses {
         let most = Uses::at_most(done, asks_for_accelerators);
         let mut uses = Uses {
             connected: vec![false; most.connected.len()],
@@ -773,7 +773,7 @@ mod tests {
             for rank in Rank::all(program.streams()) {
                 program.ops(rank).for_each(|(_, op)| all.instruction(&done, rank, op, &most));
             }
-            prop_assert_eq!(Uses::of(&done, asks_for_accelerators), all);
+            prop_assert_eq!(Uses::new(&done, asks_for_accelerators), all);
         }
     }
 }

@@ -79,7 +79,7 @@ impl InsideTraffic {
     }
 
     fn none(placement: &Placement) -> InsideTraffic {
-        let source = InsideSource::of(placement.groups());
+        let source = InsideSource::from_groups(placement.groups());
         InsideTraffic {
             source,
             messages: 0,

@@ -191,17 +191,17 @@ impl<'a> Journal<'a> {
         Journal {
             own,
             keeps_calls,
-            ..Journal::of(Source::Program(program), Time::NEVER, keeps)
+            ..Journal::from_source(Source::Program(program), Time::NEVER, keeps)
         }
     }
 
     /// For the replay of a schedule with these messages. Of a receiver's processor time on a message `overhead` is LogGP's
     /// `o`; the causes give the rest to its bytes.
     pub fn of_schedule(sends: &'a Sends<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
-        Journal::of(Source::Schedule(sends), overhead, keeps)
+        Journal::from_source(Source::Schedule(sends), overhead, keeps)
     }
 
-    fn of(source: Source<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
+    fn from_source(source: Source<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
         let streams = if keeps.causes { source.streams() } else { 0 };
         let columns = Columns {
             moves: keeps.calls || keeps.causes,

@@ -20,7 +20,7 @@
 //!
 //! let network = builtin::network("gige-tcp").expect("this network is built in");
 //! let placement = Placement::of_program(&network.machine, None, &program)?;
-//! let engine = Engine::new(&program, &network, placement, Rendezvous::of(&network, None))?;
+//! let engine = Engine::new(&program, &network, placement, Rendezvous::from_network(&network, None))?;
 //! let mut journal = Journal::new(&program, Keeps::CAUSES);
 //! let outcome = engine.observed(&mut journal)?;
 //!

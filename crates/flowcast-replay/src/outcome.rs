@@ -82,7 +82,7 @@ pub struct Waits {
 
 impl Outcome {
     /// The result of a program's replay; `ranks` may have the streams of non-blocking collectives behind them.
-    pub fn of(program: &Program, ranks: impl Iterator<Item = RankOutcome>) -> Outcome {
+    pub fn new(program: &Program, ranks: impl Iterator<Item = RankOutcome>) -> Outcome {
         Outcome {
             ranks: ranks.take(program.ranks()).collect(),
             messages: u64::from(program.messages()),

@@ -118,7 +118,7 @@ impl Packets {
             })
         };
         let streams = Rank::all(program.streams());
-        let pairs = Pairs::of(
+        let pairs = Pairs::new(
             program.messages() as usize,
             placement,
             streams.flat_map(sends),
@@ -142,7 +142,7 @@ impl Packets {
         network: &Network,
     ) -> Result<Packets, SharingError> {
         Packets::over(
-            Pairs::of(slots, placement, sends),
+            Pairs::new(slots, placement, sends),
             &[],
             trace_wire(network, None)?,
             network,
@@ -399,7 +399,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn of(
+    fn new(
         slots: usize,
         placement: &Placement,
         sends: impl Iterator<Item = (Slot, Rank, Rank)>,

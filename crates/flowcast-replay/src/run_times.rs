@@ -180,7 +180,7 @@ mod tests {
             &program,
             &network,
             placement,
-            Rendezvous::of(&network, None),
+            Rendezvous::from_network(&network, None),
         )
         .unwrap();
         let regions = ["solve".to_owned()];

@@ -49,7 +49,7 @@ impl WhatIf {
         rendezvous_from: Option<flowcast_units::Bytes>,
     ) -> Result<WhatIf, SimulateError> {
         let placement = Placement::of_program(&network.machine, mapping, program)?;
-        let rendezvous = Rendezvous::of(&network, rendezvous_from);
+        let rendezvous = Rendezvous::from_network(&network, rendezvous_from);
         let is_limited = contention::is_needed(&network, &placement);
         Ok(WhatIf {
             network,

@@ -11,7 +11,7 @@
 //! use flowcast_report::{NetworkView, Page};
 //! use flowcast_units::{Rank, Time};
 //!
-//! // What `NetworkView::of` makes of a replay; here of two ranks and without a timeline.
+//! // What `NetworkView::new` makes of a replay; here of two ranks and without a timeline.
 //! let end = |end| RankOutcome::new(Time::from_micros(end), Time::ZERO, Time::ZERO);
 //! let outcome = Outcome { ranks: vec![end(800.0), end(1600.0)], ..Outcome::default() };
 //! let view = NetworkView { name: "gige-tcp".into(), outcome, ..NetworkView::default() };
@@ -127,7 +127,7 @@ impl Page {
 
 impl NetworkView {
     /// What a replay on a network gave, of which a journal kept causes; `path` is `None` if nobody looked.
-    pub fn of(
+    pub fn new(
         network: &Network,
         replayed: Replayed<'_>,
         path: Option<&CriticalPath>,
@@ -137,7 +137,7 @@ impl NetworkView {
             title: network.title.clone(),
             parameters: parameter_line(network),
             outcome: replayed.outcome.clone(),
-            drawn: Drawing::of(replayed),
+            drawn: Drawing::new(replayed),
             limits: path.map(Limits::from).unwrap_or_default(),
         }
     }

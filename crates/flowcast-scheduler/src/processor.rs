@@ -33,7 +33,7 @@ pub struct SizedCost {
 
 impl SizedCost {
     /// That of a rail.
-    pub fn of(rail: &Rail) -> SizedCost {
+    pub fn from_rail(rail: &Rail) -> SizedCost {
         SizedCost {
             cost: rail.cost,
             overhead_per_byte: rail.overhead_per_byte,

@@ -163,7 +163,7 @@ impl Conversion {
         let table = match (how.table(&program, network), self.form) {
             (Some(table), _) => table,
             (None, TraceForm::Dim | TraceForm::Paraver) => return Ok((program, losses)),
-            (None, _) => AlgorithmTable::of(Base::OpenMpi),
+            (None, _) => AlgorithmTable::from_base(Base::OpenMpi),
         };
         // A .dim has no other words for what runs beside a rank.
         let immediate = if self.form == TraceForm::Dim {

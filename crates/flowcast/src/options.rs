@@ -159,10 +159,10 @@ impl Collectives {
         };
         Some(match self {
             Collectives::Automatic | Collectives::Formula => {
-                AlgorithmTable::of(program.library().unwrap_or_default())
+                AlgorithmTable::from_base(program.library().unwrap_or_default())
             }
-            Collectives::OpenMpi => AlgorithmTable::of(Base::OpenMpi),
-            Collectives::Mpich => AlgorithmTable::of(Base::Mpich),
+            Collectives::OpenMpi => AlgorithmTable::from_base(Base::OpenMpi),
+            Collectives::Mpich => AlgorithmTable::from_base(Base::Mpich),
             Collectives::OfNetwork => of_network().with_base(),
             Collectives::Table(table) => table.clone().with_base(),
         })

@@ -36,7 +36,7 @@ impl Options {
     /// Rules that are for traces.
     pub fn method(&self, network: &Network) -> Result<Method, Error> {
         let model = match self.contention {
-            Contention::Automatic => Model::of(network),
+            Contention::Automatic => Model::from_network(network),
             Contention::Shared(model) => model,
             Contention::Limits | Contention::Loggops => {
                 return Err(Error::option("--model", "a pattern", "a trace"));

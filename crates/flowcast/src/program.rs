@@ -96,7 +96,7 @@ impl<'a> PreparedProgram<'a> {
             model: model_for(options.contention, &program, network)?,
             program,
             network,
-            rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            rendezvous: Rendezvous::from_network(network, options.rendezvous_from),
             collectives,
         })
     }
@@ -127,7 +127,7 @@ impl<'a> PreparedProgram<'a> {
             collectives: CollectivesWay::formula(&program),
             program: Cow::Owned(program),
             network,
-            rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            rendezvous: Rendezvous::from_network(network, options.rendezvous_from),
         })
     }
 
@@ -295,7 +295,7 @@ impl<'a> PreparedProgram<'a> {
                 journal,
             };
             let drawn =
-                || NetworkView::of(self.network, replayed, Some(&engine.critical_path(journal)));
+                || NetworkView::new(self.network, replayed, Some(&engine.critical_path(journal)));
             view = outputs.view.then(drawn);
             export(replayed)?;
         }

@@ -83,7 +83,7 @@ impl<'a> PreparedSchedule<'a> {
     ) -> Result<PreparedSchedule<'a>, Error> {
         let setting = ScheduleSetting::new(&schedule, network, options)?;
         let name = schedule.name.clone();
-        let source = ScheduleSource::Laid(Layout::of(schedule, setting.costs()));
+        let source = ScheduleSource::Laid(Layout::new(schedule, setting.costs()));
         Ok(PreparedSchedule {
             name,
             source,
@@ -94,7 +94,7 @@ impl<'a> PreparedSchedule<'a> {
     /// What observers have to know of its messages.
     pub fn sends(&self) -> Sends<'_> {
         match &self.source {
-            ScheduleSource::Given(schedule) => Sends::of(schedule),
+            ScheduleSource::Given(schedule) => Sends::from_schedule(schedule),
             ScheduleSource::Laid(layout) => layout.sends(),
         }
     }
@@ -242,7 +242,7 @@ impl<'a> PreparedSchedule<'a> {
                 "L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"
             ),
             outcome: replayed.outcome.clone(),
-            drawn: Drawing::of(replayed),
+            drawn: Drawing::new(replayed),
             limits: path.as_ref().map(Limits::from).unwrap_or_default(),
         }
     }

@@ -104,7 +104,7 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
         parameters,
         placed: None,
     };
-    let layout = loggops::Layout::of(schedule, costs);
+    let layout = loggops::Layout::new(schedule, costs);
     let sends = layout.sends();
     let of_schedule = |keeps| {
         bytes_a_message(sends.count(), || {

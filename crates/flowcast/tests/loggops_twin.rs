@@ -188,7 +188,7 @@ proptest! {
         if let Ok(outcome) = fast {
             prop_assert_eq!(told, told_plainly);
             let costs = Costs { parameters, placed: None };
-            let sends = Sends::of(&schedule);
+            let sends = Sends::from_schedule(&schedule);
             let mut explainer = Explainer::new(&sends, costs);
             prop_assert_eq!(&loggops::placed(&schedule, costs, &mut explainer).unwrap(), &outcome);
             let explanation = explainer.finish();
@@ -292,7 +292,7 @@ fn compare_forms(
     costs: Costs<'_>,
     explanation: &Explanation,
 ) -> Result<(), TestCaseError> {
-    let layout = loggops::Layout::of(schedule.clone(), costs);
+    let layout = loggops::Layout::new(schedule.clone(), costs);
     prop_assert!(matches!(layout, loggops::Layout::Prepared(_)));
     let lean = layout.sends();
     prop_assert_eq!(

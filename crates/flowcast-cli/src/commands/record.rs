@@ -149,7 +149,7 @@ impl Record {
             .iter()
             .filter(|file| self.rank.is_none_or(|rank| file.header.rank.0 == rank));
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
-        let axis = TimeAxis::of(files);
+        let axis = TimeAxis::new(files);
         let begins = rows(chosen)
             .field("rank", |file| file.header.rank)
             .field("host", |file| {

@@ -78,7 +78,7 @@ impl<'a> Recorder<'a> {
         };
         let holds = if has_queues { slots } else { waits };
         let tells = program.events().iter().any(|(kind, _)| *kind == REGION);
-        let (instances, ops) = RecordedInstances::of(program);
+        let (instances, ops) = RecordedInstances::new(program);
         Recorder {
             replay,
             program,
@@ -268,7 +268,7 @@ fn is_near(a: f64, b: f64) -> bool {
 
 impl RecordedInstances {
     /// Those of a program, and the operation of each.
-    fn of(program: &Program) -> (RecordedInstances, Vec<CollectiveOp>) {
+    fn new(program: &Program) -> (RecordedInstances, Vec<CollectiveOp>) {
         let count = program.instances().len();
         let modes = vec![CollectiveMode::Blocking; count];
         let mut instances = RecordedInstances {

@@ -72,7 +72,7 @@ pub struct AlgorithmTable {
 
 impl AlgorithmTable {
     /// The defaults of a library, written out.
-    pub fn of(base: Base) -> AlgorithmTable {
+    pub fn from_base(base: Base) -> AlgorithmTable {
         // Read once: a sweep asks for the table of each of its networks.
         static OPEN_MPI: LazyLock<AlgorithmTable> =
             LazyLock::new(|| AlgorithmTable::read_own(Base::OpenMpi));
@@ -126,7 +126,7 @@ impl AlgorithmTable {
 
     /// The table with the rules of its base behind its own.
     pub fn with_base(&self) -> AlgorithmTable {
-        let mut whole = AlgorithmTable::of(self.base);
+        let mut whole = AlgorithmTable::from_base(self.base);
         for (op, rules) in &self.rows {
             let behind = whole.rows.remove(op).unwrap_or_default();
             whole
@@ -167,13 +167,15 @@ mod tests {
             bytes: Bytes(bytes),
             total: if vector { Bytes(bytes) } else { total },
         };
-        AlgorithmTable::of(base).choose(op, &extent).to_string()
+        AlgorithmTable::from_base(base)
+            .choose(op, &extent)
+            .to_string()
     }
 
     #[test]
     fn the_defaults_have_a_last_word_for_each_operation() {
         for base in [Base::OpenMpi, Base::Mpich] {
-            let table = AlgorithmTable::of(base);
+            let table = AlgorithmTable::from_base(base);
             for op in CollectiveOp::ALL {
                 let last = table.rows[&op].last().unwrap();
                 assert!(last.conditions.is_empty(), "{base:?} {op:?}");

@@ -80,7 +80,7 @@ impl Machine {
 
 impl InsideSource {
     /// Of these groups of nodes.
-    pub fn of(groups: &[NodeGroup]) -> InsideSource {
+    pub fn from_groups(groups: &[NodeGroup]) -> InsideSource {
         let costs = || {
             groups.iter().flat_map(|group| {
                 [
@@ -184,7 +184,10 @@ mod tests {
         ] {
             let network = network(nodes);
             assert_eq!(
-                (costs(&network), InsideSource::of(&network.machine.groups())),
+                (
+                    costs(&network),
+                    InsideSource::from_groups(&network.machine.groups())
+                ),
                 (expected, source),
                 "{nodes}"
             );

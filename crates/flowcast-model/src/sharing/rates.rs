@@ -19,7 +19,7 @@ use flowcast_units::Rate;
 
 impl Model {
     /// The model that a network asks for; max-min fairness if it does not.
-    pub fn of(network: &Network) -> Model {
+    pub fn from_network(network: &Network) -> Model {
         network.sharing.model.unwrap_or(Model::Fair)
     }
 }

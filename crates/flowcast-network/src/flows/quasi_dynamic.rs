@@ -26,7 +26,7 @@ pub struct Pace {
 
 impl Pace {
     /// The time of a full packet, in two steps for each link of a path.
-    pub fn of(network: &Network) -> Pace {
+    pub fn from_network(network: &Network) -> Pace {
         Pace {
             lag: network.nic.time_for(Bytes(SEGMENT)),
             fineness: 2,

@@ -29,9 +29,9 @@ impl Rule {
     ///
     /// # Errors
     /// A parameter that is missing or out of range.
-    pub fn of(model: Model, network: &Network) -> Result<Option<Rule>, SharingError> {
+    pub fn new(model: Model, network: &Network) -> Result<Option<Rule>, SharingError> {
         Ok(match quasi_dynamic_feedback(model, network)? {
-            Some(feedback) => Some(Rule::QuasiDynamic(feedback, Pace::of(network))),
+            Some(feedback) => Some(Rule::QuasiDynamic(feedback, Pace::from_network(network))),
             None => program_model(model, network)?.map(Rule::Rates),
         })
     }

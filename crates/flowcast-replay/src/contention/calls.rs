@@ -58,7 +58,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn start_up_on(&mut self, slot: Slot, delay: Delay) -> Delay {
         let number = self.route_number(slot);
         match &mut self.perturbation {
-            Some(perturbation) => Delay::of(perturbation.start_up(delay.time, self.routes[number])),
+            Some(perturbation) => {
+                Delay::new(perturbation.start_up(delay.time, self.routes[number]))
+            }
             None => delay,
         }
     }

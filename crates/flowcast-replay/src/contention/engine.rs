@@ -171,7 +171,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             preemptions: self.waits.preemptions,
             ..self.links.waits
         };
-        let outcome = Outcome::of(
+        let outcome = Outcome::new(
             self.program,
             self.ranks
                 .iter()

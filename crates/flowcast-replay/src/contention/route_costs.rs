@@ -19,7 +19,7 @@ pub(super) struct Delay {
 
 impl Delay {
     /// A delay of its own.
-    pub(super) fn of(time: Time) -> Delay {
+    pub(super) fn new(time: Time) -> Delay {
         Delay {
             time,
             lane: Lane::NONE,

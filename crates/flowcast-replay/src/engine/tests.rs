@@ -60,10 +60,10 @@ fn makespan(program: &Program, fineness: u32) -> f64 {
         program,
         &network,
         placement.clone(),
-        Rendezvous::of(&network, None),
+        Rendezvous::from_network(&network, None),
     )
     .unwrap();
-    let pace = Pace::of(&network);
+    let pace = Pace::from_network(&network);
     let rule = Rule::QuasiDynamic(
         Feedback {
             alpha: 1.0,

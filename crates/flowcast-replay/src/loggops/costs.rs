@@ -152,7 +152,7 @@ impl<'a> Carrier<'a> {
         };
         let slots = bases[schedule.ranks()] as usize;
         let ranks = schedule.ranks();
-        let network = match Rule::of(model, network)? {
+        let network = match Rule::new(model, network)? {
             Some(rule) => {
                 let shared = Shared::between((ranks, slots), placement, sends, (network, rule))?;
                 CostsSharing::Rates(Box::new(shared))

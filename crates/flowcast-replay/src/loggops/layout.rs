@@ -16,7 +16,7 @@ pub enum Layout {
 
 impl Layout {
     /// The layout that messages of these costs need.
-    pub fn of(schedule: Schedule, costs: Costs<'_>) -> Layout {
+    pub fn new(schedule: Schedule, costs: Costs<'_>) -> Layout {
         if !costs.are_plain() {
             return Layout::Graphs(schedule);
         }
@@ -30,7 +30,7 @@ impl Layout {
     pub fn sends(&self) -> Sends<'_> {
         match self {
             Layout::Prepared(prepared) => Sends::of_prepared(prepared),
-            Layout::Graphs(schedule) => Sends::of(schedule),
+            Layout::Graphs(schedule) => Sends::from_schedule(schedule),
         }
     }
 

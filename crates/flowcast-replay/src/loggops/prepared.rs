@@ -72,7 +72,7 @@ const MOST: usize = 1 << 30;
 impl Prepared {
     /// `None` if the schedule has wildcards or several processors or interfaces in a rank, or is too large.
     pub fn new(schedule: &Schedule) -> Option<Prepared> {
-        let numbers = Numbers::of(schedule)?;
+        let numbers = Numbers::from_schedule(schedule)?;
         Some(Prepared::of(schedule.graphs.iter(), numbers))
     }
 
@@ -82,7 +82,7 @@ impl Prepared {
     /// # Errors
     /// The schedule, where [`Prepared::new`] gives nothing.
     pub fn instead_of(schedule: Schedule) -> Result<Prepared, Schedule> {
-        match Numbers::of(&schedule) {
+        match Numbers::from_schedule(&schedule) {
             Some(numbers) => Ok(Prepared::of(schedule.graphs.into_iter(), numbers)),
             None => Err(schedule),
         }
@@ -188,7 +188,7 @@ struct Numbers {
 
 impl Numbers {
     /// With the channels of all receives; `None` if the schedule has something that the fast engine has not.
-    fn of(schedule: &Schedule) -> Option<Numbers> {
+    fn from_schedule(schedule: &Schedule) -> Option<Numbers> {
         let operations: usize = schedule.graphs.iter().map(|graph| graph.nodes.len()).sum();
         let dependencies: usize = schedule.graphs.iter().map(Graph::count_dependencies).sum();
         if operations >= MOST || schedule.ranks() >= MOST || u32::try_from(dependencies).is_err() {

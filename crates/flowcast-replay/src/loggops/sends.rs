@@ -29,7 +29,7 @@ enum SendSource<'a> {
 
 impl<'a> Sends<'a> {
     /// Of a schedule as it was read.
-    pub fn of(schedule: &'a Schedule) -> Sends<'a> {
+    pub fn from_schedule(schedule: &'a Schedule) -> Sends<'a> {
         let nodes = schedule.graphs.iter().flat_map(|graph| &graph.nodes);
         let sends = nodes.map(|node| matches!(node.operation, Operation::Send { .. }));
         Sends::new(SendSource::Graphs(schedule), schedule.bases(), sends)

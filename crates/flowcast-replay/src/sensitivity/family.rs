@@ -51,7 +51,7 @@ impl<'a> Family<'a> {
         if costs.iter().any(Costs::needs_polling) {
             return Err(Obstacle::Progress);
         }
-        let slopes = CostSlopes::of(
+        let slopes = CostSlopes::new(
             program,
             &Samples {
                 values,

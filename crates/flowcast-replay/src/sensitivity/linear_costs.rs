@@ -60,7 +60,7 @@ type LinearCostsLine = Result<(Time, f64), Obstacle>;
 
 impl CostSlopes {
     /// Of costs that turn out to be linear.
-    pub(super) fn of(program: &Program, samples: &Samples<'_>) -> Result<CostSlopes, Obstacle> {
+    pub(super) fn new(program: &Program, samples: &Samples<'_>) -> Result<CostSlopes, Obstacle> {
         let routes = 0..samples.costs[0].paths.len();
         let mut slopes = CostSlopes {
             paths: routes

@@ -80,7 +80,7 @@ impl<'a> Replay<'a> {
         if self.is_divisible()
             && let Some(ranks) = blocks::run(&self.walk(&costs), threads)
         {
-            return Ok(Outcome::of(self.program, ranks.into_iter()));
+            return Ok(Outcome::new(self.program, ranks.into_iter()));
         }
         // Why ranks wait for ever is seen where all of them are.
         self.observed(&mut Unobserved)
@@ -137,7 +137,7 @@ impl<'a> Replay<'a> {
         let costs = LaneCosts::<1>::new(&[&self.costs]);
         let walk = self.walk(&costs);
         let ranks = walk.run(observer, transit)?;
-        Ok(Outcome::of(
+        Ok(Outcome::new(
             self.program,
             ranks.iter().map(RankState::outcome),
         ))

@@ -51,7 +51,10 @@ pub(crate) struct Shares {
 
 impl Lanes {
     /// Of all ranks; what the segments leave out before a rank's end is waiting for a processor.
-    pub(super) fn of(outcome: &Outcome, mut segments: impl Iterator<Item = Vec<Segment>>) -> Lanes {
+    pub(super) fn new(
+        outcome: &Outcome,
+        mut segments: impl Iterator<Item = Vec<Segment>>,
+    ) -> Lanes {
         let ends = || outcome.ranks.iter().map(|rank| rank.end);
         let (mut kept, mut intervals) = (Vec::new(), 0);
         while intervals <= MAX_INTERVALS
@@ -272,7 +275,7 @@ mod tests {
                 ranks: vec![ended; ranks],
                 ..Outcome::default()
             };
-            Lanes::of(&outcome, std::iter::repeat_n(segments.clone(), ranks))
+            Lanes::new(&outcome, std::iter::repeat_n(segments.clone(), ranks))
         };
         assert!(of(1).are_exact() && of(1).exact.len() == 1);
         let lanes = of(2);

@@ -36,7 +36,7 @@ pub struct Drawing {
 
 impl Drawing {
     /// Of a replay whose journal kept causes.
-    pub fn of(replayed: Replayed<'_>) -> Drawing {
+    pub fn new(replayed: Replayed<'_>) -> Drawing {
         let Replayed {
             placement,
             outcome,
@@ -73,7 +73,7 @@ impl Drawing {
             times.push(times_of(&segments, ended));
             segments
         });
-        let lanes = Lanes::of(outcome, ranks);
+        let lanes = Lanes::new(outcome, ranks);
         let mut traffic = Traffic::new(outcome);
         each_message(&mut |slot, span| traffic.add(slot, span));
         traffic.finish();

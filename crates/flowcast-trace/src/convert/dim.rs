@@ -60,7 +60,7 @@ const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made
 /// Those of `out`.
 pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = Tables::new(program);
-    let numbers = Numbers::of(program);
+    let numbers = Numbers::new(program);
     let frame = DimFrame {
         name: &program.name,
         threads: program.threads_of_tasks(),
@@ -212,7 +212,7 @@ fn write_steps(
 struct Numbers(BTreeMap<i32, usize>);
 
 impl Numbers {
-    fn of(program: &Program) -> Numbers {
+    fn new(program: &Program) -> Numbers {
         let mut numbers = BTreeMap::new();
         let defined = program
             .communicators()

@@ -45,7 +45,7 @@ impl Group {
     /// Decides by the calls of all members, in the order of the communicator.
     pub fn new(calls: &[CollectiveCall], table: &AlgorithmTable) -> Group {
         let op = calls[0].op;
-        let data = Data::of(op, calls);
+        let data = Data::new(op, calls);
         let extent = data.extent(op);
         let choice = table.choose(op, &extent);
         let moves_nothing = calls.len() < 2 || op != CollectiveOp::Barrier && extent.total.0 == 0;
@@ -78,7 +78,7 @@ struct Data {
 }
 
 impl Data {
-    fn of(op: CollectiveOp, calls: &[CollectiveCall]) -> Data {
+    fn new(op: CollectiveOp, calls: &[CollectiveCall]) -> Data {
         use CollectiveOp::*;
         let root = calls.iter().position(|call| call.is_root).unwrap_or(0) as u32;
         let sent: Vec<u64> = calls.iter().map(|call| call.send.0).collect();

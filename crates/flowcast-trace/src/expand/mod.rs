@@ -100,7 +100,7 @@ impl<'a> Expansion<'a> {
         table: &AlgorithmTable,
         non_blocking: NonBlocking,
     ) -> Expansion<'a> {
-        let found = Executions::of(program, table, non_blocking);
+        let found = Executions::new(program, table, non_blocking);
         let uses = found.uses();
         Expansion {
             program,
@@ -175,7 +175,7 @@ struct Executions {
 }
 
 impl Executions {
-    fn of(program: &Program, table: &AlgorithmTable, non_blocking: NonBlocking) -> Executions {
+    fn new(program: &Program, table: &AlgorithmTable, non_blocking: NonBlocking) -> Executions {
         let places = program.communicators.iter().map(|known| {
             let mut places: Vec<(Rank, u32)> = known.members.iter().copied().zip(0..).collect();
             places.sort_unstable();

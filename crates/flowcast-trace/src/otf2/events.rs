@@ -212,7 +212,9 @@ impl EventRank {
         }
         self.depth = 1;
         for half in std::mem::take(&mut self.halves) {
-            self.call("Wait", Vec::new()).completes.push(Done::of(half));
+            self.call("Wait", Vec::new())
+                .completes
+                .push(Done::new(half));
         }
         let told = self.out.calls.len() > self.calls_before;
         let name = self.function.take();
@@ -256,7 +258,7 @@ impl EventRank {
 
     /// Some tracers do not tell which receives a wait has completed: those that were posted first.
     fn complete_untold(&mut self, name: &'static str, requests: Vec<u64>) {
-        let completes = requests.iter().map(|request| Done::of(*request)).collect();
+        let completes = requests.iter().map(|request| Done::new(*request)).collect();
         self.call(name, Vec::new()).completes = completes;
     }
 
@@ -329,12 +331,12 @@ impl EventRank {
             Event::IsendComplete(request) => self
                 .call("Wait", Vec::new())
                 .completes
-                .push(Done::of(request)),
+                .push(Done::new(request)),
             Event::Cancelled(request) => {
                 self.open.retain(|other| *other != request);
                 let done = Done {
                     cancelled: true,
-                    ..Done::of(request)
+                    ..Done::new(request)
                 };
                 self.call("Wait", Vec::new()).completes.push(done);
             }
@@ -360,7 +362,7 @@ impl EventRank {
                 self.out.calls[post].words = words;
                 self.call("Wait", Vec::new())
                     .completes
-                    .push(Done::of(request));
+                    .push(Done::new(request));
             }
             None => drop(self.call("Recv", words)),
         }
@@ -399,7 +401,7 @@ impl EventRank {
                 }
                 self.call("Wait", Vec::new())
                     .completes
-                    .push(Done::of(request));
+                    .push(Done::new(request));
             }
         }
         None

@@ -59,7 +59,7 @@ fn block_at(cursor: &Cursor<'_>) -> Option<Block> {
 impl SplitLine {
     /// The line that begins here, if it is short enough.
     #[inline]
-    fn of(block: &Block) -> Option<SplitLine> {
+    fn find(block: &Block) -> Option<SplitLine> {
         let index = block.iter().position(|word| is_end(*word) != 0)?;
         let length = index * 8 + is_end(block[index]).trailing_zeros() as usize / 8 + 1;
         let masks = &MASKS[length];
@@ -130,7 +130,7 @@ impl Tail {
             [-1, first, second, third, fourth]
         };
         if cursor.peek() == b'\n' {
-            self.known = block.and_then(SplitLine::of).map(|line| (line, fields));
+            self.known = block.and_then(SplitLine::find).map(|line| (line, fields));
         }
         Some(fields)
     }
@@ -203,7 +203,7 @@ impl KnownLines {
 
     #[inline(never)]
     fn search(&mut self, block: &Block) -> Option<(Repeat, usize)> {
-        let line = SplitLine::of(block)?;
+        let line = SplitLine::find(block)?;
         let number = self.places[line.index()];
         let known = self.entries[usize::from(number)];
         if known.line == line {

@@ -100,7 +100,7 @@ const ANY_TAG_VALUE: i64 = -1;
 impl Constants {
     /// From the handle of the communicator of all ranks: a fixed number in MPICH, an address in Open MPI's C, 0 in its
     /// Fortran.
-    fn of(world: u64) -> Constants {
+    fn new(world: u64) -> Constants {
         match world {
             0x4400_0000 => Constants {
                 any_source: -2,
@@ -150,7 +150,7 @@ impl<'a> LiballprofSection<'a> {
             functions,
             ranks,
             rank: None,
-            constants: Constants::of(0),
+            constants: Constants::new(0),
             ahead: 0.0,
             communicators: BTreeMap::new(),
             places: Vec::new(),
@@ -350,7 +350,7 @@ impl<'a> LiballprofSection<'a> {
                 format!("a rank below {size}"),
             )
         })?);
-        self.constants = Constants::of(handle);
+        self.constants = Constants::new(handle);
         self.out.communicators.push(Origin::World);
         self.places.push(None);
         Ok(self.places.len() - 1)
@@ -423,7 +423,7 @@ impl<'a> LiballprofSection<'a> {
                 self.requests.remove(request);
             }
         }
-        Ok(named.into_iter().map(Done::of).collect())
+        Ok(named.into_iter().map(Done::new).collect())
     }
 
     fn collective(

@@ -220,7 +220,7 @@ fn read_part(
         let mut words = words_of(line);
         words.next();
         let action = words.next().unwrap_or_default();
-        let arguments = SimgridArguments::of(words.collect());
+        let arguments = SimgridArguments::new(words.collect());
         let done = reader
             .read(action, &arguments)
             .and_then(|()| arguments.are_all_read(action));
@@ -243,7 +243,7 @@ struct SimgridArguments<'a> {
 }
 
 impl<'a> SimgridArguments<'a> {
-    fn of(words: Vec<&'a [u8]>) -> SimgridArguments<'a> {
+    fn new(words: Vec<&'a [u8]>) -> SimgridArguments<'a> {
         SimgridArguments {
             words,
             read: Cell::new(0),

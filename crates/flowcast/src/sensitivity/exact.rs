@@ -136,7 +136,9 @@ impl ExactSearch<'_> {
             {
                 return Ok(Some(Inexact::Choice));
             }
-            if Rendezvous::of(network, self.options.rendezvous_from) != self.prepared.rendezvous {
+            if Rendezvous::from_network(network, self.options.rendezvous_from)
+                != self.prepared.rendezvous
+            {
                 return Ok(Some(Inexact::Obstacle(Obstacle::Rendezvous)));
             }
         }

@@ -59,7 +59,7 @@ fn use_of(program: &Program) {
     }
     convert_all(program);
     for base in [Base::OpenMpi, Base::Mpich] {
-        let table = AlgorithmTable::of(base);
+        let table = AlgorithmTable::from_base(base);
         if let Ok(expanded) = expand(
             program,
             &table,
@@ -190,7 +190,7 @@ proptest! {
         let file = compiled::parts(&Trace::Program(program.clone())).concat();
         let again = read(file).map_err(TestCaseError::fail)?;
         prop_assert_eq!((again.bytes(), again.has_self_messages()), (program.bytes(), program.has_self_messages()));
-        let table = AlgorithmTable::of(Base::OpenMpi);
+        let table = AlgorithmTable::from_base(Base::OpenMpi);
         let expanded = expand(&again, &table, NonBlocking::Expanded, ReadOptions::default()).unwrap().program;
         prop_assert!(read(compiled::parts(&Trace::Program(expanded)).concat()).is_ok());
     }

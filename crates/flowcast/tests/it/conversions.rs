@@ -33,7 +33,7 @@ fn as_ti(program: &Program) -> Program {
 }
 
 fn as_messages(program: &Program) -> Program {
-    let table = AlgorithmTable::of(Base::OpenMpi);
+    let table = AlgorithmTable::from_base(Base::OpenMpi);
     expand(
         program,
         &table,

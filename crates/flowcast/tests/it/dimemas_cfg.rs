@@ -38,7 +38,7 @@ fn makespan_ns(node_of_rank_1: &str) -> f64 {
         &program,
         &network,
         placement,
-        Rendezvous::of(&network, None),
+        Rendezvous::from_network(&network, None),
     )
     .unwrap();
     replay.run().unwrap().makespan().as_nanos()

@@ -226,7 +226,7 @@ fn who_moves_no_bytes_sends_no_messages() {
     for op in CollectiveOp::ALL {
         for base in [Base::OpenMpi, Base::Mpich] {
             let Expanded { program, uses, .. } =
-                expanded(&program(op, 6, (0, 0)), &AlgorithmTable::of(base));
+                expanded(&program(op, 6, (0, 0)), &AlgorithmTable::from_base(base));
             assert_eq!(
                 program.messages() > 0,
                 op == CollectiveOp::Barrier,
@@ -246,7 +246,7 @@ fn blocks_of_different_sizes_travel_as_they_are() {
         1:2:0:0.0\n10:2:0:3:1:0:0:6:0:1\n10:2:0:5:1:0:0:0:9:1\n10:2:0:9:1:0:0:90:100:1\n";
     let Expanded { program, uses, .. } = expanded(
         &as_program(read_text(text).unwrap()),
-        &AlgorithmTable::of(Base::Mpich),
+        &AlgorithmTable::from_base(Base::Mpich),
     );
     let sizes = |rank| {
         let sizes = program.ops(Rank(rank)).filter_map(|(_, op)| match op {
@@ -273,7 +273,7 @@ fn immediate_collectives_keep_their_formula_where_they_are_to_and_root_synchrono
         1:0:0:0.0\n10:0:0:10:1:0:0:8:8:3\n10:0:0:8:1:0:0:64:64:0\n10:0:0:0:1:0:0:0:0:2\n\
         1:1:0:0.0\n10:1:0:10:1:0:0:8:0:3\n10:1:0:8:1:0:0:64:64:0\n10:1:0:0:1:0:0:0:0:2\n";
     let whole = as_program(read_text(text).unwrap());
-    let table = AlgorithmTable::of(Base::Mpich);
+    let table = AlgorithmTable::from_base(Base::Mpich);
     let Expanded {
         program,
         uses,
@@ -317,7 +317,7 @@ proptest! {
     fn what_is_no_collective_stays_and_the_program_ends(records in any_records(), mpich: bool) {
         let program = records.program();
         let base = if mpich { Base::Mpich } else { Base::OpenMpi };
-        let Expanded { program: messages, uses, kept } = expanded(&program, &AlgorithmTable::of(base));
+        let Expanded { program: messages, uses, kept } = expanded(&program, &AlgorithmTable::from_base(base));
         let sent: u64 = uses.iter().map(|used| used.messages).sum();
         prop_assert_eq!(u64::from(messages.messages()), u64::from(program.messages()) + sent);
         prop_assert_eq!(messages.bytes().0, program.bytes().0 + uses.iter().map(|used| used.bytes.0).sum::<u64>());
@@ -348,7 +348,7 @@ proptest! {
     #[test]
     fn threads_change_nothing(records in any_records()) {
         let program = records.program();
-        let table = AlgorithmTable::of(Base::OpenMpi);
+        let table = AlgorithmTable::from_base(Base::OpenMpi);
         let one = expanded(&program, &table).program;
         let many = expand(&program, &table, NonBlocking::Expanded, ReadOptions { threads: 3 }).unwrap().program;
         for rank in (0..one.streams() as u32).map(Rank) {

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Outcome, Explanation) {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let rendezvous = Rendezvous::of(network, None);
+    let rendezvous = Rendezvous::from_network(network, None);
     let engine = match model {
         Some(model) => Engine::sharing(program, network, placement, rendezvous, model).unwrap(),
         None => Engine::new(program, network, placement, rendezvous).unwrap(),

@@ -128,7 +128,7 @@ fn provenance() -> BTreeMap<String, String> {
 
 fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
     let placement = Placement::new(&Machine::default(), None, schedule.ranks()).unwrap();
-    let sends = Sends::of(schedule);
+    let sends = Sends::from_schedule(schedule);
     let replay = |keeps| {
         let mut journal = Journal::of_schedule(&sends, parameters.overhead, keeps);
         let outcome = loggops::placed(schedule, parameters.into(), &mut journal).unwrap();
@@ -296,7 +296,7 @@ fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
             let network = DimemasConfig::read(cfg.as_bytes(), &mut |_| unreachable!())
                 .unwrap()
                 .network;
-            let written = write(&program, &network, Rendezvous::of(&network, None));
+            let written = write(&program, &network, Rendezvous::from_network(&network, None));
             let contents = check(&written);
             assert_eq!(
                 contents.end,
@@ -330,7 +330,11 @@ fn what_is_written_does_not_depend_on_the_number_of_threads() {
                 ReadOptions { threads },
             )
             .unwrap();
-            write(&as_program(trace), &network, Rendezvous::of(&network, None))
+            write(
+                &as_program(trace),
+                &network,
+                Rendezvous::from_network(&network, None),
+            )
         });
         assert!(one == two && one == five, "{name}");
     }
@@ -396,7 +400,7 @@ fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
     assert_eq!(prv.instances().len(), 36);
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let times = [&prv, &dim].map(|program| {
-        let written = write(program, &network, Rendezvous::of(&network, None));
+        let written = write(program, &network, Rendezvous::from_network(&network, None));
         // The events are those of the trace.
         assert!(check(&written).event_types.contains(&50_000_003));
         written.outcome.makespan().as_seconds()
@@ -425,12 +429,12 @@ fn collectives_come_back_from_what_was_written() {
         panic!("expected a program")
     };
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-    let first = write(&program, &network, Rendezvous::of(&network, None));
+    let first = write(&program, &network, Rendezvous::from_network(&network, None));
     check(&first);
     let again = program_of(&first.prv);
     assert!(again.ignored().is_empty(), "{:?}", again.ignored());
     assert_eq!(again.instances().len(), 3);
-    let second = write(&again, &network, Rendezvous::of(&network, None));
+    let second = write(&again, &network, Rendezvous::from_network(&network, None));
     check(&second);
     let times = [&first, &second].map(|written| written.outcome.makespan().as_nanos());
     assert!((times[0] - times[1]).abs() < 10.0, "{times:?}");
@@ -626,7 +630,7 @@ proptest! {
 
         let again = program_of(&written.prv);
         prop_assert_eq!((again.ranks(), again.messages(), again.bytes()), (program.ranks(), program.messages(), program.bytes()));
-        let replayed = write(&again, &network, Rendezvous::of(&network, None));
+        let replayed = write(&again, &network, Rendezvous::from_network(&network, None));
         check(&replayed);
         if numbers.speed == 1.0 {
             prop_assert!((computed(&replayed.outcome) - running).abs() < 1.0);

@@ -109,7 +109,13 @@ fn limited(rule: Rule) -> Network {
 
 fn engine<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    Engine::new(program, network, placement, Rendezvous::of(network, None)).unwrap()
+    Engine::new(
+        program,
+        network,
+        placement,
+        Rendezvous::from_network(network, None),
+    )
+    .unwrap()
 }
 
 fn sharing<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
@@ -119,7 +125,7 @@ fn sharing<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
         program,
         network,
         placement,
-        Rendezvous::of(network, None),
+        Rendezvous::from_network(network, None),
         model,
     )
     .unwrap()
@@ -260,7 +266,7 @@ fn operations_on_two_communicators_may_be_called_in_any_order() {
     );
     let program = program(&[&[2, 0, 1], &[3, 2, 0]], &[first, only_a, second, only_b]);
     for base in [Base::OpenMpi, Base::Mpich] {
-        let messages = messages_of(&program, &AlgorithmTable::of(base));
+        let messages = messages_of(&program, &AlgorithmTable::from_base(base));
         assert_eq!((messages.ranks(), messages.streams()), (4, 4 + 6));
         for network in [network(Rule::Dimemas), limited(Rule::Dimemas)] {
             let outcome = engine(&messages, &network).run().unwrap();
@@ -295,7 +301,7 @@ fn ranks_that_wait_for_each_other_are_told_without_their_strands() {
     let send = |to: u32| format!("2:{to}:-1:8:7:0:0\n");
     let calls = call(op, 1, 0, (false, IMMEDIATE)) + &wait(op, 1);
     let stuck = program(&[&[0, 1]], &[calls.clone() + &send(1), receive(0) + &calls]);
-    let messages = messages_of(&stuck, &AlgorithmTable::of(Base::OpenMpi));
+    let messages = messages_of(&stuck, &AlgorithmTable::from_base(Base::OpenMpi));
     let SimulateError::Deadlock { waiting, story } = engine(&messages, &network(Rule::Hockney))
         .run()
         .unwrap_err()
@@ -381,12 +387,12 @@ fn a_compiled_program_keeps_its_strands() {
 proptest! {
     #[test]
     fn both_engines_and_sweeps_agree(records in any_records(), mpich: bool) {
-        let table = AlgorithmTable::of(if mpich { Base::Mpich } else { Base::OpenMpi });
+        let table = AlgorithmTable::from_base(if mpich { Base::Mpich } else { Base::OpenMpi });
         let messages = messages_of(&records.program(), &table);
         let network = network(Rule::Hockney);
         let walked = engine(&messages, &network).run().unwrap();
         let placement = Placement::of_program(&network.machine, None, &messages).unwrap();
-        let events = Engine::limited(Replay::new(&messages, &network, placement, Rendezvous::of(&network, None)).unwrap(), &network).run().unwrap();
+        let events = Engine::limited(Replay::new(&messages, &network, placement, Rendezvous::from_network(&network, None)).unwrap(), &network).run().unwrap();
         let what_if = || WhatIf::new(&messages, network.clone(), None, None).unwrap();
         let swept = sweep::run(&messages, &[what_if(), what_if()]).unwrap();
         for (rank, walked) in walked.ranks.iter().enumerate() {

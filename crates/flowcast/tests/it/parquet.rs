@@ -205,7 +205,7 @@ fn column(bytes: &[u8], meta: &Value) -> Vec<String> {
 
 fn written(program: &Program, network: &flowcast::model::network::Network) -> (String, Vec<u8>) {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let rendezvous = flowcast::replay::costs::Rendezvous::of(network, None);
+    let rendezvous = flowcast::replay::costs::Rendezvous::from_network(network, None);
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
     let mut journal = Journal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();

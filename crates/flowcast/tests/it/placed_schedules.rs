@@ -213,7 +213,7 @@ fn what_is_recorded_and_explained_adds_up() {
             parameters,
             placed: Some(Placed { placement, sharing }),
         };
-        let sends = Sends::of(&schedule);
+        let sends = Sends::from_schedule(&schedule);
         let mut journal = Journal::of_schedule(
             &sends,
             parameters.overhead,
@@ -272,7 +272,7 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
                 rank 1 {\nl1: calc 4000 cpu 1\nl2: recv 1b from 0 tag 0 cpu 0\nl3: calc 1000 cpu 0\nl3 requires l2\n}\n";
     let schedule = schedule(text);
     let (sends, costs) = (
-        Sends::of(&schedule),
+        Sends::from_schedule(&schedule),
         Costs {
             parameters: parameters(),
             placed: None,

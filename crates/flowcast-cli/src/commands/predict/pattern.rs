@@ -85,7 +85,10 @@ pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
         return Err(flowcast::Error::NoNetwork.into());
     };
     let model = typed.model.first().map(String::as_str);
-    tell_rate_kind(&asked.fields(), model.unwrap_or(Model::of(first).name()));
+    tell_rate_kind(
+        &asked.fields(),
+        model.unwrap_or(Model::from_network(first).name()),
+    );
     let mut options = Vec::new();
     for (name, contention) in typed.model.iter().zip(&asked.models) {
         if contention.model().is_none() {

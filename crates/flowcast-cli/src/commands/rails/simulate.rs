@@ -81,7 +81,7 @@ impl Simulate {
             );
         }
         let found = if self.processor {
-            let rails: Vec<SizedCost> = self.rails.rails.iter().map(SizedCost::of).collect();
+            let rails: Vec<SizedCost> = self.rails.rails.iter().map(SizedCost::from_rail).collect();
             processor::simulate(
                 self.scheduler,
                 &rails,

@@ -130,7 +130,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
             self.begin_call(rank, startup);
             if startup > Time::ZERO {
-                return self.start_up(rank, Delay::of(startup));
+                return self.start_up(rank, Delay::new(startup));
             }
         }
         self.enter(rank, call, instance);
@@ -304,7 +304,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.enter_call(rank);
             self.begin_call(rank, startup);
             if startup > Time::ZERO {
-                return self.start_up(rank, Delay::of(startup));
+                return self.start_up(rank, Delay::new(startup));
             }
         }
         self.ranks[rank].before = self.pending.now();

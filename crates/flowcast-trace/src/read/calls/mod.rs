@@ -60,7 +60,7 @@ pub(crate) struct Done {
 
 impl Done {
     /// A request whose status is not told.
-    pub(crate) fn of(request: u64) -> Done {
+    pub(crate) fn new(request: u64) -> Done {
         Done {
             request,
             matched: None,

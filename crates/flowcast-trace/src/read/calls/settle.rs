@@ -46,7 +46,7 @@ pub(super) fn settle(calls: &mut [TracedCall]) {
             .filter_map(|(request, known)| Some((known.tested?, request))),
     );
     for (test, request) in found {
-        calls[test].completes.push(Done::of(request));
+        calls[test].completes.push(Done::new(request));
     }
 }
 

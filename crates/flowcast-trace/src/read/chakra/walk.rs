@@ -29,7 +29,7 @@ pub(super) struct Walked {
 
 /// Walks through the graphs.
 pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
-    let groups = ChakraGroups::of(&ranks);
+    let groups = ChakraGroups::new(&ranks);
     let mut unknown = 0;
     let mut walk = Walk {
         ranks: Vec::new(),
@@ -67,7 +67,7 @@ struct ChakraGroups {
 }
 
 impl ChakraGroups {
-    fn of(ranks: &[Vec<Node>]) -> ChakraGroups {
+    fn new(ranks: &[Vec<Node>]) -> ChakraGroups {
         let mut groups = ChakraGroups {
             numbers: BTreeMap::new(),
             members: Vec::new(),

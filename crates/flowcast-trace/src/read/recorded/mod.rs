@@ -5,7 +5,7 @@
 //! cut recording leaves without its counterpart is removed and counted (`prune`); calls of several threads are put in
 //! order (`threads`); the rest becomes the instructions of a program (`instructions`).
 //!
-//! Computation takes its wall time, unless that holds what is none ([`Clock::of`]).
+//! Computation takes its wall time, unless that holds what is none ([`Clock::from_files`]).
 
 pub(super) mod actions;
 mod instructions;
@@ -60,7 +60,7 @@ pub(super) fn read(
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
     let files = files(name, text, open, options)?;
-    let (clock, reason) = (Clock::of(&files), WallFault::of(&files));
+    let (clock, reason) = (Clock::from_files(&files), WallFault::find(&files));
     let mut program = program(name, &files, clock, options)?;
     if String::from_utf8_lossy(text)
         .lines()
@@ -87,8 +87,8 @@ pub fn program(
     clock: Clock,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
-    let communicators = Communicators::of(files);
-    let regions = Regions::of(files);
+    let communicators = Communicators::new(files);
+    let regions = Regions::new(files);
     let mut ranks = Vec::with_capacity(files.len());
     for ((file, ids), windows) in files
         .iter()
@@ -199,7 +199,7 @@ fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
 
 /// The names of a recording's regions by their numbers, from 1, which are the values of the events [`REGION`].
 pub fn region_names(files: &[RankFile]) -> Vec<String> {
-    Regions::of(files).0.into_keys().collect()
+    Regions::new(files).0.into_keys().collect()
 }
 
 /// A file's name, its bytes and what they became.
@@ -279,8 +279,8 @@ pub enum Clock {
 impl Clock {
     /// The rule: thread CPU time where the wall time of computations holds something else, which is then in all of them;
     /// else wall time, in which waiting for files, accelerators and threads that do not call MPI is.
-    pub fn of(files: &[RankFile]) -> Clock {
-        WallFault::of(files).map_or(Clock::Wall, |_| Clock::ThreadCpu)
+    pub fn from_files(files: &[RankFile]) -> Clock {
+        WallFault::find(files).map_or(Clock::Wall, |_| Clock::ThreadCpu)
     }
 }
 
@@ -293,7 +293,7 @@ enum WallFault {
 }
 
 impl WallFault {
-    fn of(files: &[RankFile]) -> Option<WallFault> {
+    fn find(files: &[RankFile]) -> Option<WallFault> {
         if files.iter().any(has_threads) {
             return Some(WallFault::Threads);
         }
@@ -351,7 +351,7 @@ struct Communicators {
 }
 
 impl Communicators {
-    fn of(files: &[RankFile]) -> Communicators {
+    fn new(files: &[RankFile]) -> Communicators {
         let mut known: BTreeMap<(Members, u32), u32> = BTreeMap::new();
         let mut all = Communicators {
             members: Vec::new(),
@@ -425,7 +425,7 @@ fn one_view(members: &Members) -> Members {
 pub(super) struct Regions(BTreeMap<String, i64>);
 
 impl Regions {
-    fn of(files: &[RankFile]) -> Regions {
+    fn new(files: &[RankFile]) -> Regions {
         let mut names: Vec<String> = files.iter().flat_map(actions::region_names).collect();
         names.sort();
         names.dedup();

@@ -19,7 +19,7 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
     }) {
         return None;
     }
-    let mut left = Left::of(ranks);
+    let mut left = Left::new(ranks);
     let mut count = 0;
     for (receiver, actions) in (0..).map(Rank).zip(ranks) {
         for post in actions
@@ -42,7 +42,7 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
 struct Left(BTreeMap<(Rank, Channel), Vec<u64>>);
 
 impl Left {
-    fn of(ranks: &[RankActions]) -> Left {
+    fn new(ranks: &[RankActions]) -> Left {
         let mut sent: BTreeMap<(Rank, Channel), Vec<u64>> = BTreeMap::new();
         for (sender, actions) in (0..).map(Rank).zip(ranks) {
             for step in &actions.steps {

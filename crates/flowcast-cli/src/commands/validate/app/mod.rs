@@ -382,7 +382,7 @@ impl ValidateApp {
             Some(Compute::Wall) => Clock::Wall,
             None => recordings
                 .first()
-                .map_or(Clock::Wall, |files| Clock::of(files)),
+                .map_or(Clock::Wall, |files| Clock::from_files(files)),
         };
         let setting = Setting {
             network,
