@@ -65,7 +65,7 @@ pub(super) fn of_all(command: &Path, only: &[String]) -> Result<Vec<(&'static st
     ensure!(!asked.is_empty(), "found no workload {}", only.join(", "));
     println!(
         "{:<18} {:>12} {:>9} {:>9} {:>9}  each",
-        "workload", "instructions", "reads", "writes", "held up"
+        "workload", "instructions", "reads", "writes", "stalled"
     );
     let mut found: Vec<(&str, Counts)> = Vec::new();
     for workload in asked {
