@@ -10,9 +10,9 @@ use crate::{
         BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS,
         SelectedBtl,
     },
-    costs::{self, Origin},
+    costs::{self, CostOrigin},
     hooks, interfaces,
-    library::{self, Library},
+    library::{self, OpenMpiLibrary},
     measure, module,
     parameters::{self, Settings},
     peers::EndpointMap,
@@ -146,7 +146,7 @@ fn start_r2(
 }
 
 fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
-    let library = Library::find()?;
+    let library = OpenMpiLibrary::find()?;
     // SAFETY: r2's module; the layout is that of the version checked above.
     let r2 = unsafe { *r2 };
     measure::listen(&library, r2);
@@ -157,7 +157,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
         .map_err(|error| Refusal::parameter("rails", error))?;
     let source = std::sync::Mutex::new(origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);
-    let complete = origin == Origin::Given;
+    let complete = origin == CostOrigin::Given;
     let state = State {
         library,
         r2,
@@ -185,7 +185,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
 ///
 /// Different BTLs may as well, where users set their exclusivities so, but a message that ob1 prepared for shared memory
 /// and that went over TCP was seen to hang. ob1 keeps choosing among those.
-fn rails(library: &Library) -> Result<Vec<RailModule>, Refusal> {
+fn rails(library: &OpenMpiLibrary) -> Result<Vec<RailModule>, Refusal> {
     let modules = modules(library);
     let together: Vec<*mut BtlModule> = modules
         .iter()
@@ -229,7 +229,7 @@ fn kind(module: &*mut BtlModule) -> (String, u32) {
 }
 
 /// What the BTLs offer, but for the one that reaches the process itself only.
-fn modules(library: &Library) -> Vec<*mut BtlModule> {
+fn modules(library: &OpenMpiLibrary) -> Vec<*mut BtlModule> {
     let mut modules = Vec::new();
     // SAFETY: a list of the library; its sentinel closes the ring.
     unsafe {

@@ -15,7 +15,7 @@ use crate::{Refusal, parameters::Settings, state::RailModule};
 
 /// Where the parameters in use come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum CostOrigin {
     /// The user gave all.
     Given,
     /// An earlier run measured those that the user did not give.
@@ -28,14 +28,14 @@ pub(crate) enum Origin {
     Assumed,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for CostOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Origin::Given => "given",
-            Origin::Stored => "stored",
-            Origin::Measured => "measured",
-            Origin::Watched => "measured while the program ran",
-            Origin::Assumed => "assumed from the btl's bandwidth and latency",
+            CostOrigin::Given => "given",
+            CostOrigin::Stored => "stored",
+            CostOrigin::Measured => "measured",
+            CostOrigin::Watched => "measured while the program ran",
+            CostOrigin::Assumed => "assumed from the btl's bandwidth and latency",
         })
     }
 }
@@ -47,16 +47,16 @@ impl fmt::Display for Origin {
 pub(crate) fn given(
     rails: &[RailModule],
     settings: &Settings,
-) -> Result<(Vec<LogGp>, Origin), Refusal> {
+) -> Result<(Vec<LogGp>, CostOrigin), Refusal> {
     let by_name = by_name(settings)?;
     let found: Vec<Option<LogGp>> = rails
         .iter()
         .map(|rail| cost_of(&by_name, &rail.name))
         .collect();
     let origin = if found.iter().all(Option::is_some) {
-        Origin::Given
+        CostOrigin::Given
     } else {
-        Origin::Assumed
+        CostOrigin::Assumed
     };
     let costs = rails
         .iter()

@@ -15,7 +15,7 @@ pub(crate) struct Counters {
 
 /// The counts at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
+pub(crate) struct CounterValues {
     /// First fragments that ob1 wanted to send over this rail.
     pub asked: u64,
     /// First fragments that the scheduler gave to it.
@@ -49,8 +49,8 @@ impl Counters {
         self.other_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self) -> Counts {
-        Counts {
+    pub(crate) fn read(&self) -> CounterValues {
+        CounterValues {
             asked: of(&self.asked),
             eager_messages: of(&self.eager_messages),
             eager_bytes: of(&self.eager_bytes),
@@ -64,7 +64,7 @@ fn of(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-impl Counts {
+impl CounterValues {
     pub(crate) fn messages(&self) -> u64 {
         self.eager_messages + self.other_messages
     }

@@ -11,14 +11,14 @@ use std::{
 
 use crate::{
     bindings::{BtlModule, Component},
-    library::Library,
+    library::OpenMpiLibrary,
 };
 
 /// Open MPI makes this many links of an interface at most before names are given up.
 const MOST_LINKS: u32 = 16;
 
 /// A name for each module, all different.
-pub(crate) fn names(library: &Library, modules: &[*mut BtlModule]) -> Vec<String> {
+pub(crate) fn names(library: &OpenMpiLibrary, modules: &[*mut BtlModule]) -> Vec<String> {
     let interfaces = interfaces();
     let mut unnamed: BTreeMap<String, u32> = BTreeMap::new();
     modules
@@ -57,7 +57,7 @@ unsafe fn name_in(component: *const Component) -> String {
 }
 
 fn interface_of(
-    library: &Library,
+    library: &OpenMpiLibrary,
     module: *mut BtlModule,
     interfaces: &[String],
 ) -> Option<String> {
@@ -81,7 +81,7 @@ fn interface_of(
 }
 
 fn variable_is_at(
-    library: &Library,
+    library: &OpenMpiLibrary,
     component: &CStr,
     variable: &str,
     place: *const c_void,

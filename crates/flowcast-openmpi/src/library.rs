@@ -43,7 +43,7 @@ pub(crate) type RegisterVariable = unsafe extern "C" fn(
 
 /// What is used of `libmpi` and `libopen-pal`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Library {
+pub(crate) struct OpenMpiLibrary {
     pub btl_modules: *const List,
     pub triggers: *mut Trigger,
     pub progress: unsafe extern "C" fn(),
@@ -60,20 +60,20 @@ pub(crate) struct Library {
 }
 
 // SAFETY: addresses of functions and of variables that live as long as the process.
-unsafe impl Send for Library {}
+unsafe impl Send for OpenMpiLibrary {}
 // SAFETY: as above.
-unsafe impl Sync for Library {}
+unsafe impl Sync for OpenMpiLibrary {}
 
-impl Library {
+impl OpenMpiLibrary {
     /// Checks the version and looks everything up.
     ///
     /// # Errors
     /// Another series, or a symbol that is missing.
-    pub(crate) fn find() -> Result<Library, Refusal> {
+    pub(crate) fn find() -> Result<OpenMpiLibrary, Refusal> {
         check_version(&version()?)?;
         // SAFETY: each symbol has the type of its declaration in the headers of the series checked above.
         unsafe {
-            Ok(Library {
+            Ok(OpenMpiLibrary {
                 btl_modules: symbol(c"mca_btl_base_modules_initialized")?.cast(),
                 triggers: symbol(c"mca_btl_base_active_message_trigger")?.cast(),
                 progress: function(c"opal_progress")?,

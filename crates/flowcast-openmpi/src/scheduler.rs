@@ -18,7 +18,7 @@ use std::{
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::{
     Accounting, RailId, RailSet, RailsError,
-    clock::{ClockArithmetic, Steps, Ticks},
+    clock::{ClockArithmetic, ClockSteps, Ticks},
     discipline::{BoxedScheduler, Discipline, SchedulerName},
     rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock},
     shared::SharedVirtualTime,
@@ -103,7 +103,7 @@ fn locked(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, Rails
     let shares = Shares::by_bandwidth(costs)?;
     Ok(match name.binary_point() {
         Some(scale) => {
-            let scheduler = Mutex::new(name.scheduler::<Steps>(costs, shares, scale)?);
+            let scheduler = Mutex::new(name.scheduler::<ClockSteps>(costs, shares, scale)?);
             Box::new(Locked { scheduler, scale })
         }
         None => {

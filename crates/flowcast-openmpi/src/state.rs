@@ -14,7 +14,7 @@ use crate::{
         PROC_ENDPOINT_TAG_BML, PrepareSource, Put, Send as SendFunction, SendImmediate,
     },
     counters::Counters,
-    library::Library,
+    library::OpenMpiLibrary,
     parameters::Settings,
     peers::{EndpointMap, Peer},
     scheduler::Scheduler,
@@ -79,7 +79,7 @@ impl RailModule {
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub library: Library,
+    pub library: OpenMpiLibrary,
     /// `r2`, which knows how processes are reached.
     pub r2: BmlModule,
     pub settings: Settings,

@@ -9,7 +9,7 @@ use std::{fmt::Write, fs, io, path::Path};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Rank, Time};
 
-use crate::{counters::Counts, library, state::State};
+use crate::{counters::CounterValues, library, state::State};
 
 /// Stock scheduling uses one rail only if ob1 asked it for at least this share.
 const ONE_RAIL_ONLY: f64 = 0.99;
@@ -20,7 +20,7 @@ const ENOUGH_TO_JUDGE: u64 = 10;
 pub(crate) struct Row {
     pub name: String,
     pub cost: LogGp,
-    pub counts: Counts,
+    pub counts: CounterValues,
 }
 
 /// Prints the table where the user wants it, and writes the counts.
@@ -132,7 +132,7 @@ pub(crate) fn text(rows: &[Row], rank: Rank, title: &str) -> String {
 
 pub(crate) fn json(rows: &[Row], rank: Rank, scheduler: &str, source: &str) -> String {
     let rails: Vec<String> = rows.iter().zip(shares(rows)).map(|(row, (planned, sent)): (&Row, (f64, f64))| {
-        let Counts {
+        let CounterValues {
             asked,
             eager_messages,
             eager_bytes,
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use flowcast_units::TimePerByte;
 
-    fn row(name: &str, per_byte: f64, counts: Counts) -> Row {
+    fn row(name: &str, per_byte: f64, counts: CounterValues) -> Row {
         let gap_per_byte = TimePerByte::from_nanos(per_byte);
         Row {
             name: name.into(),
@@ -231,12 +231,12 @@ mod tests {
         }
     }
 
-    fn eager(asked: u64, messages: u64, bytes: u64) -> Counts {
-        Counts {
+    fn eager(asked: u64, messages: u64, bytes: u64) -> CounterValues {
+        CounterValues {
             asked,
             eager_messages: messages,
             eager_bytes: bytes,
-            ..Counts::default()
+            ..CounterValues::default()
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
         // All on the slow rail: 40,000 ns there, 10,000·... all on the fast one 40,000 and on the slow one 120,000
         // together 30,000; lost 120,000 - 30,000.
         let uneven = [
-            row("a", 1.0, Counts::default()),
+            row("a", 1.0, CounterValues::default()),
             row("b", 3.0, eager(0, 200, 40_200)),
         ];
         assert!(

@@ -9,7 +9,7 @@
 //! | 16..24 | order: counts ordered messages; all ones for unordered ones |
 //! | 24..32 | acknowledged: messages received so far on this connection |
 //! | 32..40 | when the last of them arrived, nanoseconds of the receiver's clock |
-//! | 40..44 | credit: how many more sequence numbers than acknowledged in all may be used, see [`Header::credit`] |
+//! | 40..44 | credit: how many more sequence numbers than acknowledged in all may be used, see [`FrameHeader::credit`] |
 //! | 44..48 | CRC-32 of all the rest |
 //!
 //! Numbers are little-endian. A frame whose checksum does not fit ends its rail: what follows it cannot be trusted.
@@ -107,7 +107,7 @@ impl Piece {
 
 /// What stands before a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct FrameHeader {
     /// What the frame is for.
     pub kind: Kind,
     /// How much of its message.
@@ -124,10 +124,10 @@ pub struct Header {
     pub credit: u64,
 }
 
-impl Header {
+impl FrameHeader {
     /// Of a frame that carries no message and says nothing.
-    pub const fn bare(kind: Kind) -> Header {
-        Header {
+    pub const fn bare(kind: Kind) -> FrameHeader {
+        FrameHeader {
             kind,
             piece: Piece::WHOLE,
             sequence: 0,
@@ -140,7 +140,7 @@ impl Header {
 }
 
 /// Replaces `bytes` by a frame.
-pub fn encode(bytes: &mut Vec<u8>, header: &Header, message: &[u8]) {
+pub fn encode(bytes: &mut Vec<u8>, header: &FrameHeader, message: &[u8]) {
     bytes.clear();
     bytes.reserve(HEADER + message.len());
     bytes.extend_from_slice(&(message.len() as u32).to_le_bytes());
@@ -205,7 +205,7 @@ impl FrameReader {
         &mut self,
         longest: usize,
         credit_before: u64,
-    ) -> Result<Option<(Header, &[u8])>, Fault> {
+    ) -> Result<Option<(FrameHeader, &[u8])>, Fault> {
         let whole = &self.buffer[self.read..self.filled];
         let Some(header) = whole.first_chunk::<HEADER>() else {
             return Ok(None);
@@ -234,7 +234,7 @@ impl FrameReader {
     }
 }
 
-fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<Header, Fault> {
+fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<FrameHeader, Fault> {
     let kind = match bytes[4] {
         1 => Kind::Data,
         2 => Kind::Acknowledgement,
@@ -245,7 +245,7 @@ fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<Header, Fault> {
     let credit = widened(credit_before, u32::from_le_bytes(part(bytes, 40)));
     let (sequence, order) = (number(8), number(16));
     let piece = Piece::read(bytes[5], bytes[6])?;
-    Ok(Header {
+    Ok(FrameHeader {
         kind,
         piece,
         sequence,
@@ -270,12 +270,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn header(sequence: u64, credit: u64) -> Header {
+    fn header(sequence: u64, credit: u64) -> FrameHeader {
         let piece = Piece {
             index: (sequence % 3) as u8,
             of: 3,
         };
-        Header {
+        FrameHeader {
             kind: Kind::Data,
             piece,
             sequence,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::frame::{Fault, Header, Piece, UNORDERED};
+use crate::frame::{Fault, FrameHeader, Piece, UNORDERED};
 
 /// What has been received of one direction.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct WholeMessage {
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(crate) enum InboundArrival {
     /// It arrives for the first time.
     First,
     /// It had arrived before, over a rail that failed.
@@ -75,15 +75,19 @@ impl Inbound {
     /// # Errors
     /// A sequence number or an order beyond what was granted, a piece that does not fit the others of its message, or one with
     /// which they are too long.
-    pub(crate) fn take(&mut self, header: &Header, message: &[u8]) -> Result<Arrival, Fault> {
-        let Header {
+    pub(crate) fn take(
+        &mut self,
+        header: &FrameHeader,
+        message: &[u8],
+    ) -> Result<InboundArrival, Fault> {
+        let FrameHeader {
             sequence,
             order,
             piece,
             ..
         } = *header;
         if sequence < self.floor || self.has(sequence) {
-            return Ok(Arrival::Repeated);
+            return Ok(InboundArrival::Repeated);
         }
         let limit = self.floor + self.window;
         if sequence >= limit {
@@ -105,7 +109,7 @@ impl Inbound {
             None => {}
         }
         self.mark(sequence);
-        Ok(Arrival::First)
+        Ok(InboundArrival::First)
     }
 
     /// The next message for the application.
@@ -121,8 +125,8 @@ impl Inbound {
     }
 
     /// The whole message, if this was its last piece.
-    fn join(&mut self, header: &Header, bytes: &[u8]) -> Result<Option<WholeMessage>, Fault> {
-        let Header {
+    fn join(&mut self, header: &FrameHeader, bytes: &[u8]) -> Result<Option<WholeMessage>, Fault> {
+        let FrameHeader {
             sequence,
             order,
             piece,
@@ -214,8 +218,8 @@ mod tests {
     use crate::frame::Kind;
     use proptest::prelude::*;
 
-    fn header(sequence: u64, order: u64, piece: Piece) -> Header {
-        Header {
+    fn header(sequence: u64, order: u64, piece: Piece) -> FrameHeader {
+        FrameHeader {
             kind: Kind::Data,
             piece,
             sequence,
@@ -265,7 +269,7 @@ mod tests {
             shuffle in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
         ) {
             let mut order = 0;
-            let mut frames: Vec<(Header, [u8; 2])> = Vec::new();
+            let mut frames: Vec<(FrameHeader, [u8; 2])> = Vec::new();
             for ((ordered, of), number) in kinds.iter().zip(0..) {
                 let own = if *ordered { order } else { UNORDERED };
                 order += u64::from(*ordered);
@@ -279,7 +283,7 @@ mod tests {
             let mut first = 0;
             for index in arrivals {
                 let (header, piece) = &frames[index];
-                if inbound.take(header, piece).unwrap() == Arrival::First {
+                if inbound.take(header, piece).unwrap() == InboundArrival::First {
                     first += 1;
                 }
             }

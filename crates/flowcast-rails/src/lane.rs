@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io::IoSlice};
 use flowcast_scheduler::clock::Ticks;
 use flowcast_units::Bytes;
 
-use crate::frame::{Fault, FrameReader, HEADER, Header, Piece};
+use crate::frame::{Fault, FrameHeader, FrameReader, HEADER, Piece};
 
 /// The most frames that one system call writes.
 pub(crate) const AT_ONCE: usize = 32;
@@ -15,12 +15,12 @@ pub(crate) const AT_ONCE: usize = 32;
 pub(crate) struct Parcel {
     pub bytes: Vec<u8>,
     /// Its message, if it carries one or a piece of one.
-    pub message: Option<Carried>,
+    pub message: Option<LaneMessage>,
 }
 
 /// What identifies a message or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub(crate) struct LaneMessage {
     /// Its number among all.
     pub sequence: u64,
     /// How much it is of its message.
@@ -44,7 +44,7 @@ impl Parcel {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Lane {
+pub(crate) struct RailLane {
     /// Frames in the order of writing; those with messages stay until they are acknowledged.
     frames: VecDeque<Parcel>,
     /// The first that is not wholly written, and how much of it is.
@@ -64,7 +64,7 @@ pub(crate) struct Lane {
     pub unacknowledged_since: Ticks,
 }
 
-impl Lane {
+impl RailLane {
     /// Adds a frame to be written.
     pub(crate) fn push(&mut self, parcel: Parcel) {
         self.sent += u64::from(parcel.message.is_some());
@@ -117,7 +117,7 @@ impl Lane {
     }
 
     /// The messages that the other end has now acknowledged.
-    pub(crate) fn acknowledge(&mut self, header: &Header) -> Result<Vec<Parcel>, Fault> {
+    pub(crate) fn acknowledge(&mut self, header: &FrameHeader) -> Result<Vec<Parcel>, Fault> {
         let total = header.acknowledged;
         // Written frames without a message are gone already: what stands before `writing` are messages.
         let written = self.acknowledged + self.writing as u64;

@@ -20,11 +20,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
 use crate::{
-    frame::{Fault, FrameReader, Header, Kind, encode},
+    frame::{Fault, FrameHeader, FrameReader, Kind, encode},
     lane::AT_ONCE,
     path::Path,
     policy::Steering,
-    session::{Counts, Delivery, Refused, Session, SessionRule},
+    session::{Delivery, Refused, Session, SessionCounts, SessionRule},
 };
 use absent::Absent;
 use listener::Hello;
@@ -191,7 +191,7 @@ impl Link {
             token,
         };
         let mut frame = Vec::new();
-        encode(&mut frame, &Header::bare(Kind::Hello), &hello.write());
+        encode(&mut frame, &FrameHeader::bare(Kind::Hello), &hello.write());
         // The socket buffer of a new connection holds at least a hundred bytes.
         let written = stream.write_all(&frame);
         self.attach(rail, stream, cost)?;
@@ -285,7 +285,7 @@ impl Link {
     }
 
     /// Messages, pieces and rails counted since the session began.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SessionCounts {
         self.session.counts()
     }
 

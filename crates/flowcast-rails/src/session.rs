@@ -24,9 +24,9 @@ use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::{
-    frame::{Fault, FrameReader, HEADER, Header, Kind, Piece, UNORDERED, encode},
-    inbound::{Arrival, Inbound},
-    lane::{AT_ONCE, Carried, Lane, Parcel},
+    frame::{Fault, FrameHeader, FrameReader, HEADER, Kind, Piece, UNORDERED, encode},
+    inbound::{Inbound, InboundArrival},
+    lane::{AT_ONCE, LaneMessage, Parcel, RailLane},
     peer_clock::{PeerClock, Receipt},
     policy::{Policy, Steering},
     token::Token,
@@ -74,7 +74,7 @@ pub enum Refused {
 
 /// What has happened on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct SessionCounts {
     /// Messages sent, each counted once.
     pub sent: u64,
     /// Those of them that were divided.
@@ -95,7 +95,7 @@ pub struct Counts {
 pub struct Session {
     rule: SessionRule,
     costs: Vec<LogGp>,
-    lanes: Vec<Lane>,
+    lanes: Vec<RailLane>,
     policy: Policy,
     /// Since when it chooses: it knows of no message that was given before.
     policy_since: Ticks,
@@ -110,7 +110,7 @@ pub struct Session {
     /// Messages for which no rail is usable now.
     stranded: VecDeque<Parcel>,
     peer: PeerClock,
-    counts: Counts,
+    counts: SessionCounts,
     given: [u64; MAX_RAILS],
 }
 
@@ -125,7 +125,7 @@ impl Session {
         Ok(Session {
             policy: Policy::new(rule.steering, &costs)?,
             policy_since: Ticks::ZERO,
-            lanes: costs.iter().map(|_| Lane::default()).collect(),
+            lanes: costs.iter().map(|_| RailLane::default()).collect(),
             rule,
             costs,
             alive: RailSet::NONE,
@@ -138,7 +138,7 @@ impl Session {
             advertised_credit: credit,
             stranded: VecDeque::new(),
             peer: PeerClock::default(),
-            counts: Counts::default(),
+            counts: SessionCounts::default(),
             given: [0; MAX_RAILS],
         })
     }
@@ -153,7 +153,7 @@ impl Session {
         }
         if rail.index() == self.costs.len() {
             self.costs.push(cost);
-            self.lanes.push(Lane::default());
+            self.lanes.push(RailLane::default());
             self.follow(self.rule.steering, now)?;
         } else {
             if self.alive.contains(rail) {
@@ -211,7 +211,7 @@ impl Session {
         };
         self.next_order += u64::from(delivery == Delivery::Ordered);
         self.counts.sent += 1;
-        let whole = Carried {
+        let whole = LaneMessage {
             sequence: self.next_sequence,
             piece: Piece::WHOLE,
             order,
@@ -240,8 +240,8 @@ impl Session {
             };
             if header.kind == Kind::Data {
                 match self.inbound.take(&header, message)? {
-                    Arrival::First => self.counts.received += 1,
-                    Arrival::Repeated => self.counts.repeated += 1,
+                    InboundArrival::First => self.counts.received += 1,
+                    InboundArrival::Repeated => self.counts.repeated += 1,
                 }
                 if lane.unacknowledged == 0 {
                     lane.unacknowledged_since = now;
@@ -326,7 +326,7 @@ impl Session {
 
     /// Messages or pieces that have not been acknowledged.
     pub fn outstanding(&self) -> u64 {
-        self.lanes.iter().map(Lane::outstanding).sum::<u64>() + self.stranded.len() as u64
+        self.lanes.iter().map(RailLane::outstanding).sum::<u64>() + self.stranded.len() as u64
     }
 
     /// A connection's reader that has already read something, such as its introduction.
@@ -376,7 +376,7 @@ impl Session {
     }
 
     /// Messages, pieces and rails counted since the session began.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SessionCounts {
         self.counts
     }
 
@@ -410,7 +410,7 @@ impl Session {
         )
     }
 
-    fn divide(&mut self, whole: Carried, message: &[u8], split: Split, now: Ticks) -> RailSet {
+    fn divide(&mut self, whole: LaneMessage, message: &[u8], split: Split, now: Ticks) -> RailSet {
         let mut rails = RailSet::NONE;
         let (mut rest, of) = (message, split.rails() as u8);
         for (index, (rail, size)) in (0..of).zip(split.pieces()) {
@@ -421,7 +421,7 @@ impl Session {
             };
             let (piece, later) = rest.split_at(most.min(rest.len()));
             rest = later;
-            let carried = Carried {
+            let carried = LaneMessage {
                 sequence: self.next_sequence,
                 piece: Piece { index, of },
                 ..whole
@@ -436,7 +436,7 @@ impl Session {
         rails
     }
 
-    fn dispatch(&mut self, carried: Carried, message: &[u8], now: Ticks) -> Option<RailId> {
+    fn dispatch(&mut self, carried: LaneMessage, message: &[u8], now: Ticks) -> Option<RailId> {
         let rail = self
             .policy
             .pick(now, Bytes((HEADER + message.len()) as u64), self.usable());
@@ -444,15 +444,15 @@ impl Session {
         rail
     }
 
-    fn give(&mut self, rail: Option<RailId>, carried: Carried, message: &[u8], now: Ticks) {
-        let carried = Carried {
+    fn give(&mut self, rail: Option<RailId>, carried: LaneMessage, message: &[u8], now: Ticks) {
+        let carried = LaneMessage {
             given: now,
             ..carried
         };
         let (acknowledged, arrived) =
             rail.map_or((0, 0), |rail| self.lanes[rail.index()].acknowledgement());
         self.advertised_credit = self.inbound.credit();
-        let header = Header {
+        let header = FrameHeader {
             kind: Kind::Data,
             piece: carried.piece,
             sequence: carried.sequence,
@@ -497,11 +497,11 @@ impl Session {
         let (acknowledged, arrived) = self.lanes[rail.index()].acknowledgement();
         self.advertised_credit = self.inbound.credit();
         self.counts.bare_acknowledgements += 1;
-        let header = Header {
+        let header = FrameHeader {
             acknowledged,
             arrived,
             credit: self.advertised_credit,
-            ..Header::bare(Kind::Acknowledgement)
+            ..FrameHeader::bare(Kind::Acknowledgement)
         };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, &[]);

@@ -36,7 +36,7 @@ pub(crate) struct Group {
 
 /// The communicators of the program.
 #[derive(Debug, Default)]
-pub(crate) struct Communicators {
+pub(crate) struct KnownCommunicators {
     handles: Handles,
     groups: Vec<Group>,
     /// The handles of each in C and in Fortran, 0 where there is none.
@@ -54,7 +54,7 @@ pub(crate) struct Learned {
     pub remote: Option<Vec<i32>>,
 }
 
-impl Communicators {
+impl KnownCommunicators {
     #[inline]
     pub(crate) fn get(&mut self, key: Key) -> Option<Group> {
         if let Some((known, group)) = self.last

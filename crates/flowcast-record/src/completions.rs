@@ -88,14 +88,14 @@ pub(crate) fn is_wildcard(arguments: &Arguments<'_>, source: u8, tag: u8) -> boo
 }
 
 /// The requests of a wait or test before it changed them.
-pub(crate) struct Completion {
+pub(crate) struct RequestCompletion {
     keys: *const u64,
     count: usize,
 }
 
-impl Completion {
+impl RequestCompletion {
     /// Copies the requests.
-    pub(crate) fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> Completion {
+    pub(crate) fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> RequestCompletion {
         let at = &arguments.function.at;
         let count = arguments.count_or_one(at.length) as usize;
         let address = arguments.word(at.request);
@@ -110,7 +110,7 @@ impl Completion {
             // SAFETY: the list has `count` requests.
             *key = unsafe { arguments.key_at(address, index) }.0;
         }
-        Completion {
+        RequestCompletion {
             keys: keys.as_ptr(),
             count,
         }

@@ -2,7 +2,7 @@
 
 use flowcast_recording::{
     decode::scaled,
-    fold::{self, Entry, Run},
+    fold::{self, FoldEntry, Run},
     format::{self, control, put_varint, time_code, time_of, zigzag},
 };
 
@@ -34,7 +34,7 @@ struct Folding {
     budget: u64,
     /// Something did not fit any more.
     spent: bool,
-    entries: Vec<Entry>,
+    entries: Vec<FoldEntry>,
     next: Vec<u32>,
     seen: Vec<u32>,
     rest: Rest,
@@ -128,7 +128,7 @@ impl Encoder {
             return;
         };
         let Times { burst, cpu, call } = times;
-        folding.entries.push(Entry {
+        folding.entries.push(FoldEntry {
             signature: number,
             burst,
             cpu,
@@ -260,14 +260,14 @@ impl Encoder {
         self.folding = Some(folding);
     }
 
-    fn plain(&mut self, entry: &Entry, rest: &mut Rest) {
+    fn plain(&mut self, entry: &FoldEntry, rest: &mut Rest) {
         self.put(u64::from(entry.signature) + 1);
         self.times(times_of(entry), rest);
     }
 
     fn fold(
         &mut self,
-        calls: &[Entry],
+        calls: &[FoldEntry],
         period: usize,
         repeats: usize,
         stride: usize,
@@ -317,7 +317,7 @@ impl Encoder {
     }
 }
 
-fn times_of(entry: &Entry) -> Times {
+fn times_of(entry: &FoldEntry) -> Times {
     Times {
         burst: entry.burst,
         cpu: entry.cpu,
@@ -337,7 +337,7 @@ fn stride(period: usize, repeats: usize, left: u64) -> usize {
     (whole.div_ceil((left / PART).max(1)) as usize).clamp(1, repeats)
 }
 
-fn mean<'a>(entries: impl Iterator<Item = &'a Entry>) -> Times {
+fn mean<'a>(entries: impl Iterator<Item = &'a FoldEntry>) -> Times {
     let (mut sum, mut count) = (Times::default(), 0);
     for entry in entries {
         sum.burst += entry.burst;

@@ -5,7 +5,7 @@ use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 use crate::{
     arguments::Arguments,
     communicators::{Group, Key, c_handle},
-    completions::{Completion, is_wildcard},
+    completions::{RequestCompletion, is_wildcard},
     encoder::Times,
     functions::{Kind, NONE, Places, Shape},
     requests::{Request, want_statuses},
@@ -20,7 +20,7 @@ pub(crate) struct Made<'a> {
     /// Whether it said that it failed.
     pub failed: bool,
     /// The requests that it was given to complete.
-    pub completion: Option<Completion>,
+    pub completion: Option<RequestCompletion>,
     /// The handle that it has replaced or freed.
     pub before: Option<Key>,
 }

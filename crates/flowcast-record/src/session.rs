@@ -6,7 +6,7 @@ use flowcast_recording::format::{self, control};
 
 use crate::{
     clock,
-    communicators::{Communicators, Group, Key, c_handle},
+    communicators::{Group, Key, KnownCommunicators, c_handle},
     encoder::{Encoder, Times},
     functions::Function,
     handles::Handles,
@@ -49,7 +49,7 @@ pub(crate) struct Session {
     pub library: &'static Library,
     pub encoder: Encoder,
     pub requests: Requests,
-    pub communicators: Communicators,
+    pub communicators: KnownCommunicators,
     pub messages: Vec<Message>,
     /// By communicator, where somebody has asked.
     neighbours: BTreeMap<u32, Option<Arc<Neighbours>>>,
@@ -89,7 +89,7 @@ impl Session {
             library,
             encoder,
             requests: Requests::default(),
-            communicators: Communicators::default(),
+            communicators: KnownCommunicators::default(),
             messages: Vec::new(),
             neighbours: BTreeMap::new(),
             windows: Numbered::new(control::WINDOW),

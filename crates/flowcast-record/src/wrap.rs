@@ -8,7 +8,7 @@ use std::{
 use crate::{
     arguments::{Arguments, is_recorded},
     clock,
-    completions::{Completion, Scratch},
+    completions::{RequestCompletion, Scratch},
     entry::{Entry, invoke, returned_since, returns},
     functions::{Kind, Language, NONE},
     library::library,
@@ -68,7 +68,7 @@ fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) ->
     let completion = function
         .kind
         .completes()
-        .then(|| Completion::before(&arguments, &mut scratch));
+        .then(|| RequestCompletion::before(&arguments, &mut scratch));
     let handle = note::takes_handle(function.kind).then(|| note::handle_before(&arguments));
     let ignored = scratch.stand_in(&arguments);
     let place = function.at.status;

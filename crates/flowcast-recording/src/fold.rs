@@ -6,7 +6,7 @@
 
 /// A call without its arguments' meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Entry {
+pub struct FoldEntry {
     /// Number of its signature.
     pub signature: u32,
     /// Computation before it, in ns.
@@ -36,7 +36,7 @@ pub const LONGEST: usize = 1024;
 /// `next` is filled with the next place of the same signature for each place: only those distances can be periods. It
 /// is the caller's, so that nothing is allocated here; it must be as long as `entries`, `seen` longer than the highest
 /// signature.
-pub fn runs(entries: &[Entry], next: &mut [u32], seen: &mut [u32], mut take: impl FnMut(Run)) {
+pub fn runs(entries: &[FoldEntry], next: &mut [u32], seen: &mut [u32], mut take: impl FnMut(Run)) {
     seen.fill(u32::MAX);
     for at in (0..entries.len()).rev() {
         next[at] = std::mem::replace(&mut seen[entries[at].signature as usize], at as u32);
@@ -52,7 +52,7 @@ pub fn runs(entries: &[Entry], next: &mut [u32], seen: &mut [u32], mut take: imp
 /// How many next places of a signature are tried as periods.
 const TRIES: usize = 24;
 
-fn best_run(entries: &[Entry], next: &[u32], start: usize) -> Run {
+fn best_run(entries: &[FoldEntry], next: &[u32], start: usize) -> Run {
     let mut best = Run {
         start,
         period: 1,
@@ -81,7 +81,7 @@ fn saved(period: usize, repeats: usize) -> usize {
     period * (repeats - 1)
 }
 
-fn repeats(entries: &[Entry], start: usize, period: usize) -> usize {
+fn repeats(entries: &[FoldEntry], start: usize, period: usize) -> usize {
     1 + (start + period..entries.len())
         .take_while(|at| entries[*at].signature == entries[*at - period].signature)
         .count()
@@ -93,12 +93,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn entries(signatures: &[u32]) -> Vec<Entry> {
+    fn entries(signatures: &[u32]) -> Vec<FoldEntry> {
         signatures
             .iter()
-            .map(|signature| Entry {
+            .map(|signature| FoldEntry {
                 signature: *signature,
-                ..Entry::default()
+                ..FoldEntry::default()
             })
             .collect()
     }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Engine,
-    flights::{Columns, Flights, Source},
+    flights::{FlightColumns, Flights, Source},
     journal::{Function, MPI_EVENTS, own_calls::OwnCalls},
     observer::{Accessed, Gathered, Observer, Received, Sent},
     outcome::Outcome,
@@ -126,9 +126,9 @@ impl<'a> Explainer<'a> {
     pub fn new(engine: &'a Engine<'_>) -> Explainer<'a> {
         let replay = engine.free();
         let program = replay.program;
-        let columns = Columns {
+        let columns = FlightColumns {
             moves: true,
-            ..Columns::default()
+            ..FlightColumns::default()
         };
         Explainer {
             program,

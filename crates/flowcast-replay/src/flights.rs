@@ -113,7 +113,7 @@ impl Flight {
 
 /// The times that an observer keeps beside those that all keep (call, asked, arrival, received).
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Columns {
+pub(crate) struct FlightColumns {
     /// When messages began to move and when their receives were posted.
     pub moves: bool,
     /// When the sender's overhead began and ended, and for which message the interface let it wait.
@@ -168,7 +168,7 @@ pub(crate) struct Flights<'a> {
 
 impl<'a> Flights<'a> {
     /// Of a replay that has not begun.
-    pub(crate) fn new(source: Source<'a>, columns: Columns) -> Flights<'a> {
+    pub(crate) fn new(source: Source<'a>, columns: FlightColumns) -> Flights<'a> {
         let rows = |is_kept: bool| if is_kept { source.messages() } else { 0 };
         Flights {
             source,

@@ -11,7 +11,7 @@ mod observed;
 pub(crate) mod own_calls;
 
 use super::{
-    flights::{Columns, Flight, Flights, Source},
+    flights::{Flight, FlightColumns, Flights, Source},
     loggops::{message::Message, sends::Sends},
     timeline::{Activity, Interval, MessageSpan, Segment, Timeline, busiest, merged},
 };
@@ -203,7 +203,7 @@ impl<'a> Journal<'a> {
 
     fn from_source(source: Source<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
         let streams = if keeps.causes { source.streams() } else { 0 };
-        let columns = Columns {
+        let columns = FlightColumns {
             moves: keeps.calls || keeps.causes,
             overheads: keeps.causes,
         };

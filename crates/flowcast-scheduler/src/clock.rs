@@ -263,15 +263,15 @@ impl BinaryPoint {
 
 /// A number of steps of a [`BinaryPoint`]; sums saturate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Steps(pub u64);
+pub struct ClockSteps(pub u64);
 
-impl ClockArithmetic for Steps {
+impl ClockArithmetic for ClockSteps {
     type PerByte = u64;
     type Scale = BinaryPoint;
-    const ZERO: Steps = Steps(0);
+    const ZERO: ClockSteps = ClockSteps(0);
 
-    fn from_time(time: Time, scale: BinaryPoint) -> Steps {
-        Steps(scale.steps(time.as_nanos()))
+    fn from_time(time: Time, scale: BinaryPoint) -> ClockSteps {
+        ClockSteps(scale.steps(time.as_nanos()))
     }
     fn per_byte(per_byte: TimePerByte, scale: BinaryPoint) -> u64 {
         scale.stored_per_byte(per_byte)
@@ -280,30 +280,30 @@ impl ClockArithmetic for Steps {
         Time::from_micros(self.0 as f64 / 2f64.powi(scale.bits.min(32) as i32))
     }
     #[inline]
-    fn plus(self, duration: Steps) -> Steps {
-        Steps(self.0.saturating_add(duration.0))
+    fn plus(self, duration: ClockSteps) -> ClockSteps {
+        ClockSteps(self.0.saturating_add(duration.0))
     }
     #[inline]
-    fn since(self, earlier: Steps) -> Steps {
-        Steps(self.0.saturating_sub(earlier.0))
+    fn since(self, earlier: ClockSteps) -> ClockSteps {
+        ClockSteps(self.0.saturating_sub(earlier.0))
     }
     #[inline]
-    fn later(self, other: Steps) -> Steps {
-        Steps(self.0.max(other.0))
+    fn later(self, other: ClockSteps) -> ClockSteps {
+        ClockSteps(self.0.max(other.0))
     }
     #[inline]
-    fn is_before(self, other: Steps) -> bool {
+    fn is_before(self, other: ClockSteps) -> bool {
         self.0 < other.0
     }
     fn longest_tail(_: u64) -> u64 {
         u64::MAX
     }
     #[inline]
-    fn transfer(per_byte: u64, bytes: u64) -> Steps {
-        Steps(per_byte.saturating_mul(bytes))
+    fn transfer(per_byte: u64, bytes: u64) -> ClockSteps {
+        ClockSteps(per_byte.saturating_mul(bytes))
     }
     #[inline]
-    fn bounded(self) -> Steps {
+    fn bounded(self) -> ClockSteps {
         self
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use super::{
     RailScheduler, RailsError,
-    clock::{BinaryPoint, ClockArithmetic, Exact, Steps},
+    clock::{BinaryPoint, ClockArithmetic, ClockSteps, Exact},
     rules::{EarliestDelivery, EarliestOverlap, Gap, Latency, Overlap, Vft, VftClock},
     table::Accounting,
     turns::{
@@ -111,7 +111,7 @@ impl SchedulerName {
         (self.discipline == Discipline::FixedPoint).then_some(point)
     }
 
-    /// A scheduler of this name in the arithmetic `M`, which for `fixed-point` should be [`Steps`].
+    /// A scheduler of this name in the arithmetic `M`, which for `fixed-point` should be [`ClockSteps`].
     ///
     /// # Errors
     /// No rail, too many, or shares that do not fit the rails.
@@ -197,7 +197,7 @@ impl SchedulerName {
         rails: &[LogGp],
         shares: Shares,
         point: BinaryPoint,
-    ) -> Result<BoxedScheduler<Steps>, RailsError> {
+    ) -> Result<BoxedScheduler<ClockSteps>, RailsError> {
         self.scheduler(rails, shares, point)
     }
 }

@@ -5,7 +5,7 @@
 //! one is received in it, what is begun is waited for. What stands before the loop, behind it and in it may have loops of its
 //! own.
 
-use flowcast_recording::fold::{Entry, runs};
+use flowcast_recording::fold::{FoldEntry, runs};
 
 use super::{
     Trace, TraceError,
@@ -128,9 +128,9 @@ fn longest_run(program: &Program, rank: Rank) -> Option<RankLoop> {
             ),
         };
         received += u32::from(matches!(op, Op::Recv | Op::Irecv));
-        entries.push(Entry {
+        entries.push(FoldEntry {
             signature: symbols.number(symbol),
-            ..Entry::default()
+            ..FoldEntry::default()
         });
         places.push(at);
         at = next;

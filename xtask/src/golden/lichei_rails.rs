@@ -7,7 +7,7 @@ use flowcast::{
     model::loggp::LogGp,
     scheduler::{
         RailId, RailsError,
-        clock::{BinaryPoint, ClockArithmetic, Rounding, Steps, Ticks},
+        clock::{BinaryPoint, ClockArithmetic, ClockSteps, Rounding, Ticks},
         discipline::{Discipline, SchedulerName},
         optimum::{Objective, optimum},
         schedule::{Message, Simulation, evaluate, run, simulate},
@@ -198,7 +198,7 @@ impl Setting {
         let (mut choices, mut finish) = (Vec::new(), Vec::new());
         for message in &self.messages {
             let rail = scheduler.pick(
-                Steps::from_time(message.arrival, point),
+                ClockSteps::from_time(message.arrival, point),
                 message.size,
                 self.shares.all(),
             );
@@ -221,7 +221,7 @@ impl Setting {
 }
 
 fn check_stored(rail: &LogGp, point: BinaryPoint, stored: &Field) -> Result<(), Mismatch> {
-    let steps = |time: Time| Steps::from_time(time, point).0;
+    let steps = |time: Time| ClockSteps::from_time(time, point).0;
     same(stored.path(), stored.at("g")?.whole()?, steps(rail.gap))?;
     same(
         stored.path(),

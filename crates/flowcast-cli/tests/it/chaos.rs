@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::outcome::json;
-use flowcast_rails::frame::{Header, Kind, Piece, UNORDERED, encode};
+use flowcast_rails::frame::{FrameHeader, Kind, Piece, UNORDERED, encode};
 
 const STRANGERS: usize = 10_000;
 const AT_ONCE: usize = 4;
@@ -93,7 +93,7 @@ fn wrong_hello() -> Vec<u8> {
         &[9; 16],
     ]
     .concat();
-    let header = Header {
+    let header = FrameHeader {
         kind: Kind::Hello,
         piece: Piece::WHOLE,
         sequence: 0,

@@ -153,7 +153,7 @@ impl Calls<'_> {
 }
 
 fn pieces(curve: &PiecewiseLine) -> Vec<OverheadPiece> {
-    let piece = |piece: &flowcast_model::stats::piecewise::Piece| OverheadPiece {
+    let piece = |piece: &flowcast_model::stats::piecewise::LinePiece| OverheadPiece {
         from: first_size(piece.from),
         fixed: tidy_time(Time::from_nanos(piece.line.intercept)),
         per_byte: tidy_per_byte(TimePerByte::from_nanos(piece.line.slope)),

@@ -9,7 +9,7 @@
 mod rule;
 mod table;
 
-pub use rule::{Condition, Extent, Measure, Relation, Rule};
+pub use rule::{Measure, Relation, Rule, RuleCondition, RuleExtent};
 pub use table::{AlgorithmTable, Base, TableError};
 
 use flowcast_units::{Bytes, CollectiveOp, named};

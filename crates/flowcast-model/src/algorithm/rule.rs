@@ -7,7 +7,7 @@ use flowcast_units::{Bytes, named};
 
 /// What a rule looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct RuleExtent {
     /// Ranks of the communicator.
     pub ranks: u32,
     /// The message of an operation on one vector; what one rank sends to one other on average in an alltoall; else the mean
@@ -17,7 +17,7 @@ pub struct Extent {
     pub total: Bytes,
 }
 
-impl Extent {
+impl RuleExtent {
     fn value(&self, measure: Measure) -> u64 {
         match measure {
             Measure::Ranks => u64::from(self.ranks),
@@ -30,13 +30,13 @@ impl Extent {
 }
 
 named! {
-    /// A quantity of an [`Extent`].
+    /// A quantity of an [`RuleExtent`].
     pub enum Measure {
         /// The number of ranks.
         Ranks = "ranks",
-        /// The size that [`Extent::bytes`] has.
+        /// The size that [`RuleExtent::bytes`] has.
         Bytes = "bytes",
-        /// All blocks together, [`Extent::total`].
+        /// All blocks together, [`RuleExtent::total`].
         Total = "total",
         /// The bytes divided by the number of ranks.
         Each = "each",
@@ -63,18 +63,18 @@ named! {
 
 /// One condition of a rule, such as `bytes >= 12KiB` or `ranks power-of-two`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition {
+pub enum RuleCondition {
     /// A quantity compared with a number.
     Compare(Measure, Relation, u64),
     /// The number of ranks is a power of two.
     PowerOfTwo,
 }
 
-impl Condition {
-    fn holds(self, extent: &Extent) -> bool {
+impl RuleCondition {
+    fn holds(self, extent: &RuleExtent) -> bool {
         match self {
-            Condition::PowerOfTwo => extent.ranks.is_power_of_two(),
-            Condition::Compare(measure, relation, bound) => {
+            RuleCondition::PowerOfTwo => extent.ranks.is_power_of_two(),
+            RuleCondition::Compare(measure, relation, bound) => {
                 let value = extent.value(measure);
                 match relation {
                     Relation::Below => value < bound,
@@ -92,14 +92,14 @@ impl Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// All of these must hold; a rule without conditions always applies.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<RuleCondition>,
     /// What is used then.
     pub choice: Choice,
 }
 
 impl Rule {
     /// Whether the conditions hold.
-    pub fn holds(&self, extent: &Extent) -> bool {
+    pub fn holds(&self, extent: &RuleExtent) -> bool {
         self.conditions
             .iter()
             .all(|condition| condition.holds(extent))
@@ -127,10 +127,10 @@ impl FromStr for Rule {
     }
 }
 
-fn condition(text: &str) -> Option<Condition> {
+fn condition(text: &str) -> Option<RuleCondition> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
-        ["ranks", "power-of-two"] => Some(Condition::PowerOfTwo),
+        ["ranks", "power-of-two"] => Some(RuleCondition::PowerOfTwo),
         [measure, relation, bound] => {
             let measure = Measure::from_name(measure)?;
             let bound = if measure == Measure::Ranks {
@@ -138,7 +138,7 @@ fn condition(text: &str) -> Option<Condition> {
             } else {
                 bound.parse::<Bytes>().ok()?.0
             };
-            Some(Condition::Compare(
+            Some(RuleCondition::Compare(
                 measure,
                 Relation::from_name(relation)?,
                 bound,
@@ -169,14 +169,14 @@ fn read_choice(text: &str) -> Option<Choice> {
     Some(choice)
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for RuleCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Condition::PowerOfTwo => f.write_str("ranks power-of-two"),
-            Condition::Compare(Measure::Ranks, relation, bound) => {
+            RuleCondition::PowerOfTwo => f.write_str("ranks power-of-two"),
+            RuleCondition::Compare(Measure::Ranks, relation, bound) => {
                 write!(f, "ranks {} {bound}", relation.name())
             }
-            Condition::Compare(measure, relation, bound) => {
+            RuleCondition::Compare(measure, relation, bound) => {
                 write!(
                     f,
                     "{} {} {}",
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_share_is_what_halving_leaves_to_each() {
-        let extent = |ranks, bytes| Extent {
+        let extent = |ranks, bytes| RuleExtent {
             ranks,
             bytes: Bytes(bytes),
             total: Bytes(bytes),

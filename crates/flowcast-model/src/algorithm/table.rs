@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Algorithm, Choice, Extent, Rule};
+use super::{Algorithm, Choice, Rule, RuleExtent};
 
 /// Why a table was refused.
 #[derive(Debug, Error)]
@@ -137,7 +137,7 @@ impl AlgorithmTable {
     }
 
     /// What an operation uses; an algorithm that needs another number of ranks is replaced.
-    pub fn choose(&self, op: CollectiveOp, extent: &Extent) -> Choice {
+    pub fn choose(&self, op: CollectiveOp, extent: &RuleExtent) -> Choice {
         let rules = self.rows.get(&op).into_iter().flatten();
         let found = rules
             .into_iter()
@@ -162,7 +162,7 @@ mod tests {
             op,
             CollectiveOp::Bcast | CollectiveOp::Reduce | CollectiveOp::Allreduce
         );
-        let extent = Extent {
+        let extent = RuleExtent {
             ranks,
             bytes: Bytes(bytes),
             total: if vector { Bytes(bytes) } else { total },
@@ -244,7 +244,7 @@ mod tests {
         let table =
             AlgorithmTable::from_toml("base = 'mpich'\n[rows]\nBcast = ['bytes < 1KiB: linear']")
                 .unwrap();
-        let extent = |bytes| Extent {
+        let extent = |bytes| RuleExtent {
             ranks: 16,
             bytes: Bytes(bytes),
             total: Bytes(bytes),

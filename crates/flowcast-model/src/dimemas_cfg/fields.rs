@@ -2,19 +2,19 @@
 
 use super::{
     error::{DimemasConfigError, Place, shortened},
-    records::Record,
+    records::ConfigRecord,
 };
 use crate::name::is_hidden;
 use flowcast_units::{Rate, Time};
 
 /// A record with the names of its fields.
 pub(super) struct Fields<'a> {
-    record: &'a Record<'a>,
+    record: &'a ConfigRecord<'a>,
     names: &'static [&'static str],
     next: usize,
 }
 
-impl<'a> Record<'a> {
+impl<'a> ConfigRecord<'a> {
     /// The record's fields, if it has as many as `names`.
     pub(super) fn fields(
         &'a self,

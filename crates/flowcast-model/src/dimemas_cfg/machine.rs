@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     error::{DimemasConfigError, Place},
     fields::Fields,
-    records::Record,
+    records::ConfigRecord,
     wide_area::{Accelerators, WideAreaRecord, repeats},
 };
 use crate::{
@@ -37,7 +37,7 @@ const ENVIRONMENT: [&str; 7] = [
 ];
 
 impl Environment {
-    pub(super) fn read(record: &Record) -> Result<Environment, DimemasConfigError> {
+    pub(super) fn read(record: &ConfigRecord) -> Result<Environment, DimemasConfigError> {
         let mut fields = record.fields(&ENVIRONMENT)?;
         let name = fields.name()?;
         let machine = fields.count()?;
@@ -100,7 +100,7 @@ impl NodeRecord {
     }
 
     /// One node, in any of the three forms; nodes are numbered in their order, whatever number they bear.
-    pub(super) fn read(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
+    pub(super) fn read(record: &ConfigRecord) -> Result<NodeRecord, DimemasConfigError> {
         let names: &[&str] = match record.fields.len() {
             len if len == OLDEST_NODE.len() => &OLDEST_NODE,
             len if len == NODE_WITH_NUMBER.len() => &NODE_WITH_NUMBER,
@@ -110,12 +110,12 @@ impl NodeRecord {
     }
 
     /// Several equal nodes.
-    pub(super) fn read_multiple(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
+    pub(super) fn read_multiple(record: &ConfigRecord) -> Result<NodeRecord, DimemasConfigError> {
         NodeRecord::read_as(record, &NODES)
     }
 
     fn read_as(
-        record: &Record,
+        record: &ConfigRecord,
         names: &'static [&'static str],
     ) -> Result<NodeRecord, DimemasConfigError> {
         let mut fields = record.fields(names)?;
@@ -356,7 +356,7 @@ const PREDEFINED_WITH_TRACE: [&str; 2] = ["trace", "mapping"];
 
 impl PlacedMapping {
     /// The node of each task. The number of tasks stands twice; the length of the list counts, as in the tool.
-    pub(super) fn read(record: &Record) -> Result<PlacedMapping, DimemasConfigError> {
+    pub(super) fn read(record: &ConfigRecord) -> Result<PlacedMapping, DimemasConfigError> {
         let mut fields = record.fields(&MAPPING)?;
         fields.text();
         fields.count()?;
@@ -371,7 +371,9 @@ impl PlacedMapping {
     }
 
     /// A rule.
-    pub(super) fn read_predefined(record: &Record) -> Result<PlacedMapping, DimemasConfigError> {
+    pub(super) fn read_predefined(
+        record: &ConfigRecord,
+    ) -> Result<PlacedMapping, DimemasConfigError> {
         let with_trace = record.fields.len() > 1;
         let mut fields = record.fields(if with_trace {
             &PREDEFINED_WITH_TRACE

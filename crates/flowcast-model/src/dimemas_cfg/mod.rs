@@ -19,7 +19,7 @@ use std::io;
 
 use self::{
     machine::{Environment, NodeRecord, PlacedMapping},
-    records::{Record, Records},
+    records::{ConfigRecord, Records},
     tuning::{NamedFiles, Tuned},
     wide_area::{Accelerators, NumberedConnection, WideAreaRecord},
 };
@@ -95,7 +95,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn take(&mut self, record: &Record) -> Result<(), DimemasConfigError> {
+    fn take(&mut self, record: &ConfigRecord) -> Result<(), DimemasConfigError> {
         match record.name {
             "wide area network information" => {
                 record.put_once(&mut self.wide_area, WideAreaRecord::read(record)?)?

@@ -20,7 +20,7 @@ pub(super) struct Line {
 
 /// A record and its fields as they are written, without white space at their ends.
 #[derive(Debug)]
-pub(super) struct Record<'a> {
+pub(super) struct ConfigRecord<'a> {
     pub line: usize,
     pub name: &'a str,
     pub fields: Vec<&'a str>,
@@ -118,7 +118,7 @@ fn first_mark(text: &str) -> Option<(usize, RecordMark)> {
 
 impl Line {
     /// The record on this line.
-    pub(super) fn record(&self) -> Result<Record<'_>, DimemasConfigError> {
+    pub(super) fn record(&self) -> Result<ConfigRecord<'_>, DimemasConfigError> {
         let wrong = |expected: &str| DimemasConfigError::Line {
             line: self.number,
             found: shortened(&self.text),
@@ -138,7 +138,7 @@ impl Line {
         if tail.contains(|c: char| c != ';' && !c.is_whitespace()) {
             return Err(wrong("nothing but `;;` after the record"));
         }
-        Ok(Record {
+        Ok(ConfigRecord {
             line: self.number,
             name: name.trim(),
             fields,
@@ -172,7 +172,7 @@ fn fields(body: &str) -> Option<(Vec<&str>, &str)> {
     None
 }
 
-impl Record<'_> {
+impl ConfigRecord<'_> {
     /// Keeps a record of which there can be one only.
     pub(super) fn put_once<T>(
         &self,

@@ -9,7 +9,7 @@ use super::{
     Open,
     error::{DimemasConfigError, Place},
     fields::Fields,
-    records::Record,
+    records::ConfigRecord,
 };
 use crate::{
     collective::Row,
@@ -43,7 +43,7 @@ pub(super) struct NamedFiles {
 const FILES: [&str; 4] = ["scheduler", "file system", "communications", "random"];
 
 impl NamedFiles {
-    pub(super) fn read(record: &Record) -> Result<NamedFiles, DimemasConfigError> {
+    pub(super) fn read(record: &ConfigRecord) -> Result<NamedFiles, DimemasConfigError> {
         let mut fields = record.fields(&FILES)?;
         let mut next = || {
             let name = fields.text().to_owned();
@@ -148,7 +148,7 @@ pub(super) fn note(fields: &Fields, found: &str, reason: &str) -> String {
 const MODULE: [&str; 3] = ["type", "value", "ratio"];
 
 /// `"modules information"`: a factor for the computation inside one block of the program.
-pub(super) fn module(record: &Record) -> Result<Option<String>, DimemasConfigError> {
+pub(super) fn module(record: &ConfigRecord) -> Result<Option<String>, DimemasConfigError> {
     let mut fields = record.fields(&MODULE)?;
     fields.count()?;
     fields.count()?;
@@ -168,7 +168,7 @@ const FILE_SYSTEM: [&str; 5] = [
 /// `"file system parameters"`, and what of it is not modelled where files cost anything: blocks, and a cache in front of the
 /// disks.
 pub(super) fn file_system(
-    record: &Record,
+    record: &ConfigRecord,
 ) -> Result<(FileSystem, Vec<String>), DimemasConfigError> {
     let mut fields = record.fields(&FILE_SYSTEM)?;
     let (latency, bandwidth) = (fields.seconds()?, fields.rate()?);

@@ -3,7 +3,7 @@
 use super::{
     error::{DimemasConfigError, Place},
     fields::Fields,
-    records::Record,
+    records::ConfigRecord,
     tuning::{Tuned, collectives},
 };
 use crate::{
@@ -34,7 +34,7 @@ const WIDE_AREA: [&str; 7] = [
 ];
 
 impl WideAreaRecord {
-    pub(super) fn read(record: &Record) -> Result<WideAreaRecord, DimemasConfigError> {
+    pub(super) fn read(record: &ConfigRecord) -> Result<WideAreaRecord, DimemasConfigError> {
         let mut fields = record.fields(&WIDE_AREA)?;
         let name = fields.name()?;
         let machines = fields.whole(1, u32::MAX)?;
@@ -107,7 +107,7 @@ const DEDICATED: [&str; 13] = [
 ///
 /// The communicators are read and, as in the tool, not looked at.
 pub(super) fn dedicated_connection(
-    record: &Record,
+    record: &ConfigRecord,
 ) -> Result<NumberedConnection, DimemasConfigError> {
     let mut fields = record.fields(&DEDICATED)?;
     let number = fields.count()?;
@@ -216,7 +216,7 @@ pub(super) struct Accelerators {
 }
 
 /// `"accelerator node information"`, as the tool reads it (7 fields) or as its manual has it (6, one accelerator).
-pub(super) fn accelerator(record: &Record) -> Result<Accelerators, DimemasConfigError> {
+pub(super) fn accelerator(record: &ConfigRecord) -> Result<Accelerators, DimemasConfigError> {
     let with_number = record.fields.len() != ACCELERATOR_WITHOUT_NUMBER.len();
     let mut fields = record.fields(if with_number {
         &ACCELERATOR

@@ -87,7 +87,7 @@ impl<Q> Distribution<Q> {
 }
 
 /// How the values of a distribution are written.
-pub trait Quantity {
+pub trait RandomQuantity {
     /// Reads a value that is not negative.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ pub trait Quantity {
     fn show(value: f64) -> String;
 }
 
-impl Quantity for Time {
+impl RandomQuantity for Time {
     fn parse(text: &str) -> Result<f64, UnitError> {
         Time::parse(text).map(Time::as_nanos)
     }
@@ -106,7 +106,7 @@ impl Quantity for Time {
     }
 }
 
-impl Quantity for Rate {
+impl RandomQuantity for Rate {
     fn parse(text: &str) -> Result<f64, UnitError> {
         Rate::parse(text).map(Rate::as_bytes_per_second)
     }
@@ -115,7 +115,7 @@ impl Quantity for Rate {
     }
 }
 
-impl Quantity for f64 {
+impl RandomQuantity for f64 {
     fn parse(text: &str) -> Result<f64, UnitError> {
         let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
         number.ok_or_else(|| UnitError {
@@ -131,7 +131,7 @@ impl Quantity for f64 {
 const EXPECTED: &str =
     "none, or normal or uniform and two values, such as `normal 0ns 500ns` or `uniform -1us 2us`";
 
-impl<Q: Quantity> FromStr for Distribution<Q> {
+impl<Q: RandomQuantity> FromStr for Distribution<Q> {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -163,14 +163,14 @@ impl<Q: Quantity> FromStr for Distribution<Q> {
     }
 }
 
-fn signed<Q: Quantity>(text: &str) -> Result<f64, UnitError> {
+fn signed<Q: RandomQuantity>(text: &str) -> Result<f64, UnitError> {
     match text.strip_prefix('-') {
         Some(rest) => Ok(-Q::parse(rest)?),
         None => Q::parse(text),
     }
 }
 
-impl<Q: Quantity> fmt::Display for Distribution<Q> {
+impl<Q: RandomQuantity> fmt::Display for Distribution<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |value: f64| {
             let sign = if value < 0.0 { "-" } else { "" };

@@ -27,7 +27,7 @@ use crate::{
 pub use capacities::backbone_share;
 use capacities::bus_share;
 use flowcast_units::Node;
-use paths::{Buses, Climbing, Numbering, Ports, nodes_of, numbered};
+use paths::{Buses, Climbing, NodePorts, Numbering, nodes_of, numbered};
 
 /// The fraction of a node's interface that is allocated to a flow: 1 without others, never negative.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
@@ -279,7 +279,7 @@ impl Fabric {
             .collect();
         let buses = Buses::new(cabling.bus, &nodes, inner.len());
         inner.extend(buses.links());
-        let ports = Ports {
+        let ports = NodePorts {
             numbers: numbered(&nodes),
             duplex: cabling.duplex,
         };
@@ -349,7 +349,7 @@ impl Fabric {
         let mut climbing = Climbing {
             tree,
             capacities,
-            ports: Ports {
+            ports: NodePorts {
                 numbers: numbered(&nodes),
                 duplex,
             },

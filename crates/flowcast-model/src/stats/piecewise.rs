@@ -9,7 +9,7 @@
 use super::{
     StatsError, check,
     regression::Line,
-    relative_line::{Points, check_relative, inverses},
+    relative_line::{WeightedPoints, check_relative, inverses},
 };
 
 /// Points that a piece rests on at least.
@@ -23,7 +23,7 @@ const WORST: f64 = 10.0;
 
 /// A straight line from a place on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Piece {
+pub struct LinePiece {
     /// The smallest x that the line holds for.
     pub from: f64,
     /// The line, of which intercept and slope are at least 0.
@@ -33,12 +33,12 @@ pub struct Piece {
 /// Straight lines one after the other, the first from 0 on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PiecewiseLine {
-    pieces: Vec<Piece>,
+    pieces: Vec<LinePiece>,
 }
 
 impl PiecewiseLine {
     /// The pieces by ascending `from`; at least one.
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[LinePiece] {
         &self.pieces
     }
 
@@ -162,7 +162,7 @@ fn residual(measured: f64, predicted: f64) -> f64 {
 
 /// The best curves of 1, 2, .. pieces, as many as there can be, at most `most`.
 fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
-    let search = PiecewiseSearch(Points {
+    let search = PiecewiseSearch(WeightedPoints {
         x,
         y,
         weights: &inverses(y),
@@ -176,7 +176,7 @@ fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
 }
 
 /// Points with x ascending. Cuts are places in the list, the first 0, the last its length.
-struct PiecewiseSearch<'a>(Points<'a>);
+struct PiecewiseSearch<'a>(WeightedPoints<'a>);
 
 impl PiecewiseSearch<'_> {
     fn errors(&self, from: usize, to: usize) -> f64 {
@@ -244,13 +244,13 @@ impl PiecewiseSearch<'_> {
     }
 
     fn curve(&self, cuts: &[usize]) -> PiecewiseLine {
-        let mut pieces: Vec<Piece> = Vec::with_capacity(cuts.len() - 1);
+        let mut pieces: Vec<LinePiece> = Vec::with_capacity(cuts.len() - 1);
         for pair in cuts.windows(2) {
             let line = self.0.between(pair[0], pair[1]).line_at_least_zero();
             let from = pieces
                 .last()
                 .map_or(0.0, |before| self.knee(pair[0], &before.line, &line));
-            pieces.push(Piece { from, line });
+            pieces.push(LinePiece { from, line });
         }
         PiecewiseLine { pieces }
     }
@@ -336,7 +336,7 @@ mod tests {
         let fit = fit_piecewise(&[1.0, 2.0, 3.0], &[2.0, 3.0, 4.0], 8).unwrap();
         assert_eq!(
             fit.curve.pieces(),
-            [Piece {
+            [LinePiece {
                 from: 0.0,
                 line: Line {
                     intercept: 1.0,
@@ -372,7 +372,7 @@ mod tests {
         fn no_other_cuts_are_better(y in prop::collection::vec(1.0..100.0f64, 5..11), pieces in 1..4usize) {
             let x: Vec<f64> = (0..y.len()).map(|at| at as f64).collect();
             let weights = inverses(&y);
-            let search = PiecewiseSearch(Points { x: &x, y: &y, weights: &weights });
+            let search = PiecewiseSearch(WeightedPoints { x: &x, y: &y, weights: &weights });
             let places: Vec<usize> = (0..=x.len()).collect();
             let cuts = search.best_cuts(&places, pieces).pop().unwrap();
             let sum: f64 = cuts.windows(2).map(|pair| search.errors(pair[0], pair[1])).sum();

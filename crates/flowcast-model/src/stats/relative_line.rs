@@ -35,7 +35,7 @@ pub fn weighted_line_at_least_zero(
     [x, y, weights]
         .into_iter()
         .try_for_each(|values| check("line", values, 1))?;
-    Ok(Points { x, y, weights }.line_at_least_zero())
+    Ok(WeightedPoints { x, y, weights }.line_at_least_zero())
 }
 
 /// What is not above this has no inverse to weigh it by.
@@ -69,15 +69,15 @@ pub(super) fn inverses(values: &[f64]) -> Vec<f64> {
 
 /// Points that were checked: as many of each.
 #[derive(Clone, Copy)]
-pub(super) struct Points<'a> {
+pub(super) struct WeightedPoints<'a> {
     pub x: &'a [f64],
     pub y: &'a [f64],
     pub weights: &'a [f64],
 }
 
-impl<'a> Points<'a> {
-    pub(super) fn between(self, from: usize, to: usize) -> Points<'a> {
-        Points {
+impl<'a> WeightedPoints<'a> {
+    pub(super) fn between(self, from: usize, to: usize) -> WeightedPoints<'a> {
+        WeightedPoints {
             x: &self.x[from..to],
             y: &self.y[from..to],
             weights: &self.weights[from..to],
@@ -184,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn relative_errors(line: &Line, x: &[f64], y: &[f64]) -> f64 {
-        Points {
+        WeightedPoints {
             x,
             y,
             weights: &inverses(y),

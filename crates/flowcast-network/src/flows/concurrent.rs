@@ -9,7 +9,7 @@ use super::{
     transient,
 };
 use crate::packet::{
-    Carried, Message, Wire,
+    CarriedPackets, Message, Wire,
     seeds::{self, Runs, Spread},
 };
 use flowcast_model::{
@@ -282,7 +282,7 @@ pub fn predict_seeds(
 ///
 /// # Errors
 /// As [`predict`].
-pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
+pub fn carry(pattern: &Pattern, network: &Network) -> Result<CarriedPackets, PredictError> {
     carry_by(crate::packet::simulate, pattern, network)
 }
 
@@ -290,15 +290,18 @@ pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictErr
 ///
 /// # Errors
 /// As [`predict`].
-pub fn carry_each_packet(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
+pub fn carry_each_packet(
+    pattern: &Pattern,
+    network: &Network,
+) -> Result<CarriedPackets, PredictError> {
     carry_by(crate::packet::simulate_each_packet, pattern, network)
 }
 
 fn carry_by(
-    carry: impl Fn(&[Message], &Fabric, &Wire) -> Result<Carried, SharingError>,
+    carry: impl Fn(&[Message], &Fabric, &Wire) -> Result<CarriedPackets, SharingError>,
     pattern: &Pattern,
     network: &Network,
-) -> Result<Carried, PredictError> {
+) -> Result<CarriedPackets, PredictError> {
     let network = &*network.seen_by(Model::Packet);
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
     Ok(carry(

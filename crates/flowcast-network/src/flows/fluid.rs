@@ -8,7 +8,7 @@
 //! A flow that meets no other takes `L + m*x` to the last bit, whatever happens elsewhere. [`stepwise`] is the naive
 //! version: at each event the model allocates to all flows anew.
 
-use super::in_flight::{Change, FlowsInFlight};
+use super::in_flight::{FlowsInFlight, RateChange};
 use flowcast_model::sharing::{
     RateModel, SharingError,
     active_flows::Reach,
@@ -198,7 +198,7 @@ impl<'a> FluidEngine<'a> {
     ) -> Result<(), SharingError> {
         let now = self.now;
         self.in_flight
-            .update_rates(self.fabric, model, now, |change: Change| {
+            .update_rates(self.fabric, model, now, |change: RateChange| {
                 watcher.changed(change.flow as usize, now, change.allocation)
             })
     }

@@ -42,7 +42,7 @@ impl InFlightProgress {
 
 /// A flow's new allocation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub struct RateChange {
     /// Index of the flow whose allocation changes.
     pub flow: u32,
     /// Its share, and what limits it.
@@ -121,7 +121,7 @@ impl FlowsInFlight {
         fabric: &Fabric,
         model: &mut dyn RateModel,
         now: Time,
-        mut notify: impl FnMut(Change),
+        mut notify: impl FnMut(RateChange),
     ) -> Result<(), SharingError> {
         if self.active_flows.touched().is_empty() {
             return Ok(());
@@ -134,7 +134,7 @@ impl FlowsInFlight {
             if !progress.is_in_flight || progress.allocation == allocation {
                 continue;
             }
-            notify(Change { flow, allocation });
+            notify(RateChange { flow, allocation });
             progress.allocation.limit = allocation.limit;
             if progress.allocation.share != allocation.share {
                 settle(progress, now);

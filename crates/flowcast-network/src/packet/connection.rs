@@ -7,41 +7,41 @@ use super::{
     control::Control,
     frame::{Frame, Place},
     picos::Picos,
-    receiver::{Beginning, Memory, Receiver},
-    sender::{Limits, Sender},
+    receiver::{Beginning, Receiver, ReceiverMemory},
+    sender::{Sender, SenderLimits},
     shift::Shift,
-    stream::Stream,
+    stream::PacketStream,
 };
 use flowcast_model::sharing::protocol::{Congestion, Protocol};
 use flowcast_units::{Bytes, Rate};
 
 /// One connection.
 #[derive(Debug, Clone)]
-pub(super) struct Connection {
+pub(super) struct PacketConnection {
     number: u32,
     wire: Rate,
-    pub(super) stream: Stream,
-    pub(super) ends: Ends,
+    pub(super) stream: PacketStream,
+    pub(super) ends: ConnectionEnds,
     /// By transmission: ACKs of the other direction that are in flight with the data of this one.
     riding: VecDeque<(u32, u32)>,
 }
 
 /// What both ends know.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ends {
+pub(super) struct ConnectionEnds {
     sender: Sender,
     receiver: Receiver,
     host: HostQueue,
 }
 
-impl Ends {
+impl ConnectionEnds {
     /// Packets that have come since `then`.
-    pub(super) fn moved(&self, then: &Ends) -> u32 {
+    pub(super) fn moved(&self, then: &ConnectionEnds) -> u32 {
         self.receiver.came() - then.receiver.came()
     }
 
     /// Whether they are as in `then`, but for times and numbers.
-    pub(super) fn repeats(&self, then: &Ends, by: Shift) -> bool {
+    pub(super) fn repeats(&self, then: &ConnectionEnds, by: Shift) -> bool {
         if by.packets == 0 {
             return self == then;
         }
@@ -68,7 +68,7 @@ struct HostQueue {
     is_bounded: bool,
 }
 
-impl Connection {
+impl PacketConnection {
     /// A connection that carries these messages, none of them empty, by start; `wire` is the rate of which shares are
     /// parts, `opening` the round trip of frames without payload.
     pub(super) fn new(
@@ -77,10 +77,10 @@ impl Connection {
         protocol: &Protocol,
         wire: Rate,
         opening: Picos,
-    ) -> Connection {
-        Connection::carrying(
+    ) -> PacketConnection {
+        PacketConnection::carrying(
             number,
-            Stream::new(messages, protocol.segment),
+            PacketStream::new(messages, protocol.segment),
             protocol,
             wire,
             opening,
@@ -88,10 +88,15 @@ impl Connection {
     }
 
     /// A connection to whose stream messages are added.
-    pub(super) fn open(number: u32, protocol: &Protocol, wire: Rate, opening: Picos) -> Connection {
-        Connection::carrying(
+    pub(super) fn open(
+        number: u32,
+        protocol: &Protocol,
+        wire: Rate,
+        opening: Picos,
+    ) -> PacketConnection {
+        PacketConnection::carrying(
             number,
-            Stream::one_by_one(protocol.segment, protocol.send_buffer),
+            PacketStream::one_by_one(protocol.segment, protocol.send_buffer),
             protocol,
             wire,
             opening,
@@ -100,15 +105,15 @@ impl Connection {
 
     fn carrying(
         number: u32,
-        stream: Stream,
+        stream: PacketStream,
         protocol: &Protocol,
         wire: Rate,
         opening: Picos,
-    ) -> Connection {
+    ) -> PacketConnection {
         let is_fixed = protocol.congestion == Congestion::Fixed;
         let segment = protocol.segment.0;
         let packets = |bytes: u64| (bytes / segment) as u32;
-        let limits = Limits {
+        let limits = SenderLimits {
             segment: segment as u32,
             first_window: packets(protocol.first_window.0),
             receive_window: packets(protocol.window.0),
@@ -121,11 +126,11 @@ impl Connection {
         } else {
             Beginning::Quick
         };
-        Connection {
+        PacketConnection {
             number,
             wire,
             stream,
-            ends: Ends {
+            ends: ConnectionEnds {
                 sender: Sender::new(
                     limits,
                     Control::new(protocol.congestion, segment as u32, number),
@@ -133,9 +138,9 @@ impl Connection {
                 receiver: Receiver::new(
                     beginning,
                     if limits.is_lossless {
-                        Memory::Count
+                        ReceiverMemory::Count
                     } else {
-                        Memory::Whole
+                        ReceiverMemory::Whole
                     },
                 ),
                 host: HostQueue {
@@ -182,7 +187,7 @@ impl Connection {
         self.ends.sender.packet_of(frame.number())
     }
 
-    /// Whether [`Connection::leave_host`] has to be told.
+    /// Whether [`PacketConnection::leave_host`] has to be told.
     pub(super) fn has_small_queue(&self) -> bool {
         self.ends.host.is_bounded
     }
@@ -295,7 +300,7 @@ impl Connection {
         self.ends.shift(period.times(periods));
     }
 
-    /// When [`Connection::expire`] has something to do.
+    /// When [`PacketConnection::expire`] has something to do.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
         self.ends

@@ -11,7 +11,7 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
-use super::{connection::Connection, frame::Frame, jitter::Jitter, link::Link, picos::Picos};
+use super::{connection::PacketConnection, frame::Frame, jitter::Jitter, link::Link, picos::Picos};
 use crate::queues::{KeyQueue, tournament::Tournament};
 use flowcast_model::sharing::{completion::FlowCompletion, fabric::MOST_HOPS};
 use flowcast_units::Bytes;
@@ -21,14 +21,14 @@ use periods::Noted;
 pub(super) const END: u32 = u32::MAX;
 
 /// Links in the order of travel.
-pub(super) type Route = [u32; MOST_HOPS];
+pub(super) type LinkRoute = [u32; MOST_HOPS];
 
 /// The network with its connections.
 pub(super) struct Engine {
     pub(super) links: Vec<Link>,
     /// For each connection the way of its data and that of its ACKs.
-    routes: Vec<Route>,
-    pub(super) connections: Vec<Connection>,
+    routes: Vec<LinkRoute>,
+    pub(super) connections: Vec<PacketConnection>,
     /// For each connection its other direction, if there is one whose data carry its ACKs; else itself.
     others: Vec<u32>,
     events: Tournament,
@@ -50,8 +50,8 @@ pub(super) struct Engine {
 impl Engine {
     pub(super) fn new(
         links: Vec<Link>,
-        routes: Vec<Route>,
-        connections: Vec<Connection>,
+        routes: Vec<LinkRoute>,
+        connections: Vec<PacketConnection>,
         jitter: Option<Jitter>,
     ) -> Engine {
         let mut engine = Engine {
@@ -59,7 +59,7 @@ impl Engine {
             timers: BinaryHeap::new(),
             first_timer: Picos::NEVER,
             scheduled: vec![Picos::NEVER; connections.len()],
-            has_small_queues: connections.iter().any(Connection::has_small_queue),
+            has_small_queues: connections.iter().any(PacketConnection::has_small_queue),
             links,
             routes,
             others: (0..connections.len() as u32).collect(),
@@ -125,7 +125,7 @@ impl Engine {
     }
 
     /// Adds a connection with its ways there and back.
-    pub(super) fn connect(&mut self, connection: Connection, routes: [Route; 2]) {
+    pub(super) fn connect(&mut self, connection: PacketConnection, routes: [LinkRoute; 2]) {
         self.has_small_queues |= connection.has_small_queue();
         self.others.push(self.connections.len() as u32);
         self.connections.push(connection);

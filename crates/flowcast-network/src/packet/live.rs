@@ -1,7 +1,7 @@
 //! Messages that come one by one, for programs whose next message depends on what has arrived.
 
 use super::{
-    LONGEST, Wire, connection::Connection, engine::Engine, jitter::Jitter, links_of, opening,
+    LONGEST, Wire, connection::PacketConnection, engine::Engine, jitter::Jitter, links_of, opening,
     picos::Picos, there_and_back,
 };
 use flowcast_model::sharing::{
@@ -42,7 +42,8 @@ impl Live {
     pub fn connect(&mut self, path: &Path) -> ConnectionId {
         let number = self.engine.connections.len() as u32;
         let opening = opening(path, &self.engine.links, &self.wire);
-        let connection = Connection::open(number, &self.wire.protocol, self.wire.rate, opening);
+        let connection =
+            PacketConnection::open(number, &self.wire.protocol, self.wire.rate, opening);
         self.engine.connect(connection, there_and_back(path));
         ConnectionId(number)
     }

@@ -59,8 +59,8 @@ mod warm_up;
 
 use std::collections::BTreeMap;
 
-use connection::Connection;
-use engine::{END, Engine, Route};
+use connection::PacketConnection;
+use engine::{END, Engine, LinkRoute};
 use flowcast_model::sharing::{
     SharingError,
     completion::{FlowCompletion, Interval},
@@ -103,7 +103,7 @@ pub struct Message {
 
 /// What became of the messages.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Carried {
+pub struct CarriedPackets {
     /// Completion of each message, in the order in which the messages were given.
     pub completions: Vec<FlowCompletion>,
     /// Average shares over 1/32 of each message.
@@ -122,7 +122,7 @@ pub fn simulate(
     messages: &[Message],
     fabric: &Fabric,
     wire: &Wire,
-) -> Result<Carried, SharingError> {
+) -> Result<CarriedPackets, SharingError> {
     let mut all = simulate_repetitions(messages, fabric, wire, 1)?;
     Ok(all.pop().expect("one was asked for"))
 }
@@ -137,7 +137,7 @@ pub fn simulate_repetitions(
     fabric: &Fabric,
     wire: &Wire,
     repetitions: u32,
-) -> Result<Vec<Carried>, SharingError> {
+) -> Result<Vec<CarriedPackets>, SharingError> {
     warm_up::last_rounds(wire.protocol.warm_ups, repetitions.max(1), |rounds| {
         simulate_rounds(messages, fabric, wire, rounds)
     })
@@ -149,7 +149,7 @@ fn simulate_rounds(
     fabric: &Fabric,
     wire: &Wire,
     rounds: Rounds,
-) -> Result<Carried, SharingError> {
+) -> Result<CarriedPackets, SharingError> {
     carry_rounds(messages, fabric, wire, rounds, |engine| match wire.seed {
         None => drop(engine.run_skipping()),
         Some(_) => engine.run(),
@@ -164,7 +164,7 @@ pub fn simulate_each_packet(
     messages: &[Message],
     fabric: &Fabric,
     wire: &Wire,
-) -> Result<Carried, SharingError> {
+) -> Result<CarriedPackets, SharingError> {
     carry_rounds(messages, fabric, wire, Rounds::once(), Engine::run)
 }
 
@@ -174,7 +174,7 @@ fn carry_rounds(
     wire: &Wire,
     rounds: Rounds,
     run: impl Fn(&mut Engine),
-) -> Result<Carried, SharingError> {
+) -> Result<CarriedPackets, SharingError> {
     let plan = Plan::new(messages, fabric, wire, rounds)?;
     let mut engine = Engine::new(
         plan.links(),
@@ -193,7 +193,7 @@ fn carry_rounds(
             most: LONGEST,
         });
     }
-    let mut carried = Carried {
+    let mut carried = CarriedPackets {
         completions: rounds
             .of(messages)
             .map(|message| FlowCompletion {
@@ -328,20 +328,20 @@ impl<'a> Plan<'a> {
         links_of(self.fabric, self.wire)
     }
 
-    fn routes(&self) -> Vec<Route> {
+    fn routes(&self) -> Vec<LinkRoute> {
         self.loads
             .iter()
             .flat_map(|(path, _)| there_and_back(path))
             .collect()
     }
 
-    fn connections(&self) -> Vec<Connection> {
+    fn connections(&self) -> Vec<PacketConnection> {
         let links = self.links();
         (0..)
             .zip(&self.loads)
             .map(|(number, (path, messages)): (u32, &Load)| {
                 let opening = opening(path, &links, self.wire);
-                Connection::new(
+                PacketConnection::new(
                     number,
                     messages,
                     &self.wire.protocol,
@@ -401,7 +401,7 @@ fn opening(path: &Path, links: &[Link], wire: &Wire) -> Picos {
     })
 }
 
-fn there_and_back(path: &Path) -> [Route; 2] {
+fn there_and_back(path: &Path) -> [LinkRoute; 2] {
     [
         travel(path.data_in_order()),
         travel(path.acknowledgements_in_order()),
@@ -409,7 +409,7 @@ fn there_and_back(path: &Path) -> [Route; 2] {
 }
 
 /// The links in the order of travel, and nothing behind the last.
-fn travel(links: impl Iterator<Item = LinkId>) -> Route {
+fn travel(links: impl Iterator<Item = LinkId>) -> LinkRoute {
     let mut route = [END; MOST_HOPS];
     for (place, link) in route.iter_mut().zip(links) {
         *place = link.0;

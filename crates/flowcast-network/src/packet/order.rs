@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// The packets that came, by number.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Order {
+pub(super) struct SegmentOrder {
     next: u32,
     /// Whether `next`, `next + 1`, .. are there; the first never is.
     ahead: VecDeque<bool>,
@@ -13,7 +13,7 @@ pub(super) struct Order {
 
 /// What a packet was to those that were there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(super) enum SegmentArrival {
     /// The one that was missing first.
     InOrder,
     /// One beyond a gap.
@@ -22,7 +22,7 @@ pub(super) enum Arrival {
     Again,
 }
 
-impl Order {
+impl SegmentOrder {
     /// The first that is missing.
     #[inline]
     pub(super) fn next(&self) -> u32 {
@@ -50,17 +50,17 @@ impl Order {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, number: u32) -> Arrival {
+    pub(super) fn insert(&mut self, number: u32) -> SegmentArrival {
         if number == self.next && self.count_ahead == 0 {
             self.next += 1;
-            return Arrival::InOrder;
+            return SegmentArrival::InOrder;
         }
         self.insert_beside_gap(number)
     }
 
-    fn insert_beside_gap(&mut self, number: u32) -> Arrival {
+    fn insert_beside_gap(&mut self, number: u32) -> SegmentArrival {
         if self.has(number) {
-            return Arrival::Again;
+            return SegmentArrival::Again;
         }
         let place = (number - self.next) as usize;
         if place >= self.ahead.len() {
@@ -69,7 +69,7 @@ impl Order {
         self.ahead[place] = true;
         self.count_ahead += 1;
         if place > 0 {
-            return Arrival::Ahead;
+            return SegmentArrival::Ahead;
         }
         while self.ahead.front() == Some(&true) {
             self.ahead.pop_front();
@@ -79,7 +79,7 @@ impl Order {
         if self.count_ahead == 0 {
             self.ahead.clear();
         }
-        Arrival::InOrder
+        SegmentArrival::InOrder
     }
 }
 
@@ -92,13 +92,13 @@ mod tests {
     proptest! {
         #[test]
         fn packets_are_there_once_they_came(numbers in prop::collection::vec(0u32..20, 0..60)) {
-            let (mut order, mut came) = (Order::default(), BTreeSet::new());
+            let (mut order, mut came) = (SegmentOrder::default(), BTreeSet::new());
             for number in numbers {
                 let first_missing = (0..).find(|n| !came.contains(n)).unwrap();
                 let expected = match came.insert(number) {
-                    false => Arrival::Again,
-                    true if number == first_missing => Arrival::InOrder,
-                    true => Arrival::Ahead,
+                    false => SegmentArrival::Again,
+                    true if number == first_missing => SegmentArrival::InOrder,
+                    true => SegmentArrival::Ahead,
                 };
                 prop_assert_eq!(order.insert(number), expected);
                 prop_assert_eq!(order.next(), (0..).find(|n| !came.contains(n)).unwrap());

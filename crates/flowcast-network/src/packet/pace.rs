@@ -7,7 +7,7 @@ use super::{
 
 /// When the next packets may go.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pace {
+pub(super) struct PacketPace {
     /// Payload of a packet.
     segment: u32,
     /// Packets a second, if paced, and the time of one.
@@ -18,10 +18,10 @@ pub(super) struct Pace {
     is_held: bool,
 }
 
-impl Pace {
-    pub(super) fn new(control: &Control, segment: u32) -> Pace {
+impl PacketPace {
+    pub(super) fn new(control: &Control, segment: u32) -> PacketPace {
         let rate = control.pace();
-        Pace {
+        PacketPace {
             segment,
             rate,
             each: rate.map_or(Picos::ZERO, |rate| Picos::from_seconds(1.0 / rate)),
@@ -41,7 +41,7 @@ impl Pace {
         }
     }
 
-    /// Whether a packet has to wait; [`Pace::deadline`] says how long.
+    /// Whether a packet has to wait; [`PacketPace::deadline`] says how long.
     #[inline]
     pub(super) fn holds(&mut self, now: Picos) -> bool {
         if self.left > 0 {

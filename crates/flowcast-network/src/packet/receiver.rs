@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use super::{
     frame::Place,
-    order::{Arrival, Order},
+    order::{SegmentArrival, SegmentOrder},
     picos::Picos,
     shift::Shift,
 };
@@ -40,7 +40,7 @@ pub(super) enum Beginning {
 
 /// Whether it matters in which order packets came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Memory {
+pub(super) enum ReceiverMemory {
     /// None gets lost: their number says it all.
     Count,
     /// Which came when: some may get lost or overtake.
@@ -50,7 +50,7 @@ pub(super) enum Memory {
 /// What has come, and what was said about it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Receiver {
-    order: Order,
+    order: SegmentOrder,
     /// Transmissions in the order of their coming, as far as the sender has not heard of them.
     unheard: VecDeque<u32>,
     heard: u32,
@@ -61,13 +61,13 @@ pub(super) struct Receiver {
     last_came: Picos,
     /// Whether ACKs wait for messages that go the other way.
     is_ping_pong: bool,
-    memory: Memory,
+    memory: ReceiverMemory,
 }
 
 impl Receiver {
-    pub(super) fn new(beginning: Beginning, memory: Memory) -> Receiver {
+    pub(super) fn new(beginning: Beginning, memory: ReceiverMemory) -> Receiver {
         Receiver {
-            order: Order::default(),
+            order: SegmentOrder::default(),
             unheard: VecDeque::new(),
             heard: 0,
             came: 0,
@@ -107,7 +107,7 @@ impl Receiver {
     ) -> bool {
         let gap = self.order.ahead() > 0;
         let arrival = self.order.insert(packet);
-        if self.memory == Memory::Whole {
+        if self.memory == ReceiverMemory::Whole {
             self.unheard.push_back(transmission);
         }
         self.came += 1;
@@ -116,7 +116,10 @@ impl Receiver {
         let is_quick = self.quick > 0;
         self.quick -= u32::from(is_quick);
         let is_eager = !self.is_ping_pong && (is_quick || place == Place::Last);
-        if gap || arrival != Arrival::InOrder || is_eager || self.unacknowledged >= PACKETS_PER_ACK
+        if gap
+            || arrival != SegmentArrival::InOrder
+            || is_eager
+            || self.unacknowledged >= PACKETS_PER_ACK
         {
             return true;
         }

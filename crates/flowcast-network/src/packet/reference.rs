@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use proptest::prelude::*;
 
-use super::{connection::Connection, frame::Frame, link::Link, picos::Picos, *};
+use super::{connection::PacketConnection, frame::Frame, link::Link, picos::Picos, *};
 use flowcast_model::{
     cluster::{flow::Flow, racks::Racks},
     network::Duplex,
@@ -28,8 +28,8 @@ type Queued = (Picos, usize, usize, usize, ReferenceEvent);
 struct Reference {
     links: Vec<Link>,
     free: Vec<Picos>,
-    routes: Vec<Route>,
-    connections: Vec<Connection>,
+    routes: Vec<LinkRoute>,
+    connections: Vec<PacketConnection>,
     frames: Vec<Frame>,
     queue: BinaryHeap<Reverse<Queued>>,
     sequence: usize,
@@ -159,7 +159,7 @@ impl Reference {
     }
 }
 
-fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
+fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> CarriedPackets {
     let plan = Plan::new(messages, fabric, wire, Rounds::once()).unwrap();
     let links = plan.links();
     let mut twin = Reference {
@@ -175,7 +175,7 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
         dropped: 0,
     };
     twin.run();
-    let mut carried = Carried {
+    let mut carried = CarriedPackets {
         completions: messages
             .iter()
             .map(|message| FlowCompletion {

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{connection::Ends, engine::Engine, link::Link, picos::Picos, shift::Shift};
+use super::{connection::ConnectionEnds, engine::Engine, link::Link, picos::Picos, shift::Shift};
 
 /// A message with fewer packets to be sent is not worth watching.
 const LEAST_PACKETS: u32 = 256;
@@ -54,7 +54,7 @@ struct SteadyPart {
 struct SteadyState {
     now: Picos,
     links: Vec<Link>,
-    ends: Vec<Ends>,
+    ends: Vec<ConnectionEnds>,
 }
 
 impl Search {
@@ -123,7 +123,7 @@ impl Search {
     /// Makes parts of all connections in flight that are in none.
     fn divide(&mut self, engine: &mut Engine) {
         self.divide_at = u64::MAX;
-        let mut groups = Groups::new(engine.links.len());
+        let mut groups = SteadyGroups::new(engine.links.len());
         let live: Vec<usize> = (0..engine.connections.len())
             .filter(|connection: &usize| {
                 self.of_connection[*connection] == NONE && engine.connections[*connection].is_live()
@@ -338,11 +338,11 @@ impl SteadyPart {
 }
 
 /// Links that ways join.
-struct Groups(Vec<usize>);
+struct SteadyGroups(Vec<usize>);
 
-impl Groups {
-    fn new(links: usize) -> Groups {
-        Groups((0..links).collect())
+impl SteadyGroups {
+    fn new(links: usize) -> SteadyGroups {
+        SteadyGroups((0..links).collect())
     }
 
     fn root(&mut self, mut link: usize) -> usize {

@@ -54,7 +54,7 @@ impl Buffer {
 
 /// What is written, and what has come.
 #[derive(Debug, Clone)]
-pub(super) struct Stream {
+pub(super) struct PacketStream {
     /// Payload of a full packet.
     segment: u64,
     parts: VecDeque<StreamPart>,
@@ -78,9 +78,9 @@ pub(super) struct Stream {
     noted_at: Picos,
 }
 
-impl Stream {
+impl PacketStream {
     /// The messages of these places, none of them empty, by start.
-    pub(super) fn new(messages: &[(usize, Message)], segment: Bytes) -> Stream {
+    pub(super) fn new(messages: &[(usize, Message)], segment: Bytes) -> PacketStream {
         let mut end = 0;
         let part = |(place, message): &(usize, Message)| {
             let first = end;
@@ -101,11 +101,11 @@ impl Stream {
                 intervals: Vec::new(),
             }
         };
-        let mut stream = Stream {
+        let mut stream = PacketStream {
             parts: messages.iter().map(part).collect(),
             most: usize::MAX,
             notes: NOTES,
-            ..Stream::one_by_one(segment, None)
+            ..PacketStream::one_by_one(segment, None)
         };
         stream.next_write = stream
             .parts
@@ -115,9 +115,9 @@ impl Stream {
         stream
     }
 
-    /// No messages yet; [`Stream::append`] adds them. With a buffer it is told when that holds what is left of one.
-    pub(super) fn one_by_one(segment: Bytes, buffer: Option<Bytes>) -> Stream {
-        Stream {
+    /// No messages yet; [`PacketStream::append`] adds them. With a buffer it is told when that holds what is left of one.
+    pub(super) fn one_by_one(segment: Bytes, buffer: Option<Bytes>) -> PacketStream {
+        PacketStream {
             segment: segment.0,
             parts: VecDeque::new(),
             written: 0,

@@ -4,7 +4,7 @@
 //! The messages are carried in rounds, each of which begins when the one before has ended everywhere; the last ones
 //! count. Their time is not known beforehand: rounds begin ever farther apart until they fit.
 
-use super::{Carried, Message, SharingError};
+use super::{CarriedPackets, Message, SharingError};
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_units::Time;
 
@@ -48,7 +48,7 @@ impl Rounds {
     }
 
     /// Whether each round ended before the next.
-    fn fits(self, carried: &Carried) -> bool {
+    fn fits(self, carried: &CarriedPackets) -> bool {
         let flows = carried.completions.len() / self.count();
         let starts = (1..self.count).map(|round| self.start(round));
         starts
@@ -57,7 +57,7 @@ impl Rounds {
     }
 
     /// The rounds from `first` on, each as if it were the only one.
-    fn from(self, first: u32, carried: Carried) -> Vec<Carried> {
+    fn from(self, first: u32, carried: CarriedPackets) -> Vec<CarriedPackets> {
         let flows = (carried.completions.len() / self.count()).max(1);
         let alone =
             |(round, (completions, intervals)): (u32, (&[FlowCompletion], &[Vec<Interval>]))| {
@@ -69,7 +69,7 @@ impl Rounds {
                         Time::ZERO
                     }
                 };
-                Carried {
+                CarriedPackets {
                     completions: completions
                         .iter()
                         .map(|one| FlowCompletion {
@@ -108,8 +108,8 @@ impl Rounds {
 pub(super) fn last_rounds(
     warm_ups: u32,
     counted: u32,
-    carry: impl Fn(Rounds) -> Result<Carried, SharingError>,
-) -> Result<Vec<Carried>, SharingError> {
+    carry: impl Fn(Rounds) -> Result<CarriedPackets, SharingError>,
+) -> Result<Vec<CarriedPackets>, SharingError> {
     let first = carry(Rounds::once())?;
     if warm_ups + counted == 1 || first.completions.is_empty() {
         return Ok(vec![first; counted as usize]);

@@ -8,18 +8,18 @@ const ABSENT: u32 = u32::MAX;
 /// The next event of each member that has one, by time, equal times by member.
 #[derive(Debug, Clone, Default)]
 pub struct IndexedHeap {
-    heap: Vec<Entry>,
+    heap: Vec<IndexedEntry>,
     /// By member.
     indices: Vec<u32>,
 }
 
 /// The bits of a time that is not negative have its order; behind them stands the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry(u128);
+struct IndexedEntry(u128);
 
-impl Entry {
-    fn new(time: Time, member: u32) -> Entry {
-        Entry(u128::from(time.as_nanos().to_bits()) << 32 | u128::from(member))
+impl IndexedEntry {
+    fn new(time: Time, member: u32) -> IndexedEntry {
+        IndexedEntry(u128::from(time.as_nanos().to_bits()) << 32 | u128::from(member))
     }
 
     fn member(self) -> u32 {
@@ -44,7 +44,7 @@ impl IndexedHeap {
         if self.indices.len() <= member as usize {
             self.indices.resize(member as usize + 1, ABSENT);
         }
-        let entry = Entry::new(time, member);
+        let entry = IndexedEntry::new(time, member);
         match self.indices[member as usize] {
             ABSENT => {
                 self.heap.push(entry);
@@ -86,7 +86,7 @@ impl IndexedHeap {
     }
 
     /// Puts an entry at a index or above.
-    fn rise(&mut self, mut index: usize, entry: Entry) {
+    fn rise(&mut self, mut index: usize, entry: IndexedEntry) {
         while index > 0 {
             let parent = (index - 1) / CHILDREN;
             if self.heap[parent] <= entry {
@@ -99,7 +99,7 @@ impl IndexedHeap {
     }
 
     /// Puts an entry at a index or below.
-    fn sink(&mut self, mut index: usize, entry: Entry) {
+    fn sink(&mut self, mut index: usize, entry: IndexedEntry) {
         loop {
             let first = index * CHILDREN + 1;
             if first >= self.heap.len() {
@@ -123,7 +123,7 @@ impl IndexedHeap {
         self.put(index, entry);
     }
 
-    fn put(&mut self, index: usize, entry: Entry) {
+    fn put(&mut self, index: usize, entry: IndexedEntry) {
         self.heap[index] = entry;
         self.indices[entry.member() as usize] = index as u32;
     }

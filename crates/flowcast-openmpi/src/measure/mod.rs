@@ -32,8 +32,8 @@ use flowcast_scheduler::{Rail, RailId};
 
 use crate::{
     bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS},
-    costs::{self, Origin},
-    library::{self, Library},
+    costs::{self, CostOrigin},
+    library::{self, OpenMpiLibrary},
     parameters::When,
     peers::Peer,
     state::{self, RailModule, State},
@@ -51,12 +51,12 @@ const MOST_CANDIDATES: u32 = 1024;
 const GRACE: Duration = Duration::from_millis(100);
 
 /// What every rank needs to pass results on, also one that schedules nothing itself.
-struct Links {
-    library: Library,
+struct MeasuredLinks {
+    library: OpenMpiLibrary,
     r2: BmlModule,
 }
 
-static LINKS: OnceLock<Links> = OnceLock::new();
+static LINKS: OnceLock<MeasuredLinks> = OnceLock::new();
 /// Whether this rank still waits for results, or has measured already.
 static FINISHED: AtomicBool = AtomicBool::new(false);
 static ANSWERING: AtomicBool = AtomicBool::new(false);
@@ -66,9 +66,9 @@ static WATCH: OnceLock<Watch> = OnceLock::new();
 static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
 
 /// Receives messages of the measurement from here on, and handles them whenever the library makes progress.
-pub(crate) fn listen(library: &Library, r2: BmlModule) {
+pub(crate) fn listen(library: &OpenMpiLibrary, r2: BmlModule) {
     if LINKS
-        .set(Links {
+        .set(MeasuredLinks {
             library: *library,
             r2,
         })
@@ -85,7 +85,7 @@ pub(crate) fn expect(complete: bool) {
     FINISHED.store(complete, Ordering::Relaxed);
 }
 
-pub(crate) fn stop(library: &Library) {
+pub(crate) fn stop(library: &OpenMpiLibrary) {
     // SAFETY: registered by `listen`.
     unsafe { (library.progress_unregister)(progress) };
 }
@@ -110,7 +110,7 @@ pub(crate) fn at_start(state: &State) {
     tree::share(own, &text);
 }
 
-fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
+fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, CostOrigin)> {
     let deadline = Instant::now() + state.settings.measure_for;
     let peer = partner(state, own, deadline)?;
     MEASURING_HERE.store(true, Ordering::Relaxed);
@@ -125,7 +125,11 @@ fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
     found
 }
 
-fn ask(state: &State, partner: &mut Partner<'_>, deadline: Instant) -> Option<(Vec<Rail>, Origin)> {
+fn ask(
+    state: &State,
+    partner: &mut Partner<'_>,
+    deadline: Instant,
+) -> Option<(Vec<Rail>, CostOrigin)> {
     let Some(to) = partner.invite() else {
         log(
             state,
@@ -154,12 +158,12 @@ fn ask(state: &State, partner: &mut Partner<'_>, deadline: Instant) -> Option<(V
         }
         Some((
             results.into_iter().map(|result| result.rail).collect(),
-            Origin::Measured,
+            CostOrigin::Measured,
         ))
     };
     let measured = if holds { None } else { measured() };
     // What an earlier run stored is still better than nothing.
-    let found = measured.or_else(|| Some((known?, Origin::Stored)));
+    let found = measured.or_else(|| Some((known?, CostOrigin::Stored)));
     partner.dismiss();
     if found.is_none() {
         log(
@@ -268,7 +272,11 @@ fn candidate(state: &State, own: ProcessName) -> Option<(ProcessName, &Peer)> {
 }
 
 /// How a process is reached; it is added if need be.
-fn endpoint(library: &Library, r2: &BmlModule, name: ProcessName) -> Option<*mut BmlEndpoint> {
+fn endpoint(
+    library: &OpenMpiLibrary,
+    r2: &BmlModule,
+    name: ProcessName,
+) -> Option<*mut BmlEndpoint> {
     // SAFETY: the library's process; r2 adds one that it knows already once more without harm.
     unsafe {
         let process = (library.process_by_name)(name);
@@ -287,7 +295,7 @@ fn endpoint(library: &Library, r2: &BmlModule, name: ProcessName) -> Option<*mut
 
 /// A route to a process, over the network `by` if there is one.
 fn route(
-    links: &Links,
+    links: &MeasuredLinks,
     name: ProcessName,
     by: Option<*mut crate::bindings::BtlModule>,
 ) -> Option<Route> {
@@ -322,7 +330,7 @@ unsafe extern "C" fn progress() -> c_int {
 }
 
 /// Deals with messages; once invited, until dismissed.
-fn answer(links: &Links) {
+fn answer(links: &MeasuredLinks) {
     let mut until: Option<Instant> = None;
     let mut pings = 0;
     let mut backoff = Backoff::new();
@@ -362,7 +370,7 @@ fn time_for_measuring() -> Duration {
 }
 
 /// Over the network by which the question came.
-fn reply(links: &Links, received: &Received, kind: Kind, body: &[u8]) {
+fn reply(links: &MeasuredLinks, received: &Received, kind: Kind, body: &[u8]) {
     let header = Header {
         kind,
         from: own_name(&links.library),
@@ -380,14 +388,14 @@ fn pass_on(received: &Received) {
     };
     if let Some(state) = state::state() {
         FINISHED.store(true, Ordering::Relaxed);
-        apply(state, text, Origin::Measured);
+        apply(state, text, CostOrigin::Measured);
     }
     if let Some(links) = LINKS.get() {
         tree::share(own_name(&links.library), text);
     }
 }
 
-fn apply(state: &State, text: &str, origin: Origin) {
+fn apply(state: &State, text: &str, origin: CostOrigin) {
     let costs = costs::rails_in(text)
         .and_then(|found| costs::with_measured(&state.rails, &state.settings, &found));
     let Ok(costs) = costs else { return };
@@ -398,7 +406,7 @@ fn apply(state: &State, text: &str, origin: Origin) {
     }
 }
 
-fn go_on_with(state: &State, costs: &[LogGp], origin: Origin) -> bool {
+fn go_on_with(state: &State, costs: &[LogGp], origin: CostOrigin) -> bool {
     if state.scheduler.set_costs(costs).is_err() {
         return false;
     }
@@ -417,7 +425,7 @@ fn look(watch: &Watch, state: &State) {
         return;
     };
     let tells = state.settings.verbose > 1 || own_name(&state.library).vpid == 0;
-    if go_on_with(state, &costs, Origin::Watched) && tells {
+    if go_on_with(state, &costs, CostOrigin::Watched) && tells {
         let all: Vec<String> = state
             .rails
             .iter()
@@ -433,7 +441,7 @@ fn look(watch: &Watch, state: &State) {
     }
 }
 
-fn own_name(library: &Library) -> ProcessName {
+fn own_name(library: &OpenMpiLibrary) -> ProcessName {
     // SAFETY: this process, which the library knows before it asks for networks.
     unsafe { (*(library.local_process)()).proc_name }
 }

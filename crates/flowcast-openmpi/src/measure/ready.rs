@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     bindings::{PROC_ON_HOST, ProcessName},
-    library::Library,
+    library::OpenMpiLibrary,
 };
 
 /// Gone with the process.
@@ -29,16 +29,16 @@ pub(super) fn announce(own: ProcessName) {
 }
 
 /// Whether this rank itself may make or answer connections.
-pub(super) fn is_here(library: &Library) -> bool {
+pub(super) fn is_here(library: &OpenMpiLibrary) -> bool {
     READY.get().is_some() || is_initialized(library)
 }
 
 /// Whether a connection to a process does no harm there.
-pub(super) fn may_be_reached(library: &Library, name: ProcessName) -> bool {
+pub(super) fn may_be_reached(library: &OpenMpiLibrary, name: ProcessName) -> bool {
     is_elsewhere(library, name) || has_announced(name) || is_initialized(library)
 }
 
-fn is_elsewhere(library: &Library, name: ProcessName) -> bool {
+fn is_elsewhere(library: &OpenMpiLibrary, name: ProcessName) -> bool {
     // SAFETY: the library's process.
     unsafe { (library.process_by_name)(name).as_ref() }
         .is_some_and(|process| process.super_.proc_flags & PROC_ON_HOST == 0)
@@ -55,7 +55,7 @@ fn has_announced(name: ProcessName) -> bool {
 }
 
 /// Whether `MPI_Init` is over.
-fn is_initialized(library: &Library) -> bool {
+fn is_initialized(library: &OpenMpiLibrary) -> bool {
     let mut flag: c_int = 0;
     // SAFETY: the function of the MPI standard, which may be called at any time.
     unsafe { (library.initialized)(&raw mut flag) };

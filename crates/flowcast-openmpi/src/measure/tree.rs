@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use super::{
-    Links, ready, route,
+    MeasuredLinks, ready, route,
     wire::{HEADER, Header, Kind},
 };
 use crate::bindings::ProcessName;
@@ -43,7 +43,7 @@ pub(super) fn is_waiting() -> bool {
 }
 
 /// Sends results to whom they may be sent by now.
-pub(super) fn go_on(links: &Links) {
+pub(super) fn go_on(links: &MeasuredLinks) {
     // Sending may make progress, which leads here again: the list is not locked meanwhile.
     let all = std::mem::take(&mut *unsent());
     let (reached, waiting): (Vec<_>, Vec<_>) = all

@@ -23,7 +23,7 @@ use crate::{
         Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
         ERR_RESOURCE_BUSY, Endpoint, Free, NO_ORDER, ProcessName, Send, TAG_MAX,
     },
-    library::Library,
+    library::OpenMpiLibrary,
     state::state,
 };
 
@@ -137,7 +137,7 @@ pub(super) fn is_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
 }
 
-pub(super) fn listen(library: &Library) {
+pub(super) fn listen(library: &OpenMpiLibrary) {
     // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
     unsafe {
         let trigger = library.triggers.add(TAG as usize);

@@ -12,7 +12,7 @@ use flowcast_scheduler::{MAX_RAILS, RailId};
 
 use super::{LinkError, failed, is_not_ready};
 use crate::{
-    frame::{FrameReader, HEADER, Header, Kind},
+    frame::{FrameHeader, FrameReader, HEADER, Kind},
     path::{listen, prepare},
     token::{TOKEN, Token},
 };
@@ -130,7 +130,7 @@ fn introduced(stream: &mut TcpStream, reader: &mut FrameReader) -> Result<Option
     match reader.next(HELLO, 0) {
         Ok(None) => Ok(None),
         Ok(Some((
-            Header {
+            FrameHeader {
                 kind: Kind::Hello, ..
             },
             text,

@@ -6,16 +6,16 @@ use super::messages::{Messages, Purpose, Queue};
 
 /// A number of buses and those that wait for them. Whoever waits does so because all are taken.
 #[derive(Debug, Clone)]
-pub(super) struct Buses {
+pub(super) struct BusPool {
     count: u32,
     taken: u32,
     waiting: Queue,
 }
 
-impl Buses {
+impl BusPool {
     /// All free.
-    pub(super) fn new(count: u32) -> Buses {
-        Buses {
+    pub(super) fn new(count: u32) -> BusPool {
+        BusPool {
             count,
             taken: 0,
             waiting: Queue::EMPTY,

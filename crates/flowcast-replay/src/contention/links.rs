@@ -9,8 +9,8 @@
 
 use super::{
     super::{costs::site_buses, outcome::Waits, placement::Placement, routes::Route},
-    buses::Buses,
-    messages::{Bus, Mark, Message, Messages, NONE, Queue},
+    buses::BusPool,
+    messages::{BusState, Mark, Message, Messages, NONE, Queue},
     pool::Pool,
 };
 use crate::prefetch::{prefetch, prefetch_at};
@@ -22,7 +22,7 @@ use flowcast_units::{Node, Rank};
 #[derive(Debug, Clone)]
 pub(in super::super) struct Links {
     pools: Vec<Pool>,
-    buses: Vec<Buses>,
+    buses: Vec<BusPool>,
     /// By node: its pool.
     of_node: Vec<u32>,
     /// By rank: the pool of its task for messages inside its node.
@@ -52,7 +52,7 @@ impl Links {
         let mut links = Links {
             pools: Vec::new(),
             buses: (0..sites)
-                .map(|site| Buses::new(site_buses(network, site)))
+                .map(|site| BusPool::new(site_buses(network, site)))
                 .collect(),
             of_node: Vec::with_capacity(placement.nodes()),
             of_rank: Vec::with_capacity(program.streams()),
@@ -100,7 +100,7 @@ impl Links {
         }
         let first = self.buses.len() as u32;
         for node in (0..placement.nodes() as u32).map(Node) {
-            self.buses.push(Buses::new(
+            self.buses.push(BusPool::new(
                 placement.groups()[placement.group_index(node)].intra_buses,
             ));
         }
@@ -184,7 +184,7 @@ impl Links {
                 message.destination = self.of_node[at];
                 let site = self.site(from);
                 if self.buses[site as usize].is_limited() {
-                    message.bus = Bus(site as u16 + 2);
+                    message.bus = BusState(site as u16 + 2);
                 }
                 message.mark(Mark::Steals);
             }
@@ -205,7 +205,7 @@ impl Links {
     fn route_inside(&self, message: &mut Message, to: Rank) {
         message.mark(Mark::Inside);
         if !self.buses_inside.is_empty() {
-            message.bus = Bus::INSIDE;
+            message.bus = BusState::INSIDE;
         }
         let (source, destination) = (self.of_rank[message.from], self.of_rank[to]);
         // A message of a task to itself passes no link.
@@ -224,10 +224,10 @@ impl Links {
         }
     }
 
-    fn buses_of(&mut self, message: &Message) -> &mut Buses {
+    fn buses_of(&mut self, message: &Message) -> &mut BusPool {
         let index = match message.bus {
-            Bus::INSIDE => self.buses_inside[message.from] as usize,
-            Bus(site) => usize::from(site) - 2,
+            BusState::INSIDE => self.buses_inside[message.from] as usize,
+            BusState(site) => usize::from(site) - 2,
         };
         &mut self.buses[index]
     }
@@ -257,7 +257,7 @@ impl Links {
                 return false;
             }
         }
-        messages[number].bus == Bus::NONE || self.take_bus(messages, number)
+        messages[number].bus == BusState::NONE || self.take_bus(messages, number)
     }
 
     fn take_bus(&mut self, messages: &mut Messages, number: u32) -> bool {
@@ -265,7 +265,7 @@ impl Links {
         let taken = self.buses_of(&message).take(messages, number);
         match message.bus {
             _ if taken => {}
-            Bus::INSIDE => self.waits.intra_buses += 1,
+            BusState::INSIDE => self.waits.intra_buses += 1,
             _ => self.waits.buses += 1,
         }
         taken
@@ -309,7 +309,7 @@ impl Links {
 
     /// Asks for all buses of a site for a collective, which needs no links.
     pub(super) fn request_all(&mut self, messages: &mut Messages, number: u32, site: u32) {
-        messages[number].bus = Bus(site as u16 + 2);
+        messages[number].bus = BusState(site as u16 + 2);
         let buses = &mut self.buses[site as usize];
         if !buses.is_limited() || buses.take_all(messages, number) {
             self.granted.push(number);
@@ -449,7 +449,7 @@ impl Links {
         if message.is(Mark::HasIn) && message.destination != NONE {
             self.release_in(messages, message.destination);
         }
-        if message.bus != Bus::NONE {
+        if message.bus != BusState::NONE {
             let mut granted = std::mem::take(&mut self.granted);
             self.buses_of(&message).release(messages, &mut granted);
             self.granted = granted;

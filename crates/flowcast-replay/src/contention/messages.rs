@@ -43,13 +43,13 @@ pub(super) enum Mark {
 
 /// The bus that a message needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bus(pub u16);
+pub(super) struct BusState(pub u16);
 
-impl Bus {
+impl BusState {
     /// None.
-    pub(super) const NONE: Bus = Bus(0);
+    pub(super) const NONE: BusState = BusState(0);
     /// One of its node.
-    pub(super) const INSIDE: Bus = Bus(1);
+    pub(super) const INSIDE: BusState = BusState(1);
 }
 
 /// A message between its send and its arrival: half a cache line, since many are in flight at once.
@@ -69,7 +69,7 @@ pub(super) struct Message {
     previous: u32,
     next: u32,
     /// The buses that it needs one of.
-    pub bus: Bus,
+    pub bus: BusState,
     /// What the message is for, which says how to read `slot`.
     pub purpose: Purpose,
     marks: u8,
@@ -86,7 +86,7 @@ impl Message {
             destination: NONE,
             previous: NONE,
             next: NONE,
-            bus: Bus::NONE,
+            bus: BusState::NONE,
             purpose,
             marks: 0,
         }

@@ -120,24 +120,24 @@ enum CostsSharing {
 }
 
 /// The costs, and the network where it is shared.
-pub struct Carrier<'a> {
+pub struct FlowCarrier<'a> {
     /// What each message costs alone.
     pub costs: Costs<'a>,
     network: Option<CostsSharing>,
 }
 
-impl<'a> Carrier<'a> {
+impl<'a> FlowCarrier<'a> {
     /// For the messages of a schedule.
     ///
     /// # Errors
     /// Those of the sharing model and of its fabric.
-    pub fn new(schedule: &Schedule, costs: Costs<'a>) -> Result<Carrier<'a>, SimulateError> {
+    pub fn new(schedule: &Schedule, costs: Costs<'a>) -> Result<FlowCarrier<'a>, SimulateError> {
         let Some(Placed {
             placement,
             sharing: Some((network, model)),
         }) = costs.placed
         else {
-            return Ok(Carrier {
+            return Ok(FlowCarrier {
                 costs,
                 network: None,
             });
@@ -165,7 +165,7 @@ impl<'a> Carrier<'a> {
                 CostsSharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
             }
         };
-        Ok(Carrier {
+        Ok(FlowCarrier {
             costs,
             network: Some(network),
         })

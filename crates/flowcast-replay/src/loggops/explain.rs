@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     explain::{Call, Explanation, Site, Sums},
-    flights::{Columns, Flight, Flights, Source},
+    flights::{Flight, FlightColumns, Flights, Source},
     journal::Function,
     observer::{Observer, Received, Sent},
     time_part::TimePart,
@@ -43,9 +43,9 @@ impl<'a> Explainer<'a> {
             costs,
             flights: Flights::new(
                 Source::Schedule(sends),
-                Columns {
+                FlightColumns {
                     overheads: true,
-                    ..Columns::default()
+                    ..FlightColumns::default()
                 },
             ),
             ranks: vec![Sums::default(); sends.ranks()],

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Loggops,
-    costs::{Carrier, Costs, Travel},
+    costs::{Costs, FlowCarrier, Travel},
 };
 use crate::{
     SimulateError,
@@ -36,7 +36,7 @@ pub fn run<O: Observer>(
     costs: Costs<'_>,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    let mut engine = PlainEngine::new(schedule, Carrier::new(schedule, costs)?, observer);
+    let mut engine = PlainEngine::new(schedule, FlowCarrier::new(schedule, costs)?, observer);
     engine.run()?;
     engine.finish()
 }
@@ -92,7 +92,7 @@ struct PlainEngine<'a, O> {
     /// The number of each rank's first operation, as observers count them.
     bases: Vec<u32>,
     parameters: Loggops,
-    carrier: Carrier<'a>,
+    carrier: FlowCarrier<'a>,
     /// Messages that share the network, by slot.
     flows: HashMap<Slot, Message>,
     hosts: Vec<PlainHost>,
@@ -105,7 +105,7 @@ struct PlainEngine<'a, O> {
 impl<'a, O: Observer> PlainEngine<'a, O> {
     fn new(
         schedule: &'a Schedule,
-        carrier: Carrier<'a>,
+        carrier: FlowCarrier<'a>,
         observer: &'a mut O,
     ) -> PlainEngine<'a, O> {
         let (cpus, nics) = (schedule.cpus(), schedule.nics());

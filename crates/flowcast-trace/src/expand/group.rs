@@ -14,7 +14,7 @@
 
 use super::{moves::Layout, plan::Task};
 use crate::program::{CollectiveCall, CollectiveMode};
-use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Choice, Extent};
+use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent};
 use flowcast_units::{Bytes, CollectiveOp};
 
 /// A part of an operation that one algorithm carries out.
@@ -34,7 +34,7 @@ pub struct Group {
     /// Whether a member goes on while its messages move.
     pub is_non_blocking: bool,
     /// What the rules looked at.
-    pub extent: Extent,
+    pub extent: RuleExtent,
     /// The algorithm that they chose, with segment and width.
     pub choice: Choice,
     /// The stages, one after the other; none if there is nothing to send.
@@ -118,14 +118,14 @@ impl Data {
         self.received.len() as u32
     }
 
-    fn extent(&self, op: CollectiveOp) -> Extent {
+    fn extent(&self, op: CollectiveOp) -> RuleExtent {
         let (ranks, total) = (self.members(), self.total());
         let is_of_pairs = matches!(
             op,
             CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw
         );
         let each = u64::from(ranks.max(1)).pow(if is_of_pairs { 2 } else { 1 });
-        Extent {
+        RuleExtent {
             ranks,
             bytes: Bytes(if self.is_vector { total } else { total / each }),
             total: Bytes(total),
@@ -135,7 +135,7 @@ impl Data {
     fn stages(&self, op: CollectiveOp, choice: Choice, table: &AlgorithmTable) -> Vec<Stage> {
         use CollectiveOp::*;
         let plain = Choice::plain;
-        let vector = Extent {
+        let vector = RuleExtent {
             bytes: Bytes(self.total()),
             ..self.extent(op)
         };

@@ -4,7 +4,7 @@
 //! other, which takes part, and gets its result back at the end.
 
 use super::{
-    moves::{Blocks, Effect, Part},
+    moves::{Effect, MovedBlocks, Part},
     plan::Plan,
     tree::{Branch, Tree},
 };
@@ -240,7 +240,7 @@ impl Plan<'_> {
         for mask in powers(self.ranks) {
             let other = self.rank ^ mask;
             let of = |rank: u32| Part {
-                blocks: Blocks::Every {
+                blocks: MovedBlocks::Every {
                     step: 2 * mask,
                     first: rank & (2 * mask - 1),
                 },

@@ -26,7 +26,7 @@ use super::{
     opcodes::Op,
     program::{CollectiveCall, CollectiveMode, Program},
 };
-use flowcast_model::algorithm::{AlgorithmTable, Choice, Extent};
+use flowcast_model::algorithm::{AlgorithmTable, Choice, RuleExtent};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 use group::Group;
 use moves::Move;
@@ -58,7 +58,7 @@ pub struct Use {
     /// Which collective operation was executed.
     pub op: CollectiveOp,
     /// Ranks, and the sizes that the rules looked at.
-    pub extent: Extent,
+    pub extent: RuleExtent,
     /// The algorithm; `None` where there was nothing to send.
     pub choice: Option<Choice>,
     /// The stages of an algorithm that is made of others.
@@ -265,7 +265,7 @@ impl Executions {
                 .iter()
                 .map(|stage| (stage.task.op, stage.task.choice))
                 .collect();
-            let Extent {
+            let RuleExtent {
                 ranks,
                 bytes: size,
                 total,

@@ -39,14 +39,14 @@ pub enum Move {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// Blocks of the operation's data that it holds.
-    pub blocks: Blocks,
+    pub blocks: MovedBlocks,
     /// What happens to them.
     pub effect: Effect,
 }
 
 /// Blocks of the operation's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blocks {
+pub enum MovedBlocks {
     /// None: the message only says that the sender has come so far.
     Nothing,
     /// Neighbours, the first behind the last.
@@ -86,14 +86,14 @@ pub enum Effect {
 impl Part {
     /// A message without data.
     pub const NOTHING: Part = Part {
-        blocks: Blocks::Nothing,
+        blocks: MovedBlocks::Nothing,
         effect: Effect::Place,
     };
 
     /// `count` blocks from `first` on, kept.
     pub const fn place(first: u32, count: u32) -> Part {
         Part {
-            blocks: Blocks::Range { first, count },
+            blocks: MovedBlocks::Range { first, count },
             effect: Effect::Place,
         }
     }
@@ -101,7 +101,7 @@ impl Part {
     /// `count` blocks from `first` on, combined.
     pub const fn combine(first: u32, count: u32) -> Part {
         Part {
-            blocks: Blocks::Range { first, count },
+            blocks: MovedBlocks::Range { first, count },
             effect: Effect::Combine,
         }
     }
@@ -173,10 +173,10 @@ impl Layout {
     }
 
     /// Bytes of a message.
-    pub fn bytes(&self, blocks: Blocks) -> u64 {
+    pub fn bytes(&self, blocks: MovedBlocks) -> u64 {
         match blocks {
-            Blocks::Nothing => 0,
-            Blocks::Range { first, count } => {
+            MovedBlocks::Nothing => 0,
+            MovedBlocks::Range { first, count } => {
                 let end = first + count;
                 let parts = self.parts();
                 let behind = if end > parts {
@@ -186,14 +186,14 @@ impl Layout {
                 };
                 self.start(end.min(parts)) - self.start(first) + behind
             }
-            Blocks::Every { step, first } => {
+            MovedBlocks::Every { step, first } => {
                 let blocks = (first..self.parts()).step_by(step as usize);
                 blocks
                     .map(|block| self.start(block + 1) - self.start(block))
                     .sum()
             }
-            Blocks::Pair { from, to } => self.pair(from, to),
-            Blocks::DistanceBit(bit) => {
+            MovedBlocks::Pair { from, to } => self.pair(from, to),
+            MovedBlocks::DistanceBit(bit) => {
                 let Layout::Pairs { sent, .. } = self else {
                     return 0;
                 };
@@ -266,7 +266,7 @@ mod tests {
             segment: 4,
         };
         assert_eq!(layout.parts(), 4);
-        let size = |first| layout.bytes(Blocks::Range { first, count: 1 });
+        let size = |first| layout.bytes(MovedBlocks::Range { first, count: 1 });
         assert_eq!([size(0), size(1), size(2), size(3)], [4, 2, 4, 1]);
     }
 
@@ -277,8 +277,8 @@ mod tests {
             let halves = Layout::Halves { total: total % 100_000, segment };
             for layout in [Layout::Even { total, parts }, segments, halves] {
                 let count = layout.parts();
-                let sum: u64 = (0..count).map(|first| layout.bytes(Blocks::Range { first, count: 1 })).sum();
-                prop_assert_eq!(sum, layout.bytes(Blocks::Range { first: first % count, count }));
+                let sum: u64 = (0..count).map(|first| layout.bytes(MovedBlocks::Range { first, count: 1 })).sum();
+                prop_assert_eq!(sum, layout.bytes(MovedBlocks::Range { first: first % count, count }));
             }
         }
 
@@ -287,7 +287,7 @@ mod tests {
             let received: Vec<u64> = (0..sent.len() as u64).map(|rank| seed * (rank + 1) % 977).collect();
             let layout = Layout::pairs(sent.clone(), &received);
             for (from, sent) in (0..).zip(&sent) {
-                let pairs = (0..received.len() as u32).map(|to| layout.bytes(Blocks::Pair { from, to }));
+                let pairs = (0..received.len() as u32).map(|to| layout.bytes(MovedBlocks::Pair { from, to }));
                 prop_assert_eq!(pairs.sum::<u64>(), *sent);
             }
         }

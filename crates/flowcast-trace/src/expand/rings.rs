@@ -1,7 +1,7 @@
 //! Algorithms that go round the ranks: rings, chains of neighbours, all pairs, Bruck's distances.
 
 use super::{
-    moves::{Blocks, Effect, Move, Part},
+    moves::{Effect, Move, MovedBlocks, Part},
     plan::Plan,
 };
 
@@ -156,7 +156,7 @@ impl Plan<'_> {
         let mut bit = 0;
         while 1 << bit < self.ranks {
             let part = Part {
-                blocks: Blocks::DistanceBit(bit),
+                blocks: MovedBlocks::DistanceBit(bit),
                 effect: Effect::Place,
             };
             let (to, from) = (self.ahead(1 << bit), self.behind(1 << bit));
@@ -264,7 +264,7 @@ impl Plan<'_> {
 
 fn pair(from: u32, to: u32) -> Part {
     Part {
-        blocks: Blocks::Pair { from, to },
+        blocks: MovedBlocks::Pair { from, to },
         effect: Effect::Place,
     }
 }

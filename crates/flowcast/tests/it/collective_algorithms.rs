@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use flowcast::{
     model::algorithm::{Algorithm, Choice},
     trace::expand::{
-        moves::{Blocks, Effect, Layout, Move, Part, distances_with},
+        moves::{Effect, Layout, Move, MovedBlocks, Part, distances_with},
         plan::Task,
     },
     units::{Bytes, CollectiveOp},
@@ -256,19 +256,19 @@ fn start(task: &Task, layout: &Layout, rank: u32) -> BTreeMap<Key, Holdings> {
     }
 }
 
-fn keys(blocks: Blocks, sender: u32, layout: &Layout) -> Vec<Key> {
+fn keys(blocks: MovedBlocks, sender: u32, layout: &Layout) -> Vec<Key> {
     let parts = layout.parts();
     match blocks {
-        Blocks::Nothing => Vec::new(),
-        Blocks::Range { first, count } => (first..first + count)
+        MovedBlocks::Nothing => Vec::new(),
+        MovedBlocks::Range { first, count } => (first..first + count)
             .map(|block| (block % parts, 0))
             .collect(),
-        Blocks::Every { step, first } => (first..parts)
+        MovedBlocks::Every { step, first } => (first..parts)
             .step_by(step as usize)
             .map(|block| (block, 0))
             .collect(),
-        Blocks::Pair { from, to } => vec![(from, to)],
-        Blocks::DistanceBit(bit) => {
+        MovedBlocks::Pair { from, to } => vec![(from, to)],
+        MovedBlocks::DistanceBit(bit) => {
             let far = (1..parts).filter(|distance| distance >> bit & 1 == 1);
             far.map(|distance| {
                 let from = (sender + parts - distance % (1 << bit)) % parts;

@@ -7,7 +7,7 @@ use anyhow::Result;
 use flowcast::{
     flows::concurrent::PredictError,
     model::{cluster::pattern::Pattern, network::Network},
-    packet::Carried,
+    packet::CarriedPackets,
     table::{Document, Grouped},
 };
 
@@ -18,7 +18,7 @@ use crate::trace_args::read_pattern;
 pub(super) fn run(
     input: &Path,
     network: &Network,
-    carry: fn(&Pattern, &Network) -> Result<Carried, PredictError>,
+    carry: fn(&Pattern, &Network) -> Result<CarriedPackets, PredictError>,
     runs: u32,
     json: bool,
 ) -> Result<()> {

@@ -8,7 +8,7 @@ use crate::{
     dimemas_cfg::{
         error::{DimemasConfigError, shortened},
         fields::Fields,
-        records::Record,
+        records::ConfigRecord,
     },
 };
 use flowcast_units::{CollectiveOp, Time};
@@ -82,7 +82,7 @@ pub(in crate::dimemas_cfg) fn read(text: &str, machines: u32) -> Result<Tuned, D
             Some((name, rest)) => (name.trim(), rest),
             None => ("globalop", content),
         };
-        let record = Record {
+        let record = ConfigRecord {
             line,
             name,
             fields: rest.split_whitespace().collect(),
@@ -135,7 +135,7 @@ const MOST_FILLED: u32 = 256;
 
 /// Seconds from one machine to each.
 fn read_flight_times(
-    record: &Record,
+    record: &ConfigRecord,
     machines: u32,
     all: &mut Vec<Vec<Time>>,
 ) -> Result<(), DimemasConfigError> {
@@ -158,7 +158,7 @@ fn read_flight_times(
     };
     all.resize(machines as usize, vec![Time::ZERO; width]);
     for (to, time) in times.iter().enumerate() {
-        let one = Record {
+        let one = ConfigRecord {
             fields: vec![machine, time],
             ..*record
         };

@@ -5,7 +5,7 @@ use crate::{
     dimemas_cfg::{
         error::{DimemasConfigError, shortened},
         fields::Fields,
-        records::Record,
+        records::ConfigRecord,
     },
     machine::{
         random::{Distribution, Randomness, Shape},
@@ -43,7 +43,7 @@ pub(in crate::dimemas_cfg) fn scheduler(
         }
         };
         let (name, value) = content.split_once(':').ok_or_else(wrong)?;
-        let record = Record {
+        let record = ConfigRecord {
             line,
             name: name.trim(),
             fields: vec![value.trim()],
@@ -74,7 +74,7 @@ pub(in crate::dimemas_cfg) fn scheduler(
 
 /// Whether the policy is modelled as it is.
 fn policy(
-    record: &Record,
+    record: &ConfigRecord,
     scheduler: &mut Scheduler,
     notes: &mut Vec<String>,
 ) -> Result<bool, DimemasConfigError> {
@@ -119,7 +119,7 @@ pub(in crate::dimemas_cfg) fn random(text: &str) -> Result<Randomness, DimemasCo
     let mut random = Randomness::default();
     for (line, content) in content_lines(text) {
         let (name, rest) = named_line(line, content)?;
-        let record = Record {
+        let record = ConfigRecord {
             line,
             name,
             fields: rest.split_whitespace().collect(),

@@ -27,12 +27,12 @@ pub(super) fn numbered(nodes: &[Node]) -> BTreeMap<Node, u32> {
 }
 
 /// The links of the nodes' own ports.
-pub(super) struct Ports {
+pub(super) struct NodePorts {
     pub numbers: BTreeMap<Node, u32>,
     pub duplex: Duplex,
 }
 
-impl Ports {
+impl NodePorts {
     /// The path over these links between the two ports, each list from the one end to the other.
     fn path(&self, flow: &Flow, data: &[u32], acknowledgements: &[u32]) -> Path {
         let (src, dst) = (self.numbers[&flow.src], self.numbers[&flow.dst]);
@@ -118,7 +118,7 @@ impl Buses {
 
 /// The paths over racks and buses.
 pub(super) struct Numbering<'a> {
-    pub ports: Ports,
+    pub ports: NodePorts,
     pub racks: &'a Racks,
     pub has_backbone: bool,
     pub buses: Buses,
@@ -162,7 +162,7 @@ pub(super) struct Climbing<'a> {
     pub tree: &'a Tree,
     /// Capacity of a cable of each level, the lowest level first.
     pub capacities: Vec<AllocatedFraction>,
-    pub ports: Ports,
+    pub ports: NodePorts,
     pub cables: BTreeMap<Cable, u32>,
     pub inner: Vec<Inner>,
 }

@@ -14,7 +14,9 @@
 //!
 //! Not modelled: the detection of policers and the allowance for gathered acknowledgements, which Linux adds.
 
-use super::{super::picos::Picos, Heard, LARGEST_BURST, Repair, Window, filter::LargestOf};
+use super::{
+    super::picos::Picos, CongestionWindow, Heard, LARGEST_BURST, Repair, filter::LargestOf,
+};
 
 const HIGH_GAIN: f64 = 2.885;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -88,7 +90,7 @@ impl Bbr {
     }
 
     /// Takes what an ACK told, and sets pace and window.
-    pub(in super::super) fn ack(&mut self, window: &mut Window, heard: &Heard) {
+    pub(in super::super) fn ack(&mut self, window: &mut CongestionWindow, heard: &Heard) {
         let is_new_round = self.sample(heard);
         if is_new_round {
             self.check_full();
@@ -100,7 +102,7 @@ impl Bbr {
     }
 
     /// A time-out: the window before it comes back when the losses are repaired.
-    pub(super) fn time_out(&mut self, window: &Window) {
+    pub(super) fn time_out(&mut self, window: &CongestionWindow) {
         self.save(window);
         self.repair = Repair::Timeout;
         self.full_rate = 0.0;
@@ -170,7 +172,12 @@ impl Bbr {
         is_long || (gain < 1.0 && heard.was_in_flight <= self.in_flight_for(1.0))
     }
 
-    fn probe_round_trip(&mut self, window: &mut Window, heard: &Heard, is_new_round: bool) {
+    fn probe_round_trip(
+        &mut self,
+        window: &mut CongestionWindow,
+        heard: &Heard,
+        is_new_round: bool,
+    ) {
         let is_stale = heard.now > self.least_seen + ROUND_TRIP_HOLDS;
         if let Some(round_trip) = heard
             .round_trip
@@ -202,7 +209,7 @@ impl Bbr {
         }
     }
 
-    fn set_pace(&mut self, window: &Window, heard: &Heard) {
+    fn set_pace(&mut self, window: &CongestionWindow, heard: &Heard) {
         if let Some(round_trip) = heard
             .round_trip
             .filter(|found| !self.has_pace && *found > Picos::ZERO)
@@ -222,7 +229,7 @@ impl Bbr {
         }
     }
 
-    fn set_window(&mut self, window: &mut Window, heard: &Heard) {
+    fn set_window(&mut self, window: &mut CongestionWindow, heard: &Heard) {
         if self.recover(window, heard) {
             return self.bound(window);
         }
@@ -244,14 +251,14 @@ impl Bbr {
         self.bound(window);
     }
 
-    fn bound(&self, window: &mut Window) {
+    fn bound(&self, window: &mut CongestionWindow) {
         if self.state == BbrState::RoundTrip {
             window.packets = window.packets.min(LEAST_WINDOW);
         }
     }
 
     /// In the first round of a recovery as many packets go as come; after it the window before comes back.
-    fn recover(&mut self, window: &mut Window, heard: &Heard) -> bool {
+    fn recover(&mut self, window: &mut CongestionWindow, heard: &Heard) -> bool {
         window.packets = window.packets.saturating_sub(heard.lost).max(1);
         if heard.repair == Repair::Recovery && self.repair == Repair::None {
             self.save(window);
@@ -268,7 +275,7 @@ impl Bbr {
         self.conserve_until.is_some()
     }
 
-    fn save(&mut self, window: &Window) {
+    fn save(&mut self, window: &CongestionWindow) {
         let is_undisturbed = self.repair == Repair::None && self.state != BbrState::RoundTrip;
         self.saved_window = if is_undisturbed {
             window.packets

@@ -5,7 +5,7 @@
 
 use super::{
     super::{picos::Picos, shift::Shift},
-    Heard, Repair, Window,
+    CongestionWindow, Heard, Repair,
     hystart::Hystart,
 };
 
@@ -56,7 +56,7 @@ impl Cubic {
     }
 
     /// Notes the round trip, and leaves slow start if HyStart says so.
-    pub(super) fn observe(&mut self, window: &mut Window, heard: &Heard) {
+    pub(super) fn observe(&mut self, window: &mut CongestionWindow, heard: &Heard) {
         let Some(round_trip) = heard.round_trip else {
             return;
         };
@@ -128,7 +128,7 @@ impl Cubic {
     }
 
     /// The same, so much later: outside slow start nothing that asks for a time leaves the state as it was.
-    pub(super) fn shift(&mut self, window: &Window, by: Shift) {
+    pub(super) fn shift(&mut self, window: &CongestionWindow, by: Shift) {
         if window.is_in_slow_start() {
             self.hystart.shift(by);
         }

@@ -12,7 +12,7 @@
 
 use super::{
     super::{picos::Picos, shift::Shift},
-    Heard, Window,
+    CongestionWindow, Heard,
 };
 
 const LEAST_WINDOW: u32 = 16;
@@ -61,7 +61,7 @@ impl Hystart {
     /// Whether slow start is over; `least` is the connection's least round trip.
     pub(super) fn is_over(
         &mut self,
-        window: &Window,
+        window: &CongestionWindow,
         heard: &Heard,
         least: Picos,
         round_trip: Picos,

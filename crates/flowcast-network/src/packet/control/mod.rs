@@ -19,7 +19,7 @@ pub(super) const LARGEST_BURST: u32 = 65_536;
 
 /// The congestion window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct CongestionWindow {
     /// Most packets in flight.
     pub packets: u32,
     /// Where slow start ends.
@@ -28,7 +28,7 @@ pub(super) struct Window {
     pub credit: u32,
 }
 
-impl Window {
+impl CongestionWindow {
     pub(super) fn is_in_slow_start(&self) -> bool {
         self.packets < self.threshold
     }
@@ -112,7 +112,7 @@ impl Control {
     }
 
     /// What the window becomes while no loss is repaired by fast retransmission.
-    pub(super) fn grow(&mut self, window: &mut Window, heard: &Heard) {
+    pub(super) fn grow(&mut self, window: &mut CongestionWindow, heard: &Heard) {
         let left = if window.is_in_slow_start() {
             window.start_slowly(heard.packets)
         } else {
@@ -132,14 +132,14 @@ impl Control {
     }
 
     /// Every ACK, whether the window may grow or not.
-    pub(super) fn observe(&mut self, window: &mut Window, heard: &Heard) {
+    pub(super) fn observe(&mut self, window: &mut CongestionWindow, heard: &Heard) {
         if let Control::Cubic(cubic) = self {
             cubic.observe(window, heard);
         }
     }
 
     /// The slow start threshold that a loss leaves.
-    pub(super) fn threshold_after_loss(&mut self, window: &Window) -> u32 {
+    pub(super) fn threshold_after_loss(&mut self, window: &CongestionWindow) -> u32 {
         match self {
             Control::Fixed | Control::Bbr(_) => window.threshold,
             Control::Reno => (window.packets / 2).max(2),
@@ -148,7 +148,7 @@ impl Control {
     }
 
     /// A time-out has happened.
-    pub(super) fn reset(&mut self, window: &Window) {
+    pub(super) fn reset(&mut self, window: &CongestionWindow) {
         match self {
             Control::Fixed | Control::Reno => {}
             Control::Cubic(cubic) => cubic.reset(),
@@ -169,7 +169,7 @@ impl Control {
     }
 
     /// The same, so much later.
-    pub(super) fn shift(&mut self, window: &Window, by: Shift) {
+    pub(super) fn shift(&mut self, window: &CongestionWindow, by: Shift) {
         if let Control::Cubic(cubic) = self {
             cubic.shift(window, by);
         }

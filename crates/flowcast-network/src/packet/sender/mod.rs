@@ -22,9 +22,9 @@ mod timers;
 use std::collections::VecDeque;
 
 use super::{
-    control::{Control, Heard, Repair, Window},
-    order::{Arrival, Order},
-    pace::Pace,
+    control::{CongestionWindow, Control, Heard, Repair},
+    order::{SegmentArrival, SegmentOrder},
+    pace::PacketPace,
     picos::Picos,
     round_trip::RoundTrip,
     transmission::Transmission,
@@ -32,7 +32,7 @@ use super::{
 
 /// What a sender may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Limits {
+pub(super) struct SenderLimits {
     /// Payload of a packet.
     pub segment: u32,
     /// Packets at the start, and after a pause.
@@ -49,11 +49,11 @@ pub(super) struct Limits {
 /// The sending end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sender {
-    limits: Limits,
+    limits: SenderLimits,
     control: Control,
-    window: Window,
+    window: CongestionWindow,
     /// What has come, as far as the sender knows.
-    came: Order,
+    came: SegmentOrder,
     /// Packets sent at least once.
     next: u32,
     /// Transmissions from the number `first` on.
@@ -69,9 +69,9 @@ pub(super) struct Sender {
     repaired_at: u32,
     reduction: Reduction,
     /// Before the time-out: the window, and the first transmission after it.
-    before_timeout: Option<(Window, u32)>,
+    before_timeout: Option<(CongestionWindow, u32)>,
     round_trip: RoundTrip,
-    pace: Pace,
+    pace: PacketPace,
     delivered: u32,
     delivered_at: Picos,
     first_sent: Picos,
@@ -113,18 +113,18 @@ struct Hearing {
 }
 
 impl Sender {
-    pub(super) fn new(limits: Limits, control: Control) -> Sender {
-        let window = Window {
+    pub(super) fn new(limits: SenderLimits, control: Control) -> Sender {
+        let window = CongestionWindow {
             packets: limits.first_window.min(limits.receive_window),
             threshold: u32::MAX / 2,
             credit: 0,
         };
         Sender {
             limits,
-            pace: Pace::new(&control, limits.segment),
+            pace: PacketPace::new(&control, limits.segment),
             control,
             window,
-            came: Order::default(),
+            came: SegmentOrder::default(),
             next: 0,
             transmissions: VecDeque::with_capacity(if limits.is_lossless { 0 } else { 32 }),
             first: 0,
@@ -332,7 +332,7 @@ impl Sender {
         } else {
             self.in_flight -= 1;
         }
-        if self.came.insert(newest.packet) != Arrival::Again {
+        if self.came.insert(newest.packet) != SegmentArrival::Again {
             self.heard.packets += 1;
             self.delivered += 1;
             (self.delivered_at, self.first_sent) = (now, newest.sent);
