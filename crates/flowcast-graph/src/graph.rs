@@ -6,7 +6,7 @@ use flowcast_replay::{Engine, SimulateError, outcome::Outcome, walk::Replay};
 use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
-use record::Recorder;
+use record::GraphRecorder;
 
 /// No event, no message.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -160,7 +160,7 @@ impl<'a> EventGraph<'a> {
     /// # Errors
     /// As [`Engine::run`].
     pub fn record(engine: &'a Engine<'a>) -> Result<(Outcome, EventGraph<'a>), SimulateError> {
-        let mut recorder = Recorder::new(engine);
+        let mut recorder = GraphRecorder::new(engine);
         let outcome = engine.observed(&mut recorder)?;
         let recorded = recorder.finish();
         let is_exact = recorded.is_free

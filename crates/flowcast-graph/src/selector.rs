@@ -29,14 +29,14 @@ pub struct Selector {
     /// The kind of cost.
     pub quantity: TimePart,
     /// All of them have to hold.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<CostCondition>,
     /// Whether its values are rates: `bandwidth` in the place of `gap_per_byte`.
     is_rate: bool,
 }
 
 /// What a cost has to belong to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Condition {
+pub enum CostCondition {
     /// The rank that computes or whose processor works, the sender or receiver of a message, a member of a collective.
     Rank(Rank),
     /// As a rank, any rank of this node.
@@ -101,7 +101,7 @@ impl Selector {
             .map(str::trim)
             .filter(|part| !part.is_empty());
         let conditions = parts
-            .map(|part| Condition::parse(part).ok_or_else(|| wrong(part, CONDITIONS)))
+            .map(|part| CostCondition::parse(part).ok_or_else(|| wrong(part, CONDITIONS)))
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(condition) = conditions
             .iter()
@@ -132,7 +132,7 @@ impl Selector {
     /// Of all messages between nodes of a site.
     pub fn between_nodes(quantity: TimePart) -> Selector {
         Selector {
-            conditions: vec![Condition::Link(Link::Between)],
+            conditions: vec![CostCondition::Link(Link::Between)],
             ..Selector::all(quantity)
         }
     }
@@ -185,46 +185,50 @@ fn name_of(quantity: TimePart) -> &'static str {
     named.map_or(quantity.name(), |(name, _)| name)
 }
 
-impl Condition {
-    fn parse(text: &str) -> Option<Condition> {
+impl CostCondition {
+    fn parse(text: &str) -> Option<CostCondition> {
         if let Some(least) = text.strip_prefix("size>=") {
-            return Some(Condition::Size(
+            return Some(CostCondition::Size(
                 Bytes::parse(least.trim()).ok()?,
                 Bytes(u64::MAX),
             ));
         }
         if let Some(most) = text.strip_prefix("size<") {
-            return Some(Condition::Size(Bytes(0), Bytes::parse(most.trim()).ok()?));
+            return Some(CostCondition::Size(
+                Bytes(0),
+                Bytes::parse(most.trim()).ok()?,
+            ));
         }
         let (key, value) = text
             .split_once('=')
             .map(|(key, value)| (key.trim(), value.trim()))?;
         Some(match key {
-            "rank" => Condition::Rank(rank(value)?),
-            "node" => Condition::Node(value.parse().ok()?),
+            "rank" => CostCondition::Rank(rank(value)?),
+            "node" => CostCondition::Node(value.parse().ok()?),
             "pair" => value
                 .split_once('-')
-                .and_then(|(a, b)| Some(Condition::Pair(rank(a)?, rank(b)?)))?,
-            "link" => Condition::Link(Link::ALL.into_iter().find(|link| link.name() == value)?),
-            "collective" => Condition::Collective(
+                .and_then(|(a, b)| Some(CostCondition::Pair(rank(a)?, rank(b)?)))?,
+            "link" => CostCondition::Link(Link::ALL.into_iter().find(|link| link.name() == value)?),
+            "collective" => CostCondition::Collective(
                 CollectiveOp::ALL
                     .into_iter()
                     .find(|op| op.name().eq_ignore_ascii_case(value))?,
             ),
-            "function" => Condition::Function(value.parse().ok()?),
+            "function" => CostCondition::Function(value.parse().ok()?),
             _ => return None,
         })
     }
 
     fn suits(&self, quantity: TimePart) -> bool {
         match (self, quantity) {
-            (Condition::Pair(..) | Condition::Link(_) | Condition::Size(..), kind) => {
+            (CostCondition::Pair(..) | CostCondition::Link(_) | CostCondition::Size(..), kind) => {
                 !matches!(kind, TimePart::Compute | TimePart::Collective)
             }
-            (Condition::Collective(_), kind) => kind != TimePart::Compute,
-            (Condition::Rank(_) | Condition::Node(_) | Condition::Function(_), kind) => {
-                kind != TimePart::Collective
-            }
+            (CostCondition::Collective(_), kind) => kind != TimePart::Compute,
+            (
+                CostCondition::Rank(_) | CostCondition::Node(_) | CostCondition::Function(_),
+                kind,
+            ) => kind != TimePart::Collective,
         }
     }
 
@@ -234,22 +238,22 @@ impl Condition {
         let node = |rank: Rank| graph.replay.placement().node(rank).0;
         let message = || graph.message(part.slot());
         match *self {
-            Condition::Rank(rank) if works => owner == rank,
-            Condition::Rank(rank) => [message().from, message().to].contains(&rank),
-            Condition::Node(number) if works => node(owner) == number,
-            Condition::Node(number) => [message().from, message().to]
+            CostCondition::Rank(rank) if works => owner == rank,
+            CostCondition::Rank(rank) => [message().from, message().to].contains(&rank),
+            CostCondition::Node(number) if works => node(owner) == number,
+            CostCondition::Node(number) => [message().from, message().to]
                 .into_iter()
                 .any(|rank| node(rank) == number),
-            Condition::Pair(a, b) => {
+            CostCondition::Pair(a, b) => {
                 matches!((message().from, message().to), ends if ends == (a, b) || ends == (b, a))
             }
-            Condition::Link(link) => message().link == link,
-            Condition::Collective(op) if part.quantity == TimePart::Collective => {
+            CostCondition::Link(link) => message().link == link,
+            CostCondition::Collective(op) if part.quantity == TimePart::Collective => {
                 graph.ops[part.item as usize] == op
             }
-            Condition::Collective(op) => message().collective == Some(op),
-            Condition::Function(function) => graph.function(part) == function,
-            Condition::Size(least, below) => (least..below).contains(&message().size),
+            CostCondition::Collective(op) => message().collective == Some(op),
+            CostCondition::Function(function) => graph.function(part) == function,
+            CostCondition::Size(least, below) => (least..below).contains(&message().size),
         }
     }
 }
@@ -258,24 +262,28 @@ fn rank(text: &str) -> Option<Rank> {
     text.trim().parse().ok().map(Rank)
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for CostCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Condition::Rank(rank) => write!(f, "rank={rank}"),
-            Condition::Node(node) => write!(f, "node={node}"),
-            Condition::Pair(a, b) => write!(f, "pair={a}-{b}"),
-            Condition::Link(link) => write!(f, "link={}", link.name()),
-            Condition::Collective(op) => write!(f, "collective={}", op.name()),
-            Condition::Function(function) => write!(f, "function={function}"),
-            Condition::Size(least, Bytes(u64::MAX)) => write!(f, "size>={least}"),
-            Condition::Size(_, below) => write!(f, "size<{below}"),
+            CostCondition::Rank(rank) => write!(f, "rank={rank}"),
+            CostCondition::Node(node) => write!(f, "node={node}"),
+            CostCondition::Pair(a, b) => write!(f, "pair={a}-{b}"),
+            CostCondition::Link(link) => write!(f, "link={}", link.name()),
+            CostCondition::Collective(op) => write!(f, "collective={}", op.name()),
+            CostCondition::Function(function) => write!(f, "function={function}"),
+            CostCondition::Size(least, Bytes(u64::MAX)) => write!(f, "size>={least}"),
+            CostCondition::Size(_, below) => write!(f, "size<{below}"),
         }
     }
 }
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let conditions: Vec<String> = self.conditions.iter().map(Condition::to_string).collect();
+        let conditions: Vec<String> = self
+            .conditions
+            .iter()
+            .map(CostCondition::to_string)
+            .collect();
         let name = if self.is_rate {
             RATE
         } else {

@@ -14,9 +14,9 @@ use crate::{
     hooks, interfaces,
     library::{self, OpenMpiLibrary},
     measure, module,
-    parameters::{self, Settings},
+    parameters::{self, ComponentSettings},
     peers::EndpointMap,
-    scheduler::Scheduler,
+    scheduler::ComponentScheduler,
     state::{self, RailModule, State},
 };
 
@@ -150,10 +150,10 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     // SAFETY: r2's module; the layout is that of the version checked above.
     let r2 = unsafe { *r2 };
     measure::listen(&library, r2);
-    let settings = Settings::read()?;
+    let settings = ComponentSettings::read()?;
     let rails = rails(&library)?;
     let (costs, origin) = costs::given(&rails, &settings)?;
-    let scheduler = Scheduler::new(settings.scheduler, &costs)
+    let scheduler = ComponentScheduler::new(settings.scheduler, &costs)
         .map_err(|error| Refusal::parameter("rails", error))?;
     let source = std::sync::Mutex::new(origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);

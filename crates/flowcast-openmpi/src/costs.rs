@@ -11,7 +11,7 @@ use flowcast_model::{loggp::LogGp, network::Network};
 use flowcast_scheduler::Rail;
 use flowcast_units::{Rate, Time, TimePerByte};
 
-use crate::{Refusal, parameters::Settings, state::RailModule};
+use crate::{Refusal, parameters::ComponentSettings, state::RailModule};
 
 /// Where the parameters in use come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl fmt::Display for CostOrigin {
 /// A text that is no rail, a file that is no network file.
 pub(crate) fn given(
     rails: &[RailModule],
-    settings: &Settings,
+    settings: &ComponentSettings,
 ) -> Result<(Vec<LogGp>, CostOrigin), Refusal> {
     let by_name = by_name(settings)?;
     let found: Vec<Option<LogGp>> = rails
@@ -72,7 +72,7 @@ pub(crate) fn given(
 /// As [`given`].
 pub(crate) fn with_measured(
     rails: &[RailModule],
-    settings: &Settings,
+    settings: &ComponentSettings,
     measured: &[Rail],
 ) -> Result<Vec<LogGp>, Refusal> {
     let by_name = by_name(settings)?;
@@ -97,7 +97,7 @@ fn cost_of(rails: &[Rail], name: &str) -> Option<LogGp> {
         .map(|rail| rail.cost)
 }
 
-fn by_name(settings: &Settings) -> Result<Vec<Rail>, Refusal> {
+fn by_name(settings: &ComponentSettings) -> Result<Vec<Rail>, Refusal> {
     let mut rails = rails_in(&settings.rails)?;
     for entry in settings
         .network

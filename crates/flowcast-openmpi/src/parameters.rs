@@ -55,7 +55,7 @@ pub(crate) enum When {
 
 /// What the user set.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct ComponentSettings {
     pub scheduler: SchedulerName,
     /// Parameters of each rail: `eth1=g,G,o,Lus; ...`.
     pub rails: String,
@@ -147,12 +147,12 @@ fn variable(
     }
 }
 
-impl Settings {
+impl ComponentSettings {
     /// What the user set.
     ///
     /// # Errors
     /// An unknown scheduler, or a value that is none of those that a parameter knows.
-    pub(crate) fn read() -> Result<Settings, Refusal> {
+    pub(crate) fn read() -> Result<ComponentSettings, Refusal> {
         let values = &raw const VALUES;
         // SAFETY: registered before; C strings or null.
         unsafe {
@@ -163,7 +163,7 @@ impl Settings {
                     CStr::from_ptr(place).to_string_lossy().trim().to_owned()
                 }
             };
-            Ok(Settings {
+            Ok(ComponentSettings {
                 scheduler: scheduler(&text((*values).scheduler))?,
                 rails: text((*values).rails),
                 network: text((*values).network),

@@ -30,7 +30,7 @@ use flowcast_units::{Bytes, Time};
 const LONGEST_EPOCH: u64 = 4 * 24 * 3600 * 1_000_000_000;
 
 #[derive(Debug)]
-pub(crate) struct Scheduler {
+pub(crate) struct ComponentScheduler {
     name: SchedulerName,
     clock: Instant,
     epoch: AtomicPtr<SchedulerEpoch>,
@@ -116,14 +116,17 @@ fn locked(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, Rails
     })
 }
 
-impl Scheduler {
+impl ComponentScheduler {
     /// For rails with nothing to send.
     ///
     /// # Errors
     /// No rail, or too many.
-    pub(crate) fn new(name: SchedulerName, costs: &[LogGp]) -> Result<Scheduler, RailsError> {
+    pub(crate) fn new(
+        name: SchedulerName,
+        costs: &[LogGp],
+    ) -> Result<ComponentScheduler, RailsError> {
         let epoch = Box::into_raw(Box::new(SchedulerEpoch::new(name, costs, 0)?));
-        Ok(Scheduler {
+        Ok(ComponentScheduler {
             name,
             clock: Instant::now(),
             epoch: AtomicPtr::new(epoch),
@@ -208,7 +211,7 @@ mod tests {
     #[test]
     fn every_scheduler_serves_several_threads() {
         for name in SchedulerName::every() {
-            let scheduler = Scheduler::new(name, &rails()).unwrap();
+            let scheduler = ComponentScheduler::new(name, &rails()).unwrap();
             std::thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| {
@@ -230,7 +233,8 @@ mod tests {
     #[test]
     fn traffic_that_was_not_chosen_counts() {
         let scheduler =
-            Scheduler::new(SchedulerName::new(Discipline::EarliestDelivery), &rails()).unwrap();
+            ComponentScheduler::new(SchedulerName::new(Discipline::EarliestDelivery), &rails())
+                .unwrap();
         assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(0)));
         // A second of traffic on the fast rail: 125 MB at 8 ns.
         scheduler.account(RailId(0), Bytes(125_000_000));
@@ -242,7 +246,7 @@ mod tests {
     #[test]
     fn turns_are_not_disturbed_by_traffic_that_was_not_chosen() {
         let scheduler =
-            Scheduler::new(SchedulerName::new(Discipline::RoundRobin), &rails()).unwrap();
+            ComponentScheduler::new(SchedulerName::new(Discipline::RoundRobin), &rails()).unwrap();
         let picks: Vec<u8> = (0..4)
             .map(|_| {
                 scheduler.account(RailId(0), Bytes(9));

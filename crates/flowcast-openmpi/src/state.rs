@@ -15,9 +15,9 @@ use crate::{
     },
     counters::Counters,
     library::OpenMpiLibrary,
-    parameters::Settings,
+    parameters::ComponentSettings,
     peers::{EndpointMap, Peer},
-    scheduler::Scheduler,
+    scheduler::ComponentScheduler,
 };
 
 static STATE: OnceLock<State> = OnceLock::new();
@@ -82,12 +82,12 @@ pub(crate) struct State {
     pub library: OpenMpiLibrary,
     /// `r2`, which knows how processes are reached.
     pub r2: BmlModule,
-    pub settings: Settings,
+    pub settings: ComponentSettings,
     /// The rails, in the scheduler's order.
     pub rails: Vec<RailModule>,
     /// The processes that are reached over several of them.
     pub peers: EndpointMap,
-    pub scheduler: Scheduler,
+    pub scheduler: ComponentScheduler,
     /// Rails that are gone.
     pub lost: AtomicU16,
     /// Where the parameters in use come from, for the table.

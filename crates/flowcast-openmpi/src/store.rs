@@ -13,15 +13,15 @@ use crate::costs::read_rail;
 
 /// The results between two hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Store {
+pub(crate) struct CostStore {
     folder: PathBuf,
 }
 
-impl Store {
+impl CostStore {
     /// Of `from`, whose first rank measured, and `to`.
-    pub(crate) fn new(folder: &Path, from: &str, to: &str, version: &str) -> Store {
+    pub(crate) fn new(folder: &Path, from: &str, to: &str, version: &str) -> CostStore {
         let name = format!("{}--{}--openmpi-{}", plain(from), plain(to), plain(version));
-        Store {
+        CostStore {
             folder: folder.join(name),
         }
     }
@@ -76,7 +76,7 @@ mod tests {
     fn results_are_found_by_hosts_interface_and_version_only() {
         let folder = tempfile::tempdir().unwrap();
         let network = builtin::network("gige-tcp").unwrap();
-        let store = |to: &str, version: &str| Store::new(folder.path(), "a", to, version);
+        let store = |to: &str, version: &str| CostStore::new(folder.path(), "a", to, version);
         store("b", "4.1.4").save("eth1:1", &network).unwrap();
         let found = store("b", "4.1.4").load(["eth1:1"]).unwrap();
         assert_eq!(found[0].cost, (&network.nic).into());

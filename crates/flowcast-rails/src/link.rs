@@ -73,7 +73,7 @@ pub struct RailPath {
 
 /// How an end waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum LinkWaiting {
     /// Sleeps until something arrives.
     Sleep,
     /// Asks again and again for so long before it sleeps; needs a processor of its own.
@@ -86,7 +86,7 @@ pub struct Link {
     number: u64,
     wires: Vec<Option<LinkWire>>,
     door: Option<Listener>,
-    waiting: Waiting,
+    waiting: LinkWaiting,
     start: Instant,
     alone_since: Option<Instant>,
     /// How each rail is reached, at the end that connects.
@@ -111,7 +111,7 @@ impl Link {
     pub fn connect(
         rails: &[RailPath],
         rule: SessionRule,
-        waiting: Waiting,
+        waiting: LinkWaiting,
     ) -> Result<Link, LinkError> {
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let number = std::process::id() as u64
@@ -133,7 +133,7 @@ impl Link {
     pub fn accept(
         mut door: Listener,
         rule: SessionRule,
-        waiting: Waiting,
+        waiting: LinkWaiting,
         timeout: Option<Duration>,
     ) -> Result<Link, LinkError> {
         let start = Instant::now();
@@ -304,7 +304,7 @@ impl Link {
         self.door.take()
     }
 
-    fn new(session: Session, number: u64, door: Option<Listener>, waiting: Waiting) -> Link {
+    fn new(session: Session, number: u64, door: Option<Listener>, waiting: LinkWaiting) -> Link {
         Link {
             session,
             number,
@@ -358,7 +358,7 @@ impl Link {
             }
             match self.waiting {
                 _ if !waits => return Ok(()),
-                Waiting::Poll(long)
+                LinkWaiting::Poll(long)
                     if polling_since.get_or_insert_with(Instant::now).elapsed() < long =>
                 {
                     std::hint::spin_loop();

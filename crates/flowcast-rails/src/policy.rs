@@ -23,23 +23,23 @@ pub enum Steering {
 }
 
 /// A scheduler at work.
-pub(crate) enum Policy {
+pub(crate) enum RailPolicy {
     Fixed(BoxedScheduler<Ticks>),
     Dividing(Box<Splitter>),
     Adaptive(Box<Adaptive>),
 }
 
-impl Policy {
+impl RailPolicy {
     /// For rails with nothing to send.
-    pub(crate) fn new(steering: Steering, rails: &[LogGp]) -> Result<Policy, RailsError> {
+    pub(crate) fn new(steering: Steering, rails: &[LogGp]) -> Result<RailPolicy, RailsError> {
         Ok(match steering {
             Steering::Fixed(name) => {
-                Policy::Fixed(name.scheduler(rails, Shares::by_bandwidth(rails)?, ())?)
+                RailPolicy::Fixed(name.scheduler(rails, Shares::by_bandwidth(rails)?, ())?)
             }
-            Steering::Dividing(rule) => Policy::Dividing(Box::new(Splitter::new(rails, rule)?)),
+            Steering::Dividing(rule) => RailPolicy::Dividing(Box::new(Splitter::new(rails, rule)?)),
             Steering::Adaptive(rule, split) => {
                 let adaptive = Adaptive::new(rails, rule)?;
-                Policy::Adaptive(Box::new(match split {
+                RailPolicy::Adaptive(Box::new(match split {
                     Some(split) => adaptive.dividing(split),
                     None => adaptive,
                 }))
@@ -49,27 +49,27 @@ impl Policy {
 
     pub(crate) fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
         match self {
-            Policy::Fixed(scheduler) => scheduler.pick(now, size, usable),
-            Policy::Dividing(splitter) => splitter.pick(now, size, usable),
-            Policy::Adaptive(adaptive) => adaptive.pick(now, size, usable),
+            RailPolicy::Fixed(scheduler) => scheduler.pick(now, size, usable),
+            RailPolicy::Dividing(splitter) => splitter.pick(now, size, usable),
+            RailPolicy::Adaptive(adaptive) => adaptive.pick(now, size, usable),
         }
     }
 
     /// How a message is to be divided, if it is.
     pub(crate) fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         match self {
-            Policy::Fixed(_) => None,
-            Policy::Dividing(splitter) => splitter.divide(now, size, usable),
-            Policy::Adaptive(adaptive) => adaptive.divide(now, size, usable),
+            RailPolicy::Fixed(_) => None,
+            RailPolicy::Dividing(splitter) => splitter.divide(now, size, usable),
+            RailPolicy::Adaptive(adaptive) => adaptive.divide(now, size, usable),
         }
     }
 
     /// A piece of a divided message takes this rail.
     pub(crate) fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
         match self {
-            Policy::Fixed(_) => {}
-            Policy::Dividing(splitter) => splitter.give(rail, now, size),
-            Policy::Adaptive(adaptive) => adaptive.give(rail, now, size),
+            RailPolicy::Fixed(_) => {}
+            RailPolicy::Dividing(splitter) => splitter.give(rail, now, size),
+            RailPolicy::Adaptive(adaptive) => adaptive.give(rail, now, size),
         }
     }
 
@@ -80,7 +80,7 @@ impl Policy {
         seen: Ticks,
         together: impl Iterator<Item = Completion>,
     ) {
-        if let Policy::Adaptive(adaptive) = self {
+        if let RailPolicy::Adaptive(adaptive) = self {
             adaptive.completed(rail, together);
             adaptive.was_busy(rail, seen);
         }
@@ -88,7 +88,7 @@ impl Policy {
 
     /// Rails that have become slower since the last call, beside those that have become faster.
     pub(crate) fn overdue(&mut self, now: Ticks) {
-        if let Policy::Adaptive(adaptive) = self {
+        if let RailPolicy::Adaptive(adaptive) = self {
             adaptive.overdue(now);
         }
     }
@@ -96,16 +96,16 @@ impl Policy {
     /// How many times slower than measured a rail is believed to be, and how often it was found to have changed.
     pub(crate) fn slowdown(&self, rail: RailId) -> (f64, u64) {
         match self {
-            Policy::Fixed(_) | Policy::Dividing(_) => (1.0, 0),
-            Policy::Adaptive(adaptive) => (adaptive.slowdown(rail), adaptive.changes(rail)),
+            RailPolicy::Fixed(_) | RailPolicy::Dividing(_) => (1.0, 0),
+            RailPolicy::Adaptive(adaptive) => (adaptive.slowdown(rail), adaptive.changes(rail)),
         }
     }
 
     /// What a rail costs now, where it no longer is what was measured.
     pub(crate) fn remeasured(&self, rail: RailId) -> Option<LogGp> {
         match self {
-            Policy::Fixed(_) | Policy::Dividing(_) => None,
-            Policy::Adaptive(adaptive) => adaptive.remeasured(rail),
+            RailPolicy::Fixed(_) | RailPolicy::Dividing(_) => None,
+            RailPolicy::Adaptive(adaptive) => adaptive.remeasured(rail),
         }
     }
 
@@ -116,7 +116,7 @@ impl Policy {
         now: Ticks,
         sizes: impl Iterator<Item = Bytes>,
     ) {
-        if let Policy::Adaptive(adaptive) = self {
+        if let RailPolicy::Adaptive(adaptive) = self {
             sizes.for_each(|size| adaptive.taken_back(rail, now, size));
         }
     }

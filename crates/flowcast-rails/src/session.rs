@@ -28,7 +28,7 @@ use crate::{
     inbound::{Inbound, InboundArrival},
     lane::{AT_ONCE, LaneMessage, Parcel, RailLane},
     peer_clock::{PeerClock, Receipt},
-    policy::{Policy, Steering},
+    policy::{RailPolicy, Steering},
     token::Token,
 };
 
@@ -96,7 +96,7 @@ pub struct Session {
     rule: SessionRule,
     costs: Vec<LogGp>,
     lanes: Vec<RailLane>,
-    policy: Policy,
+    policy: RailPolicy,
     /// Since when it chooses: it knows of no message that was given before.
     policy_since: Ticks,
     alive: RailSet,
@@ -123,7 +123,7 @@ impl Session {
         let inbound = Inbound::new(rule.window, rule.longest);
         let credit = inbound.credit();
         Ok(Session {
-            policy: Policy::new(rule.steering, &costs)?,
+            policy: RailPolicy::new(rule.steering, &costs)?,
             policy_since: Ticks::ZERO,
             lanes: costs.iter().map(|_| RailLane::default()).collect(),
             rule,
@@ -391,7 +391,7 @@ impl Session {
     }
 
     fn follow(&mut self, steering: Steering, now: Ticks) -> Result<(), RailsError> {
-        self.policy = Policy::new(steering, &self.costs)?;
+        self.policy = RailPolicy::new(steering, &self.costs)?;
         (self.policy_since, self.rule.steering) = (now, steering);
         Ok(())
     }

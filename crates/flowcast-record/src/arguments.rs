@@ -3,7 +3,7 @@
 use crate::{
     communicators::Key,
     functions::{Function, Language, NONE},
-    library::Library,
+    library::MpiLibrary,
 };
 
 /// A call's arguments as machine words.
@@ -13,7 +13,7 @@ pub(crate) struct Arguments<'a> {
     pub function: &'static Function,
     /// 0 for C, 1 for Fortran, where every word is an address.
     pub fortran: usize,
-    pub library: &'static Library,
+    pub library: &'static MpiLibrary,
 }
 
 impl<'a> Arguments<'a> {
@@ -21,7 +21,7 @@ impl<'a> Arguments<'a> {
         words: &'a [usize],
         function: &'static Function,
         language: Language,
-        library: &'static Library,
+        library: &'static MpiLibrary,
     ) -> Self {
         Arguments {
             words,
@@ -159,6 +159,6 @@ impl<'a> Arguments<'a> {
 
 /// Whether a call by this name is to be recorded. MPICH's Fortran functions call those of C, and so do those of its
 /// `mpi_f08` that have a buffer; the others call what cannot be intercepted.
-pub(crate) fn is_recorded(language: Language, library: &Library) -> bool {
+pub(crate) fn is_recorded(language: Language, library: &MpiLibrary) -> bool {
     language != Language::Fortran || library.is_open_mpi
 }

@@ -1,6 +1,6 @@
 //! Communicators, windows and files by number, under every handle by which the program names them.
 
-use crate::{handles::Handles, library::Library};
+use crate::{handles::Handles, library::MpiLibrary};
 
 /// A handle of C, or of Fortran, as one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) struct KnownCommunicators {
 
 /// A communicator that was not known: what the recording has to be told.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Learned {
+pub(crate) struct LearnedGroup {
     /// The group's ranks in the world.
     pub own: Vec<i32>,
     /// Of an intercommunicator, the ranks of the other group.
@@ -68,7 +68,11 @@ impl KnownCommunicators {
     }
 
     /// A communicator under a new handle. One that Fortran names may be known by its C handle.
-    pub(crate) fn learn(&mut self, key: Key, library: &Library) -> (Group, Option<Learned>) {
+    pub(crate) fn learn(
+        &mut self,
+        key: Key,
+        library: &MpiLibrary,
+    ) -> (Group, Option<LearnedGroup>) {
         let handle = c_handle(key, library) as u64;
         if let Some(known) = self.handles.get(handle) {
             self.handles.set(key.0, known);
@@ -92,7 +96,7 @@ impl KnownCommunicators {
         self.handles.set(key.0, number);
         self.groups.push(group);
         self.keys.push([handle, key.0]);
-        (group, Some(Learned { own, remote }))
+        (group, Some(LearnedGroup { own, remote }))
     }
 
     /// The handles may stand for another communicator from now on.
@@ -106,7 +110,7 @@ impl KnownCommunicators {
     }
 }
 
-pub(crate) fn c_handle(key: Key, library: &Library) -> usize {
+pub(crate) fn c_handle(key: Key, library: &MpiLibrary) -> usize {
     key.as_fortran()
         .map_or(key.0 as usize, |number| library.comm_of_fortran(number))
 }

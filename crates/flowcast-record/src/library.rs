@@ -12,7 +12,7 @@ use flowcast_recording::format::{LOCK_EXCLUSIVE, LOCK_SHARED};
 use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, dlopen, dlsym};
 
 /// The constants of the MPI library and the functions that the recorder calls itself.
-pub(crate) struct Library {
+pub(crate) struct MpiLibrary {
     pub is_open_mpi: bool,
     /// What it says about itself, first line.
     pub version: String,
@@ -113,8 +113,8 @@ fn converted(convert: Option<LibraryConvert>, number: i32) -> usize {
 }
 
 /// The library of this process.
-pub(crate) fn library() -> Option<&'static Library> {
-    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+pub(crate) fn library() -> Option<&'static MpiLibrary> {
+    static LIBRARY: OnceLock<Option<MpiLibrary>> = OnceLock::new();
     LIBRARY.get_or_init(detect).as_ref()
 }
 
@@ -157,12 +157,12 @@ fn version() -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-fn detect() -> Option<Library> {
+fn detect() -> Option<MpiLibrary> {
     let version = version()?;
     let functions = functions()?;
     let world = variable(c"ompi_mpi_comm_world");
     Some(if version.starts_with("Open MPI") && world != 0 {
-        Library {
+        MpiLibrary {
             is_open_mpi: true,
             locks: Some([1, 2]),
             topologies: Some([1, 2, 3]),
@@ -184,8 +184,8 @@ fn detect() -> Option<Library> {
 }
 
 /// What Open MPI and others have in common.
-fn common(version: String, functions: Functions) -> Library {
-    Library {
+fn common(version: String, functions: Functions) -> MpiLibrary {
+    MpiLibrary {
         is_open_mpi: false,
         version,
         any_source: -1,
@@ -208,8 +208,8 @@ fn common(version: String, functions: Functions) -> Library {
 }
 
 /// The derivatives of MPICH (Intel, Cray, MVAPICH) have had its constants since 2014.
-fn mpich(version: String, functions: Functions) -> Library {
-    Library {
+fn mpich(version: String, functions: Functions) -> MpiLibrary {
+    MpiLibrary {
         any_source: -2,
         proc_null: -1,
         locks: Some([234, 235]),
@@ -228,8 +228,8 @@ fn mpich(version: String, functions: Functions) -> Library {
     }
 }
 
-fn standard_abi(version: String, functions: Functions) -> Library {
-    Library {
+fn standard_abi(version: String, functions: Functions) -> MpiLibrary {
+    MpiLibrary {
         any_tag: -2,
         proc_null: -3,
         status_words: 8,
@@ -295,7 +295,7 @@ impl Exchange {
     }
 }
 
-impl Library {
+impl MpiLibrary {
     /// Whether another MPI program has started this one: its world is not the recording's.
     pub(crate) fn is_spawned(&self) -> bool {
         let Some(get_parent) = self.functions.get_parent else {

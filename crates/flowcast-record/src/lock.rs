@@ -17,7 +17,7 @@ pub(crate) struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// Whoever holds this has the value; shared between threads only if the value may be.
-pub(crate) struct Guard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
+pub(crate) struct LockGuard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
 impl<T> Lock<T> {
     pub(crate) const fn new(value: T) -> Lock<T> {
@@ -28,16 +28,16 @@ impl<T> Lock<T> {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
+    pub(crate) fn lock(&self) -> LockGuard<'_, T> {
         while self.taken.swap(true, Ordering::Acquire) {
             // The holder may write to the disk or have lost the processor.
             std::thread::yield_now();
         }
-        Guard(self, PhantomData)
+        LockGuard(self, PhantomData)
     }
 }
 
-impl<T> Deref for Guard<'_, T> {
+impl<T> Deref for LockGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -47,7 +47,7 @@ impl<T> Deref for Guard<'_, T> {
     }
 }
 
-impl<T> DerefMut for Guard<'_, T> {
+impl<T> DerefMut for LockGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the guard is the only one.
@@ -55,7 +55,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Drop for Guard<'_, T> {
+impl<T> Drop for LockGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.0.taken.store(false, Ordering::Release);

@@ -8,7 +8,7 @@ use crate::{
     completions::{RequestCompletion, is_wildcard},
     encoder::Times,
     functions::{Kind, NONE, Places, Shape},
-    requests::{Request, want_statuses},
+    requests::{PendingRequest, want_statuses},
     session::{Message, Session},
     threads::Thread,
 };
@@ -233,7 +233,7 @@ impl<'a> Note<'a> {
     }
 
     /// The request that the call has made.
-    fn make_request(&mut self) -> &mut Request {
+    fn make_request(&mut self) -> &mut PendingRequest {
         use Kind::*;
         let persistent = matches!(
             self.kind,
@@ -243,10 +243,10 @@ impl<'a> Note<'a> {
         let requests = &mut self.session.requests;
         let slot = requests.add(
             key.0,
-            Request {
+            PendingRequest {
                 persistent,
                 active: !persistent,
-                ..Request::default()
+                ..PendingRequest::default()
             },
         );
         requests.get(slot)

@@ -10,7 +10,7 @@ use crate::handles::Handles;
 
 /// What is known of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct PendingRequest {
     /// It is started again and again.
     pub persistent: bool,
     /// It has been started and not completed.
@@ -22,7 +22,7 @@ pub(crate) struct Request {
     pub new_communicator: usize,
 }
 
-impl Request {
+impl PendingRequest {
     /// Whether its status has to be looked at.
     pub(crate) fn needs_status(self) -> bool {
         self.wildcard || self.cancelled
@@ -49,10 +49,10 @@ pub(crate) fn want_statuses(more: i32) {
 const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
+pub(crate) struct PendingRequests {
     /// The oldest slot of each handle.
     heads: Handles,
-    slots: Vec<Request>,
+    slots: Vec<PendingRequest>,
     /// The next younger slot of the same handle.
     next: Vec<u32>,
     /// A set bit is a slot in use.
@@ -61,10 +61,10 @@ pub(crate) struct Requests {
     first: usize,
 }
 
-impl Requests {
+impl PendingRequests {
     /// A new request; gives its slot.
     #[inline]
-    pub(crate) fn add(&mut self, handle: u64, request: Request) -> u32 {
+    pub(crate) fn add(&mut self, handle: u64, request: PendingRequest) -> u32 {
         let slot = self.lowest_free();
         self.slots[slot as usize] = request;
         self.next[slot as usize] = NO_SLOT;
@@ -88,7 +88,8 @@ impl Requests {
         let word = free.map_or(self.used.len(), |free| self.first + free);
         if word == self.used.len() {
             self.used.push(0);
-            self.slots.resize(self.used.len() * 64, Request::default());
+            self.slots
+                .resize(self.used.len() * 64, PendingRequest::default());
             self.next.resize(self.used.len() * 64, NO_SLOT);
         }
         self.first = word;
@@ -104,7 +105,7 @@ impl Requests {
     }
 
     #[inline]
-    pub(crate) fn get(&mut self, slot: u32) -> &mut Request {
+    pub(crate) fn get(&mut self, slot: u32) -> &mut PendingRequest {
         &mut self.slots[slot as usize]
     }
 
@@ -130,20 +131,20 @@ mod tests {
 
     #[test]
     fn a_new_request_has_the_lowest_free_slot() {
-        let mut requests = Requests::default();
+        let mut requests = PendingRequests::default();
         assert_eq!(
-            [1, 2, 3].map(|handle| requests.add(handle, Request::default())),
+            [1, 2, 3].map(|handle| requests.add(handle, PendingRequest::default())),
             [0, 1, 2]
         );
         requests.remove(2);
         requests.remove(1);
         assert_eq!(
-            [8, 9, 10].map(|handle| requests.add(handle, Request::default())),
+            [8, 9, 10].map(|handle| requests.add(handle, PendingRequest::default())),
             [0, 1, 3]
         );
         assert_eq!(
             (100..200)
-                .map(|handle| requests.add(handle, Request::default()))
+                .map(|handle| requests.add(handle, PendingRequest::default()))
                 .max(),
             Some(103)
         );
@@ -151,9 +152,9 @@ mod tests {
 
     #[test]
     fn of_equal_handles_the_oldest_goes_first() {
-        let mut requests = Requests::default();
+        let mut requests = PendingRequests::default();
         for handle in [5, 5, 6, 5] {
-            requests.add(handle, Request::default());
+            requests.add(handle, PendingRequest::default());
         }
         let mut order = Vec::new();
         while let Some(slot) = requests.slot(5) {

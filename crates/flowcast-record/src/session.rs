@@ -10,10 +10,10 @@ use crate::{
     encoder::{Encoder, Times},
     functions::Function,
     handles::Handles,
-    library::Library,
+    library::MpiLibrary,
     neighbours::Neighbours,
     own_file::{OwnFile, tell},
-    requests::Requests,
+    requests::PendingRequests,
     threads::Thread,
 };
 
@@ -46,9 +46,9 @@ const IDLE: u64 = 1_000;
 
 /// The recording of this process.
 pub(crate) struct Session {
-    pub library: &'static Library,
+    pub library: &'static MpiLibrary,
     pub encoder: Encoder,
-    pub requests: Requests,
+    pub requests: PendingRequests,
     pub communicators: KnownCommunicators,
     pub messages: Vec<Message>,
     /// By communicator, where somebody has asked.
@@ -75,7 +75,7 @@ const TYPES: usize = 64;
 impl Session {
     /// Begins with a file that has its header already.
     pub(crate) fn new(
-        library: &'static Library,
+        library: &'static MpiLibrary,
         encoder: Encoder,
         file: OwnFile,
         limit: usize,
@@ -88,7 +88,7 @@ impl Session {
         Session {
             library,
             encoder,
-            requests: Requests::default(),
+            requests: PendingRequests::default(),
             communicators: KnownCommunicators::default(),
             messages: Vec::new(),
             neighbours: BTreeMap::new(),

@@ -23,7 +23,7 @@ use crate::{
     encoder::{Encoder, Times},
     entry::{Entry, invoke},
     functions::{FUNCTIONS, Function, Kind},
-    library::{Library, library},
+    library::{MpiLibrary, library},
     lock::Lock,
     own_file::{OwnFile, tell},
     session::Session,
@@ -108,7 +108,7 @@ pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread)
 
 /// A launcher of one library starts a program of the other as many programs of one rank: nothing of it is worth a
 /// recording.
-fn refuse_lonely_world(library: &Library) {
+fn refuse_lonely_world(library: &MpiLibrary) {
     let number = |name: &str| env::var(name).ok()?.parse::<i32>().ok();
     let launched = [
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -146,7 +146,7 @@ fn note_clock(thread: &Thread, now: u64, reading: Option<Reading>) {
     }
 }
 
-fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Session>> {
+fn begin_session(folder: &Path, library: &'static MpiLibrary) -> io::Result<Box<Session>> {
     let rank = library.world_rank();
     if rank == 0 {
         begin_file(&folder.join(format::RECORDING), &recording_text(library))?;
@@ -179,7 +179,7 @@ fn begin_file(path: &Path, lines: &str) -> io::Result<OwnFile> {
     Ok(file)
 }
 
-fn recording_text(library: &Library) -> String {
+fn recording_text(library: &MpiLibrary) -> String {
     let program = program();
     format!(
         "{}\nranks {}\nlibrary {}\nprogram {program}\n",
@@ -200,7 +200,7 @@ fn program() -> String {
         .replace('\n', " ")
 }
 
-fn header(library: &Library) -> String {
+fn header(library: &MpiLibrary) -> String {
     // SAFETY: any name may be asked for.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

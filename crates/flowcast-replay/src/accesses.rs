@@ -17,7 +17,7 @@ pub(crate) type Memory = (i32, Rank);
 /// Locks and places at the file system.
 #[derive(Default)]
 pub(crate) struct Requests {
-    locks: BTreeMap<Memory, Lock>,
+    locks: BTreeMap<Memory, HeldLock>,
     /// Requests that nobody has looked at, the earliest first, of equal times that of the lowest rank.
     waiting: BinaryHeap<Reverse<LockRequest>>,
     /// When the places at the file system become free.
@@ -34,7 +34,7 @@ struct LockRequest {
 }
 
 #[derive(Default)]
-struct Lock {
+struct HeldLock {
     shared: u32,
     exclusive: bool,
     /// Since when no exclusive lock, and no lock at all, has been held.
@@ -43,7 +43,7 @@ struct Lock {
     waiting: VecDeque<LockRequest>,
 }
 
-impl Lock {
+impl HeldLock {
     /// When a request that nobody stands before is granted.
     fn grant(&mut self, request: LockRequest) -> Option<Time> {
         let Access::Lock { kind, .. } = request.access else {
@@ -211,17 +211,17 @@ struct UnderWay {
 
 /// The transfers of each rank since its last flush.
 #[derive(Default)]
-pub(crate) struct Transfers {
+pub(crate) struct AccessTransfers {
     /// By rank.
     all: Vec<BTreeMap<Memory, UnderWay>>,
     /// By rank: what it waits for.
     awaited: Vec<Option<(i32, Option<Rank>)>>,
 }
 
-impl Transfers {
+impl AccessTransfers {
     /// Of so many ranks.
-    pub(crate) fn new(ranks: usize) -> Transfers {
-        Transfers {
+    pub(crate) fn new(ranks: usize) -> AccessTransfers {
+        AccessTransfers {
             all: vec![BTreeMap::new(); ranks],
             awaited: vec![None; ranks],
         }

@@ -51,7 +51,7 @@ pub struct Share {
 
 /// What is counted along the critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct StepCounts {
     /// Messages whose latency is on it.
     pub messages: u64,
     /// Bytes whose transfer is on it.
@@ -72,7 +72,7 @@ pub struct CriticalPath {
     /// From the beginning to the makespan without gaps.
     pub steps: Vec<Step>,
     /// What lies on it.
-    pub counts: Counts,
+    pub counts: StepCounts,
 }
 
 /// The parts of a message's time that no bandwidth would shorten.

@@ -23,7 +23,7 @@ use super::{
     Engine,
     flights::{FlightColumns, Flights, Source},
     journal::{Function, MPI_EVENTS, own_calls::OwnCalls},
-    observer::{Accessed, Gathered, Observer, Received, Sent},
+    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     outcome::Outcome,
     time_part::TimePart,
 };
@@ -59,7 +59,7 @@ impl Sums {
 
 /// Where in the program: what was called, and by whom as far as the trace's events say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Site {
+pub struct CallSite {
     /// The value of the last event of a user function.
     pub function: Option<i64>,
     /// The value of the last event that names the caller of MPI.
@@ -93,7 +93,7 @@ pub struct Explanation {
     /// Times by cause of each rank, by rank.
     pub ranks: Vec<Sums>,
     /// By place in the program, all ranks together; the most expensive first.
-    pub sites: Vec<(Site, Sums)>,
+    pub sites: Vec<(CallSite, Sums)>,
 }
 
 /// A rank's account.
@@ -102,14 +102,14 @@ struct Account {
     /// Up to where its time is accounted for.
     reached: Time,
     sums: Sums,
-    sites: BTreeMap<Site, Sums>,
+    sites: BTreeMap<CallSite, Sums>,
     function: Option<i64>,
     caller: Option<i64>,
     line: Option<i64>,
     /// The call of MPI that the trace's events say it is in.
     within: Option<(i64, i64)>,
     /// Where the time before the next interval belongs.
-    last: Option<Site>,
+    last: Option<CallSite>,
 }
 
 /// An observer that adds up what the communication of a program costs.
@@ -141,7 +141,7 @@ impl<'a> Explainer<'a> {
 
     /// What the replay's communication was spent on, once it has come to this end.
     pub fn finish(mut self, outcome: &Outcome) -> Explanation {
-        let mut sites: BTreeMap<Site, Sums> = BTreeMap::new();
+        let mut sites: BTreeMap<CallSite, Sums> = BTreeMap::new();
         for (account, outcome) in self.ranks.iter_mut().zip(&outcome.ranks) {
             account.wait_for_processor(outcome.end);
             for (site, sums) in &account.sites {
@@ -153,7 +153,7 @@ impl<'a> Explainer<'a> {
                     .for_each(|(sum, more)| *sum += more);
             }
         }
-        let mut sites: Vec<(Site, Sums)> = sites.into_iter().collect();
+        let mut sites: Vec<(CallSite, Sums)> = sites.into_iter().collect();
         sites.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.total()));
         let ranks = self
             .ranks
@@ -172,7 +172,7 @@ impl<'a> Explainer<'a> {
         begin: Time,
         end: Time,
         late: TimePart,
-        site: Site,
+        site: CallSite,
     ) {
         let flight = self.flights.flight(slot);
         let path = self.replay.path(slot);
@@ -206,14 +206,14 @@ impl<'a> Explainer<'a> {
     }
 
     /// Where a message is sent or waited for, in this call or in the collective that it carries out.
-    fn message_site(&self, rank: Rank, slot: Slot, own: Function) -> Site {
+    fn message_site(&self, rank: Rank, slot: Slot, own: Function) -> CallSite {
         self.site(
             rank,
             operation_of(self.class(slot)).map_or(own, Function::Collective),
         )
     }
 
-    fn site(&self, rank: Rank, own: impl Into<Call>) -> Site {
+    fn site(&self, rank: Rank, own: impl Into<Call>) -> CallSite {
         let Account {
             function: user,
             caller,
@@ -222,7 +222,7 @@ impl<'a> Explainer<'a> {
             ..
         } = self.ranks[rank];
         let call = within.map_or(own.into(), |(kind, value)| Call::Event(kind, value));
-        Site {
+        CallSite {
             function: user,
             caller,
             line,
@@ -238,7 +238,7 @@ impl From<Function> for Call {
 }
 
 impl Account {
-    fn add(&mut self, site: Site, cost: TimePart, time: Time) {
+    fn add(&mut self, site: CallSite, cost: TimePart, time: Time) {
         self.last = Some(site);
         if time > Time::ZERO {
             self.sums.0[cost as usize] += time;
@@ -247,13 +247,19 @@ impl Account {
     }
 
     /// A call that takes so long before it waits, a part of which it waited for a processor.
-    fn handle(&mut self, site: Site, takes: Time, processor: Time) {
+    fn handle(&mut self, site: CallSite, takes: Time, processor: Time) {
         self.add(site, TimePart::Overhead, takes - processor);
         self.add(site, TimePart::Processor, processor);
     }
 
     /// A part of the time in which a message moves, `alone` being its latency and the time of its bytes.
-    fn add_moving(&mut self, site: Site, time: Time, whole: Time, (latency, bytes): (Time, Time)) {
+    fn add_moving(
+        &mut self,
+        site: CallSite,
+        time: Time,
+        whole: Time,
+        (latency, bytes): (Time, Time),
+    ) {
         if time <= Time::ZERO {
             return;
         }
@@ -276,7 +282,7 @@ impl Account {
     fn wait_for_processor(&mut self, now: Time) {
         let gap = now - self.reached;
         if gap > Time::ZERO {
-            let site = self.last.unwrap_or(Site {
+            let site = self.last.unwrap_or(CallSite {
                 function: self.function,
                 caller: self.caller,
                 line: self.line,
@@ -355,8 +361,8 @@ impl Observer for Explainer<'_> {
         account.reached = end;
     }
 
-    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
-        let Received {
+    fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
+        let ReceivedMessage {
             call,
             processor,
             before,

@@ -5,7 +5,7 @@
 
 use crate::{
     loggops::{message::Message, sends::Sends},
-    observer::{Observer, Received, Sent},
+    observer::{Observer, ReceivedMessage, Sent},
 };
 use flowcast_trace::{
     program::{MessageClass, Program},
@@ -348,7 +348,7 @@ impl Observer for Flights<'_> {
         }
     }
 
-    fn received(&mut self, _rank: Rank, slot: Slot, received: Received) {
+    fn received(&mut self, _rank: Rank, slot: Slot, received: ReceivedMessage) {
         let number = self.source.number(slot);
         self.times[number].received = received.end.as_nanos();
         let unposted = self

@@ -32,7 +32,7 @@ macro_rules! with_methods {
             /// A sender that asked whether it may go on has gone on, whether it waited for that or not.
             released(rank: Rank, slot: Slot),
             /// A receive or a wait for one returned.
-            received(rank: Rank, slot: Slot, received: Received),
+            received(rank: Rank, slot: Slot, received: ReceivedMessage),
             /// One-sided communication or a request to a file ended.
             accessed(rank: Rank, accessed: Accessed),
             /// A rank left a collective operation that costs what a formula says.
@@ -84,7 +84,7 @@ pub struct Sent {
 
 /// A receive or wait.
 #[derive(Debug, Clone, Copy)]
-pub struct Received {
+pub struct ReceivedMessage {
     /// When the program called.
     pub call: Time,
     /// How long the call waited for a processor before it looked for the message.

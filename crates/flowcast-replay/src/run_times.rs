@@ -2,7 +2,7 @@
 
 use super::{
     journal::{Function, own_calls::OwnCalls},
-    observer::{Accessed, Gathered, Observer, Received, Sent},
+    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     outcome::Outcome,
 };
 use flowcast_trace::{
@@ -98,7 +98,7 @@ impl Observer for RunTimer<'_> {
         self.add(rank, slot, Function::Wait, end - start);
     }
 
-    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
         self.add(rank, slot, Function::Recv, received.end - received.call);
     }
 

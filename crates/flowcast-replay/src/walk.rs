@@ -34,7 +34,7 @@ pub(super) use self::{lanes::LaneCosts, rank_state::RankState, slots::awaited_se
 use super::{
     SimulateError,
     deadlock_report::{DeadlockReport, Stand},
-    observer::{Observer, Received},
+    observer::{Observer, ReceivedMessage},
     placement::Placement,
     prefetch::{prefetch, prefetch_at},
     send_queue::SendQueues,
@@ -489,7 +489,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         self.observer.received(
             rank,
             slot,
-            Received {
+            ReceivedMessage {
                 call,
                 processor: Time::ZERO,
                 before,

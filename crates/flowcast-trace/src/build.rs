@@ -36,12 +36,12 @@ impl Hash for Channel {
 
 /// A send's channel and class together, so that one look-up finds both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Route {
+pub(super) struct MatchRoute {
     pub peer: Rank,
     pub class: MessageClass,
 }
 
-impl Hash for Route {
+impl Hash for MatchRoute {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let MessageClass {
@@ -58,7 +58,7 @@ impl Hash for Route {
     }
 }
 
-impl Route {
+impl MatchRoute {
     pub(crate) fn channel(&self) -> Channel {
         Channel {
             peer: self.peer,
@@ -191,7 +191,7 @@ impl RecordFault {
 #[derive(Debug, Default)]
 pub struct RankBuilder {
     pub(super) words: Vec<u32>,
-    pub(super) routes: KeyMap<Route>,
+    pub(super) routes: KeyMap<MatchRoute>,
     /// How many sends take each route.
     pub(super) route_sends: Vec<u32>,
     pub(super) sends: u32,
@@ -307,7 +307,7 @@ impl RankBuilder {
         class: MessageClass,
         record: Record,
     ) -> Result<u32, RecordFault> {
-        let route = self.routes.number(Route { peer: to, class });
+        let route = self.routes.number(MatchRoute { peer: to, class });
         if route > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }

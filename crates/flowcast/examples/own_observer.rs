@@ -5,7 +5,7 @@
 use flowcast::{
     Options, PreparedProgram,
     model::builtin,
-    replay::observer::{Observer, Received},
+    replay::observer::{Observer, ReceivedMessage},
     trace::{Trace, slot::Slot},
     units::Rank,
 };
@@ -17,7 +17,7 @@ const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");
 struct Waits([u64; 64]);
 
 impl Observer for Waits {
-    fn received(&mut self, _rank: Rank, _slot: Slot, received: Received) {
+    fn received(&mut self, _rank: Rank, _slot: Slot, received: ReceivedMessage) {
         let nanos = (received.end - received.call).as_nanos() as u64;
         self.0[nanos.checked_ilog2().unwrap_or(0) as usize] += 1;
     }

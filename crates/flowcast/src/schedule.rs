@@ -9,7 +9,7 @@ use flowcast_replay::{
     journal::Journal,
     loggops::{
         self, Layout, Loggops,
-        costs::{Costs, Placed},
+        costs::{Costs, PlacedCosts},
         explain::Explainer,
         sends::Sends,
     },
@@ -327,7 +327,7 @@ impl<'a> ScheduleSetting<'a> {
 
     fn costs(&self) -> Costs<'_> {
         let sharing = self.network.zip(self.model.contention.model());
-        let placed = Placed {
+        let placed = PlacedCosts {
             placement: &self.placement,
             sharing,
         };

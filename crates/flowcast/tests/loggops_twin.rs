@@ -20,7 +20,7 @@ use flowcast::{
         loggops::{
             self, Loggops, Prepared, costs::Costs, explain::Explainer, plain, queues, sends::Sends,
         },
-        observer::{Observer, Received, Sent, Unobserved},
+        observer::{Observer, ReceivedMessage, Sent, Unobserved},
         time_part::TimePart,
     },
     trace::{
@@ -233,7 +233,7 @@ impl Observer for Notes {
         self.0.push(("held", rank.0, slot.0, vec![start, end]));
     }
 
-    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
         self.0.push((
             "received",
             rank.0,

@@ -6,7 +6,7 @@ use flowcast_model::network::Rule;
 use flowcast_replay::{
     Engine,
     costs::PathCosts,
-    observer::{Accessed, Gathered, Observer, Received, Sent},
+    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     walk::Replay,
 };
 use flowcast_trace::{
@@ -21,7 +21,7 @@ use super::{Kind, NONE, Node};
 use crate::parts;
 
 /// Follows a replay; see [`EventGraph`](crate::EventGraph) for what it keeps.
-pub(crate) struct Recorder<'a> {
+pub(crate) struct GraphRecorder<'a> {
     replay: &'a Replay<'a>,
     program: &'a Program,
     /// Whether the order of events depends on no cost.
@@ -65,8 +65,8 @@ struct RecordedInstances {
     finished: HashMap<u32, u32>,
 }
 
-impl<'a> Recorder<'a> {
-    pub(crate) fn new(engine: &'a Engine<'a>) -> Recorder<'a> {
+impl<'a> GraphRecorder<'a> {
+    pub(crate) fn new(engine: &'a Engine<'a>) -> GraphRecorder<'a> {
         let replay = engine.free();
         let program = replay.program();
         let (slots, streams) = (program.messages() as usize, program.streams());
@@ -79,7 +79,7 @@ impl<'a> Recorder<'a> {
         let holds = if has_queues { slots } else { waits };
         let tells = program.events().iter().any(|(kind, _)| *kind == REGION);
         let (instances, ops) = RecordedInstances::new(program);
-        Recorder {
+        GraphRecorder {
             replay,
             program,
             is_free: engine.is_free() && !replay.costs().needs_polling(),
@@ -301,7 +301,7 @@ impl RecordedInstances {
     }
 }
 
-impl Observer for Recorder<'_> {
+impl Observer for GraphRecorder<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
         if end > start {
@@ -409,7 +409,7 @@ impl Observer for Recorder<'_> {
         }
     }
 
-    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
         self.reach(rank, received.call);
         let (path, class) = (self.path(slot), self.class_of[slot]);
         let after = parts::receive_overhead(path, class).as_nanos();

@@ -37,13 +37,13 @@ use crate::{
     parameters::When,
     peers::Peer,
     state::{self, RailModule, State},
-    store::Store,
+    store::CostStore,
 };
 use backoff::{Backoff, exactly};
 use round_trips::Partner;
 use stored_check::StoredCheck;
 use watch::Watch;
-use wire::{Header, Kind, Received, Route};
+use wire::{Kind, WireHeader, WireReceived, WireRoute};
 
 /// The most ranks that rank 0 tries in search of one that it reaches over several rails.
 const MOST_CANDIDATES: u32 = 1024;
@@ -142,7 +142,7 @@ fn ask(
         .settings
         .store
         .as_ref()
-        .map(|folder| Store::new(folder, &from, &to, &version));
+        .map(|folder| CostStore::new(folder, &from, &to, &version));
     let stored = store
         .as_ref()
         .filter(|_| state.settings.measure == When::Stored);
@@ -201,7 +201,7 @@ struct Measured {
     network: Option<Network>,
 }
 
-fn keep(state: &State, store: &Store, results: &[Measured]) {
+fn keep(state: &State, store: &CostStore, results: &[Measured]) {
     for Measured { rail, network } in results {
         if let Some(network) = network
             && let Err(error) = store.save(&rail.name, network)
@@ -298,7 +298,7 @@ fn route(
     links: &MeasuredLinks,
     name: ProcessName,
     by: Option<*mut crate::bindings::BtlModule>,
-) -> Option<Route> {
+) -> Option<WireRoute> {
     let endpoint = endpoint(&links.library, &links.r2, name)?;
     // SAFETY: an endpoint that r2 has filled.
     unsafe {
@@ -307,7 +307,7 @@ fn route(
             .iter()
             .find(|entry| Some(entry.btl) == by)
             .or(entries.first())?;
-        Route::new(entry.btl, entry.btl_endpoint)
+        WireRoute::new(entry.btl, entry.btl_endpoint)
     }
 }
 
@@ -370,8 +370,8 @@ fn time_for_measuring() -> Duration {
 }
 
 /// Over the network by which the question came.
-fn reply(links: &MeasuredLinks, received: &Received, kind: Kind, body: &[u8]) {
-    let header = Header {
+fn reply(links: &MeasuredLinks, received: &WireReceived, kind: Kind, body: &[u8]) {
+    let header = WireHeader {
         kind,
         from: own_name(&links.library),
         body: body.len() as u32,
@@ -382,7 +382,7 @@ fn reply(links: &MeasuredLinks, received: &Received, kind: Kind, body: &[u8]) {
     }
 }
 
-fn pass_on(received: &Received) {
+fn pass_on(received: &WireReceived) {
     let Ok(text) = std::str::from_utf8(&received.body) else {
         return;
     };

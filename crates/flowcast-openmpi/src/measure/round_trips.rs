@@ -19,7 +19,7 @@ use super::{
     backoff::Backoff,
     plan::plan,
     stored_check::{StoredCheck, holding},
-    wire::{self, HEADER, Header, Kind, Route},
+    wire::{self, HEADER, Kind, WireHeader, WireRoute},
 };
 use crate::{bindings::ProcessName, peers::Peer, state::State};
 
@@ -104,7 +104,7 @@ impl<'a> Partner<'a> {
     }
 
     /// Good enough to plan with. From trains, because a traffic shaper lets the first frames through unhindered.
-    fn rough(&mut self, route: &Route) -> Option<LogGp> {
+    fn rough(&mut self, route: &WireRoute) -> Option<LogGp> {
         let mut shortest = |point: PrttPoint| {
             let times: Option<Vec<Time>> = (0..WARM_UP)
                 .map(|_| self.round_trip(route, point))
@@ -131,7 +131,7 @@ impl<'a> Partner<'a> {
         }
     }
 
-    fn round_trip(&mut self, route: &Route, point: PrttPoint) -> Option<Time> {
+    fn round_trip(&mut self, route: &WireRoute, point: PrttPoint) -> Option<Time> {
         self.round += 1;
         let pause = Duration::from_nanos(point.delay.as_nanos() as u64);
         let start = Instant::now();
@@ -146,14 +146,14 @@ impl<'a> Partner<'a> {
         Some(Time::from_nanos(start.elapsed().as_nanos() as f64))
     }
 
-    fn route(&self, rail: RailId) -> Option<Route> {
+    fn route(&self, rail: RailId) -> Option<WireRoute> {
         // SAFETY: a rail and the peer's endpoint on it.
-        unsafe { Route::new(self.state.rail(rail).module, self.peer.endpoint(rail)) }
+        unsafe { WireRoute::new(self.state.rail(rail).module, self.peer.endpoint(rail)) }
     }
 
-    fn send(&self, route: &Route, kind: Kind, of: u32, size: usize) -> bool {
+    fn send(&self, route: &WireRoute, kind: Kind, of: u32, size: usize) -> bool {
         route.send(
-            Header {
+            WireHeader {
                 kind,
                 from: self.own,
                 round: self.round,

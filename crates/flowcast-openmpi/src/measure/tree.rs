@@ -7,12 +7,12 @@ use std::sync::{
 
 use super::{
     MeasuredLinks, ready, route,
-    wire::{HEADER, Header, Kind},
+    wire::{HEADER, Kind, WireHeader},
 };
 use crate::bindings::ProcessName;
 
 /// Those who have not got the results from this rank yet.
-static UNSENT: Mutex<Vec<(ProcessName, Header, String)>> = Mutex::new(Vec::new());
+static UNSENT: Mutex<Vec<(ProcessName, WireHeader, String)>> = Mutex::new(Vec::new());
 /// Whether there are any: whoever makes progress looks there, also when all is sent, and should not take a lock.
 static WAITING: AtomicBool = AtomicBool::new(false);
 
@@ -23,7 +23,7 @@ pub(super) fn share(own: ProcessName, text: &str) {
     };
     // SAFETY: the library's.
     let size = u32::try_from(unsafe { (links.library.world_size)() }).unwrap_or(0);
-    let header = Header {
+    let header = WireHeader {
         kind: Kind::Results,
         from: own,
         round: 0,
@@ -59,7 +59,7 @@ pub(super) fn go_on(links: &MeasuredLinks) {
     WAITING.store(!unsent.is_empty(), Ordering::Relaxed);
 }
 
-fn unsent() -> MutexGuard<'static, Vec<(ProcessName, Header, String)>> {
+fn unsent() -> MutexGuard<'static, Vec<(ProcessName, WireHeader, String)>> {
     UNSENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

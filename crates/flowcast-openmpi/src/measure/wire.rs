@@ -49,7 +49,7 @@ pub(super) enum Kind {
 
 /// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct WireHeader {
     pub kind: Kind,
     pub from: ProcessName,
     /// Number of the round trip, from 0.
@@ -60,7 +60,7 @@ pub(super) struct Header {
     pub body: u32,
 }
 
-impl Header {
+impl WireHeader {
     fn bytes(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let words = [
@@ -78,7 +78,7 @@ impl Header {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Option<Header> {
+    fn read(bytes: &[u8]) -> Option<WireHeader> {
         let mut words = [0; HEADER / 4];
         for (word, place) in words.iter_mut().zip(bytes.get(..HEADER)?.chunks_exact(4)) {
             *word = u32::from_le_bytes(place.try_into().ok()?);
@@ -95,7 +95,7 @@ impl Header {
             Kind::Results,
         ];
         let kind = kinds.into_iter().find(|known| *known as u32 == kind)?;
-        Some(Header {
+        Some(WireHeader {
             kind,
             from: ProcessName { jobid, vpid },
             round,
@@ -106,8 +106,8 @@ impl Header {
 }
 
 #[derive(Debug)]
-pub(super) struct Received {
-    pub header: Header,
+pub(super) struct WireReceived {
+    pub header: WireHeader,
     pub body: Vec<u8>,
     /// All of it, with filling.
     pub size: usize,
@@ -116,14 +116,14 @@ pub(super) struct Received {
 }
 
 // SAFETY: a module is its BTL's, which has its own locks.
-unsafe impl std::marker::Send for Received {}
+unsafe impl std::marker::Send for WireReceived {}
 
-static INBOX: Mutex<VecDeque<Received>> = Mutex::new(VecDeque::new());
+static INBOX: Mutex<VecDeque<WireReceived>> = Mutex::new(VecDeque::new());
 /// The length of `INBOX`: whoever makes progress looks there, also when all is measured, and should not take a lock.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// The oldest message that nobody has looked at.
-pub(super) fn take() -> Option<Received> {
+pub(super) fn take() -> Option<WireReceived> {
     let oldest = INBOX
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -157,14 +157,14 @@ unsafe extern "C" fn receive(
         let segment = *(*descriptor).des_segments;
         std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
     };
-    let Some(header) = Header::read(bytes) else {
+    let Some(header) = WireHeader::read(bytes) else {
         return;
     };
     let body = bytes
         .get(HEADER..HEADER + header.body as usize)
         .unwrap_or_default()
         .to_vec();
-    let received = Received {
+    let received = WireReceived {
         header,
         body,
         size: bytes.len(),
@@ -179,7 +179,7 @@ unsafe extern "C" fn receive(
 
 /// A network and an endpoint to send to, past the hooks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Route {
+pub(super) struct WireRoute {
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
     alloc: Alloc,
@@ -188,12 +188,12 @@ pub(super) struct Route {
     longest: usize,
 }
 
-impl Route {
+impl WireRoute {
     /// Over this network; `None` if it cannot send.
     ///
     /// # Safety
     /// `module` is an initialised BTL module and `endpoint` is its.
-    pub(super) unsafe fn new(module: *mut BtlModule, endpoint: *mut Endpoint) -> Option<Route> {
+    pub(super) unsafe fn new(module: *mut BtlModule, endpoint: *mut Endpoint) -> Option<WireRoute> {
         // SAFETY: the caller's.
         let fields = unsafe { &*module };
         let original = state().and_then(|state| Some(state.rail(state.rail_of(module)?).original));
@@ -201,7 +201,7 @@ impl Route {
             Some(original) => (original.alloc, original.send, original.free),
             None => (fields.btl_alloc?, fields.btl_send?, fields.btl_free?),
         };
-        Some(Route {
+        Some(WireRoute {
             module,
             endpoint,
             alloc,
@@ -212,7 +212,7 @@ impl Route {
     }
 
     /// Sends a message, filled up to `size`; false if the network has no free descriptor or cannot take it.
-    pub(super) fn send(&self, header: Header, body: &[u8], size: usize) -> bool {
+    pub(super) fn send(&self, header: WireHeader, body: &[u8], size: usize) -> bool {
         let size = size.max(HEADER + body.len());
         if size > self.longest {
             return false;
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_header_is_read_back_and_others_are_not_ours() {
         let from = ProcessName { jobid: 7, vpid: 3 };
-        let header = Header {
+        let header = WireHeader {
             kind: Kind::Pong,
             from,
             round: 9,
@@ -257,11 +257,11 @@ mod tests {
             body: 5,
         };
         let mut bytes = header.bytes();
-        assert_eq!(Header::read(&bytes), Some(header));
-        assert_eq!(Header::read(&bytes[..HEADER - 1]), None);
+        assert_eq!(WireHeader::read(&bytes), Some(header));
+        assert_eq!(WireHeader::read(&bytes[..HEADER - 1]), None);
         bytes[4] = 99;
-        assert_eq!(Header::read(&bytes), None);
+        assert_eq!(WireHeader::read(&bytes), None);
         bytes[0] ^= 1;
-        assert_eq!(Header::read(&bytes), None);
+        assert_eq!(WireHeader::read(&bytes), None);
     }
 }

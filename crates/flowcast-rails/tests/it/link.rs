@@ -11,7 +11,7 @@ use flowcast_model::loggp::LogGp;
 use flowcast_rails::{
     exchange::{Audit, Course, Exchange, ExchangeError, answer, count, end, exchange},
     frame::Fault,
-    link::{Link, LinkError, Listener, RailPath, Waiting},
+    link::{Link, LinkError, LinkWaiting, Listener, RailPath},
     path::Path,
     policy::Steering,
     session::{Delivery, SessionRule},
@@ -80,7 +80,7 @@ fn rail(to: SocketAddr) -> RailPath {
 
 fn answering(door: Listener) -> thread::JoinHandle<Link> {
     thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, TIMEOUT).unwrap();
         link
     })
@@ -181,7 +181,7 @@ fn messages_go_and_come_back_over_two_rails_with_every_scheduler() {
     let (door, addresses) = door(2);
     let other = answering(door);
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
-    let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
+    let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     for name in SchedulerName::distinct() {
         let course = Course {
             scheduler: name,
@@ -213,7 +213,7 @@ fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
         let other = answering(door);
         let cut = cable(addresses[1], Mishap::Cut(cut_at));
         let mut link =
-            Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
+            Link::connect(&[rail(addresses[0]), rail(cut)], rule(), LinkWaiting::Sleep).unwrap();
         let audit = count(
             &mut link,
             course(Discipline::RoundRobin, false),
@@ -237,7 +237,7 @@ fn a_rail_that_is_cut_in_its_introduction_ends_no_other_and_comes_back() {
             let other = answering(door);
             let mut rails = [rail(addresses[0]), rail(addresses[1])];
             rails[cut] = rail(cut_again_and_again(addresses[cut], vec![at, at]));
-            let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
+            let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
             let audit = count(
                 &mut link,
                 course(Discipline::RoundRobin, false),
@@ -266,7 +266,7 @@ fn a_rail_that_is_alone_and_cut_comes_back_and_loses_nothing() {
     let (door, addresses) = door(1);
     let other = answering(door);
     let cut = cut_again_and_again(addresses[0], vec![20_000, 300_000, 100]);
-    let mut link = Link::connect(&[rail(cut)], rule(), Waiting::Sleep).unwrap();
+    let mut link = Link::connect(&[rail(cut)], rule(), LinkWaiting::Sleep).unwrap();
     let audit = count(
         &mut link,
         course(Discipline::RoundRobin, false),
@@ -303,7 +303,7 @@ fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
         rail(cut_again_and_again(to, cuts.collect()))
     };
     let rails = [path(addresses[0]), path(addresses[1])];
-    let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
+    let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     while link.faults().len() < 2 * CUTS {
         let course = Course {
             split,
@@ -339,7 +339,7 @@ fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
         let other = answering(door);
         let cut = cable(addresses[1], Mishap::Cut(cut_at));
         let mut link =
-            Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
+            Link::connect(&[rail(addresses[0]), rail(cut)], rule(), LinkWaiting::Sleep).unwrap();
         let course = Course {
             split,
             ..course(Discipline::EarliestDelivery, adapts)
@@ -365,8 +365,12 @@ fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
         let (door, addresses) = door(2);
         let other = answering(door);
         let stalled = cable(addresses[1], Mishap::Stall(every, Duration::from_millis(5)));
-        let mut link =
-            Link::connect(&[rail(addresses[0]), rail(stalled)], rule(), Waiting::Sleep).unwrap();
+        let mut link = Link::connect(
+            &[rail(addresses[0]), rail(stalled)],
+            rule(),
+            LinkWaiting::Sleep,
+        )
+        .unwrap();
         for (split, size) in [(split, 40_000), (None, 300)] {
             let course = Course {
                 split,
@@ -393,8 +397,12 @@ fn a_spoilt_frame_ends_its_rail_and_arrives_whole_over_another() {
     let (door, addresses) = door(2);
     let other = answering(door);
     let spoilt = cable(addresses[1], Mishap::Spoil(50_000));
-    let mut link =
-        Link::connect(&[rail(addresses[0]), rail(spoilt)], rule(), Waiting::Sleep).unwrap();
+    let mut link = Link::connect(
+        &[rail(addresses[0]), rail(spoilt)],
+        rule(),
+        LinkWaiting::Sleep,
+    )
+    .unwrap();
     let audit = count(
         &mut link,
         course(Discipline::RoundRobin, false),
@@ -416,7 +424,7 @@ fn a_spoilt_frame_ends_its_rail_and_arrives_whole_over_another() {
 fn rails_come_and_go_while_messages_flow() {
     let (door, addresses) = door(3);
     let other = answering(door);
-    let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+    let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
     let mut change = |link: &mut Link, number: u64| match number {
         500 => link.add_rail(RailId(1), &rail(addresses[1])).unwrap(),
         1000 => link.add_rail(RailId(2), &rail(addresses[2])).unwrap(),
@@ -444,7 +452,7 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
     let (door, addresses) = door(2);
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         // Moves bytes, but takes no message.
         while stopped.try_recv().is_err() {
             link.poll().unwrap();
@@ -454,7 +462,7 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
             .collect::<Vec<_>>()
     });
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
-    let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
+    let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     let mut sent = 0u32;
     while link.session().has_credit() {
         link.send(&sent.to_le_bytes(), Delivery::Ordered).unwrap();
@@ -480,9 +488,10 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
 #[test]
 fn a_link_without_rails_says_so() {
     let (door, addresses) = door(1);
-    let other =
-        thread::spawn(move || Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap());
-    let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+    let other = thread::spawn(move || {
+        Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap()
+    });
+    let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
     drop(other.join().unwrap());
     assert!(matches!(link.receive(TIMEOUT), Err(LinkError::Closed)));
     assert!(matches!(
@@ -495,13 +504,13 @@ fn a_link_without_rails_says_so() {
 fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
     let (door, addresses) = door(2);
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, TIMEOUT).unwrap_err()
     });
     let cables = addresses
         .into_iter()
         .map(|address| rail(cable(address, Mishap::Cut(100_000))));
-    let mut link = Link::connect(&cables.collect::<Vec<_>>(), rule(), Waiting::Sleep).unwrap();
+    let mut link = Link::connect(&cables.collect::<Vec<_>>(), rule(), LinkWaiting::Sleep).unwrap();
     let sent = count(
         &mut link,
         course(Discipline::RoundRobin, false),
@@ -551,9 +560,9 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
         ..rule()
     };
     // The other end closes it; when that is noticed is not known.
-    let mut stranger = Link::connect(&[rail(addresses[0])], wrong, Waiting::Sleep).unwrap();
+    let mut stranger = Link::connect(&[rail(addresses[0])], wrong, LinkWaiting::Sleep).unwrap();
     assert!(stranger.receive(TIMEOUT).is_err());
-    let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+    let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
     let later = strangers(addresses[0]);
     let audit = count(
         &mut link,
@@ -573,10 +582,10 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
 fn a_peer_that_says_nothing_more_is_given_up() {
     let (door, addresses) = door(1);
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, Duration::from_millis(50))
     });
-    let link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+    let link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
     let given_up = other.join().unwrap();
     assert!(
         matches!(given_up, Err(ExchangeError::Link(LinkError::Silent(_)))),
@@ -590,10 +599,10 @@ fn a_size_beyond_the_longest_message_is_refused_before_memory_is_asked_for() {
     for size in [u64::MAX, 1 << 62, 1 << 34, (1 << 20) + 1] {
         let (door, addresses) = door(1);
         let other = thread::spawn(move || {
-            let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(TIMEOUT)).unwrap();
+            let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
             answer(&mut link, TIMEOUT)
         });
-        let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+        let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
         let asked = format!("exchange earliest-delivery fixed whole 1 1 {size} 1");
         link.send(asked.as_bytes(), Delivery::Ordered).unwrap();
         let refused = other.join().unwrap().unwrap_err().to_string();

@@ -2,7 +2,7 @@
 //!
 //! A collective that comes while messages are in flight keeps every bus that becomes free until it has them all.
 
-use super::messages::{Messages, Purpose, Queue};
+use super::messages::{MessageStore, Purpose, Queue};
 
 /// A number of buses and those that wait for them. Whoever waits does so because all are taken.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ impl BusPool {
 
     /// Takes one for a message, or makes it wait.
     #[inline]
-    pub(super) fn take(&mut self, messages: &mut Messages, number: u32) -> bool {
+    pub(super) fn take(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let free = self.taken < self.count;
         if free {
             self.taken += 1;
@@ -40,7 +40,7 @@ impl BusPool {
     }
 
     /// Takes all for a collective, or takes those that are free and makes it wait for the others.
-    pub(super) fn take_all(&mut self, messages: &mut Messages, number: u32) -> bool {
+    pub(super) fn take_all(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let free = self.taken == 0;
         if !free {
             messages[number].class = self.count - self.taken;
@@ -52,18 +52,18 @@ impl BusPool {
 
     /// Gives back the one of a message.
     #[inline]
-    pub(super) fn release(&mut self, messages: &mut Messages, granted: &mut Vec<u32>) {
+    pub(super) fn release(&mut self, messages: &mut MessageStore, granted: &mut Vec<u32>) {
         self.taken -= 1;
         self.serve(messages, granted);
     }
 
     /// Gives back all.
-    pub(super) fn release_all(&mut self, messages: &mut Messages, granted: &mut Vec<u32>) {
+    pub(super) fn release_all(&mut self, messages: &mut MessageStore, granted: &mut Vec<u32>) {
         self.taken = 0;
         self.serve(messages, granted);
     }
 
-    fn serve(&mut self, messages: &mut Messages, granted: &mut Vec<u32>) {
+    fn serve(&mut self, messages: &mut MessageStore, granted: &mut Vec<u32>) {
         while self.taken < self.count
             && let Some(first) = self.waiting.first()
         {

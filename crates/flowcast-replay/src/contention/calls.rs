@@ -2,15 +2,15 @@
 
 use super::{
     super::{
-        observer::{Observer, Received, Sent},
+        observer::{Observer, ReceivedMessage, Sent},
         routes::Route,
         transit::Transit,
     },
     engine::Engine,
     events::{Event, Kind},
-    messages::{Mark, Message, Purpose},
+    messages::{Message, MessageMark, Purpose},
     processors::Place,
-    ranks::{Phase, RankState, Step},
+    ranks::{ContendedRank, RankPhase, Step},
     route_costs::{Delay, Move, RouteCosts},
     slots::{Release, state},
 };
@@ -69,7 +69,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     pub(super) fn send(&mut self, rank: Rank, class: u32, slot: Slot) -> Step {
         let now = self.pending.now();
-        if self.ranks[rank].phase == Phase::Begin {
+        if self.ranks[rank].phase == RankPhase::Begin {
             let costs = self.route_costs(slot);
             let (overhead, interface) = (
                 costs.sending(class),
@@ -86,7 +86,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             leaves,
             ..
         } = self.route_costs(slot).moves[class as usize];
-        let RankState {
+        let ContendedRank {
             call,
             before: start,
             waited: processor,
@@ -223,7 +223,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             state.until = start + overhead.time;
             state.spend = start - now + overhead.time;
             state.lane = Lane::NONE;
-            state.phase = Phase::StartUp;
+            state.phase = RankPhase::StartUp;
             return Some(Step::Spend);
         }
         (overhead.time > Time::ZERO).then(|| self.start_up(rank, overhead))
@@ -242,7 +242,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if self.program.class(message.class).mode.non_blocking {
             return false;
         }
-        message.mark(Mark::HoldsSender);
+        message.mark(MessageMark::HoldsSender);
         self.ranks[message.from].before = self.pending.now();
         let number = self.messages.add(*message);
         if state == state::EMPTY {
@@ -300,7 +300,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let message = self.messages[number];
         let Message { slot, from, .. } = message;
         let before = std::mem::replace(&mut self.slots.releases[slot], Release::Released);
-        if !message.is(Mark::HoldsSender) && before != Release::Awaited {
+        if !message.is(MessageMark::HoldsSender) && before != Release::Awaited {
             return;
         }
         let now = self.pending.now();
@@ -426,7 +426,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     pub(super) fn receive(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
-        if self.ranks[rank].phase == Phase::Begin {
+        if self.ranks[rank].phase == RankPhase::Begin {
             self.enter_call(rank);
             let before = self.route_costs(slot).before;
             let before = self.start_up_on(slot, before);
@@ -452,7 +452,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let after = self.route_costs(slot).received_after(self.costs, slot);
         let state = &mut self.ranks[rank];
         state.next_slot += u32::from(slot == state.next_slot);
-        let RankState {
+        let ContendedRank {
             call,
             before,
             waited: processor,
@@ -461,7 +461,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.observer.received(
             rank,
             slot,
-            Received {
+            ReceivedMessage {
                 call,
                 processor,
                 before,
@@ -473,7 +473,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if after.time > Time::ZERO {
             self.ranks[rank].overhead += after.time;
             self.start_up(rank, after);
-            self.ranks[rank].phase = Phase::Finish;
+            self.ranks[rank].phase = RankPhase::Finish;
             return Step::Spend;
         }
         Step::Done
@@ -520,7 +520,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             Some(([left], slot)) if left > now => {
                 self.observer.left(rank, slot, now, left);
                 self.pending.at(left, Event::turn(rank));
-                Step::Asks(Phase::Leaving)
+                Step::Asks(RankPhase::Leaving)
             }
             _ => Step::Skip,
         }

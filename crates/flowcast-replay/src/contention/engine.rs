@@ -18,10 +18,10 @@ use super::{
     },
     events::{Event, Kind, Pending},
     links::Links,
-    messages::{Messages, Purpose},
+    messages::{MessageStore, Purpose},
     perturbation::Perturbation,
     processors::{Place, Processors},
-    ranks::{Phase, RankState, Step},
+    ranks::{ContendedRank, RankPhase, Step},
     route_costs::{Delay, RouteCosts, route_costs},
     slots::Slots,
 };
@@ -33,7 +33,7 @@ use flowcast_trace::{
     program::Program,
 };
 use flowcast_units::{Rank, Time};
-use scheduling::{Scheduling, Slice, priorities};
+use scheduling::{ProcessorSlice, Scheduling, priorities};
 use shared::InTransit;
 
 /// What becomes of the processor after a turn.
@@ -56,13 +56,13 @@ pub(super) struct Engine<'a, O, T> {
     pub transit: &'a mut T,
     pub in_transit: InTransit,
     pub route_costs: Vec<RouteCosts>,
-    pub ranks: Vec<RankState<'a>>,
+    pub ranks: Vec<ContendedRank<'a>>,
     pub slots: Slots,
     pub queues: SendQueues<1>,
     pub pending: Pending,
     pub processors: Processors,
     pub links: Links,
-    pub messages: Messages,
+    pub messages: MessageStore,
     pub collectives: CollectiveStates,
     pub placement: &'a Placement,
     /// By number of a route: where its messages go.
@@ -115,14 +115,14 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             in_transit: InTransit::new::<T>(program, costs.has_rendezvous()),
             route_costs: route_costs(costs, &mut pending),
             ranks: Rank::all(ranks)
-                .map(|rank| RankState::new(program.words(rank), program.first_slot(rank)))
+                .map(|rank| ContendedRank::new(program.words(rank), program.first_slot(rank)))
                 .collect(),
             slots: Slots::new(program, costs.has_rendezvous(), costs.has_send_queues()),
             queues: SendQueues::new(program, costs.has_send_queues()),
             pending,
             processors,
             links,
-            messages: Messages::default(),
+            messages: MessageStore::default(),
             collectives: CollectiveStates::new(program),
             placement,
             routes,
@@ -163,7 +163,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             }
             self.dispatch();
         }
-        if self.ranks.iter().any(|state| state.phase != Phase::Ended) {
+        if self
+            .ranks
+            .iter()
+            .any(|state| state.phase != RankPhase::Ended)
+        {
             return Err(self.explain_stop());
         }
         let waits = Waits {
@@ -192,9 +196,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     #[inline(always)]
     pub(super) fn queue(&mut self, rank: Rank, place: Place) {
         let state = &mut self.ranks[rank];
-        if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
+        if state.phase == RankPhase::Begin && state.at as usize >= state.words.len() {
             state.end = self.pending.now();
-            state.phase = Phase::Ended;
+            state.phase = RankPhase::Ended;
             self.observer.ended(rank, state.end);
             return self.enter_call(rank);
         }
@@ -213,7 +217,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     pub(super) fn advance(&mut self, rank: Rank, place: Place) {
         let state = &mut self.ranks[rank];
         state.at = state.next;
-        state.phase = Phase::Begin;
+        state.phase = RankPhase::Begin;
         self.queue(rank, place);
     }
 
@@ -232,8 +236,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         }
         let state = &mut self.ranks[rank];
         match state.phase {
-            Phase::StartUp => state.phase = Phase::Started,
-            Phase::Finish => state.phase = Phase::Finishing,
+            RankPhase::StartUp => state.phase = RankPhase::Started,
+            RankPhase::Finish => state.phase = RankPhase::Finishing,
             _ => return self.start_instruction(rank),
         }
         let until = if now > state.queued {
@@ -285,7 +289,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         let takes = if speed == 1.0 { time } else { time / speed };
         let start = self.pending.now();
         let state = &mut self.ranks[rank];
-        state.phase = Phase::Accelerated;
+        state.phase = RankPhase::Accelerated;
         state.compute += takes;
         self.observer.computed(rank, start, start + takes);
         self.pending.at(start + takes, Event::turn(rank));
@@ -295,9 +299,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// A slice of a rank, or the switch to it, has ended; whether it goes on.
     fn ends_turn(&mut self, rank: Rank) -> bool {
         match self.end_slice(rank) {
-            Slice::Done => return true,
-            Slice::Switched | Slice::Past => {}
-            Slice::Cut => {
+            ProcessorSlice::Done => return true,
+            ProcessorSlice::Switched | ProcessorSlice::Past => {}
+            ProcessorSlice::Cut => {
                 self.processors.release(rank);
                 // Its computation may be its last instruction: it is queued although there is none behind.
                 self.ranks[rank].queued = self.pending.now();
@@ -313,7 +317,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// A rank goes on.
     #[inline(always)]
     fn turn(&mut self, rank: Rank) {
-        if self.ranks[rank].phase >= Phase::Accelerated {
+        if self.ranks[rank].phase >= RankPhase::Accelerated {
             return self.without_processor(rank);
         }
         if self.scheduling.is_some() && !self.ends_turn(rank) {
@@ -338,9 +342,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     #[inline(never)]
     fn without_processor(&mut self, rank: Rank) {
         match self.ranks[rank].phase {
-            Phase::Asking => self.asked(rank),
-            Phase::Answered => self.answered(rank),
-            Phase::Leaving => {
+            RankPhase::Asking => self.asked(rank),
+            RankPhase::Answered => self.answered(rank),
+            RankPhase::Leaving => {
                 self.leave_call(rank, self.pending.now());
                 self.advance(rank, Place::Front);
             }
@@ -352,7 +356,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     #[inline(always)]
     fn step(&mut self, rank: Rank) -> TurnEnd {
         let words = self.ranks[rank].words;
-        if self.ranks[rank].phase == Phase::Finishing {
+        if self.ranks[rank].phase == RankPhase::Finishing {
             self.go_on(rank);
             if let Some(end) = self.keep_processor(rank) {
                 return end;
@@ -404,7 +408,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 }
                 Step::Spend => return self.start_next_turn(rank),
                 Step::Wait => {
-                    self.ranks[rank].phase = Phase::Waiting;
+                    self.ranks[rank].phase = RankPhase::Waiting;
                     self.enter_call(rank);
                     return TurnEnd::Leaves;
                 }
@@ -433,7 +437,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     fn go_on(&mut self, rank: Rank) {
         let state = &mut self.ranks[rank];
         state.at = state.next;
-        state.phase = Phase::Begin;
+        state.phase = RankPhase::Begin;
     }
 
     /// A rank has done a call. `None` if its next turn is the very next event.
@@ -478,7 +482,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     pub(super) fn start_up(&mut self, rank: Rank, delay: Delay) -> Step {
         let now = self.pending.now();
         let state = &mut self.ranks[rank];
-        state.phase = Phase::StartUp;
+        state.phase = RankPhase::StartUp;
         state.until = now + delay.time;
         state.lane = delay.lane;
         if self.scheduling.is_some() {
@@ -517,20 +521,20 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 .ranks
                 .iter()
                 .enumerate()
-                .map(|(rank, state): (usize, &RankState)| {
+                .map(|(rank, state): (usize, &ContendedRank)| {
                     let at = state.at as usize;
                     let send = match opcodes::decode(state.words, at) {
                         Some((Op::WaitSend(ago), _)) => self.slots.sent(Rank(rank as u32), ago),
                         _ => None,
                     };
-                    let RankState {
+                    let ContendedRank {
                         next_slot, phase, ..
                     } = *state;
                     Stand {
                         at,
                         next_slot,
-                        entered: phase == Phase::Waiting,
-                        done: phase == Phase::Ended,
+                        entered: phase == RankPhase::Waiting,
+                        done: phase == RankPhase::Ended,
                         send,
                     }
                 })

@@ -10,8 +10,8 @@
 use super::{
     super::{costs::site_buses, outcome::Waits, placement::Placement, routes::Route},
     buses::BusPool,
-    messages::{BusState, Mark, Message, Messages, NONE, Queue},
-    pool::Pool,
+    messages::{BusState, Message, MessageMark, MessageStore, NONE, Queue},
+    pool::ResourcePool,
 };
 use crate::prefetch::{prefetch, prefetch_at};
 use flowcast_model::network::Network;
@@ -21,7 +21,7 @@ use flowcast_units::{Node, Rank};
 /// All links and buses of a machine.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Links {
-    pools: Vec<Pool>,
+    pools: Vec<ResourcePool>,
     buses: Vec<BusPool>,
     /// By node: its pool.
     of_node: Vec<u32>,
@@ -128,7 +128,7 @@ impl Links {
         if links_in == 0 && links_out == 0 {
             return NONE;
         }
-        self.pools.push(Pool::new(links_in, links_out));
+        self.pools.push(ResourcePool::new(links_in, links_out));
         self.pools.len() as u32 - 1
     }
 
@@ -147,8 +147,8 @@ impl Links {
 
     /// Asks for the messages that wait for the links of another.
     #[inline(always)]
-    pub(super) fn prefetch_waiting(&self, message: &Message, messages: &Messages) {
-        let first = |pool: u32, queue: fn(&Pool) -> &Queue| {
+    pub(super) fn prefetch_waiting(&self, message: &Message, messages: &MessageStore) {
+        let first = |pool: u32, queue: fn(&ResourcePool) -> &Queue| {
             self.pools
                 .get(pool as usize)
                 .and_then(|pool| queue(pool).first())
@@ -186,7 +186,7 @@ impl Links {
                 if self.buses[site as usize].is_limited() {
                     message.bus = BusState(site as u16 + 2);
                 }
-                message.mark(Mark::Steals);
+                message.mark(MessageMark::Steals);
             }
             Route::Inside => self.route_inside(message, to),
             Route::ToSite(site) => {
@@ -197,13 +197,13 @@ impl Links {
             Route::By(connection) => {
                 message.source = self.of_connection[connection];
                 message.destination = message.source;
-                message.mark(Mark::Connected);
+                message.mark(MessageMark::Connected);
             }
         }
     }
 
     fn route_inside(&self, message: &mut Message, to: Rank) {
-        message.mark(Mark::Inside);
+        message.mark(MessageMark::Inside);
         if !self.buses_inside.is_empty() {
             message.bus = BusState::INSIDE;
         }
@@ -220,7 +220,7 @@ impl Links {
     fn put_in_order(&self, message: &mut Message, from_higher: bool) {
         let half_duplex = |pool: u32| pool != NONE && self.pools[pool as usize].half_duplex;
         if from_higher && (half_duplex(message.source) || half_duplex(message.destination)) {
-            message.mark(Mark::InFirst);
+            message.mark(MessageMark::InFirst);
         }
     }
 
@@ -245,10 +245,10 @@ impl Links {
 
     /// Asks for what a message still lacks: whether it has all now; else it waits.
     #[inline(always)]
-    pub(super) fn request(&mut self, messages: &mut Messages, number: u32) -> bool {
+    pub(super) fn request(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let message = &messages[number];
         if message.source != NONE || message.destination != NONE {
-            let linked = match message.is(Mark::Steals) {
+            let linked = match message.is(MessageMark::Steals) {
                 true => self.link_at_once(messages, number) || self.link_nodes(messages, number),
                 false => self.link_plainly(messages, number),
             };
@@ -260,7 +260,7 @@ impl Links {
         messages[number].bus == BusState::NONE || self.take_bus(messages, number)
     }
 
-    fn take_bus(&mut self, messages: &mut Messages, number: u32) -> bool {
+    fn take_bus(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let message = messages[number];
         let taken = self.buses_of(&message).take(messages, number);
         match message.bus {
@@ -273,11 +273,11 @@ impl Links {
 
     /// Takes both links of a message that has none, if both are free: most often they are.
     #[inline(always)]
-    fn link_at_once(&mut self, messages: &mut Messages, number: u32) -> bool {
+    fn link_at_once(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let message = &mut messages[number];
         let (source, destination) = (message.source as usize, message.destination as usize);
-        let is_free = !message.is(Mark::HasOut)
-            && !message.is(Mark::HasIn)
+        let is_free = !message.is(MessageMark::HasOut)
+            && !message.is(MessageMark::HasIn)
             && self
                 .pools
                 .get(source)
@@ -287,8 +287,8 @@ impl Links {
                 .get(destination)
                 .is_some_and(|pool| pool.free_in > 0 && !pool.half_duplex);
         if is_free {
-            message.mark(Mark::HasOut);
-            message.mark(Mark::HasIn);
+            message.mark(MessageMark::HasOut);
+            message.mark(MessageMark::HasIn);
             self.pools[destination].free_in -= 1;
             let pool = &mut self.pools[source];
             pool.free_out -= 1;
@@ -300,15 +300,15 @@ impl Links {
     fn count_wait(&mut self, message: &Message) {
         let waits = &mut self.waits;
         *match message {
-            message if message.is(Mark::Steals) => &mut waits.links,
-            message if message.is(Mark::Inside) => &mut waits.intra_links,
-            message if message.is(Mark::Connected) => &mut waits.connections,
+            message if message.is(MessageMark::Steals) => &mut waits.links,
+            message if message.is(MessageMark::Inside) => &mut waits.intra_links,
+            message if message.is(MessageMark::Connected) => &mut waits.connections,
             _ => &mut waits.wide_area_links,
         } += 1;
     }
 
     /// Asks for all buses of a site for a collective, which needs no links.
-    pub(super) fn request_all(&mut self, messages: &mut Messages, number: u32, site: u32) {
+    pub(super) fn request_all(&mut self, messages: &mut MessageStore, number: u32, site: u32) {
         messages[number].bus = BusState(site as u16 + 2);
         let buses = &mut self.buses[site as usize];
         if !buses.is_limited() || buses.take_all(messages, number) {
@@ -319,11 +319,11 @@ impl Links {
     }
 
     /// Gives all buses of a site back.
-    pub(super) fn release_all(&mut self, messages: &mut Messages, site: u32) {
+    pub(super) fn release_all(&mut self, messages: &mut MessageStore, site: u32) {
         self.buses[site as usize].release_all(messages, &mut self.granted);
     }
 
-    fn link_nodes(&mut self, messages: &mut Messages, number: u32) -> bool {
+    fn link_nodes(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let message = messages[number];
         let Message {
             source,
@@ -331,11 +331,11 @@ impl Links {
             ..
         } = message;
         let mut victim = None;
-        if !message.is(Mark::HasOut) && source != NONE {
+        if !message.is(MessageMark::HasOut) && source != NONE {
             let pool = &mut self.pools[source as usize];
             if pool.take_out() {
                 pool.hold(number);
-                messages[number].mark(Mark::HasOut);
+                messages[number].mark(MessageMark::HasOut);
             } else {
                 victim = pool.victim(messages);
                 if victim.is_none() {
@@ -344,7 +344,7 @@ impl Links {
                 }
             }
         }
-        if !message.is(Mark::HasIn)
+        if !message.is(MessageMark::HasIn)
             && !self.link_in(messages, number, destination, victim.is_some())
         {
             return false;
@@ -358,7 +358,7 @@ impl Links {
     /// Takes an in link, if need be and possible one that a message of the destination cannot use yet.
     fn link_in(
         &mut self,
-        messages: &mut Messages,
+        messages: &mut MessageStore,
         number: u32,
         destination: u32,
         preempts: bool,
@@ -385,20 +385,20 @@ impl Links {
                 self.preempt(messages, destination, holder, None);
             }
         }
-        messages[number].mark(Mark::HasIn);
+        messages[number].mark(MessageMark::HasIn);
         true
     }
 
     /// Takes the out link from a message that waits for its in link.
-    fn preempt(&mut self, messages: &mut Messages, pool: u32, victim: u32, taker: Option<u32>) {
+    fn preempt(&mut self, messages: &mut MessageStore, pool: u32, victim: u32, taker: Option<u32>) {
         let destination = messages[victim].destination as usize;
         self.pools[destination].waiting_in.remove(messages, victim);
-        messages[victim].unmark(Mark::HasOut);
+        messages[victim].unmark(MessageMark::HasOut);
         let pool = &mut self.pools[pool as usize];
         match taker {
             Some(taker) => {
                 pool.hand_on(victim, taker);
-                messages[taker].mark(Mark::HasOut);
+                messages[taker].mark(MessageMark::HasOut);
             }
             None => pool.let_go(victim),
         }
@@ -406,47 +406,47 @@ impl Links {
     }
 
     /// Links that are not preempted.
-    fn link_plainly(&mut self, messages: &mut Messages, number: u32) -> bool {
-        let in_first = messages[number].is(Mark::InFirst);
+    fn link_plainly(&mut self, messages: &mut MessageStore, number: u32) -> bool {
+        let in_first = messages[number].is(MessageMark::InFirst);
         (!in_first || self.plain_in(messages, number))
             && self.plain_out(messages, number)
             && self.plain_in(messages, number)
     }
 
-    fn plain_out(&mut self, messages: &mut Messages, number: u32) -> bool {
+    fn plain_out(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let source = messages[number].source;
-        if !messages[number].is(Mark::HasOut) && source != NONE {
+        if !messages[number].is(MessageMark::HasOut) && source != NONE {
             let pool = &mut self.pools[source as usize];
             if !pool.take_out() {
                 pool.waiting_out.push_back(messages, number);
                 return false;
             }
-            messages[number].mark(Mark::HasOut);
+            messages[number].mark(MessageMark::HasOut);
         }
         true
     }
 
-    fn plain_in(&mut self, messages: &mut Messages, number: u32) -> bool {
+    fn plain_in(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let destination = messages[number].destination;
-        if !messages[number].is(Mark::HasIn) && destination != NONE {
+        if !messages[number].is(MessageMark::HasIn) && destination != NONE {
             let pool = &mut self.pools[destination as usize];
             if !pool.take_in() {
                 pool.waiting_in.push_back(messages, number);
                 return false;
             }
-            messages[number].mark(Mark::HasIn);
+            messages[number].mark(MessageMark::HasIn);
         }
         true
     }
 
     /// Gives back all that a message has; for each thing the first that waits for it asks again.
     #[inline(always)]
-    pub(super) fn release(&mut self, messages: &mut Messages, number: u32) {
+    pub(super) fn release(&mut self, messages: &mut MessageStore, number: u32) {
         let message = messages[number];
-        if message.is(Mark::HasOut) {
+        if message.is(MessageMark::HasOut) {
             self.release_out(messages, number, &message);
         }
-        if message.is(Mark::HasIn) && message.destination != NONE {
+        if message.is(MessageMark::HasIn) && message.destination != NONE {
             self.release_in(messages, message.destination);
         }
         if message.bus != BusState::NONE {
@@ -456,11 +456,11 @@ impl Links {
         }
     }
 
-    fn release_out(&mut self, messages: &mut Messages, number: u32, message: &Message) {
+    fn release_out(&mut self, messages: &mut MessageStore, number: u32, message: &Message) {
         let source = message.source;
         let pool = &mut self.pools[source as usize];
         pool.free_out += 1;
-        if message.is(Mark::Steals) {
+        if message.is(MessageMark::Steals) {
             pool.let_go(number);
         }
         if pool.half_duplex {
@@ -470,7 +470,7 @@ impl Links {
         self.retry_out(messages, source);
     }
 
-    fn release_in(&mut self, messages: &mut Messages, destination: u32) {
+    fn release_in(&mut self, messages: &mut MessageStore, destination: u32) {
         let pool = &mut self.pools[destination as usize];
         pool.free_in += 1;
         if pool.half_duplex {
@@ -481,7 +481,7 @@ impl Links {
     }
 
     #[inline]
-    fn retry_in(&mut self, messages: &mut Messages, pool: u32) {
+    fn retry_in(&mut self, messages: &mut MessageStore, pool: u32) {
         if let Some(next) = self.pools[pool as usize].waiting_in.pop_front(messages)
             && self.request(messages, next)
         {
@@ -490,7 +490,7 @@ impl Links {
     }
 
     #[inline]
-    fn retry_out(&mut self, messages: &mut Messages, pool: u32) {
+    fn retry_out(&mut self, messages: &mut MessageStore, pool: u32) {
         if let Some(next) = self.pools[pool as usize].waiting_out.pop_front(messages)
             && self.request(messages, next)
         {

@@ -24,7 +24,7 @@ pub(super) enum Purpose {
 /// What may be true of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Mark {
+pub(super) enum MessageMark {
     /// The blocked sender goes on when the message moves.
     HoldsSender = 1,
     /// Both ranks are on one node.
@@ -94,26 +94,26 @@ impl Message {
 
     /// Whether this is true of it.
     #[inline(always)]
-    pub(super) fn is(&self, mark: Mark) -> bool {
+    pub(super) fn is(&self, mark: MessageMark) -> bool {
         self.marks & mark as u8 != 0
     }
 
     /// Makes it true.
     #[inline(always)]
-    pub(super) fn mark(&mut self, mark: Mark) {
+    pub(super) fn mark(&mut self, mark: MessageMark) {
         self.marks |= mark as u8;
     }
 
     /// Makes it untrue.
     #[inline(always)]
-    pub(super) fn unmark(&mut self, mark: Mark) {
+    pub(super) fn unmark(&mut self, mark: MessageMark) {
         self.marks &= !(mark as u8);
     }
 }
 
 /// The messages, by number; numbers are used again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Messages {
+pub(super) struct MessageStore {
     all: Slab<Message>,
     /// When each was handed to the network, as far as somebody wants to know.
     asked: Vec<Time>,
@@ -122,7 +122,7 @@ pub(super) struct Messages {
     parts: Vec<(Time, Time)>,
 }
 
-impl Messages {
+impl MessageStore {
     /// Keeps a message.
     #[inline(always)]
     pub(super) fn add(&mut self, message: Message) -> u32 {
@@ -162,7 +162,7 @@ fn put<T: Copy>(all: &mut Vec<T>, number: u32, value: T, none: T) {
     }
     all[number as usize] = value;
 }
-impl std::ops::Index<u32> for Messages {
+impl std::ops::Index<u32> for MessageStore {
     type Output = Message;
 
     #[inline(always)]
@@ -171,7 +171,7 @@ impl std::ops::Index<u32> for Messages {
     }
 }
 
-impl std::ops::IndexMut<u32> for Messages {
+impl std::ops::IndexMut<u32> for MessageStore {
     #[inline(always)]
     fn index_mut(&mut self, number: u32) -> &mut Message {
         &mut self.all[number]
@@ -199,7 +199,7 @@ impl Queue {
     }
 
     /// Appends.
-    pub(super) fn push_back(&mut self, messages: &mut Messages, number: u32) {
+    pub(super) fn push_back(&mut self, messages: &mut MessageStore, number: u32) {
         messages[number].previous = self.last;
         messages[number].next = NONE;
         match self.last {
@@ -210,7 +210,7 @@ impl Queue {
     }
 
     /// Puts in front of all.
-    pub(super) fn push_front(&mut self, messages: &mut Messages, number: u32) {
+    pub(super) fn push_front(&mut self, messages: &mut MessageStore, number: u32) {
         messages[number].previous = NONE;
         messages[number].next = self.first;
         match self.first {
@@ -222,14 +222,14 @@ impl Queue {
 
     /// Takes the head.
     #[inline]
-    pub(super) fn pop_front(&mut self, messages: &mut Messages) -> Option<u32> {
+    pub(super) fn pop_front(&mut self, messages: &mut MessageStore) -> Option<u32> {
         let number = self.first()?;
         self.remove(messages, number);
         Some(number)
     }
 
     /// Takes a message out that stands in this queue.
-    pub(super) fn remove(&mut self, messages: &mut Messages, number: u32) {
+    pub(super) fn remove(&mut self, messages: &mut MessageStore, number: u32) {
         let Message { previous, next, .. } = messages[number];
         match previous {
             NONE => self.first = next,
@@ -250,7 +250,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_queue_gives_out_as_a_list_does(steps in proptest::collection::vec((0u8..4, any::<u8>()), 1..100)) {
-            let mut messages = Messages::default();
+            let mut messages = MessageStore::default();
             let mut queue = Queue::EMPTY;
             let mut list: Vec<u32> = Vec::new();
             for (action, choice) in steps {

@@ -1,11 +1,11 @@
 //! The links of one node, rank, site or connection.
 
-use super::messages::{Mark, Messages, NONE, Queue};
+use super::messages::{MessageMark, MessageStore, NONE, Queue};
 
 /// The links of a node, of a rank for messages inside its node, of a site or of a dedicated connection.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
-pub(super) struct Pool {
+pub(super) struct ResourcePool {
     pub half_duplex: bool,
     pub free_in: u32,
     pub free_out: u32,
@@ -17,9 +17,9 @@ pub(super) struct Pool {
     other_holders: Vec<u32>,
 }
 
-impl Pool {
+impl ResourcePool {
     /// Exactly one count of 0 makes the links half duplex.
-    pub(super) fn new(links_in: u32, links_out: u32) -> Pool {
+    pub(super) fn new(links_in: u32, links_out: u32) -> ResourcePool {
         let half_duplex = links_in == 0 || links_out == 0;
         let most = links_in.max(links_out);
         let (free_in, free_out) = if half_duplex {
@@ -28,7 +28,7 @@ impl Pool {
             (links_in, links_out)
         };
         let (waiting_in, waiting_out) = (Queue::EMPTY, Queue::EMPTY);
-        Pool {
+        ResourcePool {
             half_duplex,
             free_in,
             free_out,
@@ -41,8 +41,8 @@ impl Pool {
 
     /// The first message that has an out link and waits for its in link.
     #[inline]
-    pub(super) fn victim(&self, messages: &Messages) -> Option<u32> {
-        let waits = |number: &u32| !messages[*number].is(Mark::HasIn);
+    pub(super) fn victim(&self, messages: &MessageStore) -> Option<u32> {
+        let waits = |number: &u32| !messages[*number].is(MessageMark::HasIn);
         let first = (self.first_holder != NONE).then_some(self.first_holder);
         first
             .filter(waits)

@@ -6,7 +6,7 @@ use flowcast_units::Time;
 
 /// How far a rank is with its instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
-pub(super) enum Phase {
+pub(super) enum RankPhase {
     /// It has not begun.
     #[default]
     Begin,
@@ -45,13 +45,13 @@ pub(super) enum Step {
     /// The rank waits for others.
     Wait,
     /// The rank waits in this phase, without a processor, for an event of its own.
-    Asks(Phase),
+    Asks(RankPhase),
 }
 
 /// One rank, in two cache lines, the first of which is all that most turns need.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(128))]
-pub(super) struct RankState<'a> {
+pub(super) struct ContendedRank<'a> {
     /// The words of its instructions.
     pub words: &'a [u32],
     /// The instruction, and the one behind it.
@@ -60,7 +60,7 @@ pub(super) struct RankState<'a> {
     /// The slot of the next receive to post.
     pub next_slot: Slot,
     pub lane: Lane,
-    pub phase: Phase,
+    pub phase: RankPhase,
     /// When the program called, and when it had spent the start-up of the call.
     pub call: Time,
     pub before: Time,
@@ -81,12 +81,12 @@ pub(super) struct RankState<'a> {
     pub spend: Time,
 }
 
-impl<'a> RankState<'a> {
-    pub(super) fn new(words: &'a [u32], next_slot: Slot) -> RankState<'a> {
-        RankState {
+impl<'a> ContendedRank<'a> {
+    pub(super) fn new(words: &'a [u32], next_slot: Slot) -> ContendedRank<'a> {
+        ContendedRank {
             words,
             next_slot,
-            ..RankState::default()
+            ..ContendedRank::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Counts, CriticalPath};
+use super::{CriticalPath, StepCounts};
 use crate::time_part::TimePart;
 use flowcast_units::{Bytes, Rounded, Time};
 
@@ -33,7 +33,7 @@ impl CriticalPath {
         let Some(first) = self.shares().first().copied() else {
             return "nothing takes time".to_owned();
         };
-        let Counts {
+        let StepCounts {
             messages,
             bytes,
             overheads,
@@ -106,15 +106,15 @@ fn each(count: u64, one: &str, many: &str, time: Time) -> String {
         1 => format!("1 {one} on the critical path of {mean}"),
         _ => format!(
             "{} {many} on the critical path of {mean} each",
-            Grouped(count)
+            GroupedSteps(count)
         ),
     }
 }
 
 /// A count with a comma between thousands.
-struct Grouped(u64);
+struct GroupedSteps(u64);
 
-impl fmt::Display for Grouped {
+impl fmt::Display for GroupedSteps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.0.to_string();
         for (index, digit) in digits.chars().enumerate() {

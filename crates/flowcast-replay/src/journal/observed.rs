@@ -9,7 +9,7 @@ use crate::{
     flights::Source,
     influence::size_of,
     loggops::message::Message,
-    observer::{Accessed, Gathered, Observer, Received, Sent},
+    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     timeline::{Activity, Cause, Interval, Segment},
 };
 use flowcast_trace::slot::Slot;
@@ -236,8 +236,8 @@ impl Observer for Journal<'_> {
         self.held_call(rank, slot, start, end);
     }
 
-    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
-        let Received {
+    fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
+        let ReceivedMessage {
             call,
             processor,
             before,

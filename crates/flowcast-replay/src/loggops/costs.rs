@@ -28,7 +28,7 @@ use flowcast_units::{Bytes, Rank, Time, TimePerByte};
 
 /// Where the ranks of a schedule run, and how their messages share the network.
 #[derive(Debug, Clone, Copy)]
-pub struct Placed<'a> {
+pub struct PlacedCosts<'a> {
     /// Which node each rank runs on.
     pub placement: &'a Placement,
     /// The network that messages between nodes share, and by which model, if they do.
@@ -56,7 +56,7 @@ pub struct Costs<'a> {
     /// LogGOPS parameters of messages between nodes.
     pub parameters: Loggops,
     /// Where ranks run, if that matters.
-    pub placed: Option<Placed<'a>>,
+    pub placed: Option<PlacedCosts<'a>>,
 }
 
 impl From<Loggops> for Costs<'_> {
@@ -72,7 +72,7 @@ impl Costs<'_> {
     /// Whether every message travels as LogGOPSim has it.
     pub fn are_plain(&self) -> bool {
         let is_plain =
-            |placed: &Placed<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
+            |placed: &PlacedCosts<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
         self.placed.as_ref().is_none_or(is_plain)
     }
 
@@ -87,7 +87,7 @@ impl Costs<'_> {
             on_receiver: bytes,
             shares: false,
         };
-        let Some(Placed { placement, sharing }) = self.placed else {
+        let Some(PlacedCosts { placement, sharing }) = self.placed else {
             return all;
         };
         if placement.node(from) == placement.node(to) {
@@ -132,7 +132,7 @@ impl<'a> FlowCarrier<'a> {
     /// # Errors
     /// Those of the sharing model and of its fabric.
     pub fn new(schedule: &Schedule, costs: Costs<'a>) -> Result<FlowCarrier<'a>, SimulateError> {
-        let Some(Placed {
+        let Some(PlacedCosts {
             placement,
             sharing: Some((network, model)),
         }) = costs.placed

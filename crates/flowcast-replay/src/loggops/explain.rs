@@ -18,10 +18,10 @@ use super::{
     sends::Sends,
 };
 use crate::{
-    explain::{Call, Explanation, Site, Sums},
+    explain::{Call, CallSite, Explanation, Sums},
     flights::{Flight, FlightColumns, Flights, Source},
     journal::Function,
-    observer::{Observer, Received, Sent},
+    observer::{Observer, ReceivedMessage, Sent},
     time_part::TimePart,
 };
 use flowcast_trace::slot::Slot;
@@ -73,8 +73,8 @@ impl<'a> Explainer<'a> {
     }
 }
 
-fn site(function: Function) -> Site {
-    Site {
+fn site(function: Function) -> CallSite {
+    CallSite {
         function: None,
         caller: None,
         line: None,
@@ -118,9 +118,9 @@ impl Observer for Explainer<'_> {
         &mut self,
         rank: Rank,
         slot: Slot,
-        Received {
+        ReceivedMessage {
             call, taken, end, ..
-        }: Received,
+        }: ReceivedMessage,
     ) {
         let flight = self.flights.flight(slot);
         let (ready, arrival) = (

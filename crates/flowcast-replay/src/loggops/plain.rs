@@ -16,7 +16,7 @@ use crate::{
     SimulateError,
     deadlock::{Wait, deadlock},
     matching::{MatchQueue, Pattern},
-    observer::{Observer, Received, Sent},
+    observer::{Observer, ReceivedMessage, Sent},
     outcome::{Outcome, RankOutcome},
     timeline::{Activity, Segment, busiest},
     transit::Delivery,
@@ -325,7 +325,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             host.receiving[nic] = entry.time + gap + bytes;
         }
         host.book(Activity::Overhead, entry.time, overhead + on_receiver);
-        let received = Received {
+        let received = ReceivedMessage {
             call,
             processor: Time::ZERO,
             before: call,

@@ -27,7 +27,7 @@ pub(super) enum Kind {
 /// An operation.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(super) struct Op {
+pub(super) struct PreparedOp {
     /// Of a computation the nanoseconds as bits; else the number of the size, and above it that of the channel.
     pub payload: u64,
     /// The rank itself of a computation or receive, the receiver of a send.
@@ -41,7 +41,7 @@ pub(super) struct Op {
     pub is_run: bool,
 }
 
-impl Op {
+impl PreparedOp {
     pub(super) fn size(&self) -> u32 {
         self.payload as u32
     }
@@ -56,7 +56,7 @@ impl Op {
 pub struct Prepared {
     /// The first operation of each rank, and the end.
     pub(super) bases: Vec<u32>,
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<PreparedOp>,
     pub(super) dependents: Vec<u32>,
     /// How many others each operation waits for at the beginning.
     pub(super) open: Vec<u32>,
@@ -138,7 +138,7 @@ impl Prepared {
             let all = starts.iter().chain(ends).map(|later| base + later);
             let (first, is_run) = self.put_dependents(all);
             let (by_start, by_end) = (starts.len() as u16, ends.len() as u16);
-            self.ops.push(Op {
+            self.ops.push(PreparedOp {
                 payload,
                 peer: peer.0,
                 first,

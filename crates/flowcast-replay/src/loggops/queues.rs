@@ -15,10 +15,10 @@
 use super::{
     Loggops,
     host::{Arrival, Host, Overflow, later, of_key},
-    prepared::{Kind, Op, Prepared},
+    prepared::{Kind, Prepared, PreparedOp},
 };
 use crate::{
-    observer::{Observer, Received, Sent, Unobserved},
+    observer::{Observer, ReceivedMessage, Sent, Unobserved},
     outcome::{Outcome, RankOutcome, Waits},
     prefetch::prefetch_at,
 };
@@ -287,7 +287,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     }
 
     #[inline(always)]
-    fn compute(&mut self, now: Time, rank: Rank, op: &Op) {
+    fn compute(&mut self, now: Time, rank: Rank, op: &PreparedOp) {
         let host = &mut self.hosts[rank];
         let time = Time::from_nanos(f64::from_bits(op.payload));
         host.cpu = now + time;
@@ -299,7 +299,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     }
 
     #[inline(always)]
-    fn send(&mut self, now: Time, rank: Rank, node: u32, op: &Op) {
+    fn send(&mut self, now: Time, rank: Rank, node: u32, op: &PreparedOp) {
         let QueueCosts {
             overhead,
             gap,
@@ -356,7 +356,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     }
 
     #[inline(always)]
-    fn post(&mut self, now: Time, rank: Rank, node: u32, op: &Op) {
+    fn post(&mut self, now: Time, rank: Rank, node: u32, op: &PreparedOp) {
         self.start(op);
         if let Some(sent) = self.meet(op.channel(), node) {
             self.observer.posted(Slot(sent), now);
@@ -394,7 +394,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
             );
         }
         if O::WATCHES {
-            let received = Received {
+            let received = ReceivedMessage {
                 call,
                 processor: Time::ZERO,
                 before: call,
@@ -441,7 +441,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
 
     /// A rendezvous: the sender goes on now, then the receiver; of the ranks the lower first.
     #[inline(never)]
-    fn finish_both(&mut self, now: Time, rank: Rank, recv: &Op, sent: u32) {
+    fn finish_both(&mut self, now: Time, rank: Rank, recv: &PreparedOp, sent: u32) {
         let sender = Rank(self.prepared.bases.partition_point(|base| *base <= sent) as u32 - 1);
         let host = &mut self.hosts[sender];
         let before = host.cpu;
@@ -471,14 +471,14 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     }
 
     #[inline(always)]
-    fn start(&mut self, op: &Op) {
+    fn start(&mut self, op: &PreparedOp) {
         if op.by_start > 0 {
             self.release(op.first, op.by_start, op.is_run);
         }
     }
 
     #[inline(always)]
-    fn end(&mut self, op: &Op) {
+    fn end(&mut self, op: &PreparedOp) {
         self.done += 1;
         self.release(op.first + u32::from(op.by_start), op.by_end, op.is_run);
     }

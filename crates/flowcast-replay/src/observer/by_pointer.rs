@@ -4,7 +4,7 @@
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-use super::{Accessed, Gathered, Observer, Received, Sent};
+use super::{Accessed, Gathered, Observer, ReceivedMessage, Sent};
 
 macro_rules! as_object {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),+)),+) => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::linear_costs::{CostSlopes, PathSlopes};
 use crate::{
-    observer::{Gathered, Observer, Received, Sent},
+    observer::{Gathered, Observer, ReceivedMessage, Sent},
     walk::Replay,
 };
 use flowcast_trace::slot::Slot;
@@ -155,7 +155,7 @@ impl Observer for Slopes<'_> {
     }
 
     #[inline(always)]
-    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
         let path = self.path(slot);
         let own = &mut self.ranks[rank];
         let waited = received.taken > received.before;

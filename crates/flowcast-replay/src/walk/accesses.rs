@@ -15,7 +15,7 @@
 
 use super::{Engine, RankState, Step, rank_state::Begun};
 use crate::{
-    accesses::{Done, Memory, Requests, Transfers},
+    accesses::{AccessTransfers, Done, Memory, Requests},
     costs::{ClassCost, Costs, PathCosts},
     observer::{Accessed, Observer},
     routes::{RouteNumbers, route},
@@ -32,7 +32,7 @@ use flowcast_units::{Bytes, Rank, Time};
 #[derive(Default)]
 pub(super) struct Accesses {
     pub requests: Requests,
-    transfers: Transfers,
+    transfers: AccessTransfers,
     /// Transfers that share the network, by number.
     flights: Slab<AccessFlight>,
 }
@@ -51,7 +51,7 @@ impl Accesses {
     pub(super) fn new(ranks: usize) -> Accesses {
         Accesses {
             requests: Requests::new(ranks),
-            transfers: Transfers::new(ranks),
+            transfers: AccessTransfers::new(ranks),
             ..Accesses::default()
         }
     }

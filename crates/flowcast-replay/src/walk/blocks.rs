@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     Engine, RankState, Walk,
-    ring::{Reader, Ring, Writer},
+    ring::{RingReader, RingWriter, SpanRing},
 };
 use crate::{
     observer::Unobserved,
@@ -38,7 +38,7 @@ pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>
         firsts: blocks.iter().map(|block| walk.slots(block).start).collect(),
         rings: blocks
             .iter()
-            .map(|_| blocks.iter().map(|_| Ring::new()).collect())
+            .map(|_| blocks.iter().map(|_| SpanRing::new()).collect())
             .collect(),
         waiting: AtomicUsize::new(0),
         resumed: AtomicUsize::new(0),
@@ -106,7 +106,7 @@ struct Common {
     /// The first slot of each block.
     firsts: Vec<Slot>,
     /// By block of the sender, then of the receiver.
-    rings: Vec<Vec<Ring>>,
+    rings: Vec<Vec<SpanRing>>,
     /// How many threads wait for arrivals.
     waiting: AtomicUsize,
     /// How often a thread has ceased to wait.
@@ -122,7 +122,7 @@ impl Common {
         let resumed = self.resumed.load(SeqCst);
         self.over.load(SeqCst)
             || self.waiting.load(SeqCst) == self.firsts.len()
-                && self.rings.iter().flatten().all(Ring::is_empty)
+                && self.rings.iter().flatten().all(SpanRing::is_empty)
                 && self.resumed.load(SeqCst) == resumed
     }
 }
@@ -131,8 +131,8 @@ impl Common {
 struct Border<'a> {
     common: &'a Common,
     own: Range<Slot>,
-    writers: Vec<Writer<'a>>,
-    readers: Vec<Reader<'a>>,
+    writers: Vec<RingWriter<'a>>,
+    readers: Vec<RingReader<'a>>,
     /// Arrivals for which a ring had no place, with the block that they go to.
     left_over: VecDeque<(usize, Slot, Time)>,
     waits: bool,
@@ -143,11 +143,11 @@ impl<'a> Border<'a> {
         Border {
             common,
             own,
-            writers: common.rings[block].iter().map(Writer::new).collect(),
+            writers: common.rings[block].iter().map(RingWriter::new).collect(),
             readers: common
                 .rings
                 .iter()
-                .map(|from| Reader::new(&from[block]))
+                .map(|from| RingReader::new(&from[block]))
                 .collect(),
             left_over: VecDeque::new(),
             waits: false,
@@ -161,7 +161,7 @@ impl<'a> Border<'a> {
         {
             self.left_over.pop_front();
         }
-        self.writers.iter_mut().for_each(Writer::show);
+        self.writers.iter_mut().for_each(RingWriter::show);
     }
 
     fn read(&mut self) -> Option<Progress> {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::{
     Walk,
-    grid::Grid,
-    jump::{Boundary, Stop, Walked, repeat},
+    grid::LaneGrid,
+    jump::{Boundary, JumpStop, Walked, repeat},
     lanes::LaneCosts,
     later,
     rank_state::RankState,
@@ -82,17 +82,17 @@ impl<'a> FoldedReplay<'a> {
             longest = later(longest, replay.observed(&mut Unobserved)?.makespan());
         }
         let mut room = longest * ROOM;
-        while let Some(grid) = Grid::reaching(room).filter(|_| room <= MOST_ROOM) {
+        while let Some(grid) = LaneGrid::reaching(room).filter(|_| room <= MOST_ROOM) {
             match self.run_on(grid) {
                 Ok(outcome) => return Ok(Some(outcome)),
-                Err(Stop::Unreachable) => room = room * MORE_ROOM,
-                Err(Stop::Failed(error)) => return Err(error),
+                Err(JumpStop::Unreachable) => room = room * MORE_ROOM,
+                Err(JumpStop::Failed(error)) => return Err(error),
             }
         }
         Ok(None)
     }
 
-    fn run_on(&self, grid: Grid) -> Result<FoldedOutcome, Stop<SimulateError>> {
+    fn run_on(&self, grid: LaneGrid) -> Result<FoldedOutcome, JumpStop<SimulateError>> {
         let costs: Vec<_> = self
             .replays
             .iter()
@@ -166,7 +166,7 @@ impl<'a> FoldedReplay<'a> {
 /// The walks of a program's parts, one after the other.
 struct Passes<'a> {
     walks: &'a [Walk<'a, 1>],
-    grid: Grid,
+    grid: LaneGrid,
     streams: usize,
     /// By part and rank: what one pass spends on computation and overhead, in ticks.
     spent: Vec<Vec<[i64; 2]>>,
@@ -179,7 +179,7 @@ impl Passes<'_> {
         &mut self,
         part: &Part<usize>,
         now: &mut Boundary,
-    ) -> Result<Walked, Stop<SimulateError>> {
+    ) -> Result<Walked, JumpStop<SimulateError>> {
         match part {
             Part::Once(index) => self.pass(*index, now).map(|()| Walked::default()),
             Part::Loop(count, body) => repeat(*count, now, |now| {
@@ -190,7 +190,7 @@ impl Passes<'_> {
     }
 
     /// Walks a part from one boundary to the next.
-    fn pass(&mut self, index: usize, now: &mut Boundary) -> Result<(), Stop<SimulateError>> {
+    fn pass(&mut self, index: usize, now: &mut Boundary) -> Result<(), JumpStop<SimulateError>> {
         let walk = &self.walks[index];
         let (grid, streams) = (self.grid, self.streams);
         let mut states: Vec<RankState<'_, 1>> = emptied(std::mem::take(&mut self.states));
@@ -205,8 +205,8 @@ impl Passes<'_> {
         let (mut observer, mut transit) = (Unobserved, Undisturbed);
         let ended = walk
             .run_from(states, &mut observer, &mut transit)
-            .map_err(Stop::Failed)?;
-        let ticks = |time: Time| grid.ticks(time).ok_or(Stop::Unreachable);
+            .map_err(JumpStop::Failed)?;
+        let ticks = |time: Time| grid.ticks(time).ok_or(JumpStop::Unreachable);
         for (rank, state) in ended.iter().enumerate() {
             now.above[rank] = ticks(state.time[0])?;
             if let Some(free) = now.above.get_mut(streams + rank) {

@@ -7,7 +7,7 @@ use flowcast_units::Time;
 
 /// A tick, or none.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Grid {
+pub(super) struct LaneGrid {
     /// 2^52 ticks, or nothing: what a time is added to and taken from to round it.
     reach: Time,
 }
@@ -15,15 +15,15 @@ pub(super) struct Grid {
 /// Ticks in the longest time that is added to others exactly.
 const REACH: i64 = 1 << 52;
 
-impl Grid {
+impl LaneGrid {
     /// Times stay what they are.
-    pub(super) const NONE: Grid = Grid { reach: Time::ZERO };
+    pub(super) const NONE: LaneGrid = LaneGrid { reach: Time::ZERO };
 
     /// The finest grid on which times up to this one can be added; `None` if that is no finite time above 0.
-    pub(super) fn reaching(time: Time) -> Option<Grid> {
+    pub(super) fn reaching(time: Time) -> Option<LaneGrid> {
         let nanos = time.as_nanos();
         let reach = 2f64.powi(nanos.log2().ceil() as i32);
-        (nanos > 0.0 && reach.is_finite() && reach > 0.0).then_some(Grid {
+        (nanos > 0.0 && reach.is_finite() && reach > 0.0).then_some(LaneGrid {
             reach: Time::from_nanos(reach),
         })
     }

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use super::grid::Grid;
+use super::grid::LaneGrid;
 
 /// Iterations that a pattern may have at most.
 const LONGEST_PERIOD: usize = 64;
@@ -34,7 +34,7 @@ pub(super) struct Boundary {
 
 /// Why a loop was not walked to its end.
 #[derive(Debug, PartialEq)]
-pub(super) enum Stop<E> {
+pub(super) enum JumpStop<E> {
     /// The ranks are too far from each other for times that are exact.
     Unreachable,
     /// An iteration failed; the loop ends there.
@@ -88,7 +88,7 @@ impl Boundary {
         let earliest = ahead.iter().copied().min().unwrap_or(0);
         let above = ahead
             .into_iter()
-            .map(|time| Some(time - earliest).filter(|time| Grid::reaches(*time)));
+            .map(|time| Some(time - earliest).filter(|time| LaneGrid::reaches(*time)));
         Some(Boundary {
             earliest,
             above: above
@@ -105,8 +105,8 @@ impl Boundary {
 pub(super) fn repeat<E>(
     count: u64,
     now: &mut Boundary,
-    mut body: impl FnMut(&mut Boundary) -> Result<(), Stop<E>>,
-) -> Result<Walked, Stop<E>> {
+    mut body: impl FnMut(&mut Boundary) -> Result<(), JumpStop<E>>,
+) -> Result<Walked, JumpStop<E>> {
     let mut past = Past::new(now);
     let mut walked = Walked::default();
     let (mut done, mut rest, mut timeout) = (0, 0, 1);
@@ -183,9 +183,9 @@ impl LoopPattern {
         &self,
         now: &Boundary,
         times: u64,
-        body: &mut impl FnMut(&mut Boundary) -> Result<(), Stop<E>>,
+        body: &mut impl FnMut(&mut Boundary) -> Result<(), JumpStop<E>>,
         walked: &mut Walked,
-    ) -> Result<bool, Stop<E>> {
+    ) -> Result<bool, JumpStop<E>> {
         let (Some(mut last), Some(expected)) =
             (now.on(&self.steps, times - 1), now.on(&self.steps, times))
         else {
@@ -194,7 +194,7 @@ impl LoopPattern {
         for _ in 0..self.period {
             walked.walked += 1;
             match body(&mut last) {
-                Err(Stop::Unreachable) => return Ok(false),
+                Err(JumpStop::Unreachable) => return Ok(false),
                 walked => walked?,
             }
         }
@@ -307,7 +307,7 @@ mod tests {
         let mut now = Boundary::new(matrix.len());
         let walked = repeat(count, &mut now, |now| {
             apply(matrix, now);
-            Ok::<(), Stop<()>>(())
+            Ok::<(), JumpStop<()>>(())
         });
         (now, walked.unwrap())
     }
@@ -353,13 +353,13 @@ mod tests {
         let mut now = Boundary::new(2);
         let walked = repeat(1 << 10, &mut now, |now| {
             apply(&matrix, now);
-            if Grid::reaches(now.above[0].into()) {
+            if LaneGrid::reaches(now.above[0].into()) {
                 Ok(())
             } else {
-                Err(Stop::<()>::Unreachable)
+                Err(JumpStop::<()>::Unreachable)
             }
         });
-        assert_eq!(walked, Err(Stop::Unreachable));
+        assert_eq!(walked, Err(JumpStop::Unreachable));
     }
 
     fn matrices() -> impl Strategy<Value = Matrix> {

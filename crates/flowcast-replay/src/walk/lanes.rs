@@ -2,7 +2,7 @@
 
 use std::{array::from_fn, collections::HashMap};
 
-use super::grid::Grid;
+use super::grid::LaneGrid;
 use crate::costs::{Costs, PathCosts};
 use flowcast_trace::{program::CollectiveCall, slot::Slot};
 use flowcast_units::{Rank, Time};
@@ -65,7 +65,7 @@ pub(crate) struct LaneCosts<'a, const W: usize> {
     /// By lane; the lanes behind the last network repeat it.
     pub networks: [&'a Costs; W],
     /// What all times are multiples of.
-    pub(super) grid: Grid,
+    pub(super) grid: LaneGrid,
 }
 
 impl<'a, const W: usize> LaneCosts<'a, W> {
@@ -91,12 +91,12 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
                 .find(|classes| !classes.is_empty())
                 .unwrap_or_default(),
             networks,
-            grid: Grid::NONE,
+            grid: LaneGrid::NONE,
         }
     }
 
     /// The same costs, each as the nearest multiple of a grid's tick.
-    pub(super) fn on(self, grid: Grid) -> LaneCosts<'a, W> {
+    pub(super) fn on(self, grid: LaneGrid) -> LaneCosts<'a, W> {
         let speeds = |rank| from_fn(|lane| self.networks[lane].speeds[rank]);
         LaneCosts {
             speeds: Some((0..self.networks[0].speeds.len()).map(speeds).collect()),
@@ -138,7 +138,7 @@ impl<const W: usize> LanePath<W> {
         }
     }
 
-    fn on(mut self, grid: Grid) -> LanePath<W> {
+    fn on(mut self, grid: LaneGrid) -> LanePath<W> {
         let round =
             |times: &mut Times<W>| times.iter_mut().for_each(|time| *time = grid.round(*time));
         [
@@ -195,7 +195,7 @@ impl<const W: usize> LanePath<W> {
 /// of the rank that counts.
 pub(super) struct CollectiveCosts<'a, const W: usize> {
     networks: &'a [&'a Costs; W],
-    grid: Grid,
+    grid: LaneGrid,
     durations: HashMap<(u32, usize), Times<W>>,
     startups: HashMap<(u32, usize), Startup<W>>,
 }

@@ -27,7 +27,7 @@ struct RingPlace {
 }
 
 /// What both threads see.
-pub(super) struct Ring {
+pub(super) struct SpanRing {
     places: Box<[RingPlace]>,
     /// How many arrivals were ever shown.
     written: Apart<AtomicUsize>,
@@ -35,12 +35,12 @@ pub(super) struct Ring {
     read: Apart<AtomicUsize>,
 }
 
-impl Ring {
-    pub(super) fn new() -> Ring {
+impl SpanRing {
+    pub(super) fn new() -> SpanRing {
         let places = std::iter::repeat_with(RingPlace::default)
             .take(PLACES)
             .collect();
-        Ring {
+        SpanRing {
             places,
             written: Apart::default(),
             read: Apart::default(),
@@ -53,18 +53,18 @@ impl Ring {
 }
 
 /// The end of the thread that writes.
-pub(super) struct Writer<'a> {
-    ring: &'a Ring,
+pub(super) struct RingWriter<'a> {
+    ring: &'a SpanRing,
     written: usize,
     shown: usize,
     /// How many places had been given back when the ring was last looked at.
     read: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> RingWriter<'a> {
     /// Of a new ring.
-    pub(super) fn new(ring: &'a Ring) -> Writer<'a> {
-        Writer {
+    pub(super) fn new(ring: &'a SpanRing) -> RingWriter<'a> {
+        RingWriter {
             ring,
             written: 0,
             shown: 0,
@@ -72,7 +72,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Puts an arrival in, which the reader may see only after [`Writer::show`]; false if the ring is full.
+    /// Puts an arrival in, which the reader may see only after [`RingWriter::show`]; false if the ring is full.
     pub(super) fn write(&mut self, slot: Slot, arrival: Time) -> bool {
         if self.written - self.read == PLACES {
             self.read = self.ring.read.0.load(Acquire);
@@ -100,17 +100,17 @@ impl<'a> Writer<'a> {
 }
 
 /// The end of the thread that reads.
-pub(super) struct Reader<'a> {
-    ring: &'a Ring,
+pub(super) struct RingReader<'a> {
+    ring: &'a SpanRing,
     read: usize,
     /// How many had been shown when the ring was last looked at.
     written: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RingReader<'a> {
     /// Of a new ring.
-    pub(super) fn new(ring: &'a Ring) -> Reader<'a> {
-        Reader {
+    pub(super) fn new(ring: &'a SpanRing) -> RingReader<'a> {
+        RingReader {
             ring,
             read: 0,
             written: 0,
@@ -147,12 +147,12 @@ mod tests {
 
     #[test]
     fn arrivals_come_out_in_their_order_and_none_is_lost() {
-        let ring = Ring::new();
+        let ring = SpanRing::new();
         let count = 10 * PLACES as u32;
         let at = |slot: Slot| Time::from_nanos(f64::from(slot.0) / 2.0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut writer = Writer::new(&ring);
+                let mut writer = RingWriter::new(&ring);
                 for slot in (0..count).map(Slot) {
                     while !writer.write(slot, at(slot)) {
                         std::thread::yield_now();
@@ -160,7 +160,7 @@ mod tests {
                 }
                 writer.show();
             });
-            let mut reader = Reader::new(&ring);
+            let mut reader = RingReader::new(&ring);
             for slot in (0..count).map(Slot) {
                 while !reader.has_any() {
                     std::thread::yield_now();
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_full_ring_takes_no_more_until_one_is_read() {
-        let ring = Ring::new();
-        let (mut writer, mut reader) = (Writer::new(&ring), Reader::new(&ring));
+        let ring = SpanRing::new();
+        let (mut writer, mut reader) = (RingWriter::new(&ring), RingReader::new(&ring));
         let all = || (0..PLACES as u32).map(Slot);
         assert!(all().all(|slot| writer.write(slot, Time::ZERO)));
         assert!(!writer.write(Slot(0), Time::ZERO) && !ring.is_empty());

@@ -60,7 +60,7 @@ const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made
 /// Those of `out`.
 pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = Tables::new(program);
-    let numbers = Numbers::new(program);
+    let numbers = DimNumbers::new(program);
     let frame = DimFrame {
         name: &program.name,
         threads: program.threads_of_tasks(),
@@ -209,10 +209,10 @@ fn write_steps(
 }
 
 /// New numbers of communicators: Dimemas takes those above 0 only.
-struct Numbers(BTreeMap<i32, usize>);
+struct DimNumbers(BTreeMap<i32, usize>);
 
-impl Numbers {
-    fn new(program: &Program) -> Numbers {
+impl DimNumbers {
+    fn new(program: &Program) -> DimNumbers {
         let mut numbers = BTreeMap::new();
         let defined = program
             .communicators()
@@ -233,7 +233,7 @@ impl Numbers {
             let next = numbers.len() + 1;
             numbers.entry(id).or_insert(next);
         }
-        Numbers(numbers)
+        DimNumbers(numbers)
     }
 
     fn number(&self, id: i32) -> usize {
@@ -263,7 +263,7 @@ impl Numbers {
 
 struct DimWriter<'a> {
     tables: &'a Tables<'a>,
-    numbers: &'a Numbers,
+    numbers: &'a DimNumbers,
     dialect: Dialect,
     rank: Rank,
     /// The slot of the next receive.
@@ -274,7 +274,7 @@ struct DimWriter<'a> {
 impl<'a> DimWriter<'a> {
     fn new(
         tables: &'a Tables<'a>,
-        numbers: &'a Numbers,
+        numbers: &'a DimNumbers,
         dialect: Dialect,
         rank: Rank,
     ) -> DimWriter<'a> {

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Losses, Tables,
-    steps::{Message, Step, Steps},
+    steps::{Message, Step, StepFile},
 };
 use crate::{
     program::{CollectiveMode, Program},
@@ -112,14 +112,14 @@ fn ranks_in_braces(
 
 /// Operations that follow each other.
 struct Chain<'a> {
-    steps: Steps<'a>,
+    steps: StepFile<'a>,
     open: OpenOperation,
 }
 
 impl<'a> Chain<'a> {
     fn new(tables: &'a Tables<'a>, stream: Rank) -> Chain<'a> {
         Chain {
-            steps: Steps::new(tables, stream),
+            steps: StepFile::new(tables, stream),
             open: OpenOperation::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! What a stream does as formats without communicators, RMA and I/O see it: who, how much, which tag.
 //!
-//! The steps come from a program in memory ([`Steps`]) or from a workload as it is generated. What such a format leaves
+//! The steps come from a program in memory ([`StepFile`]) or from a workload as it is generated. What such a format leaves
 //! out is counted here, so that the writers only have to find the text.
 
 use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, THREADS, Tables};
@@ -50,7 +50,7 @@ pub(crate) struct Message {
 }
 
 /// A stream on the way through its instructions.
-pub(super) struct Steps<'a> {
+pub(super) struct StepFile<'a> {
     tables: &'a Tables<'a>,
     stream: Rank,
     words: &'a [u32],
@@ -59,10 +59,10 @@ pub(super) struct Steps<'a> {
     sent: Vec<Message>,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> StepFile<'a> {
     /// At the beginning.
-    pub(super) fn new(tables: &'a Tables<'a>, stream: Rank) -> Steps<'a> {
-        Steps {
+    pub(super) fn new(tables: &'a Tables<'a>, stream: Rank) -> StepFile<'a> {
+        StepFile {
             tables,
             stream,
             words: tables.program.words(stream),

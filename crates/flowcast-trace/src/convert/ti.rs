@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::{
     BARRIER_BYTES, Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world,
-    steps::{Message, Step, Steps},
+    steps::{Message, Step, StepFile},
 };
 use crate::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::{CollectiveOp, Rank};
@@ -53,7 +53,7 @@ pub fn ti_rank(
         losses,
     };
     writeln!(writer.out, "{rank} init")?;
-    let mut steps = Steps::new(tables, rank);
+    let mut steps = StepFile::new(tables, rank);
     while let Some(step) = steps.next(writer.losses) {
         match step {
             Step::Collective(call, instance) => writer.collective(call, instance)?,

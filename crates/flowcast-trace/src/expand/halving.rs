@@ -6,7 +6,7 @@
 use super::{
     moves::{Effect, MovedBlocks, Part},
     plan::Plan,
-    tree::{Branch, Tree},
+    tree::{Branch, CollectiveTree},
 };
 
 /// The ranks that take part, numbered `0..size`.
@@ -74,7 +74,7 @@ type Span = (u32, u32);
 
 impl Plan<'_> {
     /// Up a tree and down again.
-    pub(super) fn meet(&mut self, tree: Tree) {
+    pub(super) fn meet(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.rank, self.ranks);
         for child in children.iter().rev() {
             self.recv(*child, Part::NOTHING);

@@ -2,7 +2,7 @@
 
 use super::{
     moves::{Layout, Move, Part},
-    tree::Tree,
+    tree::CollectiveTree,
 };
 use flowcast_model::algorithm::{
     Algorithm::{self, *},
@@ -107,8 +107,8 @@ impl Plan<'_> {
 
     fn barrier(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Linear => self.meet(Tree::Flat),
-            Binomial => self.meet(Tree::Knomial(2)),
+            Linear => self.meet(CollectiveTree::Flat),
+            Binomial => self.meet(CollectiveTree::Knomial(2)),
             DoubleRing => self.double_ring(),
             RecursiveDoubling => self.barrier_doubling(),
             _ => self.dissemination(),
@@ -138,14 +138,14 @@ impl Plan<'_> {
         }
     }
 
-    fn tree(&self, algorithm: Algorithm) -> Tree {
+    fn tree(&self, algorithm: Algorithm) -> CollectiveTree {
         match algorithm {
-            Linear => Tree::Flat,
-            Chain => Tree::Chains(self.width.unwrap_or(1)),
-            Binary => Tree::Binary,
-            Knomial => Tree::Knomial(self.width.unwrap_or(4)),
-            BinomialNearest => Tree::BinomialNearest,
-            _ => Tree::Knomial(2),
+            Linear => CollectiveTree::Flat,
+            Chain => CollectiveTree::Chains(self.width.unwrap_or(1)),
+            Binary => CollectiveTree::Binary,
+            Knomial => CollectiveTree::Knomial(self.width.unwrap_or(4)),
+            BinomialNearest => CollectiveTree::BinomialNearest,
+            _ => CollectiveTree::Knomial(2),
         }
     }
 

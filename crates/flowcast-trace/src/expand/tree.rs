@@ -2,7 +2,7 @@
 
 /// A tree over `P` ranks with root 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tree {
+pub(super) enum CollectiveTree {
     /// All are children of the root.
     Flat,
     /// So many chains start at the root.
@@ -24,22 +24,22 @@ pub(super) struct Branch {
     pub children: Vec<u32>,
 }
 
-impl Tree {
+impl CollectiveTree {
     /// The neighbours of a rank.
     pub(super) fn branch(self, rank: u32, ranks: u32) -> Branch {
         match self {
-            Tree::Flat if rank == 0 => Branch {
+            CollectiveTree::Flat if rank == 0 => Branch {
                 parent: None,
                 children: (1..ranks).collect(),
             },
-            Tree::Flat => Branch {
+            CollectiveTree::Flat => Branch {
                 parent: Some(0),
                 children: Vec::new(),
             },
-            Tree::Chains(chains) => chain(rank, ranks, chains.clamp(1, ranks.max(2) - 1)),
-            Tree::Binary => binary(rank, ranks),
-            Tree::Knomial(base) => knomial(rank, ranks, base.max(2)),
-            Tree::BinomialNearest => binomial_nearest(rank, ranks),
+            CollectiveTree::Chains(chains) => chain(rank, ranks, chains.clamp(1, ranks.max(2) - 1)),
+            CollectiveTree::Binary => binary(rank, ranks),
+            CollectiveTree::Knomial(base) => knomial(rank, ranks, base.max(2)),
+            CollectiveTree::BinomialNearest => binomial_nearest(rank, ranks),
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_binary_tree_keeps_odd_and_even_ranks_apart() {
-        let children = |rank| Tree::Binary.branch(rank, 11).children;
+        let children = |rank| CollectiveTree::Binary.branch(rank, 11).children;
         assert_eq!(
             (children(0), children(1), children(2), children(3)),
             (vec![1, 2], vec![3, 5], vec![4, 6], vec![7])
@@ -155,18 +155,18 @@ mod tests {
 
     #[test]
     fn children_are_served_as_open_mpi_was_seen_to_serve_them() {
-        let children = |tree: Tree, rank| tree.branch(rank, 16).children;
-        assert_eq!(children(Tree::Knomial(4), 0), [4, 8, 12, 1, 2, 3]);
-        assert_eq!(children(Tree::BinomialNearest, 0), [1, 2, 4, 8]);
-        assert_eq!(children(Tree::BinomialNearest, 1), [3, 5, 9]);
-        assert_eq!(children(Tree::BinomialNearest, 5), [13]);
+        let children = |tree: CollectiveTree, rank| tree.branch(rank, 16).children;
+        assert_eq!(children(CollectiveTree::Knomial(4), 0), [4, 8, 12, 1, 2, 3]);
+        assert_eq!(children(CollectiveTree::BinomialNearest, 0), [1, 2, 4, 8]);
+        assert_eq!(children(CollectiveTree::BinomialNearest, 1), [3, 5, 9]);
+        assert_eq!(children(CollectiveTree::BinomialNearest, 5), [13]);
     }
 
     proptest! {
         #[test]
         fn every_rank_but_the_root_is_the_child_of_its_parent(ranks in 2u32..100, width in 1u32..9) {
-            let of_one_kind = [Tree::Flat, Tree::Binary, Tree::Knomial(2), Tree::BinomialNearest];
-            for tree in of_one_kind.into_iter().chain([Tree::Chains(width), Tree::Knomial(width)]) {
+            let of_one_kind = [CollectiveTree::Flat, CollectiveTree::Binary, CollectiveTree::Knomial(2), CollectiveTree::BinomialNearest];
+            for tree in of_one_kind.into_iter().chain([CollectiveTree::Chains(width), CollectiveTree::Knomial(width)]) {
                 let mut seen = vec![0; ranks as usize];
                 for rank in 0..ranks {
                     for child in tree.branch(rank, ranks).children {

@@ -5,15 +5,15 @@
 use super::{
     moves::{Move, Part},
     plan::Plan,
-    tree::{Branch, Tree, binomial_span},
+    tree::{Branch, CollectiveTree, binomial_span},
 };
 
 impl Plan<'_> {
     /// Down a tree, piece by piece.
-    pub(super) fn down(&mut self, tree: Tree) {
+    pub(super) fn down(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.number(), self.ranks);
         let mut children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
-        if tree == Tree::Flat {
+        if tree == CollectiveTree::Flat {
             // Without a tree nobody counts from the root.
             children.sort_unstable();
         }
@@ -33,7 +33,7 @@ impl Plan<'_> {
     }
 
     /// Up a tree, piece by piece, combined on the way.
-    pub(super) fn up(&mut self, tree: Tree) {
+    pub(super) fn up(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.number(), self.ranks);
         for piece in 0..self.parts {
             let part = Part::combine(piece, 1);
@@ -83,7 +83,7 @@ impl Plan<'_> {
     /// Blocks from the root to their ranks, down the binomial tree. Block numbers begin at `origin`.
     pub(super) fn scatter_binomial(&mut self, origin: u32) {
         let own = self.number();
-        let Branch { parent, children } = Tree::Knomial(2).branch(own, self.ranks);
+        let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
         let blocks = |plan: &Plan<'_>, rank: u32| {
             Part::place(
                 (origin + rank) % plan.ranks,
@@ -105,7 +105,7 @@ impl Plan<'_> {
     /// Blocks from their ranks to the root, up the binomial tree.
     pub(super) fn gather_binomial(&mut self) {
         let own = self.number();
-        let Branch { parent, children } = Tree::Knomial(2).branch(own, self.ranks);
+        let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
         let blocks = |plan: &Plan<'_>, rank: u32| {
             Part::place(plan.real(rank), binomial_span(rank, plan.ranks))
         };
@@ -125,7 +125,7 @@ impl Plan<'_> {
     pub(super) fn split_binary(&mut self) {
         let own = self.number();
         let half = self.parts / 2;
-        let Branch { parent, children } = Tree::Binary.branch(own, self.ranks);
+        let Branch { parent, children } = CollectiveTree::Binary.branch(own, self.ranks);
         let half_of = |rank: u32| if rank % 2 == 1 { 0 } else { half };
         for piece in 0..half {
             if let Some(parent) = parent {

@@ -19,7 +19,7 @@ use super::{
     cursor::{Cursor, leading_digits},
     fault::Fault,
     known_lines::{KnownLines, Repeat, Tail},
-    scan::{Input, bytes_of, check_members, seconds_as_nanos, shown},
+    scan::{ScanInput, bytes_of, check_members, seconds_as_nanos, shown},
 };
 use crate::{
     ReadOptions, TraceError,
@@ -40,7 +40,7 @@ pub(super) fn read(
     bytes: SharedBytes,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
-    let input = Input {
+    let input = ScanInput {
         name,
         text: bytes_of(&bytes),
     };
@@ -104,7 +104,7 @@ const MOST_RANKS: u64 = 1 << 24;
 
 const HEADER_FORMAT: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators,...";
 
-fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
+fn read_header(input: ScanInput<'_>) -> Result<(Header, usize), TraceError> {
     let fault = |at: usize| input.fault(0, input.shown(at), HEADER_FORMAT);
     let mut cursor = Cursor {
         text: input.text,
@@ -169,7 +169,7 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
 
 /// Communicators (`d:1:`); files (`d:2:`) and windows (`d:3:`) have no effect on time.
 fn read_definitions(
-    input: Input<'_>,
+    input: ScanInput<'_>,
     at: usize,
     tasks: u32,
 ) -> Result<(Vec<Communicator>, usize), TraceError> {
@@ -227,7 +227,7 @@ fn read_communicator(
 }
 
 /// The records of one thread of a task.
-struct Section {
+struct DimSection {
     task: u32,
     thread: u32,
     start: usize,
@@ -236,8 +236,8 @@ struct Section {
     error: Option<Box<TraceError>>,
 }
 
-impl Section {
-    fn read(&mut self, input: Input<'_>, peers: &Peers) {
+impl DimSection {
+    fn read(&mut self, input: ScanInput<'_>, peers: &Peers) {
         let text = &input.text[..self.end];
         let prefix = Prefix::new(self.task, self.thread);
         let mut known = KnownLines::default();

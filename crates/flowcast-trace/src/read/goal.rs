@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     fault::Fault,
-    scan::{Input, lines, shown},
+    scan::{ScanInput, lines, shown},
 };
 use crate::{
     TraceError,
@@ -54,7 +54,7 @@ fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
 /// Reads a schedule.
 pub(super) fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
     let plain = without_comments(text);
-    let input = Input { name, text: &plain };
+    let input = ScanInput { name, text: &plain };
     let mut reader = GoalReader {
         input,
         graphs: Vec::new(),
@@ -95,7 +95,7 @@ fn split_words<'a>(line: &'a [u8], words: &mut Vec<&'a [u8]>) {
 }
 
 struct GoalReader<'a> {
-    input: Input<'a>,
+    input: ScanInput<'a>,
     graphs: Vec<Option<Graph>>,
     rank: Option<RankText<'a>>,
 }

@@ -51,7 +51,7 @@ pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Schedule, TraceError> {
         let overwritten = "found a schedule that `LogGOPSim --save-mem` has overwritten, expected one that `txt2bin` wrote";
         return Err(problem(overwritten.to_owned()));
     }
-    let graphs = read_ranks(&bytes[MAGIC.len()..]).map_err(|Damage(text)| problem(text))?;
+    let graphs = read_ranks(&bytes[MAGIC.len()..]).map_err(|BinaryDamage(text)| problem(text))?;
     Ok(Schedule {
         name: name.to_owned(),
         graphs,
@@ -59,11 +59,11 @@ pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Schedule, TraceError> {
 }
 
 /// What does not fit.
-struct Damage(String);
+struct BinaryDamage(String);
 
-impl From<&str> for Damage {
-    fn from(problem: &str) -> Damage {
-        Damage(problem.to_owned())
+impl From<&str> for BinaryDamage {
+    fn from(problem: &str) -> BinaryDamage {
+        BinaryDamage(problem.to_owned())
     }
 }
 
@@ -71,7 +71,7 @@ impl From<&str> for Damage {
 struct GoalBinaryFields<'a>(&'a [u8]);
 
 impl<'a> GoalBinaryFields<'a> {
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], Damage> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], BinaryDamage> {
         let (taken, rest) = self
             .0
             .split_at_checked(count)
@@ -80,24 +80,24 @@ impl<'a> GoalBinaryFields<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], BinaryDamage> {
         Ok(self.bytes(N)?.try_into().expect("so many were taken"))
     }
 
-    fn u8(&mut self) -> Result<u8, Damage> {
+    fn u8(&mut self) -> Result<u8, BinaryDamage> {
         Ok(self.array::<1>()?[0])
     }
 
-    fn u32(&mut self) -> Result<u32, Damage> {
+    fn u32(&mut self) -> Result<u32, BinaryDamage> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Result<u64, Damage> {
+    fn u64(&mut self) -> Result<u64, BinaryDamage> {
         self.array().map(u64::from_le_bytes)
     }
 }
 
-fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, Damage> {
+fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, BinaryDamage> {
     let mut fields = GoalBinaryFields(bytes);
     let ranks = fields.u32()? as usize;
     let _highest = (fields.u8()?, fields.u8()?);
@@ -115,22 +115,22 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, Damage> {
         // Parts that overlap would let a small file describe any number of operations.
         if begin < behind || end < begin || end > bytes.len() as u64 {
             let found = format!("found rank {rank} at bytes {begin} to {end}");
-            return Err(Damage(format!(
+            return Err(BinaryDamage(format!(
                 "{found}, expected it between bytes {behind} and {}",
                 bytes.len()
             )));
         }
         let part = GoalBinaryFields(&bytes[begin as usize..end as usize]);
-        graphs.push(
-            read_rank(part, ranks)
-                .map_err(|Damage(problem)| Damage(format!("rank {rank}: {problem}")))?,
-        );
+        graphs
+            .push(read_rank(part, ranks).map_err(|BinaryDamage(problem)| {
+                BinaryDamage(format!("rank {rank}: {problem}"))
+            })?);
         behind = end;
     }
     Ok(graphs)
 }
 
-fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, Damage> {
+fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, BinaryDamage> {
     let (operations, roots) = (part.u32()? as usize, part.u32()? as usize);
     let roots = part.bytes(roots.checked_mul(4).ok_or("found more roots than bytes")?)?;
     let stated = operations
@@ -142,7 +142,7 @@ fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, Dama
     let mut dependencies = Vec::with_capacity(dependents.len() / 4);
     let mut waits = Vec::with_capacity(operations);
     for (record, number) in records.zip(1..) {
-        let place = |Damage(problem)| Damage(format!("operation {number}: {problem}"));
+        let place = |BinaryDamage(problem)| BinaryDamage(format!("operation {number}: {problem}"));
         let mut record = GoalBinaryFields(record);
         waits.push(record.u32()?);
         nodes.push(read_operation(&mut record, ranks).map_err(place)?);
@@ -171,7 +171,7 @@ fn dependents_of(
     first: usize,
     count: usize,
     operations: usize,
-) -> Result<impl Iterator<Item = u32> + '_, Damage> {
+) -> Result<impl Iterator<Item = u32> + '_, BinaryDamage> {
     // The number of the first means nothing where there are none.
     let first = if count == 0 { 0 } else { first };
     let range = first
@@ -187,19 +187,19 @@ fn dependents_of(
         .clone()
         .find(|number| *number as usize >= operations)
     {
-        Some(number) => Err(Damage(format!(
+        Some(number) => Err(BinaryDamage(format!(
             "found dependent {number} in a rank of {operations} operations"
         ))),
         None => Ok(numbers),
     }
 }
 
-fn read_operation(record: &mut GoalBinaryFields<'_>, ranks: usize) -> Result<Node, Damage> {
+fn read_operation(record: &mut GoalBinaryFields<'_>, ranks: usize) -> Result<Node, BinaryDamage> {
     let (kind, peer, amount, tag) = (record.u8()?, record.u32()?, record.u64()?, record.u32()?);
     let (cpu, nic) = (record.u8()?, record.u8()?);
     let peer = if peer == ANY { None } else { Some(Rank(peer)) };
     if let Some(peer) = peer.filter(|peer| peer.0 as usize >= ranks) {
-        return Err(Damage(format!(
+        return Err(BinaryDamage(format!(
             "found rank {peer}, expected a rank below {ranks}"
         )));
     }
@@ -218,7 +218,9 @@ fn read_operation(record: &mut GoalBinaryFields<'_>, ranks: usize) -> Result<Nod
         CALCULATION => Operation::Calc(Time::from_nanos(amount as f64)),
         other => {
             let expected = "send (1), receive (2) or calculation (3); LogGOPSim 2 has others, and longer records";
-            return Err(Damage(format!("found kind {other}, expected {expected}")));
+            return Err(BinaryDamage(format!(
+                "found kind {other}, expected {expected}"
+            )));
         }
     };
     Ok(Node {
@@ -229,7 +231,7 @@ fn read_operation(record: &mut GoalBinaryFields<'_>, ranks: usize) -> Result<Nod
 }
 
 /// What the file says about who waits for how many, against who names whom.
-fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), Damage> {
+fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), BinaryDamage> {
     let wrong = graph
         .nodes
         .iter()
@@ -238,7 +240,7 @@ fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), Damage
         .find(|((node, waits), _)| node.dependencies != **waits);
     if let Some(((node, waits), number)) = wrong {
         let found = format!("operation {number}: found that it waits for {waits} operations");
-        return Err(Damage(format!(
+        return Err(BinaryDamage(format!(
             "{found}, expected {}, which name it",
             node.dependencies
         )));

@@ -11,7 +11,7 @@ use super::{
     calls::{self, Done, Origin, RankCalls, Sizes, TracedCall},
     fault::Fault,
     parts::Part,
-    scan::{Input, bytes_of, lines, shown},
+    scan::{ScanInput, bytes_of, lines, shown},
 };
 use crate::{
     ReadOptions, TraceError,
@@ -43,7 +43,7 @@ pub(super) fn read(
 ) -> Result<Program, TraceError> {
     let mut sections = Vec::new();
     for (name, bytes) in parts {
-        let input = Input {
+        let input = ScanInput {
             name,
             text: bytes_of(bytes),
         };
@@ -123,7 +123,7 @@ impl Constants {
 
 /// One rank's lines.
 struct LiballprofSection<'a> {
-    input: Input<'a>,
+    input: ScanInput<'a>,
     functions: &'a BTreeMap<&'static str, Function>,
     ranks: usize,
     rank: Option<usize>,
@@ -141,7 +141,7 @@ struct LiballprofSection<'a> {
 
 impl<'a> LiballprofSection<'a> {
     fn new(
-        input: Input<'a>,
+        input: ScanInput<'a>,
         functions: &'a BTreeMap<&'static str, Function>,
         ranks: usize,
     ) -> LiballprofSection<'a> {

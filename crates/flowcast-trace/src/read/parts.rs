@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    scan::{Input, lines},
+    scan::{ScanInput, lines},
     unknown,
 };
 use crate::{TraceError, program::SharedBytes};
@@ -87,7 +87,7 @@ pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<P
         .into_iter()
         .map(|range| {
             let file = file_name(text, &range);
-            let place = || Input { name, text }.place(range.start);
+            let place = || ScanInput { name, text }.place(range.start);
             let content = open(&file).map_err(|error| TraceError::Part {
                 place: place(),
                 file: file.clone(),

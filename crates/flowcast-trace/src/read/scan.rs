@@ -8,14 +8,14 @@ use flowcast_units::Rank;
 
 /// A file's name and text while it is read.
 #[derive(Clone, Copy)]
-pub(super) struct Input<'a> {
+pub(super) struct ScanInput<'a> {
     /// Name of the file in error messages.
     pub name: &'a str,
     /// The whole text of the file.
     pub text: &'a [u8],
 }
 
-impl Input<'_> {
+impl ScanInput<'_> {
     /// The error at the line that holds byte `at`.
     pub(super) fn fault(
         &self,

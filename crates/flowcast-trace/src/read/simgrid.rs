@@ -9,7 +9,7 @@ use std::{borrow::Cow, cell::Cell, collections::VecDeque, sync::Arc};
 use super::{
     fault::Fault,
     parts::{Part, content_lines, words_of},
-    scan::{Input, bytes_of, shown},
+    scan::{ScanInput, bytes_of, shown},
 };
 use crate::{
     ReadOptions, TraceError,
@@ -103,7 +103,7 @@ pub(super) fn read(
     let mut starts = vec![None; ranks as usize];
     for (file, (name, bytes)) in parts.iter().enumerate() {
         read_part(
-            Input {
+            ScanInput {
                 name,
                 text: bytes_of(bytes),
             },
@@ -158,7 +158,7 @@ const WORLD: i32 = 0;
 fn count_ranks(parts: &[Part]) -> Result<u32, TraceError> {
     let mut ranks = 0;
     for (name, bytes) in parts {
-        let input = Input {
+        let input = ScanInput {
             name,
             text: bytes_of(bytes),
         };
@@ -173,7 +173,7 @@ fn count_ranks(parts: &[Part]) -> Result<u32, TraceError> {
     Ok(ranks)
 }
 
-fn rank_of(input: Input<'_>, line: std::ops::Range<usize>) -> Result<u32, TraceError> {
+fn rank_of(input: ScanInput<'_>, line: std::ops::Range<usize>) -> Result<u32, TraceError> {
     let word = words_of(&input.text[line.clone()])
         .next()
         .unwrap_or_default();
@@ -185,7 +185,7 @@ fn rank_of(input: Input<'_>, line: std::ops::Range<usize>) -> Result<u32, TraceE
 }
 
 fn read_part(
-    input: Input<'_>,
+    input: ScanInput<'_>,
     file: u32,
     readers: &mut [RankReader],
     starts: &mut [Option<RankSource>],

@@ -12,7 +12,7 @@ use flowcast::{
         journal::{Journal, Keeps},
         loggops::{
             self, Loggops,
-            costs::{Costs, Placed},
+            costs::{Costs, PlacedCosts},
             explain::Explainer,
             sends::Sends,
         },
@@ -105,7 +105,7 @@ fn messages_between_nodes_share_the_network_and_those_inside_do_not_take_it() {
             &schedule,
             Costs {
                 parameters: parameters(),
-                placed: Some(Placed { placement, sharing }),
+                placed: Some(PlacedCosts { placement, sharing }),
             },
         )
     };
@@ -151,7 +151,7 @@ fn a_message_above_the_limit_moves_at_once_and_holds_its_sender_until_it_has_met
     let sharing = Some((&network, Model::named("fair").unwrap()));
     let mut costs = Costs {
         parameters: parameters(),
-        placed: Some(Placed {
+        placed: Some(PlacedCosts {
             placement: &apart,
             sharing,
         }),
@@ -176,7 +176,7 @@ fn packet_by_packet_a_message_is_frames_with_the_latency_behind_them() {
             &schedule,
             Costs {
                 parameters: parameters(),
-                placed: Some(Placed {
+                placed: Some(PlacedCosts {
                     placement: &placement,
                     sharing,
                 }),
@@ -211,7 +211,7 @@ fn what_is_recorded_and_explained_adds_up() {
         parameters.gap = Time::from_micros(4.0);
         let costs = Costs {
             parameters,
-            placed: Some(Placed { placement, sharing }),
+            placed: Some(PlacedCosts { placement, sharing }),
         };
         let sends = Sends::from_schedule(&schedule);
         let mut journal = Journal::of_schedule(

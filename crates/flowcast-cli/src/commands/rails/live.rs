@@ -16,7 +16,7 @@ use flowcast::{
     units::Time,
 };
 use flowcast_rails::{
-    link::{LinkError, RailPath, Waiting},
+    link::{LinkError, LinkWaiting, RailPath},
     path::Path,
     policy::Steering,
     session::SessionRule,
@@ -45,10 +45,10 @@ pub(super) enum WaitingKind {
 
 impl WaitingKind {
     /// As the transport has it.
-    pub(super) fn waiting(self) -> Waiting {
+    pub(super) fn waiting(self) -> LinkWaiting {
         match self {
-            WaitingKind::Sleep => Waiting::Sleep,
-            WaitingKind::Poll => Waiting::Poll(Duration::from_micros(200)),
+            WaitingKind::Sleep => LinkWaiting::Sleep,
+            WaitingKind::Poll => LinkWaiting::Poll(Duration::from_micros(200)),
         }
     }
 }

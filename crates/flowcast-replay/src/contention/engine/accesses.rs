@@ -6,13 +6,13 @@
 
 use super::Engine;
 use crate::{
-    accesses::{Done, Memory, Requests, Transfers},
+    accesses::{AccessTransfers, Done, Memory, Requests},
     contention::{
         calls::Interface,
         events::{Event, Kind},
-        messages::{Mark, Message, Purpose},
+        messages::{Message, MessageMark, Purpose},
         processors::Place,
-        ranks::{Phase, RankState, Step},
+        ranks::{ContendedRank, RankPhase, Step},
     },
     observer::{Accessed, Observer},
     routes::{Route, RouteNumbers, route},
@@ -28,7 +28,7 @@ use flowcast_units::{Bytes, Rank, Time};
 /// All accesses that are in flight.
 pub(in crate::contention) struct Accesses {
     requests: Requests,
-    transfers: Transfers,
+    transfers: AccessTransfers,
     /// Ranks that got what they asked for.
     ready: Vec<Rank>,
     /// By message: when its data were handed to the network.
@@ -38,7 +38,7 @@ pub(in crate::contention) struct Accesses {
 impl Accesses {
     /// Of so many ranks.
     pub(in crate::contention) fn new(ranks: usize) -> Accesses {
-        let (requests, transfers) = (Requests::new(ranks), Transfers::new(ranks));
+        let (requests, transfers) = (Requests::new(ranks), AccessTransfers::new(ranks));
         Accesses {
             requests,
             transfers,
@@ -94,7 +94,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn transfer_data(&mut self, rank: Rank, index: u32, kind: TransferKind, target: Rank) -> Step {
         let (_, route) = self.route_to(rank, target);
         let cost = self.costs.paths[route].accesses[index as usize];
-        if self.ranks[rank].phase == Phase::Begin
+        if self.ranks[rank].phase == RankPhase::Begin
             && let Some(step) = self.begin_send(
                 rank,
                 self.route_costs[route].send,
@@ -103,7 +103,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         {
             return step;
         }
-        let RankState {
+        let ContendedRank {
             call,
             before: start,
             waited: processor,
@@ -148,7 +148,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// The data of a transfer have all links that they need.
     pub(in crate::contention) fn begin_one_sided(&mut self, number: u32) {
-        if T::SHARED && self.messages[number].is(Mark::Steals) {
+        if T::SHARED && self.messages[number].is(MessageMark::Steals) {
             return self.depart_transfer(number);
         }
         let (now, (bytes, flight)) = (self.pending.now(), self.messages.part(number));
@@ -221,7 +221,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn lock(&mut self, rank: Rank, target: Rank) -> Step {
         let (_, route) = self.route_to(rank, target);
         let overhead = self.route_costs[route].send;
-        if self.ranks[rank].phase == Phase::Begin {
+        if self.ranks[rank].phase == RankPhase::Begin {
             self.begin_call(rank, overhead.time);
             if overhead.time > Time::ZERO {
                 return self.start_up(rank, overhead);
@@ -231,13 +231,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.ranks[rank].before = now;
         let asked = now + self.costs.paths[route].latency;
         self.pending.at(asked, Event::turn(rank));
-        Step::Asks(Phase::Asking)
+        Step::Asks(RankPhase::Asking)
     }
 
     /// A request for a lock has reached the target.
     pub(in crate::contention) fn asked(&mut self, rank: Rank) {
         let (_, access) = self.current_access(rank);
-        self.ranks[rank].phase = Phase::Waiting;
+        self.ranks[rank].phase = RankPhase::Waiting;
         self.accesses.requests.put(rank, self.pending.now(), access);
         let accesses = &mut self.accesses;
         accesses
@@ -252,7 +252,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             let (_, access) = self.current_access(rank);
             let target = access.target().expect("only locks are granted");
             let (_, route) = self.route_to(rank, target);
-            self.ranks[rank].phase = Phase::Answered;
+            self.ranks[rank].phase = RankPhase::Answered;
             let answered = self.pending.now() + self.costs.paths[route].latency;
             self.pending.at(answered, Event::turn(rank));
         }
@@ -274,7 +274,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             .served(rank)
             .expect("files find out at once when they are served");
         self.pending.at(end, Event::turn(rank));
-        Step::Asks(Phase::Answered)
+        Step::Asks(RankPhase::Answered)
     }
 
     /// A rank has the answer to its request.
@@ -285,7 +285,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             .requests
             .take(rank)
             .expect("an answer follows a request that was served");
-        let RankState {
+        let ContendedRank {
             call,
             before: came,
             waited: processor,

@@ -6,7 +6,7 @@ use crate::{
         events::Kind,
         messages::{Message, NONE, Purpose},
         processors::Place,
-        ranks::{Phase, RankState, Step},
+        ranks::{ContendedRank, RankPhase, Step},
         route_costs::Delay,
     },
     observer::{Gathered, Observer},
@@ -117,7 +117,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         instance: u32,
     ) -> Step {
         let made = *self.program.call(call);
-        if self.ranks[rank].phase == Phase::Begin {
+        if self.ranks[rank].phase == RankPhase::Begin {
             let startup = match made.mode {
                 CollectiveMode::Blocking => Time::ZERO,
                 _ => self
@@ -298,7 +298,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A wait for a non-blocking collective, which costs a start-up of its own.
     pub(in crate::contention) fn wait_collective(&mut self, rank: Rank, instance: u32) -> Step {
-        if self.ranks[rank].phase == Phase::Begin {
+        if self.ranks[rank].phase == RankPhase::Begin {
             let communicator = self.program.communicator_of(instance);
             let startup = self.costs.collective_startup(communicator, rank);
             self.enter_call(rank);
@@ -329,7 +329,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rank goes on from a collective whose end `last`, a time and a rank, decided.
     fn leave_after(&mut self, rank: Rank, instance: u32, last: (Time, Rank)) {
-        let RankState {
+        let ContendedRank {
             call,
             before: came,
             waited: processor,

@@ -7,7 +7,7 @@
 
 use super::Engine;
 use crate::{
-    contention::{events::Event, processors::Place, ranks::Phase},
+    contention::{events::Event, processors::Place, ranks::RankPhase},
     observer::Observer,
     transit::Transit,
 };
@@ -60,7 +60,7 @@ pub(in crate::contention) struct Scheduling {
 }
 
 /// What the end of a slice, or of a switch, means.
-pub(in crate::contention) enum Slice {
+pub(in crate::contention) enum ProcessorSlice {
     /// The turn is done.
     Done,
     /// The rank needs a further slice.
@@ -186,12 +186,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let state = &mut self.ranks[rank];
         let mut computes = false;
         let needs = match state.phase {
-            Phase::StartUp => {
-                state.phase = Phase::Started;
+            RankPhase::StartUp => {
+                state.phase = RankPhase::Started;
                 state.spend
             }
-            Phase::Finish => {
-                state.phase = Phase::Finishing;
+            RankPhase::Finish => {
+                state.phase = RankPhase::Finishing;
                 state.spend
             }
             _ => match opcodes::decode(state.words, state.at as usize) {
@@ -210,18 +210,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A slice, or a switch, of a rank has ended.
     #[cold]
-    pub(in crate::contention) fn end_slice(&mut self, rank: Rank) -> Slice {
+    pub(in crate::contention) fn end_slice(&mut self, rank: Rank) -> ProcessorSlice {
         let now = self.pending.now();
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
         if let Some(place) = scheduling.cut.iter().position(|cut| *cut == (rank, now)) {
             scheduling.cut.remove(place);
-            return Slice::Past;
+            return ProcessorSlice::Past;
         }
         let share = &mut scheduling.shares[rank];
         if share.switching {
             share.switching = false;
             self.start_slice(rank);
-            return Slice::Switched;
+            return ProcessorSlice::Switched;
         }
         share.running = false;
         let node = self.processors.home(rank);
@@ -233,10 +233,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let share = &mut scheduling.shares[rank];
         if share.rest > Some(Time::ZERO) {
             self.waits.preemptions += 1;
-            return Slice::Cut;
+            return ProcessorSlice::Cut;
         }
         share.rest = None;
-        Slice::Done
+        ProcessorSlice::Done
     }
 
     fn book_slice(&mut self, rank: Rank) {

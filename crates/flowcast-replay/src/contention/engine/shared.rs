@@ -15,7 +15,7 @@ use super::Engine;
 use crate::{
     contention::{
         events::Kind,
-        messages::{Mark, Message},
+        messages::{Message, MessageMark},
         ranks::Step,
         slots::{Release, state},
     },
@@ -233,7 +233,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.slots.note_send(from, slot);
         let is_blocking = !self.program.class(class).mode.non_blocking;
         if is_blocking {
-            message.mark(Mark::HoldsSender);
+            message.mark(MessageMark::HoldsSender);
             self.ranks[from].before = self.pending.now();
         }
         let number = self.messages.add(message);

@@ -30,7 +30,7 @@ pub(super) fn read(
     parts: &[Part],
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
-    let mut counts = node::Counts::default();
+    let mut counts = node::NodeCounts::default();
     let mut ranks = Vec::with_capacity(parts.len());
     for (name, bytes) in parts {
         ranks.push(read_part(name, bytes_of(bytes), &mut counts)?);
@@ -75,7 +75,11 @@ pub(super) fn read(
     Ok(program)
 }
 
-fn read_part(name: &str, bytes: &[u8], counts: &mut node::Counts) -> Result<Vec<Node>, TraceError> {
+fn read_part(
+    name: &str,
+    bytes: &[u8],
+    counts: &mut node::NodeCounts,
+) -> Result<Vec<Node>, TraceError> {
     let refuse = |at: usize, fault: Fault| fault.at(format!("{name}: byte {at}"), String::new);
     let mut at = 0;
     let first = wire::message(bytes, &mut at).filter(|message| node::is_metadata(message));

@@ -36,7 +36,7 @@ pub(super) struct Node {
 
 /// What is not modelled in full.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct NodeCounts {
     pub without_duration: u64,
     pub accelerator: u64,
     pub memory: u64,
@@ -151,7 +151,7 @@ impl NodeFields {
 ///
 /// # Errors
 /// What was found, and what was expected.
-pub(super) fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
+pub(super) fn read(message: &[u8], counts: &mut NodeCounts) -> Result<Node, Fault> {
     let wrong = || {
         Fault::value(
             format!("{} bytes", message.len()),

@@ -18,7 +18,7 @@ use crate::{
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// What came out.
-pub(super) struct Walked {
+pub(super) struct WalkedNode {
     pub ranks: Vec<RankActions>,
     pub communicators: Vec<Communicator>,
     /// Nodes that never became ready.
@@ -28,7 +28,7 @@ pub(super) struct Walked {
 }
 
 /// Walks through the graphs.
-pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
+pub(super) fn walk(ranks: Vec<Vec<Node>>) -> WalkedNode {
     let groups = ChakraGroups::new(&ranks);
     let mut unknown = 0;
     let mut walk = Walk {
@@ -52,7 +52,7 @@ pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
         .map(|graph| graph.nodes.len() as u64 - graph.begun)
         .sum();
     let communicators = walk.groups.communicators();
-    Walked {
+    WalkedNode {
         ranks: walk.ranks.into_iter().map(|graph| graph.out).collect(),
         communicators,
         stuck,

@@ -1,6 +1,6 @@
 //! Records that Dimemas does not have: one-sided communication (30) and files (31).
 
-use super::{Section, kinds::format_of, peers::Peers, size, small};
+use super::{DimSection, kinds::format_of, peers::Peers, size, small};
 use crate::{
     access::{Access, FileKind, LockKind, TransferKind},
     build::CallRecord,
@@ -9,7 +9,7 @@ use crate::{
     read::{cursor::Cursor, fault::Fault},
 };
 
-impl Section {
+impl DimSection {
     pub(super) fn read_one_sided(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 
-use super::{Cursor, Message, Section};
+use super::{Cursor, DimSection, Message};
 use crate::{
     TraceError,
     build::{Channel, RankBuilder},
     program::Communicator,
-    read::{fault::Fault, known_lines::Tail, scan::Input},
+    read::{fault::Fault, known_lines::Tail, scan::ScanInput},
 };
 use flowcast_units::Rank;
 
@@ -34,9 +34,9 @@ const RECEIVING: usize = 1;
 
 impl Peers {
     pub(super) fn new(
-        input: Input<'_>,
+        input: ScanInput<'_>,
         threads: &[u32],
-        sections: &[Section],
+        sections: &[DimSection],
     ) -> Result<Peers, TraceError> {
         let mut peers = Peers {
             first: vec![0],
@@ -59,7 +59,11 @@ impl Peers {
     }
 
     /// Lines that cannot be read are left to the second pass, which says what is wrong with them.
-    fn find_handlers(&mut self, input: Input<'_>, section: &Section) -> Result<(), TraceError> {
+    fn find_handlers(
+        &mut self,
+        input: ScanInput<'_>,
+        section: &DimSection,
+    ) -> Result<(), TraceError> {
         let mut cursor = Cursor {
             text: &input.text[..section.end],
             at: section.start,
@@ -106,7 +110,7 @@ impl Peers {
     fn note_handler(
         &mut self,
         side: usize,
-        section: &Section,
+        section: &DimSection,
         message: &Message,
     ) -> Result<(), u32> {
         let (from, to) = if side == SENDING {

@@ -1,19 +1,19 @@
 //! Where the records of each rank stand, and how each of its lines begins.
 
-use super::{Header, Section};
+use super::{DimSection, Header};
 use crate::{
     TraceError,
     build::RankBuilder,
-    read::{cursor::Cursor, scan::Input},
+    read::{cursor::Cursor, scan::ScanInput},
 };
 use flowcast_units::Rank;
 
 /// Splits the body by task and thread. Records must be grouped by them in ascending order.
 pub(super) fn find_sections(
-    input: Input<'_>,
+    input: ScanInput<'_>,
     body: usize,
     header: &Header,
-) -> Result<Vec<Section>, TraceError> {
+) -> Result<Vec<DimSection>, TraceError> {
     let end = records_end(input.text, body);
     let mut sections = Vec::new();
     let mut at = body;
@@ -28,7 +28,7 @@ pub(super) fn find_sections(
             };
             at = first_line_past(input.text, at..end, (task as i64, last));
             let builder = RankBuilder::default();
-            sections.push(Section {
+            sections.push(DimSection {
                 task: task as u32,
                 thread,
                 start,

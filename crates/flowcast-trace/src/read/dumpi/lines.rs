@@ -1,6 +1,6 @@
 //! The lines of a call.
 
-use super::super::scan::{Input, lines, shown};
+use super::super::scan::{ScanInput, lines, shown};
 use crate::TraceError;
 
 /// What a call's first line has behind the name.
@@ -48,18 +48,18 @@ pub(super) fn sections(text: &[u8]) -> Vec<(usize, usize)> {
 }
 
 /// Goes through the calls of one rank.
-pub(super) struct Reader<'a> {
-    input: Input<'a>,
+pub(super) struct LineReader<'a> {
+    input: ScanInput<'a>,
     at: usize,
     end: usize,
     /// The last call has no end.
     pub is_unfinished: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LineReader<'a> {
     /// Reads from `at` to `end`.
-    pub(super) fn new(input: Input<'a>, at: usize, end: usize) -> Reader<'a> {
-        Reader {
+    pub(super) fn new(input: ScanInput<'a>, at: usize, end: usize) -> LineReader<'a> {
+        LineReader {
             input,
             at,
             end,

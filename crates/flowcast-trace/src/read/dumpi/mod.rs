@@ -11,7 +11,7 @@ mod types;
 use super::{
     calls::{self, RankCalls},
     parts::Part,
-    scan::{Input, bytes_of},
+    scan::{ScanInput, bytes_of},
 };
 use crate::{
     ReadOptions, TraceError,
@@ -19,7 +19,7 @@ use crate::{
 };
 use call::Calls;
 use flowcast_recording::table;
-use lines::Reader;
+use lines::LineReader;
 
 /// Whether the text is such a trace.
 pub(super) fn recognises(text: &[u8]) -> bool {
@@ -38,13 +38,13 @@ pub(super) fn read(
     let functions = table::by_name();
     let mut sections = Vec::new();
     for (name, bytes) in parts {
-        let input = Input {
+        let input = ScanInput {
             name,
             text: bytes_of(bytes),
         };
         for (start, end) in lines::sections(input.text) {
             let mut calls = Calls::new(&functions, types::sizes(&input.text[start..end]));
-            let mut reader = Reader::new(input, start, end);
+            let mut reader = LineReader::new(input, start, end);
             while let Some(record) = reader.next()? {
                 let at = record.at;
                 calls

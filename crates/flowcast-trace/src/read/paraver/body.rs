@@ -6,10 +6,10 @@ use super::{
     super::{
         cursor::Cursor,
         fault::Fault,
-        scan::{Input, check_members},
+        scan::{ScanInput, check_members},
     },
     events::{COLLECTIVE, COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE, operation_of},
-    header::Header,
+    header::ParaverHeader,
 };
 use crate::{
     TraceError,
@@ -44,7 +44,7 @@ pub(super) struct Message {
 
 /// What one task does.
 #[derive(Default)]
-pub(super) struct Task {
+pub(super) struct ParaverTask {
     /// Intervals in which the task is running.
     pub bursts: Packed,
     /// Events by their number.
@@ -56,7 +56,7 @@ pub(super) struct Task {
 /// All records.
 #[derive(Default)]
 pub(super) struct Body {
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<ParaverTask>,
     pub messages: Vec<Message>,
     pub communicators: Vec<Communicator>,
     /// Types and values of events.
@@ -68,10 +68,14 @@ pub(super) struct Body {
 }
 
 /// Reads from byte `at` to the end.
-pub(super) fn read(input: Input<'_>, at: usize, header: &Header) -> Result<Body, TraceError> {
+pub(super) fn read(
+    input: ScanInput<'_>,
+    at: usize,
+    header: &ParaverHeader,
+) -> Result<Body, TraceError> {
     let mut body = Body::default();
     body.tasks
-        .resize_with(header.ranks() as usize, Task::default);
+        .resize_with(header.ranks() as usize, ParaverTask::default);
     let mut cursor = Cursor {
         text: input.text,
         at,
@@ -88,7 +92,7 @@ pub(super) fn read(input: Input<'_>, at: usize, header: &Header) -> Result<Body,
 }
 
 impl Body {
-    fn read_line(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+    fn read_line(&mut self, cursor: &mut Cursor<'_>, header: &ParaverHeader) -> Result<(), Fault> {
         match cursor.peek() {
             b'#' => {
                 cursor.skip_line();
@@ -128,7 +132,11 @@ impl Body {
     }
 
     /// `c:application:communicator:tasks:task:...`
-    fn read_communicator(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+    fn read_communicator(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        header: &ParaverHeader,
+    ) -> Result<(), Fault> {
         const FORMAT: &str = "c:application:communicator:tasks:task:task...";
         cursor.eat(b'c');
         let [application, own, count] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
@@ -158,7 +166,7 @@ impl Body {
         cursor.end_line(FORMAT)
     }
 
-    fn read_state(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+    fn read_state(&mut self, cursor: &mut Cursor<'_>, header: &ParaverHeader) -> Result<(), Fault> {
         const FORMAT: &str = "1:cpu:application:task:thread:begin:end:state";
         let [_, application, task, thread, begin, end, state] =
             fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
@@ -185,7 +193,11 @@ impl Body {
         Ok(())
     }
 
-    fn read_events(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+    fn read_events(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        header: &ParaverHeader,
+    ) -> Result<(), Fault> {
         const FORMAT: &str = "2:cpu:application:task:thread:time:type:value[:type:value...]";
         let [_, application, task, thread, at] =
             fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
@@ -236,7 +248,11 @@ impl Body {
         }
     }
 
-    fn read_message(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+    fn read_message(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        header: &ParaverHeader,
+    ) -> Result<(), Fault> {
         const FORMAT: &str = "3:cpu:application:task:thread:logical send:physical send:cpu:application:task:thread:logical receive:physical receive:size:tag";
         let numbers: [i64; 14] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
         let [
@@ -307,7 +323,7 @@ impl CollectiveEvent {
     }
 }
 
-fn rank(header: &Header, application: i64, task: i64) -> Result<Rank, Fault> {
+fn rank(header: &ParaverHeader, application: i64, task: i64) -> Result<Rank, Fault> {
     header.rank(application, task).ok_or_else(|| {
         let found = format!("task {task} of application {application}");
         Fault::value(
@@ -318,7 +334,7 @@ fn rank(header: &Header, application: i64, task: i64) -> Result<Rank, Fault> {
 }
 
 fn rank_of_thread(
-    header: &Header,
+    header: &ParaverHeader,
     application: i64,
     task: i64,
     thread: i64,
@@ -332,7 +348,7 @@ fn rank_of_thread(
     rank(header, application, task)
 }
 
-fn time(header: &Header, units: i64) -> Result<i64, Fault> {
+fn time(header: &ParaverHeader, units: i64) -> Result<i64, Fault> {
     let nanos = units
         .checked_mul(header.unit)
         .filter(|nanos| (0..=LATEST).contains(nanos));

@@ -1,6 +1,6 @@
 //! The first line: unit of time, nodes, applications and their tasks.
 
-use super::super::{cursor::Cursor, scan::Input};
+use super::super::{cursor::Cursor, scan::ScanInput};
 use crate::TraceError;
 use flowcast_units::Rank;
 
@@ -11,14 +11,14 @@ const MOST_TASKS: i64 = 1 << 24;
 
 /// What the header says.
 #[derive(Debug, Clone)]
-pub(super) struct Header {
+pub(super) struct ParaverHeader {
     /// Nanoseconds in the unit of time: 1 or 1000.
     pub unit: i64,
     /// The first rank of each application, and the number of all.
     pub first_ranks: Vec<u32>,
 }
 
-impl Header {
+impl ParaverHeader {
     /// Number of tasks.
     pub(super) fn ranks(&self) -> u32 {
         self.first_ranks.last().copied().unwrap_or(0)
@@ -38,7 +38,7 @@ impl Header {
 }
 
 /// Reads the header; gives where the line after it begins.
-pub(super) fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
+pub(super) fn read(input: ScanInput<'_>) -> Result<(ParaverHeader, usize), TraceError> {
     let wrong = || input.fault(0, input.shown(0), FORMAT);
     let line_end = memchr::memchr(b'\n', input.text).unwrap_or(input.text.len());
     // The date has colons of its own.
@@ -73,13 +73,13 @@ pub(super) fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
         return Err(wrong());
     }
     Ok((
-        Header { unit, first_ranks },
+        ParaverHeader { unit, first_ranks },
         (line_end + 1).min(input.text.len()),
     ))
 }
 
 /// Number of tasks of `:tasks(threads:node,...)[,communicators]`.
-fn read_application(input: Input<'_>, cursor: &mut Cursor<'_>) -> Result<i64, TraceError> {
+fn read_application(input: ScanInput<'_>, cursor: &mut Cursor<'_>) -> Result<i64, TraceError> {
     let wrong = || input.fault(0, input.shown(0), FORMAT);
     let tasks = cursor
         .integer_behind(b':')

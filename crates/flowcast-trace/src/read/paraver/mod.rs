@@ -11,7 +11,7 @@ pub mod events;
 mod header;
 mod program;
 
-use super::scan::{Input, bytes_of};
+use super::scan::{ScanInput, bytes_of};
 use crate::{
     ReadOptions, TraceError,
     program::{Program, SharedBytes},
@@ -26,7 +26,7 @@ pub(super) fn read(
     bytes: SharedBytes,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
-    let input = Input {
+    let input = ScanInput {
         name,
         text: bytes_of(&bytes),
     };

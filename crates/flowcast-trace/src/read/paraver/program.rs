@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    body::{Body, Message, Task},
-    header::Header,
+    body::{Body, Message, ParaverTask},
+    header::ParaverHeader,
 };
 use crate::{
     ReadOptions, TraceError,
@@ -21,7 +21,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 /// Puts the program together.
 pub(super) fn build(
     name: &str,
-    header: Header,
+    header: ParaverHeader,
     mut body: Body,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
@@ -115,7 +115,7 @@ fn note_missing_states(body: &mut Body) {
 /// The operations that a task calls on each communicator.
 type CallsOn = BTreeMap<i32, Vec<CollectiveOp>>;
 
-fn calls_on(task: &Task) -> CallsOn {
+fn calls_on(task: &ParaverTask) -> CallsOn {
     let mut calls = CallsOn::new();
     task.calls
         .iter()
@@ -213,7 +213,7 @@ struct ParaverWalk<'a> {
 }
 
 impl ParaverWalk<'_> {
-    fn rank(self, task: &Task, order: &ProgramOrder) -> Result<RankBuilder, RecordFault> {
+    fn rank(self, task: &ParaverTask, order: &ProgramOrder) -> Result<RankBuilder, RecordFault> {
         let ParaverWalk {
             messages,
             events,

@@ -34,7 +34,7 @@ use flowcast_recording::{
     time_axis::CLOCK,
 };
 use flowcast_units::Rank;
-use threads::Order;
+use threads::ThreadOrder;
 
 /// The kind of [`IgnoredRecords`] of ranks whose program, disk or machine failed before they came to their end.
 pub const CUT: &str = "ends of ranks, which were not recorded,";
@@ -145,7 +145,10 @@ pub(super) fn assemble(
     let guessed = wildcards::assign(&mut ranks);
     let pruned = prune::prune(&mut ranks, &communicators);
     let orders = threads::order(&mut ranks, &communicators);
-    let rows = orders.iter().filter(|order| **order == Order::Row).count() as u64;
+    let rows = orders
+        .iter()
+        .filter(|order| **order == ThreadOrder::Row)
+        .count() as u64;
     let streams = streams::divide(&mut ranks, &orders, communicators);
     let mut builders = Vec::with_capacity(streams.steps.len());
     for ((rank, actions), steps) in (0..).map(Rank).zip(&ranks).zip(&streams.steps) {

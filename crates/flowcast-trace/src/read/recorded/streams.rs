@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{
     actions::{Action, RankActions, Step},
-    threads::Order,
+    threads::ThreadOrder,
 };
 use crate::{
     build::{CallRecord, Channel},
@@ -28,7 +28,7 @@ pub(super) struct Streams {
 /// Divides the steps of ranks, which are in order, among the streams of their threads.
 pub(super) fn divide(
     ranks: &mut [RankActions],
-    orders: &[Order],
+    orders: &[ThreadOrder],
     communicators: Vec<Communicator>,
 ) -> Streams {
     let numbers = StreamNumbers::new(ranks, orders);
@@ -45,7 +45,8 @@ pub(super) fn divide(
     }
     address_messages(ranks, &numbers);
     address_accesses(ranks, &numbers);
-    let mut communicators = Meetings::new(ranks, &numbers).divide(ranks, &numbers, communicators);
+    let mut communicators =
+        StreamMeetings::new(ranks, &numbers).divide(ranks, &numbers, communicators);
     let steps = (0..)
         .map(Rank)
         .zip(ranks)
@@ -69,14 +70,14 @@ struct StreamNumbers {
 }
 
 impl StreamNumbers {
-    fn new(ranks: &[RankActions], orders: &[Order]) -> StreamNumbers {
+    fn new(ranks: &[RankActions], orders: &[ThreadOrder]) -> StreamNumbers {
         let mut numbers = StreamNumbers {
             of_rank: Vec::with_capacity(ranks.len()),
             count: 0,
         };
         for (actions, order) in ranks.iter().zip(orders) {
             let mut threads = BTreeMap::new();
-            if *order == Order::Streams && !actions.calls.is_empty() {
+            if *order == ThreadOrder::Streams && !actions.calls.is_empty() {
                 threads.extend(actions.steps.iter().map(|step| (step.thread, 0)));
                 threads
                     .values_mut()
@@ -230,10 +231,10 @@ fn address_accesses(ranks: &mut [RankActions], numbers: &StreamNumbers) {
 }
 
 /// The collective calls of each rank on each communicator, with the stream that makes each.
-struct Meetings(BTreeMap<(i32, Rank), Vec<(u32, Rank)>>);
+struct StreamMeetings(BTreeMap<(i32, Rank), Vec<(u32, Rank)>>);
 
-impl Meetings {
-    fn new(ranks: &[RankActions], numbers: &StreamNumbers) -> Meetings {
+impl StreamMeetings {
+    fn new(ranks: &[RankActions], numbers: &StreamNumbers) -> StreamMeetings {
         let mut all: BTreeMap<(i32, Rank), Vec<(u32, Rank)>> = BTreeMap::new();
         for (rank, actions) in (0..).map(Rank).zip(ranks) {
             for step in &actions.steps {
@@ -249,7 +250,7 @@ impl Meetings {
                 }
             }
         }
-        Meetings(all)
+        StreamMeetings(all)
     }
 
     /// The communicators by streams: one for each set of threads that execute a collective together.

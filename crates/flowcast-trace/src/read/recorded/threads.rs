@@ -19,7 +19,7 @@ use flowcast_units::Rank;
 
 /// How the threads of a rank are replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ThreadOrder {
     /// Each in a stream of its own.
     Streams,
     /// In one row, one call after the other.
@@ -28,9 +28,9 @@ pub(super) enum Order {
 
 /// Puts the steps of all ranks in an order in which they can be replayed, and says which ranks' threads are in one row;
 /// where each rank has one thread, nothing changes.
-pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<Order> {
+pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<ThreadOrder> {
     if ranks.iter().all(|rank| rank.calls.is_empty()) {
-        return vec![Order::Streams; ranks.len()];
+        return vec![ThreadOrder::Streams; ranks.len()];
     }
     let mut walk = ThreadWalk::new(ranks, communicators);
     let is_whole = walk.run();
@@ -44,9 +44,9 @@ pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -
             in_a_row(&rank.calls, done)
         };
         orders.push(if is_apart || rank.calls.is_empty() {
-            Order::Streams
+            ThreadOrder::Streams
         } else {
-            Order::Row
+            ThreadOrder::Row
         });
     }
     orders

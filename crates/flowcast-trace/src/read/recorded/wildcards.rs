@@ -19,7 +19,7 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
     }) {
         return None;
     }
-    let mut left = Left::new(ranks);
+    let mut left = LeftWildcards::new(ranks);
     let mut count = 0;
     for (receiver, actions) in (0..).map(Rank).zip(ranks) {
         for post in actions
@@ -39,10 +39,10 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
 }
 
 /// When the messages of each receiver's channels were sent, without those that a receive names.
-struct Left(BTreeMap<(Rank, Channel), Vec<u64>>);
+struct LeftWildcards(BTreeMap<(Rank, Channel), Vec<u64>>);
 
-impl Left {
-    fn new(ranks: &[RankActions]) -> Left {
+impl LeftWildcards {
+    fn new(ranks: &[RankActions]) -> LeftWildcards {
         let mut sent: BTreeMap<(Rank, Channel), Vec<u64>> = BTreeMap::new();
         for (sender, actions) in (0..).map(Rank).zip(ranks) {
             for step in &actions.steps {
@@ -65,7 +65,7 @@ impl Left {
             }
         }
         sent.values_mut().for_each(|times| times.reverse());
-        Left(sent)
+        LeftWildcards(sent)
     }
 
     /// Takes the message sent first of those that fit.
