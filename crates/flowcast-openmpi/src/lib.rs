@@ -43,7 +43,7 @@ use thiserror::Error;
 
 /// Why the component steps aside and lets `r2` work alone.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// The library is of another series than 4.1.
     #[error("found Open MPI {0}, expected 4.1.x, whose structs this component knows")]
     Version(String),

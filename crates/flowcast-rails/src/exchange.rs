@@ -139,7 +139,7 @@ fn read_split(sizes: &str) -> Option<SplitRule> {
 }
 
 /// Messages wait for processors on both sides: more evidence than on an ideal rail is asked for.
-pub fn live_rule() -> AdaptiveRule {
+pub(crate) fn live_rule() -> AdaptiveRule {
     let mut rule = AdaptiveRule {
         jitter: Time::from_micros(1000.0),
         ..AdaptiveRule::default()

@@ -170,7 +170,7 @@ fn checksum(frame: &[u8]) -> u32 {
 
 /// Cuts a stream of bytes into frames.
 #[derive(Debug, Default)]
-pub struct FrameReader {
+pub(crate) struct FrameReader {
     buffer: Vec<u8>,
     read: usize,
     filled: usize,
@@ -178,7 +178,7 @@ pub struct FrameReader {
 
 impl FrameReader {
     /// A buffer for more bytes, at least `least`.
-    pub fn space(&mut self, least: usize) -> &mut [u8] {
+    pub(crate) fn space(&mut self, least: usize) -> &mut [u8] {
         if self.read == self.filled {
             (self.read, self.filled) = (0, 0);
         }
@@ -193,7 +193,7 @@ impl FrameReader {
     }
 
     /// The first `bytes` of that buffer were filled.
-    pub fn filled(&mut self, bytes: usize) {
+    pub(crate) fn filled(&mut self, bytes: usize) {
         self.filled += bytes;
     }
 
@@ -201,7 +201,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// A frame that is not as it was sent, or no frame at all.
-    pub fn next(
+    pub(crate) fn next(
         &mut self,
         longest: usize,
         credit_before: u64,

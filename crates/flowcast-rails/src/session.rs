@@ -274,7 +274,7 @@ impl Session {
     }
 
     /// Whether something is to be written on `rail`.
-    pub fn has_output(&self, rail: RailId) -> bool {
+    pub(crate) fn has_output(&self, rail: RailId) -> bool {
         self.alive.contains(rail) && self.lanes[rail.index()].has_output()
     }
 
@@ -316,7 +316,7 @@ impl Session {
     }
 
     /// Acknowledges all that has been received.
-    pub fn acknowledge_all(&mut self) {
+    pub(crate) fn acknowledge_all(&mut self) {
         for rail in self.alive {
             if self.lanes[rail.index()].unacknowledged > 0 {
                 self.acknowledge(rail);
@@ -330,7 +330,7 @@ impl Session {
     }
 
     /// A connection's reader that has already read something, such as its introduction.
-    pub fn began_with(&mut self, rail: RailId, reader: FrameReader) {
+    pub(crate) fn began_with(&mut self, rail: RailId, reader: FrameReader) {
         self.lanes[rail.index()].reader = reader;
     }
 

@@ -299,7 +299,7 @@ impl Encoder {
     }
 
     /// Whether the budget, if there is one, is used up.
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.folding.as_ref().is_some_and(|folding| folding.spent)
     }
 

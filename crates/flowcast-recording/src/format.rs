@@ -34,7 +34,7 @@
 /// First line of a rank's file.
 pub const MAGIC: &str = "#FLOWCAST-RANK 2";
 /// The same of files whose blocks have no checksum.
-pub const OLD_MAGIC: &str = "#FLOWCAST-RANK 1";
+pub(crate) const OLD_MAGIC: &str = "#FLOWCAST-RANK 1";
 /// First line of the file that stands for the whole recording.
 pub const RECORDING_MAGIC: &str = "#FLOWCAST-RECORDING 1";
 /// How its line begins that says how a program ended that failed.
@@ -42,14 +42,14 @@ pub const FAILED: &str = "failed ";
 /// Name of that file.
 pub const RECORDING: &str = "recording";
 /// Key of the header's last line: the CRC-32 of what stands before it, as eight hexadecimal digits.
-pub const CHECKSUM: &str = "checksum";
+pub(crate) const CHECKSUM: &str = "checksum";
 /// How each block begins.
 pub const BLOCK: &[u8; 4] = b"FBLK";
 
 /// Bytes before those of a block.
 pub const HEAD: usize = 12;
 /// The same where blocks have no checksum.
-pub const OLD_HEAD: usize = 8;
+pub(crate) const OLD_HEAD: usize = 8;
 
 /// The header of a rank's file, of the lines `key value` that it begins with.
 pub fn header(lines: &str) -> String {
@@ -184,7 +184,7 @@ pub fn zigzag(value: i64) -> u64 {
 
 /// The reverse of [`zigzag`].
 #[inline]
-pub fn unzigzag(value: u64) -> i64 {
+pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 

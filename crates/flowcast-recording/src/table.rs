@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 /// The text of `functions.txt`, one line for each function.
-pub const TEXT: &str = include_str!("functions.txt");
+pub(crate) const TEXT: &str = include_str!("functions.txt");
 
 /// A function of MPI as the table describes it.
 ///

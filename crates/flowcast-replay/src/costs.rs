@@ -190,12 +190,12 @@ impl Costs {
     }
 
     /// Whether ranks wait for messages to leave interfaces that may be busy.
-    pub fn has_send_queues(&self) -> bool {
+    pub(crate) fn has_send_queues(&self) -> bool {
         self.awaits_sends && self.has_busy_interfaces()
     }
 
     /// Whether the same sends wait for their receiver, for programs and machines that are otherwise alike.
-    pub fn waits_like(&self, other: &Costs) -> bool {
+    pub(crate) fn waits_like(&self, other: &Costs) -> bool {
         self.paths
             .iter()
             .map(waits)
@@ -333,7 +333,7 @@ impl Costs {
     /// Start-up of a non-blocking or root-synchronous collective and of the wait for one; none below a nanosecond.
     ///
     /// Dimemas cuts it to whole nanoseconds where it starts a collective, not where it waits for one.
-    pub fn collective_startup(&self, communicator: u32, rank: Rank) -> Time {
+    pub(crate) fn collective_startup(&self, communicator: u32, rank: Rank) -> Time {
         let shape = &self.communicators[communicator as usize];
         let group = &self.groups[self.group_of_rank[rank]];
         let between = if shape.nodes > 1 {
@@ -365,7 +365,7 @@ impl Costs {
     }
 
     /// How long a rank's data takes to the root of a root-synchronous collective: on the links, and in flight.
-    pub fn to_root(&self, route: Route, rank: Rank, size: Bytes) -> (Time, Time) {
+    pub(crate) fn to_root(&self, route: Route, rank: Rank, size: Bytes) -> (Time, Time) {
         let group = &self.groups[self.group_of_rank[rank]];
         let wide_area = &self.network.machine.wide_area;
         let (rate, flight) = match route {
@@ -478,7 +478,7 @@ fn site_rate(network: &Network, site: u32) -> Rate {
 }
 
 /// The buses of a site; 0 is no limit.
-pub fn site_buses(network: &Network, site: u32) -> u32 {
+pub(crate) fn site_buses(network: &Network, site: u32) -> u32 {
     further_site(network, site).map_or(network.machine.buses, |site| site.buses)
 }
 

@@ -222,7 +222,7 @@ impl Placement {
     }
 
     /// By site: how many nodes it has.
-    pub fn nodes_of_sites(&self) -> Vec<u32> {
+    pub(crate) fn nodes_of_sites(&self) -> Vec<u32> {
         let mut nodes = vec![0; self.sites];
         self.group_of
             .iter()
@@ -271,7 +271,7 @@ impl Placement {
     }
 
     /// Nodes with more ranks than processors, which take turns in reality.
-    pub fn oversubscribed(&self) -> usize {
+    pub(crate) fn oversubscribed(&self) -> usize {
         let ranks = self.ranks_of_nodes();
         let more = |(node, ranks): (usize, &u32)| {
             *ranks > self.groups[self.group_index(Node(node as u32))].cpus.max(1)

@@ -60,7 +60,7 @@ impl RouteNumbers {
 
 /// The number of each message's route, as [`RouteNumbers`] counts them. Empty if all messages go to other nodes of the same
 /// site from nodes of one group, and overheads do not depend on the size: then one route has the costs of all.
-pub fn route_of_messages(
+pub(crate) fn route_of_messages(
     program: &Program,
     network: &Network,
     placement: &Placement,

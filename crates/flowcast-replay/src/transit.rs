@@ -30,7 +30,7 @@ use flowcast_trace::{
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.
-pub trait Transit {
+pub(crate) trait Transit {
     /// Whether messages disturb each other; otherwise nothing below is ever called.
     const SHARED: bool;
 
@@ -149,7 +149,7 @@ pub struct Delivery {
 
 /// Messages do not disturb each other.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Undisturbed;
+pub(crate) struct Undisturbed;
 
 impl Transit for Undisturbed {
     const SHARED: bool = false;

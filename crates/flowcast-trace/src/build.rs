@@ -139,7 +139,7 @@ pub enum RecordFault {
 
 impl RecordFault {
     /// What stands there, and what the user can look for.
-    pub const fn found_and_expected(self) -> (&'static str, &'static str) {
+    pub(crate) const fn found_and_expected(self) -> (&'static str, &'static str) {
         let before = match self {
             RecordFault::WaitWithoutReceive => {
                 "a non-blocking receive with the same source, tag and communicator before it"
@@ -281,7 +281,7 @@ impl RankBuilder {
     }
 
     /// Computation that belongs to the record before it.
-    pub fn compute_further(&mut self, time: Time) {
+    pub(crate) fn compute_further(&mut self, time: Time) {
         opcodes::push(&mut self.words, Op::Compute(time), Record::Continues);
     }
 
@@ -340,7 +340,7 @@ impl RankBuilder {
     }
 
     /// A receive on the channel has room for so much.
-    pub fn has_room(&mut self, channel: u32, size: Bytes) {
+    pub(crate) fn has_room(&mut self, channel: u32, size: Bytes) {
         let at = channel as usize;
         if self.largest_receives.len() <= at {
             self.largest_receives.resize(at + 1, None);
@@ -370,12 +370,12 @@ impl RankBuilder {
 
     /// A non-blocking receive that the caller waits for by its slot.
     #[inline]
-    pub fn irecv_waited_by_slot(&mut self, channel: u32) -> Result<u32, RecordFault> {
+    pub(crate) fn irecv_waited_by_slot(&mut self, channel: u32) -> Result<u32, RecordFault> {
         self.irecv_again(channel, Record::Begins)
     }
 
     /// As [`RankBuilder::irecv_waited_by_slot`], perhaps as a further part of the record before it.
-    pub fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
+    pub(crate) fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
         let slot = self.post(channel)?;
         opcodes::push(&mut self.words, Op::Irecv, record);
         Ok(slot)
@@ -406,7 +406,7 @@ impl RankBuilder {
     /// # Errors
     /// [`RecordFault::WaitWithoutReceive`].
     #[inline]
-    pub fn wait_recv(&mut self, channel: u32) -> Result<(), RecordFault> {
+    pub(crate) fn wait_recv(&mut self, channel: u32) -> Result<(), RecordFault> {
         let slot = self
             .pending
             .get_mut(channel as usize)
@@ -417,7 +417,7 @@ impl RankBuilder {
     }
 
     /// A wait for the receive in a slot of this rank.
-    pub fn wait_slot(&mut self, slot: u32, record: Record) {
+    pub(crate) fn wait_slot(&mut self, slot: u32, record: Record) {
         opcodes::push(&mut self.words, Op::WaitRecv(slot), record);
     }
 
@@ -443,7 +443,7 @@ impl RankBuilder {
     }
 
     /// As [`RankBuilder::collective`], perhaps as a further part of the record before it.
-    pub fn further_collective(
+    pub(crate) fn further_collective(
         &mut self,
         call: CallRecord,
         record: Record,
@@ -491,13 +491,13 @@ impl RankBuilder {
     }
 
     /// How many non-blocking collectives have been started.
-    pub fn immediates(&self) -> u32 {
+    pub(crate) fn immediates(&self) -> u32 {
         self.beyond_messages().immediates.len() as u32
     }
 
     /// A wait for a non-blocking collective by its number, in the order of their start. A stream has either these waits
     /// or those for the oldest.
-    pub fn wait_immediate(&mut self, number: u32) {
+    pub(crate) fn wait_immediate(&mut self, number: u32) {
         self.wait_instance(self.beyond_messages().immediates[number as usize]);
     }
 
@@ -563,7 +563,7 @@ impl RankBuilder {
     }
 
     /// Executions of collectives on each communicator.
-    pub fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
+    pub(crate) fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
         let BeyondMessages {
             collectives_on,
             collective_counts,
@@ -581,7 +581,7 @@ pub const EAGER: SendMode = SendMode {
 };
 
 /// The mode of a send that goes on its way while the rank goes on.
-pub const NON_BLOCKING: SendMode = SendMode {
+pub(crate) const NON_BLOCKING: SendMode = SendMode {
     non_blocking: true,
     ..EAGER
 };

@@ -31,7 +31,10 @@ impl<T> Part<T> {
     ///
     /// # Errors
     /// The first one of `change`.
-    pub fn try_map<U, E>(self, change: &mut impl FnMut(T) -> Result<U, E>) -> Result<Part<U>, E> {
+    pub(crate) fn try_map<U, E>(
+        self,
+        change: &mut impl FnMut(T) -> Result<U, E>,
+    ) -> Result<Part<U>, E> {
         Ok(match self {
             Part::Once(piece) => Part::Once(change(piece)?),
             Part::Loop(count, body) => Part::Loop(count, map_all(body, change)?),

@@ -154,14 +154,14 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
     }
 
     /// Gives back the memory that further keys would need.
-    pub fn shrink_to_fit(&mut self) {
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.keys.shrink_to_fit();
     }
 }
 
 /// Multiplies and folds each word of the key: the keys are ranks, tags and sizes that no adversary chooses for a gain.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct MultiplyHasher(u64);
+pub(crate) struct MultiplyHasher(u64);
 
 impl Hasher for MultiplyHasher {
     #[inline]

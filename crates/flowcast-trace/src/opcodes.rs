@@ -9,10 +9,10 @@ use super::slot::Slot;
 use flowcast_units::Time;
 
 /// Most that a payload can hold.
-pub const MAX_PAYLOAD: u32 = (1 << 27) - 1;
+pub(crate) const MAX_PAYLOAD: u32 = (1 << 27) - 1;
 
 /// Whether a record may take so many nanoseconds: at most 3·10^10 years, so that the sums of a replay stay finite.
-pub fn is_duration(nanos: f64) -> bool {
+pub(crate) fn is_duration(nanos: f64) -> bool {
     (0.0..=1e27).contains(&nanos)
 }
 
@@ -228,13 +228,13 @@ pub fn rewrite(words: &[u32], out: &mut Vec<u32>, mut change: impl FnMut(Op) -> 
 
 /// Replaces the class and slot of the send at `at`.
 #[inline]
-pub fn patch_send(words: &mut [u32], at: usize, class: u32, slot: Slot) {
+pub(crate) fn patch_send(words: &mut [u32], at: usize, class: u32, slot: Slot) {
     words[at] = words[at] & !MAX_PAYLOAD | class;
     words[at + 1] = slot.0;
 }
 
 /// Replaces the payload at `at`, and the word behind it where there is one to replace.
-pub fn patch(words: &mut [u32], at: usize, payload: u32, second: Option<u32>) {
+pub(crate) fn patch(words: &mut [u32], at: usize, payload: u32, second: Option<u32>) {
     words[at] = words[at] & !MAX_PAYLOAD | payload;
     if let Some(second) = second {
         words[at + 1] = second;
@@ -242,7 +242,7 @@ pub fn patch(words: &mut [u32], at: usize, payload: u32, second: Option<u32>) {
 }
 
 /// Walks a whole stream with the number of the record that each instruction belongs to, counted from 1.
-pub fn iterate(words: &[u32]) -> impl Iterator<Item = (u32, Op)> + '_ {
+pub(crate) fn iterate(words: &[u32]) -> impl Iterator<Item = (u32, Op)> + '_ {
     let mut at = 0;
     let mut record = 0;
     std::iter::from_fn(move || {

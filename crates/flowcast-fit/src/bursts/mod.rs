@@ -63,7 +63,7 @@ impl BurstFit {
 }
 
 /// Whether samples hold what [`fit_bursts`] needs: the sender's time, and at some size bursts of two lengths.
-pub fn has_bursts(samples: &PrttSamples) -> bool {
+pub(crate) fn has_bursts(samples: &PrttSamples) -> bool {
     let timed = samples
         .points()
         .any(|(point, _)| point.messages == 1 && !samples.busy(point).is_empty());

@@ -42,7 +42,7 @@ impl Fitted {
 }
 
 /// The best choice of a model's sizes with its best parameters.
-pub fn fit_model(model: &Model, medians: Medians<'_>) -> Fitted {
+pub(crate) fn fit_model(model: &Model, medians: Medians<'_>) -> Fitted {
     let instances = (model.instances)(medians).into_iter();
     let fits = instances.map(|instance| (fit_instance(&instance, medians), instance));
     let best = fits.min_by(|one, other| one.0.errors.total_cmp(&other.0.errors));

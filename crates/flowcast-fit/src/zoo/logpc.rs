@@ -39,7 +39,7 @@ const HALVINGS: u32 = 80;
 
 /// A torus of `radix` nodes in each of so many dimensions.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cube {
+pub(crate) struct Cube {
     /// k, at least 1; of a number of nodes that is no power, the root.
     pub radix: f64,
     /// n, at least 1.
@@ -49,7 +49,7 @@ pub struct Cube {
 impl Cube {
     /// How long a message waits on its way, in nanoseconds, where a node has one in flight at a time that takes
     /// `alone` without waiting and holds a channel for `holds`; both in nanoseconds, `alone` at least `holds`.
-    pub fn wait(self, alone: f64, holds: f64) -> f64 {
+    pub(crate) fn wait(self, alone: f64, holds: f64) -> f64 {
         let (distance, dimensions) = (self.radix / 4.0, f64::from(self.dimensions));
         if distance <= 1.0 || holds <= 0.0 {
             return 0.0;

@@ -61,7 +61,7 @@ impl MessageCost for LoPc {
 
 /// The mean times of a cycle, in the unit of what it was made from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cycle {
+pub(crate) struct Cycle {
     /// R: from one request to the next of the same node.
     pub total: f64,
     /// R_q: a request at the other node, its handler included.
@@ -70,16 +70,9 @@ pub struct Cycle {
     pub reply: f64,
 }
 
-impl Cycle {
-    /// C: what waiting adds to the cycle without contention, `W + 2L + 2o`.
-    pub fn contention(&self, work: f64, latency: f64, handler: f64) -> f64 {
-        self.total - (work + 2.0 * latency + 2.0 * handler)
-    }
-}
-
 /// LoPC's mean value analysis of homogeneous requests: `work` W and `latency` L of 0 or more, `handler` o above 0, and the squared
 /// coefficient of variation of handlers: 0 where all are alike, 1 where they are exponential. The same unit for all.
-pub fn homogeneous(work: f64, latency: f64, handler: f64, variation: f64) -> Cycle {
+pub(crate) fn homogeneous(work: f64, latency: f64, handler: f64, variation: f64) -> Cycle {
     // The longer the cycle, the less waiting it explains, so that they meet once. The processor serves each cycle two handlers.
     let (mut low, mut high) = (2.0 * handler, work + 2.0 * latency + 100.0 * handler);
     for _ in 0..HALVINGS {
@@ -157,7 +150,8 @@ mod tests {
                 cycle.total
             );
             // The rule of thumb: contention costs about one handler more.
-            let contention = cycle.contention(work, latency, 20.0) / 20.0;
+            // What waiting adds to the cycle without contention, `W + 2L + 2o`.
+            let contention = (cycle.total - (work + 2.0 * latency + 2.0 * 20.0)) / 20.0;
             assert!(
                 (0.8..1.8).contains(&contention),
                 "{work} {latency} {variation}: {contention} handlers"

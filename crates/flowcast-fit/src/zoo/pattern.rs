@@ -31,7 +31,7 @@ impl Pattern {
     }
 
     /// Messages that a node sends.
-    pub fn sends_of(&self, node: Node) -> u32 {
+    pub(crate) fn sends_of(&self, node: Node) -> u32 {
         self.messages
             .iter()
             .filter(|(from, _)| *from == node)
@@ -39,12 +39,12 @@ impl Pattern {
     }
 
     /// Messages that a node receives.
-    pub fn receives_of(&self, node: Node) -> u32 {
+    pub(crate) fn receives_of(&self, node: Node) -> u32 {
         self.messages.iter().filter(|(_, to)| *to == node).count() as u32
     }
 
     /// The most messages that one node sends, at least 1.
-    pub fn most_sends(&self) -> u32 {
+    pub(crate) fn most_sends(&self) -> u32 {
         self.nodes()
             .into_iter()
             .map(|node| self.sends_of(node))
@@ -54,7 +54,7 @@ impl Pattern {
     }
 
     /// The most messages that one node receives, at least 1.
-    pub fn most_receives(&self) -> u32 {
+    pub(crate) fn most_receives(&self) -> u32 {
         self.nodes()
             .into_iter()
             .map(|node| self.receives_of(node))
@@ -64,7 +64,7 @@ impl Pattern {
     }
 
     /// Whether some node sends and receives.
-    pub fn is_two_way(&self) -> bool {
+    pub(crate) fn is_two_way(&self) -> bool {
         self.nodes()
             .into_iter()
             .any(|node| self.sends_of(node) > 0 && self.receives_of(node) > 0)

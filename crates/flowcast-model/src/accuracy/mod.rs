@@ -138,7 +138,7 @@ impl Accuracy {
     }
 
     /// The errors by name, without those of `held_out` and of all whose name goes on behind it after a dot or a slash.
-    pub fn errors_without<'a>(
+    pub(crate) fn errors_without<'a>(
         &'a self,
         held_out: Option<&'a str>,
     ) -> impl Iterator<Item = (&'a str, &'a [f64])> {

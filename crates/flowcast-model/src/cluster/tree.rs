@@ -14,7 +14,7 @@ use thiserror::Error;
 use flowcast_units::Node;
 
 /// More levels than any network has.
-pub const MOST_LEVELS: usize = 4;
+pub(crate) const MOST_LEVELS: usize = 4;
 
 /// The switches of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,7 +63,7 @@ impl TwoRackPlan {
     }
 
     /// Twice the pattern of a seed, with sizes whose logarithms are drawn evenly.
-    pub fn draw_twice_by_size_class(&self, seed: u64) -> Vec<Flow> {
+    pub(crate) fn draw_twice_by_size_class(&self, seed: u64) -> Vec<Flow> {
         let mut flows = self.draw(seed);
         flows.extend_from_within(..);
         let mut random = Pcg64Mcg::seed_from_u64(!seed);

@@ -9,7 +9,7 @@ use super::{Machine, NodeGroup};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// The built-in network whose interface stands in for what a file leaves open.
-pub const STAND_IN: &str = "shared-memory";
+pub(crate) const STAND_IN: &str = "shared-memory";
 
 /// Its figures: its file is not read for them, which would take a millisecond.
 const STAND_IN_LATENCY: Time = Time::from_nanos(760.0);

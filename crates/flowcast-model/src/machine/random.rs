@@ -87,7 +87,7 @@ impl<Q> Distribution<Q> {
 }
 
 /// How the values of a distribution are written.
-pub trait RandomQuantity {
+pub(crate) trait RandomQuantity {
     /// Reads a value that is not negative.
     ///
     /// # Errors

@@ -180,7 +180,7 @@ impl SizeCondition {
 
 impl Connection {
     /// Whether a message may use it.
-    pub fn admits(&self, tag: i32, size: Bytes) -> bool {
+    pub(crate) fn admits(&self, tag: i32, size: Bytes) -> bool {
         let (first, second) = (self.first.holds(size), self.second.holds(size));
         let sized = match self.joined {
             Joined::And => first && second,

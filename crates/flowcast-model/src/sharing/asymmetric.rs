@@ -24,7 +24,7 @@ use super::{
 
 /// When the backbone limits a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Saturation {
+pub(crate) struct Saturation {
     /// From this many flows on; none: whenever it is slower than the interfaces.
     pub from: Option<u32>,
     /// What one flow gets at most once the backbone is saturated.
@@ -33,7 +33,7 @@ pub struct Saturation {
 
 /// Each link gives its flows equal parts of what it carries, whatever these use elsewhere.
 #[derive(Debug, Clone, Copy)]
-pub struct EqualParts {
+pub(crate) struct EqualParts {
     /// When the backbone limits flows between racks, and to how much.
     pub saturation: Saturation,
     /// Whose flows count.

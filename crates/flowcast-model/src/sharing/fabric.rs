@@ -191,7 +191,7 @@ impl Path {
     }
 
     /// Whether it crosses more than the two nodes' links.
-    pub fn is_between_racks(&self) -> bool {
+    pub(crate) fn is_between_racks(&self) -> bool {
         self.hops > 2
     }
 }
@@ -432,7 +432,7 @@ impl Fabric {
 
     /// Whether the ACKs of all data on a link return over another link, its opposite; in a tree they may take another
     /// cable, and over what both directions share they return over the link itself.
-    pub fn acks_return_over_opposite(&self, link: LinkId) -> bool {
+    pub(crate) fn acks_return_over_opposite(&self, link: LinkId) -> bool {
         match (link.index() / 2).checked_sub(self.nodes.len()) {
             None => self.duplex == Duplex::Full,
             Some(place) => matches!(self.inner[place].name, InnerName::Rack(_)),
@@ -483,7 +483,7 @@ impl Fabric {
     }
 
     /// How many of these flows cross each link.
-    pub fn flows_per_link(&self, active: &[usize]) -> Vec<u32> {
+    pub(crate) fn flows_per_link(&self, active: &[usize]) -> Vec<u32> {
         let mut counts = vec![0; self.link_count()];
         for link in active.iter().flat_map(|flow| self.paths[*flow].data()) {
             counts[link.index()] += 1;

@@ -47,7 +47,7 @@ impl RateModel for Fair {
 }
 
 /// The max-min fair shares of these flows.
-pub fn max_min(fabric: &Fabric, active: &[usize]) -> Vec<Allocation> {
+pub(crate) fn max_min(fabric: &Fabric, active: &[usize]) -> Vec<Allocation> {
     let mut filling = Filling::new(fabric, active);
     while let Some(Reverse(level)) = filling.heap.pop() {
         let link = level.link.index();

@@ -7,7 +7,7 @@ use flowcast_units::{Bytes, Time};
 /// Payload of a full packet where the largest IP packet has 1500 bytes.
 pub const SEGMENT: u64 = 1448;
 /// Payload of the largest packet.
-pub const LARGEST_SEGMENT: u64 = 65_000;
+pub(crate) const LARGEST_SEGMENT: u64 = 65_000;
 /// What a frame has beside its payload: 52 bytes of TCP and IP headers with time stamps, 14 of Ethernet, 24 of preamble,
 /// checksum and gap.
 pub const FRAME_OVERHEAD: u64 = 90;

@@ -68,7 +68,7 @@ pub fn inverse_of_symmetric(matrix: &[Vec<f64>]) -> Option<Matrix> {
 }
 
 /// The lower triangle `L` with `L Lᵀ` = the matrix; none where it is not positive definite.
-pub fn cholesky(matrix: &[Vec<f64>]) -> Option<Matrix> {
+pub(crate) fn cholesky(matrix: &[Vec<f64>]) -> Option<Matrix> {
     let mut factor = vec![vec![0.0; matrix.len()]; matrix.len()];
     for row in 0..matrix.len() {
         for column in 0..=row {

@@ -14,7 +14,7 @@ pub struct Uncertain {
 
 impl Uncertain {
     /// Error as a share of the value.
-    pub fn relative_error(&self) -> f64 {
+    pub(crate) fn relative_error(&self) -> f64 {
         (self.error / self.value).abs()
     }
 }

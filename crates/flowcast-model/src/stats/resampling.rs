@@ -68,32 +68,29 @@ pub fn percentile_interval(estimates: &[f64], level: f64) -> Result<(f64, f64), 
     ))
 }
 
-/// The percentile interval of `estimate` over `replicates` resamplings of `values`.
-///
-/// # Errors
-/// No value, a value or estimate that is not finite, no replicate, or a level outside (0, 1).
-pub fn bootstrap_interval(
-    values: &[f64],
-    estimate: impl Fn(&[f64]) -> f64,
-    replicates: usize,
-    level: f64,
-    seed: u64,
-) -> Result<(f64, f64), StatsError> {
-    check("bootstrap", values, 1)?;
-    let mut resampler = Resampler::from_seed(seed);
-    let mut drawn = Vec::with_capacity(values.len());
-    let mut one = || {
-        resampler.draw_into(values, &mut drawn);
-        estimate(&drawn)
-    };
-    let estimates: Vec<f64> = (0..replicates).map(|_| one()).collect();
-    percentile_interval(&estimates, level)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stats::interval::mean_interval;
+
+    /// The percentile interval of `estimate` over `replicates` resamplings of `values`.
+    fn bootstrap_interval(
+        values: &[f64],
+        estimate: impl Fn(&[f64]) -> f64,
+        replicates: usize,
+        level: f64,
+        seed: u64,
+    ) -> Result<(f64, f64), StatsError> {
+        check("bootstrap", values, 1)?;
+        let mut resampler = Resampler::from_seed(seed);
+        let mut drawn = Vec::with_capacity(values.len());
+        let mut one = || {
+            resampler.draw_into(values, &mut drawn);
+            estimate(&drawn)
+        };
+        let estimates: Vec<f64> = (0..replicates).map(|_| one()).collect();
+        percentile_interval(&estimates, level)
+    }
 
     fn mean_of(values: &[f64]) -> f64 {
         values.iter().sum::<f64>() / values.len() as f64

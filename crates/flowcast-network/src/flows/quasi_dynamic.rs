@@ -120,7 +120,7 @@ impl QuasiDynamicFlows {
     }
 
     /// Ends the step and begins the next.
-    pub fn step_on(&mut self, fabric: &Fabric) {
+    pub(crate) fn step_on(&mut self, fabric: &Fabric) {
         let now = self.flows.until;
         let at_rest = self.queues.approach(fabric, &self.flows.active, self.part);
         self.flows

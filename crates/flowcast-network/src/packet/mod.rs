@@ -132,7 +132,7 @@ pub fn simulate(
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_repetitions(
+pub(crate) fn simulate_repetitions(
     messages: &[Message],
     fabric: &Fabric,
     wire: &Wire,
@@ -160,7 +160,7 @@ fn simulate_rounds(
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_each_packet(
+pub(crate) fn simulate_each_packet(
     messages: &[Message],
     fabric: &Fabric,
     wire: &Wire,

@@ -70,7 +70,7 @@ impl From<Loggops> for Costs<'_> {
 
 impl Costs<'_> {
     /// Whether every message travels as LogGOPSim has it.
-    pub fn are_plain(&self) -> bool {
+    pub(crate) fn are_plain(&self) -> bool {
         let is_plain =
             |placed: &PlacedCosts<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
         self.placed.as_ref().is_none_or(is_plain)
@@ -172,7 +172,7 @@ impl<'a> FlowCarrier<'a> {
     }
 
     /// A flow begins at `start`.
-    pub fn depart(&mut self, slot: Slot, size: Bytes, start: Time, travel: Travel) {
+    pub(crate) fn depart(&mut self, slot: Slot, size: Bytes, start: Time, travel: Travel) {
         let Travel { latency, bytes, .. } = travel;
         let cost = ClassCost {
             delay: latency + bytes,

@@ -36,7 +36,7 @@ impl<'a> Sends<'a> {
     }
 
     /// Of one that is laid out for the fast engine.
-    pub fn of_prepared(prepared: &'a Prepared) -> Sends<'a> {
+    pub(crate) fn of_prepared(prepared: &'a Prepared) -> Sends<'a> {
         let sends = prepared.ops.iter().map(|op| op.kind == Kind::Send);
         Sends::new(
             SendSource::Prepared(prepared),

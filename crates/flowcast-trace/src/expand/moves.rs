@@ -99,7 +99,7 @@ impl Part {
     }
 
     /// `count` blocks from `first` on, combined.
-    pub const fn combine(first: u32, count: u32) -> Part {
+    pub(crate) const fn combine(first: u32, count: u32) -> Part {
         Part {
             blocks: MovedBlocks::Range { first, count },
             effect: Effect::Combine,

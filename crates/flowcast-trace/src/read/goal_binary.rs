@@ -24,17 +24,17 @@ const OVERWRITTEN: [u8; 8] = 2342u64.to_le_bytes();
 /// Kind of an operation that sends.
 pub const SEND: u8 = 1;
 /// Kind of an operation that receives.
-pub const RECEIVE: u8 = 2;
+pub(crate) const RECEIVE: u8 = 2;
 /// Kind of an operation that computes.
-pub const CALCULATION: u8 = 3;
+pub(crate) const CALCULATION: u8 = 3;
 /// A peer or tag that is any.
 pub const ANY: u32 = u32::MAX;
 /// Bytes of the header behind the magic number.
-pub const HEADER_BYTES: u64 = 6;
+pub(crate) const HEADER_BYTES: u64 = 6;
 /// Bytes of each rank in the table.
-pub const RANGE_BYTES: u64 = 16;
+pub(crate) const RANGE_BYTES: u64 = 16;
 /// Bytes of an operation.
-pub const OPERATION_BYTES: usize = 39;
+pub(crate) const OPERATION_BYTES: usize = 39;
 
 /// Whether the file is a binary schedule, even one that cannot be used any more.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
