@@ -23,7 +23,7 @@ pub const MAGIC: &[u8] = b"\x03BOTF2";
 
 /// Why an archive was not read.
 #[derive(Debug, Error)]
-pub(crate) enum Otf2Error {
+pub enum Otf2Error {
     /// The library is not installed.
     #[error(
         "found no OTF2 library, expected libopen-trace-format2.so.10 (Debian: apt-get install libopen-trace-format2-10)"
