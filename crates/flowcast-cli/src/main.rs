@@ -7,6 +7,7 @@ mod collectives;
 mod commands;
 mod core_pairs;
 mod embedded;
+mod former_flags;
 mod launcher;
 mod mpi_launcher;
 mod mpi_session;
@@ -36,7 +37,8 @@ static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePage
 fn main() -> ExitCode {
     interrupt::survive_file_limits();
     commands::completions::answer_shell();
-    match commands::Cli::parse()
+    let words = former_flags::in_spellings_of_today(std::env::args_os());
+    match commands::Cli::parse_from(words)
         .run()
         .and_then(|()| input_maps::verify())
     {

@@ -8,7 +8,10 @@ use flowcast::{model::stats::interval::StoppingRule, units::Time};
 use flowcast_measure::lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 
-use crate::terminal::output::{Format, say};
+use crate::{
+    commands::predict::probability,
+    terminal::output::{Format, say},
+};
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -44,14 +47,9 @@ pub(crate) struct Repeating {
         help_heading = "Precision"
     )]
     precision: f64,
-    /// Confidence of that interval
-    #[arg(
-        long,
-        default_value_t = 0.95,
-        value_name = "SHARE",
-        help_heading = "Precision"
-    )]
-    confidence: f64,
+    /// Confidence level of that interval
+    #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability, help_heading = "Precision")]
+    level: f64,
 }
 
 /// How far a command goes, and what it says.
@@ -125,14 +123,8 @@ impl Repeating {
                 "--repetitions: found {fewest} {most}, expected two numbers above 0, the second not below the first"
             );
         }
-        if !(self.confidence > 0.0 && self.confidence < 1.0) {
-            bail!(
-                "--confidence: found {}, expected a number between 0 and 1",
-                self.confidence
-            );
-        }
         let rule = StoppingRule {
-            level: self.confidence,
+            level: self.level,
             relative_half_width: self.precision,
             min_repetitions: fewest,
             max_repetitions: most,
@@ -151,7 +143,7 @@ impl Repeating {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         format!(
             "{fewest} to {most}, until half the {} % interval of each mean is {} % of it, after {} not counted",
-            self.confidence * 100.0,
+            self.level * 100.0,
             self.precision * 100.0,
             self.warm_ups
         )

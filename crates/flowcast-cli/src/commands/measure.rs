@@ -33,7 +33,7 @@ use super::{
     measure_pairs::MeasurePairs, measure_samples::PartialSamples,
 };
 use crate::{
-    commands::doctor,
+    commands::{doctor, rails::live::WaitingKind},
     launcher,
     round_trips::explained,
     shm_ends,
@@ -142,11 +142,10 @@ pub(crate) struct P2p {
         requires = "budget",
         help_heading = "Run"
     )]
-    most_messages: u32,
-    /// Poll instead of sleeping while waiting, as MPI libraries do; each end needs a processor of its own. Give it to
-    /// both ends
-    #[arg(long, help_heading = "Where")]
-    poll: bool,
+    limit: u32,
+    /// What this end does while nothing comes, the same at both ends; MPI libraries poll
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep, help_heading = "Where")]
+    waiting: WaitingKind,
     /// Seed of the order in which points are measured
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -177,6 +176,15 @@ enum Role {
     Connect(TcpTransport, String),
     Answer(TcpTransport),
     Bystander,
+}
+
+impl From<WaitingKind> for Waiting {
+    fn from(waiting: WaitingKind) -> Waiting {
+        match waiting {
+            WaitingKind::Sleep => Waiting::Sleep,
+            WaitingKind::Poll => Waiting::Poll,
+        }
+    }
 }
 
 /// `2%` or `0.02`.
@@ -236,10 +244,13 @@ impl P2p {
     }
 
     fn over_shm(self) -> Result<()> {
-        if self.listen.is_some() || self.connect.is_some() || self.rendezvous.is_some() || self.poll
+        if self.listen.is_some()
+            || self.connect.is_some()
+            || self.rendezvous.is_some()
+            || self.waiting == WaitingKind::Poll
         {
             bail!(
-                "--over shm: found --listen, --connect, --rendezvous or --poll, expected none: both ends are here and poll"
+                "--over shm: found --listen, --connect, --rendezvous or --waiting poll, expected none: both ends are here and poll"
             );
         }
         if let Some(memory) = &self.answer_in {
@@ -264,11 +275,13 @@ impl P2p {
                 }
                 given => given.unwrap_or(NOBODYS),
             };
-            return Ok(Role::Answer(door.admit(token.bytes(), self.waiting())?));
+            return Ok(Role::Answer(
+                door.admit(token.bytes(), self.waiting.into())?,
+            ));
         }
         if let Some(address) = &self.connect {
             let token = token_for(address, &self.token)?;
-            let transport = TcpTransport::introduced(address, token.bytes(), self.waiting());
+            let transport = TcpTransport::introduced(address, token.bytes(), self.waiting.into());
             let transport = transport.map_err(|error| explained(error.into()))?;
             return Ok(Role::Connect(transport, address.clone()));
         }
@@ -284,10 +297,10 @@ impl P2p {
         };
         match place.rank {
             Rank(0) => Ok(Role::Connect(
-                launcher::meet_at(file, self.waiting())?,
+                launcher::meet_at(file, self.waiting.into())?,
                 "rank 1".into(),
             )),
-            Rank(1) => Ok(Role::Answer(launcher::wait_at(file, self.waiting())?)),
+            Rank(1) => Ok(Role::Answer(launcher::wait_at(file, self.waiting.into())?)),
             _ => Ok(Role::Bystander),
         }
     }
@@ -298,7 +311,7 @@ impl P2p {
         };
         let plan = BudgetPlan {
             largest: self.max_size,
-            messages: self.most_messages,
+            messages: self.limit,
             max_time: budget,
             precision: self.precision.unwrap_or(BudgetPlan::default().precision),
             seed: self.seed,
@@ -307,7 +320,7 @@ impl P2p {
         let format = Format { json: self.json };
         budget::run(
             other,
-            self.waiting(),
+            self.waiting.into(),
             &plan,
             path,
             (self.output.as_deref(), self.resume),
@@ -318,7 +331,7 @@ impl P2p {
     fn measure(self, other: Reached, path: String) -> Result<()> {
         let mut plan = self.plan();
         let mut provenance = provenance_of(&plan, path);
-        let polls = self.poll || matches!(other, Reached::Shm(_));
+        let polls = self.waiting == WaitingKind::Poll || matches!(other, Reached::Shm(_));
         provenance.insert(
             "waiting".into(),
             if polls { "poll" } else { "sleep" }.into(),
@@ -350,21 +363,15 @@ impl P2p {
             Reached::Shm(end) => end
                 .pinned()
                 .and_then(|mut transport| measure(&mut transport, &plan, previous, &mut observe)),
-            Reached::Loopback => measure_loopback(&plan, self.waiting(), previous, &mut observe),
+            Reached::Loopback => {
+                measure_loopback(&plan, self.waiting.into(), previous, &mut observe)
+            }
         };
         drop(progress);
         match (measured, failure) {
             (Ok(measured), None) => self.deliver(measured, partial, provenance),
             (Ok(_), Some(failure)) => Err(failure),
             (Err(error), _) => Err(explained(error)),
-        }
-    }
-
-    fn waiting(&self) -> Waiting {
-        if self.poll {
-            Waiting::Poll
-        } else {
-            Waiting::Sleep
         }
     }
 

@@ -31,6 +31,7 @@ use crate::{
     commands::{
         doctor,
         lab::{explained, self_tested},
+        measure::share,
     },
     core_pairs::{CoreList, notes},
     repeating::{Carrying, Over, Repeating},
@@ -53,18 +54,18 @@ use crate::{
     after_help = "Examples:\n  flowcast measure pairs --lab asymmetric -o pairs.csv --report pairs.html\n  \
                         flowcast measure pairs --launcher 'mpirun -np 32 --hostfile hosts' -o pairs.csv\n  \
                         flowcast measure pairs --over shm -o cores.csv --report cores.html\n  \
-                        flowcast measure pairs --again examples/pairs.csv"
+                        flowcast measure pairs --show examples/pairs.csv"
 )]
 pub(crate) struct MeasurePairs {
     /// Write the times here
-    #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["again", "answer_in"], help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["show", "answer_in"], help_heading = "Output")]
     output: Option<PathBuf>,
     /// Write a page with a heat map of each size
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     report: Option<PathBuf>,
     /// Measure nothing and look at times that were measured before
     #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["output", "lab", "launcher", "sizes"], help_heading = "Where")]
-    again: Option<PathBuf>,
+    show: Option<PathBuf>,
     #[command(flatten)]
     place: WhereArgs,
     /// With --over shm: the core of each rank, such as 0-3,8 [default: all that may be used]
@@ -82,11 +83,11 @@ pub(crate) struct MeasurePairs {
     )]
     sizes: Vec<Bytes>,
     /// Probability of an alarm in a healthy network
-    #[arg(long, alias = "level", value_name = "PROBABILITY", default_value_t = PairOptions::default().level)]
+    #[arg(long, value_name = "PROBABILITY", default_value_t = PairOptions::default().level)]
     false_alarms: f64,
     /// By how much longer something takes at least that is called slow
-    #[arg(long, value_name = "SHARE", default_value_t = PairOptions::default().least)]
-    least: f64,
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
+    threshold: f64,
     /// Write the racks that were found into this network file, as `[topology]`
     #[arg(long, value_name = "NET.toml", help_heading = "Output")]
     topology: Option<PathBuf>,
@@ -115,20 +116,20 @@ impl MeasurePairs {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let pages = self.report.iter().map(|path| Output::new("--report", path));
         declare(
-            self.again
+            self.show
                 .iter()
                 .map(PathBuf::as_path)
                 .chain([Path::new(&self.place.lab)]),
             outputs.chain(pages),
         )?;
-        if !(self.false_alarms > 0.0 && self.false_alarms < 1.0 && self.least >= 0.0) {
+        if !(self.false_alarms > 0.0 && self.false_alarms < 1.0 && self.threshold >= 0.0) {
             bail!(
-                "--level and --least: found {} and {}, expected a share between 0 and 1 and one from 0 on",
+                "--false-alarms and --threshold: found {} and {}, expected a share between 0 and 1 and one from 0 on",
                 self.false_alarms,
-                self.least
+                self.threshold
             );
         }
-        let samples = match &self.again {
+        let samples = match &self.show {
             Some(path) => PairSamples::from_csv(&read_text(path)?)
                 .with_context(|| path.display().to_string())?,
             None => {
@@ -329,9 +330,9 @@ impl MeasurePairs {
     fn report_of(&self, samples: &PairSamples) -> Result<Report> {
         let options = PairOptions {
             level: self.false_alarms,
-            least: self.least,
+            least: self.threshold,
         };
-        let racks = racks(samples, self.least)?.map(|(_, groups)| groups);
+        let racks = racks(samples, self.threshold)?.map(|(_, groups)| groups);
         let notes = notes(&samples.provenance, racks.as_ref());
         let mut report = Report {
             sizes: Vec::new(),

@@ -48,7 +48,7 @@ mod measure_samples;
 mod mpi_rank;
 mod networks;
 mod place;
-mod predict;
+pub(crate) mod predict;
 mod rails;
 mod record;
 mod sensitivity;

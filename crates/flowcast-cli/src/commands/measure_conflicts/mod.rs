@@ -70,10 +70,10 @@ pub(crate) struct MeasureConflicts {
     short: Bytes,
     /// Most flows in one direction of a node
     #[arg(long, default_value_t = 4, value_name = "COUNT")]
-    most: u32,
+    flows: u32,
     /// Only conflicts of these kinds, separated by commas (flows alone are always measured)
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
-    kinds: Vec<Kind>,
+    only: Vec<Kind>,
     /// Random patterns for validation
     #[arg(long, default_value_t = 6, value_name = "COUNT")]
     holdout: u32,
@@ -101,8 +101,8 @@ impl MeasureConflicts {
             [Path::new(&self.place.lab)],
             [Output::new("-o", &self.output)],
         )?;
-        if self.size == Bytes(0) || self.most == 0 {
-            bail!("--size and --most: found 0, expected a number above 0");
+        if self.size == Bytes(0) || self.flows == 0 {
+            bail!("--size and --flows: found 0, expected a number above 0");
         }
         match &self.place.launcher {
             Some(words) => self.with_launcher(words, &options),
@@ -184,7 +184,7 @@ impl MeasureConflicts {
             racks,
             size: self.size,
             short: self.short,
-            most: self.most,
+            most: self.flows,
         })
     }
 
@@ -199,8 +199,8 @@ impl MeasureConflicts {
     fn open(&self, plan: ConflictPlan, provenance: BTreeMap<String, String>) -> Result<Run> {
         let chosen = |conflict: &Conflict| {
             conflict.kind == Kind::Alone
-                || self.kinds.is_empty()
-                || self.kinds.contains(&conflict.kind)
+                || self.only.is_empty()
+                || self.only.contains(&conflict.kind)
         };
         let conflicts = plan.conflicts().into_iter().filter(chosen);
         let random = plan.random_patterns(self.holdout, self.seed).into_iter();

@@ -1,9 +1,8 @@
 //! The part of `flowcast predict` for patterns of concurrent communications.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, bail};
-use clap::Args;
 use comfy_table::Cell;
 use flowcast::{
     PatternOptions, PatternPrediction,
@@ -23,7 +22,7 @@ use flowcast::{
 use serde_json::{Value, json};
 
 use super::{
-    Asked,
+    Asked, Predict,
     comparison::of_pattern,
     stand_ins::{marked_name, print_stand_ins, stand_ins_json},
     trace::{add_interval, margin},
@@ -33,53 +32,16 @@ use crate::{
     terminal::{
         files::write_text,
         output::println_out,
-        tables::{Most, USUAL_ROWS, cells, table},
+        tables::{Most, ROWS, cells, table},
     },
     trace_args::read_pattern,
 };
 
-#[derive(Debug, Clone, Args)]
-pub(in crate::commands) struct PatternArgs {
-    /// Patterns: draw the flows over time (.svg or .html)
-    #[arg(long, value_name = "FILE", help_heading = "Patterns")]
-    pub plot: Option<PathBuf>,
-    /// Patterns: flow-cuts refuses more than two flows in one direction of a node
-    #[arg(long, help_heading = "Patterns")]
-    pub strict: bool,
-    /// Patterns, model packet: so many runs with random starts and host times; medians, and where nine of ten lie
-    #[arg(long, value_name = "N", help_heading = "Patterns", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub seeds: Option<u32>,
-    /// Patterns: flows of which the table has a row, or all
-    #[arg(long, value_name = "COUNT", help_heading = "Patterns", default_value = USUAL_ROWS)]
-    pub show_flows: Most,
-}
-
-impl PatternArgs {
-    /// Whether any of them was given.
-    pub(in crate::commands) fn is_given(&self) -> bool {
-        self.plot.is_some() || self.strict || self.seeds.is_some()
-    }
-
-    fn options(&self, model: Option<Model>) -> PatternOptions {
-        PatternOptions {
-            model,
-            is_strict: self.strict,
-            runs: self.seeds.map(Runs::once),
-        }
-    }
-}
-
-/// Predicts, prints and draws; a pattern without `step` lines has one step.
-/// Predicts and prints; for several networks or models a row for each.
+/// Predicts and prints; for several networks or models a row for each. A pattern without `step` lines has one step.
 pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
-    let (args, typed) = (&asked.args.pattern, asked.args);
+    let typed = asked.args;
     let (name, content) = read_pattern(input)?;
     let steps = Steps::read(&name, &content)?;
-    if typed.trace.is_given() {
-        bail!(
-            "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
-        );
-    }
     let Some(first) = asked.networks.first() else {
         return Err(flowcast::Error::NoNetwork.into());
     };
@@ -90,17 +52,22 @@ pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
         let Some(model) = contention.model() else {
             bail!("--model {name}: found a pattern, expected a trace");
         };
-        options.push(args.options(Some(model)));
+        options.push(options_of(typed, Some(model)));
     }
     if options.is_empty() {
-        options.push(args.options(None));
+        options.push(options_of(typed, None));
     }
     match (&asked.networks[..], &options[..]) {
         ([network], [options]) => predict(&steps, network, options, asked),
-        _ if args.plot.is_some() || typed.explain => {
-            bail!("--plot, --explain: found several networks or models, expected one")
-        }
         _ => of_pattern(&steps, &options, asked),
+    }
+}
+
+fn options_of(args: &Predict, model: Option<Model>) -> PatternOptions {
+    PatternOptions {
+        model,
+        is_strict: args.strict,
+        runs: args.seeds.map(Runs::once),
     }
 }
 
@@ -110,7 +77,7 @@ fn predict(
     options: &PatternOptions,
     asked: &Asked<'_>,
 ) -> Result<()> {
-    let (args, explain) = (&asked.args.pattern, asked.args.explain);
+    let (args, explain) = (asked.args, asked.args.explain);
     let predicted = predict_steps(steps, network, options)?;
     let intervals = pattern_intervals(steps, network, (options, &predicted), &asked.interval())?;
     let last = predicted.last().expect("a pattern has a step");
@@ -121,7 +88,7 @@ fn predict(
             .map(|step| step.prediction.flows.len())
             .sum(),
     );
-    if let Some(path) = &args.plot {
+    if let Some(path) = &args.report {
         draw(
             path,
             &predicted,
@@ -145,7 +112,7 @@ fn predict(
         println_out!("{document}");
         return Ok(());
     }
-    print_flows(&predicted, args.show_flows);
+    print_flows(&predicted, asked.args.trace.rows);
     let in_steps = if predicted.len() > 1 {
         format!(" in {} steps", predicted.len())
     } else {
@@ -174,7 +141,7 @@ fn predict(
 fn document(
     predicted: &[PatternPrediction],
     network: &Network,
-    (args, explain): (&PatternArgs, bool),
+    (args, explain): (&Predict, bool),
 ) -> Value {
     let last = predicted.last().expect("a pattern has a step");
     let mut flows = Vec::new();
@@ -294,7 +261,7 @@ fn print_flows(predicted: &[PatternPrediction], show: Most) {
         }
         table.add_row(row);
     }
-    println_out!("{}", show.shown(&table, flows.len(), "--show-flows"));
+    println_out!("{}", show.shown(&table, flows.len(), ROWS));
 }
 
 fn flow_cells(predicted: &FlowPrediction) -> Vec<Cell> {
@@ -337,14 +304,14 @@ fn print_intervals(predicted: &[PatternPrediction], network: &Network) {
 fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()> {
     let [PatternPrediction { prediction, .. }] = predicted else {
         bail!(
-            "--plot: found a pattern in {} steps, expected one without `step` lines",
+            "--report: found a pattern in {} steps, expected one without `step` lines",
             predicted.len()
         );
     };
     let flows = prediction.flows.len();
     if flows > pattern_plot::MOST_FLOWS {
         bail!(
-            "--plot: found {}, expected at most {} flows",
+            "--report: found {}, expected at most {} flows",
             flows_text(flows),
             pattern_plot::MOST_FLOWS
         );
@@ -353,7 +320,7 @@ fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()>
         Some("svg") => pattern_plot::svg(prediction, title),
         Some("html") => pattern_page::html(prediction, title),
         _ => bail!(
-            "--plot: found {}, expected a file that ends in .svg or .html",
+            "--report: found {}, expected a file that ends in .svg or .html",
             path.display()
         ),
     };

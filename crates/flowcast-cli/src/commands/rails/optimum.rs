@@ -34,7 +34,7 @@ pub(crate) struct FindOptimum {
     #[arg(
         long,
         default_value_t = 5_000_000,
-        value_name = "BRANCHES",
+        value_name = "COUNT",
         help_heading = "Precision"
     )]
     limit: u64,

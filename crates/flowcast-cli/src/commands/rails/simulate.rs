@@ -75,7 +75,7 @@ impl Simulate {
             let rule = self.split_rule(from)?;
             return split::run(
                 &self.rails.rails,
-                (&messages, self.messages.show_messages),
+                (&messages, self.messages.rows),
                 rule,
                 self.format,
             );

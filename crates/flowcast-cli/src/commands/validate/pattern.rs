@@ -41,16 +41,16 @@ use crate::{
 /// other measurements; nothing is fitted here.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
-                        flowcast validate pattern --set B --instances 40 --models packet,closed-loop -o racks.html\n  \
-                        flowcast validate pattern --set mine.pattern --lab asymmetric --tolerance packet=2%,10% -o mine.html\n  \
-                        flowcast validate pattern --set A --over mpi -o chain-mpi.html\n  \
-                        flowcast validate pattern --set broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
-                        flowcast validate pattern --no-run --ledger lab.toml -o chain.html"
+    after_help = "Examples:\n  flowcast validate pattern A --count 10 -o chain.html\n  \
+                        flowcast validate pattern B --count 40 --model packet,closed-loop -o racks.html\n  \
+                        flowcast validate pattern mine.pattern --lab asymmetric --tolerance packet=2%,10% -o mine.html\n  \
+                        flowcast validate pattern A --over mpi -o chain-mpi.html\n  \
+                        flowcast validate pattern broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
+                        flowcast validate pattern --no-run --accuracy lab.toml -o chain.html"
 )]
 pub(crate) struct ValidatePattern {
-    /// A, B, or pattern files (repeatable)
-    #[arg(long = "set", value_name = "A|B|FILE", num_args = 1.., default_value = "A")]
+    /// A, B, or pattern files
+    #[arg(value_name = "A|B|FILE", default_value = "A")]
     sets: Vec<String>,
     /// The page; its figures go beside it with the ending .json
     #[arg(short, long, value_name = "REPORT.html", help_heading = "Output")]
@@ -64,7 +64,7 @@ pub(crate) struct ValidatePattern {
     lab_set: Vec<String>,
     /// Patterns of set A, or of each configuration of set B
     #[arg(long, default_value_t = 10, value_name = "COUNT")]
-    instances: u32,
+    count: u32,
     /// Seed of the first pattern
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -79,7 +79,7 @@ pub(crate) struct ValidatePattern {
         default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet",
         help_heading = "Network"
     )]
-    models: Vec<String>,
+    model: Vec<String>,
     /// Network: a name or a file fitted to other measurements; if it has no wire rate, `packet` takes the lab's
     /// [default: that of the lab's rates]
     #[arg(short, long, value_name = "NET", help_heading = "Network")]
@@ -92,7 +92,7 @@ pub(crate) struct ValidatePattern {
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]", help_heading = "Run")]
     tolerance: Vec<String>,
     #[command(flatten)]
-    ledger: AccuracyArgs,
+    accuracy: AccuracyArgs,
     #[command(flatten)]
     repeating: Repeating,
     /// What carries the messages
@@ -121,21 +121,21 @@ impl ValidatePattern {
             .chain(&self.lab)
             .map(Path::new);
         journal::declare_page(inputs, &self.output)?;
-        self.ledger.check()?;
+        self.accuracy.check()?;
         let tolerances = self
             .tolerance
             .iter()
             .map(|text| Tolerance::parse(text))
             .collect::<Result<Vec<_>>>()?;
         let models = self
-            .models
+            .model
             .iter()
             .map(|name| Ok(Model::named(name)?))
             .collect::<Result<Vec<_>>>()?;
         if self.seeds.is_some() && !models.contains(&Model::Packet) {
             bail!(
                 "--seeds: found the models {}, expected packet among them",
-                self.models.join(", ")
+                self.model.join(", ")
             );
         }
         let set = Set::parse(&self.sets)?;
@@ -161,7 +161,7 @@ impl ValidatePattern {
         } else {
             results::print(&validation, &errors, &finished)?;
         }
-        self.ledger.keep(
+        self.accuracy.keep(
             &given,
             accuracy::of_patterns(&validation, &network, header.over())?,
         )?;
@@ -170,7 +170,7 @@ impl ValidatePattern {
             let at = models.iter().position(|known| *known == model);
             let at = at.with_context(|| {
                 format!(
-                    "--tolerance {}: expected a model of --models",
+                    "--tolerance {}: expected a model of --model",
                     tolerance.name
                 )
             })?;
@@ -191,7 +191,7 @@ impl ValidatePattern {
     fn carried(&self, set: &Set) -> Result<(Header, Vec<Finished>)> {
         let spec = self.spec(set)?;
         let draw = Draw {
-            instances: self.instances,
+            instances: self.count,
             seed: self.seed,
             flows: self.flows,
         };

@@ -42,7 +42,7 @@ pub(crate) struct ValidateChart {
         default_value = "Predicted against measured time",
         help_heading = "Output"
     )]
-    title: String,
+    name: String,
     #[command(flatten)]
     format: Format,
 }
@@ -91,7 +91,7 @@ impl ValidateChart {
         if let Some(output) = &self.output {
             let names = reports.iter().map(|named| named.name.clone());
             let groups: Vec<(String, Vec<f64>)> = names.zip(errors.iter().cloned()).collect();
-            write_text(output, &error_bars(&self.title, &groups, &predictions))?;
+            write_text(output, &error_bars(&self.name, &groups, &predictions))?;
         }
         if self.format.json {
             println_out!("{}", document(&reports, &errors, &predictions));

@@ -154,7 +154,7 @@ pub(crate) struct ValidateApp {
     )]
     tolerance: Vec<String>,
     #[command(flatten)]
-    ledger: AccuracyArgs,
+    accuracy: AccuracyArgs,
     /// Go on with the runs of REPORT.html.journal
     #[arg(long, help_heading = "Run")]
     resume: bool,
@@ -194,7 +194,7 @@ impl ValidateApp {
             .flatten()
             .map(Path::new);
         journal::declare_page(inputs, &self.output)?;
-        self.ledger.check()?;
+        self.accuracy.check()?;
         let tolerances = self
             .tolerance
             .iter()
@@ -259,7 +259,7 @@ impl ValidateApp {
             .unwrap_or_default()
             .to_string_lossy();
         if disturbed.is_none() {
-            self.ledger
+            self.accuracy
                 .keep(&given, accuracy::of_program(&validation, &name)?)?;
         }
         let names = &validation.predictors;
