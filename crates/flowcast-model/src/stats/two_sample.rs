@@ -88,7 +88,7 @@ impl DifferenceTest {
                     }
                 };
                 format!(
-                    "{} before and {} after: nothing is certain without repetitions, --run-noise or --assume-repeatable",
+                    "{} before and {} after: nothing is certain without repetitions or --noise",
                     runs(before),
                     runs(after)
                 )

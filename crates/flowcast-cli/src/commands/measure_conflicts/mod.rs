@@ -216,8 +216,8 @@ impl MeasureConflicts {
         };
         if let Some(foreign) = known.iter().find(|known| !wanted.contains(&known.conflict)) {
             bail!(
-                "--resume: found conflict `{}`, which this measurement does not carry; expected the same --size, --most, \
-                 --kinds, --holdout and --seed as before",
+                "--resume: found conflict `{}`, which this measurement does not carry; expected the same --size, --flows, \
+                 --only, --holdout and --seed as before",
                 foreign.conflict.name
             );
         }

@@ -1,13 +1,13 @@
 //! What `flowcast predict` is asked, by its inputs and how many networks, models and mappings there are; and which options go with
 //! it.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use flowcast_io::{Holding, is_pattern};
 
 use super::Asked;
-use crate::trace_args::first_file;
+use crate::{terminal::goes_with::refuse_others, trace_args::first_file};
 
 /// What is to be predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +61,7 @@ impl Question {
     /// Refuses options that do not go with what was asked.
     pub(super) fn refuse_others(self, asked: &Asked<'_>) -> Result<()> {
         let (args, trace) = (asked.args, &asked.args.trace);
-        let is_svg =
-            |path: &std::path::PathBuf| path.extension().is_some_and(|ending| ending == "svg");
+        let is_svg = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "svg");
         let traces = &[Trace, Comparison, Traces, Scenarios][..];
         let one_trace = &[Trace, Comparison, Scenarios][..];
         let options = [
@@ -112,12 +111,6 @@ impl Question {
                 &[Pattern, Patterns, Scenarios],
             ),
         ];
-        for (option, is_given, goes_with) in options {
-            if is_given && !goes_with.contains(&self) {
-                let expected: Vec<String> = goes_with.iter().map(Question::to_string).collect();
-                bail!("{option}: found {self}, expected {}", expected.join(" or "));
-            }
-        }
-        Ok(())
+        refuse_others(&self, &options)
     }
 }

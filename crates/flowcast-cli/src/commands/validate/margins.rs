@@ -59,7 +59,7 @@ impl ValidateMargins {
             let found = network.accuracy_record().coverage(known, self.level)?;
             if found.is_empty() {
                 bail!(
-                    "{name}: found no errors of single cases in its accuracy record, expected some (validate --ledger {name})"
+                    "{name}: found no errors of single cases in its accuracy record, expected some (validate --accuracy {name})"
                 );
             }
             for coverage in found {
