@@ -17,10 +17,10 @@ const FORMER: &[(&str, &str, &str)] = &[
     ("", "--ledger", "--accuracy"),
     ("", "--models", "--model"),
     ("", "--plot", "--report"),
-    ("", "--poll", "--waiting=poll"),
+    ("", "--poll", "--waiting poll"),
     ("bench packet", "--each-packet", "--unfold"),
     ("bench sweep", "--sets", "--count"),
-    ("compare", "--assume-repeatable", "--noise=0%"),
+    ("compare", "--assume-repeatable", "--noise 0%"),
     ("compare", "--run-noise", "--noise"),
     ("convert", "--to", "--format"),
     ("doctor", "--peer", "--connect"),
@@ -40,13 +40,14 @@ const FORMER: &[(&str, &str, &str)] = &[
     ("measure conflicts", "--most", "--flows"),
     ("measure p2p", "--most-messages", "--limit"),
     ("measure pairs", "--again", "--show"),
+    ("measure pairs", "--topology", "--write topology="),
     ("predict", "--judged", "--holdout"),
-    ("predict", "--messages", "--write=messages="),
+    ("predict", "--messages", "--write messages="),
     ("predict", "--noise-runs", "--seeds"),
-    ("predict", "--pairs", "--write=pairs="),
-    ("predict", "--paraver", "--write=paraver="),
-    ("predict", "--perfetto", "--write=perfetto="),
-    ("predict", "--ranks", "--write=ranks="),
+    ("predict", "--pairs", "--write pairs="),
+    ("predict", "--paraver", "--write paraver="),
+    ("predict", "--perfetto", "--write perfetto="),
+    ("predict", "--ranks", "--write ranks="),
     ("rails bench", "--count-size", "--size"),
     ("rails bench", "--csv", "--output"),
     ("rails bench", "--point-time", "--span"),
@@ -84,33 +85,37 @@ pub(crate) fn in_spellings_of_today(words: impl Iterator<Item = OsString>) -> Ve
         let former = FORMER.iter().find(|(of, was, _)| {
             *was == flag && (of.is_empty() || command.starts_with(&format!("{of} ")))
         });
-        let Some((_, was, now)) = former else {
-            today.push(word);
-            continue;
-        };
-        if told.insert(*was) {
-            let now = if now.is_empty() {
-                "left out: inputs are told by their content"
-            } else {
-                now
-            };
-            say!("flowcast: note: {was} is now {now}");
-        }
-        let mut written = OsString::from(now);
-        if now.ends_with('=') {
-            written.push(value.or_else(|| left.next()).unwrap_or_default());
-        } else if let Some(value) = value {
-            if !now.is_empty() {
-                written.push("=");
+        match former {
+            None => today.push(word),
+            Some((_, was, now)) => {
+                if told.insert(was) {
+                    let told = Some(now).filter(|now| !now.is_empty());
+                    let told = told.unwrap_or(&"left out, and its value an input");
+                    say!("flowcast: note: {was} is now {told}");
+                }
+                let value = value.or_else(|| now.ends_with('=').then(|| left.next()).flatten());
+                today.extend(written(now, value));
             }
-            written.push(value);
-        }
-        if !written.is_empty() {
-            today.push(written);
         }
     }
     today.extend(left);
     today
+}
+
+/// A flag of today, with a value that stands in the same word.
+fn written(now: &str, value: Option<OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = now.split_whitespace().map(OsString::from).collect();
+    match (words.last_mut(), value) {
+        (None, value) => words.extend(value),
+        (Some(_), None) => {}
+        (Some(last), Some(value)) => {
+            if !now.ends_with('=') {
+                last.push("=");
+            }
+            last.push(value);
+        }
+    }
+    words
 }
 
 /// The command and what is below it, each with a space behind.
@@ -156,11 +161,11 @@ mod tests {
             ),
             (
                 "flowcast --tables csv predict a --ranks r.csv",
-                "flowcast --tables csv predict a --write=ranks=r.csv",
+                "flowcast --tables csv predict a --write ranks=r.csv",
             ),
             (
                 "flowcast predict a --paraver=a.prv",
-                "flowcast predict a --write=paraver=a.prv",
+                "flowcast predict a --write paraver=a.prv",
             ),
             (
                 "flowcast generate halo --ranks 4",
@@ -173,7 +178,7 @@ mod tests {
             ("flowcast fit --regions a b -o c", "flowcast fit a b -o c"),
             (
                 "flowcast compare a b --assume-repeatable",
-                "flowcast compare a b --noise=0%",
+                "flowcast compare a b --noise 0%",
             ),
             (
                 "flowcast record -o a -- run --budget 3",
@@ -203,7 +208,7 @@ mod tests {
             };
             assert!(!has(was), "{of} {was}");
             assert!(
-                now.is_empty() || has(now.split('=').next().unwrap()),
+                now.is_empty() || has(now.split(' ').next().unwrap()),
                 "{of} {now}"
             );
         }

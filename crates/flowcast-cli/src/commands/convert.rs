@@ -38,7 +38,7 @@ pub(crate) struct Convert {
     #[arg(help = trace_help())]
     input: PathBuf,
     /// File to write
-    #[arg(short, long, help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: PathBuf,
     /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin
     /// (LogGOPSim and ATLAHS, as `txt2bin` writes it), ti (SimGrid: a list, and a folder with one file for each rank)

@@ -37,7 +37,7 @@ use crate::{
     network_args,
     terminal::{
         files::{Batch, Output, declare, write_text},
-        goes_with::refuse_others,
+        goes_with::{GoesWith, refuse_others},
         output::{Format, say},
         provenance,
     },
@@ -87,7 +87,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "BYTES", help_heading = "Program")]
     rendezvous_from: Option<Bytes>,
     /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
-    #[arg(short, long, value_name = "NET.toml", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.toml", help_heading = "Output")]
     output: Vec<PathBuf>,
     /// Recordings: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
     /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
@@ -136,7 +136,7 @@ impl Fit {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
         declare(inputs.map(PathBuf::as_path), outputs)?;
-        let inputs = self.inputs.iter().map(FitInput::read);
+        let inputs = self.inputs.iter().map(|path| FitInput::read(path));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         if self.model.is_some() {
             self.refuse_others(Kind::RoundTrips)?;
@@ -164,23 +164,41 @@ impl Fit {
 
     fn refuse_others(&self, found: Kind) -> Result<()> {
         let calls = &self.calls;
-        let options = [
-            ("--predict", calls.predict.is_some(), &[Kind::Calls][..]),
-            ("--pieces", calls.pieces.is_some(), &[Kind::Calls]),
-            ("--only", calls.only.is_some(), &[Kind::Calls]),
-            ("several -o", self.output.len() > 1, &[Kind::Calls]),
-            (
-                "--rendezvous-from",
-                self.rendezvous_from.is_some(),
-                &[Kind::Recording],
-            ),
-            ("--network", self.network.is_some(), &[Kind::Recording]),
-            ("--window", self.window.is_some(), &[Kind::Conflicts]),
-            ("--report", self.report.is_some(), &[Kind::RoundTrips]),
-            ("--all-sizes", self.all_sizes, &[Kind::RoundTrips]),
-            ("--robust", self.robust, &[Kind::RoundTrips]),
+        let rules = [
+            GoesWith {
+                kinds: &[Kind::Calls],
+                expected: "medians of calls",
+                options: &[
+                    ("--predict", calls.predict.is_some()),
+                    ("--pieces", calls.pieces.is_some()),
+                    ("--only", calls.only.is_some()),
+                    ("several -o", self.output.len() > 1),
+                ],
+            },
+            GoesWith {
+                kinds: &[Kind::Recording],
+                expected: "recordings",
+                options: &[
+                    ("--rendezvous-from", self.rendezvous_from.is_some()),
+                    ("--network", self.network.is_some()),
+                ],
+            },
+            GoesWith {
+                kinds: &[Kind::Conflicts],
+                expected: "conflicts",
+                options: &[("--window", self.window.is_some())],
+            },
+            GoesWith {
+                kinds: &[Kind::RoundTrips],
+                expected: "round trips",
+                options: &[
+                    ("--report", self.report.is_some()),
+                    ("--all-sizes", self.all_sizes),
+                    ("--robust", self.robust),
+                ],
+            },
         ];
-        refuse_others(&found, &options)
+        refuse_others(&found, &rules)
     }
 
     fn fit_round_trips(&self, input: &FitInput) -> Result<()> {

@@ -63,7 +63,7 @@ pub(crate) struct Generate {
     #[command(flatten)]
     stream: StreamArgs,
     /// File to write; standard output if absent (not for ti)
-    #[arg(short, long, help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Mapping {
     #[arg(long, default_value_t = 1)]
     slots: u32,
     /// File to write; standard output if absent
-    #[arg(short, long, conflicts_with = "json")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

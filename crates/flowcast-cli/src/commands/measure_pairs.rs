@@ -89,7 +89,7 @@ pub(crate) struct MeasurePairs {
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
     threshold: f64,
     /// Write the racks that were found into this network file, as `[topology]`
-    #[arg(long, value_name = "NET.toml", help_heading = "Output")]
+    #[arg(long = "write", value_name = "topology=NET.toml", value_parser = topology_file, help_heading = "Output")]
     topology: Option<PathBuf>,
     /// Go on with the rounds of FILE.csv.partial
     #[arg(long, requires = "output", help_heading = "Run")]
@@ -101,6 +101,11 @@ pub(crate) struct MeasurePairs {
     no_self_test: bool,
     #[command(flatten)]
     format: Format,
+}
+
+fn topology_file(text: &str) -> Result<PathBuf, String> {
+    let file = text.strip_prefix("topology=").map(PathBuf::from);
+    file.ok_or_else(|| "expected topology=NET.toml".to_owned())
 }
 
 /// What is measured at once, in steps, and what it is called.
@@ -194,7 +199,7 @@ impl MeasurePairs {
         let is_shm = self.place.over() == Over::Shm;
         if is_shm && (self.place.is_elsewhere() || self.topology.is_some()) {
             bail!(
-                "--over shm: found --lab, --launcher or --topology, expected none: cores are of this machine and of no network"
+                "--over shm: found --lab, --launcher or --write, expected none: cores are of this machine and of no network"
             );
         }
         if !is_shm && self.cores.is_some() {
@@ -356,17 +361,17 @@ impl MeasurePairs {
 /// Racks as a topology, in a file whose other values stay as they are.
 fn write_topology(path: &Path, racks: Option<&Groups>, samples: &PairSamples) -> Result<()> {
     let racks = racks
-        .context("--topology: found no racks, expected nodes between which messages take longer")?;
+        .context("--write: found no racks, expected nodes between which messages take longer")?;
     let topology = topology(racks, samples);
-    let topology = topology.context(
-        "--topology: found racks that are no blocks of equal size in the order of nodes",
-    )?;
+    let topology = topology
+        .context("--write: found racks that are no blocks of equal size in the order of nodes")?;
     let place = || path.display().to_string();
     let mut network = Network::from_toml(&read_own_text(path)?, &[]).with_context(place)?;
     network.topology = Some(topology);
-    network
-        .provenance
-        .insert("racks".into(), "flowcast measure pairs --topology".into());
+    network.provenance.insert(
+        "racks".into(),
+        "flowcast measure pairs --write topology".into(),
+    );
     let text = network.to_toml();
     Network::from_toml(&text, &[]).with_context(place)?;
     write_text(path, &text)

@@ -29,6 +29,9 @@ use stand_ins::stand_in_sentences;
 use trace::TraceArgs;
 
 /// Predict how long communications, or a program's communication, take
+///
+/// The content of the input says whether it is a pattern or a trace. Several networks, models or mappings of one input are
+/// compared; several traces run at once. An option that does not go with the input is refused, with what it goes with.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict cg.S.4.dim --network gige-tcp
@@ -75,7 +78,7 @@ pub(crate) struct Predict {
     /// Probability with which the interval of a prediction is to contain what is measured
     #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability, help_heading = "Output")]
     level: f64,
-    /// Name of this validation case in the network's accuracy record: its own errors are left out of the interval
+    /// Leave the errors of this case in the network's accuracy record out of the interval, as it is what is predicted
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     holdout: Option<String>,
     /// Traces: write a self-contained page with timeline, messages and what limits the program. Patterns: draw the flows over

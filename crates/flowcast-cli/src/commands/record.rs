@@ -44,7 +44,7 @@ pub(crate) struct Record {
     #[arg(
         short,
         long,
-        value_name = "TRACE",
+        value_name = "FOLDER",
         required_unless_present = "show",
         help_heading = "Output"
     )]

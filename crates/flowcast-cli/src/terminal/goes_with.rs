@@ -4,18 +4,24 @@ use std::fmt::Display;
 
 use anyhow::{Result, bail};
 
-/// Refuses the first option that is given but does not go with what was found: its name, whether it is given, what it goes with.
+/// Options that go with some kinds of input alone.
+pub(crate) struct GoesWith<'a, T> {
+    /// With these kinds.
+    pub(crate) kinds: &'a [T],
+    /// The kinds in words.
+    pub(crate) expected: &'a str,
+    /// Each option, and whether it is given.
+    pub(crate) options: &'a [(&'a str, bool)],
+}
+
+/// Refuses an option that is given but does not go with what was found.
 pub(crate) fn refuse_others<T: Display + PartialEq>(
     found: &T,
-    options: &[(&str, bool, &[T])],
+    rules: &[GoesWith<'_, T>],
 ) -> Result<()> {
-    for (option, is_given, goes_with) in options {
-        if *is_given && !goes_with.contains(found) {
-            let expected: Vec<String> = goes_with.iter().map(T::to_string).collect();
-            bail!(
-                "{option}: found {found}, expected {}",
-                expected.join(" or ")
-            );
+    for rule in rules.iter().filter(|rule| !rule.kinds.contains(found)) {
+        if let Some((option, _)) = rule.options.iter().find(|(_, is_given)| *is_given) {
+            bail!("{option}: found {found}, expected {}", rule.expected);
         }
     }
     Ok(())

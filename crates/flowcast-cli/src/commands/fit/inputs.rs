@@ -1,6 +1,9 @@
 //! What the files of `flowcast fit` hold, told by their content.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, bail};
 use flowcast::calibrate::conflict_samples::ConflictSamples;
@@ -61,8 +64,8 @@ pub(in crate::commands) struct FitInput {
 
 impl FitInput {
     /// Reads a file.
-    pub(in crate::commands) fn read(path: &PathBuf) -> Result<FitInput> {
-        let path = path.clone();
+    pub(in crate::commands) fn read(path: &Path) -> Result<FitInput> {
+        let path = path.to_owned();
         if path.is_dir() {
             let (kind, text) = (Kind::Recording, String::new());
             return Ok(FitInput { path, kind, text });

@@ -7,7 +7,10 @@ use anyhow::Result;
 use flowcast_io::{Holding, is_pattern};
 
 use super::Asked;
-use crate::{terminal::goes_with::refuse_others, trace_args::first_file};
+use crate::{
+    terminal::goes_with::{GoesWith, refuse_others},
+    trace_args::first_file,
+};
 
 /// What is to be predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +32,9 @@ impl fmt::Display for Question {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Pattern => "a pattern",
-            Patterns => "a pattern on several networks or by several models",
+            Patterns => "a pattern with several networks or models",
             Trace => "a trace",
-            Comparison => "several networks, models or mappings",
+            Comparison => "a trace with several networks, models or mappings",
             Traces => "several traces",
             Scenarios => "--scenarios",
         })
@@ -62,55 +65,78 @@ impl Question {
     pub(super) fn refuse_others(self, asked: &Asked<'_>) -> Result<()> {
         let (args, trace) = (asked.args, &asked.args.trace);
         let is_svg = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "svg");
-        let traces = &[Trace, Comparison, Traces, Scenarios][..];
-        let one_trace = &[Trace, Comparison, Scenarios][..];
-        let options = [
-            ("several inputs", args.inputs.len() > 1, &[Traces][..]),
-            (
-                "several --network",
-                asked.networks.len() > 1,
-                &[Comparison, Patterns],
-            ),
-            (
-                "several --model",
-                asked.models.len() > 1,
-                &[Comparison, Patterns],
-            ),
-            (
-                "several --mapping",
-                trace.mapping.len() > 1,
-                &[Comparison, Traces],
-            ),
-            ("--mapping", !trace.mapping.is_empty(), traces),
-            ("--rendezvous-from", trace.rendezvous_from.is_some(), traces),
-            ("--incomplete", trace.incomplete, traces),
-            ("--unfold", trace.unfold, traces),
-            ("--goal-params", trace.goal_params.is_some(), one_trace),
-            (
-                "--collectives",
-                trace.collectives.collectives.is_some(),
-                one_trace,
-            ),
-            ("--noise", trace.noise.is_some(), &[Trace]),
-            ("--write", trace.outputs.is_given(), &[Trace]),
-            ("--explain", args.explain, &[Trace, Traces, Pattern]),
-            (
-                "--report",
-                args.report.is_some(),
-                &[Trace, Comparison, Traces, Scenarios, Pattern],
-            ),
-            (
-                "--report FILE.svg",
-                args.report.as_ref().is_some_and(is_svg),
-                &[Pattern],
-            ),
-            ("--strict", args.strict, &[Pattern, Patterns]),
-            (
-                "--seeds without --noise",
-                args.seeds.is_some() && trace.noise.is_none(),
-                &[Pattern, Patterns, Scenarios],
-            ),
+        let draws = args.seeds.is_some() && trace.noise.is_none();
+        let rules = [
+            GoesWith {
+                kinds: &[Traces],
+                expected: "one trace",
+                options: &[("several inputs", args.inputs.len() > 1)],
+            },
+            GoesWith {
+                kinds: &[Comparison, Patterns],
+                expected: "one network and model",
+                options: &[
+                    ("several --network", asked.networks.len() > 1),
+                    ("several --model", asked.models.len() > 1),
+                ],
+            },
+            GoesWith {
+                kinds: &[Trace, Comparison, Traces, Scenarios],
+                expected: "a trace",
+                options: &[
+                    ("--mapping", !trace.mapping.is_empty()),
+                    ("--rendezvous-from", trace.rendezvous_from.is_some()),
+                    ("--incomplete", trace.incomplete),
+                    ("--unfold", trace.unfold),
+                ],
+            },
+            GoesWith {
+                kinds: &[Comparison, Traces],
+                expected: "one mapping",
+                options: &[("several --mapping", trace.mapping.len() > 1)],
+            },
+            GoesWith {
+                kinds: &[Trace, Comparison, Scenarios],
+                expected: "one trace",
+                options: &[
+                    ("--goal-params", trace.goal_params.is_some()),
+                    ("--collectives", trace.collectives.collectives.is_some()),
+                ],
+            },
+            GoesWith {
+                kinds: &[Trace],
+                expected: "one trace, network, model and mapping",
+                options: &[
+                    ("--noise", trace.noise.is_some()),
+                    ("--write", trace.outputs.is_given()),
+                ],
+            },
+            GoesWith {
+                kinds: &[Trace, Traces, Pattern],
+                expected: "one network, model and mapping",
+                options: &[("--explain", args.explain)],
+            },
+            GoesWith {
+                kinds: &[Trace, Comparison, Traces, Scenarios, Pattern],
+                expected: "one network and model",
+                options: &[("--report", args.report.is_some())],
+            },
+            GoesWith {
+                kinds: &[Pattern],
+                expected: "a pattern, or a name that ends in .html",
+                options: &[("--report", args.report.as_ref().is_some_and(is_svg))],
+            },
+            GoesWith {
+                kinds: &[Pattern, Patterns],
+                expected: "a pattern",
+                options: &[("--strict", args.strict)],
+            },
+            GoesWith {
+                kinds: &[Pattern, Patterns, Scenarios],
+                expected: "a pattern, or --noise",
+                options: &[("--seeds", draws)],
+            },
         ];
-        refuse_others(&self, &options)
+        refuse_others(&self, &rules)
     }
 }

@@ -42,7 +42,7 @@ use crate::{
 #[command(after_help = "Examples:
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid bandwidth=10MB/s..1GB/s:8:log -o lu.csv
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid overhead=0us..9us:4 -o lu.html
-  flowcast sweep lu.dim --network 'gige-*' --mapping fill --mapping round-robin --level 90 -o lu.html
+  flowcast sweep lu.dim --network 'gige-*' --mapping fill --mapping round-robin --level 0.90 -o lu.html
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us -o lu.csv --executor dask:tcp://node1:8786
   flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]

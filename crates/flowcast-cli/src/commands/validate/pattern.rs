@@ -36,7 +36,7 @@ use crate::{
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///
 /// Set A: thirty flows of a chain of nodes in random directions, one starting after the other. Set B: random flows over
-/// two racks, nine configurations. Or pattern files. Each finished pattern is kept in REPORT.journal at once, and
+/// two racks, nine configurations. Or pattern files. Each finished pattern is kept in FILE.journal at once, and
 /// --resume goes on from there. The network comes from the lab's rates and windows, or from a network file fitted to
 /// other measurements; nothing is fitted here.
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) struct ValidatePattern {
     #[arg(value_name = "A|B|FILE", default_value = "A")]
     sets: Vec<String>,
     /// The page; its figures go beside it with the ending .json
-    #[arg(short, long, value_name = "REPORT.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
     output: PathBuf,
     /// Built-in profile or lab file [default: 31 nodes at 20 Mbit/s for A, two racks of 5 at 50 Mbit/s for B, windows of
     /// 32 KiB]
@@ -101,10 +101,10 @@ pub(crate) struct ValidatePattern {
     /// Pattern files are between ranks: a rule (2-per-node) or a file that puts these on nodes
     #[arg(long, value_name = "MAP", help_heading = "Program")]
     mapping: Option<String>,
-    /// Go on with the patterns of REPORT.journal
+    /// Go on with the patterns of FILE.journal
     #[arg(long, help_heading = "Run")]
     resume: bool,
-    /// Run nothing: predict the patterns of REPORT.journal again
+    /// Run nothing: predict the patterns of FILE.journal again
     #[arg(long, conflicts_with = "resume", help_heading = "Run")]
     no_run: bool,
     #[command(flatten)]

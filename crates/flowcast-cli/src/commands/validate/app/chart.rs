@@ -26,7 +26,7 @@ pub(crate) struct ValidateChart {
     #[arg(required = true, value_name = "REPORT.json")]
     reports: Vec<PathBuf>,
     /// The drawing
-    #[arg(short, long, value_name = "CHART.svg", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.svg", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Only these predictions, separated by commas
     #[arg(

@@ -53,7 +53,7 @@ pub(super) use chart::ValidateChart;
 /// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call), and what each run
 /// took is kept: in all, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
 /// each model and each way of carrying out collectives. Computation takes its wall time, or its thread CPU time where ranks
-/// share processors or sleep, as in a lab. Each finished run is kept in REPORT.html.journal at once.
+/// share processors or sleep, as in a lab. Each finished run is kept in FILE.html.journal at once.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast validate app --network fitted.toml --runs 6 -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
@@ -63,7 +63,7 @@ pub(super) use chart::ValidateChart;
 )]
 pub(crate) struct ValidateApp {
     /// The page; its figures go beside it with the ending .json, the recording with the ending .rec
-    #[arg(short, long, value_name = "REPORT.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
     output: PathBuf,
     /// Run in a lab: name of one that is up, built-in profile or lab file
     #[arg(long, value_name = "NAME|PROFILE|FILE", help_heading = "Where")]
@@ -155,10 +155,10 @@ pub(crate) struct ValidateApp {
     tolerance: Vec<String>,
     #[command(flatten)]
     accuracy: AccuracyArgs,
-    /// Go on with the runs of REPORT.html.journal
+    /// Go on with the runs of FILE.html.journal
     #[arg(long, help_heading = "Run")]
     resume: bool,
-    /// Run nothing: predict the recording of REPORT.html.journal again
+    /// Run nothing: predict the recording of FILE.html.journal again
     #[arg(long, conflicts_with_all = ["resume", "command", "lab"], help_heading = "Run")]
     no_run: bool,
     /// Begin no run after this time, such as 600s; what is finished is reported
