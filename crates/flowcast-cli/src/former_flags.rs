@@ -4,66 +4,72 @@ use std::{collections::BTreeSet, ffi::OsString};
 
 use crate::terminal::output::say;
 
-/// A command or none for all, the flag as it was, and as it is: the value follows what ends in `=`, and a flag that is
-/// empty today leaves its values to the command as inputs.
-const FORMER: &[(&str, &str, &str)] = &[
-    ("", "--show-flows", "--rows"),
-    ("", "--show-messages", "--rows"),
-    ("", "--show-pieces", "--rows"),
-    ("", "--show-ranks", "--rows"),
-    ("", "--show-rows", "--rows"),
-    ("", "--confidence", "--level"),
-    ("", "--least", "--threshold"),
-    ("", "--ledger", "--accuracy"),
-    ("", "--models", "--model"),
-    ("", "--plot", "--report"),
-    ("", "--poll", "--waiting poll"),
-    ("bench packet", "--each-packet", "--unfold"),
-    ("bench sweep", "--sets", "--count"),
-    ("compare", "--assume-repeatable", "--noise 0%"),
-    ("compare", "--run-noise", "--noise"),
-    ("convert", "--to", "--format"),
-    ("doctor", "--peer", "--connect"),
-    ("fit", "--calls", ""),
-    ("fit", "--cluster", "--only"),
-    ("fit", "--import", ""),
-    ("fit", "--patterns", ""),
-    ("fit", "--prtt", ""),
-    ("fit", "--regions", ""),
-    ("lab cable-check", "--frames", "--count"),
-    ("mapping", "--to", "--format"),
-    ("measure check", "--level", "--false-alarms"),
-    ("measure clocks", "--bursts", "--count"),
-    ("measure clocks", "--exchanges", "--messages"),
-    ("measure clocks", "--hold", "--delay"),
-    ("measure conflicts", "--kinds", "--only"),
-    ("measure conflicts", "--most", "--flows"),
-    ("measure p2p", "--most-messages", "--limit"),
-    ("measure pairs", "--again", "--show"),
-    ("measure pairs", "--topology", "--write topology="),
-    ("predict", "--judged", "--holdout"),
-    ("predict", "--messages", "--write messages="),
-    ("predict", "--noise-runs", "--seeds"),
-    ("predict", "--pairs", "--write pairs="),
-    ("predict", "--paraver", "--write paraver="),
-    ("predict", "--perfetto", "--write perfetto="),
-    ("predict", "--ranks", "--write ranks="),
-    ("rails bench", "--count-size", "--size"),
-    ("rails bench", "--csv", "--output"),
-    ("rails bench", "--point-time", "--span"),
-    ("rails bench", "--rounds", "--runs"),
-    ("rails bench", "--schedulers", "--scheduler"),
-    ("rails compare", "--largest", "--max-size"),
-    ("rails compare", "--schedulers", "--scheduler"),
-    ("rails compare", "--sets", "--count"),
-    ("rails compare", "--window", "--span"),
-    ("record", "--budget", "--max-size"),
-    ("sensitivity", "--most-walks", "--limit"),
-    ("validate chart", "--title", "--name"),
-    ("validate margins", "--by", "--accuracy"),
-    ("validate pattern", "--instances", "--count"),
-    ("validate pattern", "--set", ""),
-];
+/// The command, the flag as it was, and as it is: the value follows what ends in `=`, and a flag that is no more leaves its
+/// values to the command as inputs.
+const FORMER: &str = "\
+any: --show-flows --rows
+any: --show-messages --rows
+any: --show-pieces --rows
+any: --show-ranks --rows
+any: --show-rows --rows
+any: --confidence --level
+any: --least --threshold
+any: --ledger --accuracy
+any: --models --model
+any: --plot --report
+any: --poll --waiting poll
+bench packet: --each-packet --unfold
+bench sweep: --sets --count
+compare: --assume-repeatable --noise 0%
+compare: --run-noise --noise
+convert: --to --format
+doctor: --peer --connect
+fit: --calls
+fit: --cluster --only
+fit: --import
+fit: --patterns
+fit: --prtt
+fit: --regions
+lab cable-check: --frames --count
+mapping: --to --format
+measure check: --level --false-alarms
+measure clocks: --bursts --count
+measure clocks: --exchanges --messages
+measure clocks: --hold --delay
+measure conflicts: --kinds --only
+measure conflicts: --most --flows
+measure p2p: --most-messages --limit
+measure pairs: --again --show
+measure pairs: --topology --write topology=
+predict: --judged --holdout
+predict: --messages --write messages=
+predict: --noise-runs --seeds
+predict: --pairs --write pairs=
+predict: --paraver --write paraver=
+predict: --perfetto --write perfetto=
+predict: --ranks --write ranks=
+rails bench: --count-size --size
+rails bench: --csv --output
+rails bench: --point-time --span
+rails bench: --rounds --runs
+rails bench: --schedulers --scheduler
+rails compare: --largest --max-size
+rails compare: --schedulers --scheduler
+rails compare: --sets --count
+rails compare: --window --span
+record: --budget --max-size
+sensitivity: --most-walks --limit
+validate chart: --title --name
+validate margins: --by --accuracy
+validate pattern: --instances --count
+validate pattern: --set";
+
+/// The rows of the table for a command, whose words have a space behind: each flag as it was, and as it is.
+fn former(command: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let rows = FORMER.lines().filter_map(|row| row.split_once(": "));
+    let own = rows.filter(move |(of, _)| *of == "any" || command.starts_with(&format!("{of} ")));
+    own.map(|(_, flags)| flags.split_once(' ').unwrap_or((flags, "")))
+}
 
 /// The words of a command line with the spellings of today; each former one is told once.
 pub(crate) fn in_spellings_of_today(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -82,15 +88,12 @@ pub(crate) fn in_spellings_of_today(words: impl Iterator<Item = OsString>) -> Ve
             Some((flag, value)) => (flag, Some(OsString::from(value))),
             None => (text, None),
         };
-        let former = FORMER.iter().find(|(of, was, _)| {
-            *was == flag && (of.is_empty() || command.starts_with(&format!("{of} ")))
-        });
-        match former {
+        match former(&command).find(|(was, _)| *was == flag) {
             None => today.push(word),
-            Some((_, was, now)) => {
+            Some((was, now)) => {
                 if told.insert(was) {
                     let told = Some(now).filter(|now| !now.is_empty());
-                    let told = told.unwrap_or(&"left out, and its value an input");
+                    let told = told.unwrap_or("left out, and its value an input");
                     say!("flowcast: note: {was} is now {told}");
                 }
                 let value = value.or_else(|| now.ends_with('=').then(|| left.next()).flatten());
@@ -191,13 +194,15 @@ mod tests {
 
     #[test]
     fn no_command_has_a_former_spelling_and_each_has_that_of_today() {
-        for (of, was, now) in FORMER.iter().copied() {
+        for row in FORMER.lines() {
+            let (of, flags) = row.split_once(": ").unwrap();
+            let (was, now) = flags.split_once(' ').unwrap_or((flags, ""));
             let mut commands = vec![Cli::command()];
-            for name in of.split_whitespace() {
+            for name in of.split_whitespace().filter(|name| *name != "any") {
                 let below = commands[0].find_subcommand(name).cloned();
                 commands = vec![below.unwrap_or_else(|| panic!("no command {of}"))];
             }
-            if of.is_empty() {
+            if of == "any" {
                 commands = all(Cli::command());
             }
             let has = |spelled: &str| {

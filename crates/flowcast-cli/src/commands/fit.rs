@@ -37,7 +37,7 @@ use crate::{
     network_args,
     terminal::{
         files::{Batch, Output, declare, write_text},
-        goes_with::{GoesWith, refuse_others},
+        goes_with::{Kinds, refuse_others},
         output::{Format, say},
         provenance,
     },
@@ -164,41 +164,27 @@ impl Fit {
 
     fn refuse_others(&self, found: Kind) -> Result<()> {
         let calls = &self.calls;
-        let rules = [
-            GoesWith {
-                kinds: &[Kind::Calls],
-                expected: "medians of calls",
-                options: &[
-                    ("--predict", calls.predict.is_some()),
-                    ("--pieces", calls.pieces.is_some()),
-                    ("--only", calls.only.is_some()),
-                    ("several -o", self.output.len() > 1),
-                ],
-            },
-            GoesWith {
-                kinds: &[Kind::Recording],
-                expected: "recordings",
-                options: &[
-                    ("--rendezvous-from", self.rendezvous_from.is_some()),
-                    ("--network", self.network.is_some()),
-                ],
-            },
-            GoesWith {
-                kinds: &[Kind::Conflicts],
-                expected: "conflicts",
-                options: &[("--window", self.window.is_some())],
-            },
-            GoesWith {
-                kinds: &[Kind::RoundTrips],
-                expected: "round trips",
-                options: &[
-                    ("--report", self.report.is_some()),
-                    ("--all-sizes", self.all_sizes),
-                    ("--robust", self.robust),
-                ],
-            },
+        const CALLS: Kinds<'_, Kind> = (&[Kind::Calls], "medians of calls");
+        const RECORDINGS: Kinds<'_, Kind> = (&[Kind::Recording], "recordings");
+        const CONFLICTS: Kinds<'_, Kind> = (&[Kind::Conflicts], "conflicts");
+        const ROUND_TRIPS: Kinds<'_, Kind> = (&[Kind::RoundTrips], "round trips");
+        let options = [
+            ("--predict", calls.predict.is_some(), CALLS),
+            ("--pieces", calls.pieces.is_some(), CALLS),
+            ("--only", calls.only.is_some(), CALLS),
+            ("several -o", self.output.len() > 1, CALLS),
+            (
+                "--rendezvous-from",
+                self.rendezvous_from.is_some(),
+                RECORDINGS,
+            ),
+            ("--network", self.network.is_some(), RECORDINGS),
+            ("--window", self.window.is_some(), CONFLICTS),
+            ("--report", self.report.is_some(), ROUND_TRIPS),
+            ("--all-sizes", self.all_sizes, ROUND_TRIPS),
+            ("--robust", self.robust, ROUND_TRIPS),
         ];
-        refuse_others(&found, &rules)
+        refuse_others(&found, &options)
     }
 
     fn fit_round_trips(&self, input: &FitInput) -> Result<()> {

@@ -4,24 +4,17 @@ use std::fmt::Display;
 
 use anyhow::{Result, bail};
 
-/// Options that go with some kinds of input alone.
-pub(crate) struct GoesWith<'a, T> {
-    /// With these kinds.
-    pub(crate) kinds: &'a [T],
-    /// The kinds in words.
-    pub(crate) expected: &'a str,
-    /// Each option, and whether it is given.
-    pub(crate) options: &'a [(&'a str, bool)],
-}
+/// Kinds of input, and what to call them.
+pub(crate) type Kinds<'a, T> = (&'a [T], &'a str);
 
-/// Refuses an option that is given but does not go with what was found.
+/// Refuses an option that is given but does not go with what was found: its name, whether it is given, what it goes with.
 pub(crate) fn refuse_others<T: Display + PartialEq>(
     found: &T,
-    rules: &[GoesWith<'_, T>],
+    options: &[(&str, bool, Kinds<'_, T>)],
 ) -> Result<()> {
-    for rule in rules.iter().filter(|rule| !rule.kinds.contains(found)) {
-        if let Some((option, _)) = rule.options.iter().find(|(_, is_given)| *is_given) {
-            bail!("{option}: found {found}, expected {}", rule.expected);
+    for (option, is_given, (kinds, expected)) in options {
+        if *is_given && !kinds.contains(found) {
+            bail!("{option}: found {found}, expected {expected}");
         }
     }
     Ok(())

@@ -1,14 +1,14 @@
 //! What `flowcast predict` is asked, by its inputs and how many networks, models and mappings there are; and which options go with
 //! it.
 
-use std::{fmt, path::PathBuf};
+use std::fmt;
 
 use anyhow::Result;
 use flowcast_io::{Holding, is_pattern};
 
 use super::Asked;
 use crate::{
-    terminal::goes_with::{GoesWith, refuse_others},
+    terminal::goes_with::{Kinds, refuse_others},
     trace_args::first_file,
 };
 
@@ -25,6 +25,22 @@ pub(super) enum Question {
     Traces,
     Scenarios,
 }
+
+type Questions = Kinds<'static, Question>;
+const SEVERAL_TRACES: Questions = (&[Traces], "one trace");
+const SEVERAL: Questions = (&[Comparison, Patterns], "one network and model");
+const SEVERAL_MAPPINGS: Questions = (&[Comparison, Traces], "one mapping");
+const TRACES: Questions = (&[Trace, Comparison, Traces, Scenarios], "a trace");
+const ONE_TRACE: Questions = (&[Trace, Comparison, Scenarios], "one trace");
+const ONE_OF_EACH: Questions = (&[Trace], "one trace, network, model and mapping");
+const EXPLAINED: Questions = (&[Trace, Traces, Pattern], "one network, model and mapping");
+const SHOWN: Questions = (
+    &[Trace, Comparison, Traces, Scenarios, Pattern],
+    "one network and model",
+);
+const DRAWN: Questions = (&[Pattern], "a name that ends in .html");
+const PATTERNS: Questions = (&[Pattern, Patterns], "a pattern");
+const RANDOM: Questions = (&[Pattern, Patterns, Scenarios], "a pattern, or --noise");
 
 use Question::{Comparison, Pattern, Patterns, Scenarios, Trace, Traces};
 
@@ -64,79 +80,38 @@ impl Question {
     /// Refuses options that do not go with what was asked.
     pub(super) fn refuse_others(self, asked: &Asked<'_>) -> Result<()> {
         let (args, trace) = (asked.args, &asked.args.trace);
-        let is_svg = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "svg");
+        let is_svg = args
+            .report
+            .as_ref()
+            .is_some_and(|path| path.extension().is_some_and(|ending| ending == "svg"));
         let draws = args.seeds.is_some() && trace.noise.is_none();
-        let rules = [
-            GoesWith {
-                kinds: &[Traces],
-                expected: "one trace",
-                options: &[("several inputs", args.inputs.len() > 1)],
-            },
-            GoesWith {
-                kinds: &[Comparison, Patterns],
-                expected: "one network and model",
-                options: &[
-                    ("several --network", asked.networks.len() > 1),
-                    ("several --model", asked.models.len() > 1),
-                ],
-            },
-            GoesWith {
-                kinds: &[Trace, Comparison, Traces, Scenarios],
-                expected: "a trace",
-                options: &[
-                    ("--mapping", !trace.mapping.is_empty()),
-                    ("--rendezvous-from", trace.rendezvous_from.is_some()),
-                    ("--incomplete", trace.incomplete),
-                    ("--unfold", trace.unfold),
-                ],
-            },
-            GoesWith {
-                kinds: &[Comparison, Traces],
-                expected: "one mapping",
-                options: &[("several --mapping", trace.mapping.len() > 1)],
-            },
-            GoesWith {
-                kinds: &[Trace, Comparison, Scenarios],
-                expected: "one trace",
-                options: &[
-                    ("--goal-params", trace.goal_params.is_some()),
-                    ("--collectives", trace.collectives.collectives.is_some()),
-                ],
-            },
-            GoesWith {
-                kinds: &[Trace],
-                expected: "one trace, network, model and mapping",
-                options: &[
-                    ("--noise", trace.noise.is_some()),
-                    ("--write", trace.outputs.is_given()),
-                ],
-            },
-            GoesWith {
-                kinds: &[Trace, Traces, Pattern],
-                expected: "one network, model and mapping",
-                options: &[("--explain", args.explain)],
-            },
-            GoesWith {
-                kinds: &[Trace, Comparison, Traces, Scenarios, Pattern],
-                expected: "one network and model",
-                options: &[("--report", args.report.is_some())],
-            },
-            GoesWith {
-                kinds: &[Pattern],
-                expected: "a pattern, or a name that ends in .html",
-                options: &[("--report", args.report.as_ref().is_some_and(is_svg))],
-            },
-            GoesWith {
-                kinds: &[Pattern, Patterns],
-                expected: "a pattern",
-                options: &[("--strict", args.strict)],
-            },
-            GoesWith {
-                kinds: &[Pattern, Patterns, Scenarios],
-                expected: "a pattern, or --noise",
-                options: &[("--seeds", draws)],
-            },
+        let options = [
+            ("several inputs", args.inputs.len() > 1, SEVERAL_TRACES),
+            ("several --network", asked.networks.len() > 1, SEVERAL),
+            ("several --model", asked.models.len() > 1, SEVERAL),
+            (
+                "several --mapping",
+                trace.mapping.len() > 1,
+                SEVERAL_MAPPINGS,
+            ),
+            ("--mapping", !trace.mapping.is_empty(), TRACES),
+            ("--rendezvous-from", trace.rendezvous_from.is_some(), TRACES),
+            ("--incomplete", trace.incomplete, TRACES),
+            ("--unfold", trace.unfold, TRACES),
+            ("--goal-params", trace.goal_params.is_some(), ONE_TRACE),
+            (
+                "--collectives",
+                trace.collectives.collectives.is_some(),
+                ONE_TRACE,
+            ),
+            ("--noise", trace.noise.is_some(), ONE_OF_EACH),
+            ("--write", trace.outputs.is_given(), ONE_OF_EACH),
+            ("--explain", args.explain, EXPLAINED),
+            ("--report", args.report.is_some(), SHOWN),
+            ("--report", is_svg, DRAWN),
+            ("--strict", args.strict, PATTERNS),
+            ("--seeds", draws, RANDOM),
         ];
-        refuse_others(&self, &rules)
+        refuse_others(&self, &options)
     }
 }
