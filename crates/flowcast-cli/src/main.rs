@@ -29,7 +29,6 @@ mod trace_args;
 use std::process::ExitCode;
 
 use crate::terminal::{exit, input_maps, interrupt};
-use clap::Parser;
 
 #[global_allocator]
 static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePages;
@@ -38,7 +37,7 @@ fn main() -> ExitCode {
     interrupt::survive_file_limits();
     commands::completions::answer_shell();
     let words = former_flags::in_spellings_of_today(std::env::args_os());
-    match commands::Cli::parse_from(words)
+    match commands::Cli::of(words)
         .run()
         .and_then(|()| input_maps::verify())
     {

@@ -29,26 +29,16 @@ pub(crate) enum Over {
 #[derive(Debug, Args)]
 pub(crate) struct Repeating {
     /// Repetitions that are not counted
-    #[arg(
-        long,
-        default_value_t = 2,
-        value_name = "COUNT",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 2, value_name = "COUNT")]
     warm_ups: usize,
     /// Fewest and most repetitions
-    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10], help_heading = "Precision")]
+    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10])]
     repetitions: Vec<usize>,
     /// A repetition more until half the interval of each flow's mean (Student's t) is at most this share of it
-    #[arg(
-        long,
-        default_value_t = 0.025,
-        value_name = "SHARE",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
     precision: f64,
     /// Confidence level of that interval
-    #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability, help_heading = "Precision")]
+    #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability)]
     level: f64,
 }
 
@@ -56,10 +46,10 @@ pub(crate) struct Repeating {
 #[derive(Debug, Args)]
 pub(crate) struct Going {
     /// Begin nothing new after this time, such as 150s; what is finished is kept, and --resume goes on
-    #[arg(long, value_name = "TIME", help_heading = "Run")]
+    #[arg(long, value_name = "TIME")]
     pub max_time: Option<Time>,
     /// Do not check that the lab delivers its rates
-    #[arg(long, help_heading = "Run")]
+    #[arg(long)]
     pub no_self_test: bool,
     #[command(flatten)]
     pub format: Format,

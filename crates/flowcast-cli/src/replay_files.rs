@@ -67,7 +67,7 @@ pub(crate) struct OutputArgs {
     /// Write the replay for another program: paraver=FILE.prv (and beside it .pcf and .row), perfetto=FILE.pftrace or, in
     /// Chrome's form, FILE.json; a table of all messages=FILE.csv or FILE.parquet, of all ranks=FILE.csv, or of all pairs=FILE.csv
     /// of ranks that exchange messages (repeatable)
-    #[arg(long = "write", value_name = "KIND=FILE", value_parser = replay_file, help_heading = "Output")]
+    #[arg(long = "write", value_name = "KIND=FILE", value_parser = replay_file)]
     files: Vec<ReplayFile>,
 }
 

@@ -40,15 +40,14 @@ pub(crate) enum Bench {
             short,
             long,
             value_name = "NET",
-            required_unless_present = "goal_params",
-            help_heading = "Network"
+            required_unless_present = "goal_params"
         )]
         network: Option<String>,
         /// Replace a field of the network, such as nic.latency=5us (repeatable)
-        #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
+        #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
         /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) in place of a network
-        #[arg(long, value_name = "L,o,g,G,S", help_heading = "Program")]
+        #[arg(long, value_name = "L,o,g,G,S")]
         goal_params: Option<String>,
         /// Runs
         #[arg(long, value_name = "COUNT", default_value_t = 11)]
@@ -60,10 +59,10 @@ pub(crate) enum Bench {
         #[arg(long, value_name = "COUNT", default_value_t = 1)]
         threads: usize,
         /// Messages under way together share the network by this model (see `flowcast predict --help`)
-        #[arg(long, value_name = "MODEL", help_heading = "Network")]
+        #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         /// Machine-readable output
-        #[arg(long, help_heading = "Output")]
+        #[arg(long)]
         json: bool,
     },
     /// Packet-hops per second of the packet model: the median of several runs
@@ -79,7 +78,7 @@ pub(crate) enum Bench {
         #[arg(long)]
         unfold: bool,
         /// Machine-readable output
-        #[arg(long, help_heading = "Output")]
+        #[arg(long)]
         json: bool,
     },
     /// What many what-ifs of one trace cost beside one replay, on one core: both in turn, the median of the ratios
@@ -95,7 +94,7 @@ pub(crate) enum Bench {
         #[arg(long, value_name = "COUNT", default_value_t = 11)]
         runs: u32,
         /// Machine-readable output
-        #[arg(long, help_heading = "Output")]
+        #[arg(long)]
         json: bool,
     },
 }

@@ -49,15 +49,10 @@ pub(crate) struct Compare {
     /// The same of the program, network or mapping that is compared
     after: PathBuf,
     /// Compare what is predicted for both traces on this network
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(
-        long = "set",
-        value_name = "KEY=VALUE",
-        requires = "network",
-        help_heading = "Network"
-    )]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "network")]
     overrides: Vec<String>,
     #[command(flatten)]
     replay: ReplayArgs,

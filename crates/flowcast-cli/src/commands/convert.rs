@@ -38,22 +38,22 @@ pub(crate) struct Convert {
     #[arg(help = trace_help())]
     input: PathBuf,
     /// File to write
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin
     /// (LogGOPSim and ATLAHS, as `txt2bin` writes it), ti (SimGrid: a list, and a folder with one file for each rank)
-    #[arg(long = "format", value_enum, help_heading = "Output")]
+    #[arg(long = "format", value_enum)]
     to: TargetForm,
     /// dim: write no records that only Flowcast reads
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     strict: bool,
     #[command(flatten)]
     collectives: CollectivesArgs,
     /// prv: the network that the trace is replayed on; also what `--collectives algorithm` refers to
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     #[command(flatten)]
     format: Format,

@@ -90,7 +90,7 @@ struct EventQuestion {
     #[command(flatten)]
     rows: Most,
     /// Write a self-contained page, and the JSON beside it
-    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

@@ -84,22 +84,22 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "MODELS", conflicts_with_all = ["output", "all_sizes", "robust"])]
     model: Option<Models>,
     /// Recordings: messages of at least this size wait for their receiver, as the MPI library has it
-    #[arg(long, value_name = "BYTES", help_heading = "Program")]
+    #[arg(long, value_name = "BYTES")]
     rendezvous_from: Option<Bytes>,
     /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
-    #[arg(short, long, value_name = "FILE.toml", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.toml")]
     output: Vec<PathBuf>,
     /// Recordings: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
     /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
     /// does it
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
     #[arg(long, value_name = "SIZE")]
     window: Option<Bytes>,
     /// Round trips: write a page of the models beside each other, or of the samples with their distributions, intervals and
     /// environment
-    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Name of the network [default: the output file's name, or "measured"]
     #[arg(long)]
@@ -108,19 +108,19 @@ pub(crate) struct Fit {
     #[arg(long)]
     all_sizes: bool,
     /// Theil and Sen's line instead of least squares: wild points do not bend it
-    #[arg(long, help_heading = "Precision")]
+    #[arg(long)]
     robust: bool,
     /// Bootstrap replicates [default: 500, of conflicts 200, with --model 100]
-    #[arg(long, value_name = "COUNT", help_heading = "Precision")]
+    #[arg(long, value_name = "COUNT")]
     replicates: Option<usize>,
     /// Confidence level of the intervals
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = super::predict::probability, help_heading = "Precision")]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = super::predict::probability)]
     level: f64,
     /// Seed of the bootstrap
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Machine-readable output
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     json: bool,
 }
 

@@ -78,22 +78,17 @@ subcommands! {
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
 pub(crate) struct P2p {
     /// Be the answering end of one measurement, at this address
-    #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"], help_heading = "Where")]
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"])]
     listen: Option<String>,
     /// Measure against the answering end at this address
-    #[arg(
-        long,
-        value_name = "ADDR",
-        conflicts_with = "rendezvous",
-        help_heading = "Where"
-    )]
+    #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous")]
     connect: Option<String>,
     /// What carries the messages
-    #[arg(long, value_enum, default_value_t = MeasuredOver::Tcp, help_heading = "Where")]
+    #[arg(long, value_enum, default_value_t = MeasuredOver::Tcp)]
     over: MeasuredOver,
     /// With --over shm: the cores of the measuring and of the answering process [default: the first two that may be used, of different
     /// physical cores if there are any]
-    #[arg(long, value_name = "A,B", value_parser = shm_ends::cores, help_heading = "Where")]
+    #[arg(long, value_name = "A,B", value_parser = shm_ends::cores)]
     cores: Option<Cores>,
     /// With --over shm: be the answering process, in memory that the measuring one has made
     #[arg(long, value_name = "PATH", hide = true)]
@@ -101,16 +96,16 @@ pub(crate) struct P2p {
     #[command(flatten)]
     token: TokenArgs,
     /// Under mpirun: a file that both ranks can reach, by which they find each other
-    #[arg(long, value_name = "FILE", help_heading = "Where")]
+    #[arg(long, value_name = "FILE")]
     rendezvous: Option<PathBuf>,
     /// Write the samples here; without it they go to the standard output
-    #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
     /// Go on with an interrupted measurement (FILE.csv.partial)
-    #[arg(long, requires = "output", help_heading = "Run")]
+    #[arg(long, requires = "output")]
     resume: bool,
     /// Stop after this time, at most a tenth later; on a slow network sizes are left out for it
-    #[arg(long, default_value = "10s", value_name = "TIME", help_heading = "Run")]
+    #[arg(long, default_value = "10s", value_name = "TIME")]
     max_time: Time,
     /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
     #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["max_size", "step"])]
@@ -129,28 +124,27 @@ pub(crate) struct P2p {
     delay: Option<Time>,
     /// Stop when half the 95 % interval of every median, or with --budget of every parameter, is at most this share of it, such as
     /// 2% or 0.02 [default: 0.025, with --budget 1%]
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Precision")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     precision: Option<f64>,
     /// Choose each next round trip by what it tells about L, o, g and G, until they are known to --precision or this time is over
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay"], help_heading = "Run")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay"])]
     budget: Option<Time>,
     /// With --budget: most messages in both directions
     #[arg(
         long,
         value_name = "COUNT",
         default_value_t = 2000,
-        requires = "budget",
-        help_heading = "Run"
+        requires = "budget"
     )]
     limit: u32,
     /// What this end does while nothing comes, the same at both ends; MPI libraries poll
-    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep, help_heading = "Where")]
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
     /// Seed of the order in which points are measured
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Machine-readable summary on the standard output
-    #[arg(long, requires = "output", help_heading = "Output")]
+    #[arg(long, requires = "output")]
     json: bool,
 }
 

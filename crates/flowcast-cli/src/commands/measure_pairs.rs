@@ -58,18 +58,18 @@ use crate::{
 )]
 pub(crate) struct MeasurePairs {
     /// Write the times here
-    #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["show", "answer_in"], help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["show", "answer_in"])]
     output: Option<PathBuf>,
     /// Write a page with a heat map of each size
-    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Measure nothing and look at times that were measured before
-    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["output", "lab", "launcher", "sizes"], help_heading = "Where")]
+    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["output", "lab", "launcher", "sizes"])]
     show: Option<PathBuf>,
     #[command(flatten)]
     place: WhereArgs,
     /// With --over shm: the core of each rank, such as 0-3,8 [default: all that may be used]
-    #[arg(long, value_name = "CORES", help_heading = "Where")]
+    #[arg(long, value_name = "CORES")]
     cores: Option<CoreList>,
     /// With --over shm: be the other end of a pair, in memory that the measuring one has made
     #[arg(long, value_name = "PATH", requires = "cores", hide = true)]
@@ -89,15 +89,15 @@ pub(crate) struct MeasurePairs {
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
     threshold: f64,
     /// Write the racks that were found into this network file, as `[topology]`
-    #[arg(long = "write", value_name = "topology=NET.toml", value_parser = topology_file, help_heading = "Output")]
+    #[arg(long = "write", value_name = "topology=NET.toml", value_parser = topology_file)]
     topology: Option<PathBuf>,
     /// Go on with the rounds of FILE.csv.partial
-    #[arg(long, requires = "output", help_heading = "Run")]
+    #[arg(long, requires = "output")]
     resume: bool,
     #[command(flatten)]
     repeating: Repeating,
     /// Do not check that the lab delivers its rates
-    #[arg(long, help_heading = "Run")]
+    #[arg(long)]
     no_self_test: bool,
     #[command(flatten)]
     format: Format,

@@ -51,42 +51,42 @@ pub(crate) struct Predict {
     inputs: Vec<PathBuf>,
     /// Built-in network (see `flowcast networks`), network file (TOML), Dimemas .cfg, or a pattern of names such as
     /// 'gige-*' or 'mine/*.toml'; several to compare them (repeatable)
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Vec<String>,
     /// Replace a field of every network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N), and of --noise
-    #[arg(long, value_name = "N", help_heading = "Network")]
+    #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Runs with other random numbers. Patterns under the model packet: with random starts and host times, medians and where
     /// nine of ten lie. Traces: how often the delays of --noise are drawn [default: 200]
-    #[arg(long, value_name = "COUNT", help_heading = "Network", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
     /// Patterns: flow-cuts refuses more than two flows in one direction of a node
-    #[arg(long, help_heading = "Network")]
+    #[arg(long)]
     strict: bool,
     /// What concurrent messages do to each other: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop,
     /// alpha-fair, packet, ib-penalty; traces: limits (Dimemas' links, buses, processors), loggops (GOAL); several to
     /// compare them. When absent, the network decides, and the first line of the result says how (repeatable)
-    #[arg(long, value_name = "MODEL", help_heading = "Network")]
+    #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
     /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
     /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     explain: bool,
     /// Probability with which the interval of a prediction is to contain what is measured
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability, help_heading = "Output")]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability)]
     level: f64,
     /// Leave the errors of this case in the network's accuracy record out of the interval, as it is what is predicted
-    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    #[arg(long, value_name = "NAME")]
     holdout: Option<String>,
     /// Traces: write a self-contained page with timeline, messages and what limits the program. Patterns: draw the flows over
     /// time, as a page or, where the name ends in .svg, as a picture
-    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Machine-readable output
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     json: bool,
     #[command(flatten)]
     trace: TraceArgs,

@@ -41,16 +41,10 @@ use crate::{
   flowcast record --show cg.rec --json")]
 pub(crate) struct Record {
     /// Folder to write, new or empty
-    #[arg(
-        short,
-        long,
-        value_name = "FOLDER",
-        required_unless_present = "show",
-        help_heading = "Output"
-    )]
+    #[arg(short, long, value_name = "FOLDER", required_unless_present = "show")]
     output: Option<PathBuf>,
     /// Sum up a recording that there is, and run nothing
-    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"], help_heading = "Output")]
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"])]
     show: Option<PathBuf>,
     /// Only this rank in the summary
     #[arg(long)]
@@ -70,7 +64,7 @@ pub(crate) struct Record {
     #[arg(long)]
     clocks: bool,
     /// The library to load into the program instead of flowcast's own
-    #[arg(long, value_name = "FILE.so", help_heading = "Where")]
+    #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

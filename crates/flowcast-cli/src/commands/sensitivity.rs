@@ -49,7 +49,7 @@ pub(crate) struct Sensitivity {
     #[command(flatten)]
     rows: Most,
     /// Write a self-contained page with the curve, and the JSON beside it
-    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

@@ -169,7 +169,7 @@ pub(crate) use cells;
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Most {
     /// Rows that each table has, those that matter most where not all have one; or all
-    #[arg(long = "rows", value_name = "COUNT", help_heading = "Output", default_value = "20", value_parser = row_count)]
+    #[arg(long = "rows", value_name = "COUNT", default_value = "20", value_parser = row_count)]
     most: usize,
 }
 

@@ -32,7 +32,7 @@ use machine::Machine;
   flowcast doctor --json")]
 pub(crate) struct Doctor {
     /// Compare this machine's clock with that of the machine where `flowcast measure p2p --listen` answers
-    #[arg(long, value_name = "ADDR", help_heading = "Where")]
+    #[arg(long, value_name = "ADDR")]
     connect: Option<String>,
     #[command(flatten)]
     token: TokenArgs,

@@ -35,12 +35,12 @@ pub(crate) struct MeasureCheck {
     #[arg(value_name = "NET")]
     network: String,
     /// Against the answering end at this address; loopback without it
-    #[arg(long, value_name = "ADDR", help_heading = "Where")]
+    #[arg(long, value_name = "ADDR")]
     connect: Option<String>,
     #[command(flatten)]
     token: TokenArgs,
     /// What this end does while nothing comes, as when the file was measured
-    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep, help_heading = "Where")]
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
     /// The large size of the messages; the small one is a byte
     #[arg(long, default_value = "64KiB", value_name = "SIZE")]
@@ -52,7 +52,7 @@ pub(crate) struct MeasureCheck {
     #[arg(long, value_name = "PROBABILITY", default_value_t = CheckPlan::default().level)]
     false_alarms: f64,
     /// End after this time, whatever is known
-    #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = Time::parse, help_heading = "Run")]
+    #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = Time::parse)]
     max_time: Time,
     #[command(flatten)]
     format: Format,

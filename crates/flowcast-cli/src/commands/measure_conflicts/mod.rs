@@ -55,7 +55,7 @@ use crate::{
 )]
 pub(crate) struct MeasureConflicts {
     /// Write the durations here
-    #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv")]
     output: PathBuf,
     #[command(flatten)]
     place: WhereArgs,
@@ -83,7 +83,7 @@ pub(crate) struct MeasureConflicts {
     #[command(flatten)]
     repeating: Repeating,
     /// Go on with the conflicts of FILE.csv.partial
-    #[arg(long, help_heading = "Run")]
+    #[arg(long)]
     resume: bool,
     #[command(flatten)]
     going: Going,

@@ -47,29 +47,29 @@ use crate::{
 pub(in crate::commands) struct TraceArgs {
     /// Where ranks run: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile, MPICH's
     /// host:n, Slurm's host list); several to compare them; once for each of several traces, or once for all
-    #[arg(long, value_name = "MAP", help_heading = "Program")]
+    #[arg(long, value_name = "MAP")]
     pub mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES", help_heading = "Program")]
+    #[arg(long, value_name = "BYTES")]
     pub rendezvous_from: Option<Bytes>,
     /// LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
-    #[arg(long, value_name = "L,o,g,G,S", help_heading = "Program")]
+    #[arg(long, value_name = "L,o,g,G,S")]
     pub goal_params: Option<String>,
     #[command(flatten)]
     pub rows: Most,
     /// Delays that are drawn for each computation, and what the predicted time is then: exponential:MEAN,
     /// pareto:LEAST,EXPONENT, once:DELAY,RANK (one delay: the idle wave), or empirical (as the trace's own computations
     /// vary; empirical:RECORDING: as those of another)
-    #[arg(long, value_name = "DISTRIBUTION", help_heading = "Program")]
+    #[arg(long, value_name = "DISTRIBUTION")]
     pub noise: Option<String>,
     /// Named what-ifs (TOML): networks, slow nodes and links, noise, mappings, algorithms of collectives; one table
-    #[arg(long, value_name = "FILE.toml", help_heading = "Program")]
+    #[arg(long, value_name = "FILE.toml")]
     pub scenarios: Option<PathBuf>,
     /// Predict what there is of a recording whose ranks did not all come to their end
     #[arg(long)]
     pub incomplete: bool,
     /// Walk each iteration of a compiled trace with loops, to compare
-    #[arg(long, help_heading = "Program")]
+    #[arg(long)]
     pub unfold: bool,
     #[command(flatten)]
     pub collectives: CollectivesArgs,

@@ -54,7 +54,7 @@ const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-
 pub(crate) struct Bench {
     /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
     /// network=NET or loggp=g/G/o/Lus (repeatable)
-    #[arg(long = "rail", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail, help_heading = "Network")]
+    #[arg(long = "rail", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail)]
     pub rails: Vec<LiveRail>,
     /// Schedulers, as in `rails simulate`; whole-messages (earliest-delivery that divides none), adaptive (earliest
     /// delivery that follows its rails) and guarded (earliest delivery while it is proven to gain, else the best rail
@@ -63,7 +63,7 @@ pub(crate) struct Bench {
         long = "scheduler",
         value_delimiter = ',',
         value_name = "NAME,NAME...",
-        default_value = EVERY, help_heading = "Scheduler")]
+        default_value = EVERY)]
     schedulers: Vec<Chosen>,
     /// N, how many messages are sent before as many are received
     #[arg(
@@ -77,38 +77,28 @@ pub(crate) struct Bench {
     #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...")]
     sizes: Vec<Bytes>,
     /// Rounds, in each of which everything is measured once
-    #[arg(
-        long,
-        default_value_t = 5,
-        value_name = "COUNT",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 5, value_name = "COUNT")]
     runs: usize,
     /// How long one measurement is repeated
-    #[arg(
-        long,
-        default_value = "20ms",
-        value_name = "TIME",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value = "20ms", value_name = "TIME")]
     pub span: Time,
     #[command(flatten)]
     token: TokenArgs,
     /// What this end does while nothing comes
-    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep, help_heading = "Where")]
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
     #[command(flatten)]
     pub split: SplitArgs,
     #[command(flatten)]
     count: CountArgs,
     /// Write all samples: messages,size_B,scheduler,round,one_way_us,rate_Mbit_s
-    #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
     /// Go on with an interrupted run, whose samples are in FILE.csv.partial
-    #[arg(long, requires = "output", help_heading = "Run")]
+    #[arg(long, requires = "output")]
     resume: bool,
     /// Write a plot: a page (.html) or a picture (.svg)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

@@ -39,15 +39,10 @@ use crate::terminal::{
 pub(crate) struct Compare {
     /// A network: name, then g, G per byte, o and L in microseconds (repeatable) [default: the six combinations of the
     /// thesis' networks, one after the other]
-    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse, help_heading = "Network")]
+    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse)]
     rails: Vec<Rail>,
     /// Schedulers [default: all, and the printed forms that differ]
-    #[arg(
-        long = "scheduler",
-        value_delimiter = ',',
-        value_name = "NAME,NAME...",
-        help_heading = "Scheduler"
-    )]
+    #[arg(long = "scheduler", value_delimiter = ',', value_name = "NAME,NAME...")]
     schedulers: Vec<SchedulerName>,
     /// Sets for each combination of rails
     #[arg(long, default_value_t = 400, value_name = "COUNT")]
@@ -65,15 +60,10 @@ pub(crate) struct Compare {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Give up an optimum after so many branches
-    #[arg(
-        long,
-        default_value_t = 5_000_000,
-        value_name = "COUNT",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     limit: u64,
     /// Write a plot: a page (.html) or a picture (.svg)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

@@ -23,7 +23,7 @@ use crate::terminal::{
 #[derive(Debug, Args)]
 pub(super) struct RailArgs {
     /// A network: name, then g, G per byte, o and L in microseconds (repeatable)
-    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse, help_heading = "Network")]
+    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse)]
     pub rails: Vec<Rail>,
 }
 

@@ -53,14 +53,14 @@ pub(crate) struct ValidatePattern {
     #[arg(value_name = "A|B|FILE", default_value = "A")]
     sets: Vec<String>,
     /// The page; its figures go beside it with the ending .json
-    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
     /// Built-in profile or lab file [default: 31 nodes at 20 Mbit/s for A, two racks of 5 at 50 Mbit/s for B, windows of
     /// 32 KiB]
-    #[arg(long, value_name = "PROFILE|FILE", help_heading = "Where")]
+    #[arg(long, value_name = "PROFILE|FILE")]
     lab: Option<String>,
     /// Replace a field of the lab, such as tcp.window=128KiB (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", help_heading = "Where")]
+    #[arg(long, value_name = "KEY=VALUE")]
     lab_set: Vec<String>,
     /// Patterns of set A, or of each configuration of set B
     #[arg(long, default_value_t = 10, value_name = "COUNT")]
@@ -76,36 +76,35 @@ pub(crate) struct ValidatePattern {
         long,
         value_delimiter = ',',
         value_name = "MODEL",
-        default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet",
-        help_heading = "Network"
+        default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet"
     )]
     model: Vec<String>,
     /// Network: a name or a file fitted to other measurements; if it has no wire rate, `packet` takes the lab's
     /// [default: that of the lab's rates]
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
     /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Precision")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
-    #[arg(long, value_name = "MODEL=MEAN%[,WORST%]", help_heading = "Run")]
+    #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
     tolerance: Vec<String>,
     #[command(flatten)]
     accuracy: AccuracyArgs,
     #[command(flatten)]
     repeating: Repeating,
     /// What carries the messages
-    #[arg(long, value_enum, default_value_t = Over::Tcp, help_heading = "Where")]
+    #[arg(long, value_enum, default_value_t = Over::Tcp)]
     over: Over,
     /// Pattern files are between ranks: a rule (2-per-node) or a file that puts these on nodes
-    #[arg(long, value_name = "MAP", help_heading = "Program")]
+    #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
     /// Go on with the patterns of FILE.journal
-    #[arg(long, help_heading = "Run")]
+    #[arg(long)]
     resume: bool,
     /// Run nothing: predict the patterns of FILE.journal again
-    #[arg(long, conflicts_with = "resume", help_heading = "Run")]
+    #[arg(long, conflicts_with = "resume")]
     no_run: bool,
     #[command(flatten)]
     going: Going,

@@ -26,22 +26,13 @@ pub(crate) struct ValidateChart {
     #[arg(required = true, value_name = "REPORT.json")]
     reports: Vec<PathBuf>,
     /// The drawing
-    #[arg(short, long, value_name = "FILE.svg", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
     /// Only these predictions, separated by commas
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "MODEL/COLLECTIVES",
-        help_heading = "Output"
-    )]
+    #[arg(long, value_delimiter = ',', value_name = "MODEL/COLLECTIVES")]
     only: Vec<String>,
     /// What stands above it
-    #[arg(
-        long,
-        default_value = "Predicted against measured time",
-        help_heading = "Output"
-    )]
+    #[arg(long, default_value = "Predicted against measured time")]
     name: String,
     #[command(flatten)]
     format: Format,
