@@ -16,7 +16,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
     #[command(flatten)]
     collectives: CollectivesArgs,

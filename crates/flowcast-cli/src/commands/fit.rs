@@ -84,7 +84,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "MODELS", conflicts_with_all = ["output", "all_sizes", "robust"])]
     model: Option<Models>,
     /// Recordings: messages of at least this size wait for their receiver, as the MPI library has it
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
     /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
     #[arg(short, long, value_name = "FILE.toml")]
@@ -119,9 +119,8 @@ pub(crate) struct Fit {
     /// Seed of the bootstrap
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Fit {
@@ -145,7 +144,6 @@ impl Fit {
         let kind = one_kind(&inputs)?;
         self.refuse_others(kind)?;
         let input = &inputs[0];
-        let format = Format { json: self.json };
         match kind {
             Kind::Conflicts => self.fit_conflicts(input).with_context(|| input.place()),
             Kind::Calls => FitCalls {
@@ -153,11 +151,13 @@ impl Fit {
                 args: &self.calls,
                 outputs: &self.output,
                 name: &|to| self.name.clone().or_else(|| stem(to)).unwrap_or_default(),
-                format,
+                format: self.format,
             }
             .run(),
             Kind::Recording => self.fit_regions(),
-            Kind::Benchmark => import::run(&inputs, self.output(), &self.network_name(), format),
+            Kind::Benchmark => {
+                import::run(&inputs, self.output(), &self.network_name(), self.format)
+            }
             Kind::RoundTrips | Kind::Pairs => self.fit_round_trips(input),
         }
     }
@@ -216,8 +216,8 @@ impl Fit {
 
     /// People are told the warnings, programs find them in the document.
     fn print(&self, document: &Document, warnings: &[impl Display]) -> Result<()> {
-        Format { json: self.json }.print(document)?;
-        let told = warnings.iter().filter(|_| !self.json);
+        self.format.print(document)?;
+        let told = warnings.iter().filter(|_| !self.format.json);
         told.for_each(|warning| say!("warning: {warning}"));
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Fit {
             (&samples, &patterns),
             options,
             self.report.as_deref(),
-            Format { json: self.json },
+            self.format,
         )
     }
 
@@ -274,7 +274,7 @@ impl Fit {
                 .as_ref()
                 .map(|name| network_args::load(name, &[]))
                 .transpose()?,
-            format: Format { json: self.json },
+            format: self.format,
         };
         fit.run()
     }

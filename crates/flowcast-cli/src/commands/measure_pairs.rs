@@ -32,6 +32,7 @@ use crate::{
         doctor,
         lab::{explained, self_tested},
         measure::share,
+        predict::probability,
     },
     core_pairs::{CoreList, notes},
     repeating::{Carrying, Over, Repeating},
@@ -83,7 +84,7 @@ pub(crate) struct MeasurePairs {
     )]
     sizes: Vec<Bytes>,
     /// Probability of an alarm in a healthy network
-    #[arg(long, value_name = "PROBABILITY", default_value_t = PairOptions::default().level)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.01", value_parser = probability)]
     false_alarms: f64,
     /// By how much longer something takes at least that is called slow
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
@@ -127,10 +128,9 @@ impl MeasurePairs {
                 .chain([Path::new(&self.place.lab)]),
             outputs.chain(pages),
         )?;
-        if !(self.false_alarms > 0.0 && self.false_alarms < 1.0 && self.threshold >= 0.0) {
+        if self.threshold < 0.0 {
             bail!(
-                "--false-alarms and --threshold: found {} and {}, expected a share between 0 and 1 and one from 0 on",
-                self.false_alarms,
+                "--threshold: found {}, expected a share from 0 on",
                 self.threshold
             );
         }

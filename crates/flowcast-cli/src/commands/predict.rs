@@ -57,7 +57,7 @@ pub(crate) struct Predict {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N), and of --noise
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "COUNT")]
     seed: Option<u64>,
     /// Runs with other random numbers. Patterns under the model packet: with random starts and host times, medians and where
     /// nine of ten lie. Traces: how often the delays of --noise are drawn [default: 200]

@@ -51,10 +51,10 @@ pub(crate) struct Record {
     rank: Option<u32>,
     /// Most that each rank may write, such as 20MB: repeated sequences of calls are folded, and most of their
     /// repetitions share their mean times
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE")]
     max_size: Option<Bytes>,
     /// Memory in which each rank's calls wait for the disk
-    #[arg(long, value_name = "BYTES", default_value = "256KiB")]
+    #[arg(long, value_name = "SIZE", default_value = "256KiB")]
     buffer: Bytes,
     /// Ranks that wait sleep this long instead of yielding (see `flowcast validate app`)
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]

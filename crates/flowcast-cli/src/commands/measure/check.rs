@@ -15,7 +15,7 @@ use flowcast_measure::{
 
 use super::{share, token_for};
 use crate::{
-    commands::{doctor, rails::live::WaitingKind},
+    commands::{doctor, predict::probability, rails::live::WaitingKind},
     network_args::load,
     round_trips::explained,
     terminal::{exit::Finding, output::Format},
@@ -49,7 +49,7 @@ pub(crate) struct MeasureCheck {
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
     threshold: f64,
     /// Probability of an alarm where the file holds
-    #[arg(long, value_name = "PROBABILITY", default_value_t = CheckPlan::default().level)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.01", value_parser = probability)]
     false_alarms: f64,
     /// End after this time, whatever is known
     #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = Time::parse)]

@@ -27,20 +27,11 @@ pub(super) enum Question {
 }
 
 type Questions = Kinds<'static, Question>;
-const SEVERAL_TRACES: Questions = (&[Traces], "one trace");
 const SEVERAL: Questions = (&[Comparison, Patterns], "one network and model");
-const SEVERAL_MAPPINGS: Questions = (&[Comparison, Traces], "one mapping");
 const TRACES: Questions = (&[Trace, Comparison, Traces, Scenarios], "a trace");
 const ONE_TRACE: Questions = (&[Trace, Comparison, Scenarios], "one trace");
 const ONE_OF_EACH: Questions = (&[Trace], "one trace, network, model and mapping");
-const EXPLAINED: Questions = (&[Trace, Traces, Pattern], "one network, model and mapping");
-const SHOWN: Questions = (
-    &[Trace, Comparison, Traces, Scenarios, Pattern],
-    "one network and model",
-);
-const DRAWN: Questions = (&[Pattern], "a name that ends in .html");
 const PATTERNS: Questions = (&[Pattern, Patterns], "a pattern");
-const RANDOM: Questions = (&[Pattern, Patterns, Scenarios], "a pattern, or --noise");
 
 use Question::{Comparison, Pattern, Patterns, Scenarios, Trace, Traces};
 
@@ -85,14 +76,18 @@ impl Question {
             .as_ref()
             .is_some_and(|path| path.extension().is_some_and(|ending| ending == "svg"));
         let draws = args.seeds.is_some() && trace.noise.is_none();
-        let options = [
-            ("several inputs", args.inputs.len() > 1, SEVERAL_TRACES),
+        let options: &[(_, _, Questions)] = &[
+            (
+                "several inputs",
+                args.inputs.len() > 1,
+                (&[Traces], "one trace"),
+            ),
             ("several --network", asked.networks.len() > 1, SEVERAL),
             ("several --model", asked.models.len() > 1, SEVERAL),
             (
                 "several --mapping",
                 trace.mapping.len() > 1,
-                SEVERAL_MAPPINGS,
+                (&[Comparison, Traces], "one mapping"),
             ),
             ("--mapping", !trace.mapping.is_empty(), TRACES),
             ("--rendezvous-from", trace.rendezvous_from.is_some(), TRACES),
@@ -106,12 +101,31 @@ impl Question {
             ),
             ("--noise", trace.noise.is_some(), ONE_OF_EACH),
             ("--write", trace.outputs.is_given(), ONE_OF_EACH),
-            ("--explain", args.explain, EXPLAINED),
-            ("--report", args.report.is_some(), SHOWN),
-            ("--report", is_svg, DRAWN),
+            (
+                "--explain",
+                args.explain,
+                (&[Trace, Traces, Pattern], "one network, model and mapping"),
+            ),
+            (
+                "--report",
+                args.report.is_some(),
+                (
+                    &[Trace, Comparison, Traces, Scenarios, Pattern],
+                    "one network and model",
+                ),
+            ),
+            (
+                "--report",
+                is_svg,
+                (&[Pattern], "a name that ends in .html"),
+            ),
             ("--strict", args.strict, PATTERNS),
-            ("--seeds", draws, RANDOM),
+            (
+                "--seeds",
+                draws,
+                (&[Pattern, Patterns, Scenarios], "a pattern, or --noise"),
+            ),
         ];
-        refuse_others(&self, &options)
+        refuse_others(&self, options)
     }
 }

@@ -50,7 +50,7 @@ pub(in crate::commands) struct TraceArgs {
     #[arg(long, value_name = "MAP")]
     pub mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE")]
     pub rendezvous_from: Option<Bytes>,
     /// LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
     #[arg(long, value_name = "L,o,g,G,S")]

@@ -36,7 +36,7 @@ pub(crate) struct Advise {
     #[arg(long = "interface", value_name = "NAME")]
     interfaces: Vec<String>,
     /// Messages that are sent at once
-    #[arg(long, default_value_t = 16, value_name = "N")]
+    #[arg(long, default_value_t = 16, value_name = "COUNT")]
     messages: usize,
     #[command(flatten)]
     format: Format,

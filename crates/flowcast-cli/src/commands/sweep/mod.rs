@@ -70,7 +70,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "MAP", conflicts_with = "merge")]
     mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES", conflicts_with = "merge")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "merge")]
     rendezvous_from: Option<Bytes>,
     #[command(flatten)]
     collectives: CollectivesArgs,

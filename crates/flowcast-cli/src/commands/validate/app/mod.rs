@@ -39,11 +39,8 @@ use crate::{
     network_args::{self, parse_overrides},
     predictors::{self, Predictor, Setting},
     recording::open_recording,
-    terminal::{
-        answers::write_page,
-        output::{Format, println_out},
-        provenance,
-    },
+    repeating::Going,
+    terminal::{answers::write_page, output::println_out, provenance},
 };
 
 pub(super) use chart::ValidateChart;
@@ -71,9 +68,6 @@ pub(crate) struct ValidateApp {
     /// Replace a field of the lab, such as nic.bandwidth=20Mbit/s (repeatable)
     #[arg(long, value_name = "KEY=VALUE", requires = "lab")]
     lab_set: Vec<String>,
-    /// Do not check that the lab delivers its rates
-    #[arg(long)]
-    no_self_test: bool,
     /// Built-in network, network file or Dimemas configuration, fitted to other runs; if it has no wire rate, `packet` takes
     /// the lab's [default: that of the lab's rates]
     #[arg(short, long, value_name = "NET")]
@@ -95,7 +89,7 @@ pub(crate) struct ValidateApp {
     #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
     /// Messages of at least this size wait for their receiver
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
     /// Follow packets this often, with random times of hosts: the median counts, and nine of ten totals lie in the range
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -127,14 +121,11 @@ pub(crate) struct ValidateApp {
     /// Run nothing: predict the recording of FILE.html.journal again
     #[arg(long, conflicts_with_all = ["resume", "command", "lab"])]
     no_run: bool,
-    /// Begin no run after this time, such as 600s; what is finished is reported
-    #[arg(long, value_name = "TIME")]
-    max_time: Option<Time>,
     /// The library to load into the program instead of flowcast's own
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
-    format: Format,
+    going: Going,
     /// What to run: the launcher with its options, the program with its own
     #[arg(
         last = true,
@@ -214,7 +205,7 @@ impl ValidateApp {
         };
         let document = report.document()?;
         write_page(&self.output, &app_html(&validation)?, &document)?;
-        if self.format.json {
+        if self.going.format.json {
             println_out!("{document}");
         } else {
             report.print();
@@ -278,14 +269,14 @@ impl ValidateApp {
             output: &self.output,
             command: &self.command,
             lab: self.lab.as_deref(),
-            self_test: !self.no_self_test,
+            self_test: !self.going.no_self_test,
             recorder: self.recorder.as_deref(),
             idle_sleep: self
                 .idle_sleep
                 .or(self.lab.is_some().then(|| Time::from_micros(50.0))),
             runs: self.runs,
             record_runs: self.record_runs,
-            max_time: self.max_time,
+            max_time: self.going.max_time,
             resume: self.resume,
         };
         plan.carry_out(header)
