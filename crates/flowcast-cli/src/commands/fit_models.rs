@@ -34,16 +34,17 @@ pub(super) enum Models {
     All,
 }
 
-/// The round trips: samples, or the outputs of benchmarks together.
+/// The round trips: one file of samples, or the outputs of benchmarks together.
 pub(super) fn round_trips(inputs: &[FitInput]) -> Result<PrttSamples> {
-    let mut samples = inputs.iter().filter(|input| input.kind == Kind::RoundTrips);
-    match (samples.next(), samples.next()) {
-        (None, _) => import::imported(inputs),
-        (Some(one), None) => PrttSamples::from_csv(&one.text).with_context(|| one.place()),
-        (_, Some(other)) => bail!(
-            "{}: found round trips again, expected one file of them",
-            other.place()
-        ),
+    let is_one = |input: &&FitInput| matches!(input.kind, Kind::RoundTrips | Kind::Benchmark);
+    let found: Vec<&FitInput> = inputs.iter().filter(is_one).collect();
+    match found[..] {
+        [] => bail!("found no round trips, expected some beside patterns"),
+        [one] if one.kind == Kind::RoundTrips => {
+            PrttSamples::from_csv(&one.text).with_context(|| one.place())
+        }
+        _ if found.iter().all(|input| input.kind == Kind::Benchmark) => import::imported(inputs),
+        _ => bail!("found several files with round trips, expected one, or outputs of benchmarks"),
     }
 }
 

@@ -77,7 +77,7 @@ fn predict(
     options: &PatternOptions,
     asked: &Asked<'_>,
 ) -> Result<()> {
-    let (args, explain) = (asked.args, asked.args.explain);
+    let args = asked.args;
     let predicted = predict_steps(steps, network, options)?;
     let intervals = pattern_intervals(steps, network, (options, &predicted), &asked.interval())?;
     let last = predicted.last().expect("a pattern has a step");
@@ -97,7 +97,7 @@ fn predict(
     }
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
     if asked.args.json {
-        let mut document = document(&predicted, network, (args, explain));
+        let mut document = document(&predicted, network, args);
         if args.seeds.is_none() {
             add_interval(&mut document, interval);
         }
@@ -132,17 +132,13 @@ fn predict(
     if let Some(seeds) = args.seeds {
         println_out!("medians of {seeds} runs; nine of ten end between the times low and high");
     }
-    if explain {
+    if args.explain {
         print_intervals(&predicted, network);
     }
     Ok(())
 }
 
-fn document(
-    predicted: &[PatternPrediction],
-    network: &Network,
-    (args, explain): (&Predict, bool),
-) -> Value {
+fn document(predicted: &[PatternPrediction], network: &Network, args: &Predict) -> Value {
     let last = predicted.last().expect("a pattern has a step");
     let mut flows = Vec::new();
     for (
@@ -159,7 +155,7 @@ fn document(
             if predicted.len() > 1 {
                 entry["step"] = json!(step + 1);
             }
-            if explain {
+            if args.explain {
                 let intervals = prediction.intervals_of(index).iter();
                 entry["intervals"] = intervals
                     .map(|interval| interval_entry(prediction, interval))
