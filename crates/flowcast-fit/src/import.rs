@@ -29,7 +29,9 @@ const WINDOW: u32 = 64;
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ImportError {
     /// No benchmark that is known.
-    #[error("found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of {0}")]
+    #[error(
+        "found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of {0}"
+    )]
     Unknown(String),
     /// A line that does not fit.
     #[error(transparent)]
