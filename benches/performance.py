@@ -139,11 +139,11 @@ def patterns(bench):
         lines = [f"{src} -> {dst} {size}MB\n" for (src, dst), size in zip(ends, sizes)]
         (bench.folder / file).write_text("".join(lines))
         packet = ["packet", file, "--network", "gige-lam"]
-        rows.append((name, [bench.rate(*packet, "--each-packet", per="packet_hops_per_s"),
+        rows.append((name, [bench.rate(*packet, "--unfold", per="packet_hops_per_s"),
                             bench.rate(*packet, per="packet_hops_per_s")]))
     bench.question("Long flows packet by packet?",
                    "`flowcast bench packet PATTERN --network gige-lam`, flows of 400 to 1,600 MB: million packet-hops a "
-                   "second, each packet carried (`--each-packet`) and whole periods of steady states passed over.",
+                   "second, each packet carried (`--unfold`) and whole periods of steady states passed over.",
                    ["", "each packet", "periods passed over"], rows)
     network = ["--network", "gige-tcp", "--set", "nic.bandwidth=125MB/s", "--set", "nic.latency=0us", "--json"]
     bench.make("generate", "stream", "--ranks", 1024, "--flows", 10000, "--load", 0.3, "-o", "stream.pattern")
@@ -156,7 +156,7 @@ def patterns(bench):
 def outputs(bench):
     halo = bench.program("halo", 64, "dim")
     predict = ["predict", f"{halo}.fct", "--network", "gige-tcp", "--model", "independent"]
-    files = {"no file": [], "`--messages` as CSV": ["--messages", "m.csv"], "`--paraver`": ["--paraver", "p.prv"],
+    files = {"no file": [], "`--write messages` as CSV": ["--write", "messages=m.csv"], "`--write paraver`": ["--write", "paraver=p.prv"],
              "`--report`": ["--report", "r.html"]}
     bench.question("A million messages with a file of them?",
                    "`flowcast predict halo.fct --network gige-tcp --model independent`: processor time, the kernel's "
@@ -169,7 +169,7 @@ def peers(bench):
     if not shutil.which("smpirun"):
         return ["SimGrid (no `smpirun`)"]
     halo = bench.program("halo", 64, "dim", 200)
-    bench.make("convert", f"{halo}.dim", "--to", "ti", "-o", "halo-ti")
+    bench.make("convert", f"{halo}.dim", "--format", "ti", "-o", "halo-ti")
     (bench.folder / "hosts").write_text("".join(f"node-{rank}.simgrid.org\n" for rank in range(64)))
     (bench.folder / "platform.xml").write_text(
         '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'

@@ -37,7 +37,7 @@ def judge(folder):
     for laboratory in LABORATORIES:
         for program in PROGRAMS:
             truth = measured(folder, laboratory, program)
-            found = predicted(folder, laboratory, program, "--judged", program)
+            found = predicted(folder, laboratory, program, "--holdout", program)
             makespan, (low, high) = found["makespan_s"], found["interval_s"] or (float("nan"), float("nan"))
             errors.append(makespan / truth - 1)
             widths.append((high - low) / 2 / makespan)

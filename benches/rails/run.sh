@@ -55,12 +55,12 @@ measure)
 bench) bench "$@" ;;
 cut)
     (sleep 4; node 0 ip link set eth1 down) &
-    bench --scheduler adaptive --count 1000000 --count-size 64B "$@"
+    bench --scheduler adaptive --count 1000000 --size 64B "$@"
     ;;
 tenth)
     bits=${b_rate%Mbit/s}
     (sleep 3; b_becomes "$((bits * 100))kbit"; sleep 4; b_becomes "${bits}mbit") &
-    bench --scheduler adaptive --count 24000 --count-size 8KiB "$@"
+    bench --scheduler adaptive --count 24000 --size 8KiB "$@"
     ;;
 *)
     echo "run.sh: found $what, expected measure, bench, cut or tenth" >&2

@@ -54,7 +54,7 @@ def test_an_answer_is_the_commands(command: str, json_of: Any, words: list[str],
 
 
 def test_noise_is_the_commands(command: str, json_of: Any) -> None:
-    words = ["predict", LU, *ALONE, "--noise", "exponential:5us", "--noise-runs", "50", "--seed", "7", "--level", "0.8"]
+    words = ["predict", LU, *ALONE, "--noise", "exponential:5us", "--seeds", "50", "--seed", "7", "--level", "0.8"]
     theirs: Any = json_of(command, *words)["noise"]
     prediction = flowcast.predict(
         LU, model="independent", noise="exponential:5us", noise_runs=50, seed=7, level=0.8

@@ -59,7 +59,7 @@ def test_a_sweep_is_the_commands_file(command: str, tmp_path: Path) -> None:
 def test_messages_have_the_columns_of_the_commands_table(command: str, tmp_path: Path) -> None:
     file = tmp_path / "messages.csv"
     subprocess.run(
-        [command, "predict", LU, "--network", "gige-tcp", "--messages", str(file)], check=True, capture_output=True
+        [command, "predict", LU, "--network", "gige-tcp", "--write", f"messages={file}"], check=True, capture_output=True
     )
     theirs = flowcast.Table.from_csv(file.read_text())
     ours = flowcast.predict(LU).message_table()

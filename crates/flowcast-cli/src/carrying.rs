@@ -31,34 +31,23 @@ pub(crate) struct WhereArgs {
         long,
         value_name = "PROFILE|FILE",
         default_value = LAB,
-        conflicts_with = "launcher",
-        help_heading = "Where"
+        conflicts_with = "launcher"
     )]
     pub lab: String,
     /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
-    #[arg(
-        long,
-        value_name = "KEY=VALUE",
-        conflicts_with = "launcher",
-        help_heading = "Where"
-    )]
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher")]
     lab_set: Vec<String>,
     /// What carries the messages [default: tcp in a lab, mpi with --launcher]
-    #[arg(long, value_enum, help_heading = "Where")]
+    #[arg(long, value_enum)]
     over: Option<Over>,
     /// No lab: ranks on other machines, started by these words and this program's name behind them
-    #[arg(long, value_name = "WORDS", help_heading = "Where")]
+    #[arg(long, value_name = "WORDS")]
     pub launcher: Option<String>,
     /// With --launcher: each rank is a node, also where a host has several
-    #[arg(long, requires = "launcher", help_heading = "Where")]
+    #[arg(long, requires = "launcher")]
     node_per_rank: bool,
     /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
-    #[arg(
-        long,
-        value_name = "ADDR",
-        requires = "launcher",
-        help_heading = "Where"
-    )]
+    #[arg(long, value_name = "ADDR", requires = "launcher")]
     via: Option<IpAddr>,
     #[command(flatten)]
     token: TokenArgs,

@@ -13,7 +13,7 @@ pub(crate) struct CollectivesArgs {
     /// Collectives by formula (`formula`), or by messages: as `openmpi` or `mpich` does it, as the network file says
     /// (`algorithm`; Open MPI where it does not), or as a table says (`algorithm:FILE`). When absent, a recording's are
     /// carried out as its MPI library does it, others by formula
-    #[arg(long, value_name = "HOW", help_heading = "Program")]
+    #[arg(long, value_name = "HOW")]
     pub collectives: Option<String>,
 }
 

@@ -7,6 +7,7 @@ mod collectives;
 mod commands;
 mod core_pairs;
 mod embedded;
+mod former_flags;
 mod launcher;
 mod mpi_launcher;
 mod mpi_session;
@@ -28,7 +29,6 @@ mod trace_args;
 use std::process::ExitCode;
 
 use crate::terminal::{exit, input_maps, interrupt};
-use clap::Parser;
 
 #[global_allocator]
 static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePages;
@@ -36,7 +36,8 @@ static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePage
 fn main() -> ExitCode {
     interrupt::survive_file_limits();
     commands::completions::answer_shell();
-    match commands::Cli::parse()
+    let words = former_flags::in_spellings_of_today(std::env::args_os());
+    match commands::Cli::of(words)
         .run()
         .and_then(|()| input_maps::verify())
     {

@@ -12,10 +12,10 @@ use crate::{terminal::output::say, trace_args::Maps};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NetworkArgs {
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     pub network: String,
     /// Replace a field of the network, such as latency=5us or sharing.model=fair (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
 }
 

@@ -8,7 +8,10 @@ use flowcast::{model::stats::interval::StoppingRule, units::Time};
 use flowcast_measure::lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 
-use crate::terminal::output::{Format, say};
+use crate::{
+    commands::predict::probability,
+    terminal::output::{Format, say},
+};
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -26,42 +29,27 @@ pub(crate) enum Over {
 #[derive(Debug, Args)]
 pub(crate) struct Repeating {
     /// Repetitions that are not counted
-    #[arg(
-        long,
-        default_value_t = 2,
-        value_name = "COUNT",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 2, value_name = "COUNT")]
     warm_ups: usize,
     /// Fewest and most repetitions
-    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10], help_heading = "Precision")]
+    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10])]
     repetitions: Vec<usize>,
     /// A repetition more until half the interval of each flow's mean (Student's t) is at most this share of it
-    #[arg(
-        long,
-        default_value_t = 0.025,
-        value_name = "SHARE",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
     precision: f64,
-    /// Confidence of that interval
-    #[arg(
-        long,
-        default_value_t = 0.95,
-        value_name = "SHARE",
-        help_heading = "Precision"
-    )]
-    confidence: f64,
+    /// Confidence level of that interval
+    #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability)]
+    level: f64,
 }
 
 /// How far a command goes, and what it says.
 #[derive(Debug, Args)]
 pub(crate) struct Going {
     /// Begin nothing new after this time, such as 150s; what is finished is kept, and --resume goes on
-    #[arg(long, value_name = "TIME", help_heading = "Run")]
+    #[arg(long, value_name = "TIME")]
     pub max_time: Option<Time>,
     /// Do not check that the lab delivers its rates
-    #[arg(long, help_heading = "Run")]
+    #[arg(long)]
     pub no_self_test: bool,
     #[command(flatten)]
     pub format: Format,
@@ -125,14 +113,8 @@ impl Repeating {
                 "--repetitions: found {fewest} {most}, expected two numbers above 0, the second not below the first"
             );
         }
-        if !(self.confidence > 0.0 && self.confidence < 1.0) {
-            bail!(
-                "--confidence: found {}, expected a number between 0 and 1",
-                self.confidence
-            );
-        }
         let rule = StoppingRule {
-            level: self.confidence,
+            level: self.level,
             relative_half_width: self.precision,
             min_repetitions: fewest,
             max_repetitions: most,
@@ -151,7 +133,7 @@ impl Repeating {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         format!(
             "{fewest} to {most}, until half the {} % interval of each mean is {} % of it, after {} not counted",
-            self.confidence * 100.0,
+            self.level * 100.0,
             self.precision * 100.0,
             self.warm_ups
         )

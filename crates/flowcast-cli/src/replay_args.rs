@@ -10,13 +10,13 @@ use crate::{collectives::CollectivesArgs, commands::parse_mapping, trace_args::t
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReplayArgs {
     /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides
-    #[arg(long, value_name = "MODEL", help_heading = "Network")]
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Where ranks run: fill, round-robin, N-per-node, or a file
-    #[arg(long, value_name = "MAP", help_heading = "Program")]
+    #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES", help_heading = "Program")]
+    #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
     #[command(flatten)]
     collectives: CollectivesArgs,

@@ -29,7 +29,9 @@ const WINDOW: u32 = 64;
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ImportError {
     /// No benchmark that is known.
-    #[error("found the output of no known benchmark, expected one of {0}")]
+    #[error(
+        "found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of {0}"
+    )]
     Unknown(String),
     /// A line that does not fit.
     #[error(transparent)]
@@ -416,7 +418,7 @@ mod tests {
     fn what_is_no_benchmark_of_messages_is_refused() {
         assert!(
             refused("hello")
-                .starts_with("found the output of no known benchmark, expected one of OSU, IMB")
+                .starts_with("found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of OSU, IMB")
         );
         assert_eq!(
             refused("# OSU MPI Allreduce Latency\n8 1.0\n"),

@@ -149,11 +149,7 @@ mod tests {
                     "{name}: {value}: too long for the table: {}",
                     origin.short()
                 );
-                let ways = [
-                    "flowcast measure p2p",
-                    "flowcast fit --import",
-                    "flowcast fit --calls",
-                ];
+                let ways = ["flowcast measure p2p", "flowcast fit"];
                 let tells_how = ways.iter().any(|way| origin.text.contains(way));
                 assert!(
                     origin.kind != OriginKind::Unknown || tells_how,

@@ -9,7 +9,7 @@ use flowcast_table::{Document, NotFinite, Table, escape};
 pub enum Picture {
     /// A predicted time over a parameter: the JSON of `flowcast sensitivity`.
     Sensitivity,
-    /// Models of messages beside what was measured: the JSON of `flowcast fit --models`.
+    /// Models of messages beside what was measured: the JSON of `flowcast fit --model`.
     Models,
     /// The samples of each point: `points`, each with `label`, `times_us`, `low_us` and `high_us`.
     Samples,

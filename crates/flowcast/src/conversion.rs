@@ -53,7 +53,7 @@ pub enum ConversionError {
     Form(String),
     /// Schedules have no sequence of calls.
     #[error(
-        "found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal or goal-bin"
+        "found a GOAL schedule, which is a graph and no sequence of calls, expected --format goal or goal-bin"
     )]
     Schedule,
     /// The collectives become more messages than a program can hold.

@@ -127,9 +127,9 @@ def measure(
     for option, size in (("--max-size", max_size), ("--step", step)):
         words += _given(option, None if size is None else _size(size))
     words += _given("--sizes", None if sizes is None else ",".join(_size(size) for size in sizes))
-    for option, value in (("--precision", precision), ("--most-messages", most_messages), ("--messages", messages)):
+    for option, value in (("--precision", precision), ("--limit", most_messages), ("--messages", messages)):
         words += _given(option, value)
-    words += ["--poll"] if poll else []
+    words += ["--waiting", "poll"] if poll else []
     with tempfile.TemporaryDirectory(prefix="flowcast-") as folder:
         place = Path(folder, "samples.csv") if output is None else Path(output)
         done = run([*words, "-o", os.fspath(place)], {} if token is None else {"FLOWCAST_TOKEN": token})
@@ -214,7 +214,7 @@ def record(
         The command, or what it needs, is not installed, or the program calls no MPI that can be recorded.
     """
     words = ["record", "--json", "-o", os.fspath(output)]
-    for option, size in (("--budget", budget), ("--buffer", buffer)):
+    for option, size in (("--max-size", budget), ("--buffer", buffer)):
         words += _given(option, None if size is None else _size(size))
     words += _given("--idle-sleep", f"{idle_sleep!r}s" if isinstance(idle_sleep, (int, float)) else idle_sleep)
     words += _given("--recorder", None if recorder is None else os.fspath(recorder))

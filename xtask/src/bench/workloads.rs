@@ -88,7 +88,14 @@ pub(super) const WORKLOADS: &[Workload] = &[
     ),
     replays(
         "sweep",
-        &["sweep", "halo.fct", "--network", "gige-tcp", "--sets", "32"],
+        &[
+            "sweep",
+            "halo.fct",
+            "--network",
+            "gige-tcp",
+            "--count",
+            "32",
+        ],
     ),
     replays(
         "limits-halo",
@@ -122,7 +129,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
             "gige-lam",
             "--set",
             "sharing.congestion=cubic",
-            "--each-packet",
+            "--unfold",
         ],
         counted: "packet_hops",
         contains: None,

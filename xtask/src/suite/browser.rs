@@ -63,7 +63,7 @@ const CHART_PAGES: [(&str, &[&str]); 3] = [
             "chain.pattern",
             "--network",
             "gige-mpich",
-            "--plot",
+            "--report",
         ],
     ),
     (
@@ -80,7 +80,7 @@ const CHART_PAGES: [(&str, &[&str]); 3] = [
     ),
     (
         "rails.html",
-        &["rails", "compare", "--sets", "50", "--plot"],
+        &["rails", "compare", "--count", "50", "--report"],
     ),
 ];
 

@@ -54,16 +54,16 @@ fn write_and_compare(python: &Path) -> Result<()> {
                 "--network",
                 "gige-tcp",
                 "--json",
-                "--messages",
+                "--write",
             ])
-            .arg(path);
+            .arg(format!("messages={}", path.display()));
         let status = run_within(
             Duration::from_secs(60),
             predict.stdout(std::process::Stdio::null()),
         )?;
         ensure!(
             status.success(),
-            "flowcast predict --messages {}: {status}",
+            "flowcast predict --write messages={}: {status}",
             path.display()
         );
     }

@@ -40,30 +40,29 @@ pub(crate) enum Bench {
             short,
             long,
             value_name = "NET",
-            required_unless_present = "goal_params",
-            help_heading = "Network"
+            required_unless_present = "goal_params"
         )]
         network: Option<String>,
         /// Replace a field of the network, such as nic.latency=5us (repeatable)
-        #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
+        #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
         /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) in place of a network
-        #[arg(long, value_name = "L,o,g,G,S", help_heading = "Program")]
+        #[arg(long, value_name = "L,o,g,G,S")]
         goal_params: Option<String>,
         /// Runs
-        #[arg(long, default_value_t = 11)]
+        #[arg(long, value_name = "COUNT", default_value_t = 11)]
         runs: u32,
         /// Measure from the text to the result instead
         #[arg(long)]
         with_load: bool,
         /// Threads of a replay of many messages that do not disturb each other
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, value_name = "COUNT", default_value_t = 1)]
         threads: usize,
         /// Messages under way together share the network by this model (see `flowcast predict --help`)
-        #[arg(long, value_name = "MODEL", help_heading = "Network")]
+        #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         /// Machine-readable output
-        #[arg(long, help_heading = "Output")]
+        #[arg(long)]
         json: bool,
     },
     /// Packet-hops per second of the packet model: the median of several runs
@@ -73,13 +72,13 @@ pub(crate) enum Bench {
         #[command(flatten)]
         network: NetworkArgs,
         /// Runs
-        #[arg(long, default_value_t = 11)]
+        #[arg(long, value_name = "COUNT", default_value_t = 11)]
         runs: u32,
         /// Carry each packet, also where the state repeats exactly and whole periods could be passed over
         #[arg(long)]
-        each_packet: bool,
+        unfold: bool,
         /// Machine-readable output
-        #[arg(long, help_heading = "Output")]
+        #[arg(long)]
         json: bool,
     },
     /// What many what-ifs of one trace cost beside one replay, on one core: both in turn, the median of the ratios
@@ -89,13 +88,13 @@ pub(crate) enum Bench {
         #[command(flatten)]
         network: NetworkArgs,
         /// What-ifs
-        #[arg(long, default_value_t = 64)]
-        sets: usize,
+        #[arg(long, value_name = "COUNT", default_value_t = 64)]
+        count: usize,
         /// Runs
-        #[arg(long, default_value_t = 11)]
+        #[arg(long, value_name = "COUNT", default_value_t = 11)]
         runs: u32,
         /// Machine-readable output
-        #[arg(long, help_heading = "Output")]
+        #[arg(long)]
         json: bool,
     },
 }
@@ -147,21 +146,17 @@ impl Bench {
                 input,
                 network,
                 runs,
-                each_packet,
+                unfold,
                 json,
             } => {
                 refuse_none(runs)?;
-                let carry = if each_packet {
-                    carry_each_packet
-                } else {
-                    carry
-                };
+                let carry = if unfold { carry_each_packet } else { carry };
                 packet::run(&input, &network.load()?, carry, runs, json)
             }
             Bench::Sweep {
                 input,
                 network,
-                sets,
+                count,
                 runs,
                 json,
             } => {
@@ -170,7 +165,7 @@ impl Bench {
                 sweep::run(
                     program_of(&trace, &input)?,
                     &network.load()?,
-                    sets,
+                    count,
                     runs,
                     json,
                 )

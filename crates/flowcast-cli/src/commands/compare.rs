@@ -26,8 +26,8 @@ use crate::{
     terminal::{
         exit::Finding,
         files::{declare, read_text},
-        output::Format,
-        tables::{Most, USUAL_ROWS},
+        output::{Format, say},
+        tables::{Most, ROWS},
     },
     trace_args::open_trace,
 };
@@ -37,10 +37,10 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict lu.dim --network gige-tcp --json > before.json
-  flowcast compare before.json after.json --assume-repeatable --threshold 5
-  flowcast compare before/ after/ --threshold 5 --tables markdown > comparison.md
-  flowcast compare recorded-before/ recorded-after/ --threshold 5
-  flowcast compare before.dim after.dim --network gige-tcp --threshold 5")]
+  flowcast compare before.json after.json --noise 0% --threshold 5%
+  flowcast compare before/ after/ --threshold 5% --tables markdown > comparison.md
+  flowcast compare recorded-before/ recorded-after/ --threshold 5%
+  flowcast compare before.dim after.dim --network gige-tcp --threshold 5%")]
 pub(crate) struct Compare {
     /// What `flowcast predict --json` printed, or a folder with several of these, as of different seeds; a recording, or a
     /// folder with recordings of several runs; with --network any trace. A saved prediction beside a recording is compared by
@@ -49,33 +49,25 @@ pub(crate) struct Compare {
     /// The same of the program, network or mapping that is compared
     after: PathBuf,
     /// Compare what is predicted for both traces on this network
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(
-        long = "set",
-        value_name = "KEY=VALUE",
-        requires = "network",
-        help_heading = "Network"
-    )]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "network")]
     overrides: Vec<String>,
     #[command(flatten)]
     replay: ReplayArgs,
-    /// Per cent by which it may take longer; beyond, and certainly so, the exit code is 1
-    #[arg(long, value_name = "PERCENT")]
+    /// By how much longer it may take, such as 5%; beyond, and certainly so, the exit code is 1
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
     threshold: Option<f64>,
     /// Probability that no difference is taken for certain that is none, in all rows together
     #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability)]
     level: f64,
-    /// By how much equal runs differ (standard deviation), such as 3%, where there are no repetitions to tell
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "assume_repeatable")]
-    run_noise: Option<f64>,
-    /// Take equal runs to repeat exactly, as predictions of one trace do: every difference is certain
-    #[arg(long)]
-    assume_repeatable: bool,
-    /// Ranks, or calls, regions and ranks, of which the table has a row, those that lose most first; or all
-    #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
-    show_ranks: Most,
+    /// By how much equal runs differ (standard deviation), such as 3%, where there are no repetitions to tell; 0% for runs
+    /// that repeat exactly, as predictions of one trace do: every difference is certain
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    noise: Option<f64>,
+    #[command(flatten)]
+    rows: Most,
     #[command(flatten)]
     format: Format,
 }
@@ -156,14 +148,6 @@ impl Compare {
     /// Compares, prints, and fails beyond the threshold.
     pub(crate) fn run(self) -> Result<()> {
         declare([self.before.as_path(), self.after.as_path()], [])?;
-        if self
-            .threshold
-            .is_some_and(|percent| !(percent >= 0.0 && percent.is_finite()))
-        {
-            bail!(
-                "--threshold: found a number that is not at least 0, expected a number of per cent"
-            );
-        }
         if self.network.is_some()
             || !holds_predictions(&self.before)?
             || !holds_predictions(&self.after)?
@@ -181,15 +165,14 @@ impl Compare {
             );
         }
         let (document, change) = compared(&before, &after, self.test())?;
-        self.format
-            .print(&document.most(self.show_ranks.rows(), "--show-ranks"))?;
+        self.format.print(&document.most(self.rows.rows(), ROWS))?;
         self.judge(change)
     }
 
     fn test(&self) -> DifferenceTest {
-        let noise = match self.run_noise {
+        let noise = match self.noise {
+            Some(0.0) => RunNoise::Repeatable,
             Some(noise) => RunNoise::Stated(noise),
-            None if self.assume_repeatable => RunNoise::Repeatable,
             None => RunNoise::Repetitions,
         };
         DifferenceTest {
@@ -201,8 +184,8 @@ impl Compare {
     /// Fails beyond the threshold, by a fraction that is certain.
     fn judge(&self, change: Option<f64>) -> Result<()> {
         match (self.threshold, change) {
-            (Some(percent), Some(change)) if change > percent / 100.0 => {
-                let longer = change * 100.0;
+            (Some(threshold), Some(change)) if change > threshold => {
+                let (longer, percent) = (change * 100.0, threshold * 100.0);
                 Err(Finding(format!(
                     "{longer:.1} % longer than before, more than the threshold of {percent} %"
                 ))
@@ -225,8 +208,7 @@ impl Compare {
         }
         let title = format!("{} to {}", self.before.display(), self.after.display());
         let (answer, change) = compare_runs(&title, &before, &after, self.test())?;
-        self.format
-            .print(&answer.most(self.show_ranks.rows(), "--show-ranks"))?;
+        self.format.print(&answer.most(self.rows.rows(), ROWS))?;
         self.judge(change)
     }
 
@@ -263,6 +245,25 @@ impl Compare {
             .map(|folder| Ok(measured(&open_recording(folder)?)))
             .collect()
     }
+}
+
+/// A share of `--threshold`, which was a number of per cent: below 1 it could be either.
+fn threshold(text: &str) -> Result<f64, String> {
+    let number = share(text)?;
+    if number < 0.0 {
+        return Err("expected a share from 0 on, such as 5%".to_owned());
+    }
+    if number == 0.0 || text.ends_with('%') {
+        return Ok(number);
+    }
+    if number < 1.0 {
+        return Err(format!(
+            "expected per cent, such as {text}% or {}%",
+            number * 100.0
+        ));
+    }
+    say!("flowcast: note: --threshold {text} is now --threshold {text}%");
+    Ok(number / 100.0)
 }
 
 /// What lies in a folder, in the order of names.

@@ -27,7 +27,7 @@ pub(crate) struct Compile {
     #[arg(help = trace_help())]
     input: PathBuf,
     /// File to write
-    #[arg(short, long, help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     format: Format,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::{
     CompleteEnv, Shell,
     engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
@@ -47,7 +47,7 @@ impl Completions {
 
 /// Answers a script that asks what can come next, and ends the process; does nothing if no script asks.
 pub(crate) fn answer_shell() {
-    CompleteEnv::with_factory(|| with_values(Cli::command()))
+    CompleteEnv::with_factory(|| with_values(Cli::described()))
         .var(ASKED)
         .complete();
 }
@@ -130,7 +130,7 @@ impl Man {
         let section = self.folder.join("man1");
         std::fs::create_dir_all(&section)
             .with_context(|| format!("cannot make {}", section.display()))?;
-        let mut command = Cli::command().disable_help_subcommand(true);
+        let mut command = Cli::described().disable_help_subcommand(true);
         command.build();
         let mut batch = Batch::new();
         write_pages(command, &section, &mut batch)?;
@@ -174,6 +174,6 @@ mod tests {
             ["machine.nodes.*.cpus="]
         );
         assert_eq!(names(fields(OsStr::new("origins"))), [""; 0]);
-        with_values(Cli::command()).debug_assert();
+        with_values(Cli::described()).debug_assert();
     }
 }

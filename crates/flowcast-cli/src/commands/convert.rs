@@ -32,28 +32,28 @@ use crate::{
 /// Write a trace in the form of another tool
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast convert run.rec -o run.dim --to dim\n  flowcast convert run.rec -o run.goal --to goal --collectives mpich\n  flowcast convert run.goal -o run.bin --to goal-bin\n  flowcast convert run.rec -o run.list --to ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --to prv --network gige-tcp"
+    after_help = "Examples:\n  flowcast convert run.rec -o run.dim --format dim\n  flowcast convert run.rec -o run.goal --format goal --collectives mpich\n  flowcast convert run.goal -o run.bin --format goal-bin\n  flowcast convert run.rec -o run.list --format ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --format prv --network gige-tcp"
 )]
 pub(crate) struct Convert {
     #[arg(help = trace_help())]
     input: PathBuf,
     /// File to write
-    #[arg(short, long, help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin
     /// (LogGOPSim and ATLAHS, as `txt2bin` writes it), ti (SimGrid: a list, and a folder with one file for each rank)
-    #[arg(long, value_enum, help_heading = "Output")]
+    #[arg(long = "format", value_enum)]
     to: TargetForm,
     /// dim: write no records that only Flowcast reads
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     strict: bool,
     #[command(flatten)]
     collectives: CollectivesArgs,
     /// prv: the network that the trace is replayed on; also what `--collectives algorithm` refers to
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     #[command(flatten)]
     format: Format,
@@ -147,10 +147,7 @@ impl Convert {
     }
 
     fn as_paraver(&self) -> OutputArgs {
-        OutputArgs {
-            paraver: Some(self.output.clone()),
-            ..OutputArgs::default()
-        }
+        OutputArgs::paraver(&self.output)
     }
 
     fn network(&self) -> Result<Option<Network>> {
@@ -183,7 +180,7 @@ impl Convert {
     fn write_prv(&self, program: &Program, network: Option<&Network>) -> Result<Losses> {
         let Some(network) = network else {
             bail!(
-                "--to prv: found no network, expected --network NET (a Paraver trace says when things happen)"
+                "--format prv: found no network, expected --network NET (a Paraver trace says when things happen)"
             );
         };
         let prepared =

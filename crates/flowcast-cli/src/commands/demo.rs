@@ -47,7 +47,12 @@ const MEASURING_SECONDS: f64 = 5.0;
 #[command(after_help = "Example:\n  flowcast demo && xdg-open flowcast-demo.html")]
 pub(crate) struct Demo {
     /// The report to write
-    #[arg(short, long, default_value = "flowcast-demo.html")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE.html",
+        default_value = "flowcast-demo.html"
+    )]
     output: PathBuf,
     /// Machine-readable output
     #[arg(long)]

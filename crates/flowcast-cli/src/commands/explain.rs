@@ -41,15 +41,10 @@ pub(crate) struct Collectives {
     #[arg(help = program_help())]
     input: PathBuf,
     /// Network whose file may hold a table of algorithms
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(
-        long = "set",
-        value_name = "KEY=VALUE",
-        requires = "network",
-        help_heading = "Network"
-    )]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "network")]
     overrides: Vec<String>,
     #[command(flatten)]
     how: CollectivesArgs,

@@ -20,7 +20,7 @@ use crate::{
         files::{Output, declare},
         output::Format,
         progress::Progress,
-        tables::{Most, USUAL_ROWS},
+        tables::Most,
     },
     trace_args::{open_trace, print_notes, program_help},
 };
@@ -87,11 +87,10 @@ struct EventQuestion {
     network: NetworkArgs,
     #[command(flatten)]
     replay: ReplayArgs,
-    /// Rows that each table has; or all
-    #[arg(long, alias = "show-ranks", value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
-    show_rows: Most,
+    #[command(flatten)]
+    rows: Most,
     /// Write a self-contained page, and the JSON beside it
-    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
@@ -114,11 +113,6 @@ impl EventQuestion {
         let progress = Progress::without_end(format!("following {}", trace.name()));
         let answer = answer(&trace, &network, &options)?;
         drop(progress);
-        give_answer(
-            &answer,
-            self.output.as_deref(),
-            self.format,
-            (self.show_rows, "--show-rows"),
-        )
+        give_answer(&answer, self.output.as_deref(), self.format, self.rows)
     }
 }

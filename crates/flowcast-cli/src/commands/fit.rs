@@ -1,6 +1,7 @@
 //! `flowcast fit`: from samples to a network. Round trips here, conflicts in [`super::fit_conflicts`].
 
 pub(in crate::commands) mod import;
+pub(in crate::commands) mod inputs;
 pub(in crate::commands) mod regions;
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
     calibrate::{
@@ -35,11 +36,13 @@ use super::{
 use crate::{
     network_args,
     terminal::{
-        files::{Batch, Output, declare, read_text, write_text},
+        files::{Batch, Output, declare, write_text},
+        goes_with::{Kinds, refuse_others},
         output::{Format, say},
         provenance,
     },
 };
+use inputs::{FitInput, Kind, one_kind};
 use regions::FitRegions;
 
 /// Bootstrap replicates of each of all models.
@@ -57,65 +60,46 @@ const OVER_TCP: Progress = Progress::InCalls;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast measure p2p -o samples.csv && flowcast fit samples.csv -o mine.toml\n  \
-                        flowcast fit --prtt round-trips.csv --json\n  \
+                        flowcast fit round-trips.csv --json\n  \
                         flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml\n  \
-                        flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
-                        flowcast fit --regions one.rec two.rec --network lab.toml -o cluster.toml\n  \
-                        flowcast fit --calls examples/taurus-calls.csv -o taurus.toml\n  \
-                        flowcast fit --models all examples/gige-samples.csv --report models.html\n  \
-                        flowcast fit --models all examples/pair-round-trips.csv --patterns examples/pairs.csv"
+                        flowcast fit one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
+                        flowcast fit one.rec two.rec --network lab.toml -o cluster.toml\n  \
+                        flowcast fit examples/taurus-calls.csv -o taurus.toml\n  \
+                        flowcast fit --model all examples/gige-samples.csv --report models.html\n  \
+                        flowcast fit --model all examples/pair-round-trips.csv examples/pairs.csv"
 )]
 pub(crate) struct Fit {
-    /// Samples written by `flowcast measure`
-    #[arg(required_unless_present_any = ["prtt", "regions", "calls", "import"], conflicts_with = "prtt")]
-    samples: Option<PathBuf>,
-    /// Round trips from elsewhere: a CSV with the columns n,d_us,size_B,prtt_us
-    #[arg(long, value_name = "FILE.csv")]
-    prtt: Option<PathBuf>,
-    /// Recordings of micro-benchmarks with a region for each operation and size: Dimemas' latency, bandwidth, links,
-    /// buses and table of collectives are found by search
-    #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["samples", "prtt"])]
-    regions: Vec<PathBuf>,
+    /// Samples that `flowcast measure` wrote; round trips from elsewhere, with the columns n,d_us,size_B,prtt_us; medians of MPI
+    /// calls by size, with the columns cluster,experiment,call,bytes,median_ns and any others; recordings of micro-benchmarks with
+    /// a region for each operation and size; or outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's
+    /// Send_Recv, Netgauge's one_one, nccl-tests' sendrecv_perf, or perftest's ib_send_lat or ib_write_lat. Their content says
+    /// which they are
+    #[arg(required = true, value_name = "FILE")]
+    inputs: Vec<PathBuf>,
     #[command(flatten)]
     calls: CallArgs,
-    /// Outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's Send_Recv, Netgauge's one_one,
-    /// nccl-tests' sendrecv_perf, or perftest's ib_send_lat or ib_write_lat: latency and bandwidth, or with --models every model
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["samples", "prtt", "regions", "calls"])]
-    import: Vec<PathBuf>,
-    /// Fits all models of messages to round trips, and says which one explains the network best
-    #[arg(long, value_name = "MODELS", conflicts_with_all = ["regions", "calls", "output", "all_sizes", "robust"])]
-    models: Option<Models>,
-    /// With --models: patterns between several nodes, as `flowcast measure pairs` and `flowcast measure conflicts` write them. Models are
-    /// fitted to them as well, and whole patterns are left out in turn
-    #[arg(long, value_name = "FILE.csv", num_args = 1.., requires = "models")]
-    patterns: Vec<PathBuf>,
-    /// With --regions: messages of at least this size wait for their receiver, as the MPI library has it
-    #[arg(
-        long,
-        value_name = "BYTES",
-        requires = "regions",
-        help_heading = "Program"
-    )]
+    /// Fits all models of messages to round trips, and says which one explains the network best. Patterns between several
+    /// nodes beside them, as `flowcast measure pairs` and `flowcast measure conflicts` write them, are fitted to as well, and
+    /// whole patterns are left out in turn
+    #[arg(long, value_name = "MODELS", conflicts_with_all = ["output", "all_sizes", "robust"])]
+    model: Option<Models>,
+    /// Recordings: messages of at least this size wait for their receiver, as the MPI library has it
+    #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
     /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
-    #[arg(short, long, value_name = "NET.toml", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.toml")]
     output: Vec<PathBuf>,
-    /// With --regions: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
+    /// Recordings: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
     /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
     /// does it
-    #[arg(
-        short,
-        long,
-        value_name = "NET",
-        requires = "regions",
-        help_heading = "Network"
-    )]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
-    /// Of conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["prtt", "regions"])]
+    /// Conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
+    #[arg(long, value_name = "SIZE")]
     window: Option<Bytes>,
-    /// Write a page: of the models beside each other, or of the samples with their distributions, intervals and environment
-    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["regions", "calls"], help_heading = "Output")]
+    /// Round trips: write a page of the models beside each other, or of the samples with their distributions, intervals and
+    /// environment
+    #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Name of the network [default: the output file's name, or "measured"]
     #[arg(long)]
@@ -124,72 +108,89 @@ pub(crate) struct Fit {
     #[arg(long)]
     all_sizes: bool,
     /// Theil and Sen's line instead of least squares: wild points do not bend it
-    #[arg(long, help_heading = "Precision")]
+    #[arg(long)]
     robust: bool,
-    /// Bootstrap replicates [default: 500, of conflicts 200, of --models 100]
-    #[arg(long, value_name = "COUNT", help_heading = "Precision")]
+    /// Bootstrap replicates [default: 500, of conflicts 200, with --model 100]
+    #[arg(long, value_name = "COUNT")]
     replicates: Option<usize>,
     /// Confidence level of the intervals
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = super::predict::probability, help_heading = "Precision")]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = super::predict::probability)]
     level: f64,
     /// Seed of the bootstrap
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Machine-readable output
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Fit {
     /// Fits, writes the network file if asked, and prints the parameters.
     pub(crate) fn run(self) -> Result<()> {
-        if let Some(calls) = &self.calls.calls {
-            let name = |to: &Path| self.name.clone().or_else(|| stem(to)).unwrap_or_default();
-            let format = Format { json: self.json };
-            return FitCalls {
-                calls,
-                args: &self.calls,
-                outputs: &self.output,
-                name: &name,
-                format,
-            }
-            .run();
-        }
-        if self.output.len() > 1 {
-            bail!("-o: found {} files, expected one", self.output.len());
-        }
         let network = self.network.as_ref().map(PathBuf::from);
-        let round_trips = self.samples.iter().chain(&self.prtt).chain(&self.import);
-        let inputs = round_trips
-            .chain(&self.regions)
+        let inputs = self
+            .inputs
+            .iter()
             .chain(&network)
-            .chain(&self.patterns);
+            .chain(&self.calls.predict);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
         declare(inputs.map(PathBuf::as_path), outputs)?;
-        if !self.regions.is_empty() {
-            return self.fit_regions();
+        let inputs = self.inputs.iter().map(|path| FitInput::read(path));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        if self.model.is_some() {
+            self.refuse_others(Kind::RoundTrips)?;
+            return self.compare_models(&inputs);
         }
-        if self.models.is_some() {
-            return self.compare_models();
+        let kind = one_kind(&inputs)?;
+        self.refuse_others(kind)?;
+        let input = &inputs[0];
+        match kind {
+            Kind::Conflicts => self.fit_conflicts(input).with_context(|| input.place()),
+            Kind::Calls => FitCalls {
+                calls: input,
+                args: &self.calls,
+                outputs: &self.output,
+                name: &|to| self.name.clone().or_else(|| stem(to)).unwrap_or_default(),
+                format: self.format,
+            }
+            .run(),
+            Kind::Recording => self.fit_regions(),
+            Kind::Benchmark => {
+                import::run(&inputs, self.output(), &self.network_name(), self.format)
+            }
+            Kind::RoundTrips | Kind::Pairs => self.fit_round_trips(input),
         }
-        if !self.import.is_empty() {
-            let format = Format { json: self.json };
-            return import::run(&self.import, self.output(), &self.network_name(), format);
-        }
-        let path = self
-            .samples
-            .as_ref()
-            .or(self.prtt.as_ref())
-            .expect("clap requires one of them");
-        let place = || path.display().to_string();
-        let text = read_text(path)?;
-        if self.samples.is_some() && ConflictSamples::is_one(&text) {
-            return self
-                .fit_conflicts(&ConflictSamples::from_csv(&text).with_context(place)?)
-                .with_context(place);
-        }
-        let samples = PrttSamples::from_csv(&text).with_context(place)?;
+    }
+
+    fn refuse_others(&self, found: Kind) -> Result<()> {
+        let calls = &self.calls;
+        const CALLS: Kinds<'_, Kind> = (&[Kind::Calls], "medians of calls");
+        const RECORDINGS: Kinds<'_, Kind> = (&[Kind::Recording], "recordings");
+        const CONFLICTS: Kinds<'_, Kind> = (&[Kind::Conflicts], "conflicts");
+        const ROUND_TRIPS: Kinds<'_, Kind> = (&[Kind::RoundTrips], "round trips");
+        let options = [
+            ("--predict", calls.predict.is_some(), CALLS),
+            ("--pieces", calls.pieces.is_some(), CALLS),
+            ("--only", calls.only.is_some(), CALLS),
+            ("several -o", self.output.len() > 1, CALLS),
+            (
+                "--rendezvous-from",
+                self.rendezvous_from.is_some(),
+                RECORDINGS,
+            ),
+            ("--network", self.network.is_some(), RECORDINGS),
+            ("--window", self.window.is_some(), CONFLICTS),
+            ("--report", self.report.is_some(), ROUND_TRIPS),
+            ("--all-sizes", self.all_sizes, ROUND_TRIPS),
+            ("--robust", self.robust, ROUND_TRIPS),
+        ];
+        refuse_others(&found, &options)
+    }
+
+    fn fit_round_trips(&self, input: &FitInput) -> Result<()> {
+        let place = || input.place();
+        let text = &input.text;
+        let samples = PrttSamples::from_csv(text).with_context(place)?;
         let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
         let mut batch = Batch::new();
         if let Some(report) = &self.report {
@@ -215,35 +216,32 @@ impl Fit {
 
     /// People are told the warnings, programs find them in the document.
     fn print(&self, document: &Document, warnings: &[impl Display]) -> Result<()> {
-        Format { json: self.json }.print(document)?;
-        let told = warnings.iter().filter(|_| !self.json);
+        self.format.print(document)?;
+        let told = warnings.iter().filter(|_| !self.format.json);
         told.for_each(|warning| say!("warning: {warning}"));
         Ok(())
     }
 
-    fn compare_models(&self) -> Result<()> {
-        let replicates = self.replicates.unwrap_or(MODEL_REPLICATES);
+    fn compare_models(&self, inputs: &[FitInput]) -> Result<()> {
         let options = CompareOptions {
-            replicates,
+            replicates: self.replicates.unwrap_or(MODEL_REPLICATES),
             level: self.level,
             seed: self.seed,
         };
-        let path = self.samples.as_ref().or(self.prtt.as_ref());
-        let samples = match path {
-            Some(path) => PrttSamples::from_csv(&read_text(path)?)
-                .with_context(|| path.display().to_string())?,
-            None => import::imported(&self.import)?,
-        };
-        let patterns = fit_models::patterns(&self.patterns)?;
+        let (samples, patterns) = (
+            fit_models::round_trips(inputs)?,
+            fit_models::patterns(inputs)?,
+        );
         fit_models::run(
             (&samples, &patterns),
             options,
             self.report.as_deref(),
-            Format { json: self.json },
+            self.format,
         )
     }
 
-    fn fit_conflicts(&self, samples: &ConflictSamples) -> Result<()> {
+    fn fit_conflicts(&self, input: &FitInput) -> Result<()> {
+        let samples = &ConflictSamples::from_csv(&input.text)?;
         let replicates = self
             .replicates
             .unwrap_or(ConflictFitOptions::default().replicates);
@@ -267,7 +265,7 @@ impl Fit {
 
     fn fit_regions(&self) -> Result<()> {
         let fit = FitRegions {
-            recordings: &self.regions,
+            recordings: &self.inputs,
             output: self.output(),
             name: self.network_name(),
             rendezvous_from: self.rendezvous_from,
@@ -276,7 +274,7 @@ impl Fit {
                 .as_ref()
                 .map(|name| network_args::load(name, &[]))
                 .transpose()?,
-            format: Format { json: self.json },
+            format: self.format,
         };
         fit.run()
     }

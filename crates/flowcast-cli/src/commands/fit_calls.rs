@@ -1,4 +1,4 @@
-//! `flowcast fit --calls`: what calls of MPI take by the size of their message.
+//! `flowcast fit` of medians of calls: what calls of MPI take by the size of their message.
 
 use std::{
     collections::BTreeMap,
@@ -19,9 +19,9 @@ use flowcast::{
     units::{Bytes, Time},
 };
 
-use super::fit_conflicts::percent;
+use super::{fit::inputs::FitInput, fit_conflicts::percent};
 use crate::terminal::{
-    files::{Batch, Output, declare, read_text},
+    files::{Batch, read_text},
     output::{Format, say},
     provenance,
 };
@@ -31,24 +31,20 @@ const LEVEL: f64 = 0.9;
 
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
-    /// Medians of MPI calls by size, a CSV with the columns cluster,experiment,call,bytes,median_ns and any others: each
-    /// call as lines between knees, which are found
-    #[arg(long, value_name = "TRAIN.csv", conflicts_with_all = ["samples", "prtt", "regions"])]
-    pub calls: Option<PathBuf>,
-    /// With --calls: rows whose times are predicted; -o OUT.csv repeats them with predicted_ns,low_ns,high_ns (90 %)
-    #[arg(long, value_name = "TEST.csv", requires = "calls")]
-    predict: Option<PathBuf>,
-    /// With --calls: most lines for a call
-    #[arg(long, value_name = "N", requires = "calls", default_value = "8", value_parser = clap::value_parser!(u8).range(1..=64))]
-    pieces: u8,
-    /// With --calls: the cluster that is fitted, of several
-    #[arg(long, value_name = "NAME", requires = "calls")]
-    cluster: Option<String>,
+    /// Calls: rows whose times are predicted; -o FILE.csv repeats them with predicted_ns,low_ns,high_ns (90 %)
+    #[arg(long, value_name = "FILE.csv")]
+    pub predict: Option<PathBuf>,
+    /// Calls: most lines between knees, which are found, for a call [default: 8]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub pieces: Option<u8>,
+    /// Calls: the cluster that is fitted, of several
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
 }
 
 /// What is fitted, and where it goes.
 pub(super) struct FitCalls<'a> {
-    pub calls: &'a Path,
+    pub calls: &'a FitInput,
     pub args: &'a CallArgs,
     pub outputs: &'a [PathBuf],
     pub name: &'a dyn Fn(&Path) -> String,
@@ -59,16 +55,6 @@ impl FitCalls<'_> {
     /// Fits, writes predictions and the network if asked, and prints the functions.
     pub(super) fn run(&self) -> Result<()> {
         let (predictions, network) = self.destinations()?;
-        let outputs = [predictions, network]
-            .into_iter()
-            .flatten()
-            .map(|path| Output::new("-o", path));
-        declare(
-            [Some(self.calls), self.args.predict.as_deref()]
-                .into_iter()
-                .flatten(),
-            outputs,
-        )?;
         let fits = self.fits()?;
         let mut batch = Batch::new();
         if let (Some(cases), Some(to)) = (&self.args.predict, predictions) {
@@ -106,20 +92,20 @@ impl FitCalls<'_> {
     }
 
     fn fits(&self) -> Result<BTreeMap<CallName, CallFit>> {
-        let place = || self.calls.display().to_string();
-        let mut times = CallTimes::from_csv(&read_text(self.calls)?).with_context(place)?;
-        if let Some(cluster) = &self.args.cluster {
+        let place = || self.calls.place();
+        let mut times = CallTimes::from_csv(&self.calls.text).with_context(place)?;
+        if let Some(cluster) = &self.args.only {
             times = times.of_cluster(cluster);
             if times.calls.is_empty() {
-                bail!("--cluster: found no row of `{cluster}`, expected some");
+                bail!("--only: found no row of `{cluster}`, expected some");
             }
         }
-        fit_calls(&times, usize::from(self.args.pieces)).with_context(place)
+        fit_calls(&times, usize::from(self.args.pieces.unwrap_or(8))).with_context(place)
     }
 
     fn network(&self, fits: &BTreeMap<CallName, CallFit>, to: &Path) -> Result<Network> {
         let network = to_network(fits, &(self.name)(to), provenance::of_this_run());
-        network.with_context(|| format!("{} (--cluster NAME chooses one)", self.calls.display()))
+        network.with_context(|| format!("{} (--only NAME chooses one)", self.calls.place()))
     }
 }
 

@@ -1,8 +1,8 @@
-//! `flowcast fit --models`: which model explains measured round trips best, and why.
+//! `flowcast fit --model`: which model explains measured round trips best, and why.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use flowcast::{
     calibrate::conflict_samples::ConflictSamples,
@@ -18,9 +18,12 @@ use flowcast::{
     report::chart_page::{Picture, chart_page},
 };
 
+use super::fit::{
+    import,
+    inputs::{FitInput, Kind},
+};
 use crate::terminal::{
     answers::write_page,
-    files::read_text,
     output::{Format, say},
 };
 
@@ -31,17 +34,41 @@ pub(super) enum Models {
     All,
 }
 
-/// The patterns of pairs and of conflicts; conflicts whose messages differ in size or start are left out, and told.
-pub(super) fn patterns(files: &[PathBuf]) -> Result<Vec<PatternSamples>> {
-    let mut all = Vec::new();
-    for path in files {
-        let place = || path.display().to_string();
-        let text = read_text(path)?;
-        if !ConflictSamples::is_one(&text) {
-            all.extend(of_pairs(&PairSamples::from_csv(&text).with_context(place)?));
-            continue;
+/// The round trips: one file of samples, or the outputs of benchmarks together.
+pub(super) fn round_trips(inputs: &[FitInput]) -> Result<PrttSamples> {
+    let is_one = |input: &&FitInput| matches!(input.kind, Kind::RoundTrips | Kind::Benchmark);
+    let found: Vec<&FitInput> = inputs.iter().filter(is_one).collect();
+    match found[..] {
+        [] => bail!("found no round trips, expected some beside patterns"),
+        [one] if one.kind == Kind::RoundTrips => {
+            PrttSamples::from_csv(&one.text).with_context(|| one.place())
         }
-        let conflicts = ConflictSamples::from_csv(&text).with_context(place)?;
+        _ if found.iter().all(|input| input.kind == Kind::Benchmark) => import::imported(inputs),
+        _ => bail!("found several files with round trips, expected one, or outputs of benchmarks"),
+    }
+}
+
+/// The patterns of pairs and of conflicts; conflicts whose messages differ in size or start are left out, and told.
+pub(super) fn patterns(inputs: &[FitInput]) -> Result<Vec<PatternSamples>> {
+    let mut all = Vec::new();
+    for input in inputs {
+        let place = || input.place();
+        let text = &input.text;
+        match input.kind {
+            Kind::RoundTrips | Kind::Benchmark => continue,
+            Kind::Pairs => {
+                all.extend(of_pairs(&PairSamples::from_csv(text).with_context(place)?));
+                continue;
+            }
+            Kind::Conflicts => {}
+            kind @ (Kind::Calls | Kind::Recording) => {
+                bail!(
+                    "{}: found {kind}, expected round trips or patterns",
+                    place()
+                )
+            }
+        }
+        let conflicts = ConflictSamples::from_csv(text).with_context(place)?;
         let patterns = conflicts.patterns();
         let left = conflicts.measured.len() - patterns.len();
         if left > 0 {

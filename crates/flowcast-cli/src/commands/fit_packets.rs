@@ -1,4 +1,4 @@
-//! `flowcast fit --regions --network`: the latency of packets from recorded micro-benchmarks.
+//! `flowcast fit` of recordings with `--network`: the latency of packets from recorded micro-benchmarks.
 //!
 //! What takes time on a wire of known rate, with frames, windows and collectives that are carried out, is known; what hosts
 //! take to see a message is not, and is the same for all.

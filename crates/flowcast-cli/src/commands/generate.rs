@@ -41,7 +41,7 @@ pub(crate) struct Generate {
     #[arg(long, default_value = "8KiB")]
     size: Bytes,
     /// Computation of each rank in each iteration
-    #[arg(long, default_value = "10us", help_heading = "Program")]
+    #[arg(long, default_value = "10us")]
     compute: Time,
     /// The computation varies by up to this fraction
     #[arg(long, default_value_t = 0.2)]
@@ -50,20 +50,15 @@ pub(crate) struct Generate {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The computations repeat themselves after so many iterations, which fct keeps as a loop; 0: never
-    #[arg(
-        long,
-        default_value_t = 0,
-        value_name = "ITERATIONS",
-        help_heading = "Program"
-    )]
+    #[arg(long, default_value_t = 0, value_name = "ITERATIONS")]
     period: u32,
     /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct (compiled)
-    #[arg(long, value_enum, default_value = "dim", help_heading = "Output")]
+    #[arg(long, value_enum, default_value = "dim")]
     format: GeneratedFormat,
     #[command(flatten)]
     stream: StreamArgs,
     /// File to write; standard output if absent (not for ti)
-    #[arg(short, long, help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 

@@ -20,15 +20,15 @@ use crate::terminal::{
 /// Say where ranks run, in the format that another program reads
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  flowcast mapping ranks.map --to rankfile -o rankfile && mpirun --rankfile rankfile ...
-  flowcast mapping round-robin --ranks 8 --nodes 4 --to slurm --hosts n1,n2,n3,n4
+  flowcast mapping ranks.map --format rankfile -o rankfile && mpirun --rankfile rankfile ...
+  flowcast mapping round-robin --ranks 8 --nodes 4 --format slurm --hosts n1,n2,n3,n4
   flowcast mapping rankfile --json")]
 pub(crate) struct Mapping {
     /// A rule (fill, round-robin, N-per-node), or a file: the node of each rank, an Open MPI rankfile, MPICH's host:n,
     /// Slurm's host list
     map: String,
-    /// FileFormat to write; the nodes by number if absent
-    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
+    /// Format to write; the nodes by number if absent
+    #[arg(long = "format", value_name = "FORMAT", conflicts_with = "json")]
     to: Option<FileFormat>,
     /// Names of the nodes, in node order: a list with commas, or a file with a name on each line
     #[arg(long, value_name = "HOSTS")]
@@ -43,7 +43,7 @@ pub(crate) struct Mapping {
     #[arg(long, default_value_t = 1)]
     slots: u32,
     /// File to write; standard output if absent
-    #[arg(short, long, conflicts_with = "json")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

@@ -33,7 +33,7 @@ use super::{
     measure_pairs::MeasurePairs, measure_samples::PartialSamples,
 };
 use crate::{
-    commands::doctor,
+    commands::{doctor, rails::live::WaitingKind},
     launcher,
     round_trips::explained,
     shm_ends,
@@ -78,22 +78,17 @@ subcommands! {
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
 pub(crate) struct P2p {
     /// Be the answering end of one measurement, at this address
-    #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"], help_heading = "Where")]
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"])]
     listen: Option<String>,
     /// Measure against the answering end at this address
-    #[arg(
-        long,
-        value_name = "ADDR",
-        conflicts_with = "rendezvous",
-        help_heading = "Where"
-    )]
+    #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous")]
     connect: Option<String>,
     /// What carries the messages
-    #[arg(long, value_enum, default_value_t = MeasuredOver::Tcp, help_heading = "Where")]
+    #[arg(long, value_enum, default_value_t = MeasuredOver::Tcp)]
     over: MeasuredOver,
     /// With --over shm: the cores of the measuring and of the answering process [default: the first two that may be used, of different
     /// physical cores if there are any]
-    #[arg(long, value_name = "A,B", value_parser = shm_ends::cores, help_heading = "Where")]
+    #[arg(long, value_name = "A,B", value_parser = shm_ends::cores)]
     cores: Option<Cores>,
     /// With --over shm: be the answering process, in memory that the measuring one has made
     #[arg(long, value_name = "PATH", hide = true)]
@@ -101,16 +96,16 @@ pub(crate) struct P2p {
     #[command(flatten)]
     token: TokenArgs,
     /// Under mpirun: a file that both ranks can reach, by which they find each other
-    #[arg(long, value_name = "FILE", help_heading = "Where")]
+    #[arg(long, value_name = "FILE")]
     rendezvous: Option<PathBuf>,
     /// Write the samples here; without it they go to the standard output
-    #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
     /// Go on with an interrupted measurement (FILE.csv.partial)
-    #[arg(long, requires = "output", help_heading = "Run")]
+    #[arg(long, requires = "output")]
     resume: bool,
     /// Stop after this time, at most a tenth later; on a slow network sizes are left out for it
-    #[arg(long, default_value = "10s", value_name = "TIME", help_heading = "Run")]
+    #[arg(long, default_value = "10s", value_name = "TIME")]
     max_time: Time,
     /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
     #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["max_size", "step"])]
@@ -129,29 +124,27 @@ pub(crate) struct P2p {
     delay: Option<Time>,
     /// Stop when half the 95 % interval of every median, or with --budget of every parameter, is at most this share of it, such as
     /// 2% or 0.02 [default: 0.025, with --budget 1%]
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Precision")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     precision: Option<f64>,
     /// Choose each next round trip by what it tells about L, o, g and G, until they are known to --precision or this time is over
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay"], help_heading = "Run")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay"])]
     budget: Option<Time>,
     /// With --budget: most messages in both directions
     #[arg(
         long,
         value_name = "COUNT",
         default_value_t = 2000,
-        requires = "budget",
-        help_heading = "Run"
+        requires = "budget"
     )]
-    most_messages: u32,
-    /// Poll instead of sleeping while waiting, as MPI libraries do; each end needs a processor of its own. Give it to
-    /// both ends
-    #[arg(long, help_heading = "Where")]
-    poll: bool,
+    limit: u32,
+    /// What this end does while nothing comes, the same at both ends; MPI libraries poll
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
+    waiting: WaitingKind,
     /// Seed of the order in which points are measured
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Machine-readable summary on the standard output
-    #[arg(long, requires = "output", help_heading = "Output")]
+    #[arg(long, requires = "output")]
     json: bool,
 }
 
@@ -177,6 +170,15 @@ enum Role {
     Connect(TcpTransport, String),
     Answer(TcpTransport),
     Bystander,
+}
+
+impl From<WaitingKind> for Waiting {
+    fn from(waiting: WaitingKind) -> Waiting {
+        match waiting {
+            WaitingKind::Sleep => Waiting::Sleep,
+            WaitingKind::Poll => Waiting::Poll,
+        }
+    }
 }
 
 /// `2%` or `0.02`.
@@ -236,10 +238,13 @@ impl P2p {
     }
 
     fn over_shm(self) -> Result<()> {
-        if self.listen.is_some() || self.connect.is_some() || self.rendezvous.is_some() || self.poll
+        if self.listen.is_some()
+            || self.connect.is_some()
+            || self.rendezvous.is_some()
+            || self.waiting == WaitingKind::Poll
         {
             bail!(
-                "--over shm: found --listen, --connect, --rendezvous or --poll, expected none: both ends are here and poll"
+                "--over shm: found --listen, --connect, --rendezvous or --waiting poll, expected none: both ends are here and poll"
             );
         }
         if let Some(memory) = &self.answer_in {
@@ -264,11 +269,13 @@ impl P2p {
                 }
                 given => given.unwrap_or(NOBODYS),
             };
-            return Ok(Role::Answer(door.admit(token.bytes(), self.waiting())?));
+            return Ok(Role::Answer(
+                door.admit(token.bytes(), self.waiting.into())?,
+            ));
         }
         if let Some(address) = &self.connect {
             let token = token_for(address, &self.token)?;
-            let transport = TcpTransport::introduced(address, token.bytes(), self.waiting());
+            let transport = TcpTransport::introduced(address, token.bytes(), self.waiting.into());
             let transport = transport.map_err(|error| explained(error.into()))?;
             return Ok(Role::Connect(transport, address.clone()));
         }
@@ -284,10 +291,10 @@ impl P2p {
         };
         match place.rank {
             Rank(0) => Ok(Role::Connect(
-                launcher::meet_at(file, self.waiting())?,
+                launcher::meet_at(file, self.waiting.into())?,
                 "rank 1".into(),
             )),
-            Rank(1) => Ok(Role::Answer(launcher::wait_at(file, self.waiting())?)),
+            Rank(1) => Ok(Role::Answer(launcher::wait_at(file, self.waiting.into())?)),
             _ => Ok(Role::Bystander),
         }
     }
@@ -298,7 +305,7 @@ impl P2p {
         };
         let plan = BudgetPlan {
             largest: self.max_size,
-            messages: self.most_messages,
+            messages: self.limit,
             max_time: budget,
             precision: self.precision.unwrap_or(BudgetPlan::default().precision),
             seed: self.seed,
@@ -307,7 +314,7 @@ impl P2p {
         let format = Format { json: self.json };
         budget::run(
             other,
-            self.waiting(),
+            self.waiting.into(),
             &plan,
             path,
             (self.output.as_deref(), self.resume),
@@ -318,7 +325,7 @@ impl P2p {
     fn measure(self, other: Reached, path: String) -> Result<()> {
         let mut plan = self.plan();
         let mut provenance = provenance_of(&plan, path);
-        let polls = self.poll || matches!(other, Reached::Shm(_));
+        let polls = self.waiting == WaitingKind::Poll || matches!(other, Reached::Shm(_));
         provenance.insert(
             "waiting".into(),
             if polls { "poll" } else { "sleep" }.into(),
@@ -350,21 +357,15 @@ impl P2p {
             Reached::Shm(end) => end
                 .pinned()
                 .and_then(|mut transport| measure(&mut transport, &plan, previous, &mut observe)),
-            Reached::Loopback => measure_loopback(&plan, self.waiting(), previous, &mut observe),
+            Reached::Loopback => {
+                measure_loopback(&plan, self.waiting.into(), previous, &mut observe)
+            }
         };
         drop(progress);
         match (measured, failure) {
             (Ok(measured), None) => self.deliver(measured, partial, provenance),
             (Ok(_), Some(failure)) => Err(failure),
             (Err(error), _) => Err(explained(error)),
-        }
-    }
-
-    fn waiting(&self) -> Waiting {
-        if self.poll {
-            Waiting::Poll
-        } else {
-            Waiting::Sleep
         }
     }
 

@@ -28,23 +28,23 @@ use crate::{
 #[command(
     after_help = "Examples:\n  flowcast measure clocks --lab fair --lab-set cluster.nodes=4\n  \
                         flowcast measure clocks --launcher 'mpirun -np 8 --hostfile hosts'\n  \
-                        flowcast measure clocks --launcher 'srun -n 32' --hold 60s --json"
+                        flowcast measure clocks --launcher 'srun -n 32' --delay 60s --json"
 )]
 pub(crate) struct MeasureClocks {
     #[command(flatten)]
     place: WhereArgs,
-    /// Points of a line; each is the shortest of several exchanges
+    /// Points of a line; each is the shortest of several round trips
     #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts)]
-    bursts: u32,
-    /// Exchanges of a point
+    count: u32,
+    /// Messages that are answered for a point
     #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges)]
-    exchanges: u32,
+    messages: u32,
     /// Time over which a pair spreads its points; drift is known the better the longer
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]
     span: Time,
     /// Compare once more after this time
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]
-    hold: Time,
+    delay: Time,
     /// Seed of the offsets and drifts in a lab
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -56,11 +56,11 @@ impl MeasureClocks {
     /// Synchronises and says how well.
     pub(crate) fn run(self) -> Result<()> {
         let plan = ClockPlan {
-            bursts: self.bursts,
-            exchanges: self.exchanges,
+            bursts: self.count,
+            exchanges: self.messages,
             span: self.span,
         };
-        let hold = Duration::from_secs_f64(self.hold.as_seconds());
+        let hold = Duration::from_secs_f64(self.delay.as_seconds());
         let (run, hosts) = match &self.place.launcher {
             Some(words) => {
                 let mut session = self.place.by_tcp(words)?;
@@ -94,7 +94,7 @@ impl MeasureClocks {
             hosts.len(),
             largest(wrong.iter().map(|wrong| wrong.at_once)),
             largest(wrong.iter().map(|wrong| wrong.later)),
-            Rounded(self.hold),
+            Rounded(self.delay),
             largest(run.learned.iter().map(|learned| learned.asymmetry))
         );
         let clocks = rows(0..hosts.len())
@@ -118,7 +118,7 @@ impl MeasureClocks {
         Document::new("flowcast/clocks/1")
             .field("compared_with", compared_with)
             .field("span_s", self.span)
-            .field("hold_s", self.hold)
+            .field("hold_s", self.delay)
             .line(line)
             .table("clocks", clocks)
             .field("provenance", doctor::provenance_of_measurement())

@@ -31,6 +31,8 @@ use crate::{
     commands::{
         doctor,
         lab::{explained, self_tested},
+        measure::share,
+        predict::probability,
     },
     core_pairs::{CoreList, notes},
     repeating::{Carrying, Over, Repeating},
@@ -53,22 +55,22 @@ use crate::{
     after_help = "Examples:\n  flowcast measure pairs --lab asymmetric -o pairs.csv --report pairs.html\n  \
                         flowcast measure pairs --launcher 'mpirun -np 32 --hostfile hosts' -o pairs.csv\n  \
                         flowcast measure pairs --over shm -o cores.csv --report cores.html\n  \
-                        flowcast measure pairs --again examples/pairs.csv"
+                        flowcast measure pairs --show examples/pairs.csv"
 )]
 pub(crate) struct MeasurePairs {
     /// Write the times here
-    #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["again", "answer_in"], help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["show", "answer_in"])]
     output: Option<PathBuf>,
     /// Write a page with a heat map of each size
-    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Measure nothing and look at times that were measured before
-    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["output", "lab", "launcher", "sizes"], help_heading = "Where")]
-    again: Option<PathBuf>,
+    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["output", "lab", "launcher", "sizes"])]
+    show: Option<PathBuf>,
     #[command(flatten)]
     place: WhereArgs,
     /// With --over shm: the core of each rank, such as 0-3,8 [default: all that may be used]
-    #[arg(long, value_name = "CORES", help_heading = "Where")]
+    #[arg(long, value_name = "CORES")]
     cores: Option<CoreList>,
     /// With --over shm: be the other end of a pair, in memory that the measuring one has made
     #[arg(long, value_name = "PATH", requires = "cores", hide = true)]
@@ -82,24 +84,29 @@ pub(crate) struct MeasurePairs {
     )]
     sizes: Vec<Bytes>,
     /// Probability of an alarm in a healthy network
-    #[arg(long, alias = "level", value_name = "PROBABILITY", default_value_t = PairOptions::default().level)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.01", value_parser = probability)]
     false_alarms: f64,
     /// By how much longer something takes at least that is called slow
-    #[arg(long, value_name = "SHARE", default_value_t = PairOptions::default().least)]
-    least: f64,
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
+    threshold: f64,
     /// Write the racks that were found into this network file, as `[topology]`
-    #[arg(long, value_name = "NET.toml", help_heading = "Output")]
+    #[arg(long = "write", value_name = "topology=NET.toml", value_parser = topology_file)]
     topology: Option<PathBuf>,
     /// Go on with the rounds of FILE.csv.partial
-    #[arg(long, requires = "output", help_heading = "Run")]
+    #[arg(long, requires = "output")]
     resume: bool,
     #[command(flatten)]
     repeating: Repeating,
     /// Do not check that the lab delivers its rates
-    #[arg(long, help_heading = "Run")]
+    #[arg(long)]
     no_self_test: bool,
     #[command(flatten)]
     format: Format,
+}
+
+fn topology_file(text: &str) -> Result<PathBuf, String> {
+    let file = text.strip_prefix("topology=").map(PathBuf::from);
+    file.ok_or_else(|| "expected topology=NET.toml".to_owned())
 }
 
 /// What is measured at once, in steps, and what it is called.
@@ -115,20 +122,19 @@ impl MeasurePairs {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let pages = self.report.iter().map(|path| Output::new("--report", path));
         declare(
-            self.again
+            self.show
                 .iter()
                 .map(PathBuf::as_path)
                 .chain([Path::new(&self.place.lab)]),
             outputs.chain(pages),
         )?;
-        if !(self.false_alarms > 0.0 && self.false_alarms < 1.0 && self.least >= 0.0) {
+        if self.threshold < 0.0 {
             bail!(
-                "--level and --least: found {} and {}, expected a share between 0 and 1 and one from 0 on",
-                self.false_alarms,
-                self.least
+                "--threshold: found {}, expected a share from 0 on",
+                self.threshold
             );
         }
-        let samples = match &self.again {
+        let samples = match &self.show {
             Some(path) => PairSamples::from_csv(&read_text(path)?)
                 .with_context(|| path.display().to_string())?,
             None => {
@@ -193,7 +199,7 @@ impl MeasurePairs {
         let is_shm = self.place.over() == Over::Shm;
         if is_shm && (self.place.is_elsewhere() || self.topology.is_some()) {
             bail!(
-                "--over shm: found --lab, --launcher or --topology, expected none: cores are of this machine and of no network"
+                "--over shm: found --lab, --launcher or --write, expected none: cores are of this machine and of no network"
             );
         }
         if !is_shm && self.cores.is_some() {
@@ -329,9 +335,9 @@ impl MeasurePairs {
     fn report_of(&self, samples: &PairSamples) -> Result<Report> {
         let options = PairOptions {
             level: self.false_alarms,
-            least: self.least,
+            least: self.threshold,
         };
-        let racks = racks(samples, self.least)?.map(|(_, groups)| groups);
+        let racks = racks(samples, self.threshold)?.map(|(_, groups)| groups);
         let notes = notes(&samples.provenance, racks.as_ref());
         let mut report = Report {
             sizes: Vec::new(),
@@ -355,17 +361,17 @@ impl MeasurePairs {
 /// Racks as a topology, in a file whose other values stay as they are.
 fn write_topology(path: &Path, racks: Option<&Groups>, samples: &PairSamples) -> Result<()> {
     let racks = racks
-        .context("--topology: found no racks, expected nodes between which messages take longer")?;
+        .context("--write: found no racks, expected nodes between which messages take longer")?;
     let topology = topology(racks, samples);
-    let topology = topology.context(
-        "--topology: found racks that are no blocks of equal size in the order of nodes",
-    )?;
+    let topology = topology
+        .context("--write: found racks that are no blocks of equal size in the order of nodes")?;
     let place = || path.display().to_string();
     let mut network = Network::from_toml(&read_own_text(path)?, &[]).with_context(place)?;
     network.topology = Some(topology);
-    network
-        .provenance
-        .insert("racks".into(), "flowcast measure pairs --topology".into());
+    network.provenance.insert(
+        "racks".into(),
+        "flowcast measure pairs --write topology".into(),
+    );
     let text = network.to_toml();
     Network::from_toml(&text, &[]).with_context(place)?;
     write_text(path, &text)

@@ -48,7 +48,7 @@ mod measure_samples;
 mod mpi_rank;
 mod networks;
 mod place;
-mod predict;
+pub(crate) mod predict;
 mod rails;
 mod record;
 mod sensitivity;
@@ -56,8 +56,10 @@ mod sweep;
 mod tcp_rank;
 mod validate;
 
+use std::ffi::OsString;
+
 use anyhow::Result;
-use clap::Parser;
+use clap::{Command, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use predict::trace::parse_mapping;
 
@@ -68,7 +70,7 @@ use crate::terminal::tables::TableForm;
 #[command(name = "flowcast", version = crate::terminal::provenance::VERSION, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Subcommands,
     /// How tables are written: text, markdown, or csv (all rows, other lines as comments)
     #[arg(
         long,
@@ -77,13 +79,12 @@ pub(crate) struct Cli {
         default_value_t,
         hide_possible_values = true,
         hide_default_value = true,
-        global = true,
-        help_heading = "Output"
+        global = true
     )]
     tables: TableForm,
 }
 
-subcommands!(Command {
+subcommands!(Subcommands {
     Demo(demo::Demo),
     Record(record::Record),
     Predict(predict::Predict),
@@ -116,7 +117,64 @@ subcommands!(Command {
     TcpRank(tcp_rank::TcpRank),
 });
 
+/// Where options stand in the help of every command.
+const HEADINGS: [(&str, &str); 7] = [
+    ("Network", "inside interface model network rail set"),
+    (
+        "Program",
+        "collectives compute compute-scale goal-params mapping noise period rendezvous-from \
+         scenarios unfold",
+    ),
+    (
+        "Scheduler",
+        "minimal-piece objective processor scheduler shares split-from",
+    ),
+    (
+        "Where",
+        "connect cores lab lab-set launcher listen node-per-rank over recorder rendezvous via \
+         waiting",
+    ),
+    (
+        "Run",
+        "budget executor max-time merge no-run no-self-test resume shard threads tolerance",
+    ),
+    (
+        "Precision",
+        "level limit precision record-runs repetitions replicates robust runs seeds warm-ups",
+    ),
+    (
+        "Output",
+        "explain format json output report rows show tables write",
+    ),
+];
+
+fn with_headings(command: Command) -> Command {
+    let command = command.mut_args(|argument| {
+        let is_one_of = |flags: &str| {
+            flags
+                .split_whitespace()
+                .any(|flag| argument.get_long() == Some(flag))
+        };
+        match HEADINGS.iter().find(|(_, flags)| is_one_of(flags)) {
+            Some((heading, _)) => argument.help_heading(*heading),
+            None => argument,
+        }
+    });
+    command.mut_subcommands(with_headings)
+}
+
 impl Cli {
+    /// All commands with all options.
+    pub(crate) fn described() -> Command {
+        with_headings(Cli::command())
+    }
+
+    /// What the words of a command line ask for; a mistake in them ends the process.
+    pub(crate) fn of(words: Vec<OsString>) -> Cli {
+        let mut matches = Cli::described().get_matches_from(words);
+        Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs the chosen command.
     pub(crate) fn run(self) -> Result<()> {
         self.tables.choose();

@@ -66,7 +66,7 @@ enum NetworkAction {
         /// The file
         file: PathBuf,
         /// Write there instead
-        #[arg(short, long, value_name = "NET.toml")]
+        #[arg(short, long, value_name = "FILE.toml")]
         output: Option<PathBuf>,
     },
 }

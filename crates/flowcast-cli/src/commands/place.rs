@@ -54,13 +54,13 @@ pub(crate) struct Place {
     #[arg(long)]
     slots: u32,
     /// How flows share what they cross, for a trace as for `flowcast predict`; the network's own model when absent
-    #[arg(long, value_name = "MODEL", help_heading = "Network")]
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Time of a message of steps inside a node, such as 18.7ms; what the network's machine says when absent
-    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    #[arg(long, value_name = "TIME")]
     inside: Option<Time>,
     /// flow-cuts refuses more than two flows in one direction of a node
-    #[arg(long, help_heading = "Network")]
+    #[arg(long)]
     strict: bool,
     #[command(flatten)]
     format: Format,

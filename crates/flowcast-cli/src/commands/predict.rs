@@ -2,19 +2,19 @@
 
 pub(in crate::commands) mod comparison;
 pub(in crate::commands) mod pattern;
+mod question;
 pub(in crate::commands) mod stand_ins;
 pub(in crate::commands) mod trace;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
     Contention, IntervalOptions,
     model::network::Network,
     report::{NetworkView, Page},
 };
-use flowcast_io::{Holding, is_pattern};
 
 use crate::{
     network_args::{load_all, parse_overrides},
@@ -22,25 +22,28 @@ use crate::{
         files::{Output, declare},
         provenance,
     },
-    trace_args::{first_file, threads, trace_help},
+    trace_args::{threads, trace_help},
 };
-use pattern::PatternArgs;
+use question::Question;
 use stand_ins::stand_in_sentences;
 use trace::TraceArgs;
 
 /// Predict how long communications, or a program's communication, take
+///
+/// The content of the input says whether it is a pattern or a trace. Several networks, models or mappings of one input are
+/// compared; several traces run at once. An option that does not go with the input is refused, with what it goes with.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict cg.S.4.dim --network gige-tcp
   flowcast predict cg.S.4.dim --network gige-tcp --network infiniband-2006 --model fair --model packet --report cg.html
   flowcast predict cg.S.4.dim --network 'mine/*.toml' --mapping fill --mapping round-robin
   flowcast predict cg.S.4.dim mg.S.4.dim --network cluster.cfg --mapping fill --mapping round-robin
-  flowcast predict cg.S.4.dim --network gige-tcp --paraver cg.prv --perfetto cg.json --messages cg.csv
+  flowcast predict cg.S.4.dim --network gige-tcp --write paraver=cg.prv --write perfetto=cg.json --write messages=cg.csv
   flowcast predict cg.S.4.dim --network gige-tcp --model independent --noise exponential:5us --seed 7
   flowcast predict cg.S.4.dim --network gige-tcp --model independent --scenarios what-if.toml
   flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
   flowcast predict cg.S.4.dim --network gige-tcp --collectives openmpi --explain
-  flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
+  flowcast predict chain.pattern --network gige-lam --explain --report chain.svg
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json
   flowcast predict chain.pattern --network gige-lam --model packet --set sharing.congestion=cubic --set sharing.queue=100kB --seeds 21")]
 pub(crate) struct Predict {
@@ -48,36 +51,45 @@ pub(crate) struct Predict {
     inputs: Vec<PathBuf>,
     /// Built-in network (see `flowcast networks`), network file (TOML), Dimemas .cfg, or a pattern of names such as
     /// 'gige-*' or 'mine/*.toml'; several to compare them (repeatable)
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Vec<String>,
     /// Replace a field of every network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N), and of --noise
-    #[arg(long, value_name = "N", help_heading = "Network")]
+    #[arg(long, value_name = "COUNT")]
     seed: Option<u64>,
+    /// Runs with other random numbers. Patterns under the model packet: with random starts and host times, medians and where
+    /// nine of ten lie. Traces: how often the delays of --noise are drawn [default: 200]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    seeds: Option<u32>,
+    /// Patterns: flow-cuts refuses more than two flows in one direction of a node
+    #[arg(long)]
+    strict: bool,
     /// What concurrent messages do to each other: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop,
     /// alpha-fair, packet, ib-penalty; traces: limits (Dimemas' links, buses, processors), loggops (GOAL); several to
     /// compare them. When absent, the network decides, and the first line of the result says how (repeatable)
-    #[arg(long, value_name = "MODEL", help_heading = "Network")]
+    #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
     /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
     /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     explain: bool,
     /// Probability with which the interval of a prediction is to contain what is measured
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability, help_heading = "Output")]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability)]
     level: f64,
-    /// Name of this validation case in the network's accuracy record: its own errors are left out of the interval
-    #[arg(long, value_name = "NAME", help_heading = "Output")]
-    judged: Option<String>,
+    /// Leave the errors of this case in the network's accuracy record out of the interval, as it is what is predicted
+    #[arg(long, value_name = "NAME")]
+    holdout: Option<String>,
+    /// Traces: write a self-contained page with timeline, messages and what limits the program. Patterns: draw the flows over
+    /// time, as a page or, where the name ends in .svg, as a picture
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Machine-readable output
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     json: bool,
     #[command(flatten)]
     trace: TraceArgs,
-    #[command(flatten)]
-    pattern: PatternArgs,
 }
 
 /// What is asked for, read.
@@ -102,25 +114,15 @@ impl Asked<'_> {
     pub(super) fn interval(&self) -> IntervalOptions<'_> {
         IntervalOptions {
             level: self.args.level,
-            held_out: self.args.judged.as_deref(),
+            held_out: self.args.holdout.as_deref(),
             threads: threads(),
             ..IntervalOptions::default()
         }
     }
 
-    /// The one model, if one was given.
-    ///
-    /// # Errors
-    /// There are several.
-    pub(super) fn model(&self) -> Result<Contention> {
-        match self.models[..] {
-            [] => Ok(Contention::Automatic),
-            [model] => Ok(model),
-            _ => bail!(
-                "--model: found {} of them, expected one beside several traces",
-                self.models.len()
-            ),
-        }
+    /// The first model.
+    pub(super) fn model(&self) -> Contention {
+        self.models.first().copied().unwrap_or_default()
     }
 
     /// The page of `--report`.
@@ -143,29 +145,15 @@ impl Asked<'_> {
 
     /// Predicts what the input holds and prints.
     fn predict(&self) -> Result<()> {
-        let Predict {
-            inputs,
-            trace,
-            pattern,
-            ..
-        } = self.args;
-        if let Some(file) = &trace.scenarios {
-            return trace::run_scenarios(self, file);
+        let question = Question::of(self)?;
+        question.refuse_others(self)?;
+        let (inputs, scenarios) = (&self.args.inputs, &self.args.trace.scenarios);
+        match (question, scenarios) {
+            (Question::Pattern | Question::Patterns, _) => pattern::run(self, &inputs[0]),
+            (Question::Scenarios, Some(file)) => trace::run_scenarios(self, file),
+            (Question::Comparison, _) => comparison::of_trace(self),
+            _ => trace::run(self),
         }
-        if let [input] = &inputs[..]
-            && is_pattern(&first_file(input)?)? == Holding::Pattern
-        {
-            return pattern::run(self, input);
-        }
-        if pattern.is_given() {
-            bail!("found a trace, expected a pattern for --plot, --strict and --seeds");
-        }
-        let combinations =
-            self.networks.len().max(1) * self.models.len().max(1) * trace.mapping.len().max(1);
-        if inputs.len() == 1 && combinations > 1 {
-            return comparison::of_trace(self);
-        }
-        trace::run(self)
     }
 }
 
@@ -198,18 +186,7 @@ impl Predict {
             .map(Path::new);
         let beside = self.trace.outputs.beside_paraver();
         let mut outputs = self.trace.outputs.declared(&beside);
-        outputs.extend(
-            self.trace
-                .report
-                .as_deref()
-                .map(|path| Output::new("--report", path)),
-        );
-        let plot = self.pattern.plot.as_deref();
-        outputs.extend(plot.map(|path| Output {
-            option: "--plot",
-            path,
-            endings: &["svg", "html"],
-        }));
+        outputs.extend(self.report.iter().map(|path| Output::new("--report", path)));
         declare(
             self.inputs.iter().map(PathBuf::as_path).chain(named),
             outputs,

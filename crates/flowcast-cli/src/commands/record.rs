@@ -37,30 +37,24 @@ use crate::{
 #[command(after_help = "Examples:
   flowcast record -o cg.rec -- mpirun -np 8 ./cg.S.x
   flowcast predict cg.rec --network gige-tcp
-  flowcast record -o long.rec --budget 20MB -- mpirun -np 64 --hostfile hosts ./solver
+  flowcast record -o long.rec --max-size 20MB -- mpirun -np 64 --hostfile hosts ./solver
   flowcast record --show cg.rec --json")]
 pub(crate) struct Record {
     /// Folder to write, new or empty
-    #[arg(
-        short,
-        long,
-        value_name = "TRACE",
-        required_unless_present = "show",
-        help_heading = "Output"
-    )]
+    #[arg(short, long, value_name = "FOLDER", required_unless_present = "show")]
     output: Option<PathBuf>,
     /// Sum up a recording that there is, and run nothing
-    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"], help_heading = "Output")]
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"])]
     show: Option<PathBuf>,
     /// Only this rank in the summary
     #[arg(long)]
     rank: Option<u32>,
     /// Most that each rank may write, such as 20MB: repeated sequences of calls are folded, and most of their
     /// repetitions share their mean times
-    #[arg(long, value_name = "BYTES")]
-    budget: Option<Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    max_size: Option<Bytes>,
     /// Memory in which each rank's calls wait for the disk
-    #[arg(long, value_name = "BYTES", default_value = "256KiB")]
+    #[arg(long, value_name = "SIZE", default_value = "256KiB")]
     buffer: Bytes,
     /// Ranks that wait sleep this long instead of yielding (see `flowcast validate app`)
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
@@ -70,7 +64,7 @@ pub(crate) struct Record {
     #[arg(long)]
     clocks: bool,
     /// The library to load into the program instead of flowcast's own
-    #[arg(long, value_name = "FILE.so", help_heading = "Where")]
+    #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
@@ -98,7 +92,7 @@ impl Record {
             recorder: &recorder.path,
             folder,
             buffer: self.buffer,
-            budget: self.budget,
+            budget: self.max_size,
             idle_sleep: self.idle_sleep,
             clocks: self.clocks,
         };

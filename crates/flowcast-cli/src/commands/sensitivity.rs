@@ -14,7 +14,7 @@ use crate::{
         files::{Output, declare},
         output::Format,
         progress::Progress,
-        tables::{Most, USUAL_ROWS},
+        tables::{Most, ROWS},
     },
     trace_args::{open_trace, print_notes, trace_help},
 };
@@ -45,12 +45,11 @@ pub(crate) struct Sensitivity {
     range: String,
     /// Walks over the program after which the search for further pieces ends
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
-    most_walks: usize,
-    /// Rows of the table, to which more pieces are joined; or all
-    #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
-    show_pieces: Most,
+    limit: usize,
+    #[command(flatten)]
+    rows: Most,
     /// Write a self-contained page with the curve, and the JSON beside it
-    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
@@ -72,14 +71,13 @@ impl Sensitivity {
         let trace = open_trace(&self.input)?;
         print_notes(&trace.ignored());
         let progress = Progress::without_end(format!("following {}", self.parameter));
-        let found = sensitivity(&trace, &network, (parameter, self.most_walks), &options)
+        let found = sensitivity(&trace, &network, (parameter, self.limit), &options)
             .with_context(|| format!("--parameter {} --range {}", self.parameter, self.range))?;
         drop(progress);
-        let answer = found.answer(&network.name, self.show_pieces.rows());
+        let answer = found.answer(&network.name, self.rows.rows());
         if let Some(path) = &self.output {
             write_page(path, &found.page(trace.name(), &answer)?, &answer.json()?)?;
         }
-        self.format
-            .print(&answer.most(self.show_pieces.rows(), "--show-pieces"))
+        self.format.print(&answer.most(self.rows.rows(), ROWS))
     }
 }

@@ -6,14 +6,19 @@ use anyhow::Result;
 use flowcast::table::Document;
 use serde_json::Value;
 
-use crate::terminal::{files::Batch, output::Format, provenance, tables::Most};
+use crate::terminal::{
+    files::Batch,
+    output::Format,
+    provenance,
+    tables::{Most, ROWS},
+};
 
-/// Prints a result, at most so many rows of each table, which the option changes; writes its page as well if one is asked for.
+/// Prints a result, at most so many rows of each table; writes its page as well if one is asked for.
 pub(crate) fn give_answer(
     answer: &Document,
     page: Option<&Path>,
     format: Format,
-    (most, option): (Most, &'static str),
+    most: Most,
 ) -> Result<()> {
     if let Some(path) = page {
         write_page(
@@ -22,7 +27,7 @@ pub(crate) fn give_answer(
             &answer.json()?,
         )?;
     }
-    format.print(&answer.clone().most(most.rows(), option))
+    format.print(&answer.clone().most(most.rows(), ROWS))
 }
 
 /// Writes a page and, beside it, the JSON file of its figures.

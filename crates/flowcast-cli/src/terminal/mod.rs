@@ -10,6 +10,7 @@
 pub(crate) mod answers;
 pub(crate) mod exit;
 pub(crate) mod files;
+pub(crate) mod goes_with;
 pub(crate) mod growing;
 pub(crate) mod input_maps;
 pub(crate) mod interrupt;

@@ -43,7 +43,7 @@ pub(crate) use say;
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Format {
     /// Machine-readable output
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 

@@ -5,11 +5,10 @@ use std::{
     fmt::{Display, Formatter},
     io::{IsTerminal, stdout},
     ops::{Deref, DerefMut},
-    str::FromStr,
     sync::OnceLock,
 };
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, TableStyle,
 };
@@ -150,7 +149,7 @@ pub(crate) fn written(content: &flowcast::table::Table) -> Option<String> {
     });
     let mut shown = table(&columns.collect::<Vec<_>>());
     let (rows, option) = content.most.unwrap_or((usize::MAX, ""));
-    let (most, texts) = (Most(rows), content.texts());
+    let (most, texts) = (Most { most: rows }, content.texts());
     shown.add_rows(most.of(&texts[1..]));
     let heading = match content.heading.as_str() {
         "" => String::new(),
@@ -166,26 +165,25 @@ macro_rules! cells {
 
 pub(crate) use cells;
 
-/// How many rows of a long table are printed: so many, or `all`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Most(usize);
+/// How many rows of a long table are printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Most {
+    /// Rows that each table has, those that matter most where not all have one; or all
+    #[arg(long = "rows", value_name = "COUNT", default_value = "20", value_parser = row_count)]
+    most: usize,
+}
 
-/// As the default of an option.
-pub(crate) const USUAL_ROWS: &str = "20";
-
-impl FromStr for Most {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Most, String> {
-        match text {
-            "all" => Ok(Most(usize::MAX)),
-            text => text
-                .parse()
-                .map(Most)
-                .map_err(|_| "expected a number of rows, or all".to_owned()),
-        }
+fn row_count(text: &str) -> Result<usize, String> {
+    match text {
+        "all" => Ok(usize::MAX),
+        text => text
+            .parse()
+            .map_err(|_| "expected a number of rows, or all".to_owned()),
     }
 }
+
+/// The option that shows all rows.
+pub(crate) const ROWS: &str = "--rows";
 
 impl Most {
     /// The items that get a row.
@@ -198,7 +196,7 @@ impl Most {
         if TableForm::chosen() == TableForm::Csv {
             usize::MAX
         } else {
-            self.0
+            self.most
         }
     }
 
@@ -262,21 +260,23 @@ mod tests {
     #[test]
     fn long_tables_end_with_the_number_of_rows_left_out() {
         let items: Vec<u32> = (0..100_000).collect();
-        let most: Most = USUAL_ROWS.parse().unwrap();
+        let most = Most { most: 20 };
         assert_eq!(most.of(&items).len(), 20);
         let mut table = table(&[">flow"]);
         for item in most.of(&items) {
             table.add_row(cells![item]);
         }
         assert!(
-            most.shown(&table, items.len(), "--show-flows")
-                .ends_with("\n... 99,980 more: --show-flows all")
+            most.shown(&table, items.len(), ROWS)
+                .ends_with("\n... 99,980 more: --rows all")
         );
-        let all: Most = "all".parse().unwrap();
+        let all = Most {
+            most: row_count("all").unwrap(),
+        };
         assert_eq!(
             (all.of(&items).len(), all.shown(&table, items.len(), "")),
             (100_000, table.to_string())
         );
-        assert!("some".parse::<Most>().is_err());
+        assert!(row_count("some").is_err());
     }
 }

@@ -32,7 +32,7 @@ fn frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked() {
     }
     let runtime = tempfile::tempdir().unwrap();
     let words = "lab cable-check --set cable.rate=20Mbit/s,5Mbit/s --set cable.delay=2ms,5ms --set cable.loss=0.1 \
-                 --set cable.jitter=1ms --frames 300 --json";
+                 --set cable.jitter=1ms --count 300 --json";
     // A busy machine is a finding, exit code 1; what it found is checked here with more timeout.
     let output = flowcast(runtime.path(), words).output().unwrap();
     assert!(

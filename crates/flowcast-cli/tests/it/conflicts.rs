@@ -53,7 +53,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     }
     let folder = tempfile::tempdir().unwrap();
     let what = format!(
-        "measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --most 2 --kinds in-out,zig-zag,short"
+        "measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --flows 2 --only in-out,zig-zag,short"
     );
     let halted = flowcast(
         folder.path(),
@@ -129,7 +129,7 @@ fn ranks_of_a_launcher_carry_conflicts_over_tcp() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let what = "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --most 2 --kinds out --short 0B --holdout 1 --over tcp";
+    let what = "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --flows 2 --only out --short 0B --holdout 1 --over tcp";
     let measure = |launcher: &str, more: &str| {
         // The launcher gives up before the test would hang.
         let mut command = Command::new("timeout");
@@ -196,7 +196,7 @@ fn messages_of_mpi_ranks_share_an_interface_and_steps_follow_one_another() {
     }
     let folder = tempfile::tempdir().unwrap();
     let what = format!(
-        "measure conflicts {LAB} --lab-set cluster.nodes=3 {SHORT} --over mpi --most 2 --kinds out"
+        "measure conflicts {LAB} --lab-set cluster.nodes=3 {SHORT} --over mpi --flows 2 --only out"
     );
     let document = json(&flowcast(
         folder.path(),
@@ -222,7 +222,7 @@ fn messages_of_mpi_ranks_share_an_interface_and_steps_follow_one_another() {
         "0 -> 1 400kB\nstep\n1 -> 2 400kB\n",
     )
     .unwrap();
-    let how = "validate pattern --set relay.steps --over mpi --models closed-loop --warm-ups 1 --repetitions 2 2 --json";
+    let how = "validate pattern relay.steps --over mpi --model closed-loop --warm-ups 1 --repetitions 2 2 --json";
     let lab = "--lab-set cluster.nodes=3 --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
     let document = json(&flowcast(
         folder.path(),
@@ -250,7 +250,7 @@ fn wrong_options_are_named() {
         );
     };
     refused(
-        "measure conflicts --kinds zigzag -o x.csv",
+        "measure conflicts --only zigzag -o x.csv",
         "expected one of alone, out, in, in-out",
     );
     refused(
@@ -258,12 +258,12 @@ fn wrong_options_are_named() {
         "--repetitions: found 3 2",
     );
     refused(
-        "measure conflicts --confidence 1.5 -o x.csv",
-        "--confidence: found 1.5, expected a number between 0 and 1",
+        "measure conflicts --level 1.5 -o x.csv",
+        "expected a probability: 0.015 for 1.5 %",
     );
     refused(
         "measure conflicts --size 0B -o x.csv",
-        "--size and --most: found 0",
+        "--size and --flows: found 0",
     );
     refused(
         "measure conflicts --lab fare -o x.csv",

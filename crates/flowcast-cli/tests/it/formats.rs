@@ -188,7 +188,14 @@ mod simgrid {
         flowcast(here, &[&shape[..], &["-o", "halo.dim"]].concat());
         flowcast(
             here,
-            &["convert", "halo.dim", "-o", "converted.list", "--to", "ti"],
+            &[
+                "convert",
+                "halo.dim",
+                "-o",
+                "converted.list",
+                "--format",
+                "ti",
+            ],
         );
         let (generated, converted) = (
             replayed(here, "generated.list", 8),
@@ -209,7 +216,7 @@ mod simgrid {
         let trace = trace.to_str().unwrap();
         flowcast(
             folder.path(),
-            &["convert", trace, "-o", "lu.list", "--to", "ti"],
+            &["convert", trace, "-o", "lu.list", "--format", "ti"],
         );
         let computed: f64 = predicted(folder.path(), trace)["ranks"][0]["compute_s"]
             .as_f64()

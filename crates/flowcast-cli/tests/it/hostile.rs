@@ -167,7 +167,14 @@ fn names_write_nothing_to_the_terminal_but_themselves() {
         vec![
             "predict", file, "ring.dim", "-n", "gige-tcp", "--tables", "csv",
         ],
-        vec!["predict", file, "-n", "gige-tcp", "--ranks", "ranks.csv"],
+        vec![
+            "predict",
+            file,
+            "-n",
+            "gige-tcp",
+            "--write",
+            "ranks=ranks.csv",
+        ],
     ] {
         let output = flowcast(folder.path(), &arguments);
         let written = fs::read(folder.path().join("ranks.csv")).unwrap_or_default();

@@ -88,7 +88,7 @@ fn two_cores_are_measured_over_shared_memory() {
     assert!(fit["G_us_per_B"].as_f64().unwrap() > 0.0, "{fit}");
     let compared = json(&run(
         folder.path(),
-        "fit --models all samples.csv --replicates 2 --json",
+        "fit --model all samples.csv --replicates 2 --json",
     ));
     assert_eq!(compared["models"].as_array().unwrap().len(), 13);
     let budgeted = json(&run(
@@ -272,8 +272,7 @@ fn listener_with(folder: &Path, options: &str) -> (Child, String) {
 fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
     let folder = tempfile::tempdir().unwrap();
     let partial = folder.path().join("samples.csv.partial");
-    let arguments =
-        "measure p2p --budget 20s --precision 0.001% --most-messages 100000000 -o samples.csv";
+    let arguments = "measure p2p --budget 20s --precision 0.001% --limit 100000000 -o samples.csv";
     let mut child = flowcast(folder.path(), arguments)
         .stderr(Stdio::null())
         .spawn()
@@ -324,7 +323,7 @@ fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
 fn the_doctor_compares_the_clock_with_that_of_a_peer() {
     let folder = tempfile::tempdir().unwrap();
     let (mut answering, address) = listener(folder.path());
-    let output = flowcast(folder.path(), &format!("doctor --peer {address} --json"))
+    let output = flowcast(folder.path(), &format!("doctor --connect {address} --json"))
         .output()
         .unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -344,7 +343,7 @@ fn the_doctor_compares_the_clock_with_that_of_a_peer() {
     );
     assert!(answering.wait().unwrap().success());
 
-    let absent = run(folder.path(), &format!("doctor --peer {address}"));
+    let absent = run(folder.path(), &format!("doctor --connect {address}"));
     assert!(
         absent.status.code() == Some(3) && said(&absent).contains(&address),
         "{}",
@@ -354,7 +353,7 @@ fn the_doctor_compares_the_clock_with_that_of_a_peer() {
     let (mut answering, address) = listener_with(folder.path(), &format!("--token {}", token("a")));
     let stranger = run(
         folder.path(),
-        &format!("doctor --peer {address} --token {}", token("b")),
+        &format!("doctor --connect {address} --token {}", token("b")),
     );
     assert!(stranger.status.code() == Some(3), "{}", said(&stranger));
     answering.kill().unwrap();
@@ -367,7 +366,7 @@ fn two_processes_measure_each_other() {
     let (mut answering, address) = listener(folder.path());
     let measured = json(&run(
         folder.path(),
-        &format!("measure p2p --poll --connect {address} {SHORT} -o samples.csv --json"),
+        &format!("measure p2p --waiting poll --connect {address} {SHORT} -o samples.csv --json"),
     ));
     assert!(measured["rounds"].as_u64().unwrap() >= 1);
     assert_eq!(measured["provenance"]["path"], format!("tcp to {address}"));

@@ -51,14 +51,14 @@ fn no_command_writes_over_its_input() {
     for arguments in [
         "compile q.dim -o q.dim",
         "compile q.dim -o sub/link",
-        "convert q.dim --to goal -o ./q.dim",
-        "fit --prtt s.csv -o s.csv",
+        "convert q.dim --format goal -o ./q.dim",
+        "fit s.csv -o s.csv",
         "fit s.csv -o s.csv",
         "sweep q.dim -n gige-tcp --grid latency=1us,2us -o q.dim",
         "sweep q.dim -n n.toml --grid latency=1us,2us -o n.toml",
         "predict q.dim -n gige-tcp --report q.dim",
         "predict q.dim -n n.toml --report n.toml",
-        "predict x.pattern -n gige-tcp --plot q.html --report x.pattern",
+        "predict x.pattern -n gige-tcp --report x.pattern",
         "mapping q.dim --ranks 4 --nodes 2 -o q.dim",
     ] {
         let refused = flowcast(folder.path(), arguments);
@@ -85,24 +85,24 @@ fn outputs_are_checked_before_the_work() {
     let folder = with_inputs();
     for (arguments, expected) in [
         (
-            "--messages one.csv --ranks one.csv",
-            "--messages and --ranks: found one.csv for both",
+            "--write messages=one.csv --write ranks=one.csv",
+            "--write and --write: found one.csv for both",
         ),
         (
-            "--messages x.xlsx",
-            "--messages: found `x.xlsx`, expected a name that ends in .csv or .parquet",
+            "--write messages=x.xlsx",
+            "--write: found `x.xlsx`, expected a name that ends in .csv or .parquet",
         ),
         (
-            "--perfetto x.foo",
-            "--perfetto: found `x.foo`, expected a name that ends in .json or .pftrace",
+            "--write perfetto=x.foo",
+            "--write: found `x.foo`, expected a name that ends in .json or .pftrace",
         ),
         (
             "--report /nonexist/x.html",
             "--report: cannot write /nonexist/x.html: found no folder /nonexist",
         ),
         (
-            "--paraver x.prv --report x.pcf",
-            "--paraver and --report: found x.pcf for both",
+            "--write paraver=x.prv --report x.pcf",
+            "--write and --report: found x.pcf for both",
         ),
         (
             "--report sub",
@@ -166,9 +166,9 @@ fn the_standard_input_is_an_input() {
     let folder = with_inputs();
     let before = fs::read(folder.path().join("q.dim")).unwrap();
     for arguments in [
-        "predict - -n gige-tcp --ranks in.csv",
+        "predict - -n gige-tcp --write ranks=in.csv",
         "compile - -o in.csv",
-        "convert - --to goal -o link",
+        "convert - --format goal -o link",
     ] {
         fs::write(folder.path().join("in.csv"), &before).unwrap();
         let _ = std::os::unix::fs::symlink("in.csv", folder.path().join("link"));
@@ -244,12 +244,12 @@ fn limits_of_the_system_are_told_as_a_full_disk_is() {
     assert!(made.status.success(), "{}", said(&made));
     let before = fs::read_dir(folder.path()).unwrap().count();
     for (limit, arguments) in [
-        ("-f 1", "convert big.dim --to goal -o x"),
-        ("-f 1", "convert big.dim --to ti -o x.list"),
+        ("-f 1", "convert big.dim --format goal -o x"),
+        ("-f 1", "convert big.dim --format ti -o x.list"),
         ("-f 1", "compile big.dim -o x"),
         (
             "-f 1",
-            "predict big.dim -n gige-tcp --messages x.csv --ranks r.csv",
+            "predict big.dim -n gige-tcp --write messages=x.csv --write ranks=r.csv",
         ),
         ("-f 0", "mapping fill --ranks 4 --nodes 2 -o x.map"),
         ("-f 0", "networks show gige-tcp"),
@@ -340,7 +340,7 @@ fn a_full_disk_is_the_environments_fault_and_leaves_nothing() {
     let folder = with_inputs();
     let full = flowcast(
         folder.path(),
-        "predict q.dim -n gige-tcp --messages /dev/full",
+        "predict q.dim -n gige-tcp --write messages=/dev/full",
     );
     assert_eq!(full.status.code(), Some(3), "{}", said(&full));
     assert!(
@@ -355,11 +355,11 @@ fn a_full_disk_is_the_environments_fault_and_leaves_nothing() {
     );
     assert!(big.status.success(), "{}", said(&big));
     for arguments in [
-        "predict big.dim -n gige-tcp --paraver small/x.prv",
-        "convert big.dim --to ti -o small/x.list",
-        "convert big.dim --to goal -o small/x.goal",
-        "convert big.dim --to goal-bin -o small/x.bin",
-        "convert big.dim --to dim -o small/x.dim",
+        "predict big.dim -n gige-tcp --write paraver=small/x.prv",
+        "convert big.dim --format ti -o small/x.list",
+        "convert big.dim --format goal -o small/x.goal",
+        "convert big.dim --format goal-bin -o small/x.bin",
+        "convert big.dim --format dim -o small/x.dim",
         "compile big.dim -o small/x.fct",
     ] {
         let script = format!(

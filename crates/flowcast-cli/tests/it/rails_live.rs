@@ -78,7 +78,7 @@ fn schedulers_and_rails_alone_are_measured_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let measured = Server::start().bench(
         folder.path(),
-        "--messages 1,8 --sizes 1B,4KiB --rounds 2 --point-time 1ms --csv all.csv --plot all.svg",
+        "--messages 1,8 --sizes 1B,4KiB --runs 2 --span 1ms --output all.csv --report all.svg",
     );
     let points = measured["points"].as_array().unwrap();
     assert_eq!(points.len(), 4);
@@ -127,7 +127,7 @@ fn who_has_no_token_or_another_is_not_served() {
     let bench = |token: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
         command
-            .args(["rails", "bench", "--sizes", "1B", "--rounds", "1"])
+            .args(["rails", "bench", "--sizes", "1B", "--runs", "1"])
             .args(token)
             .current_dir(folder.path());
         command
@@ -150,9 +150,6 @@ fn who_has_no_token_or_another_is_not_served() {
     );
     let (code, said) = bench(&["--token", "00000000000000000000000000000000"]);
     assert_eq!(code, Some(3), "{said}");
-    let measured = server.bench(
-        folder.path(),
-        "--messages 1 --sizes 1B --rounds 1 --point-time 1ms",
-    );
+    let measured = server.bench(folder.path(), "--messages 1 --sizes 1B --runs 1 --span 1ms");
     assert_eq!(measured["points"].as_array().unwrap().len(), 1);
 }

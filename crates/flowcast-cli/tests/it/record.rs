@@ -151,7 +151,8 @@ fn tables_name_the_calls_of_the_program(mpi: Mpi) {
             String::from_utf8_lossy(&output.stderr)
         );
         for trace in [mix, &compiled] {
-            let (replay, _) = bench.predict_with(trace, &["--explain", "--paraver", "calls.prv"]);
+            let (replay, _) =
+                bench.predict_with(trace, &["--explain", "--write", "paraver=calls.prv"]);
             let places = replay["explanation"]["places"].as_array().unwrap();
             let mut names: Vec<&str> = places
                 .iter()
@@ -162,7 +163,7 @@ fn tables_name_the_calls_of_the_program(mpi: Mpi) {
         }
     }
     // A call for each record of the program, not for each part that is replayed.
-    bench.predict_with("comd", &["--paraver", "comd.prv"]);
+    bench.predict_with("comd", &["--write", "paraver=comd.prv"]);
     let legend = fs::read_to_string(bench.path("comd.pcf")).unwrap();
     let number = legend
         .lines()
@@ -378,7 +379,7 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
 fn a_budget_is_kept_and_the_whole_loop_replayed(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
-    let output = bench.record("loop", &["--budget", "30KB"], &[&program, "loop"]);
+    let output = bench.record("loop", &["--max-size", "30KB"], &[&program, "loop"]);
     assert!(
         output.status.success(),
         "{}",

@@ -87,7 +87,7 @@ fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_cod
     );
     let unknown = validate(
         folder.path(),
-        &["--no-run", "--models", "fair", "--tolerance", "packet=1%"],
+        &["--no-run", "--model", "fair", "--tolerance", "packet=1%"],
     );
     assert_eq!(unknown.status.code(), Some(2));
 }
@@ -110,7 +110,7 @@ fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
         &[
             "--no-run",
             "--json",
-            "--models",
+            "--model",
             "fair,packet",
             "--seeds",
             "9",
@@ -148,12 +148,12 @@ fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
     );
     let table = validate(
         folder.path(),
-        &["--no-run", "--models", "packet", "--seeds", "9"],
+        &["--no-run", "--model", "packet", "--seeds", "9"],
     );
     assert!(String::from_utf8_lossy(&table.stdout).contains("runs inside 90 %"));
     let refused = validate(
         folder.path(),
-        &["--no-run", "--models", "fair", "--seeds", "9"],
+        &["--no-run", "--model", "fair", "--seeds", "9"],
     );
     assert_eq!(refused.status.code(), Some(2));
     assert!(
@@ -171,10 +171,10 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     let keep = |more: &[&str]| {
         validate(
             folder.path(),
-            &[&["--no-run", "--models", "fair,closed-loop"], more].concat(),
+            &[&["--no-run", "--model", "fair,closed-loop"], more].concat(),
         )
     };
-    let first = keep(&["--ledger", "lab.toml"]);
+    let first = keep(&["--accuracy", "lab.toml"]);
     assert!(first.status.success(), "{}", said(&first));
     let read = |name: &str| {
         Network::from_toml(&std::fs::read_to_string(path(name)).unwrap(), &[]).unwrap()
@@ -205,7 +205,7 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     // The same pattern again is no further case, and comments stay.
     let text = std::fs::read_to_string(path("lab.toml")).unwrap();
     std::fs::write(path("mine.toml"), format!("# of my lab\n{text}")).unwrap();
-    let again = keep(&["--network", "mine.toml", "--ledger", "mine.toml"]);
+    let again = keep(&["--network", "mine.toml", "--accuracy", "mine.toml"]);
     assert!(again.status.success(), "{}", said(&again));
     assert_eq!(read("mine.toml").accuracy.len(), 4);
     assert!(
@@ -218,10 +218,10 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     let before = std::fs::read(path("lab.toml")).unwrap();
     assert!(keep(&["--network", "lab.toml"]).status.success());
     assert_eq!(std::fs::read(path("lab.toml")).unwrap(), before);
-    let other = keep(&["--network", "gige-tcp", "--ledger", "lab.toml"]);
+    let other = keep(&["--network", "gige-tcp", "--accuracy", "lab.toml"]);
     assert_eq!(other.status.code(), Some(2));
     assert!(
-        said(&other).contains("--ledger: found another network in lab.toml"),
+        said(&other).contains("--accuracy: found another network in lab.toml"),
         "{}",
         said(&other)
     );
@@ -277,7 +277,7 @@ fn margins_of_the_nas_kernels_hold_nine_of_ten_runs_of_programs_that_they_do_not
 fn patterns_that_are_finished_are_not_run_again_and_a_journal_in_the_way_is_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("report.html.journal"), sealed(JOURNAL)).unwrap();
-    let same = [&["--instances", "1", "--flows", "3"][..], &LAB].concat();
+    let same = [&["--count", "1", "--flows", "3"][..], &LAB].concat();
     let blocked = validate(folder.path(), &same);
     assert_eq!(blocked.status.code(), Some(2));
     assert!(

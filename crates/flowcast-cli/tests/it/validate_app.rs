@@ -1,4 +1,4 @@
-//! `flowcast validate app` and `flowcast fit --regions` with a real MPI program.
+//! `flowcast validate app` and `flowcast fit` with a real MPI program.
 //!
 //! These need Open MPI with its compiler, so `cargo test` lists them as ignored; `cargo xtask test record` runs them.
 
@@ -150,14 +150,7 @@ mod open_mpi {
         assert_eq!(document_of_three["runs"].as_array().unwrap().len(), 3);
         assert_eq!(document_of_three["runs"][1], document_of_two["runs"][1]);
 
-        let fitted = bench.flowcast(&[
-            "fit",
-            "--regions",
-            "small.rec",
-            "-o",
-            "fitted.toml",
-            "--json",
-        ]);
+        let fitted = bench.flowcast(&["fit", "small.rec", "-o", "fitted.toml", "--json"]);
         let fit = json(&fitted);
         assert_eq!(fit["regions"].as_array().unwrap().len(), 77);
         assert!(
@@ -167,8 +160,7 @@ mod open_mpi {
         let lab = bench.flowcast(&["lab", "network", "asymmetric"]);
         std::fs::write(bench.path("lab.toml"), &lab.stdout).unwrap();
         let packets = ["--network", "lab.toml", "-o", "packet.toml", "--json"];
-        let with_packets =
-            json(&bench.flowcast(&[&["fit", "--regions", "small.rec"][..], &packets].concat()));
+        let with_packets = json(&bench.flowcast(&[&["fit", "small.rec"][..], &packets].concat()));
         let latency = with_packets["packets"]["latency_s"].as_f64().unwrap();
         assert!((0.0..=2e-3).contains(&latency), "{latency}");
         assert_eq!(

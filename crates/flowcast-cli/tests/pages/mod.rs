@@ -12,18 +12,7 @@ const ENDINGS: &[&str] = &[
 ];
 
 /// Options whose value is written, not read.
-const WRITTEN: &[&str] = &[
-    "-o",
-    "--output",
-    "--report",
-    "--paraver",
-    "--perfetto",
-    "--messages",
-    "--ranks",
-    "--pairs",
-    "--plot",
-    "--csv",
-];
+const WRITTEN: &[&str] = &["-o", "--output", "--report", "--write"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -120,15 +109,13 @@ fn commands(text: &str) -> Vec<(usize, String)> {
 fn files(command: &str) -> (Vec<String>, Vec<String>) {
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     let (mut is_flowcast, mut before) = (false, "");
-    let messages_are_read = command.contains("rails ");
     for word in command.split_whitespace() {
         match word {
             "--" => is_flowcast = false,
             "flowcast" => is_flowcast = true,
             _ => {}
         }
-        let into = before == ">"
-            || WRITTEN.contains(&before) && !(before == "--messages" && messages_are_read);
+        let into = before == ">" || WRITTEN.contains(&before);
         for name in word
             .split(['=', ','])
             .map(|name| name.trim_matches(['\'', '"']))

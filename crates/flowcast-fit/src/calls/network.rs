@@ -39,7 +39,7 @@ pub fn to_network(
     };
     let mut network = Network {
         title: format!("{}: overheads by size", calls.cluster),
-        source: format!("flowcast fit --calls, {} sizes", calls.send.times.len()),
+        source: format!("flowcast fit of calls, {} sizes", calls.send.times.len()),
         overheads,
         provenance,
         ..Network::new(name, Rule::Loggops, nic)

@@ -283,7 +283,7 @@ pub type Procedure = fn(Medians<'_>) -> Option<(Instance, Vec<f64>)>;
 
 /// One model of the zoo.
 pub struct Model {
-    /// The model's name, as `--models` takes it.
+    /// The model's name, as `--model` takes it.
     pub name: &'static str,
     /// Paper, year and section.
     pub source: &'static str,

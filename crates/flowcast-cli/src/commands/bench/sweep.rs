@@ -23,7 +23,7 @@ pub(super) fn run(
     json: bool,
 ) -> Result<()> {
     if sets == 0 {
-        bail!("--sets: found 0, expected at least 1");
+        bail!("--count: found 0, expected at least 1");
     }
     let networks = what_ifs(network, sets);
     // Messages that disturb each other would cost each network a replay of its own.

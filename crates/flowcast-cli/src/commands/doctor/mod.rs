@@ -28,12 +28,12 @@ use machine::Machine;
 #[command(after_help = "Examples:
   flowcast doctor
   flowcast doctor -- mpirun -np 8 ./cg.S.x
-  flowcast doctor --peer node1:7070 --token TOKEN    # node1$ flowcast measure p2p --listen 0.0.0.0:7070
+  flowcast doctor --connect node1:7070 --token TOKEN    # node1$ flowcast measure p2p --listen 0.0.0.0:7070
   flowcast doctor --json")]
 pub(crate) struct Doctor {
     /// Compare this machine's clock with that of the machine where `flowcast measure p2p --listen` answers
-    #[arg(long, value_name = "ADDR", help_heading = "Where")]
-    peer: Option<String>,
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<String>,
     #[command(flatten)]
     token: TokenArgs,
     #[command(flatten)]
@@ -118,7 +118,7 @@ impl Doctor {
         ));
         checks.push(clock::resolution());
         checks.extend(
-            self.peer
+            self.connect
                 .iter()
                 .map(|peer| clock::of_peer(peer, &self.token))
                 .collect::<Result<Vec<_>>>()?,

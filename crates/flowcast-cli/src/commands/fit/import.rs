@@ -1,9 +1,6 @@
-//! `flowcast fit --import`: outputs of other benchmarks as samples.
+//! `flowcast fit` of outputs of other benchmarks, as samples.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result};
 use flowcast::{
@@ -17,23 +14,26 @@ use flowcast::{
     units::Rounded,
 };
 
-use super::write;
+use super::{
+    inputs::{FitInput, Kind},
+    write,
+};
 use crate::{
     commands::fit_conflicts::percent,
-    terminal::{files::read_text, output::Format, provenance},
+    terminal::{output::Format, provenance},
 };
 
 /// The round trips of all files together.
-pub(in crate::commands) fn imported(files: &[PathBuf]) -> Result<PrttSamples> {
-    let of_file =
-        |path: &PathBuf| read(&read_text(path)?).with_context(|| path.display().to_string());
-    let all = files.iter().map(of_file).collect::<Result<Vec<_>>>()?;
+pub(in crate::commands) fn imported(files: &[FitInput]) -> Result<PrttSamples> {
+    let all = files.iter().filter(|file| file.kind == Kind::Benchmark);
+    let all = all.map(|file| read(&file.text).with_context(|| file.place()));
+    let all = all.collect::<Result<Vec<_>>>()?;
     Ok(samples(&all)?)
 }
 
 /// Fits latency and bandwidth, writes the network if asked, and prints them.
 pub(in crate::commands) fn run(
-    files: &[PathBuf],
+    files: &[FitInput],
     output: Option<&Path>,
     name: &str,
     format: Format,
@@ -41,10 +41,7 @@ pub(in crate::commands) fn run(
     let samples = imported(files)?;
     let fit = fit_hockney(&samples)?;
     let mut provenance: BTreeMap<String, String> = provenance::of_this_run();
-    let names: Vec<String> = files
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+    let names: Vec<String> = files.iter().map(FitInput::place).collect();
     provenance.insert("imported".into(), names.join(" "));
     write(output, &fit.to_network(name, provenance))?;
     let rate = Quantity::Rate(fit.per_byte.rate()).rounded();

@@ -1,4 +1,4 @@
-//! `flowcast fit --regions`: Dimemas' parameters from recorded micro-benchmarks.
+//! `flowcast fit` of recordings: Dimemas' parameters from recorded micro-benchmarks.
 
 use std::{
     collections::BTreeMap,

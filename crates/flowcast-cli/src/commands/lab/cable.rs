@@ -27,7 +27,7 @@ use crate::terminal::{
 /// The median lateness is a constant that may be subtracted from what is measured over the link.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab cable-check\n  \
-                        flowcast lab cable-check --set cable.delay=200us --set cable.loss=0.01 --frames 5000")]
+                        flowcast lab cable-check --set cable.delay=200us --set cable.loss=0.01 --count 5000")]
 pub(crate) struct CableCheckCommand {
     /// Built-in profile (see `flowcast lab profiles`) or lab file (TOML)
     #[arg(value_name = "PROFILE|FILE", default_value = "cable")]
@@ -36,8 +36,8 @@ pub(crate) struct CableCheckCommand {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Frames sent on their own through each direction
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(20..=100_000))]
-    frames: u32,
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    count: u32,
     #[command(flatten)]
     format: Format,
 }
@@ -54,7 +54,7 @@ impl CableCheckCommand {
         }
         let lab = Lab::up(&spec).map_err(explained)?;
         let checks = CableChecker::new(&lab)
-            .check(self.frames)
+            .check(self.count)
             .map_err(explained)?;
         self.format.print(
             &Document::new("flowcast/cable-check/1")

@@ -10,12 +10,12 @@ use flowcast::{
 use flowcast_measure::{
     check::{CheckError, CheckPlan, CheckedPoint, check},
     prtt::answer,
-    tcp::{TcpTransport, Waiting, loopback_pair},
+    tcp::{TcpTransport, loopback_pair},
 };
 
-use super::token_for;
+use super::{share, token_for};
 use crate::{
-    commands::doctor,
+    commands::{doctor, predict::probability, rails::live::WaitingKind},
     network_args::load,
     round_trips::explained,
     terminal::{exit::Finding, output::Format},
@@ -35,24 +35,24 @@ pub(crate) struct MeasureCheck {
     #[arg(value_name = "NET")]
     network: String,
     /// Against the answering end at this address; loopback without it
-    #[arg(long, value_name = "ADDR", help_heading = "Where")]
+    #[arg(long, value_name = "ADDR")]
     connect: Option<String>,
     #[command(flatten)]
     token: TokenArgs,
-    /// Poll instead of sleeping while waiting, if the file was measured so
-    #[arg(long, help_heading = "Where")]
-    poll: bool,
+    /// What this end does while nothing comes, as when the file was measured
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
+    waiting: WaitingKind,
     /// The large size of the messages; the small one is a byte
     #[arg(long, default_value = "64KiB", value_name = "SIZE")]
     size: Bytes,
     /// A difference of this share does not matter
-    #[arg(long, value_name = "SHARE", default_value_t = CheckPlan::default().least)]
-    least: f64,
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
+    threshold: f64,
     /// Probability of an alarm where the file holds
-    #[arg(long, alias = "level", value_name = "PROBABILITY", default_value_t = CheckPlan::default().level)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.01", value_parser = probability)]
     false_alarms: f64,
     /// End after this time, whatever is known
-    #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = Time::parse, help_heading = "Run")]
+    #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = Time::parse)]
     max_time: Time,
     #[command(flatten)]
     format: Format,
@@ -66,13 +66,14 @@ impl MeasureCheck {
             size: self.size,
             max_time: self.max_time,
             level: self.false_alarms,
-            least: self.least,
+            least: self.threshold,
             ..CheckPlan::default()
         };
         let points = match &self.connect {
             Some(address) => {
                 let token = token_for(address, &self.token)?;
-                let transport = TcpTransport::introduced(address, token.bytes(), self.waiting());
+                let transport =
+                    TcpTransport::introduced(address, token.bytes(), self.waiting.into());
                 check(
                     &mut transport.map_err(|error| explained(error.into()))?,
                     &network,
@@ -81,7 +82,7 @@ impl MeasureCheck {
             }
             None => {
                 let (mut client, mut server) =
-                    loopback_pair(self.waiting()).map_err(|error| explained(error.into()))?;
+                    loopback_pair(self.waiting.into()).map_err(|error| explained(error.into()))?;
                 // It ends with the connection.
                 std::thread::spawn(move || answer(&mut server));
                 check(&mut client, &network, &plan)
@@ -101,14 +102,6 @@ impl MeasureCheck {
             ))
             .into()),
             _ => Ok(()),
-        }
-    }
-
-    fn waiting(&self) -> Waiting {
-        if self.poll {
-            Waiting::Poll
-        } else {
-            Waiting::Sleep
         }
     }
 }

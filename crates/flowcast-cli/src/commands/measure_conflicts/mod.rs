@@ -55,7 +55,7 @@ use crate::{
 )]
 pub(crate) struct MeasureConflicts {
     /// Write the durations here
-    #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv")]
     output: PathBuf,
     #[command(flatten)]
     place: WhereArgs,
@@ -70,10 +70,10 @@ pub(crate) struct MeasureConflicts {
     short: Bytes,
     /// Most flows in one direction of a node
     #[arg(long, default_value_t = 4, value_name = "COUNT")]
-    most: u32,
+    flows: u32,
     /// Only conflicts of these kinds, separated by commas (flows alone are always measured)
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
-    kinds: Vec<Kind>,
+    only: Vec<Kind>,
     /// Random patterns for validation
     #[arg(long, default_value_t = 6, value_name = "COUNT")]
     holdout: u32,
@@ -83,7 +83,7 @@ pub(crate) struct MeasureConflicts {
     #[command(flatten)]
     repeating: Repeating,
     /// Go on with the conflicts of FILE.csv.partial
-    #[arg(long, help_heading = "Run")]
+    #[arg(long)]
     resume: bool,
     #[command(flatten)]
     going: Going,
@@ -101,8 +101,8 @@ impl MeasureConflicts {
             [Path::new(&self.place.lab)],
             [Output::new("-o", &self.output)],
         )?;
-        if self.size == Bytes(0) || self.most == 0 {
-            bail!("--size and --most: found 0, expected a number above 0");
+        if self.size == Bytes(0) || self.flows == 0 {
+            bail!("--size and --flows: found 0, expected a number above 0");
         }
         match &self.place.launcher {
             Some(words) => self.with_launcher(words, &options),
@@ -184,7 +184,7 @@ impl MeasureConflicts {
             racks,
             size: self.size,
             short: self.short,
-            most: self.most,
+            most: self.flows,
         })
     }
 
@@ -199,8 +199,8 @@ impl MeasureConflicts {
     fn open(&self, plan: ConflictPlan, provenance: BTreeMap<String, String>) -> Result<Run> {
         let chosen = |conflict: &Conflict| {
             conflict.kind == Kind::Alone
-                || self.kinds.is_empty()
-                || self.kinds.contains(&conflict.kind)
+                || self.only.is_empty()
+                || self.only.contains(&conflict.kind)
         };
         let conflicts = plan.conflicts().into_iter().filter(chosen);
         let random = plan.random_patterns(self.holdout, self.seed).into_iter();
@@ -216,8 +216,8 @@ impl MeasureConflicts {
         };
         if let Some(foreign) = known.iter().find(|known| !wanted.contains(&known.conflict)) {
             bail!(
-                "--resume: found conflict `{}`, which this measurement does not carry; expected the same --size, --most, \
-                 --kinds, --holdout and --seed as before",
+                "--resume: found conflict `{}`, which this measurement does not carry; expected the same --size, --flows, \
+                 --only, --holdout and --seed as before",
                 foreign.conflict.name
             );
         }

@@ -1,6 +1,6 @@
 //! `flowcast predict` with several networks, models or mappings: one table, one page.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use flowcast::{
     Case, CaseDetails, CaseResult, Contention, Input, Interval, IntervalOptions, ModelChoice,
     Options, Outputs,
@@ -80,11 +80,6 @@ impl ComparisonRow<'_> {
 /// Predicts a trace for each combination and prints a row for each.
 pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
     let (args, networks) = (&asked.args.trace, &asked.networks);
-    if args.outputs.is_given() || asked.args.explain || args.noise.is_some() {
-        bail!(
-            "found several networks, models or mappings, expected one of each for --explain, --noise and files to write"
-        );
-    }
     let mut mappings = Vec::new();
     for text in &args.mapping {
         mappings.push((Some(text.as_str()), Some(parse_mapping(text)?)));
@@ -100,7 +95,7 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
     let trace = args.open(&asked.args.inputs[0])?;
     print_notes(&trace.ignored());
     let outputs = Outputs {
-        view: args.report.is_some(),
+        view: asked.args.report.is_some(),
         ..Outputs::default()
     };
     let mut cases = Vec::new();
@@ -132,7 +127,7 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
             ..view
         }));
     }
-    if let Some(path) = &args.report {
+    if let Some(path) = &asked.args.report {
         // With those of collectives, whose algorithms may differ from network to network.
         let sent = || views.iter().map(|view| view.outcome.messages);
         let (least, most) = (sent().min().unwrap_or(0), sent().max().unwrap_or(0));

@@ -1,9 +1,8 @@
 //! The part of `flowcast predict` for patterns of concurrent communications.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, bail};
-use clap::Args;
 use comfy_table::Cell;
 use flowcast::{
     Contention, Options, PatternPrediction,
@@ -23,7 +22,7 @@ use flowcast::{
 use serde_json::{Value, json};
 
 use super::{
-    Asked,
+    Asked, Predict,
     comparison::of_pattern,
     stand_ins::{marked_name, print_stand_ins, stand_ins_json},
     trace::{add_interval, margin},
@@ -33,54 +32,16 @@ use crate::{
     terminal::{
         files::write_text,
         output::println_out,
-        tables::{Most, USUAL_ROWS, cells, table},
+        tables::{Most, ROWS, cells, table},
     },
     trace_args::read_pattern,
 };
 
-#[derive(Debug, Clone, Args)]
-pub(in crate::commands) struct PatternArgs {
-    /// Patterns: draw the flows over time (.svg or .html)
-    #[arg(long, value_name = "FILE", help_heading = "Patterns")]
-    pub plot: Option<PathBuf>,
-    /// Patterns: flow-cuts refuses more than two flows in one direction of a node
-    #[arg(long, help_heading = "Patterns")]
-    pub strict: bool,
-    /// Patterns, model packet: so many runs with random starts and host times; medians, and where nine of ten lie
-    #[arg(long, value_name = "N", help_heading = "Patterns", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub seeds: Option<u32>,
-    /// Patterns: flows of which the table has a row, or all
-    #[arg(long, value_name = "COUNT", help_heading = "Patterns", default_value = USUAL_ROWS)]
-    pub show_flows: Most,
-}
-
-impl PatternArgs {
-    /// Whether any of them was given.
-    pub(in crate::commands) fn is_given(&self) -> bool {
-        self.plot.is_some() || self.strict || self.seeds.is_some()
-    }
-
-    fn options(&self, contention: Contention) -> Options {
-        Options {
-            contention,
-            is_strict: self.strict,
-            runs: self.seeds.map(Runs::once),
-            ..Options::default()
-        }
-    }
-}
-
-/// Predicts, prints and draws; a pattern without `step` lines has one step.
-/// Predicts and prints; for several networks or models a row for each.
+/// Predicts and prints; for several networks or models a row for each. A pattern without `step` lines has one step.
 pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
-    let (args, typed) = (&asked.args.pattern, asked.args);
+    let typed = asked.args;
     let (name, content) = read_pattern(input)?;
     let steps = Steps::read(&name, &content)?;
-    if typed.trace.is_given() {
-        bail!(
-            "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
-        );
-    }
     let Some(first) = asked.networks.first() else {
         return Err(flowcast::Error::NoNetwork.into());
     };
@@ -94,22 +55,28 @@ pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
         if contention.model().is_none() {
             bail!("--model {name}: found a pattern, expected a trace");
         }
-        options.push(args.options(*contention));
+        options.push(options_of(typed, *contention));
     }
     if options.is_empty() {
-        options.push(args.options(Contention::Automatic));
+        options.push(options_of(typed, Contention::Automatic));
     }
     match (&asked.networks[..], &options[..]) {
         ([network], [options]) => predict(&steps, network, options, asked),
-        _ if args.plot.is_some() || typed.explain => {
-            bail!("--plot, --explain: found several networks or models, expected one")
-        }
         _ => of_pattern(&steps, &options, asked),
     }
 }
 
+fn options_of(args: &Predict, contention: Contention) -> Options {
+    Options {
+        contention,
+        is_strict: args.strict,
+        runs: args.seeds.map(Runs::once),
+        ..Options::default()
+    }
+}
+
 fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_>) -> Result<()> {
-    let (args, explain) = (&asked.args.pattern, asked.args.explain);
+    let args = asked.args;
     let predicted = predict_steps(steps, network, options)?;
     let intervals = pattern_intervals(steps, network, options, &predicted, &asked.interval())?;
     let last = predicted.last().expect("a pattern has a step");
@@ -120,7 +87,7 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
             .map(|step| step.prediction.flows.len())
             .sum(),
     );
-    if let Some(path) = &args.plot {
+    if let Some(path) = &args.report {
         draw(
             path,
             &predicted,
@@ -129,7 +96,7 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
     }
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
     if asked.args.json {
-        let mut document = document(&predicted, network, (args, explain));
+        let mut document = document(&predicted, network, args);
         if args.seeds.is_none() {
             add_interval(&mut document, interval);
         }
@@ -144,7 +111,7 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
         println_out!("{document}");
         return Ok(());
     }
-    print_flows(&predicted, args.show_flows);
+    print_flows(&predicted, asked.args.trace.rows);
     let in_steps = if predicted.len() > 1 {
         format!(" in {} steps", predicted.len())
     } else {
@@ -164,17 +131,13 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
     if let Some(seeds) = args.seeds {
         println_out!("medians of {seeds} runs; nine of ten end between the times low and high");
     }
-    if explain {
+    if args.explain {
         print_intervals(&predicted, network);
     }
     Ok(())
 }
 
-fn document(
-    predicted: &[PatternPrediction],
-    network: &Network,
-    (args, explain): (&PatternArgs, bool),
-) -> Value {
+fn document(predicted: &[PatternPrediction], network: &Network, args: &Predict) -> Value {
     let last = predicted.last().expect("a pattern has a step");
     let mut flows = Vec::new();
     for (
@@ -191,7 +154,7 @@ fn document(
             if predicted.len() > 1 {
                 entry["step"] = json!(step + 1);
             }
-            if explain {
+            if args.explain {
                 let intervals = prediction.intervals_of(index).iter();
                 entry["intervals"] = intervals
                     .map(|interval| interval_entry(prediction, interval))
@@ -293,7 +256,7 @@ fn print_flows(predicted: &[PatternPrediction], show: Most) {
         }
         table.add_row(row);
     }
-    println_out!("{}", show.shown(&table, flows.len(), "--show-flows"));
+    println_out!("{}", show.shown(&table, flows.len(), ROWS));
 }
 
 fn flow_cells(predicted: &FlowPrediction) -> Vec<Cell> {
@@ -336,14 +299,14 @@ fn print_intervals(predicted: &[PatternPrediction], network: &Network) {
 fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()> {
     let [PatternPrediction { prediction, .. }] = predicted else {
         bail!(
-            "--plot: found a pattern in {} steps, expected one without `step` lines",
+            "--report: found a pattern in {} steps, expected one without `step` lines",
             predicted.len()
         );
     };
     let flows = prediction.flows.len();
     if flows > pattern_plot::MOST_FLOWS {
         bail!(
-            "--plot: found {}, expected at most {} flows",
+            "--report: found {}, expected at most {} flows",
             flows_text(flows),
             pattern_plot::MOST_FLOWS
         );
@@ -352,7 +315,7 @@ fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()>
         Some("svg") => pattern_plot::svg(prediction, title),
         Some("html") => pattern_page::html(prediction, title),
         _ => bail!(
-            "--plot: found {}, expected a file that ends in .svg or .html",
+            "--report: found {}, expected a file that ends in .svg or .html",
             path.display()
         ),
     };

@@ -37,7 +37,7 @@ use crate::{
         answers::give_answer,
         files::Batch,
         output::{Counts, Format, println_out, say},
-        tables::{Most, USUAL_ROWS, table},
+        tables::{Most, ROWS, table},
     },
     trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads},
 };
@@ -47,41 +47,29 @@ use crate::{
 pub(in crate::commands) struct TraceArgs {
     /// Where ranks run: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile, MPICH's
     /// host:n, Slurm's host list); several to compare them; once for each of several traces, or once for all
-    #[arg(long, value_name = "MAP", help_heading = "Program")]
+    #[arg(long, value_name = "MAP")]
     pub mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES", help_heading = "Program")]
+    #[arg(long, value_name = "SIZE")]
     pub rendezvous_from: Option<Bytes>,
     /// LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
-    #[arg(long, value_name = "L,o,g,G,S", help_heading = "Program")]
+    #[arg(long, value_name = "L,o,g,G,S")]
     pub goal_params: Option<String>,
-    /// Ranks of which the table has a row, the slowest first if not all have one; or all
-    #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
-    pub show_ranks: Most,
-    /// Write a self-contained page with timeline, messages and what limits the program
-    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
-    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub rows: Most,
     /// Delays that are drawn for each computation, and what the predicted time is then: exponential:MEAN,
     /// pareto:LEAST,EXPONENT, once:DELAY,RANK (one delay: the idle wave), or empirical (as the trace's own computations
     /// vary; empirical:RECORDING: as those of another)
-    #[arg(long, value_name = "DISTRIBUTION", help_heading = "Program")]
+    #[arg(long, value_name = "DISTRIBUTION")]
     pub noise: Option<String>,
-    /// How often delays are drawn, with --seed as the start of the random numbers
-    #[arg(
-        long,
-        value_name = "COUNT",
-        default_value_t = 200,
-        help_heading = "Program"
-    )]
-    pub noise_runs: usize,
     /// Named what-ifs (TOML): networks, slow nodes and links, noise, mappings, algorithms of collectives; one table
-    #[arg(long, value_name = "FILE.toml", help_heading = "Program")]
+    #[arg(long, value_name = "FILE.toml")]
     pub scenarios: Option<PathBuf>,
     /// Predict what there is of a recording whose ranks did not all come to their end
     #[arg(long)]
     pub incomplete: bool,
     /// Walk each iteration of a compiled trace with loops, to compare
-    #[arg(long, help_heading = "Program")]
+    #[arg(long)]
     pub unfold: bool,
     #[command(flatten)]
     pub collectives: CollectivesArgs,
@@ -101,17 +89,6 @@ impl TraceArgs {
             refuse_cut(&trace)?;
         }
         Ok(trace)
-    }
-
-    /// Whether one of them was given.
-    pub(in crate::commands) fn is_given(&self) -> bool {
-        !self.mapping.is_empty()
-            || self.rendezvous_from.is_some()
-            || self.goal_params.is_some()
-            || self.noise.is_some()
-            || self.scenarios.is_some()
-            || self.collectives.collectives.is_some()
-            || self.outputs.is_given()
     }
 
     /// As the library takes them.
@@ -135,14 +112,14 @@ impl TraceArgs {
     /// As the library takes them where there is one model and one mapping.
     fn options_of_one(&self, asked: &Asked<'_>) -> Result<Options> {
         let mapping = self.mapping.first().map(|mapping| parse_mapping(mapping));
-        self.options(asked.model()?, mapping.transpose()?)
+        self.options(asked.model(), mapping.transpose()?)
     }
 
     /// How delays are drawn.
     fn noise(&self, noise: Noise, asked: &Asked<'_>) -> NoiseOptions {
         NoiseOptions {
             noise,
-            runs: self.noise_runs,
+            runs: asked.args.seeds.map_or(200, |seeds| seeds as usize),
             seed: asked.args.seed.unwrap_or(1),
             level: asked.args.level,
             threads: threads(),
@@ -171,19 +148,6 @@ impl TraceArgs {
 /// Predicts each scenario of the file and prints one table.
 pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
     let args = &asked.args.trace;
-    let [input] = &asked.args.inputs[..] else {
-        bail!("--scenarios: found several inputs, expected one trace")
-    };
-    if args.outputs.is_given()
-        || asked.args.explain
-        || args.noise.is_some()
-        || asked.networks.len() > 1
-        || args.mapping.len() > 1
-    {
-        bail!(
-            "--scenarios: found --explain, --noise, files to write or several networks, expected these in the file"
-        );
-    }
     let defaults = ScenarioDefaults {
         network: asked.networks.first(),
         overrides: &asked.overrides,
@@ -191,14 +155,14 @@ pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
         noise: &args.noise(Noise::Exponential(Time::ZERO), asked),
     };
     let all = read_scenarios(file, &defaults, &mut Maps::default())?;
-    let answer = scenarios(&args.open(input)?, &all)?;
+    let answer = scenarios(&args.open(&asked.args.inputs[0])?, &all)?;
     give_answer(
         &answer,
-        args.report.as_deref(),
+        asked.args.report.as_deref(),
         Format {
             json: asked.args.json,
         },
-        (args.show_ranks, "--show-ranks"),
+        args.rows,
     )
 }
 
@@ -208,18 +172,9 @@ struct TracePart<'a> {
     program: Program,
 }
 
-/// Opens the programs that run at once, and refuses what only one trace takes.
+/// Opens the programs that run at once.
 fn open_parts<'a>(asked: &'a Asked<'_>) -> Result<Vec<TracePart<'a>>> {
     let args = &asked.args.trace;
-    if args.goal_params.is_some()
-        || args.outputs.is_given()
-        || args.noise.is_some()
-        || args.collectives.collectives.is_some()
-    {
-        bail!(
-            "found several traces, expected one for --goal-params, --noise, --collectives and files to write"
-        );
-    }
     let mut parts = Vec::new();
     for path in &asked.args.inputs {
         let program = match args.open(path)? {
@@ -237,13 +192,8 @@ fn open_parts<'a>(asked: &'a Asked<'_>) -> Result<Vec<TracePart<'a>>> {
 
 /// The programs made ready to run at once, each where its mapping says.
 fn together<'a>(asked: &'a Asked<'_>, programs: &[&Program]) -> Result<Prepared<'a>> {
-    let (args, found) = (&asked.args.trace, asked.networks.len());
-    let [network] = &asked.networks[..] else {
-        match found {
-            0 => return Err(Error::NoNetwork.into()),
-            _ => bail!("--network: found {found} of them, expected one beside several traces"),
-        }
-    };
+    let args = &asked.args.trace;
+    let network = asked.networks.first().ok_or(Error::NoNetwork)?;
     let (given, traces) = (args.mapping.len(), programs.len());
     if given > 1 && given != traces {
         bail!("--mapping: found {given} of them, expected one, or one for each of {traces} traces");
@@ -253,7 +203,7 @@ fn together<'a>(asked: &'a Asked<'_>, programs: &[&Program]) -> Result<Prepared<
         .iter()
         .map(|text: &String| parse_mapping(text).with_context(|| format!("--mapping {text}")))
         .collect::<Result<Vec<_>>>()?;
-    let options = args.options(asked.model()?, None)?;
+    let options = args.options(asked.model(), None)?;
     Ok(Prepared::Program(PreparedProgram::together(
         programs, &mappings, network, &options,
     )?))
@@ -278,7 +228,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
     print_notes(prepared.ignored());
     note_formulas(prepared.collectives_by_formula());
     let outputs = Outputs {
-        view: args.report.is_some(),
+        view: asked.args.report.is_some(),
         explanation: asked.args.explain,
         journal: args.outputs.is_given().then(|| args.outputs.keeps()),
     };
@@ -295,7 +245,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         }
         predicted => predicted?,
     };
-    if let (Some(path), Some(view)) = (&args.report, prediction.view.take()) {
+    if let (Some(path), Some(view)) = (&asked.args.report, prediction.view.take()) {
         let what = if parts.is_empty() {
             let Outcome {
                 ranks, messages, ..
@@ -422,7 +372,7 @@ impl PredictionResult<'_> {
             }
             let (program, collectives) = (self.prepared.program(), self.prepared.collectives());
             print_counts(program, collectives, outcome, self.prediction.transfers);
-            print_ranks(program, outcome, args.show_ranks);
+            print_ranks(program, outcome, args.rows);
         } else {
             println_out!("{} programs at once{on}", self.parts.len());
             for (TracePart { path, program }, outcome) in self.outcomes() {
@@ -430,7 +380,7 @@ impl PredictionResult<'_> {
                 println_out!("{}: predicted time {time}", path.display());
                 let collectives = program.collectives();
                 print_counts(Some(program), collectives, &outcome, program.transfers());
-                print_ranks(Some(program), &outcome, args.show_ranks);
+                print_ranks(Some(program), &outcome, args.rows);
             }
             self.print_margin();
         }
@@ -618,5 +568,5 @@ fn print_ranks(program: Option<&Program>, outcome: &Outcome, show: Most) {
             .map(|time| Rounded(time).to_string());
         table.add_row(std::iter::once(name).chain(cells));
     }
-    println_out!("{}", show.shown(&table, rows.len(), "--show-ranks"));
+    println_out!("{}", show.shown(&table, rows.len(), ROWS));
 }

@@ -30,19 +30,13 @@ use crate::{network_args, terminal::output::Format};
 )]
 pub(crate) struct Advise {
     /// A network: built-in (see `flowcast networks`) or file (repeatable)
-    #[arg(
-        short,
-        long = "network",
-        value_name = "NET",
-        required = true,
-        help_heading = "Network"
-    )]
+    #[arg(short, long = "network", value_name = "NET", required = true)]
     networks: Vec<String>,
     /// The interfaces of the networks, in their order [default: the networks' names]
-    #[arg(long = "interface", value_name = "NAME", help_heading = "Network")]
+    #[arg(long = "interface", value_name = "NAME")]
     interfaces: Vec<String>,
     /// Messages that are sent at once
-    #[arg(long, default_value_t = 16, value_name = "N")]
+    #[arg(long, default_value_t = 16, value_name = "COUNT")]
     messages: usize,
     #[command(flatten)]
     format: Format,

@@ -49,22 +49,21 @@ const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast rails bench --rail a=10.0.1.2:7400,device=eth1,network=a.toml \
-                        --rail b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --plot bench.svg --json"
+                        --rail b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --report bench.svg --json"
 )]
 pub(crate) struct Bench {
     /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
     /// network=NET or loggp=g/G/o/Lus (repeatable)
-    #[arg(long = "rail", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail, help_heading = "Network")]
+    #[arg(long = "rail", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail)]
     pub rails: Vec<LiveRail>,
     /// Schedulers, as in `rails simulate`; whole-messages (earliest-delivery that divides none), adaptive (earliest
     /// delivery that follows its rails) and guarded (earliest delivery while it is proven to gain, else the best rail
     /// alone)
     #[arg(
         long = "scheduler",
-        alias = "schedulers",
         value_delimiter = ',',
         value_name = "NAME,NAME...",
-        default_value = EVERY, help_heading = "Scheduler")]
+        default_value = EVERY)]
     schedulers: Vec<Chosen>,
     /// N, how many messages are sent before as many are received
     #[arg(
@@ -78,39 +77,29 @@ pub(crate) struct Bench {
     #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...")]
     sizes: Vec<Bytes>,
     /// Rounds, in each of which everything is measured once
-    #[arg(
-        long,
-        default_value_t = 5,
-        value_name = "COUNT",
-        help_heading = "Precision"
-    )]
-    rounds: usize,
+    #[arg(long, default_value_t = 5, value_name = "COUNT")]
+    runs: usize,
     /// How long one measurement is repeated
-    #[arg(
-        long,
-        default_value = "20ms",
-        value_name = "TIME",
-        help_heading = "Precision"
-    )]
-    pub point_time: Time,
+    #[arg(long, default_value = "20ms", value_name = "TIME")]
+    pub span: Time,
     #[command(flatten)]
     token: TokenArgs,
     /// What this end does while nothing comes
-    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep, help_heading = "Where")]
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
     #[command(flatten)]
     pub split: SplitArgs,
     #[command(flatten)]
     count: CountArgs,
     /// Write all samples: messages,size_B,scheduler,round,one_way_us,rate_Mbit_s
-    #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
-    csv: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE.csv")]
+    output: Option<PathBuf>,
     /// Go on with an interrupted run, whose samples are in FILE.csv.partial
-    #[arg(long, requires = "csv", help_heading = "Run")]
+    #[arg(long, requires = "output")]
     resume: bool,
     /// Write a plot: a page (.html) or a picture (.svg)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
@@ -118,10 +107,10 @@ pub(crate) struct Bench {
 impl Bench {
     /// Measures and prints.
     pub(crate) fn run(self) -> Result<()> {
-        ensure!(self.rounds > 0, "--rounds: found 0, expected 1 or more");
-        let csv = self.csv.iter().map(|path| Output::new("--csv", path));
-        let plot = self.plot.iter().map(|path| Output {
-            option: "--plot",
+        ensure!(self.runs > 0, "--runs: found 0, expected 1 or more");
+        let csv = self.output.iter().map(|path| Output::new("-o", path));
+        let plot = self.report.iter().map(|path| Output {
+            option: "--report",
             path,
             endings: &["html", "svg"],
         });
@@ -171,8 +160,8 @@ impl Bench {
                     .map(|subject| &subject.name)
                     .collect::<Value>(),
             )
-            .field("rounds", self.rounds)
-            .field("point_time_s", self.point_time)
+            .field("rounds", self.runs)
+            .field("point_time_s", self.span)
             .field("split_from_B", from)
             .field("minimal_piece_B", minimal_piece)
             .field("flowcast", env!("CARGO_PKG_VERSION"));
@@ -185,7 +174,7 @@ impl Bench {
             names,
             points: self.points(),
         };
-        match &self.csv {
+        match &self.output {
             None => Ok(Results::unkept(plan)),
             Some(path) if self.resume => Results::resume(path, plan),
             Some(path) => Results::start(path, plan),
@@ -220,21 +209,21 @@ impl Bench {
             .into_iter()
             .map(|point| PointRun::new(self, subjects, point))
             .collect();
-        for visit in results.visits()..self.rounds * points.len() {
+        for visit in results.visits()..self.runs * points.len() {
             let (round, index) = (visit / points.len(), visit % points.len());
             results.append(points[index].visit(link, round)?)?;
             if index + 1 == points.len() {
-                say!("flowcast: round {} of {} measured", round + 1, self.rounds);
+                say!("flowcast: round {} of {} measured", round + 1, self.runs);
             }
         }
         Ok(())
     }
 
     fn deliver(&self, subjects: &[Subject], results: &Results) -> Result<()> {
-        if self.csv.is_some() {
+        if self.output.is_some() {
             results.finish()?;
         }
-        if let Some(path) = &self.plot {
+        if let Some(path) = &self.report {
             let names: Vec<&str> = subjects
                 .iter()
                 .map(|subject| subject.name.as_str())
@@ -270,7 +259,7 @@ impl Bench {
         self.format.print(
             &Document::new("flowcast/rails-bench/1")
                 .field("rails", self.parameters())
-                .field("rounds", self.rounds)
+                .field("rounds", self.runs)
                 .table("points", table)
                 .field("provenance", provenance::of_this_run())
                 .line("Mbit/s one way, N·size/(T/2), medians."),

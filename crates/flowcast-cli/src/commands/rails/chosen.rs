@@ -31,20 +31,10 @@ pub(super) enum Chosen {
 pub(crate) struct SplitArgs {
     /// Divide messages of this size and more over the rails where they then arrive earlier (earliest-delivery, adaptive,
     /// guarded)
-    #[arg(
-        long,
-        default_value = "16KiB",
-        value_name = "SIZE",
-        help_heading = "Scheduler"
-    )]
+    #[arg(long, default_value = "16KiB", value_name = "SIZE")]
     split_from: Bytes,
     /// No piece is shorter
-    #[arg(
-        long,
-        default_value = "4KiB",
-        value_name = "SIZE",
-        help_heading = "Scheduler"
-    )]
+    #[arg(long, default_value = "4KiB", value_name = "SIZE")]
     minimal_piece: Bytes,
 }
 

@@ -34,47 +34,37 @@ use crate::terminal::{
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast rails compare\n  flowcast rails compare --rail a=1.4,0.00103,1.4,2.82us \
-                        --rail b=0.9,0.0085,6.1,65us --window 200us --plot ratios.html"
+                        --rail b=0.9,0.0085,6.1,65us --span 200us --report ratios.html"
 )]
 pub(crate) struct Compare {
     /// A network: name, then g, G per byte, o and L in microseconds (repeatable) [default: the six combinations of the
     /// thesis' networks, one after the other]
-    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse, help_heading = "Network")]
+    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse)]
     rails: Vec<Rail>,
     /// Schedulers [default: all, and the printed forms that differ]
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "NAME,NAME...",
-        help_heading = "Scheduler"
-    )]
+    #[arg(long = "scheduler", value_delimiter = ',', value_name = "NAME,NAME...")]
     schedulers: Vec<SchedulerName>,
     /// Sets for each combination of rails
     #[arg(long, default_value_t = 400, value_name = "COUNT")]
-    sets: usize,
+    count: usize,
     /// Messages of a set
     #[arg(long, default_value_t = 8, value_name = "COUNT")]
     messages: usize,
     /// Longest message; each power of two up to it is as likely as any other
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]
-    largest: Bytes,
+    max_size: Bytes,
     /// Messages arrive within this time; 0us is a burst
     #[arg(long, default_value = "0us", value_name = "TIME")]
-    window: Time,
+    span: Time,
     /// Seed of the sets
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Give up an optimum after so many branches
-    #[arg(
-        long,
-        default_value_t = 5_000_000,
-        value_name = "BRANCHES",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     limit: u64,
     /// Write a plot: a page (.html) or a picture (.svg)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
@@ -91,8 +81,8 @@ impl Compare {
     pub(crate) fn run(self) -> Result<()> {
         declare(
             [],
-            self.plot.iter().map(|path| Output {
-                option: "--plot",
+            self.report.iter().map(|path| Output {
+                option: "--report",
                 path,
                 endings: &["html", "svg"],
             }),
@@ -117,7 +107,7 @@ impl Compare {
             })
             .collect();
         let caption = self.caption(combinations.len());
-        if let Some(path) = &self.plot {
+        if let Some(path) = &self.report {
             let rows = schedulers.iter().zip(&overall).map(|(name, ratios)| Row {
                 name: name.to_string(),
                 ratios,
@@ -135,10 +125,10 @@ impl Compare {
             )?;
         }
         let mut document = Document::new("flowcast/rails-comparison/1")
-            .field("sets", self.sets)
+            .field("sets", self.count)
             .field("messages", self.messages)
-            .field("largest_B", self.largest)
-            .field("window_us", self.window)
+            .field("largest_B", self.max_size)
+            .field("window_us", self.span)
             .field("seed", self.seed)
             .field("provenance", provenance::of_this_run());
         for combination in &combinations {
@@ -148,11 +138,11 @@ impl Compare {
                 &schedulers,
                 &combination.ratios,
             ));
-            let open = self.sets - combination.proven;
+            let open = self.count - combination.proven;
             document = document.lines((open > 0).then(|| {
                 format!(
                     "{open} of {} optima are not proven; the best schedule found stands for them.",
-                    self.sets
+                    self.count
                 )
             }));
             document = document.line("");
@@ -194,11 +184,11 @@ impl Compare {
     fn combination(&self, rails: Vec<Rail>, schedulers: &[SchedulerName]) -> Result<Combination> {
         let plan = SetPlan {
             messages: self.messages,
-            largest: self.largest,
-            window: self.window,
+            largest: self.max_size,
+            window: self.span,
         };
         let comparison = Comparison {
-            sets: self.sets,
+            sets: self.count,
             plan,
             seed: self.seed,
             limit: self.limit,
@@ -213,11 +203,11 @@ impl Compare {
     }
 
     fn caption(&self, combinations: usize) -> String {
-        let (sets, messages, largest) = (self.sets * combinations, self.messages, self.largest);
-        let when = if self.window == Time::ZERO {
+        let (sets, messages, largest) = (self.count * combinations, self.messages, self.max_size);
+        let when = if self.span == Time::ZERO {
             "at once".to_owned()
         } else {
-            format!("within {}", self.window)
+            format!("within {}", self.span)
         };
         format!(
             "{sets} sets of {messages} messages of 1 B to {largest} {when}, seed {}",

@@ -26,7 +26,7 @@ pub(super) struct CountArgs {
     count: Option<u64>,
     /// Bytes of a numbered message
     #[arg(long, default_value = "64B", value_name = "SIZE", requires = "count")]
-    count_size: Bytes,
+    size: Bytes,
     /// Take a rail out of service in the middle
     #[arg(long, value_name = "NAME", requires = "count")]
     withdraw: Option<String>,
@@ -72,7 +72,7 @@ impl CountArgs {
             .transpose()?;
         Ok(CountPlan {
             messages: self.count.unwrap_or(0),
-            size: self.count_size,
+            size: self.size,
             withdraw,
         })
     }

@@ -16,14 +16,14 @@ use flowcast::{
 
 use crate::terminal::{
     files::read_text,
-    tables::{Most, USUAL_ROWS},
+    tables::{Most, ROWS},
 };
 
 /// The rails.
 #[derive(Debug, Args)]
 pub(super) struct RailArgs {
     /// A network: name, then g, G per byte, o and L in microseconds (repeatable)
-    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse, help_heading = "Network")]
+    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse)]
     pub rails: Vec<Rail>,
 }
 
@@ -40,13 +40,9 @@ pub(super) struct MessageArgs {
     /// Messages in order of arrival: a CSV file with the columns arrival_us,size_B
     #[arg(long, value_name = "FILE.csv")]
     messages: PathBuf,
-    /// Messages of which the table has a row, or all
-    #[arg(long, value_name = "COUNT", default_value = USUAL_ROWS, help_heading = "Output")]
-    pub show_messages: Most,
+    #[command(flatten)]
+    pub rows: Most,
 }
-
-/// The option that shows all messages.
-pub(super) const SHOW_MESSAGES: &str = "--show-messages";
 
 impl MessageArgs {
     /// Reads the file.
@@ -68,7 +64,7 @@ impl MessageArgs {
             .cell("size", |index| messages[index].size)
             .cell("rail", |index| &rails[schedule.choices[index].index()].name)
             .cell("delivered", |index| schedule.delivered[index])
-            .most(self.show_messages.rows(), SHOW_MESSAGES)
+            .most(self.rows.rows(), ROWS)
     }
 }
 

@@ -36,10 +36,10 @@ pub(crate) struct LiveRail {
 
 /// What an end does while nothing comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum WaitingKind {
+pub(in crate::commands) enum WaitingKind {
     /// Sleeps until it is woken: right where processors are busy
     Sleep,
-    /// Asks again and again for 200 us: right where each end has a processor of its own
+    /// Asks again and again: right where each end has a processor of its own
     Poll,
 }
 

@@ -8,7 +8,7 @@ mod chosen;
 mod compare;
 mod count;
 mod inputs;
-mod live;
+pub(in crate::commands) mod live;
 mod optimum;
 mod plot;
 mod serve;

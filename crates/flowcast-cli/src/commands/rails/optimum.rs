@@ -28,15 +28,10 @@ pub(crate) struct FindOptimum {
     #[command(flatten)]
     messages: MessageArgs,
     /// What is to be small
-    #[arg(long, value_enum, default_value_t = Goal::Makespan, help_heading = "Scheduler")]
+    #[arg(long, value_enum, default_value_t = Goal::Makespan)]
     objective: Goal,
     /// Give up the proof after so many branches
-    #[arg(
-        long,
-        default_value_t = 5_000_000,
-        value_name = "BRANCHES",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     limit: u64,
     #[command(flatten)]
     format: Format,

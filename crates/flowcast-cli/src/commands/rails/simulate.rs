@@ -32,35 +32,24 @@ pub(crate) struct Simulate {
     messages: MessageArgs,
     /// round-robin, weighted-round-robin, wfq, vtrr, gap, vft, vft-clock, latency, overlap, fixed-point,
     /// earliest-delivery or earliest-overlap; with -printed as the thesis' pseudo-code has it
-    #[arg(
-        long,
-        default_value = "earliest-delivery",
-        value_name = "NAME",
-        help_heading = "Scheduler"
-    )]
+    #[arg(long, default_value = "earliest-delivery", value_name = "NAME")]
     scheduler: SchedulerName,
     /// Messages of a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "COUNT,COUNT...",
-        help_heading = "Scheduler"
-    )]
+    #[arg(long, value_delimiter = ',', value_name = "COUNT,COUNT...")]
     shares: Vec<u32>,
     /// Count the processor's time, o + O(s-1) for each message, one message after the other on all rails;
     /// earliest-delivery then schedules by it
-    #[arg(long, help_heading = "Scheduler")]
+    #[arg(long)]
     processor: bool,
     /// Split messages from this size on so that all rails finish together (earliest-delivery only)
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["processor", "shares"], help_heading = "Scheduler")]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["processor", "shares"])]
     split_from: Option<Bytes>,
     /// No piece of a split message is shorter
     #[arg(
         long,
         default_value = "8KiB",
         value_name = "SIZE",
-        requires = "split_from",
-        help_heading = "Scheduler"
+        requires = "split_from"
     )]
     minimal_piece: Bytes,
     #[command(flatten)]
@@ -75,7 +64,7 @@ impl Simulate {
             let rule = self.split_rule(from)?;
             return split::run(
                 &self.rails.rails,
-                (&messages, self.messages.show_messages),
+                (&messages, self.messages.rows),
                 rule,
                 self.format,
             );

@@ -13,13 +13,15 @@ use flowcast::{
     units::{Bytes, Rounded, Time},
 };
 
-use super::inputs::SHOW_MESSAGES;
-use crate::terminal::{output::Format, tables::Most};
+use crate::terminal::{
+    output::Format,
+    tables::{Most, ROWS},
+};
 
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(
     rails: &[Rail],
-    (messages, show_messages): (&[Message], Most),
+    (messages, most): (&[Message], Most),
     rule: SplitRule,
     format: Format,
 ) -> Result<()> {
@@ -57,7 +59,7 @@ pub(super) fn run(
             shown(pieces, words.join(", "))
         })
         .column("delivered_us", "complete", complete)
-        .most(show_messages.rows(), SHOW_MESSAGES);
+        .most(most.rows(), ROWS);
     let pays_from = pays_from(&costs, rule)?;
     format.print(
         &Document::new("flowcast/rails-split/1")

@@ -42,7 +42,7 @@ use crate::{
 #[command(after_help = "Examples:
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid bandwidth=10MB/s..1GB/s:8:log -o lu.csv
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid overhead=0us..9us:4 -o lu.html
-  flowcast sweep lu.dim --network 'gige-*' --mapping fill --mapping round-robin --level 90 -o lu.html
+  flowcast sweep lu.dim --network 'gige-*' --mapping fill --mapping round-robin --level 0.90 -o lu.html
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us -o lu.csv --executor dask:tcp://node1:8786
   flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]
@@ -56,42 +56,21 @@ pub(crate) struct Sweep {
         long,
         value_name = "NET",
         required_unless_present = "merge",
-        conflicts_with = "merge",
-        help_heading = "Network"
+        conflicts_with = "merge"
     )]
     network: Vec<String>,
     /// Replace a field of the network in all sets, such as nic.latency=5us (repeatable)
-    #[arg(
-        long = "set",
-        value_name = "KEY=VALUE",
-        conflicts_with = "merge",
-        help_heading = "Network"
-    )]
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge")]
     overrides: Vec<String>,
     /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides, and messages
     /// that share a network cost each set a replay of its own (independent: one replay for up to 32 sets)
-    #[arg(
-        long,
-        value_name = "MODEL",
-        conflicts_with = "merge",
-        help_heading = "Network"
-    )]
+    #[arg(long, value_name = "MODEL", conflicts_with = "merge")]
     model: Option<String>,
     /// Where ranks run: fill, round-robin, N-per-node, or a file (repeatable: each in turn)
-    #[arg(
-        long,
-        value_name = "MAP",
-        conflicts_with = "merge",
-        help_heading = "Program"
-    )]
+    #[arg(long, value_name = "MAP", conflicts_with = "merge")]
     mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(
-        long,
-        value_name = "BYTES",
-        conflicts_with = "merge",
-        help_heading = "Program"
-    )]
+    #[arg(long, value_name = "SIZE", conflicts_with = "merge")]
     rendezvous_from: Option<Bytes>,
     #[command(flatten)]
     collectives: CollectivesArgs,
@@ -101,39 +80,29 @@ pub(crate) struct Sweep {
     grid: Vec<String>,
     /// Add the interval that contains what is measured with this probability, such as 0.90, as of `flowcast predict`: each
     /// set takes up to 64 replays more
-    #[arg(long, value_name = "PROBABILITY", value_parser = probability, conflicts_with = "merge", help_heading = "Output")]
+    #[arg(long, value_name = "PROBABILITY", value_parser = probability, conflicts_with = "merge")]
     level: Option<f64>,
     /// File to write, a page with curves and a heat map if it ends in .html; sets that are done are kept in FILE.partial
     /// until all are; standard output if absent
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Go on with the sets of an interrupted run
-    #[arg(
-        long,
-        requires = "output",
-        conflicts_with = "merge",
-        help_heading = "Run"
-    )]
+    #[arg(long, requires = "output", conflicts_with = "merge")]
     resume: bool,
     /// Only part i of N parts, such as 2/8
-    #[arg(
-        long,
-        value_name = "i/N",
-        conflicts_with = "merge",
-        help_heading = "Run"
-    )]
+    #[arg(long, value_name = "i/N", conflicts_with = "merge")]
     shard: Option<Shard>,
     /// Threads; as many as there are processors if absent
-    #[arg(long, conflicts_with = "merge", help_heading = "Run")]
+    #[arg(long, conflicts_with = "merge")]
     threads: Option<usize>,
     /// Replay on the workers of a Dask cluster, dask:ADDRESS, by way of the Python package; the result is the same, to the byte
-    #[arg(long, value_name = "EXECUTOR", conflicts_with_all = ["merge", "threads"], help_heading = "Run")]
+    #[arg(long, value_name = "EXECUTOR", conflicts_with_all = ["merge", "threads"])]
     executor: Option<Executor>,
     /// One line of JSON for each set instead of CSV
-    #[arg(long, conflicts_with = "merge", help_heading = "Output")]
+    #[arg(long, conflicts_with = "merge")]
     json: bool,
     /// Put the results of all parts together instead
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "output", help_heading = "Run")]
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "output")]
     merge: Vec<PathBuf>,
 }
 

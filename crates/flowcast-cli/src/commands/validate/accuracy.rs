@@ -1,4 +1,4 @@
-//! `--ledger NET.toml`: the errors of a validation, kept in the accuracy record of the network file.
+//! `--accuracy NET.toml`: the errors of a validation, kept in the accuracy record of the network file.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ use crate::terminal::{
 pub(super) struct AccuracyArgs {
     /// Keep the errors in the accuracy record of this network file, from which `predict` takes its intervals. It has to be that of
     /// --network; where there is none, it is written with what was predicted with
-    #[arg(long = "ledger", value_name = "NET.toml")]
+    #[arg(long = "accuracy", value_name = "NET.toml")]
     file: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ impl AccuracyArgs {
         let mut known = Network::from_toml(&text, &[]).with_context(place)?;
         if numbers(&known) != numbers(network) {
             bail!(
-                "--ledger: found another network in {}, expected the one that was predicted with",
+                "--accuracy: found another network in {}, expected the one that was predicted with",
                 path.display()
             );
         }
@@ -67,7 +67,7 @@ impl AccuracyArgs {
         match self.file.as_deref().and_then(Path::extension) {
             Some(ending) if ending != "toml" => {
                 bail!(
-                    "--ledger: found a file that ends in .{}, expected .toml",
+                    "--accuracy: found a file that ends in .{}, expected .toml",
                     ending.display()
                 )
             }

@@ -122,7 +122,7 @@ fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Con
     })
 }
 
-/// Its place: `REPORT.html.journal`.
+/// Its place: `FILE.html.journal`.
 pub(super) fn path_beside(report: &Path) -> PathBuf {
     beside(report, ".journal")
 }

@@ -16,18 +16,18 @@ use crate::{
 /// Say how often the intervals that an accuracy record gives hold what was measured
 ///
 /// Each error in the accuracy record is held against the margin that the others give for its model, without those whose name has
-/// the same first part: cg.S.4 is predicted without any run of cg. With --by the margins come from the accuracy record of another
+/// the same first part: cg.S.4 is predicted without any run of cg. With --accuracy the margins come from the accuracy record of another
 /// network. Margins of the network's parameters are not part of it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast validate margins cluster.toml\n  \
-                        flowcast validate margins new.toml --by old.toml --level 0.95")]
+                        flowcast validate margins new.toml --accuracy old.toml --level 0.95")]
 pub(crate) struct ValidateMargins {
     /// Network files with an accuracy record
     #[arg(required = true, value_name = "NET.toml")]
     networks: Vec<String>,
     /// Take the margins from the accuracy record of this network
     #[arg(long, value_name = "NET.toml")]
-    by: Option<String>,
+    accuracy: Option<String>,
     /// Probability with which the intervals are to contain what is measured
     #[arg(long, default_value = "0.90", value_name = "PROBABILITY", value_parser = crate::commands::predict::probability)]
     level: f64,
@@ -39,7 +39,7 @@ impl ValidateMargins {
     /// Counts and prints.
     pub(crate) fn run(self) -> Result<()> {
         let load = |name: &String| network_args::load(name, &[]);
-        let by = self.by.as_ref().map(load).transpose()?;
+        let by = self.accuracy.as_ref().map(load).transpose()?;
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let inside = format!(">inside {:.0} %", self.level * 100.0);
         let mut out = table(&[
@@ -59,7 +59,7 @@ impl ValidateMargins {
             let found = network.accuracy_record().coverage(known, self.level)?;
             if found.is_empty() {
                 bail!(
-                    "{name}: found no errors of single cases in its accuracy record, expected some (validate --ledger {name})"
+                    "{name}: found no errors of single cases in its accuracy record, expected some (validate --accuracy {name})"
                 );
             }
             for coverage in found {

@@ -14,7 +14,7 @@ pub(crate) use patterns::racks_of;
 
 subcommands! {
     /// Compare predictions with what really happens
-    #[command(after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
+    #[command(after_help = "Examples:\n  flowcast validate pattern A --count 10 -o chain.html\n  \
                             flowcast validate app --network fitted.toml -o cg.html -- mpirun -np 4 ./cg.S.x")]
     Validate {
         Pattern(Box<pattern::ValidatePattern>),

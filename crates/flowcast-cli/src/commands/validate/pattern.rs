@@ -36,35 +36,35 @@ use crate::{
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///
 /// Set A: thirty flows of a chain of nodes in random directions, one starting after the other. Set B: random flows over
-/// two racks, nine configurations. Or pattern files. Each finished pattern is kept in REPORT.journal at once, and
+/// two racks, nine configurations. Or pattern files. Each finished pattern is kept in FILE.journal at once, and
 /// --resume goes on from there. The network comes from the lab's rates and windows, or from a network file fitted to
 /// other measurements; nothing is fitted here.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
-                        flowcast validate pattern --set B --instances 40 --models packet,closed-loop -o racks.html\n  \
-                        flowcast validate pattern --set mine.pattern --lab asymmetric --tolerance packet=2%,10% -o mine.html\n  \
-                        flowcast validate pattern --set A --over mpi -o chain-mpi.html\n  \
-                        flowcast validate pattern --set broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
-                        flowcast validate pattern --no-run --ledger lab.toml -o chain.html"
+    after_help = "Examples:\n  flowcast validate pattern A --count 10 -o chain.html\n  \
+                        flowcast validate pattern B --count 40 --model packet,closed-loop -o racks.html\n  \
+                        flowcast validate pattern mine.pattern --lab asymmetric --tolerance packet=2%,10% -o mine.html\n  \
+                        flowcast validate pattern A --over mpi -o chain-mpi.html\n  \
+                        flowcast validate pattern broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
+                        flowcast validate pattern --no-run --accuracy lab.toml -o chain.html"
 )]
 pub(crate) struct ValidatePattern {
-    /// A, B, or pattern files (repeatable)
-    #[arg(long = "set", value_name = "A|B|FILE", num_args = 1.., default_value = "A")]
+    /// A, B, or pattern files
+    #[arg(value_name = "A|B|FILE", default_value = "A")]
     sets: Vec<String>,
     /// The page; its figures go beside it with the ending .json
-    #[arg(short, long, value_name = "REPORT.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
     /// Built-in profile or lab file [default: 31 nodes at 20 Mbit/s for A, two racks of 5 at 50 Mbit/s for B, windows of
     /// 32 KiB]
-    #[arg(long, value_name = "PROFILE|FILE", help_heading = "Where")]
+    #[arg(long, value_name = "PROFILE|FILE")]
     lab: Option<String>,
     /// Replace a field of the lab, such as tcp.window=128KiB (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", help_heading = "Where")]
+    #[arg(long, value_name = "KEY=VALUE")]
     lab_set: Vec<String>,
     /// Patterns of set A, or of each configuration of set B
     #[arg(long, default_value_t = 10, value_name = "COUNT")]
-    instances: u32,
+    count: u32,
     /// Seed of the first pattern
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -76,36 +76,35 @@ pub(crate) struct ValidatePattern {
         long,
         value_delimiter = ',',
         value_name = "MODEL",
-        default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet",
-        help_heading = "Network"
+        default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet"
     )]
-    models: Vec<String>,
+    model: Vec<String>,
     /// Network: a name or a file fitted to other measurements; if it has no wire rate, `packet` takes the lab's
     /// [default: that of the lab's rates]
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
     /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Precision")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
-    #[arg(long, value_name = "MODEL=MEAN%[,WORST%]", help_heading = "Run")]
+    #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
     tolerance: Vec<String>,
     #[command(flatten)]
-    ledger: AccuracyArgs,
+    accuracy: AccuracyArgs,
     #[command(flatten)]
     repeating: Repeating,
     /// What carries the messages
-    #[arg(long, value_enum, default_value_t = Over::Tcp, help_heading = "Where")]
+    #[arg(long, value_enum, default_value_t = Over::Tcp)]
     over: Over,
     /// Pattern files are between ranks: a rule (2-per-node) or a file that puts these on nodes
-    #[arg(long, value_name = "MAP", help_heading = "Program")]
+    #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
-    /// Go on with the patterns of REPORT.journal
-    #[arg(long, help_heading = "Run")]
+    /// Go on with the patterns of FILE.journal
+    #[arg(long)]
     resume: bool,
-    /// Run nothing: predict the patterns of REPORT.journal again
-    #[arg(long, conflicts_with = "resume", help_heading = "Run")]
+    /// Run nothing: predict the patterns of FILE.journal again
+    #[arg(long, conflicts_with = "resume")]
     no_run: bool,
     #[command(flatten)]
     going: Going,
@@ -121,21 +120,21 @@ impl ValidatePattern {
             .chain(&self.lab)
             .map(Path::new);
         journal::declare_page(inputs, &self.output)?;
-        self.ledger.check()?;
+        self.accuracy.check()?;
         let tolerances = self
             .tolerance
             .iter()
             .map(|text| Tolerance::parse(text))
             .collect::<Result<Vec<_>>>()?;
         let models = self
-            .models
+            .model
             .iter()
             .map(|name| Ok(Model::named(name)?))
             .collect::<Result<Vec<_>>>()?;
         if self.seeds.is_some() && !models.contains(&Model::Packet) {
             bail!(
                 "--seeds: found the models {}, expected packet among them",
-                self.models.join(", ")
+                self.model.join(", ")
             );
         }
         let set = Set::parse(&self.sets)?;
@@ -161,7 +160,7 @@ impl ValidatePattern {
         } else {
             results::print(&validation, &errors, &finished)?;
         }
-        self.ledger.keep(
+        self.accuracy.keep(
             &given,
             accuracy::of_patterns(&validation, &network, header.over())?,
         )?;
@@ -170,7 +169,7 @@ impl ValidatePattern {
             let at = models.iter().position(|known| *known == model);
             let at = at.with_context(|| {
                 format!(
-                    "--tolerance {}: expected a model of --models",
+                    "--tolerance {}: expected a model of --model",
                     tolerance.name
                 )
             })?;
@@ -191,7 +190,7 @@ impl ValidatePattern {
     fn carried(&self, set: &Set) -> Result<(Header, Vec<Finished>)> {
         let spec = self.spec(set)?;
         let draw = Draw {
-            instances: self.instances,
+            instances: self.count,
             seed: self.seed,
             flows: self.flows,
         };

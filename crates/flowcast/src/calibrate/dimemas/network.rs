@@ -47,7 +47,7 @@ impl DimemasFit {
             ]
             .into(),
             title: "Dimemas' parameters found by search".to_owned(),
-            source: format!("flowcast fit --regions, {} regions", self.regions.len()),
+            source: format!("flowcast fit of {} regions", self.regions.len()),
             point_to_point: PointToPoint {
                 rule: Rule::Dimemas,
                 rendezvous_from,

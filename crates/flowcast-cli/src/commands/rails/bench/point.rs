@@ -52,7 +52,7 @@ impl<'a> PointRun<'a> {
                 size,
                 repetitions: 1,
             },
-            lasts: bench.point_time,
+            lasts: bench.span,
             repetitions: vec![None; subjects.len()],
             guard: Guard::new(RailSet::first(bench.rails.len()), GuardRule::default()),
         }

@@ -26,23 +26,14 @@ pub(crate) struct ValidateChart {
     #[arg(required = true, value_name = "REPORT.json")]
     reports: Vec<PathBuf>,
     /// The drawing
-    #[arg(short, long, value_name = "CHART.svg", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
     /// Only these predictions, separated by commas
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "MODEL/COLLECTIVES",
-        help_heading = "Output"
-    )]
+    #[arg(long, value_delimiter = ',', value_name = "MODEL/COLLECTIVES")]
     only: Vec<String>,
     /// What stands above it
-    #[arg(
-        long,
-        default_value = "Predicted against measured time",
-        help_heading = "Output"
-    )]
-    title: String,
+    #[arg(long, default_value = "Predicted against measured time")]
+    name: String,
     #[command(flatten)]
     format: Format,
 }
@@ -91,7 +82,7 @@ impl ValidateChart {
         if let Some(output) = &self.output {
             let names = reports.iter().map(|named| named.name.clone());
             let groups: Vec<(String, Vec<f64>)> = names.zip(errors.iter().cloned()).collect();
-            write_text(output, &error_bars(&self.title, &groups, &predictions))?;
+            write_text(output, &error_bars(&self.name, &groups, &predictions))?;
         }
         if self.format.json {
             println_out!("{}", document(&reports, &errors, &predictions));

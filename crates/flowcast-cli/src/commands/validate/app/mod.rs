@@ -39,11 +39,8 @@ use crate::{
     network_args::{self, parse_overrides},
     predictors::{self, Predictor, Setting},
     recording::open_recording,
-    terminal::{
-        answers::write_page,
-        output::{Format, println_out},
-        provenance,
-    },
+    repeating::Going,
+    terminal::{answers::write_page, output::println_out, provenance},
 };
 
 pub(super) use chart::ValidateChart;
@@ -53,7 +50,7 @@ pub(super) use chart::ValidateChart;
 /// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call), and what each run
 /// took is kept: in all, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
 /// each model and each way of carrying out collectives. Computation takes its wall time, or its thread CPU time where ranks
-/// share processors or sleep, as in a lab. Each finished run is kept in REPORT.html.journal at once.
+/// share processors or sleep, as in a lab. Each finished run is kept in FILE.html.journal at once.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast validate app --network fitted.toml --runs 6 -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
@@ -63,112 +60,72 @@ pub(super) use chart::ValidateChart;
 )]
 pub(crate) struct ValidateApp {
     /// The page; its figures go beside it with the ending .json, the recording with the ending .rec
-    #[arg(short, long, value_name = "REPORT.html", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
     /// Run in a lab: name of one that is up, built-in profile or lab file
-    #[arg(long, value_name = "NAME|PROFILE|FILE", help_heading = "Where")]
+    #[arg(long, value_name = "NAME|PROFILE|FILE")]
     lab: Option<String>,
     /// Replace a field of the lab, such as nic.bandwidth=20Mbit/s (repeatable)
-    #[arg(
-        long,
-        value_name = "KEY=VALUE",
-        requires = "lab",
-        help_heading = "Where"
-    )]
+    #[arg(long, value_name = "KEY=VALUE", requires = "lab")]
     lab_set: Vec<String>,
-    /// Do not check that the lab delivers its rates
-    #[arg(long, help_heading = "Run")]
-    no_self_test: bool,
     /// Built-in network, network file or Dimemas configuration, fitted to other runs; if it has no wire rate, `packet` takes
     /// the lab's [default: that of the lab's rates]
-    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// How messages meet: `limits` (Dimemas' links and buses) or a model of sharing; several with commas [default: what
     /// `predict` takes]
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "MODEL",
-        help_heading = "Network"
-    )]
+    #[arg(long, value_delimiter = ',', value_name = "MODEL")]
     model: Vec<String>,
     /// How collectives are replayed, as for `predict`; each with each model [default: what `predict` takes]
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "HOW",
-        help_heading = "Program"
-    )]
+    #[arg(long, value_delimiter = ',', value_name = "HOW")]
     collectives: Vec<String>,
     /// Probability with which the interval of a prediction is to contain what is measured
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability, help_heading = "Precision")]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability)]
     level: f64,
     /// Where ranks run, as for `predict` [default: on the hosts of the recording]
-    #[arg(long, value_name = "MAP", help_heading = "Program")]
+    #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
     /// Messages of at least this size wait for their receiver
-    #[arg(long, value_name = "BYTES", help_heading = "Program")]
+    #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
     /// Follow packets this often, with random times of hosts: the median counts, and nine of ten totals lie in the range
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Precision")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: Option<u32>,
     /// Which time computations take [default: as for `predict`, thread CPU time where the wall time holds something else]
-    #[arg(long, value_enum, help_heading = "Program")]
+    #[arg(long, value_enum)]
     compute: Option<Compute>,
     /// Multiplies all computation
-    #[arg(
-        long,
-        default_value_t = 1.0,
-        value_name = "FACTOR",
-        help_heading = "Program"
-    )]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     compute_scale: f64,
     /// Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; 0ns:
     /// they yield [default: 50us in a lab, else 0ns]
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     idle_sleep: Option<Time>,
     /// Runs that are timed
-    #[arg(
-        long,
-        default_value_t = 6,
-        value_name = "COUNT",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 6, value_name = "COUNT")]
     runs: usize,
     /// Runs that are recorded and predicted; of several the median of the predictions counts
-    #[arg(
-        long,
-        default_value_t = 1,
-        value_name = "COUNT",
-        help_heading = "Precision"
-    )]
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
     record_runs: usize,
     /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
-    #[arg(
-        long,
-        value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]",
-        help_heading = "Run"
-    )]
+    #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
     tolerance: Vec<String>,
     #[command(flatten)]
-    ledger: AccuracyArgs,
-    /// Go on with the runs of REPORT.html.journal
-    #[arg(long, help_heading = "Run")]
+    accuracy: AccuracyArgs,
+    /// Go on with the runs of FILE.html.journal
+    #[arg(long)]
     resume: bool,
-    /// Run nothing: predict the recording of REPORT.html.journal again
-    #[arg(long, conflicts_with_all = ["resume", "command", "lab"], help_heading = "Run")]
+    /// Run nothing: predict the recording of FILE.html.journal again
+    #[arg(long, conflicts_with_all = ["resume", "command", "lab"])]
     no_run: bool,
-    /// Begin no run after this time, such as 600s; what is finished is reported
-    #[arg(long, value_name = "TIME", help_heading = "Run")]
-    max_time: Option<Time>,
     /// The library to load into the program instead of flowcast's own
-    #[arg(long, value_name = "FILE.so", help_heading = "Where")]
+    #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
-    format: Format,
+    going: Going,
     /// What to run: the launcher with its options, the program with its own
     #[arg(
         last = true,
@@ -194,7 +151,7 @@ impl ValidateApp {
             .flatten()
             .map(Path::new);
         journal::declare_page(inputs, &self.output)?;
-        self.ledger.check()?;
+        self.accuracy.check()?;
         let tolerances = self
             .tolerance
             .iter()
@@ -248,7 +205,7 @@ impl ValidateApp {
         };
         let document = report.document()?;
         write_page(&self.output, &app_html(&validation)?, &document)?;
-        if self.format.json {
+        if self.going.format.json {
             println_out!("{document}");
         } else {
             report.print();
@@ -259,7 +216,7 @@ impl ValidateApp {
             .unwrap_or_default()
             .to_string_lossy();
         if disturbed.is_none() {
-            self.ledger
+            self.accuracy
                 .keep(&given, accuracy::of_program(&validation, &name)?)?;
         }
         let names = &validation.predictors;
@@ -312,14 +269,14 @@ impl ValidateApp {
             output: &self.output,
             command: &self.command,
             lab: self.lab.as_deref(),
-            self_test: !self.no_self_test,
+            self_test: !self.going.no_self_test,
             recorder: self.recorder.as_deref(),
             idle_sleep: self
                 .idle_sleep
                 .or(self.lab.is_some().then(|| Time::from_micros(50.0))),
             runs: self.runs,
             record_runs: self.record_runs,
-            max_time: self.max_time,
+            max_time: self.going.max_time,
             resume: self.resume,
         };
         plan.carry_out(header)

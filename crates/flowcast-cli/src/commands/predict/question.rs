@@ -1,0 +1,131 @@
+//! What `flowcast predict` is asked, by its inputs and how many networks, models and mappings there are; and which options go with
+//! it.
+
+use std::fmt;
+
+use anyhow::Result;
+use flowcast_io::{Holding, is_pattern};
+
+use super::Asked;
+use crate::{
+    terminal::goes_with::{Kinds, refuse_others},
+    trace_args::first_file,
+};
+
+/// What is to be predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    Pattern,
+    /// A pattern on several networks or by several models.
+    Patterns,
+    Trace,
+    /// A trace on several networks, by several models or with several mappings.
+    Comparison,
+    /// Several traces at once.
+    Traces,
+    Scenarios,
+}
+
+type Questions = Kinds<'static, Question>;
+const SEVERAL: Questions = (&[Comparison, Patterns], "one network and model");
+const TRACES: Questions = (&[Trace, Comparison, Traces, Scenarios], "a trace");
+const ONE_TRACE: Questions = (&[Trace, Comparison, Scenarios], "one trace");
+const ONE_OF_EACH: Questions = (&[Trace], "one trace, network, model and mapping");
+const PATTERNS: Questions = (&[Pattern, Patterns], "a pattern");
+
+use Question::{Comparison, Pattern, Patterns, Scenarios, Trace, Traces};
+
+impl fmt::Display for Question {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Pattern => "a pattern",
+            Patterns => "a pattern with several networks or models",
+            Trace => "a trace",
+            Comparison => "a trace with several networks, models or mappings",
+            Traces => "several traces",
+            Scenarios => "--scenarios",
+        })
+    }
+}
+
+impl Question {
+    /// What was asked.
+    pub(super) fn of(asked: &Asked<'_>) -> Result<Question> {
+        let (inputs, trace) = (&asked.args.inputs, &asked.args.trace);
+        let places = asked.networks.len().max(1) * asked.models.len().max(1);
+        Ok(match &inputs[..] {
+            _ if trace.scenarios.is_some() => Scenarios,
+            [input] if is_pattern(&first_file(input)?)? == Holding::Pattern => {
+                if places > 1 {
+                    Patterns
+                } else {
+                    Pattern
+                }
+            }
+            [_] if places * trace.mapping.len().max(1) > 1 => Comparison,
+            [_] => Trace,
+            _ => Traces,
+        })
+    }
+
+    /// Refuses options that do not go with what was asked.
+    pub(super) fn refuse_others(self, asked: &Asked<'_>) -> Result<()> {
+        let (args, trace) = (asked.args, &asked.args.trace);
+        let is_svg = args
+            .report
+            .as_ref()
+            .is_some_and(|path| path.extension().is_some_and(|ending| ending == "svg"));
+        let draws = args.seeds.is_some() && trace.noise.is_none();
+        let options: &[(_, _, Questions)] = &[
+            (
+                "several inputs",
+                args.inputs.len() > 1,
+                (&[Traces], "one trace"),
+            ),
+            ("several --network", asked.networks.len() > 1, SEVERAL),
+            ("several --model", asked.models.len() > 1, SEVERAL),
+            (
+                "several --mapping",
+                trace.mapping.len() > 1,
+                (&[Comparison, Traces], "one mapping"),
+            ),
+            ("--mapping", !trace.mapping.is_empty(), TRACES),
+            ("--rendezvous-from", trace.rendezvous_from.is_some(), TRACES),
+            ("--incomplete", trace.incomplete, TRACES),
+            ("--unfold", trace.unfold, TRACES),
+            ("--goal-params", trace.goal_params.is_some(), ONE_TRACE),
+            (
+                "--collectives",
+                trace.collectives.collectives.is_some(),
+                ONE_TRACE,
+            ),
+            ("--noise", trace.noise.is_some(), ONE_OF_EACH),
+            ("--write", trace.outputs.is_given(), ONE_OF_EACH),
+            (
+                "--explain",
+                args.explain,
+                (&[Trace, Traces, Pattern], "one network, model and mapping"),
+            ),
+            (
+                "--report",
+                args.report.is_some(),
+                (
+                    &[Trace, Comparison, Traces, Scenarios, Pattern],
+                    "one network and model",
+                ),
+            ),
+            (
+                "--report",
+                is_svg,
+                (&[Pattern], "a name that ends in .html"),
+            ),
+            ("--strict", args.strict, PATTERNS),
+            (
+                "--seeds",
+                draws,
+                (&[Pattern, Patterns, Scenarios], "a pattern, or --noise"),
+            ),
+        ];
+        refuse_others(&self, options)
+    }
+}

@@ -1,0 +1,226 @@
+//! Former spellings of flags: they work for one version, and a note names the spelling of today.
+
+use std::{collections::BTreeSet, ffi::OsString};
+
+use crate::terminal::output::say;
+
+/// The command, the flag as it was, and as it is: the value follows what ends in `=`, and a flag that is no more leaves its
+/// values to the command as inputs.
+const FORMER: &str = "\
+any: --show-flows --rows
+any: --show-messages --rows
+any: --show-pieces --rows
+any: --show-ranks --rows
+any: --show-rows --rows
+any: --confidence --level
+any: --least --threshold
+any: --ledger --accuracy
+any: --models --model
+any: --plot --report
+any: --poll --waiting poll
+bench packet: --each-packet --unfold
+bench sweep: --sets --count
+compare: --assume-repeatable --noise 0%
+compare: --run-noise --noise
+convert: --to --format
+doctor: --peer --connect
+fit: --calls
+fit: --cluster --only
+fit: --import
+fit: --patterns
+fit: --prtt
+fit: --regions
+lab cable-check: --frames --count
+mapping: --to --format
+measure check: --level --false-alarms
+measure clocks: --bursts --count
+measure clocks: --exchanges --messages
+measure clocks: --hold --delay
+measure conflicts: --kinds --only
+measure conflicts: --most --flows
+measure p2p: --most-messages --limit
+measure pairs: --again --show
+measure pairs: --topology --write topology=
+predict: --judged --holdout
+predict: --messages --write messages=
+predict: --noise-runs --seeds
+predict: --pairs --write pairs=
+predict: --paraver --write paraver=
+predict: --perfetto --write perfetto=
+predict: --ranks --write ranks=
+rails bench: --count-size --size
+rails bench: --csv --output
+rails bench: --point-time --span
+rails bench: --rounds --runs
+rails bench: --schedulers --scheduler
+rails compare: --largest --max-size
+rails compare: --schedulers --scheduler
+rails compare: --sets --count
+rails compare: --window --span
+record: --budget --max-size
+sensitivity: --most-walks --limit
+validate chart: --title --name
+validate margins: --by --accuracy
+validate pattern: --instances --count
+validate pattern: --set";
+
+/// The rows of the table for a command, whose words have a space behind: each flag as it was, and as it is.
+fn former(command: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let rows = FORMER.lines().filter_map(|row| row.split_once(": "));
+    let own = rows.filter(move |(of, _)| *of == "any" || command.starts_with(&format!("{of} ")));
+    own.map(|(_, flags)| flags.split_once(' ').unwrap_or((flags, "")))
+}
+
+/// The words of a command line with the spellings of today; each former one is told once.
+pub(crate) fn in_spellings_of_today(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let words: Vec<OsString> = words.collect();
+    let command = command_of(&words);
+    let mut today = Vec::new();
+    let mut told = BTreeSet::new();
+    let mut left = words.into_iter();
+    while let Some(word) = left.next() {
+        if word == "--" {
+            today.push(word);
+            break;
+        }
+        let text = word.to_str().unwrap_or_default();
+        let (flag, value) = match text.split_once('=') {
+            Some((flag, value)) => (flag, Some(OsString::from(value))),
+            None => (text, None),
+        };
+        match former(&command).find(|(was, _)| *was == flag) {
+            None => today.push(word),
+            Some((was, now)) => {
+                if told.insert(was) {
+                    let told = Some(now).filter(|now| !now.is_empty());
+                    let told = told.unwrap_or("left out, and its value an input");
+                    say!("flowcast: note: {was} is now {told}");
+                }
+                let value = value.or_else(|| now.ends_with('=').then(|| left.next()).flatten());
+                today.extend(written(now, value));
+            }
+        }
+    }
+    today.extend(left);
+    today
+}
+
+/// A flag of today, with a value that stands in the same word.
+fn written(now: &str, value: Option<OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = now.split_whitespace().map(OsString::from).collect();
+    match (words.last_mut(), value) {
+        (None, value) => words.extend(value),
+        (Some(_), None) => {}
+        (Some(last), Some(value)) => {
+            if !now.ends_with('=') {
+                last.push("=");
+            }
+            last.push(value);
+        }
+    }
+    words
+}
+
+/// The command and what is below it, each with a space behind.
+fn command_of(words: &[OsString]) -> String {
+    let mut command = String::new();
+    let mut words = words.iter().skip(1);
+    while let Some(word) = words.next() {
+        if word == "--tables" {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            command += word.to_str().unwrap_or_default();
+            command.push(' ');
+        }
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::commands::Cli;
+
+    fn today(words: &str) -> String {
+        let words = words.split(' ').map(OsString::from);
+        let today = in_spellings_of_today(words);
+        today.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn former_spellings_become_those_of_today() {
+        for (was, now) in [
+            (
+                "flowcast predict a --show-ranks 3",
+                "flowcast predict a --rows 3",
+            ),
+            (
+                "flowcast explain path a --show-rows=all",
+                "flowcast explain path a --rows=all",
+            ),
+            (
+                "flowcast --tables csv predict a --ranks r.csv",
+                "flowcast --tables csv predict a --write ranks=r.csv",
+            ),
+            (
+                "flowcast predict a --paraver=a.prv",
+                "flowcast predict a --write paraver=a.prv",
+            ),
+            (
+                "flowcast generate halo --ranks 4",
+                "flowcast generate halo --ranks 4",
+            ),
+            (
+                "flowcast fit --prtt=a.csv --json",
+                "flowcast fit a.csv --json",
+            ),
+            ("flowcast fit --regions a b -o c", "flowcast fit a b -o c"),
+            (
+                "flowcast compare a b --assume-repeatable",
+                "flowcast compare a b --noise 0%",
+            ),
+            (
+                "flowcast record -o a -- run --budget 3",
+                "flowcast record -o a -- run --budget 3",
+            ),
+        ] {
+            assert_eq!(today(was), now);
+        }
+    }
+
+    #[test]
+    fn no_command_has_a_former_spelling_and_each_has_that_of_today() {
+        for row in FORMER.lines() {
+            let (of, flags) = row.split_once(": ").unwrap();
+            let (was, now) = flags.split_once(' ').unwrap_or((flags, ""));
+            let mut commands = vec![Cli::command()];
+            for name in of.split_whitespace().filter(|name| *name != "any") {
+                let below = commands[0].find_subcommand(name).cloned();
+                commands = vec![below.unwrap_or_else(|| panic!("no command {of}"))];
+            }
+            if of == "any" {
+                commands = all(Cli::command());
+            }
+            let has = |spelled: &str| {
+                commands.iter().any(|command| {
+                    let mut flags = command.get_arguments().filter_map(|flag| flag.get_long());
+                    flags.any(|flag| spelled.strip_prefix("--") == Some(flag))
+                })
+            };
+            assert!(!has(was), "{of} {was}");
+            assert!(
+                now.is_empty() || has(now.split(' ').next().unwrap()),
+                "{of} {now}"
+            );
+        }
+    }
+
+    fn all(command: clap::Command) -> Vec<clap::Command> {
+        let below: Vec<_> = command.get_subcommands().cloned().flat_map(all).collect();
+        std::iter::once(command).chain(below).collect()
+    }
+}
