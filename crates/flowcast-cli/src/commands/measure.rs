@@ -8,13 +8,16 @@ use std::{
     collections::BTreeMap,
     net::{SocketAddr, ToSocketAddrs},
     ops::ControlFlow,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::{
-    fit::{prtt::PrttPoint, samples::PrttSamples},
+    fit::{
+        prtt::PrttPoint,
+        samples::{PrttSamples, csv_header, csv_rows},
+    },
     model::stats::{interval::median_interval, sample::median},
     table::{Document, Grouped, figure, rows},
     units::{Bytes, Rank, Rounded, Time},
@@ -30,7 +33,7 @@ use flowcast_rails::token::{TOKEN, Token};
 
 use super::{
     measure_clocks::MeasureClocks, measure_conflicts::MeasureConflicts,
-    measure_pairs::MeasurePairs, measure_samples::PartialSamples,
+    measure_pairs::MeasurePairs, samples_file::SamplesFile,
 };
 use crate::{
     commands::doctor,
@@ -40,6 +43,7 @@ use crate::{
     terminal::{
         exit::EnvironmentLacks,
         files::{Output, declare},
+        growing::GrowingFile,
         output::{Format, print_out, say},
         progress::Progress,
     },
@@ -323,21 +327,16 @@ impl P2p {
             "waiting".into(),
             if polls { "poll" } else { "sleep" }.into(),
         );
-        let (mut partial, previous) =
-            PartialSamples::open(self.output.as_deref(), self.resume, &provenance, false)?;
+        let head = csv_header(&provenance, false);
+        let (mut partial, previous) = open(self.output.as_deref(), self.resume, head)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
         let mut failure = None;
         let mut observe = |round: &Round| {
             advance(&progress, round);
-            let rows = round
-                .samples
-                .iter()
-                .map(|(point, time)| (*point, *time, None));
-            match partial
-                .as_mut()
-                .map_or(Ok(()), |partial| partial.append(rows))
-            {
+            let rows = round.samples.iter();
+            let rows = csv_rows(rows.map(|(point, time)| (*point, *time, None)));
+            match partial.as_mut().map_or(Ok(()), |file| file.append(&rows)) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     failure = Some(error);
@@ -388,7 +387,7 @@ impl P2p {
     fn deliver(
         self,
         mut measured: Measured,
-        partial: Option<PartialSamples>,
+        partial: Option<GrowingFile>,
         mut provenance: BTreeMap<String, String>,
     ) -> Result<()> {
         provenance.insert("rounds".into(), measured.rounds.to_string());
@@ -412,10 +411,29 @@ impl P2p {
             print_out!("{}", measured.samples.to_csv());
             return Ok(());
         };
-        partial.finish(&measured.samples)?;
+        partial.finish_text(&measured.samples.to_csv())?;
         let format = Format { json: self.json };
         format.print(&document(&measured, self.messages)?)
     }
+}
+
+/// The file of a measurement, if it has one, and the samples of an interrupted run.
+fn open(
+    output: Option<&Path>,
+    resume: bool,
+    head: String,
+) -> Result<(Option<GrowingFile>, PrttSamples)> {
+    let Some(target) = output else {
+        return Ok((None, PrttSamples::default()));
+    };
+    let file = SamplesFile {
+        target,
+        resume,
+        head,
+        same: &["path"],
+    };
+    let (file, samples) = file.open(PrttSamples::from_csv)?;
+    Ok((Some(file), samples))
 }
 
 /// The delay of resumed samples. They must have been taken by the same plan.

@@ -4,7 +4,10 @@ use std::{ops::ControlFlow, path::Path};
 
 use anyhow::Result;
 use flowcast::{
-    fit::bursts::BurstFit,
+    fit::{
+        bursts::BurstFit,
+        samples::{csv_header, csv_rows},
+    },
     table::{Document, Grouped, percent, rows, shown},
     units::{Rounded, Time},
 };
@@ -15,9 +18,9 @@ use flowcast_measure::{
     tcp::Waiting,
 };
 
-use super::{Reached, stop_text};
+use super::{Reached, open, stop_text};
 use crate::{
-    commands::{doctor, measure_samples::PartialSamples},
+    commands::doctor,
     round_trips::explained,
     terminal::{
         output::{Format, print_out},
@@ -42,20 +45,16 @@ pub(super) fn run(
         ("seed".into(), seed),
         ("precision".into(), precision),
     ]);
-    let (mut partial, previous) = PartialSamples::open(output, resume, &provenance, true)?;
+    let (mut partial, previous) = open(output, resume, csv_header(&provenance, true))?;
     let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
     let mut failure = None;
     let mut observe = |batch: &Batch| {
         progress.at_seconds(batch.elapsed.as_seconds());
         progress.say(format!(", {} messages", batch.messages));
-        let rows = batch
-            .taken
-            .iter()
-            .map(|Timed { point, time, busy }| (*point, *time, Some(*busy)));
-        match partial
-            .as_mut()
-            .map_or(Ok(()), |partial| partial.append(rows))
-        {
+        let rows = batch.taken.iter();
+        let rows = rows.map(|Timed { point, time, busy }| (*point, *time, Some(*busy)));
+        let rows = csv_rows(rows);
+        match partial.as_mut().map_or(Ok(()), |file| file.append(&rows)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 failure = Some(error);
@@ -85,7 +84,7 @@ pub(super) fn run(
         print_out!("{}", measured.samples.to_csv());
         return Ok(());
     };
-    partial.finish(&measured.samples)?;
+    partial.finish_text(&measured.samples.to_csv())?;
     format.print(&document(&measured, plan.level))
 }
 

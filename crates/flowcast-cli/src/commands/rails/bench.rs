@@ -9,7 +9,7 @@ use clap::Args;
 use flowcast::{
     report::sweep_page,
     scheduler::{RailSet, split::SplitRule},
-    table::{Document, Value, fixed, rows},
+    table::{Document, Record, Value, fixed, rows},
     units::{Bytes, Time},
 };
 use flowcast_rails::{
@@ -102,7 +102,7 @@ pub(crate) struct Bench {
     pub split: SplitArgs,
     #[command(flatten)]
     count: CountArgs,
-    /// Write all samples: messages,size_B,scheduler,round,one_way_us,rate_Mbit_s
+    /// Write all samples: the time one way by scheduler, messages, size and round
     #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
     csv: Option<PathBuf>,
     /// Go on with an interrupted run, whose samples are in FILE.csv.partial
@@ -160,7 +160,7 @@ impl Bench {
             minimal_piece,
             ..
         } = self.split.rule();
-        let settings = Document::new("flowcast/rails-samples/1")
+        let settings = Record::new()
             .field("rails", self.parameters())
             .field("messages", &self.messages)
             .field("sizes_B", self.sizes())
@@ -181,14 +181,13 @@ impl Bench {
             .map(|subject| subject.name.clone())
             .collect();
         let plan = Plan {
-            settings: settings.json()?.to_string(),
+            settings: settings.texts()?,
             names,
             points: self.points(),
         };
         match &self.csv {
             None => Ok(Results::unkept(plan)),
-            Some(path) if self.resume => Results::resume(path, plan),
-            Some(path) => Results::start(path, plan),
+            Some(path) => Results::open(path, self.resume, plan),
         }
     }
 
