@@ -198,7 +198,7 @@ pub fn provenance(text: &str) -> Result<BTreeMap<String, String>, CsvError> {
         let (key, value) = (key.trim(), value.trim());
         if key != "schema" {
             pairs.insert(key.to_owned(), value.to_owned());
-        } else if former_schemas::current(value).0 != SCHEMA {
+        } else if former_schemas::current(value, "").0 != SCHEMA {
             let (found, expected) = (format!("schema `{value}`"), format!("`{SCHEMA}`"));
             return Err(CsvError::at(line, found, expected));
         }

@@ -566,7 +566,7 @@ fn document(measured: &Measured, messages: u32) -> Result<Document> {
             width * 100.0
         )
     });
-    Ok(Document::new("flowcast/measurement/1")
+    Ok(Document::new("measurement")
         .field("rounds", measured.rounds)
         .field("samples", samples)
         .field("elapsed_s", measured.elapsed)

@@ -458,7 +458,7 @@ impl Report {
             format!("{kind}: {racks}; between them a message takes {times:.2} times as long.")
         });
         let nodes = self.racks.iter().flat_map(|racks| &racks.nodes);
-        let document = Document::new("flowcast/pair-measurement/1")
+        let document = Document::new("pair-measurement")
             .table("sizes", sizes)
             .field("racks", nodes.collect::<Value>())
             .lines(racks)

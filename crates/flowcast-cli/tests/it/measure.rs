@@ -40,7 +40,7 @@ fn loopback_is_measured_fitted_and_usable_as_a_network() {
         folder.path(),
         "measure p2p --max-time 2s --max-size 32KiB --step 8KiB -o samples.csv --json",
     ));
-    assert_eq!(measured["schema"], "flowcast/measurement/1");
+    assert_eq!(measured["kind"], "measurement");
     // 4 sizes, n = 1 and n = 16, and the delayed point.
     assert_eq!(measured["points"].as_array().unwrap().len(), 9);
     assert!(!folder.path().join("samples.csv.partial").exists());

@@ -112,7 +112,7 @@ fn document(measured: &Budgeted, level: f64) -> Document {
     let outliers = measured.fit.as_ref().map_or(0, |fit| fit.outliers);
     let (stopped, bytes) = (stop_text(measured.stop), measured.bytes.0);
     let rate = bytes as f64 / measured.elapsed.as_seconds() * 8e-6;
-    Document::new("flowcast/budgeted-measurement/1")
+    Document::new("budgeted-measurement")
         .field("messages", measured.messages)
         .field("round_trips", measured.samples.len())
         .field("bytes", bytes)

@@ -267,7 +267,7 @@ impl Bench {
             fixed(point.over_best_alone(0, alone), 3)
         });
         self.format.print(
-            &Document::new("flowcast/rails-bench/1")
+            &Document::new("rails-bench")
                 .field("rails", self.parameters())
                 .field("rounds", self.rounds)
                 .table("points", table)

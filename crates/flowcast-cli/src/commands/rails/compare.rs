@@ -134,7 +134,7 @@ impl Compare {
                 },
             )?;
         }
-        let mut document = Document::new("flowcast/rails-comparison/1")
+        let mut document = Document::new("rails-comparison")
             .field("sets", self.sets)
             .field("messages", self.messages)
             .field("largest_B", self.largest)

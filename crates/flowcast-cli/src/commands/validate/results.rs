@@ -11,6 +11,7 @@ use flowcast::{
     packet::seeds::{LEVEL, Runs},
     predict_steps,
     report::validation::{Case, ModelErrors, Validation},
+    table::result,
     units::Time,
 };
 use flowcast_measure::lab::LabSpec;
@@ -118,13 +119,13 @@ pub(super) fn document(
         }
         patterns.push(entry);
     }
-    Ok(json!({
-        "schema": "flowcast/validation/1",
+    let fields = json!({
         "title": validation.title,
         "models": models,
         "patterns": patterns,
         "provenance": validation.provenance,
-    }))
+    });
+    Ok(result("validation", fields))
 }
 
 fn flows(models: &[String], case: &Case) -> Result<Vec<Value>> {

@@ -7,11 +7,15 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use flowcast::report::validation::error_bars;
+use flowcast::{
+    model::former_schemas::current,
+    report::validation::error_bars,
+    table::{RESULT, result},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::document::SCHEMA;
+use super::document::KIND;
 use crate::terminal::{
     files::{Output, declare, read_text, write_text},
     output::{Format, println_out},
@@ -50,6 +54,9 @@ pub(crate) struct ValidateChart {
 #[derive(Deserialize)]
 struct ChartReport {
     schema: String,
+    /// None in a file of the former schema.
+    #[serde(default)]
+    kind: String,
     predictions: Vec<ChartPrediction>,
     rows: Vec<ChartRow>,
 }
@@ -123,11 +130,11 @@ impl ValidateChart {
 fn read(path: &Path) -> Result<NamedReport> {
     let place = || path.display().to_string();
     let report: ChartReport = serde_json::from_str(&read_text(path)?).with_context(place)?;
-    if report.schema != SCHEMA {
+    if current(&report.schema, &report.kind) != (RESULT, KIND) {
+        let (schema, kind) = (&report.schema, &report.kind);
         bail!(
-            "{}: schema: found `{}`, expected `{SCHEMA}`",
-            place(),
-            report.schema
+            "{}: found schema `{schema}` of kind `{kind}`, expected `{RESULT}` of kind `{KIND}`",
+            place()
         );
     }
     let name = path
@@ -191,11 +198,8 @@ fn document(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]
             "worst_absolute_error": worst,
         }));
     }
-    json!({
-        "schema": "flowcast/app-validation-chart/1",
-        "programs": programs,
-        "predictions": sums,
-    })
+    let fields = json!({"programs": programs, "predictions": sums});
+    result("app-validation-chart", fields)
 }
 
 fn print(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) {
