@@ -11,7 +11,11 @@
 //! A file has the columns that its samples need ([`Form`]), in any order; a column, a row or a number that does not belong is
 //! refused with its line. Files of former schemas name some columns otherwise.
 
-use std::{collections::BTreeMap, fmt::Write, ops::RangeInclusive};
+use std::{
+    collections::BTreeMap,
+    fmt::{Display, Write},
+    ops::RangeInclusive,
+};
 
 use flowcast_model::{
     csv::{self, CsvError, Table},
@@ -84,28 +88,27 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
-    fn field(&self, column: &str) -> String {
-        match column {
-            "what" => self.what.to_owned(),
-            "kind" => self.kind.to_owned(),
-            "from" => self.ends[0].to_string(),
-            "to" => self.ends[1].to_string(),
-            "from_rack" => self.racks[0].to_owned(),
-            "to_rack" => self.racks[1].to_owned(),
-            "size_B" => self.size.0.to_string(),
-            "n" => self.messages.to_string(),
-            "d_us" => self.delay.as_micros().to_string(),
-            "step" => self.step.to_string(),
-            "repetition" => self.repetition.to_string(),
-            "time_us" => self.time.as_micros().to_string(),
-            _ => self.busy.as_micros().to_string(),
-        }
-    }
-
     /// Appends the row of this sample to a file of these columns.
     pub fn push(&self, columns: &[&str], text: &mut String) {
-        let fields: Vec<String> = columns.iter().map(|column| self.field(column)).collect();
-        *text += &fields.join(",");
+        for (at, column) in columns.iter().enumerate() {
+            let field: &dyn Display = match *column {
+                "what" => &self.what,
+                "kind" => &self.kind,
+                "from" => &self.ends[0],
+                "to" => &self.ends[1],
+                "from_rack" => &self.racks[0],
+                "to_rack" => &self.racks[1],
+                "size_B" => &self.size.0,
+                "n" => &self.messages,
+                "d_us" => &self.delay.as_micros(),
+                "step" => &self.step,
+                "repetition" => &self.repetition,
+                "time_us" => &self.time.as_micros(),
+                _ => &self.busy.as_micros(),
+            };
+            let comma = if at == 0 { "" } else { "," };
+            write!(text, "{comma}{field}").expect("text grows");
+        }
         text.push('\n');
     }
 
@@ -133,8 +136,6 @@ pub struct Form {
     pub required: &'static [&'static str],
     /// Those that it may have besides.
     pub optional: &'static [&'static str],
-    /// The smallest size.
-    pub smallest: Bytes,
 }
 
 /// Reads a file; `take` gets each row with its line. Gives where the samples come from: the header's `key: value` pairs apart
@@ -159,10 +160,6 @@ pub fn read(
         let mut sample = Sample::default();
         for ((column, name), text) in columns.iter().zip(table.names()).zip(fields) {
             sample.set(column, Cell { line, name, text })?;
-        }
-        if sample.size < form.smallest {
-            let expected = format!("a size from {} B on", form.smallest.0);
-            return Err(CsvError::field(line, "size_B", "0", expected));
         }
         take(line, &sample)?;
     }

@@ -6,14 +6,13 @@ use std::{collections::BTreeMap, iter};
 use super::prtt::PrttPoint;
 use crate::sample_table::{self, Form, Sample};
 use flowcast_model::csv::CsvError;
-use flowcast_units::{Bytes, Time};
+use flowcast_units::Time;
 
 const ROUND_TRIP: &str = "round-trip";
 
 const FORM: Form = Form {
     required: &["n", "d_us", "size_B", "time_us"],
     optional: &["what", "busy_us"],
-    smallest: Bytes(1),
 };
 
 const COLUMNS: [&str; 6] = ["what", "n", "d_us", "size_B", "time_us", "busy_us"];
@@ -139,6 +138,7 @@ pub fn csv_rows(times: impl IntoIterator<Item = (PrttPoint, Time, Option<Time>)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowcast_units::Bytes;
     use proptest::prelude::*;
 
     fn error(text: &str) -> String {

@@ -63,19 +63,11 @@ impl Record {
         self
     }
 
-    /// The JSON of each value by its name.
+    /// All values by their names.
     ///
     /// # Errors
     /// A time is no finite number.
-    pub fn texts(&self) -> Result<BTreeMap<String, String>, NotFinite> {
-        let fields = self.0.iter();
-        fields
-            .map(|(name, value)| Ok((name.to_string(), value.json(name)?.to_string())))
-            .collect()
-    }
-
-    /// All values by their names.
-    pub(crate) fn json(&self) -> Result<Json, NotFinite> {
+    pub fn json(&self) -> Result<Json, NotFinite> {
         let fields = self.0.iter();
         let fields = fields.map(|(name, value)| Ok((name.to_string(), value.json(name)?)));
         Ok(Json::Object(fields.collect::<Result<Map<_, _>, _>>()?))

@@ -24,7 +24,7 @@ use flowcast::{
 };
 use flowcast_measure::{
     budget::BudgetPlan,
-    loopback::measure_loopback,
+    loopback::with_loopback,
     prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes},
     shm::Cores,
     tcp::{TcpEntry, TcpTransport, Waiting},
@@ -328,35 +328,25 @@ impl P2p {
             if polls { "poll" } else { "sleep" }.into(),
         );
         let head = csv_header(&provenance, false);
-        let (mut partial, previous) = open(self.output.as_deref(), self.resume, head)?;
+        let (mut kept, previous) = KeptSamples::open(self.output.as_deref(), self.resume, head)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
-        let mut failure = None;
         let mut observe = |round: &Round| {
             advance(&progress, round);
             let rows = round.samples.iter();
-            let rows = csv_rows(rows.map(|(point, time)| (*point, *time, None)));
-            match partial.as_mut().map_or(Ok(()), |file| file.append(&rows)) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failure = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
+            kept.keep(rows.map(|(point, time)| (*point, *time, None)))
         };
         let measured = match other {
             Reached::Tcp(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
             Reached::Shm(end) => end
                 .pinned()
                 .and_then(|mut transport| measure(&mut transport, &plan, previous, &mut observe)),
-            Reached::Loopback => measure_loopback(&plan, self.waiting(), previous, &mut observe),
+            Reached::Loopback => with_loopback(self.waiting(), |transport| {
+                measure(transport, &plan, previous, &mut observe)
+            }),
         };
         drop(progress);
-        match (measured, failure) {
-            (Ok(measured), None) => self.deliver(measured, partial, provenance),
-            (Ok(_), Some(failure)) => Err(failure),
-            (Err(error), _) => Err(explained(error)),
-        }
+        self.deliver(measured.map_err(explained)?, kept, provenance)
     }
 
     fn waiting(&self) -> Waiting {
@@ -387,7 +377,7 @@ impl P2p {
     fn deliver(
         self,
         mut measured: Measured,
-        partial: Option<GrowingFile>,
+        kept: KeptSamples,
         mut provenance: BTreeMap<String, String>,
     ) -> Result<()> {
         provenance.insert("rounds".into(), measured.rounds.to_string());
@@ -407,33 +397,69 @@ impl P2p {
             );
         }
         measured.samples.provenance = provenance;
-        let Some(partial) = partial else {
-            print_out!("{}", measured.samples.to_csv());
-            return Ok(());
-        };
-        partial.finish_text(&measured.samples.to_csv())?;
-        let format = Format { json: self.json };
-        format.print(&document(&measured, self.messages)?)
+        let document = document(&measured, self.messages)?;
+        kept.deliver(&measured.samples, &document, Format { json: self.json })
     }
 }
 
-/// The file of a measurement, if it has one, and the samples of an interrupted run.
-fn open(
-    output: Option<&Path>,
-    resume: bool,
-    head: String,
-) -> Result<(Option<GrowingFile>, PrttSamples)> {
-    let Some(target) = output else {
-        return Ok((None, PrttSamples::default()));
-    };
-    let file = SamplesFile {
-        target,
-        resume,
-        head,
-        same: &["path"],
-    };
-    let (file, samples) = file.open(PrttSamples::from_csv)?;
-    Ok((Some(file), samples))
+/// The samples so far, in the file of a measurement if it has one.
+#[derive(Default)]
+struct KeptSamples {
+    file: Option<GrowingFile>,
+    /// Why they could not be kept.
+    failure: Option<anyhow::Error>,
+}
+
+impl KeptSamples {
+    /// And those of an interrupted run.
+    fn open(
+        output: Option<&Path>,
+        resume: bool,
+        head: String,
+    ) -> Result<(KeptSamples, PrttSamples)> {
+        let mut kept = KeptSamples::default();
+        let Some(target) = output else {
+            return Ok((kept, PrttSamples::default()));
+        };
+        let same = &["path"];
+        let file = SamplesFile {
+            target,
+            resume,
+            head,
+            same,
+        };
+        let (file, samples) = file.open(PrttSamples::from_csv)?;
+        kept.file = Some(file);
+        Ok((kept, samples))
+    }
+
+    /// Ends the measurement where they cannot be kept.
+    fn keep(
+        &mut self,
+        times: impl IntoIterator<Item = (PrttPoint, Time, Option<Time>)>,
+    ) -> ControlFlow<()> {
+        let Some(file) = &mut self.file else {
+            return ControlFlow::Continue(());
+        };
+        self.failure = file.append(&csv_rows(times)).err();
+        match self.failure {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Writes the whole file and prints what it holds; without a file the samples go to the standard output.
+    fn deliver(self, samples: &PrttSamples, document: &Document, format: Format) -> Result<()> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let Some(file) = self.file else {
+            print_out!("{}", samples.to_csv());
+            return Ok(());
+        };
+        file.finish_text(&samples.to_csv())?;
+        format.print(document)
+    }
 }
 
 /// The delay of resumed samples. They must have been taken by the same plan.

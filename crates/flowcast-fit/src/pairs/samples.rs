@@ -14,7 +14,6 @@ const COLUMNS: [&str; 5] = ["what", "from", "to", "size_B", "time_us"];
 const FORM: Form = Form {
     required: &COLUMNS,
     optional: &[],
-    smallest: Bytes(0),
 };
 
 named! {

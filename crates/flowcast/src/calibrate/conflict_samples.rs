@@ -43,7 +43,6 @@ const COLUMNS: [&str; 11] = [
 const FORM: Form = Form {
     required: COLUMNS.first_chunk::<9>().expect("there are eleven"),
     optional: &["from_rack", "to_rack"],
-    smallest: Bytes(1),
 };
 
 /// A conflict that was carried several times.
@@ -51,7 +50,7 @@ const FORM: Form = Form {
 pub struct Measured {
     /// The conflict with the flows that were carried.
     pub conflict: Conflict,
-    /// Durations by flow, then by repetition; at least one each.
+    /// Durations by flow, then by repetition; at least one each, above 0.
     pub durations: Vec<Vec<Time>>,
 }
 
@@ -74,10 +73,7 @@ impl Measured {
         } = self;
         let (place, repetition) = (flow.id as usize - 1, sample.repetition as usize);
         let expected = durations.get(place).map_or(1, |known| known.len() + 1);
-        if place > durations.len()
-            || repetition != expected
-            || (place > 0 && durations[0].len() != repetition)
-        {
+        if place > durations.len() || repetition != expected {
             let found = format!("repetition {repetition} of flow {}", flow.id);
             let expected = "repetition after repetition, the flows of each from 1 on";
             return Err(CsvError::at(line, found, expected));
@@ -103,16 +99,15 @@ impl Measured {
             return None;
         }
         let messages = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
-        let times: Vec<Time> = (0..self.repetitions())
+        let times = (0..self.repetitions())
             .filter_map(|repetition| self.durations.iter().map(|times| times[repetition]).max())
             .collect();
-        let is_usable = !times.is_empty() && times.iter().all(|time| *time > Time::ZERO);
         let pattern = Pattern {
             name: name.clone(),
             size: first.size,
             messages,
         };
-        is_usable.then_some(PatternSamples { pattern, times })
+        Some(PatternSamples { pattern, times })
     }
 
     /// The median duration of each flow.
@@ -175,6 +170,9 @@ impl ConflictSamples {
 
     fn read_row(&mut self, line: usize, sample: &Sample<'_>) -> Result<(), CsvError> {
         let [src, dst] = sample.message(line)?;
+        if sample.size == Bytes(0) {
+            return Err(CsvError::field(line, "size_B", "0", "a size above 0"));
+        }
         self.place(line, src, sample.racks[0])?;
         self.place(line, dst, sample.racks[1])?;
         let kind = Kind::from_name(sample.kind)

@@ -181,7 +181,13 @@ impl Bench {
             .map(|subject| subject.name.clone())
             .collect();
         let plan = Plan {
-            settings: settings.texts()?,
+            settings: settings
+                .json()?
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), value.to_string()))
+                .collect(),
             names,
             points: self.points(),
         };

@@ -91,7 +91,6 @@ pub(super) struct Results {
 const FORM: Form = Form {
     required: &["what", "n", "size_B", "repetition", "time_us"],
     optional: &[],
-    smallest: Bytes(0),
 };
 
 impl Results {
