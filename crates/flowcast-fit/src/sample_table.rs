@@ -247,3 +247,41 @@ impl<'a> Cell<'a> {
             .ok_or_else(|| self.refused("microseconds, a finite number from 0 on"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{pairs::samples::PairSamples, samples::PrttSamples};
+
+    #[test]
+    fn files_of_former_schemas_hold_what_files_of_the_present_one_do() {
+        let round_trips = |text: &str| PrttSamples::from_csv(text).unwrap();
+        assert_eq!(
+            round_trips(
+                "# schema: flowcast/prtt-samples/1\n# host: a\nn,d_us,size_B,prtt_us,busy_us\n16,2.5,8,9,3\n"
+            ),
+            round_trips(
+                "# schema: flowcast/samples/2\n# host: a\nwhat,n,d_us,size_B,time_us,busy_us\nround-trip,16,2.5,8,9,3\n"
+            )
+        );
+        let pairs = |text: &str| PairSamples::from_csv(text).unwrap();
+        assert_eq!(
+            pairs(
+                "# schema: flowcast/pair-samples/1\nfrom,to,size_B,company,time_us\n0,1,8,both,5\n"
+            ),
+            pairs("# schema: flowcast/samples/2\nwhat,from,to,size_B,time_us\nboth,0,1,8,5\n")
+        );
+    }
+
+    #[test]
+    fn a_column_is_named_once_and_samples_of_another_kind_are_refused() {
+        let error = |text: &str| PrttSamples::from_csv(text).unwrap_err().to_string();
+        assert!(error("n,d_us,size_B,prtt_us,time_us\n").contains("found column `time_us` twice"));
+        assert!(error("n,d_us,size_B,time_us,from\n").contains("found column `from`"));
+        assert_eq!(
+            error("what,n,d_us,size_B,time_us\nalone,1,0,8,5\n"),
+            "line 2: found what = `alone`, expected round-trip"
+        );
+        assert!(error("# schema: flowcast/network/1\n").contains("schema `flowcast/network/1`"));
+    }
+}

@@ -373,6 +373,17 @@ mod tests {
     }
 
     #[test]
+    fn a_former_file_with_racks_is_written_as_a_present_one() {
+        let rows = "out-2,out,1,1,0,1,A,B,8,0,5\nout-2,out,1,2,0,2,A,B,8,2.5,6\n";
+        let read = ConflictSamples::from_csv(&format!("{FORMER}\n{rows}")).unwrap();
+        assert_eq!(
+            read.to_csv(),
+            "# schema: flowcast/samples/2\nwhat,kind,repetition,step,from,to,size_B,d_us,time_us,from_rack,to_rack\n\
+             out-2,out,1,1,0,1,8,0,5,A,B\nout-2,out,1,2,0,2,8,2.5,6,A,B\n"
+        );
+    }
+
+    #[test]
     fn bad_rows_are_named_with_what_was_expected() {
         let good = "out-2,out,1,1,0,1,,,4000000,0,5.5\n";
         assert_eq!(

@@ -229,3 +229,27 @@ fn print(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) {
     }
     println_out!("{out}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_the_former_and_of_the_present_schema_are_read_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cg.json");
+        let read_as = |head: &str| {
+            std::fs::write(&path, format!("{{{head},\"predictions\":[],\"rows\":[]}}")).unwrap();
+            read(&path)
+        };
+        assert!(read_as(r#""schema":"flowcast/app-validation/1""#).is_ok());
+        assert!(read_as(r#""schema":"flowcast/result/1","kind":"app-validation""#).is_ok());
+        let other = read_as(r#""schema":"flowcast/result/1","kind":"fit""#).err();
+        assert!(
+            other
+                .unwrap()
+                .to_string()
+                .contains("of kind `fit`, expected")
+        );
+    }
+}
