@@ -250,7 +250,6 @@ impl<'a> Cell<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{pairs::samples::PairSamples, samples::PrttSamples};
 
     #[test]
