@@ -27,7 +27,7 @@ def test_loopback_is_measured_and_fitted(command: str, tmp_path: Path) -> None:
     assert "# seed: 3" in measured.csv
     fitted = flowcast.fit(measured, name="loopback")
     assert fitted.parameters == flowcast.fit(file, name="loopback").parameters
-    assert min(measured.samples["prtt_us"].to_list()) > 0
+    assert min(measured.samples["time_us"].to_list()) > 0
     assert flowcast.fit(measured.samples).parameters == fitted.parameters
 
 

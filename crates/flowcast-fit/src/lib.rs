@@ -29,6 +29,7 @@ pub mod pairs;
 pub mod plogp;
 pub mod prtt;
 pub mod quality;
+pub mod sample_table;
 pub mod samples;
 pub mod verdict;
 pub mod zoo;

@@ -1,26 +1,21 @@
-//! The samples file: a CSV with one round trip per row, under a header of `# key: value` lines.
-//!
-//! ```csv
-//! # schema: flowcast/prtt-samples/1
-//! # host: a
-//! n,d_us,size_B,prtt_us
-//! 1,0,1,11.24
-//! ```
-//!
-//! A fifth column, `busy_us`, says for how long the sender's processor was busy with the messages of the row. Columns may stand
-//! in any order; a column, a row or a number that does not belong is refused with its line.
+//! Measured round trips: rows of the table of samples with `what` `round-trip` or without this column, and `busy_us` where the
+//! sender was timed.
 
-use std::{collections::BTreeMap, fmt::Write, iter, ops::RangeInclusive};
+use std::{collections::BTreeMap, iter};
 
 use super::prtt::PrttPoint;
-use flowcast_model::csv::{self, CsvError};
-use flowcast_units::{Bytes, Time};
+use crate::sample_table::{self, Form, Sample};
+use flowcast_model::csv::CsvError;
+use flowcast_units::Time;
 
-/// The schema that this version reads and writes. A file without header lines is read as well.
-pub const SCHEMA: &str = "flowcast/prtt-samples/1";
+const ROUND_TRIP: &str = "round-trip";
 
-const COLUMNS: [&str; 4] = ["n", "d_us", "size_B", "prtt_us"];
-const BUSY_COLUMNS: [&str; 5] = ["n", "d_us", "size_B", "prtt_us", "busy_us"];
+const FORM: Form = Form {
+    required: &["n", "d_us", "size_B", "time_us"],
+    optional: &["what", "busy_us"],
+};
+
+const COLUMNS: [&str; 6] = ["what", "n", "d_us", "size_B", "time_us", "busy_us"];
 
 /// Round trips, gathered by what they consist of.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -78,55 +73,33 @@ impl PrttSamples {
     /// Another schema, a missing, doubled or unknown column, a row of another length, or a number that is negative,
     /// not a number, or too large.
     pub fn from_csv(text: &str) -> Result<PrttSamples, CsvError> {
-        let mut samples = PrttSamples {
-            provenance: provenance(text, SCHEMA)?,
-            ..PrttSamples::default()
-        };
-        let row = |line: usize, [n, d, size, prtt]: [&str; 4]| {
-            let messages = whole(line, COLUMNS[0], n, 1_000_000)? as u32;
-            let delay = micros(line, COLUMNS[1], d)?;
-            let size = Bytes(whole(line, COLUMNS[2], size, 1 << 50)?);
-            Ok::<_, CsvError>((
-                PrttPoint::new(messages, delay, size),
-                micros(line, COLUMNS[3], prtt)?,
-            ))
-        };
-        let rows = if csv::has_columns(text, BUSY_COLUMNS) {
-            csv::read(text, BUSY_COLUMNS, |line, [n, d, size, prtt, busy]| {
-                let (point, time) = row(line, [n, d, size, prtt])?;
-                samples.push_timed(point, time, micros(line, BUSY_COLUMNS[4], busy)?);
-                Ok(())
-            })?
-        } else {
-            csv::read(text, COLUMNS, |line, fields| {
-                let (point, time) = row(line, fields)?;
-                samples.push(point, time);
-                Ok(())
-            })?
-        };
-        if rows == 0 {
-            Err(CsvError::no_row(&COLUMNS))
-        } else {
-            Ok(samples)
-        }
+        let mut samples = PrttSamples::default();
+        let timed = sample_table::has(text, "busy_us");
+        samples.provenance = sample_table::read(text, &FORM, |line, sample| {
+            if !["", ROUND_TRIP].contains(&sample.what) {
+                return Err(CsvError::field(line, "what", sample.what, ROUND_TRIP));
+            }
+            let point = PrttPoint::new(sample.messages, sample.delay, sample.size);
+            match timed {
+                true => samples.push_timed(point, sample.time, sample.busy),
+                false => samples.push(point, sample.time),
+            }
+            Ok(())
+        })?;
+        Ok(samples)
     }
 
     /// The samples as a CSV file: their provenance, the names of the columns, a row for each round trip.
     pub fn to_csv(&self) -> String {
-        let mut text = csv_header(&self.provenance, self.are_timed());
-        for (point, times) in self.points() {
-            let busy = self
-                .busy(point)
-                .iter()
-                .copied()
-                .map(Some)
-                .chain(iter::repeat(None));
+        let rows = self.points().flat_map(|(point, times)| {
+            let busy = self.busy(point).iter().copied().map(Some);
+            let busy = busy.chain(iter::repeat(None));
             times
                 .iter()
                 .zip(busy)
-                .for_each(|(time, busy)| push_row(&mut text, point, *time, busy));
-        }
-        text
+                .map(move |(time, busy)| (point, *time, busy))
+        });
+        csv_header(&self.provenance, self.are_timed()) + &csv_rows(rows)
     }
 
     /// Whether the sender's processor time is known of the round trips.
@@ -135,119 +108,37 @@ impl PrttSamples {
     }
 }
 
+fn columns(timed: bool) -> &'static [&'static str] {
+    &COLUMNS[..COLUMNS.len() - usize::from(!timed)]
+}
+
 /// Header lines and column names, with that of the sender's processor time where the rows are `timed`.
 pub fn csv_header(provenance: &BTreeMap<String, String>, timed: bool) -> String {
-    let columns: &[&str] = if timed { &BUSY_COLUMNS } else { &COLUMNS };
-    header(SCHEMA, provenance, &columns.join(","))
+    sample_table::head(provenance, columns(timed))
 }
 
-/// Header lines and column names of a form.
-pub fn header(schema: &str, provenance: &BTreeMap<String, String>, columns: &str) -> String {
-    let mut text = format!("# schema: {schema}\n");
-    for (key, value) in provenance {
-        // A line break inside a value would end the comment.
-        let value = value.replace(['\n', '\r'], " ");
-        writeln!(text, "# {key}: {value}").expect("text grows");
-    }
-    text + columns + "\n"
-}
-
-/// Appends the row of one round trip: times in microseconds, the size in bytes; last, where it is known, for how long the
-/// sender was busy.
-pub fn push_row(text: &mut String, point: PrttPoint, time: Time, busy: Option<Time>) {
-    let PrttPoint {
-        messages,
-        delay,
-        size,
-    } = point;
-    let busy = busy.map_or(String::new(), |busy| format!(",{}", busy.as_micros()));
-    writeln!(
-        text,
-        "{messages},{},{},{}{busy}",
-        delay.as_micros(),
-        size.0,
-        time.as_micros()
-    )
-    .expect("text grows");
-}
-
-/// The pairs of key and value in the header lines.
-///
-/// # Errors
-/// A schema that is not this one.
-pub fn provenance(text: &str, schema: &str) -> Result<BTreeMap<String, String>, CsvError> {
-    let mut pairs = BTreeMap::new();
-    for (line, comment) in csv::comments(text) {
-        let Some((key, value)) = comment.split_once(':') else {
-            continue;
+/// The rows of round trips; last, where it is known, for how long the sender was busy.
+pub fn csv_rows(times: impl IntoIterator<Item = (PrttPoint, Time, Option<Time>)>) -> String {
+    let mut text = String::new();
+    for (point, time, busy) in times {
+        let sample = Sample {
+            what: ROUND_TRIP,
+            messages: point.messages,
+            delay: point.delay,
+            size: point.size,
+            time,
+            busy: busy.unwrap_or_default(),
+            ..Sample::default()
         };
-        let (key, value) = (key.trim(), value.trim());
-        if key == "schema" && value != schema {
-            return Err(CsvError::at(
-                line,
-                format!("schema `{value}`"),
-                format!("`{schema}`"),
-            ));
-        }
-        if key != "schema" {
-            pairs.insert(key.to_owned(), value.to_owned());
-        }
+        sample.push(columns(busy.is_some()), &mut text);
     }
-    Ok(pairs)
-}
-
-/// The whole number in a field of a line.
-///
-/// # Errors
-/// It is something else, or above `largest`.
-pub fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64, CsvError> {
-    whole_in(line, column, field, 1..=largest)
-}
-
-/// The size in a field of a line; 0 is one.
-///
-/// # Errors
-/// It is no whole number, or above 2^50.
-pub(crate) fn whole_from_zero(line: usize, column: &str, field: &str) -> Result<Bytes, CsvError> {
-    whole_in(line, column, field, 0..=1 << 50).map(Bytes)
-}
-
-fn whole_in(
-    line: usize,
-    column: &str,
-    field: &str,
-    range: RangeInclusive<u64>,
-) -> Result<u64, CsvError> {
-    let number = field.parse().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| {
-        let expected = format!("a whole number from {} to {}", range.start(), range.end());
-        CsvError::field(line, column, field, expected)
-    })
-}
-
-/// The time in microseconds in a field of a line.
-///
-/// # Errors
-/// It is no number, or negative.
-pub fn micros(line: usize, column: &str, field: &str) -> Result<Time, CsvError> {
-    let plain = field
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-    // Through the text with its unit, so that whole nanoseconds come back exactly.
-    let time = Time::parse(&format!("{field}us")).ok().filter(|_| plain);
-    time.ok_or_else(|| {
-        CsvError::field(
-            line,
-            column,
-            field,
-            "microseconds, a finite number from 0 on",
-        )
-    })
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowcast_units::Bytes;
     use proptest::prelude::*;
 
     fn error(text: &str) -> String {
@@ -296,7 +187,7 @@ mod tests {
         samples.push_timed(point, Time::from_micros(50.0), Time::from_micros(3.5));
         let text = samples.to_csv();
         assert!(
-            text.ends_with("n,d_us,size_B,prtt_us,busy_us\n1,0,9,50,3.5\n"),
+            text.ends_with("what,n,d_us,size_B,time_us,busy_us\nround-trip,1,0,9,50,3.5\n"),
             "{text}"
         );
         assert_eq!(PrttSamples::from_csv(&text).unwrap(), samples);

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::{
     budget::{Batch, BudgetPlan, Budgeted, measure_budgeted},
-    prtt::{Measured, PrttError, PrttPlan, Round, answer, measure},
+    prtt::{PrttError, answer},
     tcp::{TcpTransport, Waiting, loopback_pair},
 };
 
@@ -29,19 +29,6 @@ pub enum LoopbackError {
     /// The samples give no parameters.
     #[error(transparent)]
     Fit(#[from] FitError),
-}
-
-/// Measures loopback with the answering end in a thread of its own.
-///
-/// # Errors
-/// As [`measure`], or a machine without loopback.
-pub fn measure_loopback(
-    plan: &PrttPlan,
-    waiting: Waiting,
-    previous: PrttSamples,
-    observe: &mut dyn FnMut(&Round) -> ControlFlow<()>,
-) -> Result<Measured, PrttError> {
-    with_loopback(waiting, |client| measure(client, plan, previous, observe))
 }
 
 /// Runs a measuring end over loopback with the answering end in a thread of its own.

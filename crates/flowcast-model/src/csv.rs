@@ -58,33 +58,6 @@ pub fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines(text).filter_map(|(number, line)| Some((number, line.strip_prefix('#')?)))
 }
 
-/// Whether the first line that is no comment has just these columns.
-pub fn has_columns<const N: usize>(text: &str, columns: [&str; N]) -> bool {
-    let header: String = content(text).take(1).map(|(_, line)| line).collect();
-    Table::parse(&header).is_ok_and(|table| table.only(columns).is_ok())
-}
-
-/// Reads the rows; `take` gets the line of each and the fields in the order of `columns`. Gives the number of rows.
-///
-/// # Errors
-/// No header, a column that is missing, unknown or there twice, a row of another length, and those of `take`.
-pub fn read<const N: usize>(
-    text: &str,
-    columns: [&str; N],
-    mut take: impl FnMut(usize, [&str; N]) -> Result<(), CsvError>,
-) -> Result<usize, CsvError> {
-    let mut records = records(text);
-    let table = Table::from_header(&mut records, &columns.join(","))?;
-    let places = table.only(columns)?;
-    let mut rows = 0;
-    for (line, row) in records {
-        table.check_length(line, &row)?;
-        take(line, places.map(|place| &row[place]))?;
-        rows += 1;
-    }
-    Ok(rows)
-}
-
 /// A table that is kept as it stands, so that another can repeat its rows with more columns.
 ///
 /// ```
@@ -112,38 +85,21 @@ impl Table {
     /// No header, or a row of another length.
     pub fn parse(text: &str) -> Result<Table, CsvError> {
         let mut records = records(text);
-        let mut table = Table::from_header(&mut records, "names")?;
-        for (line, row) in records {
-            table.check_length(line, &row)?;
-            table.rows.push((line, row));
-        }
-        Ok(table)
-    }
-
-    /// The table without its rows, whose records are left.
-    fn from_header(
-        records: &mut impl Iterator<Item = (usize, StringRecord)>,
-        expected: &str,
-    ) -> Result<Table, CsvError> {
         let Some((line, names)) = records.next() else {
             return Err(CsvError::Missing {
                 missing: "column names",
-                expected: expected.to_owned(),
+                expected: "names".to_owned(),
             });
         };
-        Ok(Table {
-            names,
-            line,
-            rows: Vec::new(),
-        })
-    }
-
-    fn check_length(&self, line: usize, row: &StringRecord) -> Result<(), CsvError> {
-        if row.len() == self.names.len() {
-            return Ok(());
+        let mut rows = Vec::new();
+        for (line, row) in records {
+            if row.len() != names.len() {
+                let found = format!("{} fields", row.len());
+                return Err(CsvError::at(line, found, names.len().to_string()));
+            }
+            rows.push((line, row));
         }
-        let found = format!("{} fields", row.len());
-        Err(CsvError::at(line, found, self.names.len().to_string()))
+        Ok(Table { names, line, rows })
     }
 
     /// The line of each row and its fields in the order of `columns`; the table may have others.
@@ -173,11 +129,29 @@ impl Table {
         String::from_utf8(writer.into_inner().expect(written)).expect("fields are texts")
     }
 
-    /// Where each of the columns stands in a table that may have no other.
-    fn only<const N: usize>(&self, columns: [&str; N]) -> Result<[usize; N], CsvError> {
-        match self.names.iter().find(|name| !columns.contains(name)) {
-            Some(unknown) => Err(self.refused(format!("column `{unknown}`"), &columns)),
-            None => self.places(columns),
+    /// The names of the columns as `current` has them, in a table that has all of `required`, perhaps some of `optional`, each
+    /// once, and no others.
+    ///
+    /// # Errors
+    /// A column that is missing, unknown or there twice.
+    pub fn only<'a>(
+        &'a self,
+        required: &[&str],
+        optional: &[&str],
+        current: fn(&'a str) -> &'a str,
+    ) -> Result<Vec<&'a str>, CsvError> {
+        let names: Vec<&str> = self.names().map(current).collect();
+        for (at, (name, own)) in names.iter().zip(self.names()).enumerate() {
+            if !required.contains(name) && !optional.contains(name) {
+                return Err(self.refused(format!("column `{own}`"), required));
+            }
+            if names[..at].contains(name) {
+                return Err(self.refused(format!("column `{own}` twice"), required));
+            }
+        }
+        match required.iter().find(|name| !names.contains(name)) {
+            Some(missing) => Err(self.refused(format!("no column `{missing}`"), required)),
+            None => Ok(names),
         }
     }
 
@@ -197,6 +171,16 @@ impl Table {
             };
         }
         Ok(places)
+    }
+
+    /// Names of the columns.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter()
+    }
+
+    /// The line of each row and its fields, one for each column.
+    pub fn rows(&self) -> impl Iterator<Item = (usize, impl Iterator<Item = &str>)> {
+        self.rows.iter().map(|(line, row)| (*line, row.iter()))
     }
 
     fn refused(&self, found: String, columns: &[&str]) -> CsvError {
@@ -236,12 +220,12 @@ mod tests {
     use super::*;
 
     fn rows(text: &str) -> Result<Vec<(usize, String)>, CsvError> {
-        let mut rows = Vec::new();
-        read(text, ["a", "b"], |line, [a, b]| {
-            rows.push((line, format!("{a}|{b}")));
-            Ok(())
-        })?;
-        Ok(rows)
+        let table = Table::parse(text)?;
+        table.only(&["a", "b"], &[], |name| name)?;
+        let rows = table.fields(["a", "b"])?;
+        Ok(rows
+            .map(|(line, [a, b])| (line, format!("{a}|{b}")))
+            .collect())
     }
 
     #[test]
@@ -252,11 +236,6 @@ mod tests {
             [(4, "2|1".to_owned()), (6, "5|3,4".to_owned())]
         );
         assert_eq!(comments(text).collect::<Vec<_>>(), [(1, " x"), (5, " y")]);
-        assert!(
-            has_columns(text, ["a", "b"])
-                && !has_columns(text, ["a", "c"])
-                && !has_columns("", ["a"])
-        );
     }
 
     #[test]
@@ -285,7 +264,7 @@ mod tests {
     #[test]
     fn wrong_headers_and_rows_are_told_with_their_lines() {
         for (text, told) in [
-            ("", "found no column names, expected the columns a,b"),
+            ("", "found no column names, expected the columns names"),
             ("# x\na\n", "line 2: found no column `b`"),
             ("a,b,c\n", "line 1: found column `c`"),
             ("a,b,a\n", "line 1: found column `a` twice"),

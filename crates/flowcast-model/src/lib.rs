@@ -27,6 +27,7 @@ pub mod csv;
 pub mod dimemas_cfg;
 pub mod error;
 pub mod file_system;
+pub mod former_schemas;
 pub mod link_rate;
 pub mod loggp;
 pub mod machine;

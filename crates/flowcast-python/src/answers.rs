@@ -144,10 +144,16 @@ pub(crate) fn predict_scenarios(
 
 #[pymethods]
 impl Answer {
-    /// Name and version of the document, such as `flowcast/slack/1`.
+    /// Name and version of the document.
     #[getter]
     fn schema(&self) -> &'static str {
         self.answer.schema
+    }
+
+    /// What the document answers, such as `slack`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.answer.kind
     }
 
     /// What was asked of which trace.

@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_page_holds_words_tables_and_pictures_and_loads_nothing() {
         for picture in [Picture::Sensitivity, Picture::Models, Picture::Samples] {
-            let document = Document::new("flowcast/test/1")
+            let document = Document::new("test")
                 .titled("a < b")
                 .line("1 us more costs 2 us")
                 .field("network", "</script>")

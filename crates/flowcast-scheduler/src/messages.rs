@@ -1,7 +1,7 @@
 //! Messages as a CSV file with the columns `arrival_us,size_B`, in order of arrival.
 
 use super::schedule::Message;
-use flowcast_model::csv::{self, CsvError};
+use flowcast_model::csv::{CsvError, Table};
 use flowcast_units::{Bytes, Time};
 
 const COLUMNS: [&str; 2] = ["arrival_us", "size_B"];
@@ -12,7 +12,9 @@ const COLUMNS: [&str; 2] = ["arrival_us", "size_B"];
 /// Other columns, a row with more or fewer fields, a number that is none, or an arrival before the one above.
 pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
     let mut messages: Vec<Message> = Vec::new();
-    csv::read(text, COLUMNS, |line, [arrival, size]| {
+    let table = Table::parse(text)?;
+    table.only(&COLUMNS, &[], |name| name)?;
+    for (line, [arrival, size]) in table.fields(COLUMNS)? {
         let message = row(line, arrival, size)?;
         if messages
             .last()
@@ -22,8 +24,7 @@ pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
             return Err(CsvError::field(line, COLUMNS[0], arrival, expected));
         }
         messages.push(message);
-        Ok(())
-    })?;
+    }
     Ok(messages)
 }
 

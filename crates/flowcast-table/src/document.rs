@@ -18,11 +18,27 @@ pub enum Part {
     Table(Table),
 }
 
+/// The schema of what commands print with `--json`; its `kind` says which result it is.
+pub const RESULT: &str = "flowcast/result/1";
+
+/// A result of fields that are JSON already.
+pub fn result(kind: &str, fields: Json) -> Json {
+    labelled(fields, RESULT, kind)
+}
+
+fn labelled(mut fields: Json, schema: &str, kind: &str) -> Json {
+    fields["schema"] = schema.into();
+    fields["kind"] = kind.into();
+    fields
+}
+
 /// A result on its way out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// Name and version of the JSON, such as `flowcast/slack/1`.
+    /// Name and version of the JSON: [`RESULT`] unless outside programs rely on another.
     pub schema: &'static str,
+    /// What it answers, such as `slack`.
+    pub kind: &'static str,
     /// The headline of a page.
     pub title: String,
     /// In the order in which they are read.
@@ -32,13 +48,20 @@ pub struct Document {
 
 impl Document {
     /// Without content yet.
-    pub fn new(schema: &'static str) -> Document {
+    pub fn new(kind: &'static str) -> Document {
         Document {
-            schema,
+            schema: RESULT,
+            kind,
             title: String::new(),
             parts: Vec::new(),
             fields: Record::new(),
         }
+    }
+
+    /// Under a schema of its own.
+    pub fn schema(mut self, schema: &'static str) -> Document {
+        self.schema = schema;
+        self
     }
 
     /// With the headline of a page.
@@ -106,13 +129,11 @@ impl Document {
         })
     }
 
-    /// For programs: the schema and the fields.
+    /// For programs: the schema, the kind and the fields.
     ///
     /// # Errors
     /// A time is no finite number.
     pub fn json(&self) -> Result<Json, NotFinite> {
-        let mut json = self.fields.json()?;
-        json["schema"] = self.schema.into();
-        Ok(json)
+        Ok(labelled(self.fields.json()?, self.schema, self.kind))
     }
 }

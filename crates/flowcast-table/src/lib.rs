@@ -9,7 +9,7 @@
 //! use flowcast_units::{Bytes, Time};
 //!
 //! let measured = [(Bytes(1024), Time::from_micros(12.5))];
-//! let document = Document::new("flowcast/example/1").line("one size was measured").table(
+//! let document = Document::new("example").line("one size was measured").table(
 //!     "sizes",
 //!     rows(measured)
 //!         .column("size_B", "size", |(size, _)| size)
@@ -17,7 +17,7 @@
 //! );
 //! assert_eq!(
 //!     document.json()?.to_string(),
-//!     r#"{"schema":"flowcast/example/1","sizes":[{"size_B":1024,"time_us":12.5}]}"#
+//!     r#"{"kind":"example","schema":"flowcast/result/1","sizes":[{"size_B":1024,"time_us":12.5}]}"#
 //! );
 //! # Ok::<(), flowcast_table::NotFinite>(())
 //! ```
@@ -27,7 +27,7 @@ mod page;
 mod table;
 mod value;
 
-pub use document::{Document, Part};
+pub use document::{Document, Part, RESULT, result};
 pub use page::escape;
 pub use table::{Column, Rows, Table, rows};
 pub use value::{Grouped, NotFinite, Record, Value, figure, fixed, json, or_dash, percent, shown};

@@ -148,7 +148,7 @@ mod tests {
             .cell("name", |(name, _)| name)
             .cell("time", |(_, time)| time)
             .bars(|(_, time)| time as f64);
-        let document = Document::new("flowcast/test/1")
+        let document = Document::new("test")
             .titled("t")
             .line("2 > 1")
             .field("name", "</script>")

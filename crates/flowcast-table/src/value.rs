@@ -64,7 +64,10 @@ impl Record {
     }
 
     /// All values by their names.
-    pub(crate) fn json(&self) -> Result<Json, NotFinite> {
+    ///
+    /// # Errors
+    /// A time is no finite number.
+    pub fn json(&self) -> Result<Json, NotFinite> {
         let fields = self.0.iter();
         let fields = fields.map(|(name, value)| Ok((name.to_string(), value.json(name)?)));
         Ok(Json::Object(fields.collect::<Result<Map<_, _>, _>>()?))

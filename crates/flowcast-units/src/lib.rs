@@ -493,7 +493,7 @@ impl fmt::Display for Rank {
 }
 
 /// A node (computer) of a cluster, counted from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Node(pub u32);
 
 impl Node {

@@ -54,7 +54,7 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
                 .field("size_B", |(size, _)| size)
                 .field("error", |(_, error)| *error)
         });
-    let document = Document::new("flowcast/model-comparison/1")
+    let document = Document::new("model-comparison")
         .titled("Models of messages, compared")
         .field("level", options.level)
         .field("replicates", options.replicates)

@@ -23,7 +23,7 @@ pub fn samples_page(
     let environment = rows(&samples.provenance)
         .cell("environment", |(name, _)| name)
         .cell("", |(_, value)| value);
-    let document = Document::new("flowcast/samples/1")
+    let document = Document::new("samples")
         .titled(title)
         .lines(summary(&points, samples, fit))
         .shown(parameter_table(fit))

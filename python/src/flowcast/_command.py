@@ -43,7 +43,7 @@ class Measurement:
 
     @property
     def samples(self) -> Table:
-        """``n``, ``d_us``, ``size_B`` and ``prtt_us`` of each round trip."""
+        """``what``, ``n``, ``d_us``, ``size_B`` and ``time_us`` of each round trip."""
         return Table.from_csv(self.csv)
 
     def _repr_html_(self) -> str:
@@ -116,7 +116,7 @@ def measure(
     >>> import flowcast
     >>> measured = flowcast.measure(max_time="0.5s", sizes=["1B", "1KiB", "2KiB"])
     >>> measured.samples.column_names
-    ['n', 'd_us', 'size_B', 'prtt_us']
+    ['what', 'n', 'd_us', 'size_B', 'time_us']
     >>> sorted(flowcast.fit(measured).parameters)
     ['G_us_per_B', 'L_us', 'g_us', 'o_us']
     """

@@ -7,12 +7,12 @@ from typing import Any
 from flowcast._errors import MissingError
 from flowcast._native import Answer, Noise
 
-#: By schema: the table, its names, its lengths, and what these are.
+#: By kind: the table, its names, its lengths, and what these are.
 _BARS = {
-    "flowcast/critical-path/1": ("shares", "limit", "time_s", "time on the critical path (s)"),
-    "flowcast/gradient/1": ("changes", "field", "makespan_s", "predicted time with the change (s)"),
-    "flowcast/slack/1": ("ranks", "rank", "least_slack_s", "least slack (s)"),
-    "flowcast/scenarios/1": ("scenarios", "name", "makespan_s", "predicted time (s)"),
+    "critical-path": ("shares", "limit", "time_s", "time on the critical path (s)"),
+    "gradient": ("changes", "field", "makespan_s", "predicted time with the change (s)"),
+    "slack": ("ranks", "rank", "least_slack_s", "least slack (s)"),
+    "scenarios": ("scenarios", "name", "makespan_s", "predicted time (s)"),
 }
 
 
@@ -31,9 +31,9 @@ def plot_answer(answer: Answer, ax: Any = None) -> Any:
     """
     ax = _axes(ax)
     ax.set_title(answer.title)
-    if answer.schema == "flowcast/sensitivity/1":
+    if answer.kind == "sensitivity":
         return _curve(answer, ax)
-    table, name, length, label = _BARS[answer.schema]
+    table, name, length, label = _BARS[answer.kind]
     names = [str(one) for one in answer[table][name].to_list()] if len(answer[table]) else []
     ax.barh(names, answer[table][length].to_list() if names else [])
     ax.invert_yaxis()

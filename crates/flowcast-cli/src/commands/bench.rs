@@ -286,7 +286,7 @@ fn print_replay(
     tail: String,
     Timing { json, .. }: Timing,
 ) -> Result<()> {
-    let document = Document::new("flowcast/bench-replay/1")
+    let document = Document::new("bench-replay")
         .field("model", model)
         .field("messages", messages);
     print_rates("messages", messages, seconds, document, &tail, json)

@@ -358,7 +358,7 @@ fn compared(
         ", which is not certain"
     };
     let [before_s, after_s] = [before_s, after_s].map(seconds);
-    let document = Document::new("flowcast/prediction-comparison/1")
+    let document = Document::new("prediction-comparison")
         .field("before_s", before_s)
         .field("after_s", after_s)
         .field("change", change)

@@ -52,7 +52,7 @@ impl Compile {
         let size = Grouped(bytes);
         self.format.print(
             &counts
-                .document("flowcast/compile/1")
+                .document("compile")
                 .field("bytes", bytes)
                 .line(format!(
                     "{output}: {counts}, {size} bytes ({each:.1} a message)"

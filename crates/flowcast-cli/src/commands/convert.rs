@@ -210,11 +210,7 @@ impl Convert {
             all.insert(kind, count);
         }
         let line = format!("{}: {counts}", self.output.display());
-        self.format.print(
-            &counts
-                .document("flowcast/convert/1")
-                .field("losses", all)
-                .line(line),
-        )
+        self.format
+            .print(&counts.document("convert").field("losses", all).line(line))
     }
 }

@@ -27,7 +27,7 @@ use crate::{
         provenance,
     },
 };
-use flowcast::table::Grouped;
+use flowcast::table::{Grouped, result};
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");
@@ -140,10 +140,10 @@ fn summary(
         add_interval(&mut network, interval.as_ref());
         network
     });
-    json!({
-        "schema": "flowcast/demo/1",
+    let fields = json!({
         "networks": networks.collect::<Vec<_>>(),
         "report": report.display().to_string(),
         "provenance": page.provenance,
-    })
+    });
+    result("demo", fields)
 }

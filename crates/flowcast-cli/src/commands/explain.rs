@@ -103,7 +103,7 @@ fn document(expanded: &Expanded) -> Document {
         .column("message_bytes", "their bytes", |used| Grouped(used.bytes.0));
     let immediate: u64 = expanded.uses.iter().map(|used| used.non_blocking).sum();
     let kept = expanded.kept;
-    Document::new("flowcast/collectives/1")
+    Document::new("collectives")
         .table("uses", uses)
         .field("kept_by_formula", kept)
         .lines(

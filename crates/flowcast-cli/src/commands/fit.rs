@@ -349,7 +349,7 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
         format!("; the overhead hides the gap below {knee:.0} B")
     });
     let worst = &error.worst_point;
-    Document::new("flowcast/fit/1")
+    Document::new("fit")
         .field("g_us", values.gap)
         .field("g_us_interval", interval(intervals.gap))
         .field("G_us_per_B", values.gap_per_byte.as_micros())

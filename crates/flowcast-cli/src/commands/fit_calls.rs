@@ -168,7 +168,7 @@ fn document(fits: &BTreeMap<CallName, CallFit>) -> Document {
         .cell("per byte", |(_, piece)| {
             figure(format!("{:.4} ns", piece.line.slope))
         });
-    Document::new("flowcast/call-fit/1")
+    Document::new("call-fit")
         .shown(pieces)
         .table("calls", calls)
 }

@@ -118,7 +118,7 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Document
         Some(_) => "on the random patterns",
         None => "on conflicts left out",
     };
-    Document::new("flowcast/conflict-fit/1")
+    Document::new("conflict-fit")
         .field("best", best.name())
         .field(
             "warnings",

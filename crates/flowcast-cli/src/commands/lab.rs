@@ -206,11 +206,8 @@ impl List {
             .field("name", |(name, _)| name)
             .field("spec", |(_, spec)| json(spec));
         let table = specs_table(labs.iter().map(|(name, spec)| (name.as_str(), spec)));
-        self.format.print(
-            &Document::new("flowcast/labs/1")
-                .field("labs", specs)
-                .shown(table),
-        )
+        self.format
+            .print(&Document::new("labs").field("labs", specs).shown(table))
     }
 }
 
@@ -235,7 +232,7 @@ impl Profiles {
             .map(|(name, _)| profile(name, &[]))
             .collect::<Result<_, _>>()?;
         self.format.print(
-            &Document::new("flowcast/lab-profiles/1")
+            &Document::new("lab-profiles")
                 .field("profiles", json(&profiles))
                 .shown(specs_table(
                     profiles.iter().map(|spec| (spec.name.as_str(), spec)),
@@ -368,7 +365,7 @@ fn built(lab: &Lab, checks: &[Check]) -> Result<Document> {
         .field("lateness_us", |check| {
             check.lateness.as_ref().map(quantiles)
         });
-    Ok(Document::new("flowcast/lab-up/1")
+    Ok(Document::new("lab-up")
         .field("name", name)
         .table("nodes", table)
         .field("self_test", checks)

@@ -108,7 +108,7 @@ impl Mapping {
             return Ok(());
         }
         self.format.print(
-            &Document::new("flowcast/mapping/1")
+            &Document::new("mapping")
                 .field("nodes", &nodes)
                 .field("hosts", &file.hosts),
         )

@@ -8,20 +8,23 @@ use std::{
     collections::BTreeMap,
     net::{SocketAddr, ToSocketAddrs},
     ops::ControlFlow,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::{
-    fit::{prtt::PrttPoint, samples::PrttSamples},
+    fit::{
+        prtt::PrttPoint,
+        samples::{PrttSamples, csv_header, csv_rows},
+    },
     model::stats::{interval::median_interval, sample::median},
     table::{Document, Grouped, figure, rows},
     units::{Bytes, Rank, Rounded, Time},
 };
 use flowcast_measure::{
     budget::BudgetPlan,
-    loopback::measure_loopback,
+    loopback::with_loopback,
     prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes},
     shm::Cores,
     tcp::{TcpEntry, TcpTransport, Waiting},
@@ -30,7 +33,7 @@ use flowcast_rails::token::{TOKEN, Token};
 
 use super::{
     measure_clocks::MeasureClocks, measure_conflicts::MeasureConflicts,
-    measure_pairs::MeasurePairs, measure_samples::PartialSamples,
+    measure_pairs::MeasurePairs, samples_file::SamplesFile,
 };
 use crate::{
     commands::{doctor, rails::live::WaitingKind},
@@ -40,6 +43,7 @@ use crate::{
     terminal::{
         exit::EnvironmentLacks,
         files::{Output, declare},
+        growing::GrowingFile,
         output::{Format, print_out, say},
         progress::Progress,
     },
@@ -330,43 +334,26 @@ impl P2p {
             "waiting".into(),
             if polls { "poll" } else { "sleep" }.into(),
         );
-        let (mut partial, previous) =
-            PartialSamples::open(self.output.as_deref(), self.resume, &provenance, false)?;
+        let head = csv_header(&provenance, false);
+        let (mut kept, previous) = KeptSamples::open(self.output.as_deref(), self.resume, head)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
-        let mut failure = None;
         let mut observe = |round: &Round| {
             advance(&progress, round);
-            let rows = round
-                .samples
-                .iter()
-                .map(|(point, time)| (*point, *time, None));
-            match partial
-                .as_mut()
-                .map_or(Ok(()), |partial| partial.append(rows))
-            {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failure = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
+            let rows = round.samples.iter();
+            kept.keep(rows.map(|(point, time)| (*point, *time, None)))
         };
         let measured = match other {
             Reached::Tcp(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
             Reached::Shm(end) => end
                 .pinned()
                 .and_then(|mut transport| measure(&mut transport, &plan, previous, &mut observe)),
-            Reached::Loopback => {
-                measure_loopback(&plan, self.waiting.into(), previous, &mut observe)
-            }
+            Reached::Loopback => with_loopback(self.waiting.into(), |transport| {
+                measure(transport, &plan, previous, &mut observe)
+            }),
         };
         drop(progress);
-        match (measured, failure) {
-            (Ok(measured), None) => self.deliver(measured, partial, provenance),
-            (Ok(_), Some(failure)) => Err(failure),
-            (Err(error), _) => Err(explained(error)),
-        }
+        self.deliver(measured.map_err(explained)?, kept, provenance)
     }
 
     fn plan(&self) -> PrttPlan {
@@ -389,7 +376,7 @@ impl P2p {
     fn deliver(
         self,
         mut measured: Measured,
-        partial: Option<PartialSamples>,
+        kept: KeptSamples,
         mut provenance: BTreeMap<String, String>,
     ) -> Result<()> {
         provenance.insert("rounds".into(), measured.rounds.to_string());
@@ -409,13 +396,68 @@ impl P2p {
             );
         }
         measured.samples.provenance = provenance;
-        let Some(partial) = partial else {
-            print_out!("{}", measured.samples.to_csv());
+        let document = document(&measured, self.messages)?;
+        kept.deliver(&measured.samples, &document, Format { json: self.json })
+    }
+}
+
+/// The samples so far, in the file of a measurement if it has one.
+#[derive(Default)]
+struct KeptSamples {
+    file: Option<GrowingFile>,
+    /// Why they could not be kept.
+    failure: Option<anyhow::Error>,
+}
+
+impl KeptSamples {
+    /// And those of an interrupted run.
+    fn open(
+        output: Option<&Path>,
+        resume: bool,
+        head: String,
+    ) -> Result<(KeptSamples, PrttSamples)> {
+        let mut kept = KeptSamples::default();
+        let Some(target) = output else {
+            return Ok((kept, PrttSamples::default()));
+        };
+        let same = &["path"];
+        let file = SamplesFile {
+            target,
+            resume,
+            head,
+            same,
+        };
+        let (file, samples) = file.open(PrttSamples::from_csv)?;
+        kept.file = Some(file);
+        Ok((kept, samples))
+    }
+
+    /// Ends the measurement where they cannot be kept.
+    fn keep(
+        &mut self,
+        times: impl IntoIterator<Item = (PrttPoint, Time, Option<Time>)>,
+    ) -> ControlFlow<()> {
+        let Some(file) = &mut self.file else {
+            return ControlFlow::Continue(());
+        };
+        self.failure = file.append(&csv_rows(times)).err();
+        match self.failure {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Writes the whole file and prints what it holds; without a file the samples go to the standard output.
+    fn deliver(self, samples: &PrttSamples, document: &Document, format: Format) -> Result<()> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let Some(file) = self.file else {
+            print_out!("{}", samples.to_csv());
             return Ok(());
         };
-        partial.finish(&measured.samples)?;
-        let format = Format { json: self.json };
-        format.print(&document(&measured, self.messages)?)
+        file.finish_text(&samples.to_csv())?;
+        format.print(document)
     }
 }
 
@@ -549,7 +591,7 @@ fn document(measured: &Measured, messages: u32) -> Result<Document> {
             width * 100.0
         )
     });
-    Ok(Document::new("flowcast/measurement/1")
+    Ok(Document::new("measurement")
         .field("rounds", measured.rounds)
         .field("samples", samples)
         .field("elapsed_s", measured.elapsed)

@@ -115,7 +115,7 @@ impl MeasureClocks {
             .column("error_s", "error", |node| wrong[node].at_once)
             .column("error_after_hold_s", "after hold", |node| wrong[node].later)
             .field("error_known_to_s", |node| wrong[node].known_to);
-        Document::new("flowcast/clocks/1")
+        Document::new("clocks")
             .field("compared_with", compared_with)
             .field("span_s", self.span)
             .field("hold_s", self.delay)

@@ -33,6 +33,7 @@ use crate::{
         lab::{explained, self_tested},
         measure::share,
         predict::probability,
+        samples_file::SamplesFile,
     },
     core_pairs::{CoreList, notes},
     repeating::{Carrying, Over, Repeating},
@@ -40,7 +41,7 @@ use crate::{
     terminal::{
         exit::Finding,
         files::{Batch, Output, declare, read_own_text, read_text, write_text},
-        growing::{GrowingFile, partial},
+        growing::GrowingFile,
         output::Format,
     },
 };
@@ -139,7 +140,7 @@ impl MeasurePairs {
                 .with_context(|| path.display().to_string())?,
             None => {
                 let (samples, file) = self.measure()?;
-                file.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))?;
+                file.finish_text(&samples.to_csv())?;
                 samples
             }
         };
@@ -306,28 +307,14 @@ impl MeasurePairs {
 
     /// The file of rounds that are measured; with --resume it may have some.
     fn begin(&self, samples: &mut PairSamples) -> Result<GrowingFile> {
-        const CONTENT: &str = "the rounds of an interrupted run";
-        let path = partial(
-            self.output
-                .as_deref()
-                .context("found no --output, expected --output FILE.csv")?,
-        );
-        if !self.resume {
-            return GrowingFile::start(&path, CONTENT, &samples.head());
-        }
-        let (file, known) = GrowingFile::resume(&path, CONTENT, &samples.head(), |text| {
-            PairSamples::from_csv(text).with_context(|| path.display().to_string())
-        })?;
-        let differs = |key: &&str| known.provenance.get(*key) != samples.provenance.get(*key);
-        if let Some(key) = ["lab", "hosts", "cores"]
-            .into_iter()
-            .find(|key| !known.sizes().is_empty() && differs(key))
-        {
-            bail!(
-                "--resume: {}: found another {key} than that of this run, expected the same",
-                path.display()
-            );
-        }
+        let target = self.output.as_deref();
+        let file = SamplesFile {
+            target: target.context("found no --output, expected --output FILE.csv")?,
+            resume: self.resume,
+            head: samples.head(),
+            same: &["lab", "hosts", "cores"],
+        };
+        let (file, known) = file.open(PairSamples::from_csv)?;
         samples.add(&known);
         Ok(file)
     }
@@ -477,7 +464,7 @@ impl Report {
             format!("{kind}: {racks}; between them a message takes {times:.2} times as long.")
         });
         let nodes = self.racks.iter().flat_map(|racks| &racks.nodes);
-        let document = Document::new("flowcast/pair-measurement/1")
+        let document = Document::new("pair-measurement")
             .table("sizes", sizes)
             .field("racks", nodes.collect::<Value>())
             .lines(racks)

@@ -173,7 +173,7 @@ fn listed(networks: &[Network], kept: &[Kept]) -> Result<Document> {
         .iter()
         .map(in_list)
         .collect::<Result<Vec<Json>>>()?;
-    Ok(Document::new("flowcast/networks/2")
+    Ok(Document::new("networks")
         .field("networks", files)
         .shown(built_in)
         .table("kept", own))

@@ -175,7 +175,9 @@ pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBu
     let folder = fs::canonicalize(folder).with_context(cannot)?;
     let mut provenance = provenance::of_this_run();
     provenance.extend(disturbed.map(|found| ("disturbed_by".to_owned(), found)));
-    let note = Document::new("flowcast/recording/1").field("provenance", provenance);
+    let note = Document::new("recording")
+        .schema("flowcast/recording/1")
+        .field("provenance", provenance);
     write_text(&folder.join(PROVENANCE), &format!("{}\n", note.json()?))?;
     Ok(folder)
 }
@@ -203,7 +205,7 @@ fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document 
         .keys()
         .any(|name| name.starts_with("MPI_Comm_spawn"));
     let spawned = "processes that MPI_Comm_spawn started are not recorded";
-    Document::new("flowcast/record/1")
+    Document::new("record")
         .field("trace", trace.to_string())
         .field("ranks", ranks)
         .field("begins", begins)

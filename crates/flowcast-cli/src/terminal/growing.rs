@@ -138,6 +138,11 @@ impl GrowingFile {
                 .with_context(|| format!("cannot remove {}", self.path.display())),
         }
     }
+
+    /// Writes a whole result that is text.
+    pub(crate) fn finish_text(&self, text: &str) -> Result<()> {
+        self.finish(|out| Ok(out.write_all(text.as_bytes())?))
+    }
 }
 
 impl Drop for GrowingFile {

@@ -92,8 +92,8 @@ impl Counts {
     }
 
     /// For programs.
-    pub(crate) fn document(self, schema: &'static str) -> Document {
-        Document::new(schema)
+    pub(crate) fn document(self, kind: &'static str) -> Document {
+        Document::new(kind)
             .field("ranks", self.ranks)
             .field("messages", self.messages)
             .field("collectives", self.collectives)

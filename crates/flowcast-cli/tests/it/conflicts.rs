@@ -71,7 +71,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     );
     assert_eq!(blocked.status.code(), Some(2));
     assert!(
-        said(&blocked).contains("holds the conflicts of an interrupted run"),
+        said(&blocked).contains("holds the samples of an interrupted run"),
         "{}",
         said(&blocked)
     );

@@ -89,7 +89,18 @@ fn documents_keep_their_fields() {
     );
 }
 
-/// The path of each value with its type, elements of arrays under `[]`; the value of `schema` stands beside it.
+#[test]
+fn the_page_of_schemas_has_each_schema_and_kind() {
+    let page = include_str!("../../../../docs/reference/schemas.md");
+    for field in include_str!("../documents.txt").lines() {
+        if let Some((".schema" | ".kind", name)) = field.trim().split_once(" = ") {
+            let is_command = ["compile", "convert", "networks"].contains(&name);
+            assert!(is_command || page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}
+
+/// The path of each value with its type, elements of arrays under `[]`; the values of `schema` and `kind` stand beside them.
 fn collect_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
@@ -103,7 +114,7 @@ fn collect_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
             }
         }
         Value::Array(_) => drop(fields.insert(format!("{path} array"))),
-        Value::String(text) if path.ends_with(".schema") => {
+        Value::String(text) if path.ends_with(".schema") || path == ".kind" => {
             fields.insert(format!("{path} = {text}"));
         }
         Value::String(_) => drop(fields.insert(format!("{path} string"))),

@@ -40,7 +40,7 @@ fn loopback_is_measured_fitted_and_usable_as_a_network() {
         folder.path(),
         "measure p2p --max-time 2s --max-size 32KiB --step 8KiB -o samples.csv --json",
     ));
-    assert_eq!(measured["schema"], "flowcast/measurement/1");
+    assert_eq!(measured["kind"], "measurement");
     // 4 sizes, n = 1 and n = 16, and the delayed point.
     assert_eq!(measured["points"].as_array().unwrap().len(), 9);
     assert!(!folder.path().join("samples.csv.partial").exists());
@@ -136,7 +136,7 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
     let text = fs::read_to_string(folder.path().join("cores.csv")).unwrap();
     let head: String = text
         .lines()
-        .take_while(|line| !line.starts_with("0,"))
+        .take_while(|line| !line.starts_with("alone,0,"))
         .map(|line| line.to_owned() + "\n")
         .collect();
     let known = |line: &&str| {
@@ -144,7 +144,7 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
             "0,1,", "1,0,", "0,2,", "2,0,", "0,3,", "3,0,", "1,2,", "2,1,",
         ]
         .iter()
-        .any(|pair| line.starts_with(pair))
+        .any(|pair| line.starts_with(&format!("alone,{pair}")))
     };
     let rows: String = text
         .lines()
@@ -168,7 +168,8 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
         "measure pairs --over shm --cores 0,1,1,0 --sizes 1B,64KiB -o more.csv --resume",
     );
     assert!(
-        other.status.code() == Some(2) && said(&other).contains("found another cores"),
+        other.status.code() == Some(2)
+            && said(&other).contains("found cores 0 1 0 1, expected that of this run, 0 1 1 0"),
         "{}",
         said(&other)
     );
@@ -238,8 +239,8 @@ fn without_an_output_file_the_samples_go_to_the_standard_output() {
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.starts_with("# schema: flowcast/prtt-samples/1\n")
-            && text.contains("\nn,d_us,size_B,prtt_us\n")
+        text.starts_with("# schema: flowcast/samples/2\n")
+            && text.contains("\nwhat,n,d_us,size_B,time_us\n")
     );
 }
 
@@ -280,7 +281,7 @@ fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
     let rows = || {
         fs::read_to_string(&partial).map_or(0, |text| {
             text.lines()
-                .filter(|line| line.starts_with(char::is_numeric))
+                .filter(|line| line.starts_with("round-trip,"))
                 .count()
         })
     };
@@ -297,7 +298,7 @@ fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
     assert!(!folder.path().join("samples.csv").exists());
     let refused = |arguments: &str| said(&run(folder.path(), arguments));
     assert!(refused("measure p2p --budget 1s -o samples.csv").contains("--resume"));
-    assert!(refused("measure p2p --resume -o samples.csv").contains("a run with --budget"));
+    assert!(refused("measure p2p --resume -o samples.csv").contains("another kind of run"));
     let kept = rows();
     let measured = json(&run(
         folder.path(),
@@ -311,10 +312,10 @@ fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
     let whole = fs::read_to_string(folder.path().join("samples.csv")).unwrap();
     let has_rows = whole
         .lines()
-        .filter(|line| line.starts_with(char::is_numeric))
+        .filter(|line| line.starts_with("round-trip,"))
         .count();
     assert!(
-        whole.contains("\nn,d_us,size_B,prtt_us,busy_us\n") && has_rows >= kept,
+        whole.contains("\nwhat,n,d_us,size_B,time_us,busy_us\n") && has_rows >= kept,
         "{has_rows} of {kept}"
     );
 }
@@ -413,9 +414,9 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
     let partial = folder.path().join("samples.csv.partial");
     let mut rows = String::new();
     for size in [1, 8193, 16385, 24577] {
-        rows += &format!("1,0,{size},50\n16,0,{size},90\n");
+        rows += &format!("round-trip,1,0,{size},50\nround-trip,16,0,{size},90\n");
     }
-    rows += "16,20,1,400\n";
+    rows += "round-trip,16,20,1,400\n";
     let sealed = |text: &str| {
         format!(
             "# block {} {:08x}\n{text}",
@@ -423,8 +424,8 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
             crc32fast::hash(text.as_bytes())
         )
     };
-    let kept =
-        sealed("n,d_us,size_B,prtt_us\n") + &sealed(&rows) + "# block 12 01234567\n16,20,1,4";
+    let head = "# path: tcp over loopback, two threads\nwhat,n,d_us,size_B,time_us\n";
+    let kept = sealed(head) + &sealed(&rows) + "# block 23 01234567\nround-trip,16,20,1,4";
     fs::write(&partial, kept).unwrap();
 
     let refused = run(

@@ -94,12 +94,9 @@ fn schedulers_and_rails_alone_are_measured_and_drawn() {
     let rows = std::fs::read_to_string(folder.path().join("all.csv"))
         .unwrap()
         .lines()
+        .filter(|line| !line.starts_with('#'))
         .count();
-    assert_eq!(
-        rows,
-        2 + 4 * 17 * 2,
-        "the plan, the names and every measured time"
-    );
+    assert_eq!(rows, 1 + 4 * 17 * 2, "the names and every measured time");
     assert!(
         std::fs::read_to_string(folder.path().join("all.svg"))
             .unwrap()

@@ -14,7 +14,7 @@ use flowcast_model::{
 };
 use flowcast_units::{Bytes, Time};
 
-use crate::samples::whole_from_zero;
+use crate::sample_table::Cell;
 
 /// What a series of sizes was measured of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +61,12 @@ impl CallTimes {
         let table = Table::parse(text)?;
         let mut all: BTreeMap<CallName, BTreeMap<Bytes, Vec<f64>>> = BTreeMap::new();
         for (line, [cluster, experiment, call, bytes, median]) in table.fields(columns)? {
-            let size = whole_from_zero(line, "bytes", bytes)?;
+            let size = Cell {
+                line,
+                name: "bytes",
+                text: bytes,
+            }
+            .size()?;
             let sizes = all
                 .entry(CallName::new(cluster, experiment, call))
                 .or_default();
@@ -125,7 +130,12 @@ impl CallCases {
                     Ok((
                         line,
                         CallName::new(cluster, experiment, call),
-                        whole_from_zero(line, "bytes", bytes)?,
+                        Cell {
+                            line,
+                            name: "bytes",
+                            text: bytes,
+                        }
+                        .size()?,
                     ))
                 },
             )

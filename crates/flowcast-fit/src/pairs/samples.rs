@@ -1,26 +1,20 @@
-//! Times between all pairs as a file: a CSV with a row for each message, under a header of `# key: value` lines.
-//!
-//! ```csv
-//! # schema: flowcast/pair-samples/1
-//! from,to,size_B,company,time_us
-//! 0,1,1,alone,52.1
-//! 0,1,1048576,both,12004
-//! ```
-//!
-//! `company` is `alone`, or `both` where a message of the same size went the other way at the same time.
+//! Times between all pairs: rows of the table of samples, where `what` is `alone`, or `both` where a message of the same size
+//! went the other way at the same time.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::collections::BTreeMap;
 
-use flowcast_model::csv::{self, CsvError};
+use flowcast_model::csv::CsvError;
 use flowcast_units::{Bytes, Node, Time, named};
 
 use super::{PairTimes, typical};
-use crate::samples::{header, micros, provenance, whole_from_zero};
+use crate::sample_table::{self, Form, Sample};
 
-/// The schema that this version reads and writes.
-pub const SCHEMA: &str = "flowcast/pair-samples/1";
+const COLUMNS: [&str; 5] = ["what", "from", "to", "size_B", "time_us"];
 
-const COLUMNS: [&str; 5] = ["from", "to", "size_B", "company", "time_us"];
+const FORM: Form = Form {
+    required: &COLUMNS,
+    optional: &[],
+};
 
 named! {
     /// What else was in flight between the two nodes.
@@ -38,7 +32,7 @@ named! {
 /// use flowcast_fit::pairs::samples::PairSamples;
 /// use flowcast_units::Bytes;
 ///
-/// let text = "from,to,size_B,company,time_us\n0,1,8,alone,5\n1,0,8,alone,6\n";
+/// let text = "what,from,to,size_B,time_us\nalone,0,1,8,5\nalone,1,0,8,6\n";
 /// assert_eq!(PairSamples::from_csv(text)?.sizes(), [Bytes(8)]);
 /// # Ok::<(), flowcast_model::csv::CsvError>(())
 /// ```
@@ -107,37 +101,15 @@ impl PairSamples {
     /// # Errors
     /// Another schema, a missing, doubled or unknown column, no row, or a field that is none of its kind, with its line.
     pub fn from_csv(text: &str) -> Result<PairSamples, CsvError> {
-        let mut samples = PairSamples {
-            provenance: provenance(text, SCHEMA)?,
-            ..PairSamples::default()
-        };
-        let rows = csv::read(text, COLUMNS, |line, [from, to, size, company, time]| {
-            let company = Company::from_name(company)
-                .ok_or_else(|| CsvError::field(line, "company", company, "alone or both"))?;
-            let pair = (node(line, "from", from)?, node(line, "to", to)?);
-            if pair.0 == pair.1 {
-                return Err(CsvError::at(
-                    line,
-                    format!("from {from} to {to}"),
-                    "two different nodes",
-                ));
-            }
-            let time = micros(line, "time_us", time)?;
-            if time == Time::ZERO {
-                return Err(CsvError::at(line, "time_us = 0", "a time above 0"));
-            }
-            samples.extend(
-                (whole_from_zero(line, "size_B", size)?, company),
-                pair,
-                [time],
-            );
+        let mut samples = PairSamples::default();
+        samples.provenance = sample_table::read(text, &FORM, |line, sample| {
+            let company = Company::from_name(sample.what)
+                .ok_or_else(|| CsvError::field(line, "what", sample.what, "alone or both"))?;
+            let [from, to] = sample.message(line)?;
+            samples.extend((sample.size, company), (from, to), [sample.time]);
             Ok(())
         })?;
-        if rows == 0 {
-            Err(CsvError::no_row(&COLUMNS))
-        } else {
-            Ok(samples)
-        }
+        Ok(samples)
     }
 
     /// The samples as the text of a CSV file, in the form that [`PairSamples::from_csv`] reads.
@@ -147,7 +119,7 @@ impl PairSamples {
 
     /// What stands before the rows of a file.
     pub fn head(&self) -> String {
-        header(SCHEMA, &self.provenance, &COLUMNS.join(","))
+        sample_table::head(&self.provenance, &COLUMNS)
     }
 
     /// The rows alone, as they are added to a file.
@@ -156,26 +128,19 @@ impl PairSamples {
         for ((size, company), pairs) in &self.times {
             for ((from, to), times) in pairs {
                 for time in times {
-                    let micros = time.as_micros();
-                    writeln!(
-                        text,
-                        "{},{},{},{},{micros}",
-                        from.0,
-                        to.0,
-                        size.0,
-                        company.name()
-                    )
-                    .expect("text grows");
+                    let sample = Sample {
+                        what: company.name(),
+                        ends: [*from, *to],
+                        size: *size,
+                        time: *time,
+                        ..Sample::default()
+                    };
+                    sample.push(&COLUMNS, &mut text);
                 }
             }
         }
         text
     }
-}
-
-fn node(line: usize, column: &str, field: &str) -> Result<Node, CsvError> {
-    let number = field.parse().map(Node);
-    number.map_err(|_| CsvError::field(line, column, field, "the number of a node"))
 }
 
 #[cfg(test)]
@@ -206,22 +171,22 @@ mod tests {
         for (row, told) in [
             (
                 "0,0,1,alone,5",
-                "line 2: found from 0 to 0, expected two different nodes",
+                "line 2: found from node 0 to itself, expected two different nodes",
             ),
             (
                 "0,1,1,twice,5",
-                "line 2: found company = `twice`, expected alone or both",
+                "line 2: found what = `twice`, expected alone or both",
             ),
             (
                 "0,1,1,alone,0",
-                "line 2: found time_us = 0, expected a time above 0",
+                "line 2: found time_us = `0`, expected a time above 0",
             ),
             (
                 "a,1,1,alone,5",
                 "line 2: found from = `a`, expected the number of a node",
             ),
         ] {
-            let text = format!("{}\n{row}\n", COLUMNS.join(","));
+            let text = format!("from,to,size_B,company,time_us\n{row}\n");
             assert_eq!(PairSamples::from_csv(&text).unwrap_err().to_string(), told);
         }
     }

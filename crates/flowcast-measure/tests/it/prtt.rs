@@ -10,7 +10,7 @@ use flowcast_fit::{
 };
 use flowcast_measure::{
     budget::Batch,
-    loopback::{measure_and_fit_loopback, measure_loopback},
+    loopback::{measure_and_fit_loopback, with_loopback},
     prtt::{
         Measured, PrttError, PrttPlan, Round, Stop, TIME_TOLERANCE, answer, measure, stepped_sizes,
     },
@@ -252,19 +252,19 @@ fn an_observer_ends_the_measurement_and_samples_go_on_where_they_stopped() {
             ControlFlow::Continue(())
         }
     };
-    let first = measure_loopback(
-        &short_plan(),
-        Waiting::Sleep,
-        PrttSamples::default(),
-        &mut stop_at_three,
-    )
-    .unwrap();
+    let mut taken = |plan: &PrttPlan, waiting, previous| {
+        with_loopback(waiting, |client| {
+            measure(client, plan, previous, &mut stop_at_three)
+        })
+        .unwrap()
+    };
+    let first = taken(&short_plan(), Waiting::Sleep, PrttSamples::default());
     assert_eq!((first.stop, first.samples.len()), (Stop::Asked, 3 * 17));
     let plan = PrttPlan {
         delay: Some(first.delay),
         ..short_plan()
     };
-    let second = measure_loopback(&plan, Waiting::Poll, first.samples, &mut stop_at_three).unwrap();
+    let second = taken(&plan, Waiting::Poll, first.samples);
     assert_eq!(second.samples.len(), 6 * 17);
     assert!(second.samples.points().all(|(_, times)| times.len() == 6));
 }

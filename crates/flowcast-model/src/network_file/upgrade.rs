@@ -6,9 +6,7 @@
 use toml_edit::{Decor, DocumentMut, Item, Table, TableLike};
 
 use super::SCHEMA;
-use crate::{error::NetworkError, sharing::model::Model};
-
-const SCHEMA_1: &str = "flowcast/network/1";
+use crate::{error::NetworkError, former_schemas, sharing::model::Model};
 
 /// Fields of schema 1 and where they stand now.
 const MOVED: [(&str, &str); 26] = [
@@ -60,12 +58,12 @@ pub fn current_name(name: &str) -> &str {
 /// A text that is no TOML.
 pub fn upgraded(text: &str) -> Result<Option<String>, NetworkError> {
     // The reader of the present schema says best what else is wrong.
-    if !text.contains(SCHEMA_1) {
+    let Some(former) = former_schemas::of(SCHEMA).find(|former| text.contains(former)) else {
         return Ok(None);
-    }
+    };
     let mut document: DocumentMut = text.parse().map_err(Box::new)?;
     match document.get_mut("schema") {
-        Some(Item::Value(schema)) if schema.as_str() == Some(SCHEMA_1) => {
+        Some(Item::Value(schema)) if schema.as_str() == Some(former) => {
             let decor = schema.decor().clone();
             *schema = SCHEMA.into();
             *schema.decor_mut() = decor;

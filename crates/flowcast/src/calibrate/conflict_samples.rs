@@ -1,20 +1,18 @@
-//! The file of measured conflicts: a CSV with one row for each flow of each repetition, under a header of
-//! `# key: value` lines.
+//! Measured conflicts: rows of the table of samples, one for each flow of each repetition.
 //!
 //! ```csv
-//! # schema: flowcast/conflict-samples/1
-//! conflict,kind,repetition,flow,src,dst,src_rack,dst_rack,size_B,start_us,duration_us
-//! out-2,out,1,1,0,1,,,4000000,0,1359871.2
-//! out-2,out,1,2,0,2,,,4000000,0,1360204.9
+//! # schema: flowcast/samples/2
+//! what,kind,repetition,step,from,to,size_B,d_us,time_us
+//! out-2,out,1,1,0,1,4000000,0,1359871.2
+//! out-2,out,1,2,0,2,4000000,0,1360204.9
 //! ```
 //!
-//! The rows of a conflict stand together, repetition after repetition, flow after flow. Racks are empty where there are
-//! none.
+//! `what` is the conflict, `step` the flow in it. The rows of a conflict stand repetition after repetition, flow after flow. Where there are racks, `from_rack` and `to_rack` name them.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::collections::BTreeMap;
 
 use flowcast_fit::{
-    samples::{header, micros, provenance, whole},
+    sample_table::{self, Form, Sample},
     zoo::pattern::{Pattern, PatternSamples},
 };
 use flowcast_model::{
@@ -23,34 +21,36 @@ use flowcast_model::{
         flow::Flow,
         racks::Racks,
     },
-    csv::{self, CsvError},
+    csv::CsvError,
     stats::sample::median,
 };
 use flowcast_units::{Bytes, Node, Time};
 
-/// The schema that this version reads and writes.
-pub const SCHEMA: &str = "flowcast/conflict-samples/1";
-
 const COLUMNS: [&str; 11] = [
-    "conflict",
+    "what",
     "kind",
     "repetition",
-    "flow",
-    "src",
-    "dst",
-    "src_rack",
-    "dst_rack",
+    "step",
+    "from",
+    "to",
     "size_B",
-    "start_us",
-    "duration_us",
+    "d_us",
+    "time_us",
+    "from_rack",
+    "to_rack",
 ];
+
+const FORM: Form = Form {
+    required: COLUMNS.first_chunk::<9>().expect("there are eleven"),
+    optional: &["from_rack", "to_rack"],
+};
 
 /// A conflict that was carried several times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// The conflict with the flows that were carried.
     pub conflict: Conflict,
-    /// Durations by flow, then by repetition; at least one each.
+    /// Durations by flow, then by repetition; at least one each, above 0.
     pub durations: Vec<Vec<Time>>,
 }
 
@@ -58,6 +58,35 @@ impl Measured {
     /// How often it was carried.
     pub fn repetitions(&self) -> usize {
         self.durations.first().map_or(0, Vec::len)
+    }
+
+    fn add(
+        &mut self,
+        line: usize,
+        kind: Kind,
+        flow: Flow,
+        sample: &Sample<'_>,
+    ) -> Result<(), CsvError> {
+        let Measured {
+            conflict,
+            durations,
+        } = self;
+        let (place, repetition) = (flow.id as usize - 1, sample.repetition as usize);
+        let expected = durations.get(place).map_or(1, |known| known.len() + 1);
+        if place > durations.len() || repetition != expected {
+            let found = format!("repetition {repetition} of flow {}", flow.id);
+            let expected = "repetition after repetition, the flows of each from 1 on";
+            return Err(CsvError::at(line, found, expected));
+        }
+        if place == durations.len() {
+            conflict.flows.push(flow);
+            durations.push(Vec::new());
+        } else if conflict.flows[place] != flow || conflict.kind != kind {
+            let found = format!("another flow {}", flow.id);
+            return Err(CsvError::at(line, found, "that of the repetition before"));
+        }
+        durations[place].push(sample.time);
+        Ok(())
     }
 
     fn pattern(&self) -> Option<PatternSamples> {
@@ -70,16 +99,15 @@ impl Measured {
             return None;
         }
         let messages = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
-        let times: Vec<Time> = (0..self.repetitions())
+        let times = (0..self.repetitions())
             .filter_map(|repetition| self.durations.iter().map(|times| times[repetition]).max())
             .collect();
-        let is_usable = !times.is_empty() && times.iter().all(|time| *time > Time::ZERO);
         let pattern = Pattern {
             name: name.clone(),
             size: first.size,
             messages,
         };
-        is_usable.then_some(PatternSamples { pattern, times })
+        Some(PatternSamples { pattern, times })
     }
 
     /// The median duration of each flow.
@@ -110,10 +138,7 @@ pub struct ConflictSamples {
 impl ConflictSamples {
     /// Whether a file is meant as one.
     pub fn is_one(text: &str) -> bool {
-        text.lines().any(|line| {
-            line.strip_prefix("# schema:")
-                .is_some_and(|name| name.trim() == SCHEMA)
-        }) || csv::has_columns(text, COLUMNS)
+        sample_table::has(text, "kind")
     }
 
     /// Reads the file.
@@ -122,10 +147,10 @@ impl ConflictSamples {
     /// Another schema, other columns, a row that does not follow from the one before, or a number out of range, with its
     /// line.
     pub fn from_csv(text: &str) -> Result<ConflictSamples, CsvError> {
-        let mut reader = ConflictSamplesReader::default();
-        reader.samples.provenance = provenance(text, SCHEMA)?;
-        csv::read(text, COLUMNS, |line, fields| reader.read_row(line, fields))?;
-        reader.finish(text.lines().count())
+        let mut samples = ConflictSamples::default();
+        samples.provenance =
+            sample_table::read(text, &FORM, |line, sample| samples.read_row(line, sample))?;
+        samples.check(text.lines().count())
     }
 
     /// The conflicts whose messages have one size and start together, as patterns for models of messages: each repetition
@@ -136,17 +161,91 @@ impl ConflictSamples {
 
     /// The samples as a CSV file: their provenance, the names of the columns, a row for each flow of each repetition.
     pub fn to_csv(&self) -> String {
-        let mut text = csv_header(&self.provenance);
+        let mut text = csv_header(&self.provenance, &self.racks);
         self.measured
             .iter()
             .for_each(|measured| push_rows(&mut text, measured, &self.racks));
         text
     }
+
+    fn read_row(&mut self, line: usize, sample: &Sample<'_>) -> Result<(), CsvError> {
+        let [src, dst] = sample.message(line)?;
+        if sample.size == Bytes(0) {
+            return Err(CsvError::field(line, "size_B", "0", "a size above 0"));
+        }
+        self.place(line, src, sample.racks[0])?;
+        self.place(line, dst, sample.racks[1])?;
+        let kind = Kind::from_name(sample.kind)
+            .ok_or_else(|| CsvError::field(line, "kind", sample.kind, one_of_kinds()))?;
+        let flow = Flow {
+            id: sample.step,
+            src,
+            dst,
+            size: sample.size,
+            start: sample.delay,
+        };
+        let mut known = self.measured.iter();
+        let at = match known.position(|known| known.conflict.name == sample.what) {
+            Some(at) => at,
+            None => {
+                let conflict = Conflict {
+                    name: sample.what.to_owned(),
+                    kind,
+                    flows: Vec::new(),
+                };
+                let durations = Vec::new();
+                self.measured.push(Measured {
+                    conflict,
+                    durations,
+                });
+                self.measured.len() - 1
+            }
+        };
+        self.measured[at].add(line, kind, flow, sample)
+    }
+
+    fn place(&mut self, line: usize, node: Node, rack: &str) -> Result<(), CsvError> {
+        let racks = &mut self.racks;
+        match racks.rack_of(node).map(|rack| racks.name(rack)) {
+            Some(known) if known == rack => Ok(()),
+            None if rack.is_empty() => Ok(()),
+            _ => racks.place(node, node, rack).map(drop).map_err(|twice| {
+                let found = format!("node {node} in rack `{rack}`");
+                CsvError::at(line, found, format!("rack `{}`", twice.rack))
+            }),
+        }
+    }
+
+    /// Each flow of a conflict has as many repetitions.
+    fn check(self, line: usize) -> Result<ConflictSamples, CsvError> {
+        for measured in &self.measured {
+            let repetitions = measured.repetitions();
+            let mut durations = measured.durations.iter();
+            if let Some(flow) = durations.position(|times| times.len() != repetitions) {
+                let found = format!("the end of conflict `{}`", measured.conflict.name);
+                let expected = format!("repetition {repetitions} of its flow {}", flow + 1);
+                return Err(CsvError::at(line, found, expected));
+            }
+        }
+        Ok(self)
+    }
 }
 
-/// Header lines and column names.
-pub fn csv_header(provenance: &BTreeMap<String, String>) -> String {
-    header(SCHEMA, provenance, &COLUMNS.join(","))
+fn one_of_kinds() -> String {
+    format!("one of {}", Kind::names())
+}
+
+/// Header lines and column names; those of racks where there are any.
+pub fn csv_header(provenance: &BTreeMap<String, String>, racks: &Racks) -> String {
+    sample_table::head(provenance, columns(racks))
+}
+
+fn columns(racks: &Racks) -> &'static [&'static str] {
+    if racks.count() > 0 {
+        &COLUMNS
+    } else {
+        FORM.required
+    }
 }
 
 /// Appends the rows of a conflict.
@@ -155,218 +254,21 @@ pub fn push_rows(text: &mut String, measured: &Measured, racks: &Racks) {
     let rack = |node| racks.rack_of(node).map_or("", |rack| racks.name(rack));
     for repetition in 0..measured.repetitions() {
         for (flow, durations) in flows.iter().zip(&measured.durations) {
-            let Flow {
-                id,
-                src,
-                dst,
-                size,
-                start,
-            } = flow;
-            let (start, duration) = (start.as_micros(), durations[repetition].as_micros());
-            let (from, to) = (rack(*src), rack(*dst));
-            let repetition = repetition + 1;
-            writeln!(
-                text,
-                "{name},{kind},{repetition},{id},{src},{dst},{from},{to},{},{start},{duration:.3}",
-                size.0
-            )
-            .expect("text grows");
+            let sample = Sample {
+                what: name,
+                kind: kind.name(),
+                repetition: repetition as u32 + 1,
+                step: flow.id,
+                ends: [flow.src, flow.dst],
+                racks: [rack(flow.src), rack(flow.dst)],
+                size: flow.size,
+                delay: flow.start,
+                time: durations[repetition],
+                ..Sample::default()
+            };
+            sample.push(columns(racks), text);
         }
     }
-}
-
-#[derive(Default)]
-struct ConflictSamplesReader {
-    samples: ConflictSamples,
-}
-
-/// A row as it stands.
-struct ConflictRow<'a> {
-    conflict: &'a str,
-    kind: Kind,
-    repetition: usize,
-    flow: Flow,
-    racks: [&'a str; 2],
-    duration: Time,
-}
-
-impl ConflictSamplesReader {
-    fn read_row(&mut self, line: usize, fields: [&str; COLUMNS.len()]) -> Result<(), CsvError> {
-        let row = parse(line, fields)?;
-        for (node, rack) in [row.flow.src, row.flow.dst].into_iter().zip(row.racks) {
-            self.place(line, node, rack)?;
-        }
-        let last = self
-            .samples
-            .measured
-            .last()
-            .filter(|last| last.conflict.name == row.conflict);
-        if last.is_none() {
-            self.begin(line, &row)?;
-        }
-        let last = self.samples.measured.last_mut().expect("one was begun");
-        add(line, last, &row)
-    }
-
-    fn place(&mut self, line: usize, node: Node, rack: &str) -> Result<(), CsvError> {
-        let racks = &mut self.samples.racks;
-        let known = racks.rack_of(node).map(|rack| racks.name(rack));
-        match known {
-            Some(known) if known == rack => Ok(()),
-            Some(known) => Err(CsvError::at(
-                line,
-                format!("node {node} in rack `{rack}`"),
-                format!("rack `{known}`"),
-            )),
-            None if rack.is_empty() => Ok(()),
-            None => racks
-                .place(node, node, rack)
-                .map(drop)
-                .map_err(|twice| CsvError::at(line, twice.to_string(), "each node in one rack")),
-        }
-    }
-
-    fn begin(&mut self, line: usize, row: &ConflictRow<'_>) -> Result<(), CsvError> {
-        self.check_last(line)?;
-        if self
-            .samples
-            .measured
-            .iter()
-            .any(|measured| measured.conflict.name == row.conflict)
-        {
-            let found = format!("conflict `{}` again", row.conflict);
-            return Err(CsvError::at(line, found, "the rows of a conflict together"));
-        }
-        let conflict = Conflict {
-            name: row.conflict.to_owned(),
-            kind: row.kind,
-            flows: Vec::new(),
-        };
-        self.samples.measured.push(Measured {
-            conflict,
-            durations: Vec::new(),
-        });
-        Ok(())
-    }
-
-    /// The conflict before has as many repetitions of each flow.
-    fn check_last(&self, line: usize) -> Result<(), CsvError> {
-        let Some(last) = self.samples.measured.last() else {
-            return Ok(());
-        };
-        let repetitions = last.repetitions();
-        match last
-            .durations
-            .iter()
-            .position(|durations| durations.len() != repetitions)
-        {
-            None => Ok(()),
-            Some(flow) => {
-                let found = format!("the end of conflict `{}`", last.conflict.name);
-                Err(CsvError::at(
-                    line,
-                    found,
-                    format!("repetition {repetitions} of its flow {}", flow + 1),
-                ))
-            }
-        }
-    }
-
-    fn finish(self, lines: usize) -> Result<ConflictSamples, CsvError> {
-        self.check_last(lines)?;
-        if self.samples.measured.is_empty() {
-            return Err(CsvError::no_row(&COLUMNS));
-        }
-        Ok(self.samples)
-    }
-}
-
-fn add(line: usize, measured: &mut Measured, row: &ConflictRow<'_>) -> Result<(), CsvError> {
-    let Measured {
-        conflict,
-        durations,
-    } = measured;
-    let place = row.flow.id as usize - 1;
-    let expected = durations.get(place).map_or(1, |known| known.len() + 1);
-    if place > durations.len()
-        || row.repetition != expected
-        || (place > 0 && durations[0].len() != row.repetition)
-    {
-        let found = format!("repetition {} of flow {}", row.repetition, row.flow.id);
-        return Err(CsvError::at(
-            line,
-            found,
-            "repetition after repetition, the flows of each from 1 on",
-        ));
-    }
-    if row.repetition == 1 {
-        conflict.flows.push(row.flow);
-        durations.push(Vec::new());
-    } else if conflict.flows[place] != row.flow || conflict.kind != row.kind {
-        return Err(CsvError::at(
-            line,
-            format!("another flow {}", row.flow.id),
-            "that of the repetition before",
-        ));
-    }
-    durations[place].push(row.duration);
-    Ok(())
-}
-
-fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<ConflictRow<'a>, CsvError> {
-    let [
-        conflict,
-        kind,
-        repetition,
-        flow,
-        src,
-        dst,
-        from,
-        to,
-        size,
-        start,
-        duration,
-    ] = fields;
-    let node = |column: &str, field: &str| {
-        let number = field.parse().map(Node);
-        number.map_err(|_| CsvError::field(line, column, field, "the number of a node"))
-    };
-    let flow = Flow {
-        id: whole(line, "flow", flow, 1_000_000)? as u32,
-        src: node("src", src)?,
-        dst: node("dst", dst)?,
-        size: Bytes(whole(line, "size_B", size, 1 << 50)?),
-        start: micros(line, "start_us", start)?,
-    };
-    if flow.src == flow.dst {
-        return Err(CsvError::at(
-            line,
-            format!("a flow from node {src} to itself"),
-            "two different nodes",
-        ));
-    }
-    let duration_time = micros(line, "duration_us", duration)?;
-    if duration_time == Time::ZERO {
-        return Err(CsvError::at(
-            line,
-            format!("duration_us = `{duration}`"),
-            "a number above 0",
-        ));
-    }
-    Ok(ConflictRow {
-        conflict,
-        kind: Kind::from_name(kind).ok_or_else(|| {
-            CsvError::at(
-                line,
-                format!("kind `{kind}`"),
-                format!("one of {}", Kind::names()),
-            )
-        })?,
-        repetition: whole(line, "repetition", repetition, 1_000_000)? as usize,
-        flow,
-        racks: [from, to],
-        duration: duration_time,
-    })
 }
 
 #[cfg(test)]
@@ -374,6 +276,10 @@ mod tests {
     use super::*;
     use flowcast_model::cluster::conflicts::ConflictPlan;
     use proptest::prelude::*;
+
+    /// The columns of `flowcast/conflict-samples/1`.
+    const FORMER: &str =
+        "conflict,kind,repetition,flow,src,dst,src_rack,dst_rack,size_B,start_us,duration_us";
 
     fn samples(nodes: u32, repetitions: usize, racks: bool) -> ConflictSamples {
         let mut places = Racks::default();
@@ -424,7 +330,7 @@ mod tests {
     }
 
     fn error(rows: &str) -> String {
-        ConflictSamples::from_csv(&format!("{}\n{rows}", COLUMNS.join(",")))
+        ConflictSamples::from_csv(&format!("{}\n{rows}", FORMER))
             .unwrap_err()
             .to_string()
     }
@@ -445,7 +351,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_the_reader_panic(text in "[-a-z0-9.,#:\n ]{0,120}") {
-            let _ = ConflictSamples::from_csv(&format!("{}\n{text}", COLUMNS.join(",")));
+            let _ = ConflictSamples::from_csv(&format!("{}\n{text}", FORMER));
         }
     }
 
@@ -453,7 +359,7 @@ mod tests {
     fn conflicts_of_one_size_and_start_are_patterns_that_take_as_long_as_their_last_message() {
         let rows = "in-2,in,1,1,1,0,,,8,0,5\nin-2,in,1,2,2,0,,,8,0,9\nin-2,in,2,1,1,0,,,8,0,7\nin-2,in,2,2,2,0,,,8,0,6\n\
                     odd,random,1,1,1,0,,,8,0,5\nodd,random,1,2,2,0,,,9,0,5\n";
-        let read = ConflictSamples::from_csv(&format!("{}\n{rows}", COLUMNS.join(","))).unwrap();
+        let read = ConflictSamples::from_csv(&format!("{}\n{rows}", FORMER)).unwrap();
         let patterns = read.patterns();
         assert_eq!(patterns.len(), 1);
         assert_eq!(
@@ -467,6 +373,17 @@ mod tests {
     }
 
     #[test]
+    fn a_former_file_with_racks_is_written_as_a_present_one() {
+        let rows = "out-2,out,1,1,0,1,A,B,8,0,5\nout-2,out,1,2,0,2,A,B,8,2.5,6\n";
+        let read = ConflictSamples::from_csv(&format!("{FORMER}\n{rows}")).unwrap();
+        assert_eq!(
+            read.to_csv(),
+            "# schema: flowcast/samples/2\nwhat,kind,repetition,step,from,to,size_B,d_us,time_us,from_rack,to_rack\n\
+             out-2,out,1,1,0,1,8,0,5,A,B\nout-2,out,1,2,0,2,8,2.5,6,A,B\n"
+        );
+    }
+
+    #[test]
     fn bad_rows_are_named_with_what_was_expected() {
         let good = "out-2,out,1,1,0,1,,,4000000,0,5.5\n";
         assert_eq!(
@@ -475,12 +392,10 @@ mod tests {
         );
         assert!(
             error("out-2,outs,1,1,0,1,,,4000000,0,5.5\n")
-                .contains("kind `outs`, expected one of alone, out, in")
+                .contains("kind = `outs`, expected one of alone, out, in")
         );
-        assert!(
-            error("out-2,out,1,1,0,0,,,4000000,0,5.5\n").contains("a flow from node 0 to itself")
-        );
-        assert!(error("out-2,out,1,1,0,1,,,4000000,0,0\n").contains("expected a number above 0"));
+        assert!(error("out-2,out,1,1,0,0,,,4000000,0,5.5\n").contains("from node 0 to itself"));
+        assert!(error("out-2,out,1,1,0,1,,,4000000,0,0\n").contains("expected a time above 0"));
         assert!(error("out-2,out,1,1,0,1,,,4000000,0\n").contains("found 10 fields, expected 11"));
         assert!(
             error("out-2,out,1,1,x,1,,,4000000,0,1\n")
@@ -503,14 +418,14 @@ mod tests {
             error(&format!(
                 "{two}b,out,1,1,0,1,,,1,0,1\na,out,1,1,0,1,,,1,0,1\n"
             ))
-            .contains("`a` again")
+            .contains("repetition 1 of flow 1")
         );
         assert!(error("").contains("found no row"));
         assert!(
             ConflictSamples::from_csv("n,d_us\n")
                 .unwrap_err()
                 .to_string()
-                .starts_with("line 1: found column `n`")
+                .starts_with("line 1: found column `n`, expected the columns what,kind")
         );
         assert!(
             ConflictSamples::from_csv("# schema: other/1\n")

@@ -78,7 +78,8 @@ impl Sensitivity {
         let base_slope = self
             .base_piece()
             .map(|piece| parameter.slope_in_unit(piece.slope));
-        Document::new("flowcast/sensitivity/1")
+        Document::new("sensitivity")
+            .schema("flowcast/sensitivity/1")
             .field("parameter", parameter.field())
             .field("unit", parameter.unit())
             .field("network", network)

@@ -23,11 +23,7 @@ pub fn gradient(trace: &Trace, network: &Network, options: &Options) -> Result<D
     let changes = changes_by(trace, network, options, Some(&gradient))?;
     let helpful = change_table(&changes, told.makespan);
     Ok(told
-        .document(
-            "flowcast/gradient/1",
-            network,
-            first_line(&changes, told.makespan),
-        )
+        .document("gradient", network, first_line(&changes, told.makespan))
         .titled(format!("{}: what would help", trace.name()))
         .table(
             "changes",

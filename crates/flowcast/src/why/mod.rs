@@ -82,10 +82,10 @@ struct Told {
 
 impl Told {
     /// The answer in words, what it rests on, and the fields that all documents have.
-    fn document(&self, schema: &'static str, network: &Network, answer: String) -> Document {
+    fn document(&self, kind: &'static str, network: &Network, answer: String) -> Document {
         let order = "events keep the order and the waiting times of this replay (--model independent: exact)";
         let time = Rounded(self.makespan);
-        Document::new(schema)
+        Document::new(kind)
             .field("network", &network.name)
             .field("model", self.model.name())
             .field("makespan_s", self.makespan)

@@ -37,7 +37,7 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
         .column("fraction", "of it", |(_, time)| {
             table::percent(ratio(*time, makespan), 1)
         });
-    Ok(Document::new("flowcast/critical-path/1")
+    Ok(Document::new("critical-path")
         .titled(format!("{}: what the time is spent on", trace.name()))
         .field("network", &network.name)
         .field("model", prepared.model().name())

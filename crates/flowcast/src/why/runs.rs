@@ -65,7 +65,7 @@ pub fn compare_runs(
         .column("after_s", "after", |row| row.after)
         .cell("more", |row| row.more())
         .column("is_certain", "certain", |row| row.is_certain);
-    let document = Document::new("flowcast/run-comparison/1")
+    let document = Document::new("run-comparison")
         .titled(title)
         .lines(lines(
             whole,

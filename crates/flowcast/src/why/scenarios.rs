@@ -245,7 +245,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
             }))
         })
         .bars(|(_, found)| ratio(found.makespan, base));
-    Document::new("flowcast/scenarios/1")
+    Document::new("scenarios")
         .titled(format!("{}: scenarios", trace.name()))
         .line(format!(
             "shortest: {}; longest: {}",

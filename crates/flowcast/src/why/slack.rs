@@ -54,7 +54,7 @@ pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Docu
     let links = Link::ALL.into_iter().zip(&found.links);
     let used = links.clone().filter(|(_, of)| of.messages > 0);
     Ok(told
-        .document("flowcast/slack/1", network, answer)
+        .document("slack", network, answer)
         .titled(format!("{}: how late what may be", trace.name()))
         .field("ranks", in_order)
         .shown(rank_table(&ranks))

@@ -30,7 +30,7 @@ pub(super) fn run(
         (hops, dropped) = (carried.packet_hops, carried.dropped);
         Ok(carried)
     })?;
-    let document = Document::new("flowcast/bench-packet/1")
+    let document = Document::new("bench-packet")
         .field("flows", pattern.flows.len())
         .field("packet_hops", hops)
         .field("dropped", dropped);

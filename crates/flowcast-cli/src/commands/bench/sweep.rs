@@ -55,7 +55,7 @@ pub(super) fn run(
         one * 1e3
     );
     Format { json }.print(
-        &Document::new("flowcast/bench-sweep/1")
+        &Document::new("bench-sweep")
             .field("messages", program.messages())
             .field("sets", sets)
             .field("runs", runs)

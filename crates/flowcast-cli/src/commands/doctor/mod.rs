@@ -136,7 +136,7 @@ impl Doctor {
             let advice = check.advice.as_ref()?;
             Some(format!("\n{}: {advice}", check.name))
         });
-        let document = Document::new("flowcast/doctor/1").table("checks", table);
+        let document = Document::new("doctor").table("checks", table);
         self.format.print(&document.lines(advice))?;
         match checks
             .iter()

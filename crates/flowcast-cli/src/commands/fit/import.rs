@@ -46,7 +46,7 @@ pub(in crate::commands) fn run(
     write(output, &fit.to_network(name, provenance))?;
     let rate = Quantity::Rate(fit.per_byte.rate()).rounded();
     format.print(
-        &Document::new("flowcast/hockney-fit/1")
+        &Document::new("hockney-fit")
             .field("latency_us", fit.latency)
             .field("us_per_B", fit.per_byte.as_micros())
             .field("sizes", fit.sizes)

@@ -175,7 +175,7 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
             let worst = errors.iter().max_by(|a, b| a.abs().total_cmp(&b.abs()));
             worst.map(|worst| figure(format!("{:+.1} %", worst * 100.0)))
         });
-    Document::new("flowcast/dimemas-fit/1")
+    Document::new("dimemas-fit")
         .field("latency_s", fit.latency)
         .field("bandwidth_Bps", fit.bandwidth)
         .field("in_links", fit.links.incoming)

@@ -57,7 +57,7 @@ impl CableCheckCommand {
             .check(self.count)
             .map_err(explained)?;
         self.format.print(
-            &Document::new("flowcast/cable-check/1")
+            &Document::new("cable-check")
                 .field("spec", json(&spec))
                 .table("directions", directions(&checks))
                 .field("provenance", provenance::of_this_run()),

@@ -1,10 +1,10 @@
 //! `flowcast measure p2p --budget`: round trips chosen one after the other.
 
-use std::{ops::ControlFlow, path::Path};
+use std::path::Path;
 
 use anyhow::Result;
 use flowcast::{
-    fit::bursts::BurstFit,
+    fit::{bursts::BurstFit, samples::csv_header},
     table::{Document, Grouped, percent, rows, shown},
     units::{Rounded, Time},
 };
@@ -15,14 +15,11 @@ use flowcast_measure::{
     tcp::Waiting,
 };
 
-use super::{Reached, stop_text};
+use super::{KeptSamples, Reached, stop_text};
 use crate::{
-    commands::{doctor, measure_samples::PartialSamples},
+    commands::doctor,
     round_trips::explained,
-    terminal::{
-        output::{Format, print_out},
-        progress::Progress,
-    },
+    terminal::{output::Format, progress::Progress},
 };
 
 /// Measures, writes the samples and says what they cost and tell.
@@ -42,26 +39,13 @@ pub(super) fn run(
         ("seed".into(), seed),
         ("precision".into(), precision),
     ]);
-    let (mut partial, previous) = PartialSamples::open(output, resume, &provenance, true)?;
+    let (mut kept, previous) = KeptSamples::open(output, resume, csv_header(&provenance, true))?;
     let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
-    let mut failure = None;
     let mut observe = |batch: &Batch| {
         progress.at_seconds(batch.elapsed.as_seconds());
         progress.say(format!(", {} messages", batch.messages));
-        let rows = batch
-            .taken
-            .iter()
-            .map(|Timed { point, time, busy }| (*point, *time, Some(*busy)));
-        match partial
-            .as_mut()
-            .map_or(Ok(()), |partial| partial.append(rows))
-        {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failure = Some(error);
-                ControlFlow::Break(())
-            }
-        }
+        let rows = batch.taken.iter();
+        kept.keep(rows.map(|Timed { point, time, busy }| (*point, *time, Some(*busy))))
     };
     let measured = match other {
         Reached::Tcp(mut transport) => {
@@ -76,17 +60,10 @@ pub(super) fn run(
     };
     drop(progress);
     let mut measured = measured.map_err(explained)?;
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
     provenance.insert("stopped".into(), stop_text(measured.stop).into());
     measured.samples.provenance = provenance;
-    let Some(partial) = partial else {
-        print_out!("{}", measured.samples.to_csv());
-        return Ok(());
-    };
-    partial.finish(&measured.samples)?;
-    format.print(&document(&measured, plan.level))
+    let document = document(&measured, plan.level);
+    kept.deliver(&measured.samples, &document, format)
 }
 
 fn document(measured: &Budgeted, level: f64) -> Document {
@@ -113,7 +90,7 @@ fn document(measured: &Budgeted, level: f64) -> Document {
     let outliers = measured.fit.as_ref().map_or(0, |fit| fit.outliers);
     let (stopped, bytes) = (stop_text(measured.stop), measured.bytes.0);
     let rate = bytes as f64 / measured.elapsed.as_seconds() * 8e-6;
-    Document::new("flowcast/budgeted-measurement/1")
+    Document::new("budgeted-measurement")
         .field("messages", measured.messages)
         .field("round_trips", measured.samples.len())
         .field("bytes", bytes)

@@ -146,7 +146,7 @@ fn document(network: &str, verdict: &str, points: &[CheckedPoint]) -> Document {
             Verdict::Between => "holds",
             Verdict::Open => "open",
         });
-    Document::new("flowcast/network-check/1")
+    Document::new("network-check")
         .field("network", network)
         .field("verdict", verdict)
         .line(format!("{network} {words}."))

@@ -1,6 +1,5 @@
 //! `flowcast measure conflicts`: the elementary conflicts of a network, carried for real.
 
-mod journal;
 mod summary;
 
 use std::{
@@ -13,7 +12,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::{
     calibrate::{
-        conflict_samples::{ConflictSamples, Measured},
+        conflict_samples::{ConflictSamples, Measured, csv_header, push_rows},
         conflicts::PROCESSORS,
     },
     model::cluster::{
@@ -24,18 +23,20 @@ use flowcast::{
 };
 use flowcast_measure::lab::{Lab, LabSpec, PatternOptions, network_of};
 
-use self::{journal::Journal, summary::document};
+use self::summary::document;
 use crate::{
     carrying::{Means, WhereArgs},
     commands::{
         doctor,
         lab::{explained, self_tested},
+        samples_file::SamplesFile,
         validate::racks_of,
     },
     repeating::{Carrying, Going, Over, Repeating},
     terminal::{
         exit::Finding,
         files::{Output, declare},
+        growing::GrowingFile,
         output::Format,
     },
 };
@@ -209,11 +210,14 @@ impl MeasureConflicts {
             .into_iter()
             .filter(chosen);
         let wanted: Vec<Conflict> = conflicts.chain(random).chain(short).collect();
-        let (journal, known) = if self.resume {
-            Journal::resume(&self.output, &provenance)?
-        } else {
-            (Journal::start(&self.output, &provenance)?, Vec::new())
+        let file = SamplesFile {
+            target: &self.output,
+            resume: self.resume,
+            head: csv_header(&provenance, &plan.racks),
+            same: &["path", "lab", "racks"],
         };
+        let (file, known) = file.open(ConflictSamples::from_csv)?;
+        let known = known.measured;
         if let Some(foreign) = known.iter().find(|known| !wanted.contains(&known.conflict)) {
             bail!(
                 "--resume: found conflict `{}`, which this measurement does not carry; expected the same --size, --flows, \
@@ -225,7 +229,7 @@ impl MeasureConflicts {
             wanted,
             racks: plan.racks,
             provenance,
-            journal,
+            file,
             known,
         })
     }
@@ -236,7 +240,7 @@ struct Run {
     wanted: Vec<Conflict>,
     racks: Racks,
     provenance: BTreeMap<String, String>,
-    journal: Journal,
+    file: GrowingFile,
     known: Vec<Measured>,
 }
 
@@ -267,7 +271,7 @@ impl Run {
         let mut carrying = Carrying::of(missing.len());
         for (at, conflict) in missing.iter().enumerate() {
             if most.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
-                let (left, path) = (missing.len() - at, self.journal.path().display());
+                let (left, path) = (missing.len() - at, self.file.path().display());
                 return Err(Finding(format!(
                     "{left} conflicts are left; --resume goes on with those of {path}"
                 ))
@@ -282,7 +286,9 @@ impl Run {
                 conflict: conflict.clone(),
                 durations,
             };
-            self.journal.append(&measured, &self.racks)?;
+            let mut rows = String::new();
+            push_rows(&mut rows, &measured, &self.racks);
+            self.file.append(&rows)?;
             self.known.push(measured);
             carrying.report(&conflict.name, &run, start);
         }
@@ -301,7 +307,7 @@ impl Run {
             racks: self.racks,
             measured,
         };
-        self.journal.finish(&samples)?;
+        self.file.finish_text(&samples.to_csv())?;
         format.print(&document(&samples))
     }
 }

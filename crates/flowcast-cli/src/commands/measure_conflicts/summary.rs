@@ -43,7 +43,7 @@ pub(super) fn document(samples: &ConflictSamples) -> Document {
             let times = medians.iter().map(|median| median.as_seconds() / alone);
             listed(times.map(|times| format!("{times:.2}")))
         });
-    Document::new("flowcast/conflict-measurement/1")
+    Document::new("conflict-measurement")
         .table("conflicts", table)
         .field("provenance", &samples.provenance)
 }

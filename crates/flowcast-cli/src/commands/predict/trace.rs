@@ -13,7 +13,7 @@ use flowcast::{
     },
     no_margin,
     replay::{inside::InsideTraffic, loggops::Loggops, outcome::Outcome},
-    table::Grouped,
+    table::{Grouped, result},
     trace::{
         Program, Trace,
         program::{IgnoredRecords, Transfers},
@@ -324,8 +324,8 @@ impl PredictionResult<'_> {
             document["network"] = self.network.map(|network| network.name.as_str()).into();
             add_outcome(&mut document, self.prepared.program(), outcome);
         } else {
-            document["schema"] = "flowcast/applications/1".into();
             document["applications"] = applications.into();
+            document = result("applications", document);
         }
         if let Some(noisy) = &self.noisy {
             document["noise"] = noisy.document();

@@ -111,7 +111,7 @@ impl Advise {
                 _ => name(at.alone),
             });
         let lines = settings.iter().map(|set| (set.of, set.lines.clone()));
-        Document::new("flowcast/rails-advice/1")
+        Document::new("rails-advice")
             .field("rails", rails.to_vec())
             .field("messages", count)
             .field("together_from_B", advice.together_from)

@@ -9,7 +9,7 @@ use clap::Args;
 use flowcast::{
     report::sweep_page,
     scheduler::{RailSet, split::SplitRule},
-    table::{Document, Value, fixed, rows},
+    table::{Document, Record, Value, fixed, rows},
     units::{Bytes, Time},
 };
 use flowcast_rails::{
@@ -91,7 +91,7 @@ pub(crate) struct Bench {
     pub split: SplitArgs,
     #[command(flatten)]
     count: CountArgs,
-    /// Write all samples: messages,size_B,scheduler,round,one_way_us,rate_Mbit_s
+    /// Write all samples: the time one way by scheduler, messages, size and round
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
     /// Go on with an interrupted run, whose samples are in FILE.csv.partial
@@ -149,7 +149,7 @@ impl Bench {
             minimal_piece,
             ..
         } = self.split.rule();
-        let settings = Document::new("flowcast/rails-samples/1")
+        let settings = Record::new()
             .field("rails", self.parameters())
             .field("messages", &self.messages)
             .field("sizes_B", self.sizes())
@@ -170,14 +170,19 @@ impl Bench {
             .map(|subject| subject.name.clone())
             .collect();
         let plan = Plan {
-            settings: settings.json()?.to_string(),
+            settings: settings
+                .json()?
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), value.to_string()))
+                .collect(),
             names,
             points: self.points(),
         };
         match &self.output {
             None => Ok(Results::unkept(plan)),
-            Some(path) if self.resume => Results::resume(path, plan),
-            Some(path) => Results::start(path, plan),
+            Some(path) => Results::open(path, self.resume, plan),
         }
     }
 
@@ -257,7 +262,7 @@ impl Bench {
             fixed(point.over_best_alone(0, alone), 3)
         });
         self.format.print(
-            &Document::new("flowcast/rails-bench/1")
+            &Document::new("rails-bench")
                 .field("rails", self.parameters())
                 .field("rounds", self.runs)
                 .table("points", table)

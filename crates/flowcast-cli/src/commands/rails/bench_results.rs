@@ -1,14 +1,15 @@
 //! The samples of `flowcast rails bench`, in a file beside the result until all rounds are measured.
 
-use std::{fmt::Write as _, io::Write, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flowcast::{
+    fit::sample_table::{self, Form, Sample, head},
     model::stats::sample::median,
     units::{Bytes, Time},
 };
 
-use crate::terminal::growing::{GrowingFile, partial};
+use crate::{commands::samples_file::SamplesFile, terminal::growing::GrowingFile};
 
 /// The results of one N and size: for each subject the one-way times of the rounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +46,8 @@ impl Point {
 /// What is measured: the first line of the file says it, and a run goes on only with rows of the same.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
-    /// One line of JSON: rails, sizes and so on.
-    pub settings: String,
+    /// Rails, sizes and so on: the header lines of the file.
+    pub settings: BTreeMap<String, String>,
     /// Names of the schedulers and lone rails, as the table heads its columns.
     pub names: Vec<String>,
     /// N and sizes, in the order in which a round takes them.
@@ -54,25 +55,21 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    fn head(&self) -> String {
-        format!(
-            "# {}\nmessages,size_B,scheduler,round,one_way_us,rate_Mbit_s\n",
-            self.settings
-        )
-    }
-
     /// The rows of the visit with this number: visits go through all points, round by round.
     fn rows(&self, visit: usize, one_way: &[Time]) -> String {
         let (messages, size) = self.points[visit % self.points.len()];
         let round = visit / self.points.len() + 1;
         let mut text = String::new();
-        for (name, time) in self.names.iter().zip(one_way) {
-            let (micros, rate) = (time.as_micros(), megabits(messages, size, *time));
-            let _ = writeln!(
-                text,
-                "{messages},{},{name},{round},{micros:.3},{rate:.3}",
-                size.0
-            );
+        for (what, time) in self.names.iter().zip(one_way) {
+            let sample = Sample {
+                what,
+                messages,
+                size,
+                repetition: round as u32,
+                time: *time,
+                ..Sample::default()
+            };
+            sample.push(FORM.required, &mut text);
         }
         text
     }
@@ -91,7 +88,10 @@ pub(super) struct Results {
     kept: Option<GrowingFile>,
 }
 
-const CONTENT: &str = "the samples of an interrupted run";
+const FORM: Form = Form {
+    required: &["what", "n", "size_B", "repetition", "time_us"],
+    optional: &[],
+};
 
 impl Results {
     /// Kept in memory only.
@@ -103,35 +103,27 @@ impl Results {
         }
     }
 
-    /// Starts afresh.
-    pub(super) fn start(target: &Path, plan: Plan) -> Result<Results> {
-        let kept = GrowingFile::start(&partial(target), CONTENT, &plan.head())?;
-        Ok(Results {
-            plan,
-            visits: Vec::new(),
-            kept: Some(kept),
-        })
-    }
-
-    /// Goes on with the samples of an interrupted run, if there are any.
-    pub(super) fn resume(target: &Path, plan: Plan) -> Result<Results> {
-        let (path, head) = (partial(target), plan.head());
-        let (kept, visits) = GrowingFile::resume(&path, CONTENT, &head, |text| {
-            let name = path.display();
-            let rows = text.strip_prefix(&head);
-            let rows = rows.with_context(|| {
-                format!("{name}: found another bench, expected the same rails and settings")
+    /// Kept in a file; with `resume` it goes on with the samples of an interrupted run, if there are any.
+    pub(super) fn open(target: &Path, resume: bool, plan: Plan) -> Result<Results> {
+        let same: Vec<&str> = plan.settings.keys().map(String::as_str).collect();
+        let file = SamplesFile {
+            target,
+            resume,
+            head: head(&plan.settings, FORM.required),
+            same: &same,
+        };
+        let (kept, times) = file.open(|text| {
+            let mut times = Vec::new();
+            sample_table::read(text, &FORM, |_, sample| {
+                times.push(sample.time);
+                Ok(())
             })?;
-            let lines: Vec<&str> = rows.split_inclusive('\n').collect();
-            let visits = lines
-                .chunks(plan.names.len())
-                .map(|rows| rows.iter().map(|row| one_way(row)).collect());
-            let visits: Option<Vec<Vec<Time>>> = visits.collect();
-            visits.with_context(|| format!("{name}: found a row that is none, expected six fields"))
+            Ok(times)
         })?;
+        let visits = times.chunks(plan.names.len()).map(<[Time]>::to_vec);
         Ok(Results {
+            visits: visits.collect(),
             plan,
-            visits,
             kept: Some(kept),
         })
     }
@@ -175,26 +167,12 @@ impl Results {
         let Some(kept) = &self.kept else {
             return Ok(());
         };
-        kept.finish(|out| {
-            out.write_all(self.plan.head().as_bytes())?;
-            let rows = |(visit, one_way): (usize, &Vec<Time>)| self.plan.rows(visit, one_way);
-            Ok(self
-                .visits
-                .iter()
-                .enumerate()
-                .map(rows)
-                .try_for_each(|rows| out.write_all(rows.as_bytes()))?)
-        })
+        let visits = self.visits.iter().enumerate();
+        let rows: String = visits
+            .map(|(visit, one_way)| self.plan.rows(visit, one_way))
+            .collect();
+        kept.finish_text(&(head(&self.plan.settings, FORM.required) + &rows))
     }
-}
-
-/// The time in a row.
-fn one_way(row: &str) -> Option<Time> {
-    let fields: Vec<&str> = row.trim_end().split(',').collect();
-    let [_, _, _, _, micros, _] = fields[..] else {
-        return None;
-    };
-    Some(Time::from_micros(micros.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -202,11 +180,12 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::terminal::growing::partial;
 
     fn plan() -> Plan {
         let points = vec![(1, Bytes(64)), (8, Bytes(64))];
         Plan {
-            settings: "{\"rounds\":2}".into(),
+            settings: BTreeMap::from([("rounds".into(), "2".into())]),
             names: vec!["x".into(), "a alone".into()],
             points,
         }
@@ -223,14 +202,14 @@ mod tests {
     fn a_killed_run_goes_on_whatever_it_was_writing() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("bench.csv");
-        let mut whole = Results::start(&target, plan()).unwrap();
+        let mut whole = Results::open(&target, false, plan()).unwrap();
         (0..4).for_each(|visit| whole.append(times(visit)).unwrap());
         let text = fs::read(partial(&target)).unwrap();
         whole.finish().unwrap();
         let expected = fs::read(&target).unwrap();
         for killed_at in 0..=text.len() {
             fs::write(partial(&target), &text[..killed_at]).unwrap();
-            let mut results = Results::resume(&target, plan()).unwrap();
+            let mut results = Results::open(&target, true, plan()).unwrap();
             let done = results.visits();
             assert_eq!(done == 4, killed_at == text.len());
             (done..4).for_each(|visit| results.append(times(visit)).unwrap());
@@ -259,17 +238,20 @@ mod tests {
     fn samples_of_another_bench_are_not_gone_on_with() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("bench.csv");
-        Results::start(&target, plan())
+        Results::open(&target, false, plan())
             .unwrap()
             .append(times(0))
             .unwrap();
-        let message = format!("{:#}", Results::start(&target, plan()).unwrap_err());
+        let message = format!("{:#}", Results::open(&target, false, plan()).unwrap_err());
         assert!(message.contains("--resume"), "{message}");
         let other = Plan {
-            settings: "{\"rounds\":3}".into(),
+            settings: BTreeMap::from([("rounds".into(), "3".into())]),
             ..plan()
         };
-        let message = format!("{:#}", Results::resume(&target, other).unwrap_err());
-        assert!(message.contains("another bench"), "{message}");
+        let message = format!("{:#}", Results::open(&target, true, other).unwrap_err());
+        assert!(
+            message.contains("found rounds 2, expected that of this run, 3"),
+            "{message}"
+        );
     }
 }

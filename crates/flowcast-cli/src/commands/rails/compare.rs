@@ -124,7 +124,7 @@ impl Compare {
                 },
             )?;
         }
-        let mut document = Document::new("flowcast/rails-comparison/1")
+        let mut document = Document::new("rails-comparison")
             .field("sets", self.count)
             .field("messages", self.messages)
             .field("largest_B", self.max_size)

@@ -128,7 +128,7 @@ pub(super) fn run(
     let names = rails.iter().map(|rail| &rail.name);
     let words = names.clone().zip(&given);
     let words = words.map(|(name, bytes)| format!("{name} {}", Grouped(bytes.0)));
-    let document = Document::new("flowcast/rails-count/1")
+    let document = Document::new("rails-count")
         .field("rails", names.collect::<Value>())
         .field("scheduler", course.scheduler.to_string())
         .field("adapts", course.adapts)

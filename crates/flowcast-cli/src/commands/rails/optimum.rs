@@ -68,7 +68,7 @@ impl FindOptimum {
             Rounded(bound)
         );
         self.format.print(
-            &scheduled("flowcast/rails-optimum/1", schedule)
+            &scheduled("rails-optimum", schedule)
                 .field("proven", found.proven)
                 .field("lower_bound_us", bound)
                 .field("branches", found.branches)

@@ -90,7 +90,7 @@ impl Simulate {
         let table = table.cell("rail's VFT", |index| found.virtual_finish[index]);
         let names = self.rails.rails.iter().map(|rail| &rail.name);
         self.format.print(
-            &scheduled("flowcast/rails-schedule/1", schedule)
+            &scheduled("rails-schedule", schedule)
                 .field("scheduler", self.scheduler.to_string())
                 .field("rails", names.collect::<Value>())
                 .field("vft_us", &found.virtual_finish)

@@ -62,7 +62,7 @@ pub(super) fn run(
         .most(most.rows(), ROWS);
     let pays_from = pays_from(&costs, rule)?;
     format.print(
-        &Document::new("flowcast/rails-split/1")
+        &Document::new("rails-split")
             .field(
                 "rails",
                 rails.iter().map(|rail| &rail.name).collect::<Value>(),

@@ -42,7 +42,7 @@ impl Header {
 }
 
 impl journal::Header for Header {
-    const SCHEMA: &'static str = "flowcast/validation-journal/1";
+    const KIND: &'static str = "validation";
     const LINES: &'static str = "patterns";
     const SAME: &'static str = "lab or carrier";
 }

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use flowcast::model::former_schemas::current;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -14,10 +15,13 @@ use crate::terminal::{
     growing::{self, GrowingFile, beside},
 };
 
+/// The schema that this version writes.
+const SCHEMA: &str = "flowcast/journal/1";
+
 /// The first line: what the others have in common.
 pub(super) trait Header: Serialize + DeserializeOwned + PartialEq {
-    /// The schema that this version reads and writes.
-    const SCHEMA: &'static str;
+    /// What was run.
+    const KIND: &'static str;
     /// What the lines are, for people.
     const LINES: &'static str;
     /// What has to be the same for a run to go on with them.
@@ -78,7 +82,8 @@ fn content<H: Header>() -> String {
 
 fn head_of<H: Header>(header: &H) -> Result<String> {
     let mut head = serde_json::to_value(header)?;
-    head["schema"] = H::SCHEMA.into();
+    head["schema"] = SCHEMA.into();
+    head["kind"] = H::KIND.into();
     line_of(&head)
 }
 
@@ -106,12 +111,13 @@ fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Con
         .next()
         .ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
     let mut head: Map<String, Value> = serde_json::from_str(first).with_context(|| place(at))?;
-    let schema = head.remove("schema").unwrap_or_default();
-    if schema != H::SCHEMA {
+    let [schema, kind] = ["schema", "kind"].map(|name| head.remove(name).unwrap_or_default());
+    let (schema, kind) = (schema.as_str().unwrap_or(""), kind.as_str().unwrap_or(""));
+    if current(schema, kind) != (SCHEMA, H::KIND) {
         bail!(
-            "{}: schema: found {schema}, expected `{}`",
+            "{}: found schema `{schema}` of kind `{kind}`, expected `{SCHEMA}` of kind `{}`",
             place(at),
-            H::SCHEMA
+            H::KIND
         );
     }
     let header: H = serde_json::from_value(head.into()).with_context(|| place(at))?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::model::accuracy::CaseKind;
+use flowcast::{model::accuracy::CaseKind, table::result};
 use serde_json::json;
 
 use crate::{
@@ -97,9 +97,8 @@ impl ValidateMargins {
             }
         }
         if self.format.json {
-            let document =
-                json!({"schema": "flowcast/margins/1", "level": self.level, "margins": margins});
-            println_out!("{document}");
+            let fields = json!({"level": self.level, "margins": margins});
+            println_out!("{}", result("margins", fields));
         } else {
             println_out!("{out}");
         }

@@ -14,6 +14,7 @@ use flowcast::{
     packet::seeds::{LEVEL, Runs},
     predict_steps,
     report::validation::{Case, ModelErrors, Validation},
+    table::result,
     trace::parallel,
     units::Time,
 };
@@ -140,13 +141,13 @@ pub(super) fn document(
         }
         patterns.push(entry);
     }
-    Ok(json!({
-        "schema": "flowcast/validation/1",
+    let fields = json!({
         "title": validation.title,
         "models": models,
         "patterns": patterns,
         "provenance": validation.provenance,
-    }))
+    });
+    Ok(result("validation", fields))
 }
 
 fn flows(models: &[String], case: &Case) -> Result<Vec<Value>> {

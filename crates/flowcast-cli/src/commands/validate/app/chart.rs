@@ -7,11 +7,15 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use flowcast::report::validation::error_bars;
+use flowcast::{
+    model::former_schemas::current,
+    report::validation::error_bars,
+    table::{RESULT, result},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::document::SCHEMA;
+use super::document::KIND;
 use crate::terminal::{
     files::{Output, declare, read_text, write_text},
     output::{Format, println_out},
@@ -41,6 +45,9 @@ pub(crate) struct ValidateChart {
 #[derive(Deserialize)]
 struct ChartReport {
     schema: String,
+    /// None in a file of the former schema.
+    #[serde(default)]
+    kind: String,
     predictions: Vec<ChartPrediction>,
     rows: Vec<ChartRow>,
 }
@@ -114,11 +121,11 @@ impl ValidateChart {
 fn read(path: &Path) -> Result<NamedReport> {
     let place = || path.display().to_string();
     let report: ChartReport = serde_json::from_str(&read_text(path)?).with_context(place)?;
-    if report.schema != SCHEMA {
+    if current(&report.schema, &report.kind) != (RESULT, KIND) {
+        let (schema, kind) = (&report.schema, &report.kind);
         bail!(
-            "{}: schema: found `{}`, expected `{SCHEMA}`",
-            place(),
-            report.schema
+            "{}: found schema `{schema}` of kind `{kind}`, expected `{RESULT}` of kind `{KIND}`",
+            place()
         );
     }
     let name = path
@@ -182,11 +189,8 @@ fn document(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]
             "worst_absolute_error": worst,
         }));
     }
-    json!({
-        "schema": "flowcast/app-validation-chart/1",
-        "programs": programs,
-        "predictions": sums,
-    })
+    let fields = json!({"programs": programs, "predictions": sums});
+    result("app-validation-chart", fields)
 }
 
 fn print(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) {
@@ -215,4 +219,28 @@ fn print(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) {
         out.add_row(row.into_iter().chain(sums));
     }
     println_out!("{out}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_the_former_and_of_the_present_schema_are_read_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cg.json");
+        let read_as = |head: &str| {
+            std::fs::write(&path, format!("{{{head},\"predictions\":[],\"rows\":[]}}")).unwrap();
+            read(&path)
+        };
+        assert!(read_as(r#""schema":"flowcast/app-validation/1""#).is_ok());
+        assert!(read_as(r#""schema":"flowcast/result/1","kind":"app-validation""#).is_ok());
+        let other = read_as(r#""schema":"flowcast/result/1","kind":"fit""#).err();
+        assert!(
+            other
+                .unwrap()
+                .to_string()
+                .contains("of kind `fit`, expected")
+        );
+    }
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use flowcast::{
     Interval,
     report::validation::app::{AppValidation, Fared, Quantity, Row},
+    table::result,
     units::{Rounded, Time},
 };
 use serde_json::{Value, json};
@@ -15,8 +16,8 @@ use crate::terminal::{
     tables::{cells, table},
 };
 
-/// The schema of the JSON.
-pub(super) const SCHEMA: &str = "flowcast/app-validation/1";
+/// The kind of the JSON.
+pub(super) const KIND: &str = "app-validation";
 
 /// More regions than this are left to the JSON.
 const ROWS: usize = 24;
@@ -58,8 +59,7 @@ impl ValidationReport<'_> {
         }
         let runs = self.validation.runs.iter().cloned();
         let worked = self.validation.worked.iter();
-        Ok(json!({
-            "schema": SCHEMA,
+        let fields = json!({
             "program": self.validation.title,
             "ranks": self.validation.worked.len(),
             "predictions": predictions,
@@ -67,7 +67,8 @@ impl ValidationReport<'_> {
             "runs": runs.map(|run| run.map(Time::as_seconds)).collect::<Vec<_>>(),
             "thread_cpu_s": worked.map(|time| time.as_seconds()).collect::<Vec<_>>(),
             "provenance": self.validation.provenance,
-        }))
+        });
+        Ok(result(KIND, fields))
     }
 
     fn row(&self, row: &Row) -> Value {

@@ -56,7 +56,7 @@ impl Header {
 }
 
 impl journal::Header for Header {
-    const SCHEMA: &'static str = "flowcast/app-validation-journal/1";
+    const KIND: &'static str = "app-validation";
     const LINES: &'static str = "runs";
     const SAME: &'static str = "command or lab";
 }

@@ -1,0 +1,153 @@
+//! The samples taken so far, in a file beside the result, until the measurement is complete.
+
+use std::{collections::BTreeMap, path::Path};
+
+use anyhow::{Context, Result, bail};
+use flowcast::{fit::sample_table::provenance, model::csv::CsvError};
+
+use crate::terminal::growing::{GrowingFile, partial};
+
+/// Where samples go, and what an interrupted run has to have in common with this one.
+pub(super) struct SamplesFile<'a> {
+    /// The result.
+    pub target: &'a Path,
+    /// Whether to go on with an interrupted run, if there is one.
+    pub resume: bool,
+    /// Header lines and column names.
+    pub head: String,
+    /// Keys of header lines whose values are the same.
+    pub same: &'a [&'a str],
+}
+
+const CONTENT: &str = "the samples of an interrupted run";
+
+impl SamplesFile<'_> {
+    /// The file, and the samples of an interrupted run.
+    pub(super) fn open<S: Default>(
+        &self,
+        read: impl FnOnce(&str) -> Result<S, CsvError>,
+    ) -> Result<(GrowingFile, S)> {
+        let path = partial(self.target);
+        if !self.resume {
+            let file = GrowingFile::start(&path, CONTENT, &self.head)?;
+            return Ok((file, S::default()));
+        }
+        GrowingFile::resume(&path, CONTENT, &self.head, |text| {
+            let place = || format!("--resume: {}", path.display());
+            let read = read(text).with_context(place)?;
+            self.refuse_others(text).with_context(place)?;
+            Ok(read)
+        })
+    }
+
+    /// Samples of another network, or of another kind of run, would spoil the result.
+    fn refuse_others(&self, text: &str) -> Result<()> {
+        let (found, own) = (provenance(text)?, provenance(&self.head)?);
+        for key in self.same {
+            let (found, own) = (value(&found, key), value(&own, key));
+            if found != own {
+                bail!("found {key} {found}, expected that of this run, {own}");
+            }
+        }
+        let (found, own) = (columns(text), columns(&self.head));
+        if found != own {
+            bail!(
+                "found the columns {found}, expected {own}: another kind of run or another version wrote them"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Another port may lead to the same host.
+fn value<'a>(all: &'a BTreeMap<String, String>, key: &str) -> &'a str {
+    let value = all.get(key).map_or("none", String::as_str);
+    match value.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => host,
+        _ => value,
+    }
+}
+
+fn columns(text: &str) -> &str {
+    let mut lines = text.lines();
+    lines.find(|line| !line.starts_with('#')).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::terminal::growing;
+    use flowcast::{
+        fit::{
+            prtt::PrttPoint,
+            samples::{PrttSamples, csv_header, csv_rows},
+        },
+        units::{Bytes, Time},
+    };
+
+    fn rows(sizes: std::ops::RangeInclusive<u64>) -> String {
+        let point = |size| PrttPoint::round_trip(Bytes(size));
+        csv_rows(sizes.map(|size| (point(size), Time::from_micros(9.0), None)))
+    }
+
+    fn open(
+        target: &Path,
+        resume: bool,
+        path: &str,
+        timed: bool,
+    ) -> Result<(GrowingFile, PrttSamples)> {
+        let provenance = BTreeMap::from([("path".to_owned(), path.to_owned())]);
+        let file = SamplesFile {
+            target,
+            resume,
+            head: csv_header(&provenance, timed),
+            same: &["path"],
+        };
+        file.open(PrttSamples::from_csv)
+    }
+
+    #[test]
+    fn a_killed_run_goes_on_and_becomes_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("samples.csv");
+        let (mut first, _) = open(&target, false, "tcp to a:1", false).unwrap();
+        first.append(&rows(1..=3)).unwrap();
+        drop(first);
+        assert!(!target.exists());
+        let refused = open(&target, false, "tcp to a:1", false).unwrap_err();
+        assert!(refused.to_string().contains("--resume"));
+        for (path, timed, told) in [
+            (
+                "tcp to b:1",
+                false,
+                "found path tcp to a, expected that of this run, tcp to b",
+            ),
+            ("tcp to a:1", true, "time_us,busy_us: another kind of run"),
+        ] {
+            let refused = open(&target, true, path, timed);
+            let message = format!("{:#}", refused.unwrap_err());
+            assert!(message.contains(told), "{message}");
+        }
+
+        let (mut second, samples) = open(&target, true, "tcp to a:2", false).unwrap();
+        assert_eq!(samples.len(), 3);
+        second.append(&rows(4..=5)).unwrap();
+        let all = PrttSamples::from_csv(&growing::read(second.path()).unwrap()).unwrap();
+        assert_eq!(all.len(), 5);
+        second.finish_text(&all.to_csv()).unwrap();
+        let whole = fs::read_to_string(&target).unwrap();
+        assert_eq!(PrttSamples::from_csv(&whole).unwrap(), all);
+        assert!(!partial(&target).exists());
+    }
+
+    #[test]
+    fn nothing_to_resume_is_a_fresh_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("samples.csv");
+        let (_, samples) = open(&target, true, "tcp to a:1", true).unwrap();
+        assert!(samples.is_empty());
+        assert!(!partial(&target).exists());
+    }
+}

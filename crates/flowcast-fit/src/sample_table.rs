@@ -1,0 +1,286 @@
+//! The table of everything that is measured: a CSV with a row for each time, under a header of `# key: value` lines that say
+//! where it comes from.
+//!
+//! ```csv
+//! # schema: flowcast/samples/2
+//! # host: a
+//! what,n,d_us,size_B,time_us
+//! round-trip,1,0,1,11.24
+//! ```
+//!
+//! A file has the columns that its samples need ([`Form`]), in any order; a column, a row or a number that does not belong is
+//! refused with its line. Files of former schemas name some columns otherwise.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{Display, Write},
+    ops::RangeInclusive,
+};
+
+use flowcast_model::{
+    csv::{self, CsvError, Table},
+    former_schemas,
+};
+use flowcast_units::{Bytes, Node, Time};
+
+/// The schema that this version writes. A file without header lines is read as well.
+pub const SCHEMA: &str = "flowcast/samples/2";
+
+/// The present name of a column that files of former schemas may call otherwise.
+fn current(name: &str) -> &str {
+    match name {
+        "company" | "conflict" => "what",
+        "src" => "from",
+        "dst" => "to",
+        "src_rack" => "from_rack",
+        "dst_rack" => "to_rack",
+        "start_us" => "d_us",
+        "flow" => "step",
+        "prtt_us" | "duration_us" => "time_us",
+        name => name,
+    }
+}
+
+/// One measured time. What a file has no column for is empty or 0.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sample<'a> {
+    /// `what` was measured: `round-trip`, the company of a message, a conflict, a scheduler.
+    pub what: &'a str,
+    /// `kind`: what a conflict is for.
+    pub kind: &'a str,
+    /// Nodes `from` and `to` which a message goes.
+    pub ends: [Node; 2],
+    /// `from_rack` and `to_rack`: their racks; empty if there are none.
+    pub racks: [&'a str; 2],
+    /// `size_B`, at most 2^50.
+    pub size: Bytes,
+    /// `n` messages in a row, or in flight together; from 1 to a million, as steps and repetitions.
+    pub messages: u32,
+    /// `d_us`: delay of each message after the one before, or of a flow after the start.
+    pub delay: Time,
+    /// `step`: the flow of a conflict, from 1.
+    pub step: u32,
+    /// `repetition`: how often this was measured, this time included.
+    pub repetition: u32,
+    /// `time_us`: what it took.
+    pub time: Time,
+    /// `busy_us`: how long the sender's processor was busy with it.
+    pub busy: Time,
+}
+
+impl<'a> Sample<'a> {
+    fn set(&mut self, column: &str, cell: Cell<'a>) -> Result<(), CsvError> {
+        match column {
+            "what" => self.what = cell.text,
+            "kind" => self.kind = cell.text,
+            "from" => self.ends[0] = cell.node()?,
+            "to" => self.ends[1] = cell.node()?,
+            "from_rack" => self.racks[0] = cell.text,
+            "to_rack" => self.racks[1] = cell.text,
+            "size_B" => self.size = cell.size()?,
+            "n" => self.messages = cell.count()?,
+            "d_us" => self.delay = cell.micros()?,
+            "step" => self.step = cell.count()?,
+            "repetition" => self.repetition = cell.count()?,
+            "time_us" => self.time = cell.micros()?,
+            _ => self.busy = cell.micros()?,
+        }
+        Ok(())
+    }
+
+    /// Appends the row of this sample to a file of these columns.
+    pub fn push(&self, columns: &[&str], text: &mut String) {
+        for (at, column) in columns.iter().enumerate() {
+            let field: &dyn Display = match *column {
+                "what" => &self.what,
+                "kind" => &self.kind,
+                "from" => &self.ends[0],
+                "to" => &self.ends[1],
+                "from_rack" => &self.racks[0],
+                "to_rack" => &self.racks[1],
+                "size_B" => &self.size.0,
+                "n" => &self.messages,
+                "d_us" => &self.delay.as_micros(),
+                "step" => &self.step,
+                "repetition" => &self.repetition,
+                "time_us" => &self.time.as_micros(),
+                _ => &self.busy.as_micros(),
+            };
+            let comma = if at == 0 { "" } else { "," };
+            write!(text, "{comma}{field}").expect("text grows");
+        }
+        text.push('\n');
+    }
+
+    /// The ends of a message that took some time.
+    ///
+    /// # Errors
+    /// It goes from a node to itself, or took no time.
+    pub fn message(&self, line: usize) -> Result<[Node; 2], CsvError> {
+        let [from, to] = self.ends;
+        if from == to {
+            let found = format!("from node {from} to itself");
+            return Err(CsvError::at(line, found, "two different nodes"));
+        }
+        if self.time == Time::ZERO {
+            return Err(CsvError::field(line, "time_us", "0", "a time above 0"));
+        }
+        Ok(self.ends)
+    }
+}
+
+/// The columns of one kind of samples.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// Those that each file has.
+    pub required: &'static [&'static str],
+    /// Those that it may have besides.
+    pub optional: &'static [&'static str],
+}
+
+/// Reads a file; `take` gets each row with its line. Gives where the samples come from: the header's `key: value` pairs apart
+/// from the schema.
+///
+/// # Errors
+/// Another schema, a missing, doubled or unknown column, no row, a row of another length, a number out of range, and those of
+/// `take`.
+pub fn read(
+    text: &str,
+    form: &Form,
+    mut take: impl FnMut(usize, &Sample<'_>) -> Result<(), CsvError>,
+) -> Result<BTreeMap<String, String>, CsvError> {
+    let provenance = provenance(text)?;
+    let table = Table::parse(text)?;
+    let columns = table.only(form.required, form.optional, current)?;
+    let mut rows = table.rows().peekable();
+    if rows.peek().is_none() {
+        return Err(CsvError::no_row(form.required));
+    }
+    for (line, fields) in rows {
+        let mut sample = Sample::default();
+        for ((column, name), text) in columns.iter().zip(table.names()).zip(fields) {
+            sample.set(column, Cell { line, name, text })?;
+        }
+        take(line, &sample)?;
+    }
+    Ok(provenance)
+}
+
+/// Whether a file has a column; not if it is no table.
+pub fn has(text: &str, column: &str) -> bool {
+    Table::parse(text).is_ok_and(|table| table.names().any(|name| current(name) == column))
+}
+
+/// Header lines and column names of a file.
+pub fn head(provenance: &BTreeMap<String, String>, columns: &[&str]) -> String {
+    let mut text = format!("# schema: {SCHEMA}\n");
+    for (key, value) in provenance {
+        // A line break inside a value would end the comment.
+        let value = value.replace(['\n', '\r'], " ");
+        writeln!(text, "# {key}: {value}").expect("text grows");
+    }
+    text + &columns.join(",") + "\n"
+}
+
+/// The pairs of key and value in the header lines apart from the schema.
+///
+/// # Errors
+/// A schema that is not this one.
+pub fn provenance(text: &str) -> Result<BTreeMap<String, String>, CsvError> {
+    let mut pairs = BTreeMap::new();
+    for (line, comment) in csv::comments(text) {
+        let Some((key, value)) = comment.split_once(':') else {
+            continue;
+        };
+        let (key, value) = (key.trim(), value.trim());
+        if key != "schema" {
+            pairs.insert(key.to_owned(), value.to_owned());
+        } else if former_schemas::current(value, "").0 != SCHEMA {
+            let (found, expected) = (format!("schema `{value}`"), format!("`{SCHEMA}`"));
+            return Err(CsvError::at(line, found, expected));
+        }
+    }
+    Ok(pairs)
+}
+
+/// A field with the name of its column in the file.
+#[derive(Clone, Copy)]
+pub(crate) struct Cell<'a> {
+    pub line: usize,
+    pub name: &'a str,
+    pub text: &'a str,
+}
+
+impl<'a> Cell<'a> {
+    fn refused(self, expected: impl Into<String>) -> CsvError {
+        CsvError::field(self.line, self.name, self.text, expected)
+    }
+
+    pub(crate) fn size(self) -> Result<Bytes, CsvError> {
+        self.whole(0..=1 << 50).map(Bytes)
+    }
+
+    fn count(self) -> Result<u32, CsvError> {
+        self.whole(1..=1_000_000).map(|count| count as u32)
+    }
+
+    fn whole(self, range: RangeInclusive<u64>) -> Result<u64, CsvError> {
+        let number = self.text.parse().ok();
+        let number = number.filter(|number| range.contains(number));
+        number.ok_or_else(|| {
+            let (start, end) = (range.start(), range.end());
+            self.refused(format!("a whole number from {start} to {end}"))
+        })
+    }
+
+    fn node(self) -> Result<Node, CsvError> {
+        let number = self.text.parse().map(Node);
+        number.map_err(|_| self.refused("the number of a node"))
+    }
+
+    fn micros(self) -> Result<Time, CsvError> {
+        let mut bytes = self.text.bytes();
+        let plain = bytes.all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+        // Through the text with its unit, so that whole nanoseconds come back exactly.
+        let time = Time::parse(&format!("{}us", self.text)).ok();
+        time.filter(|_| plain)
+            .ok_or_else(|| self.refused("microseconds, a finite number from 0 on"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{pairs::samples::PairSamples, samples::PrttSamples};
+
+    #[test]
+    fn files_of_former_schemas_hold_what_files_of_the_present_one_do() {
+        let round_trips = |text: &str| PrttSamples::from_csv(text).unwrap();
+        assert_eq!(
+            round_trips(
+                "# schema: flowcast/prtt-samples/1\n# host: a\nn,d_us,size_B,prtt_us,busy_us\n16,2.5,8,9,3\n"
+            ),
+            round_trips(
+                "# schema: flowcast/samples/2\n# host: a\nwhat,n,d_us,size_B,time_us,busy_us\nround-trip,16,2.5,8,9,3\n"
+            )
+        );
+        let pairs = |text: &str| PairSamples::from_csv(text).unwrap();
+        assert_eq!(
+            pairs(
+                "# schema: flowcast/pair-samples/1\nfrom,to,size_B,company,time_us\n0,1,8,both,5\n"
+            ),
+            pairs("# schema: flowcast/samples/2\nwhat,from,to,size_B,time_us\nboth,0,1,8,5\n")
+        );
+    }
+
+    #[test]
+    fn a_column_is_named_once_and_samples_of_another_kind_are_refused() {
+        let error = |text: &str| PrttSamples::from_csv(text).unwrap_err().to_string();
+        assert!(error("n,d_us,size_B,prtt_us,time_us\n").contains("found column `time_us` twice"));
+        assert!(error("n,d_us,size_B,time_us,from\n").contains("found column `from`"));
+        assert_eq!(
+            error("what,n,d_us,size_B,time_us\nalone,1,0,8,5\n"),
+            "line 2: found what = `alone`, expected round-trip"
+        );
+        assert!(error("# schema: flowcast/network/1\n").contains("schema `flowcast/network/1`"));
+    }
+}
