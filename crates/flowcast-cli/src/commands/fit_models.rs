@@ -22,6 +22,7 @@ use crate::terminal::{
     answers::write_page,
     files::read_text,
     output::{Format, say},
+    provenance,
 };
 
 /// Which models are compared.
@@ -74,7 +75,7 @@ pub(super) fn run(
     if let Some(path) = page {
         write_page(
             path,
-            &chart_page(&document, Picture::Models)?,
+            &chart_page(&document, Picture::Models, &provenance::of_this_run())?,
             &document.json()?,
         )?;
     }

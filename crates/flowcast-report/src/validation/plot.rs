@@ -1,15 +1,7 @@
-//! Drawings of a validation: measured and predicted durations by flow (RR-5910, Figures 8 and 9), and histograms of
-//! errors (Zhu et al.).
+//! Errors of several programs in one drawing.
 
 use std::fmt::Write;
 
-use serde::Serialize;
-
-use super::{Case, ModelErrors, seconds};
-use flowcast_model::stats::{
-    grouping::{GroupingRule, interval_clusters},
-    sample::median,
-};
 use flowcast_table::escape;
 
 const WIDTH: f64 = 1000.0;
@@ -29,124 +21,6 @@ const COLOURS: [&str; 9] = [
 /// The colour of a model.
 pub(super) fn colour(model: usize) -> &'static str {
     COLOURS[model % COLOURS.len()]
-}
-
-/// Points above names, as `drawPoints` of [`charts`](crate::charts) takes them.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Points {
-    label: String,
-    /// What the names are of.
-    what: &'static str,
-    names: Vec<String>,
-    /// Whether values are signed shares rather than seconds.
-    is_share: bool,
-    series: Vec<Series>,
-    /// Bars behind the points, each a place with its lowest and highest value.
-    ranges: Vec<(usize, f64, f64)>,
-}
-
-#[derive(Serialize)]
-struct Series {
-    name: String,
-    colour: &'static str,
-    values: Vec<f64>,
-}
-
-/// Bars: the groups of measured durations, from the smallest to the largest. Points: their median and the predictions.
-pub(super) fn durations(case: &Case, models: &[String]) -> Points {
-    let measured: Vec<Vec<f64>> = case.measured.iter().map(|times| seconds(times)).collect();
-    let groups =
-        |times: &Vec<f64>| interval_clusters(times, GroupingRule::default()).unwrap_or_default();
-    let medians = measured
-        .iter()
-        .map(|times| median(times).unwrap_or_default())
-        .collect();
-    let mut series = vec![Series {
-        name: "measured".into(),
-        colour: "ink",
-        values: medians,
-    }];
-    series.extend(models.iter().zip(&case.predicted).enumerate().map(
-        |(model, (name, predicted))| Series {
-            name: name.clone(),
-            colour: colour(model),
-            values: seconds(predicted),
-        },
-    ));
-    Points {
-        label: case.name.clone(),
-        what: "flow",
-        names: case.flows.iter().map(|flow| flow.id.to_string()).collect(),
-        is_share: false,
-        series,
-        ranges: measured
-            .iter()
-            .enumerate()
-            .flat_map(|(place, times)| {
-                groups(times)
-                    .into_iter()
-                    .map(move |group| (place, group.min, group.max))
-                    .collect::<Vec<_>>()
-            })
-            .collect(),
-    }
-}
-
-/// Signed errors: a place for each program or region, a point there for each model.
-pub(super) fn errors(label: String, groups: &[(String, Vec<f64>)], models: &[String]) -> Points {
-    Points {
-        label,
-        what: "region",
-        names: groups.iter().map(|(name, _)| name.clone()).collect(),
-        is_share: true,
-        series: models
-            .iter()
-            .enumerate()
-            .map(|(model, name)| Series {
-                name: name.clone(),
-                colour: colour(model),
-                values: groups.iter().map(|(_, errors)| errors[model]).collect(),
-            })
-            .collect(),
-        ranges: Vec::new(),
-    }
-}
-
-/// A histogram, as `drawBars` of [`charts`](crate::charts) takes it.
-#[derive(Serialize)]
-pub(super) struct Histogram {
-    label: String,
-    /// Where the first bin begins.
-    low: f64,
-    /// Of a bin.
-    width: f64,
-    counts: Vec<usize>,
-    colour: &'static str,
-}
-
-/// How many flows have which signed error, in bins of a fixed width; the outer bins hold all that is beyond.
-pub(super) fn histogram(
-    label: String,
-    errors: &ModelErrors,
-    half_range: f64,
-    colour: &'static str,
-) -> Histogram {
-    const BINS: usize = 40;
-    let width = 2.0 * half_range / BINS as f64;
-    let mut counts = vec![0; BINS];
-    for error in &errors.signed {
-        counts[((error + half_range) / width)
-            .floor()
-            .clamp(0.0, BINS as f64 - 1.0) as usize] += 1;
-    }
-    Histogram {
-        label,
-        low: -half_range,
-        width,
-        counts,
-        colour,
-    }
 }
 
 /// Signed errors side by side: a group of bars for each program or region, a bar in it for each model. Bars that leave
