@@ -40,8 +40,8 @@ impl Table {
             });
             format!("<tr>{}</tr>\n", cells.collect::<String>())
         };
-        let texts = self.texts();
-        let rows = texts[1..].iter().take(MOST_ROWS);
+        let texts = self.texts(MOST_ROWS);
+        let rows = texts[1..].iter();
         let rows: String = rows.map(|cells| row("td", cells)).collect();
         let more = match self.rows.saturating_sub(MOST_ROWS) {
             0 => String::new(),

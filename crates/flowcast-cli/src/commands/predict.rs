@@ -20,6 +20,7 @@ use crate::{
     network_args::{load_all, parse_overrides},
     terminal::{
         files::{Output, declare},
+        output::Format,
         provenance,
     },
     trace_args::{first_file, trace_help},
@@ -71,9 +72,8 @@ pub(crate) struct Predict {
     /// Name of this validation case in the network's accuracy record: its own errors are left out of the interval
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     judged: Option<String>,
-    /// Machine-readable output
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]

@@ -150,8 +150,8 @@ pub(crate) fn written(content: &flowcast::table::Table) -> Option<String> {
     });
     let mut shown = table(&columns.collect::<Vec<_>>());
     let (rows, option) = content.most.unwrap_or((usize::MAX, ""));
-    let (most, texts) = (Most(rows), content.texts());
-    shown.add_rows(most.of(&texts[1..]));
+    let most = Most(rows);
+    shown.add_rows(content.texts(most.rows()).into_iter().skip(1));
     let heading = match content.heading.as_str() {
         "" => String::new(),
         heading => format!("{heading}:\n"),
