@@ -11,19 +11,14 @@ use flowcast::{
         exhaustive::{Ranking, Slots, search},
         step_cost::{MappingCost, StepCost},
     },
-    table::Grouped,
+    table::{Document, Grouped, Value, figure, rows},
     units::{Rounded, Time},
 };
 use flowcast_io::{Holding, is_pattern};
-use serde_json::{Value, json};
 
 use crate::{
     network_args::NetworkArgs,
-    terminal::{
-        output::{Format, println_out},
-        progress::Progress,
-        tables::table,
-    },
+    terminal::{output::Format, progress::Progress},
     trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut},
 };
 
@@ -137,53 +132,32 @@ impl Place {
             },
         )?;
         drop(progress);
-        if !self.format.json {
-            print(&ranking);
-            return Ok(());
-        }
-        let mut best: Vec<Vec<u32>> = Vec::new();
-        for mapping in &ranking.best {
-            best.push(mapping.0.iter().map(|node| node.0).collect());
-        }
-        let histogram = ranking.histogram.iter();
-        let histogram: Vec<Value> = histogram
-            .map(|(time, mappings)| json!({"time_s": time.as_seconds(), "mappings": mappings}))
-            .collect();
-        let document = json!({
-            "schema": "flowcast/placement/1",
-            "network": network,
-            "model": model,
-            "mappings": ranking.mappings,
-            "best_time_s": ranking.histogram[0].0.as_seconds(),
-            "best": best,
-            "histogram": histogram,
-        });
-        println_out!("{document}");
-        Ok(())
+        self.format.print(
+            &ranked(&ranking)
+                .field("network", network)
+                .field("model", model),
+        )
     }
 }
 
-fn print(ranking: &Ranking) {
+fn ranked(ranking: &Ranking) -> Document {
     const WIDEST: u64 = 40;
-    let mut table = table(&[">time", ">against the best", ">mappings", ""]);
     let best = ranking.histogram[0].0;
     let counts = ranking.histogram.iter().map(|(_, mappings)| *mappings);
     let most = counts.max().unwrap_or(1);
-    for (time, mappings) in &ranking.histogram {
-        let slower = if best == Time::ZERO {
-            1.0
-        } else {
-            time.as_nanos() / best.as_nanos()
-        };
-        let bar = "▇".repeat((mappings * WIDEST).div_ceil(most) as usize);
-        table.add_row([
-            Rounded(*time).to_string(),
-            format!("{slower:.2}x"),
-            Grouped(*mappings).to_string(),
-            bar,
-        ]);
-    }
-    println_out!("{table}");
+    let histogram = rows(&ranking.histogram)
+        .column("time_s", "time", |(time, _)| time)
+        .cell("against the best", |(time, _)| {
+            let slower = match best {
+                Time::ZERO => 1.0,
+                best => time.as_nanos() / best.as_nanos(),
+            };
+            figure(format!("{slower:.2}x"))
+        })
+        .column("mappings", "mappings", |(_, mappings)| Grouped(*mappings))
+        .cell("", |(_, mappings)| {
+            "▇".repeat((mappings * WIDEST).div_ceil(most) as usize)
+        });
     let mut groups = Vec::new();
     for ranks in ranking.best[0].groups() {
         let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
@@ -193,10 +167,16 @@ fn print(ranking: &Ranking) {
         1 => "the only best".to_owned(),
         several => format!("one of {} best", Grouped(several as u64)),
     };
-    println_out!(
-        "best of {} mappings, {}: ranks {} ({also})",
-        Grouped(ranking.mappings),
-        Rounded(best),
-        groups.join(" | ")
-    );
+    let nodes = ranking.best.iter().map(|mapping| &mapping.0);
+    Document::new("flowcast/placement/1")
+        .field("mappings", ranking.mappings)
+        .field("best_time_s", best)
+        .field("best", nodes.collect::<Value>())
+        .table("histogram", histogram)
+        .line(format!(
+            "best of {} mappings, {}: ranks {} ({also})",
+            Grouped(ranking.mappings),
+            Rounded(best),
+            groups.join(" | ")
+        ))
 }
