@@ -5,7 +5,6 @@
 
 pub mod app;
 mod document;
-mod plot;
 
 use std::collections::BTreeMap;
 
@@ -18,8 +17,6 @@ use flowcast_model::{
     },
 };
 use flowcast_units::Time;
-
-pub use plot::error_bars;
 
 /// A pattern that was carried and predicted.
 #[derive(Debug, Clone, PartialEq)]

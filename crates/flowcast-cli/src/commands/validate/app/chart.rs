@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
-    report::validation::error_bars,
+    report::chart_svg::{Axis, Chart, Panel},
     table::{Document, Value, figure, percent, rows},
 };
 use serde::Deserialize;
@@ -90,9 +90,9 @@ impl ValidateChart {
             .map(|named| errors_of(named, &predictions))
             .collect::<Result<Vec<_>>>()?;
         if let Some(output) = &self.output {
-            let names = reports.iter().map(|named| named.name.clone());
-            let groups: Vec<(String, Vec<f64>)> = names.zip(errors.iter().cloned()).collect();
-            write_text(output, &error_bars(&self.title, &groups, &predictions))?;
+            let chart = error_chart(&reports, &errors, &predictions);
+            let title = self.title.clone();
+            write_text(output, &Chart { title, ..chart }.to_svg())?;
         }
         self.format
             .print(&document(&reports, &errors, &predictions))
@@ -167,6 +167,38 @@ fn mean_and_worst(errors: &[Vec<f64>], prediction: usize) -> [f64; 2] {
         absolute.clone().sum::<f64>() / errors.len() as f64,
         absolute.fold(0.0, f64::max),
     ]
+}
+
+/// A point for each program and prediction; those beyond the largest error of 100 % are at the edge.
+fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) -> Chart {
+    let absolute = errors.iter().flatten().map(|error| error.abs());
+    let largest = ((absolute.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
+    let names = reports.iter().enumerate();
+    let places = |prediction: usize| {
+        let errors = errors.iter().enumerate();
+        errors
+            .map(move |(at, errors)| [at as f64, errors[prediction]])
+            .collect()
+    };
+    Chart {
+        title: String::new(),
+        names: predictions.to_vec(),
+        references: 0,
+        has_curves: false,
+        panels: vec![Panel {
+            title: "predicted less measured".to_owned(),
+            x: Axis {
+                range: [-0.5, reports.len() as f64 - 0.5],
+                ticks: names
+                    .map(|(at, named)| (at as f64, named.name.clone()))
+                    .collect(),
+            },
+            y: Axis::new([-largest, largest], |share| {
+                format!("{:+.0} %", share * 100.0)
+            }),
+            series: (0..predictions.len()).map(places).collect(),
+        }],
+    }
 }
 
 /// A row of a program, and the rows of sums below them.
