@@ -83,7 +83,7 @@ impl Table {
             };
             let _ = writeln!(
                 picture,
-                "<text x=\"310\" y=\"{}\" text-anchor=\"end\" font-size=\"13\">{name}</text>\
+                "<text x=\"310\" y=\"{}\" text-anchor=\"end\" font-size=\"13\" fill=\"currentColor\">{name}</text>\
                  <rect x=\"320\" y=\"{}\" width=\"{:.1}\" height=\"14\" fill=\"#0b57a4\"/>",
                 y + 15,
                 y + 4,
