@@ -221,7 +221,7 @@ impl Answer {
         html += "</p>";
         for table in self.answer.tables() {
             html += &format!("<table><caption>{}</caption>", escaped(&table.heading));
-            for (index, cells) in table.texts().iter().take(SHOWN + 1).enumerate() {
+            for (index, cells) in table.texts(SHOWN).iter().enumerate() {
                 let kind = if index == 0 { "th" } else { "td" };
                 html += "<tr>";
                 for cell in cells {

@@ -57,8 +57,8 @@ pub(super) fn explained(document: Document, explanation: &Explanation) -> Docume
 }
 
 /// The most expensive first where not all have a row.
-fn cost_table<'a, N: Clone + Into<Value>>(
-    mut all: Vec<(&'a Sums, N)>,
+fn cost_table<N: Clone + Into<Value>>(
+    mut all: Vec<(&Sums, N)>,
     first: &'static str,
     costs: &[TimePart],
 ) -> Rows<usize> {
