@@ -18,7 +18,6 @@ mod recording;
 mod repeating;
 mod replay_args;
 mod replay_files;
-mod replay_view;
 mod round_trips;
 mod shm_ends;
 mod tcp_session;

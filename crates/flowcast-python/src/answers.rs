@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use flowcast::{
     Options as ReplayOptions, Parameter,
     graph::noise::Noise,
+    report::chart_page::{Picture, chart_page},
     study::grid::full_name,
     table::Document,
     trace::Trace as AnyTrace,
@@ -33,7 +34,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn of(answer: Document) -> Result<Answer> {
-        let page = answer.to_html(&provenance())?;
+        let page = chart_page(&answer, Picture::Tables, &provenance())?;
         Answer::with_page(answer, page)
     }
 
@@ -226,7 +227,7 @@ impl Answer {
         html += "</p>";
         for table in self.answer.tables() {
             html += &format!("<table><caption>{}</caption>", escaped(&table.heading));
-            for (index, cells) in table.texts().iter().take(SHOWN + 1).enumerate() {
+            for (index, cells) in table.texts(SHOWN).iter().enumerate() {
                 let kind = if index == 0 { "th" } else { "td" };
                 html += "<tr>";
                 for cell in cells {

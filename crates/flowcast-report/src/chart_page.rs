@@ -1,51 +1,78 @@
-//! Words, pictures and tables of one result as one HTML page that loads nothing from anywhere: how a predicted time depends on a
-//! field of the network, which model of messages explains round trips, and what measured samples are worth.
+//! Words, pictures and tables of one result as one HTML page that loads nothing from anywhere.
+
+use std::collections::BTreeMap;
 
 use crate::charts::{self, section};
-use flowcast_table::{Document, NotFinite, Table, escape};
+use flowcast_table::{Document, NotFinite, Table, escape, rows};
 
 /// What is drawn, and of which JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Picture {
+    /// No more than the bars of the tables.
+    Tables,
     /// A predicted time over a parameter: the JSON of `flowcast sensitivity`.
     Sensitivity,
     /// Models of messages beside what was measured: the JSON of `flowcast fit --model`.
     Models,
     /// The samples of each point: `points`, each with `label`, `times_us`, `low_us` and `high_us`.
     Samples,
+    /// Errors and durations of flows: the JSON of `flowcast validate pattern`.
+    Flows,
+    /// Errors of a program and its regions: the JSON of `flowcast validate app`.
+    Program,
 }
 
 impl Picture {
+    /// How many parts stand above it: the words, and errors in short.
+    fn place(self) -> usize {
+        match self {
+            Picture::Flows | Picture::Program => 2,
+            _ => 1,
+        }
+    }
+
     fn script(self) -> &'static str {
         match self {
+            Picture::Tables => "",
             Picture::Sensitivity => include_str!("assets/sensitivity.js"),
             Picture::Models => include_str!("assets/models.js"),
             Picture::Samples => include_str!("assets/samples.js"),
+            Picture::Flows => include_str!("assets/flows.js"),
+            Picture::Program => include_str!("assets/program.js"),
         }
     }
 }
 
-/// The whole page: words, picture, tables.
+/// The whole page: words, picture, tables, and where the result comes from.
 ///
 /// # Errors
 /// A time is no finite number.
-pub fn chart_page(document: &Document, picture: Picture) -> Result<String, NotFinite> {
+pub fn chart_page(
+    document: &Document,
+    picture: Picture,
+    provenance: &BTreeMap<String, String>,
+) -> Result<String, NotFinite> {
     let words = document
         .words()
         .map(|line| format!("<p>{}</p>\n", escape(line)));
+    let from: Table = rows(provenance)
+        .cell("from", |(name, _)| name)
+        .cell("", |(_, text)| text)
+        .into();
     let tables = document
         .tables()
-        .map(|table| section("", &Table::to_html(table)));
-    let body = [
-        section("", &words.collect::<String>()),
-        section("", "<div id=\"picture\"></div>\n"),
-        tables.collect(),
-    ]
-    .concat();
+        .chain([&from])
+        .filter(|table| table.rows > 0);
+    let mut parts = vec![section("", &words.collect::<String>())];
+    parts.extend(tables.map(|table| section("", &table.to_html())));
+    if picture != Picture::Tables {
+        let at = picture.place().min(parts.len());
+        parts.insert(at, section("", "<div id=\"picture\"></div>\n"));
+    }
     let json = document.json()?.to_string();
     Ok(charts::page(
         &document.title,
-        &body,
+        &parts.concat(),
         (&json, picture.script()),
     ))
 }
@@ -53,27 +80,28 @@ pub fn chart_page(document: &Document, picture: Picture) -> Result<String, NotFi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_table::rows;
 
     #[test]
     fn a_page_holds_words_tables_and_pictures_and_loads_nothing() {
-        for picture in [Picture::Sensitivity, Picture::Models, Picture::Samples] {
+        for picture in [Picture::Tables, Picture::Sensitivity, Picture::Program] {
             let document = Document::new("test")
                 .titled("a < b")
                 .line("1 us more costs 2 us")
                 .field("network", "</script>")
                 .shown(rows([1u64]).cell("from", |from| from))
                 .shown(rows([2u64]).cell("from", |from| from));
-            let html = chart_page(&document, picture).unwrap();
+            let host = BTreeMap::from([("host".to_owned(), "h".to_owned())]);
+            let html = chart_page(&document, picture, &host).unwrap();
             for part in [
                 "<h1>a &lt; b</h1>",
                 "<p>1 us more",
                 "<td>1</td>",
                 "\\u003c/script>\",",
+                "<td class=\"words\">h</td>",
             ] {
                 assert!(html.contains(part), "{part}");
             }
-            assert!(!html.contains("http") && html.matches("<table>").count() == 2);
+            assert!(!html.contains("http") && html.matches("<table>").count() == 3);
         }
     }
 }

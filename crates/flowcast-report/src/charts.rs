@@ -24,17 +24,21 @@ pub fn script() -> String {
 }
 
 /// A page that loads nothing from anywhere: the title above `body`, sections of HTML of which the first stands on no card,
-/// and `code`, which finds `data`, JSON.
+/// and `code`, which finds `data`, JSON, and the library unless it is empty.
 pub(crate) fn page(title: &str, body: &str, (data, code): (&str, &str)) -> String {
     let title = escape(title);
     let data = data.replace('<', "\\u003c");
+    let library = match code {
+        "" => String::new(),
+        _ => script(),
+    };
     [
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n",
         "<meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n",
         &format!("<title>{title}</title>\n<style>{STYLE}{LOOK}</style>\n<body class=\"charts\">\n"),
         "<header>\n<p class=\"brand\" aria-hidden=\"true\"><i></i><i></i><i></i> flowcast</p>\n",
         &format!("<h1>{title}</h1>\n</header>\n<main>\n{body}</main>\n"),
-        &format!("<script>{}\nconst data = {data};\n{code}</script>\n</body>\n</html>\n", script()),
+        &format!("<script>{library}\nconst data = {data};\n{code}</script>\n</body>\n</html>\n"),
     ]
     .concat()
 }

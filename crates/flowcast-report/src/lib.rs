@@ -21,6 +21,7 @@
 //! ```
 
 pub mod chart_page;
+pub mod chart_svg;
 pub mod charts;
 mod data;
 mod drawing;

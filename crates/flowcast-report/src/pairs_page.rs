@@ -7,11 +7,8 @@ use std::{
 
 use flowcast_units::{Bytes, Node, Rounded, Time};
 
+use crate::charts::{self, section};
 use flowcast_table::escape;
-
-const STYLE: &str = "body{margin:24px auto;max-width:1200px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
-.scroll{overflow-x:auto}table{border-collapse:collapse;margin:12px 0;font-variant-numeric:tabular-nums;font-size:12px}\
-th,td{padding:2px 5px;text-align:right;color:#111;white-space:nowrap}th{font-weight:600;color:#444}";
 
 /// As many times as long as usual as has the strongest colour.
 const STRONGEST: f64 = 2.0;
@@ -44,17 +41,13 @@ pub struct PairMap {
 
 /// The page; `findings` are sentences, one at least.
 pub fn html(title: &str, maps: &[PairMap], findings: &[String]) -> String {
-    let title = escape(title);
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<ul>\n"
-    );
-    findings
+    let words: String = findings
         .iter()
-        .for_each(|finding| writeln!(page, "<li>{}</li>", escape(finding)).expect("text grows"));
-    page.push_str("</ul>\n");
-    maps.iter().for_each(|map| page.push_str(&heat_map(map)));
-    page + "</html>\n"
+        .map(|finding| format!("<li>{}</li>\n", escape(finding)))
+        .collect();
+    let maps: String = maps.iter().map(heat_map).collect();
+    let words = section("", &format!("<ul>\n{words}</ul>\n"));
+    charts::page(title, &(words + &maps), ("null", ""))
 }
 
 fn heat_map(map: &PairMap) -> String {
@@ -64,10 +57,8 @@ fn heat_map(map: &PairMap) -> String {
         .flat_map(|(from, to)| [*from, *to])
         .collect();
     let mut text = format!(
-        "<h2>{}, {}</h2>\n<p>Times as multiples of {}, the usual one; from the node of the row to that of the column.</p>\n\
+        "<p>Times as multiples of {}, the usual one; from the node of the row to that of the column.</p>\n\
          <div class=\"scroll\"><table>\n<tr><th scope=\"col\"></th>",
-        map.size,
-        escape(&map.company),
         Rounded(map.usual)
     );
     nodes
@@ -81,7 +72,8 @@ fn heat_map(map: &PairMap) -> String {
             .for_each(|to| text.push_str(&cell(map, *from, *to)));
         text.push_str("</tr>\n");
     }
-    text + "</table></div>\n"
+    let heading = format!("{}, {}", map.size, escape(&map.company));
+    section(&heading, &(text + "</table></div>\n"))
 }
 
 fn cell(map: &PairMap, from: Node, to: Node) -> String {
@@ -91,7 +83,7 @@ fn cell(map: &PairMap, from: Node, to: Node) -> String {
     let times = time.as_nanos() / map.usual.as_nanos();
     let share = ((times - 1.0) / (STRONGEST - 1.0)).clamp(0.0, 1.0);
     format!(
-        "<td style=\"background:hsl({:.0} 70% {:.0}%)\" title=\"{} to {}: {}\">{times:.2}</td>",
+        "<td style=\"color:#17202b;background:hsl({:.0} 70% {:.0}%)\" title=\"{} to {}: {}\">{times:.2}</td>",
         210.0 - 180.0 * share,
         92.0 - 26.0 * share,
         from.0,

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::chart_svg::{opened, round_step, text};
 use flowcast_network::flows::concurrent::Prediction;
 use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
@@ -20,13 +21,7 @@ const BOTTOM: f64 = 50.0;
 pub fn svg(prediction: &Prediction, title: &str) -> String {
     let scale = Scale::new(prediction);
     let height = TOP + scale.row * prediction.flows.len() as f64 + BOTTOM;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
-         height=\"{height:.0}\" font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"600\">{}</text>\n",
-        escape(title)
-    );
+    let mut out = opened(title, [WIDTH, height]);
     draw_legend(&mut out);
     draw_axis(&mut out, &scale, height);
     for flow in 0..prediction.flows.len() {
@@ -80,11 +75,7 @@ fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: us
     let bottom = TOP + scale.row * (index as f64 + 1.0);
     if scale.has_labels() {
         let label = format!("{}: {} → {}  {}", flow.id, flow.src, flow.dst, flow.size);
-        let (x, y) = (LEFT - 8.0, bottom - scale.row * 0.35);
-        let _ = writeln!(
-            out,
-            "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{label}</text>"
-        );
+        text(out, [LEFT - 8.0, bottom - scale.row * 0.35], "end", &label);
     }
     for interval in prediction.intervals_of(index) {
         let share = interval.share.0;
@@ -111,7 +102,7 @@ fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: us
 }
 
 fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
-    let step = tick_step(scale.end);
+    let step = Time::from_nanos(round_step((scale.end.as_nanos() / 8.0).max(1e-3)));
     let base = height - BOTTOM;
     for tick in 0.. {
         let time = step * f64::from(tick);
@@ -124,12 +115,8 @@ fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
         } else {
             tick_text(time)
         };
-        let _ = writeln!(
-            out,
-            "<path d=\"M{x:.1} {TOP}V{base}\" stroke=\"#ddd\"/><text x=\"{x:.1}\" y=\"{:.1}\" \
-             text-anchor=\"middle\">{label}</text>",
-            base + 18.0
-        );
+        let _ = writeln!(out, "<path d=\"M{x:.1} {TOP}V{base}\" stroke=\"#ddd\"/>");
+        text(out, [x, base + 18.0], "middle", &label);
     }
     let _ = writeln!(
         out,
@@ -140,10 +127,7 @@ fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
 
 fn draw_legend(out: &mut String) {
     let left = LEFT + 50.0;
-    let _ = writeln!(
-        out,
-        "<text x=\"16\" y=\"53\">share of its uncontended rate</text>"
-    );
+    text(out, [16.0, 53.0], "start", "share of its uncontended rate");
     for step in 1..=10 {
         let share = f64::from(step) / 10.0;
         let (x, height) = (left + 20.0 * f64::from(step), 14.0 * share);
@@ -154,16 +138,14 @@ fn draw_legend(out: &mut String) {
             colour(share)
         );
     }
-    let (x, after) = (left + 14.0, left + 228.0);
+    text(out, [left + 14.0, 53.0], "end", "0.1");
+    text(out, [left + 228.0, 53.0], "start", "1");
     let _ = writeln!(
         out,
-        "<text x=\"{x}\" y=\"53\" text-anchor=\"end\">0.1</text><text x=\"{after}\" y=\"53\">1</text>"
+        "<path d=\"M{} 49h26\" stroke=\"#999\" stroke-width=\"1.5\"/>",
+        left + 280.0
     );
-    let (from, text) = (left + 280.0, left + 312.0);
-    let _ = writeln!(
-        out,
-        "<path d=\"M{from} 49h26\" stroke=\"#999\" stroke-width=\"1.5\"/><text x=\"{text}\" y=\"53\">alone</text>"
-    );
+    text(out, [left + 312.0, 53.0], "start", "alone");
 }
 
 /// From amber (little) to blue (all), distinct for colour-blind readers as well.
@@ -187,20 +169,9 @@ fn colour(share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
 }
 
-/// A round step that gives five to ten ticks.
-fn tick_step(end: Time) -> Time {
-    let rough = (end.as_nanos() / 8.0).max(1e-3);
-    let decade = 10f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .find(|factor| factor * decade >= rough)
-        .unwrap_or(10.0);
-    Time::from_nanos(factor * decade)
-}
-
 fn tick_text(time: Time) -> String {
-    let text = Rounded(time).to_string();
-    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let time = Rounded(time).to_string();
+    let (number, unit) = time.split_once(' ').unwrap_or((&time, ""));
     let number = if number.contains('.') {
         number.trim_end_matches('0').trim_end_matches('.')
     } else {

@@ -80,6 +80,17 @@ impl Document {
         self
     }
 
+    /// Several values for programs.
+    pub fn fields(mut self, record: Record) -> Document {
+        self.fields = self.fields.fields(record);
+        self
+    }
+
+    /// A value for programs, if there is one.
+    pub fn known(self, name: &'static str, value: Option<impl Into<Value>>) -> Document {
+        self.fields(Record::new().known(name, value))
+    }
+
     /// Words for people.
     pub fn line(mut self, text: impl Display) -> Document {
         self.parts.push(Part::Line(text.to_string()));

@@ -1,17 +1,8 @@
-//! A document as one page that loads nothing from anywhere.
+//! A table in HTML.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
-use crate::{
-    document::{Document, Part},
-    table::Table,
-    value::NotFinite,
-};
-
-const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
-.scroll{overflow-x:auto}table{border-collapse:collapse;margin:18px 0;font-variant-numeric:tabular-nums}\
-th,td{padding:3px 9px;text-align:right;white-space:nowrap}th{font-weight:600;font-size:13px;color:#444}\
-.words{text-align:left}svg{max-width:100%}footer{color:#666;font-size:13px}";
+use crate::table::Table;
 
 /// Bars that a picture has at most.
 const MOST_BARS: usize = 40;
@@ -35,40 +26,6 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-impl Document {
-    /// The whole page: words, tables and pictures, and where the result comes from.
-    ///
-    /// # Errors
-    /// A time is no finite number.
-    pub fn to_html(&self, provenance: &BTreeMap<String, String>) -> Result<String, NotFinite> {
-        let title = escape(&self.title);
-        let parts: String = self
-            .parts
-            .iter()
-            .map(|part| match part {
-                Part::Line(line) => format!("<p>{}</p>\n", escape(line)),
-                Part::Table(table) => table.to_html(),
-            })
-            .collect();
-        let from: Vec<String> = provenance
-            .iter()
-            .map(|(key, value)| format!("{key}: {value}"))
-            .collect();
-        Ok([
-            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n",
-            "<meta name=\"viewport\" content=\"width=device-width\">\n",
-            &format!("<title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n{parts}"),
-            &format!("<footer>{}</footer>\n", escape(&from.join("; "))),
-            &format!(
-                "<script type=\"application/json\" id=\"answer\">{}</script>\n</html>\n",
-                // JSON that stands inside a script.
-                self.json()?.to_string().replace('<', "\\u003c")
-            ),
-        ]
-        .concat())
-    }
-}
-
 impl Table {
     /// Heading, picture and rows.
     pub fn to_html(&self) -> String {
@@ -83,8 +40,8 @@ impl Table {
             });
             format!("<tr>{}</tr>\n", cells.collect::<String>())
         };
-        let texts = self.texts();
-        let rows = texts[1..].iter().take(MOST_ROWS);
+        let texts = self.texts(MOST_ROWS);
+        let rows = texts[1..].iter();
         let rows: String = rows.map(|cells| row("td", cells)).collect();
         let more = match self.rows.saturating_sub(MOST_ROWS) {
             0 => String::new(),
@@ -126,7 +83,7 @@ impl Table {
             };
             let _ = writeln!(
                 picture,
-                "<text x=\"310\" y=\"{}\" text-anchor=\"end\" font-size=\"13\">{name}</text>\
+                "<text x=\"310\" y=\"{}\" text-anchor=\"end\" font-size=\"13\" fill=\"currentColor\">{name}</text>\
                  <rect x=\"320\" y=\"{}\" width=\"{:.1}\" height=\"14\" fill=\"#0b57a4\"/>",
                 y + 15,
                 y + 4,
@@ -143,28 +100,18 @@ mod tests {
     use crate::table::rows;
 
     #[test]
-    fn a_page_holds_words_tables_and_bars_and_loads_nothing() {
-        let table = rows([("a<b", 1u64), ("c", 2)])
+    fn a_table_is_drawn_by_its_bars_and_escapes_its_words() {
+        let table: Table = rows([("a<b", 1u64), ("c", 2)])
             .cell("name", |(name, _)| name)
             .cell("time", |(_, time)| time)
-            .bars(|(_, time)| time as f64);
-        let document = Document::new("test")
-            .titled("t")
-            .line("2 > 1")
-            .field("name", "</script>")
-            .shown(table);
-        let html = document
-            .to_html(&BTreeMap::from([("host".to_owned(), "h".to_owned())]))
-            .unwrap();
+            .bars(|(_, time)| time as f64)
+            .into();
+        let html = table.to_html();
         for part in [
-            "<p>2 &gt; 1</p>",
             "<td class=\"words\">a&lt;b</td><td>1</td>",
             "width=\"560.0\"",
-            "host: h",
-            "\\u003c/script>",
         ] {
             assert!(html.contains(part), "{part} in {html}");
         }
-        assert!(!html.contains("http"));
     }
 }

@@ -43,8 +43,8 @@ impl Table {
             .filter_map(|column| Some((column.heading.as_deref()?, column)))
     }
 
-    /// The headings, then the cells of each row, as people see them.
-    pub fn texts(&self) -> Vec<Vec<String>> {
+    /// The headings, then the cells of each row, so many at most, as people see them.
+    pub fn texts(&self, most: usize) -> Vec<Vec<String>> {
         let head = self
             .shown()
             .map(|(heading, _)| heading.to_owned())
@@ -53,7 +53,7 @@ impl Table {
             self.shown()
                 .map(move |(_, column)| column.cells[row].to_string())
         };
-        let rows = (0..self.rows).map(|index| row(index).collect());
+        let rows = (0..self.rows.min(most)).map(|index| row(index).collect());
         std::iter::once(head).chain(rows).collect()
     }
 }
@@ -170,7 +170,7 @@ mod tests {
             .cell("count", |(_, count)| count)
             .field("hidden", |(_, count)| count)
             .into();
-        assert_eq!(table.texts(), [["what", "count"], ["a", "1"]]);
+        assert_eq!(table.texts(usize::MAX), [["what", "count"], ["a", "1"]]);
         let right: Vec<bool> = table.shown().map(|(_, column)| column.is_right()).collect();
         assert_eq!(right, [false, true]);
         let json = Value::from(table).json("rows").unwrap();
@@ -180,6 +180,6 @@ mod tests {
     #[test]
     fn a_table_without_rows_keeps_its_columns() {
         let table: Table = rows([0u64; 0]).column("size_B", "size", |size| size).into();
-        assert_eq!(table.texts(), [["size"]]);
+        assert_eq!(table.texts(usize::MAX), [["size"]]);
     }
 }

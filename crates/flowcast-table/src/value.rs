@@ -63,6 +63,20 @@ impl Record {
         self
     }
 
+    /// The values of another one more.
+    pub fn fields(mut self, record: Record) -> Record {
+        self.0.extend(record.0);
+        self
+    }
+
+    /// One value more, if there is one.
+    pub fn known(self, name: &'static str, value: Option<impl Into<Value>>) -> Record {
+        match value {
+            Some(value) => self.field(name, value),
+            None => self,
+        }
+    }
+
     /// All values by their names.
     ///
     /// # Errors

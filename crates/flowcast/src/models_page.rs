@@ -245,7 +245,7 @@ mod tests {
                 seed: 1,
             },
         );
-        let page = chart_page(&document, Picture::Models).unwrap();
+        let page = chart_page(&document, Picture::Models, &Default::default()).unwrap();
         assert!(
             page.contains("L</td><td>1.500 us</td><td>1.400 us .. 1.700 us</td>"),
             "{page}"

@@ -20,16 +20,13 @@ pub fn samples_page(
     fit: &LogGpFit,
 ) -> Result<String, StatsError> {
     let points = qualities(samples, fit.options.level)?;
-    let environment = rows(&samples.provenance)
-        .cell("environment", |(name, _)| name)
-        .cell("", |(_, value)| value);
     let document = Document::new("samples")
         .titled(title)
         .lines(summary(&points, samples, fit))
         .shown(parameter_table(fit))
-        .table("points", point_table(&points))
-        .shown(environment);
-    Ok(chart_page(&document, Picture::Samples).expect("measured times are finite"))
+        .table("points", point_table(&points));
+    let page = chart_page(&document, Picture::Samples, &samples.provenance);
+    Ok(page.expect("measured times are finite"))
 }
 
 fn label(quality: &Quality) -> String {

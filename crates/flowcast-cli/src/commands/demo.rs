@@ -7,27 +7,20 @@ use clap::Args;
 use flowcast::{
     Interval, IntervalOptions, Options, Outputs, Prepared,
     model::{builtin, network::Network},
-    report::Page,
+    report::{NetworkView, Page},
+    table::{Document, Grouped, Rows, percent, rows, shown},
     units::Time,
 };
 use flowcast_measure::loopback::measure_and_fit_loopback;
-use serde_json::json;
 
-use super::predict::{
-    stand_ins::{print_stand_ins, stand_in_sentences},
-    trace::add_interval,
+use super::predict::{stand_ins::stand_in_sentences, trace::shown_time};
+use crate::terminal::{
+    exit::EnvironmentLacks,
+    files::{Output, declare, write_text},
+    output::{Format, say},
+    progress::Progress,
+    provenance,
 };
-use crate::{
-    replay_view::print_comparison,
-    terminal::{
-        exit::EnvironmentLacks,
-        files::{Output, declare, write_text},
-        output::{println_out, say},
-        progress::Progress,
-        provenance,
-    },
-};
-use flowcast::table::{Grouped, result};
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");
@@ -91,15 +84,15 @@ impl Demo {
             notes: stand_in_sentences(&networks),
         };
         write_text(&self.output, &page.to_html())?;
-        if self.json {
-            println_out!("{}", summary(&page, &intervals, &self.output));
-        } else {
-            println_out!("{}: {} messages\n", page.title, Grouped(trace.messages()));
-            print_comparison(&page.networks, &intervals);
-            print_stand_ins(&networks);
-            println_out!("\nreport: {}", self.output.display());
-        }
-        Ok(())
+        let messages = Grouped(trace.messages());
+        let document = Document::new("demo")
+            .field("report", self.output.display().to_string())
+            .field("provenance", &page.provenance)
+            .line(format!("{}: {messages} messages\n", page.title))
+            .table("networks", comparison(&page.networks, &intervals))
+            .lines(&page.notes)
+            .line(format!("\nreport: {}", self.output.display()));
+        Format { json: self.json }.print(&document)
     }
 }
 
@@ -124,26 +117,31 @@ fn measure_network() -> Result<Network> {
     Ok(network)
 }
 
-fn summary(
-    page: &Page,
-    intervals: &[Option<Interval>],
-    report: &std::path::Path,
-) -> serde_json::Value {
-    let networks = page.networks.iter().zip(intervals).map(|(view, interval)| {
-        let mut network = json!({
-            "network": view.name,
-            "makespan_s": view.outcome.makespan().as_seconds(),
-            "communication_share": view.communication_share(),
-            "slowest_rank": view.slowest_rank().map(|rank| rank.0),
-            "limited_by": view.limits.sentence,
-        });
-        add_interval(&mut network, interval.as_ref());
-        network
-    });
-    let fields = json!({
-        "networks": networks.collect::<Vec<_>>(),
-        "report": report.display().to_string(),
-        "provenance": page.provenance,
-    });
-    result("demo", fields)
+/// One row for each network: predicted time, time in communication, slowest rank, what limits it.
+fn comparison<'a>(
+    views: &'a [NetworkView],
+    intervals: &'a [Option<Interval>],
+) -> Rows<(&'a NetworkView, &'a Option<Interval>)> {
+    rows(views.iter().zip(intervals))
+        .column("network", "network", |(view, _)| &view.name)
+        .column("makespan_s", "predicted time", |(view, interval)| {
+            let makespan = view.outcome.makespan();
+            shown(makespan, shown_time(makespan, interval.as_ref()))
+        })
+        .column("communication_share", "in communication", |(view, _)| {
+            percent(view.communication_share(), 1)
+        })
+        .column("slowest_rank", "slowest rank", |(view, _)| {
+            view.slowest_rank()
+        })
+        .column("limited_by", "what limits it", |(view, _)| {
+            &view.limits.sentence
+        })
+        .field("interval_s", |(_, of)| {
+            of.as_ref().map(|of| (of.low, of.high))
+        })
+        .field("interval_level", |(_, of)| of.as_ref().map(|of| of.level))
+        .field("interval_covers", |(_, of)| {
+            of.as_ref().map(|of| &of.covers)
+        })
 }

@@ -6,108 +6,81 @@ use flowcast::{
         time_part::TimePart,
     },
     report::sites::site_name,
-    units::Rounded,
-};
-use serde_json::{Value, json};
-
-use crate::terminal::{
-    output::println_out,
-    tables::{Table, table},
+    table::{Document, Record, Rows, Value, json, rows},
 };
 
 /// More ranks, and more places, than this are left to `--json`.
 const ROWS: usize = 32;
 
-/// Prints both tables; causes that never occur have no column.
-pub(super) fn print(explanation: &Explanation) {
-    let costs: Vec<TimePart> = TimePart::COMMUNICATION
-        .into_iter()
-        .filter(|cost| occurs(explanation, *cost))
-        .collect();
+/// With both tables, where causes that never occur have no column, and the field `explanation` of `flowcast/replay/1`.
+pub(super) fn explained(document: Document, explanation: &Explanation) -> Document {
+    let Explanation { ranks, sites } = explanation;
+    let fields = Record::new()
+        .field(
+            "ranks",
+            ranks
+                .iter()
+                .zip(0u64..)
+                .map(|(sums, rank)| times(sums).field("rank", rank))
+                .collect::<Value>(),
+        )
+        .field(
+            "places",
+            sites
+                .iter()
+                .map(|(site, sums)| {
+                    times(sums)
+                        .field("place", site_name(site))
+                        .known("function", site.function.map(json))
+                        .known("caller", site.caller.map(json))
+                        .known("line", site.line.map(json))
+                })
+                .collect::<Value>(),
+        );
+    let document = document.field("explanation", fields);
+    let occurs = |cost: &TimePart| ranks.iter().any(|sums| sums.of(*cost).as_nanos() > 0.0);
+    let costs: Vec<TimePart> = TimePart::COMMUNICATION.into_iter().filter(occurs).collect();
     if costs.is_empty() {
-        return println_out!("no rank spent time in communication");
+        return document.line("no rank spent time in communication");
     }
-    let ranks = explanation
-        .ranks
-        .iter()
-        .enumerate()
-        .map(|(rank, sums)| (rank.to_string(), *sums));
-    println_out!("what communication cost each rank:");
-    print_rows(table_of(&costs, ">rank"), &costs, ranks.collect());
-    println_out!("what it cost at each place in the program, all ranks together:");
-    let sites = explanation
-        .sites
+    let of_ranks = ranks.iter().zip(0u64..).collect();
+    let sites = sites
         .iter()
         .filter(|(_, sums)| sums.total().as_nanos() > 0.0);
-    print_rows(
-        table_of(&costs, "place"),
-        &costs,
-        sites.map(|(site, sums)| (site_name(site), *sums)).collect(),
-    );
+    let of_sites = sites.map(|(site, sums)| (sums, site_name(site))).collect();
+    document
+        .shown(cost_table(of_ranks, "rank", &costs).heading("what communication cost each rank"))
+        .shown(
+            cost_table(of_sites, "place", &costs)
+                .heading("what it cost at each place in the program, all ranks together"),
+        )
 }
 
-fn occurs(explanation: &Explanation, cost: TimePart) -> bool {
-    explanation
-        .ranks
-        .iter()
-        .any(|sums| sums.of(cost).as_nanos() > 0.0)
+/// The most expensive first where not all have a row.
+fn cost_table<N: Clone + Into<Value>>(
+    mut all: Vec<(&Sums, N)>,
+    first: &'static str,
+    costs: &[TimePart],
+) -> Rows<usize> {
+    if all.len() > ROWS {
+        all.sort_by_key(|(sums, _)| std::cmp::Reverse(sums.total()));
+    }
+    let mut table = rows(0..all.len())
+        .cell(first, |at| &all[at].1)
+        .cell("in all", |at| all[at].0.total());
+    for cost in costs {
+        table = table.cell(cost.cost_name(), |at| all[at].0.of(*cost));
+    }
+    table.most(ROWS, "--json has")
 }
 
-fn table_of(costs: &[TimePart], first: &str) -> Table {
-    let names = costs.iter().map(|cost| format!(">{}", cost.cost_name()));
-    table(
-        &[first.to_owned(), ">in all".into()]
-            .into_iter()
-            .chain(names)
-            .collect::<Vec<_>>(),
+fn times(sums: &Sums) -> Record {
+    let costs = TimePart::COMMUNICATION.into_iter();
+    costs.fold(
+        Record::new().field("total_s", sums.total()),
+        |record, cost| {
+            let name = format!("{}_s", cost.cost_name().replace(' ', "_"));
+            record.field(name, sums.of(cost))
+        },
     )
-}
-
-fn print_rows(mut table: Table, costs: &[TimePart], mut rows: Vec<(String, Sums)>) {
-    if rows.len() > ROWS {
-        rows.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.total()));
-        println_out!(
-            "the {ROWS} most expensive of {} (all of them with --json):",
-            rows.len()
-        );
-        rows.truncate(ROWS);
-    }
-    for (name, sums) in rows {
-        let times = std::iter::once(sums.total()).chain(costs.iter().map(|cost| sums.of(*cost)));
-        table.add_row(std::iter::once(name).chain(times.map(|time| Rounded(time).to_string())));
-    }
-    println_out!("{table}");
-}
-
-/// The field `explanation` of `flowcast/replay/1`.
-pub(super) fn document(explanation: &Explanation) -> Value {
-    let ranks = explanation.ranks.iter().enumerate().map(|(rank, sums)| {
-        let mut entry = times(sums);
-        entry["rank"] = rank.into();
-        entry
-    });
-    let sites = explanation.sites.iter().map(|(site, sums)| {
-        let mut entry = times(sums);
-        entry["place"] = site_name(site).into();
-        for (name, value) in [
-            ("function", site.function),
-            ("caller", site.caller),
-            ("line", site.line),
-        ] {
-            if let Some(value) = value {
-                entry[name] = value.into();
-            }
-        }
-        entry
-    });
-    json!({ "ranks": ranks.collect::<Vec<_>>(), "places": sites.collect::<Vec<_>>() })
-}
-
-fn times(sums: &Sums) -> Value {
-    let mut entry = json!({ "total_s": sums.total().as_seconds() });
-    for cost in TimePart::COMMUNICATION {
-        entry[format!("{}_s", cost.cost_name().replace(' ', "_"))] =
-            sums.of(cost).as_seconds().into();
-    }
-    entry
 }

@@ -25,6 +25,7 @@ use super::fit::{
 use crate::terminal::{
     answers::write_page,
     output::{Format, say},
+    provenance,
 };
 
 /// Which models are compared.
@@ -101,7 +102,7 @@ pub(super) fn run(
     if let Some(path) = page {
         write_page(
             path,
-            &chart_page(&document, Picture::Models)?,
+            &chart_page(&document, Picture::Models, &provenance::of_this_run())?,
             &document.json()?,
         )?;
     }

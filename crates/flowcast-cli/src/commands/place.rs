@@ -8,19 +8,14 @@ use flowcast::{
     Case, Contention, Input, Options,
     model::{cluster::pattern::Steps, machine::inside::InsideNode, network::Network},
     place::exhaustive::{Ranking, Slots, ranks_of_nodes, search},
-    table::Grouped,
+    table::{Document, Grouped, Value, figure, rows},
     units::{Rate, Rounded, Time},
 };
 use flowcast_io::{Holding, is_pattern};
-use serde_json::{Value, json};
 
 use crate::{
     network_args::NetworkArgs,
-    terminal::{
-        output::{Format, println_out},
-        progress::Progress,
-        tables::table,
-    },
+    terminal::{output::Format, progress::Progress},
     trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut, threads},
 };
 
@@ -127,53 +122,32 @@ impl Place {
             },
         )?;
         drop(progress);
-        if !self.format.json {
-            print(&ranking);
-            return Ok(());
-        }
-        let mut best: Vec<Vec<u32>> = Vec::new();
-        for mapping in &ranking.best {
-            best.push(mapping.iter().map(|node| node.0).collect());
-        }
-        let histogram = ranking.histogram.iter();
-        let histogram: Vec<Value> = histogram
-            .map(|(time, mappings)| json!({"time_s": time.as_seconds(), "mappings": mappings}))
-            .collect();
-        let document = json!({
-            "schema": "flowcast/placement/1",
-            "network": network.name,
-            "model": model,
-            "mappings": ranking.mappings,
-            "best_time_s": ranking.histogram[0].0.as_seconds(),
-            "best": best,
-            "histogram": histogram,
-        });
-        println_out!("{document}");
-        Ok(())
+        self.format.print(
+            &ranked(&ranking)
+                .field("network", &network.name)
+                .field("model", model),
+        )
     }
 }
 
-fn print(ranking: &Ranking) {
+fn ranked(ranking: &Ranking) -> Document {
     const WIDEST: u64 = 40;
-    let mut table = table(&[">time", ">against the best", ">mappings", ""]);
     let best = ranking.histogram[0].0;
     let counts = ranking.histogram.iter().map(|(_, mappings)| *mappings);
     let most = counts.max().unwrap_or(1);
-    for (time, mappings) in &ranking.histogram {
-        let slower = if best == Time::ZERO {
-            1.0
-        } else {
-            time.as_nanos() / best.as_nanos()
-        };
-        let bar = "▇".repeat((mappings * WIDEST).div_ceil(most) as usize);
-        table.add_row([
-            Rounded(*time).to_string(),
-            format!("{slower:.2}x"),
-            Grouped(*mappings).to_string(),
-            bar,
-        ]);
-    }
-    println_out!("{table}");
+    let histogram = rows(&ranking.histogram)
+        .column("time_s", "time", |(time, _)| time)
+        .cell("against the best", |(time, _)| {
+            let slower = match best {
+                Time::ZERO => 1.0,
+                best => time.as_nanos() / best.as_nanos(),
+            };
+            figure(format!("{slower:.2}x"))
+        })
+        .column("mappings", "mappings", |(_, mappings)| Grouped(*mappings))
+        .cell("", |(_, mappings)| {
+            "▇".repeat((mappings * WIDEST).div_ceil(most) as usize)
+        });
     let mut groups = Vec::new();
     for ranks in ranks_of_nodes(&ranking.best[0]) {
         let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
@@ -183,10 +157,17 @@ fn print(ranking: &Ranking) {
         1 => "the only best".to_owned(),
         several => format!("one of {} best", Grouped(several as u64)),
     };
-    println_out!(
-        "best of {} mappings, {}: ranks {} ({also})",
-        Grouped(ranking.mappings),
-        Rounded(best),
-        groups.join(" | ")
-    );
+    let nodes = ranking.best.iter();
+    Document::new("placement")
+        .schema("flowcast/placement/1")
+        .field("mappings", ranking.mappings)
+        .field("best_time_s", best)
+        .field("best", nodes.collect::<Value>())
+        .table("histogram", histogram)
+        .line(format!(
+            "best of {} mappings, {}: ranks {} ({also})",
+            Grouped(ranking.mappings),
+            Rounded(best),
+            groups.join(" | ")
+        ))
 }

@@ -20,6 +20,7 @@ use crate::{
     network_args::{load_all, parse_overrides},
     terminal::{
         files::{Output, declare},
+        output::Format,
         provenance,
     },
     trace_args::{threads, trace_help},
@@ -85,9 +86,8 @@ pub(crate) struct Predict {
     /// time, as a page or, where the name ends in .svg, as a picture
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     #[command(flatten)]
     trace: TraceArgs,
 }

@@ -3,7 +3,10 @@
 use std::{io::Write, path::Path};
 
 use anyhow::Result;
-use flowcast::table::Document;
+use flowcast::{
+    report::chart_page::{Picture, chart_page},
+    table::Document,
+};
 use serde_json::Value;
 
 use crate::terminal::{
@@ -23,7 +26,7 @@ pub(crate) fn give_answer(
     if let Some(path) = page {
         write_page(
             path,
-            &answer.to_html(&provenance::of_this_run())?,
+            &chart_page(answer, Picture::Tables, &provenance::of_this_run())?,
             &answer.json()?,
         )?;
     }

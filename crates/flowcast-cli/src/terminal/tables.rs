@@ -2,18 +2,13 @@
 //! anybody reads; or Markdown, or CSV, as `--tables` asks.
 
 use std::{
-    fmt::{Display, Formatter},
     io::{IsTerminal, stdout},
-    ops::{Deref, DerefMut},
     sync::OnceLock,
 };
 
 use clap::{Args, ValueEnum};
-use comfy_table::{
-    Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, TableStyle,
-};
-
-use flowcast::table::Grouped;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle};
+use flowcast::table::{Grouped, Table};
 
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -47,86 +42,38 @@ impl TableForm {
 /// Begins each line of a table in CSV until it is printed, so that no other line is taken for one of a table.
 pub(crate) const RECORD: char = '\u{1e}';
 
-/// Rows under a header.
-pub(crate) struct Table(comfy_table::Table);
-
-impl Deref for Table {
-    type Target = comfy_table::Table;
-
-    fn deref(&self) -> &comfy_table::Table {
-        &self.0
+/// A table with what stands above it and how many rows are left out; none if there is nothing to show.
+pub(crate) fn written(table: &Table) -> Option<String> {
+    let (form, (most, option)) = (TableForm::chosen(), table.most.unwrap_or((usize::MAX, "")));
+    // A header without rows says nothing to people; programs read the columns from it.
+    if table.rows == 0 && form != TableForm::Csv {
+        return None;
     }
+    let texts = table.texts(rows_shown(most));
+    let is_right: Vec<bool> = table.shown().map(|(_, column)| column.is_right()).collect();
+    let mut text = match form {
+        TableForm::Text => in_columns(&texts, &is_right).to_string(),
+        TableForm::Markdown => to_markdown(&texts, &is_right),
+        TableForm::Csv => to_csv(&texts),
+    };
+    if !table.heading.is_empty() {
+        text = format!("{}:\n{text}", table.heading);
+    }
+    let more = table.rows + 1 - texts.len();
+    if more > 0 {
+        text += &format!("\n... {} more: {option} all", Grouped(more as u64));
+    }
+    Some(text)
 }
 
-impl DerefMut for Table {
-    fn deref_mut(&mut self) -> &mut comfy_table::Table {
-        &mut self.0
-    }
-}
-
-impl Display for Table {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        match TableForm::chosen() {
-            // A header without rows says nothing to people; programs read the columns from it.
-            TableForm::Text if self.0.is_empty() => Ok(()),
-            TableForm::Text => self.0.fmt(f),
-            TableForm::Markdown => f.write_str(&self.to_markdown()),
-            TableForm::Csv => f.write_str(&self.to_csv()),
-        }
-    }
-}
-
-impl Table {
-    fn texts(&self) -> impl Iterator<Item = Vec<String>> {
-        self.0
-            .header()
-            .into_iter()
-            .chain(self.0.row_iter())
-            .map(|row: &Row| {
-                row.cell_iter()
-                    .map(|cell| cell.content().replace('\n', " "))
-                    .collect()
-            })
-    }
-
-    fn to_markdown(&self) -> String {
-        let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-        let escaped =
-            |cells: Vec<String>| line(cells.iter().map(|cell| cell.replace('|', "\\|")).collect());
-        let mut lines: Vec<String> = self.texts().map(escaped).collect();
-        let is_right = |column: &comfy_table::Column| column.constraint().is_some();
-        let rule = self
-            .0
-            .column_iter()
-            .map(|column| if is_right(column) { "---:" } else { "---" }.to_owned());
-        lines.insert(1.min(lines.len()), line(rule.collect()));
-        lines.join("\n")
-    }
-
-    fn to_csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        self.texts().for_each(|cells| {
-            writer
-                .write_record(cells)
-                .expect("rows are as long as the header")
-        });
-        let bytes = writer.into_inner().expect("a vector takes all");
-        let text = String::from_utf8(bytes).expect("cells are text");
-        text.lines()
-            .map(|line| format!("{RECORD}{line}"))
-            .collect::<Vec<_>>()
-            .join("\n")
-    }
-}
-
-/// A table with these column names; those that start with `>` are aligned to the right.
-pub(crate) fn table(columns: &[impl AsRef<str>]) -> Table {
+fn in_columns(texts: &[Vec<String>], is_right: &[bool]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
-    table.load_style(STYLE);
-    let columns = || columns.iter().map(AsRef::as_ref);
-    table.set_header(columns().map(|name: &str| Cell::new(name.trim_start_matches('>'))));
-    for (index, name) in columns().enumerate() {
-        if let (true, Some(column)) = (name.starts_with('>'), table.column_mut(index)) {
+    table
+        .load_style(STYLE)
+        .set_header(&texts[0])
+        .add_rows(&texts[1..]);
+    for (index, is_right) in is_right.iter().enumerate() {
+        if let (true, Some(column)) = (*is_right, table.column_mut(index)) {
             column.set_cell_alignment(CellAlignment::Right);
             // Where a table is wider than the terminal, the lines of texts are broken, never numbers.
             column.set_constraint(ColumnConstraint::ContentWidth);
@@ -135,35 +82,43 @@ pub(crate) fn table(columns: &[impl AsRef<str>]) -> Table {
     if stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }
-    Table(table)
+    table
 }
 
-/// A table of a document, with what stands above it; none if there is nothing to show.
-pub(crate) fn written(content: &flowcast::table::Table) -> Option<String> {
-    if content.rows == 0 && TableForm::chosen() != TableForm::Csv {
-        return None;
+fn to_markdown(texts: &[Vec<String>], is_right: &[bool]) -> String {
+    let rule = is_right
+        .iter()
+        .map(|is_right| if *is_right { "---:" } else { "---" }.to_owned());
+    let mut lines: Vec<Vec<String>> = texts
+        .iter()
+        .map(|cells| {
+            cells
+                .iter()
+                .map(|cell| cell.replace('\n', " ").replace('|', "\\|"))
+                .collect()
+        })
+        .collect();
+    lines.insert(1, rule.collect());
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|cells| format!("| {} |", cells.join(" | ")))
+        .collect();
+    lines.join("\n")
+}
+
+fn to_csv(texts: &[Vec<String>]) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for cells in texts {
+        let cells = cells.iter().map(|cell| cell.replace('\n', " "));
+        writer
+            .write_record(cells)
+            .expect("rows are as long as the header");
     }
-    let columns = content.shown().map(|(heading, column)| {
-        let side = if column.is_right() { ">" } else { "" };
-        format!("{side}{heading}")
-    });
-    let mut shown = table(&columns.collect::<Vec<_>>());
-    let (rows, option) = content.most.unwrap_or((usize::MAX, ""));
-    let (most, texts) = (Most { most: rows }, content.texts());
-    shown.add_rows(most.of(&texts[1..]));
-    let heading = match content.heading.as_str() {
-        "" => String::new(),
-        heading => format!("{heading}:\n"),
-    };
-    Some(heading + &most.shown(&shown, content.rows, option))
+    let bytes = writer.into_inner().expect("a vector takes all");
+    let text = String::from_utf8(bytes).expect("cells are text");
+    let lines: Vec<String> = text.lines().map(|line| format!("{RECORD}{line}")).collect();
+    lines.join("\n")
 }
-
-/// The cells of a row, of values that can be displayed.
-macro_rules! cells {
-    ($($value:expr),+ $(,)?) => { [$(comfy_table::Cell::new(&$value)),+] };
-}
-
-pub(crate) use cells;
 
 /// How many rows of a long table are printed.
 #[derive(Debug, Clone, Copy, Args)]
@@ -186,44 +141,46 @@ fn row_count(text: &str) -> Result<usize, String> {
 pub(crate) const ROWS: &str = "--rows";
 
 impl Most {
-    /// The items that get a row.
-    pub(crate) fn of<T>(self, items: &[T]) -> &[T] {
-        &items[..items.len().min(self.rows())]
-    }
-
     /// How many rows that are at most; no end in CSV.
     pub(crate) fn rows(self) -> usize {
-        if TableForm::chosen() == TableForm::Csv {
-            usize::MAX
-        } else {
-            self.most
-        }
+        rows_shown(self.most)
     }
+}
 
-    /// The table, and below it how many items have no row; `option` shows all.
-    pub(crate) fn shown(self, table: &Table, items: usize, option: &str) -> String {
-        match items.saturating_sub(self.rows()) {
-            0 => table.to_string(),
-            more => format!("{table}\n... {} more: {option} all", Grouped(more as u64)),
-        }
+fn rows_shown(most: usize) -> usize {
+    if TableForm::chosen() == TableForm::Csv {
+        usize::MAX
+    } else {
+        most
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use flowcast::table::rows;
+
     use super::*;
+
+    fn texts(rows: &[&[&str]]) -> Vec<Vec<String>> {
+        rows.iter()
+            .map(|cells| cells.iter().map(ToString::to_string).collect())
+            .collect()
+    }
 
     #[test]
     fn a_table_fits_the_terminal_and_keeps_its_numbers_whole() {
-        let mut table = table(&["name", ">latency", "source"]);
+        let texts = texts(&[
+            &["name", "latency", "source"],
+            &[
+                "gige-tcp",
+                "65.40 us",
+                "Lichei, packet scheduler for Open MPI, Table 3.5.3.1",
+            ],
+        ]);
+        let mut table = in_columns(&texts, &[false, true, false]);
         table
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(40);
-        table.add_row(cells![
-            "gige-tcp",
-            "65.40 us",
-            "Lichei, packet scheduler for Open MPI, Table 3.5.3.1"
-        ]);
         let text = table.to_string();
         assert!(
             text.lines().all(|line| line.chars().count() <= 40),
@@ -234,49 +191,35 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_has_no_header_in_text() {
-        let mut table = table(&["name"]);
-        assert_eq!(
-            (table.to_string().as_str(), table.to_csv().as_str()),
-            ("", "\u{1e}name")
-        );
-        table.add_row(cells!["gige-tcp"]);
-        assert!(table.to_string().contains("name"));
+        let table = rows([0u64; 0]).cell("name", |name| name).into();
+        assert_eq!(written(&table), None);
+        assert_eq!(to_csv(&texts(&[&["name"]])), "\u{1e}name");
     }
 
     #[test]
     fn the_same_rows_as_markdown_and_as_csv() {
-        let mut table = table(&["name", ">time"]);
-        table.add_row(cells!["a|b, c", "1 us"]);
+        let texts = texts(&[&["name", "time"], &["a|b, c", "1 us"]]);
         assert_eq!(
-            table.to_markdown(),
+            to_markdown(&texts, &[false, true]),
             "| name | time |\n| --- | ---: |\n| a\\|b, c | 1 us |"
         );
         assert_eq!(
-            table.to_csv().replace(RECORD, ""),
+            to_csv(&texts).replace(RECORD, ""),
             "name,time\n\"a|b, c\",1 us"
         );
     }
 
     #[test]
     fn long_tables_end_with_the_number_of_rows_left_out() {
-        let items: Vec<u32> = (0..100_000).collect();
         let most = Most { most: 20 };
-        assert_eq!(most.of(&items).len(), 20);
-        let mut table = table(&[">flow"]);
-        for item in most.of(&items) {
-            table.add_row(cells![item]);
-        }
-        assert!(
-            most.shown(&table, items.len(), ROWS)
-                .ends_with("\n... 99,980 more: --rows all")
-        );
+        let table = rows(0..100_000u64).cell("flow", |flow| flow);
+        let cut = written(&table.clone().most(most.rows(), ROWS).into()).unwrap();
+        assert!(cut.ends_with("19 \n... 99,980 more: --rows all"), "{cut}");
         let all = Most {
             most: row_count("all").unwrap(),
         };
-        assert_eq!(
-            (all.of(&items).len(), all.shown(&table, items.len(), "")),
-            (100_000, table.to_string())
-        );
+        let whole = written(&table.most(all.rows(), ROWS).into()).unwrap();
+        assert_eq!(whole.lines().count(), 100_002);
         assert!(row_count("some").is_err());
     }
 }

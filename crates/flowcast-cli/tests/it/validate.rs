@@ -73,7 +73,10 @@ fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_cod
         serde_json::from_slice(&std::fs::read(folder.path().join("report.json")).unwrap()).unwrap();
     assert_eq!(file, document);
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
-    assert!(page.contains("\"points\":[") && page.contains("closed-loop"));
+    assert!(
+        page.contains("drawPoints, data.patterns")
+            && page.contains("<td class=\"words\">closed-loop</td>")
+    );
 
     let refused = validate(
         folder.path(),

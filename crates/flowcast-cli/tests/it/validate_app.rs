@@ -136,7 +136,7 @@ mod open_mpi {
             "{total}"
         );
         let page = std::fs::read_to_string(bench.path("small.html")).unwrap();
-        assert!(page.contains("<div id=\"points\">") && page.contains("Allreduce 1024"));
+        assert!(page.contains("<div id=\"picture\">") && page.contains("Allreduce 1024"));
 
         let blocked = bench.validate(&first, &["./regions", "1024"]);
         assert_eq!(blocked.status.code(), Some(2));

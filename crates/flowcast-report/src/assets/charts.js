@@ -64,7 +64,7 @@ const shortened = (name) => (name.length > 15 ? name.slice(0, 7) + "…" + name.
 
 // Points above names: `series` of { name, colour, values } in seconds or as signed shares; behind them the bars of `ranges`,
 // each [place, low, high].
-function drawPoints(element, { label, what, names, isShare, series, ranges }) {
+function drawPoints(element, { label, what, names, isShare = false, series, ranges }) {
   const show = isShare ? signed : seconds;
   const named = (place) => names[place] ?? "";
   const all = [...series.flatMap(({ values }) => values), ...ranges.flatMap(([, low, high]) => [low, high])];
@@ -93,4 +93,24 @@ function drawPoints(element, { label, what, names, isShare, series, ranges }) {
     series: [{ label: what, value: orNone(named) }, ...series.map(({ name, colour }, index) => ({ label: name, stroke: colour.startsWith("#") ? colour : cssColour(colour), paths: () => null, points: { show: true, size: 8 + (series.length - 1 - index) * Math.min(4, 20 / series.length), width: 1.6, fill: "transparent" }, value: orNone(show) }))],
     hooks: { drawAxes: [bars] },
   }, [names.map((_, place) => place), ...series.map(({ values }) => values)]);
+}
+
+// Told apart by people who do not see all colours (Okabe and Ito).
+const modelColour = (model) => ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c564b", "#b8a500"][model % 9];
+
+// Charts below a heading of `picture`, each below its label, again where the page gets another width.
+function drawBelow(heading, drawing, charts) {
+  const picture = document.getElementById("picture");
+  const below = (tag, textContent) => picture.appendChild(Object.assign(document.createElement(tag), { textContent }));
+  below("h2", heading);
+  const places = charts.map((chart) => {
+    below("h3", chart.label);
+    return [below("div", ""), chart];
+  });
+  const draw = () => places.forEach(([place, chart]) => {
+    place.replaceChildren();
+    drawing(place, chart);
+  });
+  draw();
+  addEventListener("resize", draw);
 }

@@ -13,7 +13,6 @@ use flowcast_model::stats::{
 };
 use flowcast_trace::run_times::RunTimes;
 use flowcast_units::Time;
-use serde::{Serialize, Serializer, ser::SerializeMap};
 
 const LEVEL: f64 = 0.95;
 /// The part of several predictions that a range holds.
@@ -71,44 +70,29 @@ pub struct Row {
 }
 
 /// How one predictor fared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Fared {
     /// Error of the total.
-    #[serde(rename = "total_error")]
     pub total: f64,
     /// Error of the time that all ranks together communicate.
-    #[serde(rename = "communication_error")]
     pub communication: f64,
     /// Over the regions, if there are any.
     pub regions: Option<RegionErrors>,
 }
 
 /// Errors of the regions.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RegionErrors {
     /// Number of regions that take long enough to have an error.
     pub count: usize,
     /// Mean of the absolute errors.
-    #[serde(rename = "mean_absolute_error")]
     pub mean_absolute: f64,
     /// Median of the absolute errors.
-    #[serde(rename = "median_absolute_error")]
     pub median_absolute: f64,
     /// Share of them within 10 %.
     pub within_ten_percent: f64,
     /// The one predicted worst.
-    #[serde(serialize_with = "named_error")]
     pub worst: (String, f64),
-}
-
-fn named_error<S: Serializer>(
-    (region, error): &(String, f64),
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(2))?;
-    map.serialize_entry("region", region)?;
-    map.serialize_entry("error", error)?;
-    map.end()
 }
 
 impl Quantity {
@@ -277,7 +261,7 @@ fn time_of(times: &BTreeMap<String, Time>, name: &str) -> Time {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
     fn run(total: f64, solve: f64, ranks: [f64; 2], bcast: f64) -> RunTimes {
@@ -291,7 +275,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(crate) fn validation() -> AppValidation {
+    fn validation() -> AppValidation {
         AppValidation {
             title: "mpirun <x>".into(),
             predictors: vec!["limits/formula".into(), "fair/openmpi".into()],
@@ -371,34 +355,5 @@ pub(super) mod tests {
         near(high.as_seconds(), 2.19);
         validation.predicted[1].clear();
         assert!(validation.rows().is_err());
-    }
-
-    #[test]
-    fn errors_are_written_by_the_names_of_the_file() {
-        let worst = ("solve".to_owned(), -0.2);
-        let regions = RegionErrors {
-            count: 1,
-            mean_absolute: 0.2,
-            median_absolute: 0.25,
-            within_ten_percent: 0.5,
-            worst,
-        };
-        let fared = Fared {
-            total: 0.1,
-            communication: f64::NAN,
-            regions: Some(regions),
-        };
-        let expected = serde_json::json!({
-            "total_error": 0.1,
-            "communication_error": null,
-            "regions": {
-                "count": 1,
-                "mean_absolute_error": 0.2,
-                "median_absolute_error": 0.25,
-                "within_ten_percent": 0.5,
-                "worst": { "region": "solve", "error": -0.2 },
-            },
-        });
-        assert_eq!(serde_json::to_value(&fared).unwrap(), expected);
     }
 }

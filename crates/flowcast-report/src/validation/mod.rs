@@ -4,9 +4,7 @@
 //! The measured value of a flow is the median of its repetitions; errors are `(predicted - measured) / measured`.
 
 pub mod app;
-mod app_page;
-mod page;
-mod plot;
+mod document;
 
 use std::collections::BTreeMap;
 
@@ -19,11 +17,6 @@ use flowcast_model::{
     },
 };
 use flowcast_units::Time;
-use serde::{Serialize, Serializer, ser::SerializeMap};
-
-pub use app_page::app_html;
-pub use page::html;
-pub use plot::error_bars;
 
 /// A pattern that was carried and predicted.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,8 +25,12 @@ pub struct Case {
     pub name: String,
     /// Patterns of one configuration are averaged together.
     pub configuration: String,
+    /// Whether all durations are known as well as was asked.
+    pub is_precise: bool,
     /// The flows of the pattern, as they were carried.
     pub flows: Vec<Flow>,
+    /// The step of each flow, counted from 0.
+    pub step_of: Vec<u32>,
     /// Durations by flow, then by repetition.
     pub measured: Vec<Vec<Time>>,
     /// Predicted durations by model, then by flow; models have the same order in each case.
@@ -56,32 +53,25 @@ pub struct Validation {
 }
 
 /// The errors of one model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelErrors {
     /// Mean of the absolute errors of all flows.
-    #[serde(rename = "mean_absolute_error")]
     pub mean_absolute: f64,
     /// Smallest and largest mean absolute error of a pattern.
-    #[serde(rename = "pattern_mean_absolute_error", serialize_with = "extremes")]
     pub mean_range: (f64, f64),
     /// Smallest and largest absolute error of the sum of a pattern's durations.
-    #[serde(rename = "pattern_global_error", serialize_with = "extremes")]
     pub global_range: (f64, f64),
     /// The flow predicted best.
     pub best: FlowError,
     /// The flow predicted worst.
     pub worst: FlowError,
     /// Lowest and highest signed error.
-    #[serde(flatten, serialize_with = "signed_extremes")]
     pub signed_range: (f64, f64),
     /// Mean absolute error by configuration, in the order of first mention.
-    #[serde(rename = "configurations")]
     pub by_configuration: Vec<ConfigurationErrors>,
     /// Signed errors of all flows.
-    #[serde(skip)]
     pub signed: Vec<f64>,
     /// How many single repetitions its intervals hold, if it gives any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
 }
 
@@ -101,29 +91,8 @@ impl Coverage {
     }
 }
 
-impl Serialize for Coverage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("share", &self.share())?;
-        map.serialize_entry("inside", &self.inside)?;
-        map.serialize_entry("repetitions", &self.repetitions)?;
-        map.end()
-    }
-}
-
-fn extremes<S: Serializer>((min, max): &(f64, f64), serializer: S) -> Result<S::Ok, S::Error> {
-    BTreeMap::from([("min", min), ("max", max)]).serialize(serializer)
-}
-
-fn signed_extremes<S: Serializer>(
-    (lowest, highest): &(f64, f64),
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    BTreeMap::from([("lowest_error", lowest), ("highest_error", highest)]).serialize(serializer)
-}
-
 /// The errors of one model on the patterns of a configuration.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ConfigurationErrors {
     /// Name of the configuration, that of [`Case::configuration`].
     pub configuration: String,
@@ -132,23 +101,19 @@ pub struct ConfigurationErrors {
     /// Flows of all of them.
     pub flows: usize,
     /// Mean of their absolute errors.
-    #[serde(rename = "mean_absolute_error")]
     pub mean_absolute: f64,
     /// Lowest and highest signed error.
-    #[serde(flatten, serialize_with = "signed_extremes")]
     pub signed_range: (f64, f64),
 }
 
 /// The error of one flow.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FlowError {
     /// Name of the pattern.
-    #[serde(rename = "pattern")]
     pub case: String,
     /// Number of the flow.
     pub flow: u32,
     /// Absolute error, as a fraction of the measured duration.
-    #[serde(rename = "absolute_error")]
     pub error: f64,
 }
 
@@ -340,6 +305,7 @@ fn seconds(times: &[Time]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chart_page::{Picture, chart_page};
     use flowcast_units::{Bytes, Node};
 
     pub(super) fn validation() -> Validation {
@@ -359,6 +325,8 @@ mod tests {
         let case = |name: &str, configuration: &str, predicted: &[f64]| Case {
             name: name.into(),
             configuration: configuration.into(),
+            is_precise: true,
+            step_of: vec![0, 1],
             flows: vec![flow(1), flow(2)],
             measured: vec![times(&[0.9, 1.0, 1.4]), times(&[2.0])],
             predicted: vec![times(predicted), times(&[1.0, 2.0])],
@@ -460,22 +428,32 @@ mod tests {
     }
 
     #[test]
-    fn the_page_shows_each_pattern_and_model_and_escapes_names() {
+    fn a_document_has_each_model_configuration_step_and_flow() {
         let validation = validation();
-        let page = html(&validation, &validation.errors().unwrap());
+        let document = validation.document(&validation.errors().unwrap()).unwrap();
+        let json = document.json().unwrap();
+        assert_eq!(json["models"][1]["coverage"]["inside"], 6);
+        assert_eq!(json["models"][0]["coverage"], serde_json::Value::Null);
+        let steps = &json["patterns"][0]["steps"];
+        // The repetition that both flows have, one after the other.
+        near(steps["measured_s"].as_f64().unwrap(), 0.9 + 2.0);
+        near(steps["predicted_s"]["fair"].as_f64().unwrap(), 1.1 + 2.0);
+        let flow = &json["patterns"][0]["flows"][1];
+        assert_eq!(
+            flow["predicted_interval_s"],
+            serde_json::json!({"exact": [2.1, 2.2]})
+        );
+        let page = chart_page(&document, Picture::Flows, &validation.provenance).unwrap();
         assert!(page.contains("two &lt;models&gt;") && !page.contains("two <models>"));
         for text in [
-            "fair",
-            "exact",
-            "17.5 %",
-            "50.0 % (b, flow 1)",
-            "50.0 % of 12",
-            "\"name\":\"measured\"",
+            "17.50 %",
+            "50.00 % (b, flow 1)",
+            "50.00 % of 12",
+            "0.00 .. 0.00 %",
+            "2.900 s",
             "host",
-            "\"label\":\"exact: errors of ",
         ] {
             assert!(page.contains(text), "{text}");
         }
-        assert_eq!(page, html(&validation, &validation.errors().unwrap()));
     }
 }

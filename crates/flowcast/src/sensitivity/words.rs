@@ -54,7 +54,11 @@ impl Sensitivity {
     /// A time is no finite number.
     pub fn page(&self, trace: &str, answer: &Document) -> Result<String, NotFinite> {
         let title = format!("{trace} over {}", self.parameter.field());
-        chart_page(&answer.clone().titled(title), Picture::Sensitivity)
+        chart_page(
+            &answer.clone().titled(title),
+            Picture::Sensitivity,
+            &BTreeMap::new(),
+        )
     }
 
     fn document(&self, network: &str) -> Document {

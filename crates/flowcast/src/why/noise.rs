@@ -6,9 +6,9 @@ use flowcast_graph::{
     EventGraph,
     noise::{Noise, factors_of},
 };
+use flowcast_table::Record;
 use flowcast_trace::Program;
 use flowcast_units::{Rounded, Time};
-use serde_json::{Value, json};
 
 use super::with_graph;
 use crate::{Error, Prepared};
@@ -186,18 +186,16 @@ impl Noisy {
         [(1.0 - self.level) / 2.0, f64::midpoint(1.0, self.level)].map(|part| self.quantile(part))
     }
 
-    /// The distribution of the end as JSON, in seconds.
-    pub fn document(&self) -> Value {
-        let [low, high] = self.interval();
-        json!({
-            "runs": self.makespans.len(),
-            "median_s": self.quantile(0.5).as_seconds(),
-            "interval_s": [low.as_seconds(), high.as_seconds()],
-            "level": self.level,
-            "exact": self.is_exact,
-            "makespans_s": self.makespans.iter().map(|time| time.as_seconds()).collect::<Vec<_>>(),
-            "later_s": self.later.iter().map(|time| time.as_seconds()).collect::<Vec<_>>(),
-        })
+    /// The distribution of the end for programs.
+    pub fn document(&self) -> Record {
+        Record::new()
+            .field("runs", self.makespans.len())
+            .field("median_s", self.quantile(0.5))
+            .field("interval_s", self.interval())
+            .field("level", self.level)
+            .field("exact", self.is_exact)
+            .field("makespans_s", &self.makespans)
+            .field("later_s", &self.later)
     }
 }
 

@@ -242,7 +242,7 @@ fn many_pieces_are_joined_to_rows_that_lead_over_the_whole_range() {
             .tables()
             .next()
             .unwrap()
-            .texts()
+            .texts(usize::MAX)
             .split_off(1)
     };
     assert_eq!(rows(usize::MAX).len(), 44);

@@ -1,25 +1,26 @@
 //! `flowcast predict` with several networks, models or mappings: one table, one page.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 use flowcast::{
-    Case, CaseDetails, CaseResult, Contention, Input, Interval, IntervalOptions, ModelChoice,
-    Options, Outputs,
+    Case, CaseDetails, CaseResult, Contention, Input, IntervalOptions, ModelChoice, Options,
+    Outputs,
     model::{cluster::pattern::Steps, network::Network},
     replay::{inside::InsideTraffic, outcome::RankOutcome},
     report::NetworkView,
-    table::Grouped,
+    table::{Document, Grouped, Record, Value, figure, fixed, or_dash, percent, rows},
     trace::parallel,
     units::{Rounded, Time},
 };
-use serde_json::{Value, json};
 
 use super::{
     Asked,
-    stand_ins::{marked_name, print_stand_ins, stand_ins_json},
-    trace::{add_interval, parse_mapping, prediction_document, print_assumptions},
+    stand_ins::{marked_name, stand_in_sentences, stand_ins},
+    trace::{interval_fields, parse_mapping, prediction_fields, print_assumptions, shown_time},
 };
 use crate::{
-    terminal::{files::write_text, output::println_out, tables::table},
+    terminal::files::write_text,
     trace_args::{print_notes, threads},
 };
 
@@ -51,29 +52,21 @@ impl ComparisonRow<'_> {
         self.result.of_trace()?.inside
     }
 
-    fn document(&self) -> Value {
-        let mut document = match self.result.of_trace() {
-            Some(prediction) => {
-                let mut document =
-                    prediction_document(prediction, self.network, self.result.interval());
-                document["messages"] = prediction.outcome.messages.into();
-                document["communication_share"] = self.communication().into();
-                document["slowest_rank"] = prediction.outcome.slowest().map(|rank| rank.0).into();
-                document
-            }
-            None => {
-                let mut document = json!({
-                    "stand_ins": self.network.map(stand_ins_json),
-                    "makespan_s": self.result.makespan.as_seconds(),
-                });
-                add_interval(&mut document, self.result.interval());
-                document
-            }
+    fn fields(&self) -> Record {
+        let interval = self.result.interval();
+        let fields = match self.result.of_trace() {
+            Some(prediction) => prediction_fields(prediction, self.network, interval)
+                .field("messages", prediction.outcome.messages)
+                .field("communication_share", self.communication())
+                .field("slowest_rank", prediction.outcome.slowest()),
+            None => interval_fields(interval)
+                .field("stand_ins", self.network.map(stand_ins))
+                .field("makespan_s", self.result.makespan),
         };
-        document["network"] = self.name().into();
-        document["model"] = self.result.model.into();
-        document["mapping"] = self.mapping.into();
-        document
+        fields
+            .field("network", self.name())
+            .field("model", self.result.model)
+            .field("mapping", self.mapping)
     }
 }
 
@@ -139,7 +132,7 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
         let page = asked.page(trace.name().to_owned(), subtitle, &notes, views);
         write_text(path, &page)?;
     }
-    show(&rows, asked);
+    show(&rows, asked)?;
     print_assumptions(&notes, &trace.ignored());
     Ok(())
 }
@@ -153,8 +146,7 @@ pub(super) fn of_pattern(steps: &Steps, options: &[Options], asked: &Asked<'_>) 
             cases.push((case, None));
         }
     }
-    show(&predict(&cases, Outputs::default(), asked)?, asked);
-    Ok(())
+    show(&predict(&cases, Outputs::default(), asked)?, asked)
 }
 
 /// The networks; a schedule may do without one.
@@ -199,8 +191,8 @@ fn label(row: &ComparisonRow<'_>, several_models: bool, several_mappings: bool) 
     names.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn show(rows: &[ComparisonRow<'_>], asked: &Asked<'_>) {
-    let first = rows
+fn show(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Result<()> {
+    let first = all
         .first()
         .map_or(0.0, |row| row.result.makespan.as_nanos());
     let ratio = |row: &ComparisonRow<'_>| {
@@ -210,65 +202,42 @@ fn show(rows: &[ComparisonRow<'_>], asked: &Asked<'_>) {
             1.0
         }
     };
-    if asked.args.json {
-        let predictions: Vec<Value> = rows
-            .iter()
-            .map(|row: &ComparisonRow<'_>| {
-                let mut document = row.document();
-                document["ratio"] = ratio(row).into();
-                document
-            })
-            .collect();
-        println_out!(
-            "{}",
-            json!({"schema": "flowcast/comparison/1", "predictions": predictions})
-        );
-        return;
-    }
-    let choices: Vec<&ModelChoice> = rows
+    let choices: Vec<&ModelChoice> = all
         .iter()
         .filter_map(|row| Some(&row.result.of_trace()?.model))
         .collect();
-    let mut told: Vec<String> = choices
+    let told: BTreeSet<String> = choices
         .iter()
         .map(|choice| with_inside(choice, &choices).to_string())
         .collect();
-    told.sort();
-    told.dedup();
-    told.iter().for_each(|line| println_out!("{line}"));
-    let mut columns = vec![
-        "network",
-        "model",
-        "mapping",
-        ">predicted time",
-        ">to the first",
-        ">in communication",
-    ];
-    let has_inside = rows.iter().any(|row| row.inside().is_some());
-    if has_inside {
-        columns.push(">inside nodes");
+    let predictions = all
+        .iter()
+        .map(|row| row.fields().field("ratio", ratio(row)));
+    let mut table = rows(all)
+        .cell("network", |row| {
+            row.network.map_or(row.name().to_owned(), marked_name)
+        })
+        .cell("model", |row| row.result.model)
+        .cell("mapping", |row| row.mapping.unwrap_or("-"))
+        .cell("predicted time", |row| {
+            figure(shown_time(row.result.makespan, row.result.interval()))
+        })
+        .cell("to the first", |row| fixed(ratio(row), 3))
+        .cell("in communication", |row| {
+            or_dash(row.communication().map(|share| percent(share, 1)))
+        });
+    if all.iter().any(|row| row.inside().is_some()) {
+        table = table.cell("inside nodes", |row| {
+            or_dash(row.inside().as_ref().map(inside_cell))
+        });
     }
-    let mut table = table(&columns);
-    for row in rows {
-        let mut cells = vec![
-            row.network.map_or(row.name().to_owned(), marked_name),
-            row.result.model.to_owned(),
-            row.mapping.unwrap_or("-").to_owned(),
-            row.result.interval().map_or_else(
-                || Rounded(row.result.makespan).to_string(),
-                Interval::to_string,
-            ),
-            format!("{:.3}", ratio(row)),
-            row.communication()
-                .map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0)),
-        ];
-        if has_inside {
-            cells.push(row.inside().as_ref().map_or("-".to_owned(), inside_cell));
-        }
-        table.add_row(cells);
-    }
-    println_out!("{table}");
-    print_stand_ins(&asked.networks);
+    let document = Document::new("comparison")
+        .schema("flowcast/comparison/1")
+        .field("predictions", predictions.collect::<Value>())
+        .lines(told)
+        .shown(table)
+        .lines(stand_in_sentences(&asked.networks));
+    asked.args.format.print(&document)
 }
 
 /// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.
@@ -298,11 +267,11 @@ fn inside_cell(
         time,
         ..
     }: &InsideTraffic,
-) -> String {
-    format!(
+) -> Value {
+    figure(format!(
         "{} messages, {} bytes, {}",
         Grouped(*messages),
         Grouped(bytes.0),
         Rounded(*time)
-    )
+    ))
 }

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use comfy_table::Cell;
 use flowcast::{
     Contention, Options, PatternPrediction,
-    flows::concurrent::{FlowPrediction, Prediction},
+    flows::concurrent::FlowPrediction,
     model::{
         cluster::pattern::Steps,
         network::Network,
@@ -16,24 +15,18 @@ use flowcast::{
     packet::seeds::{LEVEL, Runs, Spread},
     pattern_intervals, predict_steps,
     report::{pattern_page, pattern_plot},
-    table::Grouped,
-    units::Rounded,
+    table::{Document, Grouped, Rows, figure, fixed, rows},
 };
-use serde_json::{Value, json};
 
 use super::{
     Asked, Predict,
     comparison::of_pattern,
-    stand_ins::{marked_name, print_stand_ins, stand_ins_json},
-    trace::{add_interval, margin},
+    stand_ins::{marked_name, stand_in_sentences, stand_ins},
+    trace::{interval_fields, margin, shown_time},
 };
 use crate::{
     network_args::tell_rate_kind,
-    terminal::{
-        files::write_text,
-        output::println_out,
-        tables::{Most, ROWS, cells, table},
-    },
+    terminal::{files::write_text, tables::ROWS},
     trace_args::read_pattern,
 };
 
@@ -95,205 +88,147 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
         )?;
     }
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
-    if asked.args.json {
-        let mut document = document(&predicted, network, args);
-        if args.seeds.is_none() {
-            add_interval(&mut document, interval);
-        }
-        for (index, interval) in intervals
-            .iter()
-            .flat_map(|intervals| &intervals.flows)
-            .enumerate()
-        {
-            document["flows"][index]["interval_s"] =
-                [interval.low.as_seconds(), interval.high.as_seconds()].into();
-        }
-        println_out!("{document}");
-        return Ok(());
-    }
-    print_flows(&predicted, asked.args.trace.rows);
-    let in_steps = if predicted.len() > 1 {
-        format!(" in {} steps", predicted.len())
-    } else {
-        String::new()
+    let of_flows = intervals.as_ref().map(|intervals| &intervals.flows[..]);
+    let in_steps = match predicted.len() {
+        1 => String::new(),
+        several => format!(" in {several} steps"),
     };
-    let makespan = interval.map_or_else(|| Rounded(makespan).to_string(), ToString::to_string);
-    println_out!(
-        "{flows}{in_steps} on {} ({}): the last ends at {makespan}",
-        marked_name(network),
-        model.name()
-    );
-    match predicted.len() {
-        1 => println_out!("{}", margin(Some(network), interval)),
-        _ => println_out!("no margin known of patterns in several steps"),
-    }
-    print_stand_ins(std::slice::from_ref(network));
-    if let Some(seeds) = args.seeds {
-        println_out!("medians of {seeds} runs; nine of ten end between the times low and high");
-    }
-    if args.explain {
-        print_intervals(&predicted, network);
-    }
-    Ok(())
-}
-
-fn document(predicted: &[PatternPrediction], network: &Network, args: &Predict) -> Value {
-    let last = predicted.last().expect("a pattern has a step");
-    let mut flows = Vec::new();
-    for (
-        step,
-        PatternPrediction {
-            prediction,
-            spreads,
-            ..
-        },
-    ) in predicted.iter().enumerate()
-    {
-        for (index, flow) in prediction.flows.iter().enumerate() {
-            let mut entry = flow_entry(flow);
-            if predicted.len() > 1 {
-                entry["step"] = json!(step + 1);
-            }
-            if args.explain {
-                let intervals = prediction.intervals_of(index).iter();
-                entry["intervals"] = intervals
-                    .map(|interval| interval_entry(prediction, interval))
-                    .collect();
-            }
-            spreads
-                .get(index)
-                .into_iter()
-                .for_each(|spread| add_spread(&mut entry, spread));
-            flows.push(entry);
-        }
-    }
-    let mut document = json!({
-        "schema": "flowcast/pattern-prediction/1",
-        "network": network.name,
-        "stand_ins": stand_ins_json(network),
-        "model": last.model.name(),
-        "makespan_s": last.prediction.makespan().as_seconds(),
-        "flows": flows,
-    });
-    if let Some(seeds) = args.seeds {
-        document["seeds"] = json!(seeds);
-        document["interval_level"] = json!(LEVEL);
-    }
-    document
-}
-
-/// Where nine of ten runs of a flow lie.
-fn add_spread(flow: &mut Value, spread: &Spread) {
-    flow["end_s_low"] = json!(spread.low.end.as_seconds());
-    flow["end_s_high"] = json!(spread.high.end.as_seconds());
-    flow["duration_s_low"] = json!(spread.low.duration.as_seconds());
-    flow["duration_s_high"] = json!(spread.high.duration.as_seconds());
-}
-
-fn flow_entry(predicted: &FlowPrediction) -> Value {
-    let flow = &predicted.flow;
-    json!({
-        "id": flow.id,
-        "src": flow.src.0,
-        "dst": flow.dst.0,
-        "bytes": flow.size.0,
-        "start_s": flow.start.as_seconds(),
-        "end_s": predicted.end.as_seconds(),
-        "duration_s": predicted.duration.as_seconds(),
-        "alone_s": predicted.alone.as_seconds(),
-        "slowdown": predicted.slowdown(),
-    })
-}
-
-fn interval_entry(prediction: &Prediction, interval: &Interval) -> Value {
-    json!({
-        "from_s": interval.from.as_seconds(),
-        "to_s": interval.to.as_seconds(),
-        "share": interval.share.0,
-        "limit": prediction.reason(interval.limit),
-    })
-}
-
-fn print_flows(predicted: &[PatternPrediction], show: Most) {
-    let mut columns = vec![
-        ">flow",
-        ">from",
-        ">to",
-        ">size",
-        ">start",
-        ">end",
-        ">duration",
-        ">alone",
-        ">slowdown",
-    ];
-    let has_steps = predicted.len() > 1;
-    if has_steps {
-        columns.insert(0, ">step");
-    }
-    if predicted.iter().any(|step| !step.spreads.is_empty()) {
-        columns.extend([">low", ">high"]);
-    }
-    let mut table = table(&columns);
-    let flows: Vec<_> = (1..)
-        .zip(predicted)
-        .flat_map(|(number, step)| {
-            step.prediction
-                .flows
-                .iter()
-                .enumerate()
-                .map(move |flow| (number, step, flow))
+    let mut document = Document::new("pattern-prediction")
+        .schema("flowcast/pattern-prediction/1")
+        .field("network", &network.name)
+        .field("stand_ins", stand_ins(network))
+        .field("model", model.name())
+        .field("makespan_s", makespan)
+        .table("flows", flow_table(&predicted, of_flows, asked))
+        .line(format!(
+            "{flows}{in_steps} on {} ({}): the last ends at {}",
+            marked_name(network),
+            model.name(),
+            shown_time(makespan, interval)
+        ))
+        .line(match predicted.len() {
+            1 => margin(Some(network), interval),
+            _ => "no margin known of patterns in several steps".to_owned(),
         })
-        .collect();
-    for (number, step, (index, flow)) in show.of(&flows) {
-        let mut row = if has_steps {
-            Vec::from(cells![number])
-        } else {
-            Vec::new()
-        };
-        row.extend(flow_cells(flow));
-        if let Some(spread) = step.spreads.get(*index) {
-            row.extend(cells![Rounded(spread.low.end), Rounded(spread.high.end)]);
-        }
-        table.add_row(row);
+        .lines(stand_in_sentences(std::slice::from_ref(network)));
+    document = match args.seeds {
+        None => document.fields(interval_fields(interval)),
+        Some(seeds) => document
+            .field("seeds", seeds)
+            .field("interval_level", LEVEL)
+            .line(format!(
+                "medians of {seeds} runs; nine of ten end between the times low and high"
+            )),
+    };
+    if args.explain {
+        document = document.line("").shown(interval_table(&predicted, network));
     }
-    println_out!("{}", show.shown(&table, flows.len(), ROWS));
+    asked.args.format.print(&document)
 }
 
-fn flow_cells(predicted: &FlowPrediction) -> Vec<Cell> {
-    let flow = &predicted.flow;
-    Vec::from(cells![
-        flow.id,
-        flow.src,
-        flow.dst,
-        flow.size,
-        Rounded(flow.start),
-        Rounded(predicted.end),
-        Rounded(predicted.duration),
-        Rounded(predicted.alone),
-        format!("{:.3}", predicted.slowdown())
-    ])
+/// A flow of a pattern in steps.
+#[derive(Clone, Copy)]
+struct FlowOfStep<'a> {
+    /// Counted from 1.
+    step: usize,
+    of: &'a PatternPrediction,
+    /// In its step.
+    index: usize,
 }
 
-fn print_intervals(predicted: &[PatternPrediction], network: &Network) {
-    let mut table = table(&[">flow", ">from", ">until", ">share", ">rate", "why"]);
+impl<'a> FlowOfStep<'a> {
+    fn all(predicted: &'a [PatternPrediction]) -> impl Iterator<Item = FlowOfStep<'a>> {
+        (1..).zip(predicted).flat_map(|(step, of)| {
+            (0..of.prediction.flows.len()).map(move |index| FlowOfStep { step, of, index })
+        })
+    }
+
+    fn flow(self) -> &'a FlowPrediction {
+        &self.of.prediction.flows[self.index]
+    }
+
+    fn spread(self) -> Option<&'a Spread> {
+        self.of.spreads.get(self.index)
+    }
+
+    fn intervals(self) -> &'a [Interval] {
+        self.of.prediction.intervals_of(self.index)
+    }
+
+    fn reason(self, interval: &Interval) -> String {
+        self.of.prediction.reason(interval.limit)
+    }
+}
+
+/// Each flow, with the margins of their durations, if they are known.
+fn flow_table<'a>(
+    predicted: &'a [PatternPrediction],
+    margins: Option<&[flowcast::Interval]>,
+    asked: &Asked<'_>,
+) -> Rows<(usize, FlowOfStep<'a>)> {
+    let mut table = rows(FlowOfStep::all(predicted).enumerate());
+    if predicted.len() > 1 {
+        table = table.column("step", "step", |(_, of)| of.step);
+    }
+    table = table
+        .column("id", "flow", |(_, of)| of.flow().flow.id)
+        .column("src", "from", |(_, of)| of.flow().flow.src)
+        .column("dst", "to", |(_, of)| of.flow().flow.dst)
+        .column("bytes", "size", |(_, of)| of.flow().flow.size)
+        .column("start_s", "start", |(_, of)| of.flow().flow.start)
+        .column("end_s", "end", |(_, of)| of.flow().end)
+        .column("duration_s", "duration", |(_, of)| of.flow().duration)
+        .column("alone_s", "alone", |(_, of)| of.flow().alone)
+        .column("slowdown", "slowdown", |(_, of)| {
+            fixed(of.flow().slowdown(), 3)
+        });
+    if predicted.iter().any(|step| !step.spreads.is_empty()) {
+        table = table
+            .column("end_s_low", "low", |(_, of)| {
+                of.spread().map(|of| of.low.end)
+            })
+            .column("end_s_high", "high", |(_, of)| {
+                of.spread().map(|of| of.high.end)
+            })
+            .field("duration_s_low", |(_, of)| {
+                of.spread().map(|of| of.low.duration)
+            })
+            .field("duration_s_high", |(_, of)| {
+                of.spread().map(|of| of.high.duration)
+            });
+    }
+    if let Some(margins) = margins {
+        table = table.field("interval_s", |(at, _)| {
+            margins.get(at).map(|margin| (margin.low, margin.high))
+        });
+    }
+    if asked.args.explain {
+        table = table.field("intervals", |(_, of)| {
+            rows(of.intervals())
+                .field("from_s", |interval| interval.from)
+                .field("to_s", |interval| interval.to)
+                .field("share", |interval| interval.share.0)
+                .field("limit", |interval| of.reason(interval))
+        });
+    }
+    table.most(asked.args.trace.rows.rows(), ROWS)
+}
+
+fn interval_table<'a>(
+    predicted: &'a [PatternPrediction],
+    network: &Network,
+) -> Rows<(FlowOfStep<'a>, &'a Interval)> {
     let lone = Quantity::Rate(network.nic.rate());
-    let flows = predicted.iter().flat_map(|step| {
-        let flows = step.prediction.flows.iter().enumerate();
-        flows.map(|(index, flow)| (&step.prediction, index, flow))
-    });
-    for (prediction, index, predicted) in flows {
-        for interval in prediction.intervals_of(index) {
-            table.add_row(cells![
-                predicted.flow.id,
-                Rounded(interval.from),
-                Rounded(interval.to),
-                format!("{:.3}", interval.share.0),
-                lone.with_number(interval.share.0 * lone.number()).rounded(),
-                prediction.reason(interval.limit)
-            ]);
-        }
-    }
-    println_out!("\n{table}");
+    let all = FlowOfStep::all(predicted);
+    rows(all.flat_map(|of| of.intervals().iter().map(move |interval| (of, interval))))
+        .cell("flow", |(of, _)| of.flow().flow.id)
+        .cell("from", |(_, interval)| interval.from)
+        .cell("until", |(_, interval)| interval.to)
+        .cell("share", |(_, interval)| fixed(interval.share.0, 3))
+        .cell("rate", |(_, interval)| {
+            figure(lone.with_number(interval.share.0 * lone.number()).rounded())
+        })
+        .cell("why", |(of, interval)| of.reason(interval))
 }
 
 fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()> {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::terminal::output::println_out;
-use flowcast::model::{
-    network::Network,
-    origin::{Origin, OriginKind},
+use flowcast::{
+    model::{
+        network::Network,
+        origin::{Origin, OriginKind},
+    },
+    table::{Value, rows},
 };
-use serde_json::{Value, json};
 
 /// The name of a network, with an asterisk where values stand in.
 pub(in crate::commands) fn marked_name(network: &Network) -> String {
@@ -20,13 +21,6 @@ pub(in crate::commands) fn marked_name(network: &Network) -> String {
 }
 
 /// What the asterisks stand for, and where the latencies of several networks come from.
-pub(in crate::commands) fn print_stand_ins(networks: &[Network]) {
-    stand_in_sentences(networks)
-        .iter()
-        .for_each(|sentence| println_out!("{sentence}"));
-}
-
-/// The same for pages.
 pub(in crate::commands) fn stand_in_sentences(networks: &[Network]) -> Vec<String> {
     // Networks whose values stand in for the same reason share a sentence.
     let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
@@ -59,9 +53,9 @@ pub(in crate::commands) fn stand_in_sentences(networks: &[Network]) -> Vec<Strin
 }
 
 /// Fields whose values stand in, and why.
-pub(in crate::commands) fn stand_ins_json(network: &Network) -> Value {
-    network
-        .stand_ins()
-        .map(|(field, origin)| json!({"parameter": field, "reason": origin.text}))
-        .collect()
+pub(in crate::commands) fn stand_ins(network: &Network) -> Value {
+    rows(network.stand_ins())
+        .field("parameter", |(field, _)| field)
+        .field("reason", |(_, origin)| &origin.text)
+        .into()
 }

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    Contention, Error, Interval, Loops, Options, Outputs, Prediction, Prepared, PreparedProgram,
+    Contention, Error, Interval, Options, Outputs, Prediction, Prepared, PreparedProgram,
     graph::noise::Noise,
     model::{
         machine::Mapping,
         network::{Network, Progress},
     },
     no_margin,
-    replay::{inside::InsideTraffic, loggops::Loggops, outcome::Outcome},
-    table::{Grouped, result},
+    replay::{loggops::Loggops, outcome::Outcome},
+    table::{Document, Grouped, Record, Rows, figure, rows},
     trace::{
         Program, Trace,
         program::{IgnoredRecords, Transfers},
@@ -22,11 +22,10 @@ use flowcast::{
     why::{NoiseOptions, Noisy, parse_noise, scenarios},
 };
 use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
-use serde_json::{Value, json};
 
 use super::{
     Asked,
-    stand_ins::{marked_name, print_stand_ins, stand_ins_json},
+    stand_ins::{marked_name, stand_in_sentences, stand_ins},
 };
 use crate::{
     collectives::{CollectivesArgs, note_formulas},
@@ -36,8 +35,8 @@ use crate::{
     terminal::{
         answers::give_answer,
         files::Batch,
-        output::{Counts, Format, println_out, say},
-        tables::{Most, ROWS, table},
+        output::{Counts, say},
+        tables::{Most, ROWS},
     },
     trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads},
 };
@@ -159,9 +158,7 @@ pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
     give_answer(
         &answer,
         asked.args.report.as_deref(),
-        Format {
-            json: asked.args.json,
-        },
+        asked.args.format,
         args.rows,
     )
 }
@@ -269,11 +266,8 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         prediction,
         network,
     };
-    if asked.args.json {
-        println_out!("{}", result.document());
-    } else {
-        result.print(args);
-    }
+    asked.args.format.print(&result.document(args))?;
+    print_assumptions(&result.prediction.notes, result.prepared.ignored());
     Ok(())
 }
 
@@ -296,109 +290,112 @@ impl PredictionResult<'_> {
         self.parts.iter().zip(outcomes).collect()
     }
 
-    fn document(&self) -> Value {
-        let Prediction {
-            outcome,
-            unused,
-            explanation,
-            loops,
-            ..
-        } = &self.prediction;
-        let mut document =
-            prediction_document(&self.prediction, self.network, self.interval.as_ref());
-        document["no_influence"] = unused
-            .iter()
-            .map(|one| json!({"parameter": one.parameter, "reason": one.reason}))
-            .collect();
-        let mut applications = Vec::new();
-        for (part, outcome) in self.outcomes() {
-            let mut application = json!({
-                "trace": part.path.display().to_string(),
-                "makespan_s": outcome.makespan().as_seconds(),
-            });
-            add_outcome(&mut application, Some(&part.program), &outcome);
-            applications.push(application);
-        }
-        if applications.is_empty() {
-            document["schema"] = "flowcast/replay/1".into();
-            document["network"] = self.network.map(|network| network.name.as_str()).into();
-            add_outcome(&mut document, self.prepared.program(), outcome);
-        } else {
-            document["applications"] = applications.into();
-            document = result("applications", document);
-        }
-        if let Some(noisy) = &self.noisy {
-            document["noise"] = noisy.document();
-        }
-        if let Some(Loops {
-            iterations,
-            walked,
-            tick,
-        }) = loops
-        {
-            document["loops"] =
-                json!({"iterations": iterations, "walked": walked, "tick_s": tick.as_seconds()});
-        }
-        if let Some(explanation) = explanation {
-            document["explanation"] = explain_trace::document(explanation);
-        }
-        document
-    }
-
-    fn print(&self, args: &TraceArgs) {
+    fn document(&self, args: &TraceArgs) -> Document {
         let Prediction {
             model,
             outcome,
             unused,
             explanation,
-            notes,
             loops,
             ..
         } = &self.prediction;
-        println_out!("{model}");
-        loops.iter().for_each(|loops| println_out!("{loops}"));
+        let no_influence = rows(unused)
+            .field("parameter", |one| &one.parameter)
+            .field("reason", |one| one.reason);
+        let loop_fields = loops.as_ref().map(|loops| {
+            Record::new()
+                .field("iterations", loops.iterations)
+                .field("walked", loops.walked)
+                .field("tick_s", loops.tick)
+        });
+        let document = match self.parts[..] {
+            [] => Document::new("replay").schema("flowcast/replay/1"),
+            _ => Document::new("applications"),
+        };
+        let mut document = document
+            .fields(prediction_fields(
+                &self.prediction,
+                self.network,
+                self.interval.as_ref(),
+            ))
+            .field("no_influence", no_influence)
+            .known("noise", self.noisy.as_ref().map(Noisy::document))
+            .known("loops", loop_fields)
+            .line(model)
+            .lines(loops);
         let on = self.network.map_or(String::new(), |network| {
             format!(" on {}", marked_name(network))
         });
         if self.parts.is_empty() {
-            let time = self.interval.as_ref().map_or_else(
-                || Rounded(outcome.makespan()).to_string(),
-                Interval::to_string,
-            );
-            println_out!("predicted time{on}: {time}");
-            self.print_margin();
+            let time = shown_time(outcome.makespan(), self.interval.as_ref());
+            document = document
+                .field("network", self.network.map(|network| &network.name))
+                .line(format!("predicted time{on}: {time}"));
+            document = self.with_margin(document);
             if let (Some(noisy), Some(noise)) = (&self.noisy, &args.noise) {
-                println_out!("with noise {noise}: {noisy}");
+                document = document.line(format!("with noise {noise}: {noisy}"));
             }
             let (program, collectives) = (self.prepared.program(), self.prepared.collectives());
-            print_counts(program, collectives, outcome, self.prediction.transfers);
-            print_ranks(program, outcome, args.rows);
+            document = document
+                .fields(outcome_fields(program, outcome))
+                .lines(counts(
+                    program,
+                    collectives,
+                    outcome,
+                    self.prediction.transfers,
+                ))
+                .shown(rank_table(program, outcome, args.rows));
         } else {
-            println_out!("{} programs at once{on}", self.parts.len());
+            document = document.line(format!("{} programs at once{on}", self.parts.len()));
+            let mut applications = Vec::new();
             for (TracePart { path, program }, outcome) in self.outcomes() {
-                let time = Rounded(outcome.makespan());
-                println_out!("{}: predicted time {time}", path.display());
-                let collectives = program.collectives();
-                print_counts(Some(program), collectives, &outcome, program.transfers());
-                print_ranks(Some(program), &outcome, args.rows);
+                let (time, collectives) = (outcome.makespan(), program.collectives());
+                let application = Record::new()
+                    .field("trace", path.display().to_string())
+                    .field("makespan_s", time)
+                    .fields(outcome_fields(Some(program), &outcome));
+                applications.push(application);
+                document = document
+                    .line(format!(
+                        "{}: predicted time {}",
+                        path.display(),
+                        Rounded(time)
+                    ))
+                    .lines(counts(
+                        Some(program),
+                        collectives,
+                        &outcome,
+                        program.transfers(),
+                    ))
+                    .shown(rank_table(Some(program), &outcome, args.rows));
             }
-            self.print_margin();
+            document = self.with_margin(document.field("applications", applications));
         }
         if !unused.is_empty() {
             let names: Vec<String> = unused
                 .iter()
                 .map(|one| format!("{} ({})", one.parameter, one.reason))
                 .collect();
-            println_out!("no influence: {}", names.join(", "));
+            document = document.line(format!("no influence: {}", names.join(", ")));
         }
-        explanation.iter().for_each(explain_trace::print);
-        print_assumptions(notes, self.prepared.ignored());
+        match explanation {
+            Some(explanation) => explain_trace::explained(document, explanation),
+            None => document,
+        }
     }
 
-    fn print_margin(&self) {
-        println_out!("{}", margin(self.network, self.interval.as_ref()));
-        print_stand_ins(self.network.map_or(&[], std::slice::from_ref));
+    fn with_margin(&self, document: Document) -> Document {
+        document
+            .line(margin(self.network, self.interval.as_ref()))
+            .lines(stand_in_sentences(
+                self.network.map_or(&[], std::slice::from_ref),
+            ))
     }
+}
+
+/// A predicted time, with its interval if one is known.
+pub(in crate::commands) fn shown_time(makespan: Time, interval: Option<&Interval>) -> String {
+    interval.map_or_else(|| Rounded(makespan).to_string(), Interval::to_string)
 }
 
 /// What was assumed, on standard error; the notes before that, on what is left out, have been printed.
@@ -410,11 +407,11 @@ pub(super) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
 }
 
 /// What all documents say of a prediction: its model, what it leaves out, what happened inside nodes, its margin.
-pub(super) fn prediction_document(
+pub(super) fn prediction_fields(
     prediction: &Prediction,
     network: Option<&Network>,
     interval: Option<&Interval>,
-) -> Value {
+) -> Record {
     let Prediction {
         model,
         outcome,
@@ -423,35 +420,38 @@ pub(super) fn prediction_document(
         notes,
         ..
     } = prediction;
-    let inside_nodes = inside.map(|InsideTraffic { source, messages, bytes, time }| {
-        json!({"source": source.name(), "messages": messages, "bytes": bytes.0, "time_s": time.as_seconds()})
+    let inside_nodes = inside.map(|inside| {
+        Record::new()
+            .field("source", inside.source.name())
+            .field("messages", inside.messages)
+            .field("bytes", inside.bytes)
+            .field("time_s", inside.time)
     });
-    let mut document = json!({
-        "makespan_s": outcome.makespan().as_seconds(),
-        "model": model.name(),
-        "model_reason": model.reason,
-        "collectives": model.collectives,
-        "leaves_out": model.leaves_out(),
-        "progress": model.progress.map(Progress::name),
-        "uncontended": model.is_uncontended,
-        "notes": notes,
-        "inside_nodes": inside_nodes,
-        "stand_ins": network.map(stand_ins_json),
+    let one_sided = (transfers.count > 0).then(|| {
+        Record::new()
+            .field("transfers", transfers.count)
+            .field("bytes", transfers.bytes)
     });
-    if transfers.count > 0 {
-        document["one_sided"] = json!({"transfers": transfers.count, "bytes": transfers.bytes.0});
-    }
-    add_interval(&mut document, interval);
-    document
+    interval_fields(interval)
+        .field("makespan_s", outcome.makespan())
+        .field("model", model.name())
+        .field("model_reason", &model.reason)
+        .field("collectives", model.collectives)
+        .field("leaves_out", model.leaves_out())
+        .field("progress", model.progress.map(Progress::name))
+        .field("uncontended", model.is_uncontended)
+        .field("notes", notes)
+        .field("inside_nodes", inside_nodes)
+        .field("stand_ins", network.map(stand_ins))
+        .known("one_sided", one_sided)
 }
 
 /// The margin of a prediction; null where none is known.
-pub(in crate::commands) fn add_interval(document: &mut Value, interval: Option<&Interval>) {
-    document["interval_s"] = interval
-        .map(|interval| [interval.low.as_seconds(), interval.high.as_seconds()])
-        .into();
-    document["interval_level"] = interval.map(|interval| interval.level).into();
-    document["interval_covers"] = interval.map(|interval| interval.covers.as_str()).into();
+pub(super) fn interval_fields(interval: Option<&Interval>) -> Record {
+    Record::new()
+        .field("interval_s", interval.map(|of| (of.low, of.high)))
+        .field("interval_level", interval.map(|of| of.level))
+        .field("interval_covers", interval.map(|of| &of.covers))
 }
 
 /// What the margin covers, or that there is none.
@@ -493,36 +493,21 @@ pub(crate) fn parse_mapping(text: &str) -> Result<Mapping> {
     read_mapping(text, &mut Maps::default())
 }
 
-/// What was sent, and the ranks; the threads of a task are ranks, and say so.
-fn add_outcome(document: &mut Value, program: Option<&Program>, outcome: &Outcome) {
-    let threaded = program.filter(|program| program.has_threads());
-    let mut ranks = Vec::new();
-    for (rank, times) in outcome.ranks.iter().enumerate() {
-        let mut row = json!({
-            "rank": rank,
-            "end_s": times.end.as_seconds(),
-            "compute_s": times.compute.as_seconds(),
-            "blocked_s": times.blocked.as_seconds(),
-            "overhead_s": times.overhead.as_seconds(),
-        });
-        if let Some(program) = threaded {
-            row["task"] = json!(program.task(Rank(rank as u32)));
-            row["thread"] = json!(program.thread(Rank(rank as u32)));
-        }
-        ranks.push(row);
-    }
-    document["messages"] = outcome.messages.into();
-    document["bytes"] = outcome.bytes.0.into();
-    document["ranks"] = ranks.into();
+/// What was sent, and the ranks.
+fn outcome_fields(program: Option<&Program>, outcome: &Outcome) -> Record {
+    Record::new()
+        .field("messages", outcome.messages)
+        .field("bytes", outcome.bytes)
+        .field("ranks", ranks_in(program, outcome, 0..outcome.ranks.len()))
 }
 
 /// What was replayed, and the transfers of one-sided communication, if there are any.
-fn print_counts(
+fn counts(
     program: Option<&Program>,
     collectives: u64,
     outcome: &Outcome,
     transfers: Transfers,
-) {
+) -> Vec<String> {
     let streams = outcome.ranks.len();
     let ranks = program.map_or(streams, |program| program.threads_of_tasks().len());
     let counts = Counts {
@@ -535,38 +520,52 @@ fn print_counts(
     } else {
         format!(", {} threads", Grouped(streams as u64))
     };
-    println_out!("{counts}, {} bytes{threads}", Grouped(outcome.bytes.0));
+    let mut lines = vec![format!(
+        "{counts}, {} bytes{threads}",
+        Grouped(outcome.bytes.0)
+    )];
     if transfers.count > 0 {
-        println_out!(
+        lines.push(format!(
             "{} one-sided transfers, {} bytes",
             Grouped(transfers.count),
             Grouped(transfers.bytes.0)
-        );
+        ));
     }
+    lines
 }
 
 /// The ranks, at most so many, the slowest first where not all have a row.
-fn print_ranks(program: Option<&Program>, outcome: &Outcome, show: Most) {
-    let mut rows: Vec<usize> = (0..outcome.ranks.len()).collect();
-    if show.of(&rows).len() < rows.len() {
-        rows.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));
+fn rank_table(program: Option<&Program>, outcome: &Outcome, show: Most) -> Rows<usize> {
+    let mut ranks: Vec<usize> = (0..outcome.ranks.len()).collect();
+    if show.rows() < ranks.len() {
+        ranks.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));
     }
-    let threaded = program.filter(|program| program.has_threads());
-    let first = if threaded.is_some() {
-        ">task.thread"
-    } else {
-        ">rank"
+    ranks_in(program, outcome, ranks).most(show.rows(), ROWS)
+}
+
+/// Ranks in an order; the threads of a task are ranks, and say so.
+fn ranks_in(
+    program: Option<&Program>,
+    outcome: &Outcome,
+    order: impl IntoIterator<Item = usize>,
+) -> Rows<usize> {
+    let (ranks, stream) = (rows(order), |rank| Rank(rank as u32));
+    let ranks = match program.filter(|program| program.has_threads()) {
+        None => ranks.column("rank", "rank", |rank| rank),
+        Some(program) => ranks
+            .field("rank", |rank| rank)
+            .field("task", |rank| program.task(stream(rank)))
+            .field("thread", |rank| program.thread(stream(rank)))
+            .cell("task.thread", |rank| {
+                let rank = stream(rank);
+                figure(format!("{}.{}", program.task(rank), program.thread(rank)))
+            }),
     };
-    let mut table = table(&[first, ">end", ">compute", ">blocked", ">overhead"]);
-    for rank in show.of(&rows).iter().copied() {
-        let place = Rank(rank as u32);
-        let name = threaded.map_or(place.to_string(), |program| {
-            format!("{}.{}", program.task(place), program.thread(place))
-        });
-        let times = &outcome.ranks[rank];
-        let cells = [times.end, times.compute, times.blocked, times.overhead]
-            .map(|time| Rounded(time).to_string());
-        table.add_row(std::iter::once(name).chain(cells));
-    }
-    println_out!("{}", show.shown(&table, rows.len(), ROWS));
+    ranks
+        .column("end_s", "end", |rank| outcome.ranks[rank].end)
+        .column("compute_s", "compute", |rank| outcome.ranks[rank].compute)
+        .column("blocked_s", "blocked", |rank| outcome.ranks[rank].blocked)
+        .column("overhead_s", "overhead", |rank| {
+            outcome.ranks[rank].overhead
+        })
 }

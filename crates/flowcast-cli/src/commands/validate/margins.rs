@@ -2,16 +2,12 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::{model::accuracy::CaseKind, table::result};
-use serde_json::json;
-
-use crate::{
-    network_args,
-    terminal::{
-        output::{Format, println_out},
-        tables::table,
-    },
+use flowcast::{
+    model::accuracy::{CaseKind, Coverage},
+    table::{Document, json, or_dash, percent, rows, shown},
 };
+
+use crate::{network_args, terminal::output::Format};
 
 /// Say how often the intervals that an accuracy record gives hold what was measured
 ///
@@ -40,68 +36,55 @@ impl ValidateMargins {
     pub(crate) fn run(self) -> Result<()> {
         let load = |name: &String| network_args::load(name, &[]);
         let by = self.accuracy.as_ref().map(load).transpose()?;
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
-        let inside = format!(">inside {:.0} %", self.level * 100.0);
-        let mut out = table(&[
-            "network",
-            "model",
-            "judged on",
-            ">cases",
-            ">mean error",
-            &inside,
-            ">95 % interval",
-            ">median width",
-        ]);
         let mut margins = Vec::new();
-        for name in &self.networks {
-            let network = load(name)?;
-            let known = by.as_ref().unwrap_or(&network).accuracy_record();
+        let networks = self.networks.iter().map(load).collect::<Result<Vec<_>>>()?;
+        for (name, network) in self.networks.iter().zip(&networks) {
+            let known = by.as_ref().unwrap_or(network).accuracy_record();
             let found = network.accuracy_record().coverage(known, self.level)?;
             if found.is_empty() {
                 bail!(
                     "{name}: found no errors of single cases in its accuracy record, expected some (validate --accuracy {name})"
                 );
             }
-            for coverage in found {
-                let (entry, (low, high)) = (coverage.entry, coverage.interval);
-                let share = coverage.inside as f64 / coverage.all as f64;
-                margins.push(json!({
-                    "network": network.name,
-                    "model": entry.model,
-                    "validated_on": entry.validated_on,
-                    "judged": entry.kind,
-                    "mean_absolute_error": entry.mean,
-                    "cases": coverage.all,
-                    "inside": coverage.inside,
-                    "share": share,
-                    "share_interval": [low, high],
-                    "median_width": coverage.width,
-                    "level": coverage.level,
-                }));
-                let kind = entry.kind.map_or("cases", CaseKind::name);
-                let lower = if coverage.level < self.level {
-                    format!(" (margins of {:.0} %)", coverage.level * 100.0)
-                } else {
-                    String::new()
-                };
-                out.add_row([
-                    network.name.clone(),
-                    entry.model.clone(),
-                    format!("{kind}: {}", entry.validated_on),
-                    coverage.all.to_string(),
-                    entry.mean.map_or("-".into(), percent),
-                    format!("{}{lower}", percent(share)),
-                    format!("{} to {}", percent(low), percent(high)),
-                    percent(coverage.width),
-                ]);
-            }
+            margins.extend(found.into_iter().map(|of| (&network.name, of)));
         }
-        if self.format.json {
-            let fields = json!({"level": self.level, "margins": margins});
-            println_out!("{}", result("margins", fields));
-        } else {
-            println_out!("{out}");
-        }
-        Ok(())
+        let inside = format!("inside {:.0} %", self.level * 100.0);
+        let share = |of: &Coverage<'_>| of.inside as f64 / of.all as f64;
+        let table = rows(&margins)
+            .column("network", "network", |(network, _)| *network)
+            .column("model", "model", |(_, of)| &of.entry.model)
+            .field("validated_on", |(_, of)| &of.entry.validated_on)
+            .field("judged", |(_, of)| of.entry.kind.map(json))
+            .cell("judged on", |(_, of)| {
+                let kind = of.entry.kind.map_or("cases", CaseKind::name);
+                format!("{kind}: {}", of.entry.validated_on)
+            })
+            .column("cases", "cases", |(_, of)| of.all)
+            .column("mean_absolute_error", "mean error", |(_, of)| {
+                or_dash(of.entry.mean.map(|mean| percent(mean, 1)))
+            })
+            .field("inside", |(_, of)| of.inside)
+            .column("share", inside, |(_, of)| {
+                let share = percent(share(of), 1);
+                if of.level < self.level {
+                    let text = format!("{share} (margins of {:.0} %)", of.level * 100.0);
+                    return shown(share, text);
+                }
+                share
+            })
+            .column("share_interval", "95 % interval", |(_, of)| {
+                let (low, high) = of.interval;
+                let text = format!("{} to {}", percent(low, 1), percent(high, 1));
+                shown((low, high), text)
+            })
+            .column("median_width", "median width", |(_, of)| {
+                percent(of.width, 1)
+            })
+            .field("level", |(_, of)| of.level);
+        self.format.print(
+            &Document::new("margins")
+                .field("level", self.level)
+                .table("margins", table),
+        )
     }
 }

@@ -9,7 +9,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     model::{network::Network, sharing::model::Model},
-    report::validation::{Validation, html},
+    report::{
+        chart_page::{Picture, chart_page},
+        validation::Validation,
+    },
 };
 use flowcast_measure::lab::{Lab, LabSpec, network_of};
 
@@ -26,11 +29,7 @@ use crate::{
     commands::lab::{explained, load, self_tested},
     network_args,
     repeating::{Carrying, Going, Over, Repeating},
-    terminal::{
-        answers::write_page,
-        output::{println_out, say},
-        provenance,
-    },
+    terminal::{answers::write_page, output::say, provenance},
 };
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
@@ -153,13 +152,10 @@ impl ValidatePattern {
             provenance: self.provenance(&header, &network),
         };
         let errors = validation.errors()?;
-        let document = results::document(&validation, &errors, &finished)?;
-        write_page(&self.output, &html(&validation, &errors), &document)?;
-        if self.going.format.json {
-            println_out!("{document}");
-        } else {
-            results::print(&validation, &errors, &finished)?;
-        }
+        let document = validation.document(&errors)?;
+        let page = chart_page(&document, Picture::Flows, &validation.provenance)?;
+        write_page(&self.output, &page, &document.json()?)?;
+        self.going.format.print(&document)?;
         self.accuracy.keep(
             &given,
             accuracy::of_patterns(&validation, &network, header.over())?,

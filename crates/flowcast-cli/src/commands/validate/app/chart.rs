@@ -9,17 +9,15 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
     model::former_schemas::current,
-    report::validation::error_bars,
-    table::{RESULT, result},
+    report::chart_svg::{Axis, Chart, Panel},
+    table::{Document, RESULT, Value, figure, percent, rows},
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::document::KIND;
 use crate::terminal::{
     files::{Output, declare, read_text, write_text},
-    output::{Format, println_out},
-    tables::table,
+    output::Format,
 };
 
 /// Draw and sum up the errors of several validated programs
@@ -87,16 +85,12 @@ impl ValidateChart {
             .map(|named| errors_of(named, &predictions))
             .collect::<Result<Vec<_>>>()?;
         if let Some(output) = &self.output {
-            let names = reports.iter().map(|named| named.name.clone());
-            let groups: Vec<(String, Vec<f64>)> = names.zip(errors.iter().cloned()).collect();
-            write_text(output, &error_bars(&self.name, &groups, &predictions))?;
+            let chart = error_chart(&reports, &errors, &predictions);
+            let title = self.name.clone();
+            write_text(output, &Chart { title, ..chart }.to_svg())?;
         }
-        if self.format.json {
-            println_out!("{}", document(&reports, &errors, &predictions));
-        } else {
-            print(&reports, &errors, &predictions);
-        }
-        Ok(())
+        self.format
+            .print(&document(&reports, &errors, &predictions))
     }
 
     fn predictions(&self, reports: &[NamedReport]) -> Result<Vec<String>> {
@@ -170,55 +164,97 @@ fn mean_and_worst(errors: &[Vec<f64>], prediction: usize) -> [f64; 2] {
     ]
 }
 
-fn document(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) -> Value {
-    let mut programs = Vec::new();
-    for (named, errors) in reports.iter().zip(errors) {
-        let errors: BTreeMap<&String, &f64> = predictions.iter().zip(errors).collect();
-        programs.push(json!({
-            "program": named.name,
-            "measured_s": total(named).map(|row| row.measured_s),
-            "errors": errors,
-        }));
+/// A point for each program and prediction; those beyond the largest error of 100 % are at the edge.
+fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) -> Chart {
+    let absolute = errors.iter().flatten().map(|error| error.abs());
+    let largest = ((absolute.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
+    let names = reports.iter().enumerate();
+    let places = |prediction: usize| {
+        let errors = errors.iter().enumerate();
+        errors
+            .map(move |(at, errors)| [at as f64, errors[prediction]])
+            .collect()
+    };
+    Chart {
+        title: String::new(),
+        names: predictions.to_vec(),
+        references: 0,
+        has_curves: false,
+        panels: vec![Panel {
+            title: "predicted less measured".to_owned(),
+            x: Axis {
+                range: [-0.5, reports.len() as f64 - 0.5],
+                ticks: names
+                    .map(|(at, named)| (at as f64, named.name.clone()))
+                    .collect(),
+            },
+            y: Axis::new([-largest, largest], |share| {
+                format!("{:+.0} %", share * 100.0)
+            }),
+            series: (0..predictions.len()).map(places).collect(),
+        }],
     }
-    let mut sums = Vec::new();
-    for (at, name) in predictions.iter().enumerate() {
-        let [mean, worst] = mean_and_worst(errors, at);
-        sums.push(json!({
-            "prediction": name,
-            "mean_absolute_error": mean,
-            "worst_absolute_error": worst,
-        }));
-    }
-    let fields = json!({"programs": programs, "predictions": sums});
-    result("app-validation-chart", fields)
 }
 
-fn print(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) {
-    let columns = ["program", ">measured", ">95 % interval"].map(str::to_owned);
-    let names = predictions.iter().map(|name| format!(">{name}"));
-    let mut out = table(&columns.into_iter().chain(names).collect::<Vec<_>>());
+/// A row of a program, and the rows of sums below them.
+struct ChartLine<'a> {
+    name: &'a str,
+    total: Option<&'a ChartRow>,
+    /// By prediction.
+    errors: Vec<Value>,
+}
+
+fn document(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) -> Document {
+    let programs = rows(reports.iter().zip(errors))
+        .field("program", |(named, _)| &named.name)
+        .field("measured_s", |(named, _)| {
+            total(named).map(|row| row.measured_s)
+        })
+        .field("errors", |(_, errors)| {
+            predictions.iter().zip(errors).collect::<BTreeMap<_, _>>()
+        });
+    let sums: Vec<[f64; 2]> = (0..predictions.len())
+        .map(|at| mean_and_worst(errors, at))
+        .collect();
+    let named_sums = rows(predictions.iter().zip(&sums))
+        .field("prediction", |(name, _)| name)
+        .field("mean_absolute_error", |(_, [mean, _])| mean)
+        .field("worst_absolute_error", |(_, [_, worst])| worst);
+    let mut lines = Vec::new();
     for (named, errors) in reports.iter().zip(errors) {
-        let total = total(named);
-        let measured = total.map_or(String::new(), |row| format!("{:.3} s", row.measured_s));
-        let interval = total.and_then(|row| row.interval_s);
-        let interval = interval.map_or(String::new(), |[low, high]| {
-            format!("{low:.3} .. {high:.3} s")
+        lines.push(ChartLine {
+            name: &named.name,
+            total: total(named),
+            errors: errors
+                .iter()
+                .map(|error| figure(format!("{:+.1} %", error * 100.0)))
+                .collect(),
         });
-        let errors = errors
-            .iter()
-            .map(|error| format!("{:+.1} %", error * 100.0));
-        let row = [named.name.clone(), measured, interval];
-        out.add_row(row.into_iter().chain(errors));
     }
-    for (at, what) in ["mean absolute", "worst"].into_iter().enumerate() {
-        let sums = (0..predictions.len()).map(|prediction| {
-            let sum = mean_and_worst(errors, prediction)[at];
-            format!("{:.1} %", sum * 100.0)
+    for (at, name) in ["mean absolute", "worst"].into_iter().enumerate() {
+        lines.push(ChartLine {
+            name,
+            total: None,
+            errors: sums.iter().map(|sums| percent(sums[at], 1)).collect(),
         });
-        let row = [what.to_owned(), String::new(), String::new()];
-        out.add_row(row.into_iter().chain(sums));
     }
-    println_out!("{out}");
+    let mut table = rows(&lines)
+        .cell("program", |line| line.name)
+        .cell("measured", |line| {
+            line.total
+                .map(|row| figure(format!("{:.3} s", row.measured_s)))
+        })
+        .cell("95 % interval", |line| {
+            let interval = line.total.and_then(|row| row.interval_s);
+            interval.map(|[low, high]| figure(format!("{low:.3} .. {high:.3} s")))
+        });
+    for (at, name) in predictions.iter().enumerate() {
+        table = table.cell(name, |line| &line.errors[at]);
+    }
+    Document::new("app-validation-chart")
+        .field("programs", programs)
+        .field("predictions", named_sums)
+        .shown(table)
 }
 
 #[cfg(test)]

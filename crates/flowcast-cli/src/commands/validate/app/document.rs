@@ -1,185 +1,174 @@
-//! The numbers of a validation of a program, as JSON and as tables.
+//! A validation of a program as one document.
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use flowcast::{
     Interval,
-    report::validation::app::{AppValidation, Fared, Quantity, Row},
-    table::result,
+    model::stats::StatsError,
+    report::validation::app::{AppValidation, Fared, Quantity, RegionErrors, Row},
+    table::{Document, Record, Rows, Value, figure, json, percent, rows, shown},
     units::{Rounded, Time},
-};
-use serde_json::{Value, json};
-
-use crate::terminal::{
-    output::println_out,
-    tables::{cells, table},
 };
 
 /// The kind of the JSON.
 pub(super) const KIND: &str = "app-validation";
 
-/// More regions than this are left to the JSON.
+/// More rows of a table than this are left to the page.
 const ROWS: usize = 24;
 
-/// What is told of a validation.
-pub(super) struct ValidationReport<'a> {
-    pub validation: &'a AppValidation,
-    /// Its rows, the total first.
-    pub rows: Vec<Row>,
-    /// By predictor.
-    pub fared: &'a [Fared],
-    /// By predictor.
-    pub intervals: &'a [Option<Interval>],
-}
-
-impl ValidationReport<'_> {
-    fn predictions(&self) -> impl Iterator<Item = (&String, &Fared, &Option<Interval>)> {
-        let names = self.validation.predictors.iter();
-        let with_errors = names.zip(self.fared).zip(self.intervals);
-        with_errors.map(|((name, fared), interval)| (name, fared, interval))
-    }
-
-    fn holds(&self, interval: &Interval) -> bool {
-        (interval.low..=interval.high).contains(&self.rows[0].measured)
-    }
-
-    /// The JSON.
-    pub(super) fn document(&self) -> Result<Value> {
-        let mut predictions = Vec::new();
-        for (name, fared, interval) in self.predictions() {
-            let mut entry = serde_json::to_value(fared)?;
-            entry["prediction"] = name.as_str().into();
-            if let Some(interval) = interval {
-                entry["interval_s"] = seconds((interval.low, interval.high));
-                entry["interval_level"] = interval.level.into();
-                entry["interval_holds"] = self.holds(interval).into();
-            }
-            predictions.push(entry);
-        }
-        let runs = self.validation.runs.iter().cloned();
-        let worked = self.validation.worked.iter();
-        let fields = json!({
-            "program": self.validation.title,
-            "ranks": self.validation.worked.len(),
-            "predictions": predictions,
-            "rows": self.rows.iter().map(|row| self.row(row)).collect::<Vec<_>>(),
-            "runs": runs.map(|run| run.map(Time::as_seconds)).collect::<Vec<_>>(),
-            "thread_cpu_s": worked.map(|time| time.as_seconds()).collect::<Vec<_>>(),
-            "provenance": self.validation.provenance,
-        });
-        Ok(result(KIND, fields))
-    }
-
-    fn row(&self, row: &Row) -> Value {
-        let names = || self.validation.predictors.iter();
-        let predicted = names().zip(row.predicted.iter().map(|time| time.as_seconds()));
-        let ranges = names().zip(&row.ranges);
-        let ranges = ranges.filter_map(|(name, range)| Some((name, seconds((*range)?))));
-        let errors = row.errors.as_ref().map(|errors| names().zip(errors));
-        json!({
-            "quantity": row.quantity.name(),
-            "name": row.name,
-            "measured_s": row.measured.as_seconds(),
-            "interval_s": row.interval.map(seconds),
-            "predicted_s": predicted.collect::<BTreeMap<_, _>>(),
-            "predicted_range_s": ranges.collect::<BTreeMap<_, _>>(),
-            "errors": errors.map(Iterator::collect::<BTreeMap<_, _>>),
+/// What is told of a validation, by predictor how it fared and its interval.
+pub(super) fn document(
+    validation: &AppValidation,
+    fared: &[Fared],
+    intervals: &[Option<Interval>],
+) -> Result<Document, StatsError> {
+    let all = validation.rows()?;
+    let holds = |interval: &Interval| (interval.low..=interval.high).contains(&all[0].measured);
+    let names = &validation.predictors;
+    let predictions = rows(names.iter().zip(fared).zip(intervals))
+        .column("prediction", "prediction", |((name, _), _)| name)
+        .column("total_error", "total", |((_, fared), _)| {
+            signed(fared.total)
         })
-    }
-
-    /// Prints for people.
-    pub(super) fn print(&self) {
-        let names = self.validation.predictors.iter();
-        let columns = ["", "which", ">measured", ">95 % interval"].map(str::to_owned);
-        let columns = columns
-            .into_iter()
-            .chain(names.map(|name| format!(">{name}")));
-        let mut out = table(&columns.collect::<Vec<_>>());
-        let is_region = |row: &&Row| row.quantity == Quantity::Region;
-        let regions = self.rows.iter().filter(is_region).count();
-        for row in &self.rows {
-            if regions <= ROWS || !is_region(&row) {
-                out.add_row(row_cells(row));
-            }
-        }
-        println_out!("{out}");
-        self.print_regions();
-        for (name, _, interval) in self.predictions() {
-            let Some(interval) = interval else {
-                println_out!("{name}: no margin known");
-                continue;
-            };
-            let holds = if self.holds(interval) {
-                "contains"
-            } else {
-                "does not contain"
-            };
-            println_out!(
-                "{name}: {interval}, which {holds} the median of the runs; {}",
-                interval.covers
-            );
-        }
-        let computed: Time = self.validation.worked.iter().copied().sum();
-        println_out!(
-            "{} runs, {} ranks; computation {} of thread CPU in all",
-            self.validation.runs.len(),
-            self.validation.worked.len(),
-            Rounded(computed)
-        );
-    }
-
-    fn print_regions(&self) {
-        let columns = [
-            "prediction",
-            ">regions",
-            ">within 10 %",
-            ">median error",
-            ">mean error",
-            ">worst",
-            "which",
-        ];
-        let mut out = table(&columns);
-        for (name, fared, _) in self.predictions() {
-            let Some(regions) = &fared.regions else {
-                continue;
-            };
-            let percent = |share: f64| format!("{:.1} %", share * 100.0);
-            out.add_row(cells![
-                name,
-                regions.count,
-                percent(regions.within_ten_percent),
-                percent(regions.median_absolute),
-                percent(regions.mean_absolute),
-                format!("{:+.1} %", regions.worst.1 * 100.0),
-                regions.worst.0
-            ]);
-        }
-        if self.fared.iter().any(|fared| fared.regions.is_some()) {
-            println_out!("{out}");
-        }
-    }
-}
-
-fn seconds((low, high): (Time, Time)) -> Value {
-    json!([low.as_seconds(), high.as_seconds()])
-}
-
-fn row_cells(row: &Row) -> Vec<String> {
-    let between = |(low, high): (Time, Time)| format!("{} .. {}", Rounded(low), Rounded(high));
-    let mut cells = vec![
-        row.quantity.name().to_owned(),
-        row.name.clone(),
-        Rounded(row.measured).to_string(),
-        row.interval.map_or(String::new(), between),
-    ];
-    for (at, predicted) in row.predicted.iter().enumerate() {
-        let error = row.errors.as_ref().map_or(String::new(), |errors| {
-            format!(" ({:+.1} %)", errors[at] * 100.0)
+        .column("communication_error", "communication", |((_, fared), _)| {
+            signed(fared.communication)
+        })
+        .field("regions", |((_, fared), _)| {
+            fared.regions.as_ref().map(regions)
+        })
+        .field("interval_s", |(_, interval)| {
+            interval.as_ref().map(|of| (of.low, of.high))
+        })
+        .field("interval_level", |(_, interval)| {
+            interval.as_ref().map(|of| of.level)
+        })
+        .field("interval_holds", |(_, interval)| {
+            interval.as_ref().map(holds)
         });
-        let range = row.ranges[at].filter(|_| row.quantity == Quantity::Total);
-        let range = range.map_or(String::new(), |range| format!(", {}", between(range)));
-        cells.push(format!("{}{error}{range}", Rounded(*predicted)));
+    let in_regions = names.iter().zip(fared);
+    let in_regions = in_regions.filter_map(|(name, fared)| Some((name, fared.regions.as_ref()?)));
+    let in_regions = rows(in_regions)
+        .cell("prediction", |(name, _)| name)
+        .cell("regions", |(_, of)| of.count)
+        .cell("within 10 %", |(_, of)| percent(of.within_ten_percent, 1))
+        .cell("median error", |(_, of)| percent(of.median_absolute, 1))
+        .cell("mean error", |(_, of)| percent(of.mean_absolute, 1))
+        .cell("worst", |(_, of)| signed(of.worst.1))
+        .cell("which", |(_, of)| &of.worst.0);
+    let mut document = Document::new(KIND)
+        .titled(&validation.title)
+        .table("predictions", predictions)
+        .shown(in_regions);
+    for (quantity, heading) in [
+        (Quantity::Total, "the whole run"),
+        (
+            Quantity::Region,
+            "regions, on the rank that was longest in each",
+        ),
+        (Quantity::Rank, "communication of each rank"),
+        (Quantity::Call, "calls, all ranks together"),
+    ] {
+        let part = all.iter().filter(|row| row.quantity == quantity);
+        document = document.shown(quantities(names, part).heading(heading));
     }
-    cells
+    for (name, interval) in names.iter().zip(intervals) {
+        document = document.line(match interval {
+            None => format!("{name}: no margin known"),
+            Some(interval) => {
+                let holds = if holds(interval) {
+                    "contains"
+                } else {
+                    "does not contain"
+                };
+                format!(
+                    "{name}: {interval}, which {holds} the median of the runs; {}",
+                    interval.covers
+                )
+            }
+        });
+    }
+    let runs = validation.runs.iter();
+    Ok(document
+        .line(format!(
+            "{} runs, {} ranks; computation {} of thread CPU in all; errors are (predicted - measured) / measured",
+            validation.runs.len(),
+            validation.worked.len(),
+            Rounded(validation.worked.iter().copied().sum())
+        ))
+        .most(ROWS, "the page has")
+        .field("program", &validation.title)
+        .field("ranks", validation.worked.len())
+        .field("rows", row_fields(names, &all))
+        .field("runs", runs.map(|run| json(run.clone().map(Time::as_seconds))).collect::<Value>())
+        .field("thread_cpu_s", &validation.worked)
+        .field("provenance", &validation.provenance))
+}
+
+fn regions(of: &RegionErrors) -> Record {
+    Record::new()
+        .field("count", of.count)
+        .field("mean_absolute_error", of.mean_absolute)
+        .field("median_absolute_error", of.median_absolute)
+        .field("within_ten_percent", of.within_ten_percent)
+        .field(
+            "worst",
+            Record::new()
+                .field("region", &of.worst.0)
+                .field("error", of.worst.1),
+        )
+}
+
+fn row_fields<'a>(names: &[String], all: &'a [Row]) -> Rows<&'a Row> {
+    rows(all)
+        .field("quantity", |row| row.quantity.name())
+        .field("name", |row| &row.name)
+        .field("measured_s", |row| row.measured)
+        .field("interval_s", |row| row.interval)
+        .field("predicted_s", |row| {
+            by_name(names, row.predicted.iter().map(Some))
+        })
+        .field("predicted_range_s", |row| {
+            by_name(names, row.ranges.iter().copied())
+        })
+        .field("errors", |row| {
+            row.errors
+                .as_ref()
+                .map(|errors| by_name(names, errors.iter().map(Some)))
+        })
+}
+
+/// Of those that there are.
+fn by_name<V: Into<Value>>(names: &[String], values: impl IntoIterator<Item = Option<V>>) -> Value {
+    let known = names.iter().zip(values);
+    known
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect::<BTreeMap<_, _>>()
+        .into()
+}
+
+fn quantities<'a>(names: &[String], part: impl Iterator<Item = &'a Row>) -> Rows<&'a Row> {
+    let mut table = rows(part)
+        .cell("", |row| &row.name)
+        .cell("measured", |row| row.measured)
+        .cell("95 % interval", |row| row.interval.map(between));
+    for (at, name) in names.iter().enumerate() {
+        table = table.cell(name, |row| {
+            let error = row
+                .errors
+                .as_ref()
+                .map_or(String::new(), |errors| format!(" ({})", signed(errors[at])));
+            let range =
+                row.ranges[at].map_or(String::new(), |range| format!(", {}", between(range)));
+            figure(format!("{}{error}{range}", Rounded(row.predicted[at])))
+        });
+    }
+    table
+}
+
+fn between((low, high): (Time, Time)) -> Value {
+    figure(format!("{} .. {}", Rounded(low), Rounded(high)))
+}
+
+fn signed(error: f64) -> Value {
+    shown(error, format!("{:+.1} %", error * 100.0))
 }

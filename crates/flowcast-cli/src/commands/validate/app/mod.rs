@@ -15,14 +15,17 @@ use clap::{Args, ValueEnum};
 use flowcast::{
     Interval, IntervalOptions,
     model::{machine::NodeGroup, network::Network, sharing::model::Model},
-    report::validation::{app::AppValidation, app_html},
+    report::{
+        chart_page::{Picture, chart_page},
+        validation::app::AppValidation,
+    },
     trace::{read::Clock, recorded_times::worked},
     units::{Bytes, Time},
 };
 use flowcast_measure::lab::{LabSpec, network_of};
 
 use self::{
-    document::ValidationReport,
+    document::document,
     runs::{Header, Measured},
 };
 use super::{
@@ -40,7 +43,7 @@ use crate::{
     predictors::{self, Predictor, Setting},
     recording::open_recording,
     repeating::Going,
-    terminal::{answers::write_page, output::println_out, provenance},
+    terminal::{answers::write_page, provenance},
 };
 
 pub(super) use chart::ValidateChart;
@@ -197,19 +200,10 @@ impl ValidateApp {
                 .map(|found| ("disturbed_by".to_owned(), found)),
         );
         let fared = validation.fared()?;
-        let report = ValidationReport {
-            validation: &validation,
-            rows: validation.rows()?,
-            fared: &fared,
-            intervals: &intervals,
-        };
-        let document = report.document()?;
-        write_page(&self.output, &app_html(&validation)?, &document)?;
-        if self.going.format.json {
-            println_out!("{document}");
-        } else {
-            report.print();
-        }
+        let document = document(&validation, &fared, &intervals)?;
+        let page = chart_page(&document, Picture::Program, &validation.provenance)?;
+        write_page(&self.output, &page, &document.json()?)?;
+        self.going.format.print(&document)?;
         let name = self
             .output
             .file_stem()

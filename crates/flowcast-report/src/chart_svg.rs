@@ -1,0 +1,224 @@
+//! Charts as SVG: curves or points in panels with axes, and a key below them.
+
+use std::fmt::Write as _;
+
+use flowcast_table::escape;
+
+/// Told apart by people who do not see all colours (Okabe and Ito).
+const COLOURS: [&str; 9] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c564b",
+    "#b8a500",
+];
+const DASHES: [&str; 3] = ["7 4", "2 3", "9 3 2 3"];
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 260.0;
+/// Around each panel.
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 24.0;
+const ABOVE: f64 = 36.0;
+const BELOW: f64 = 30.0;
+const LINE: f64 = 22.0;
+
+/// Values along a side of a panel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// Where it begins and ends; what lies beyond is drawn at its end.
+    pub range: [f64; 2],
+    /// Places with what stands there.
+    pub ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// With round ticks.
+    pub fn new(range: [f64; 2], show: impl Fn(f64) -> String) -> Axis {
+        let [low, high] = range;
+        let step = round_step((high - low) / 5.0);
+        let ticks = (0..)
+            .map(|tick| ((low / step).ceil() + f64::from(tick)) * step)
+            .take_while(|place| *place <= high * (1.0 + 1e-9));
+        let ticks = ticks.map(|place| (place, show(place))).collect();
+        Axis { range, ticks }
+    }
+
+    /// Where a value lies from the beginning (0) to the end (1).
+    fn part(&self, value: f64) -> f64 {
+        let [low, high] = self.range;
+        ((value - low) / (high - low).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
+    }
+}
+
+/// Values over others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Panel {
+    /// Above it.
+    pub title: String,
+    /// Below it.
+    pub x: Axis,
+    /// Beside it.
+    pub y: Axis,
+    /// The places of each of the chart's series.
+    pub series: Vec<Vec<[f64; 2]>>,
+}
+
+/// Panels that show the same series.
+///
+/// ```
+/// use flowcast_report::chart_svg::{Axis, Chart, Panel};
+///
+/// let axis = Axis::new([0.0, 10.0], |value| value.to_string());
+/// assert_eq!(axis.ticks[1], (2.0, "2".to_owned()));
+/// let panel = Panel {
+///     title: String::new(),
+///     x: axis.clone(),
+///     y: axis,
+///     series: vec![vec![[0.0, 10.0], [10.0, 0.0]]],
+/// };
+/// let chart = Chart {
+///     title: "falling".to_owned(),
+///     names: vec!["a".to_owned()],
+///     references: 0,
+///     has_curves: true,
+///     panels: vec![panel],
+/// };
+/// assert!(chart.to_svg().contains("<polyline points=\"64.0,66.0 976.0,326.0\""));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// Above the panels.
+    pub title: String,
+    /// Of the series.
+    pub names: Vec<String>,
+    /// So many of the last series are what the others are compared with: grey.
+    pub references: usize,
+    /// Whether places are joined; points otherwise.
+    pub has_curves: bool,
+    /// In rows of two.
+    pub panels: Vec<Panel>,
+}
+
+impl Chart {
+    /// The whole document.
+    pub fn to_svg(&self) -> String {
+        let columns = self.panels.len().clamp(1, 2);
+        let column = WIDTH / columns as f64;
+        let row = ABOVE + HEIGHT + BELOW;
+        let bottom = 30.0 + row * self.panels.len().div_ceil(columns) as f64;
+        let height = bottom + LINE * self.names.len().div_ceil(4) as f64 + 10.0;
+        let mut svg = opened(&self.title, [WIDTH, height]);
+        for (at, panel) in self.panels.iter().enumerate() {
+            let left = LEFT + column * (at % columns) as f64;
+            let top = 30.0 + ABOVE + row * (at / columns) as f64;
+            self.draw(&mut svg, panel, [left, top, column - LEFT - RIGHT]);
+        }
+        for (at, name) in self.names.iter().enumerate() {
+            let (x, y) = (
+                LEFT + 230.0 * (at % 4) as f64,
+                bottom + LINE * (at / 4 + 1) as f64,
+            );
+            let line = [[x, y - 4.0], [x + 26.0, y - 4.0]];
+            let _ = writeln!(svg, "{}", self.curve(at, &line));
+            text(&mut svg, [x + 32.0, y], "start", name);
+        }
+        svg + "</svg>\n"
+    }
+
+    fn draw(&self, svg: &mut String, panel: &Panel, [left, top, width]: [f64; 3]) {
+        let (right, bottom) = (left + width, top + HEIGHT);
+        text(svg, [left, top - 12.0], "start", &panel.title);
+        for (value, label) in &panel.y.ticks {
+            let y = bottom - HEIGHT * panel.y.part(*value);
+            let _ = writeln!(svg, "<path d=\"M{left} {y:.1}H{right}\" stroke=\"#ddd\"/>");
+            text(svg, [left - 6.0, y + 4.0], "end", label);
+        }
+        for (value, label) in &panel.x.ticks {
+            let x = left + width * panel.x.part(*value);
+            text(svg, [x, bottom + 18.0], "middle", label);
+        }
+        for (at, places) in panel.series.iter().enumerate() {
+            let place = |[x, y]: [f64; 2]| {
+                let (across, up) = (panel.x.part(x), panel.y.part(y));
+                [left + width * across, bottom - HEIGHT * up]
+            };
+            if self.has_curves {
+                let places: Vec<[f64; 2]> = places.iter().copied().map(place).collect();
+                let _ = writeln!(svg, "{}", self.curve(at, &places));
+                continue;
+            }
+            for value in places {
+                let [x, y] = place(*value);
+                let _ = writeln!(
+                    svg,
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\" fill=\"none\" stroke-width=\"2\" stroke=\"{}\">\
+                     <title>{}: {:.3}</title></circle>",
+                    COLOURS[at % COLOURS.len()],
+                    escape(&self.names[at]),
+                    value[1]
+                );
+            }
+        }
+    }
+
+    fn curve(&self, series: usize, places: &[[f64; 2]]) -> String {
+        let own = self.names.len() - self.references;
+        let (colour, dashes) = match series.checked_sub(own) {
+            Some(reference) => ("#555", DASHES[reference % DASHES.len()]),
+            // The second time round the colours are dotted.
+            None if series < COLOURS.len() => (COLOURS[series], "none"),
+            None => (COLOURS[series % COLOURS.len()], "2 2"),
+        };
+        let places: Vec<String> = places
+            .iter()
+            .map(|[x, y]| format!("{x:.1},{y:.1}"))
+            .collect();
+        format!(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"/>",
+            places.join(" ")
+        )
+    }
+}
+
+/// The beginning of a picture: its ground and its title.
+pub(crate) fn opened(title: &str, [width, height]: [f64; 2]) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.0}\" width=\"{width}\" \
+         height=\"{height:.0}\" font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"600\">{}</text>\n",
+        escape(title)
+    )
+}
+
+/// Words that begin, have their middle or end at a place.
+pub(crate) fn text(svg: &mut String, [x, y]: [f64; 2], anchor: &str, text: &str) {
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
+        escape(text)
+    );
+}
+
+/// The least of 1, 2 or 5 times a power of ten that is not below.
+pub(crate) fn round_step(about: f64) -> f64 {
+    let power = 10f64.powf(about.max(1e-9).log10().floor());
+    let factors = [1.0, 2.0, 5.0, 10.0];
+    let steps = factors.map(|factor| factor * power);
+    steps
+        .into_iter()
+        .find(|step| *step >= about)
+        .unwrap_or(10.0 * power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        let steps = [0.3, 7.0, 20.0].map(round_step);
+        assert_eq!(steps, [0.5, 10.0, 20.0]);
+        let axis = Axis::new([-1.0, 1.0], |value| format!("{value:+.1}"));
+        assert_eq!(axis.ticks.first(), Some(&(-1.0, "-1.0".to_owned())));
+        assert_eq!(axis.ticks.len(), 5);
+        assert_eq!([axis.part(-3.0), axis.part(0.0)], [0.0, 0.5]);
+    }
+}
