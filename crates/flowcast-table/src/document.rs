@@ -21,17 +21,6 @@ pub enum Part {
 /// The schema of what commands print with `--json`; its `kind` says which result it is.
 pub const RESULT: &str = "flowcast/result/1";
 
-/// A result of fields that are JSON already.
-pub fn result(kind: &str, fields: Json) -> Json {
-    labelled(fields, RESULT, kind)
-}
-
-fn labelled(mut fields: Json, schema: &str, kind: &str) -> Json {
-    fields["schema"] = schema.into();
-    fields["kind"] = kind.into();
-    fields
-}
-
 /// A result on its way out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
@@ -145,6 +134,9 @@ impl Document {
     /// # Errors
     /// A time is no finite number.
     pub fn json(&self) -> Result<Json, NotFinite> {
-        Ok(labelled(self.fields.json()?, self.schema, self.kind))
+        let mut json = self.fields.json()?;
+        json["schema"] = self.schema.into();
+        json["kind"] = self.kind.into();
+        Ok(json)
     }
 }

@@ -27,7 +27,7 @@ mod page;
 mod table;
 mod value;
 
-pub use document::{Document, Part, RESULT, result};
+pub use document::{Document, Part, RESULT};
 pub use page::escape;
 pub use table::{Column, Rows, Table, rows};
 pub use value::{Grouped, NotFinite, Record, Value, figure, fixed, json, or_dash, percent, shown};
