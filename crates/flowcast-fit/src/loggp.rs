@@ -231,7 +231,6 @@ fn intervals(
         correlation(&values(one), &values(other))
             .map(|found| found.clamp(-MOST_CORRELATION, MOST_CORRELATION))
     };
-    let times = |(low, high)| (Time::from_nanos(low), Time::from_nanos(high));
     let (low, high) = interval(|estimate| estimate.line.slope)?;
     Ok(LogGpIntervals {
         gap_correlation: together(
@@ -244,6 +243,10 @@ fn intervals(
         gap: times(interval(|estimate| estimate.line.intercept)?),
         gap_per_byte: (TimePerByte::from_nanos(low), TimePerByte::from_nanos(high)),
     })
+}
+
+fn times((low, high): (f64, f64)) -> (Time, Time) {
+    (Time::from_nanos(low), Time::from_nanos(high))
 }
 
 fn model_error(

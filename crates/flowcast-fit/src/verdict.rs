@@ -116,9 +116,7 @@ pub(super) fn warnings(
     error: ModelError,
     failed: (usize, usize),
 ) -> Vec<FitWarning> {
-    let rounded = |nanos| Time::from_nanos(four_digits(nanos));
     let time = |nanos| rounded(nanos).to_string();
-    let per_byte = |nanos| TimePerByte::from_nanos(four_digits(nanos)).to_string();
     let values = [
         (
             "g",
@@ -185,6 +183,14 @@ pub(super) fn warnings(
             .map(|(_, warning)| warning),
     );
     warnings
+}
+
+fn rounded(nanos: f64) -> Time {
+    Time::from_nanos(four_digits(nanos))
+}
+
+fn per_byte(nanos: f64) -> String {
+    TimePerByte::from_nanos(four_digits(nanos)).to_string()
 }
 
 fn four_digits(value: f64) -> f64 {

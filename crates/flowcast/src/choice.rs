@@ -333,13 +333,14 @@ impl fmt::Display for ModelChoice {
 
 fn has_links_or_buses(network: &Network) -> bool {
     let machine = &network.machine;
-    let links = |group: &NodeGroup| {
-        group.in_links + group.out_links + group.intra_in_links + group.intra_out_links
-    };
     machine.buses > 0
         || machine.further_sites.iter().any(|site| site.buses > 0)
         || machine
             .nodes
             .iter()
             .any(|group| links(group) + group.intra_buses > 0)
+}
+
+fn links(group: &NodeGroup) -> u32 {
+    group.in_links + group.out_links + group.intra_in_links + group.intra_out_links
 }

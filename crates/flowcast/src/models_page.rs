@@ -19,7 +19,6 @@ const OTHERS: &str = "--json has";
 
 /// The models, the best first, with what they were fitted by.
 pub fn models_document(models: &[Compared], options: CompareOptions) -> Document {
-    let error = |error: f64| percent(error, 2);
     let optional = |found: Option<f64>| or_dash(found.map(error));
     let errors = rows(models)
         .column("model", "model", |model| model.model)
@@ -80,9 +79,12 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
         .shown(left_out_patterns(best, shown))
 }
 
+fn error(error: f64) -> Value {
+    percent(error, 2)
+}
+
 /// With every model's name.
 fn all_parameters(models: &[Compared], shown: &[Compared], level: f64) -> Table {
-    let named = |model: &'_ Compared| model.parameters.len();
     let names = models
         .iter()
         .flat_map(|model| std::iter::repeat_n(model.model, named(model)));
@@ -100,6 +102,10 @@ fn all_parameters(models: &[Compared], shown: &[Compared], level: f64) -> Table 
         })
         .most(most, OTHERS)
         .into()
+}
+
+fn named(model: &Compared) -> usize {
+    model.parameters.len()
 }
 
 fn parameters<'a>(fitted: impl Iterator<Item = &'a FittedParameter>) -> Value {

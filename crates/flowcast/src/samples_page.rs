@@ -76,8 +76,6 @@ fn summary(points: &[Quality], samples: &PrttSamples, fit: &LogGpFit) -> Vec<Str
 /// The four parameters with their intervals.
 pub fn parameter_table(fit: &LogGpFit) -> Table {
     let (values, intervals) = (&fit.parameters, &fit.intervals);
-    let time = |time: Time| Rounded(time).to_string();
-    let per_byte = |time: TimePerByte| format!("{:.4} ns/B", time.as_nanos());
     let all = [
         ("g, gap", time(values.gap), ends(intervals.gap, time)),
         (
@@ -104,6 +102,14 @@ pub fn parameter_table(fit: &LogGpFit) -> Table {
             |(.., ends)| figure(ends),
         )
         .into()
+}
+
+fn time(time: Time) -> String {
+    Rounded(time).to_string()
+}
+
+fn per_byte(time: TimePerByte) -> String {
+    format!("{:.4} ns/B", time.as_nanos())
 }
 
 fn ends<T: PartialEq>(found: (T, T), text: impl Fn(T) -> String) -> String {

@@ -35,12 +35,6 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
             .points()
             .filter(|(point, _)| point.messages == 1 || is_burst(*point))
     };
-    let nanos = |times: &[Time]| {
-        times
-            .iter()
-            .map(|time| time.as_nanos())
-            .collect::<Vec<f64>>()
-    };
     let alone = points().filter(|(point, _)| point.messages == 1);
     let of_busy = robust_deviation(alone.map(|(point, _)| nanos(samples.busy(point))))?;
     let spread = robust_deviation(points().map(|(_, times)| nanos(times)))?;
@@ -92,6 +86,13 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
         outliers,
         packets: all,
     })
+}
+
+fn nanos(times: &[Time]) -> Vec<f64> {
+    times
+        .iter()
+        .map(|time| time.as_nanos())
+        .collect::<Vec<f64>>()
 }
 
 /// The smallest and the second smallest plain round trip, in bytes and nanoseconds.

@@ -60,13 +60,6 @@ pub(super) fn weighted_least_squares(rows: &[Row]) -> Option<Solved> {
         add_outer(&mut products, &row.columns, 1.0 / row.variance);
     }
     let inverse = inverse_of_symmetric(&products)?;
-    let weight = |of: &Vec<f64>, row: &Row| {
-        of.iter()
-            .zip(&row.columns)
-            .map(|(own, column)| own * column)
-            .sum::<f64>()
-            / row.variance
-    };
     let weights: Vec<Vec<f64>> = inverse
         .iter()
         .map(|of| rows.iter().map(|row| weight(of, row)).collect())
@@ -83,6 +76,14 @@ pub(super) fn weighted_least_squares(rows: &[Row]) -> Option<Solved> {
             .collect(),
         weights,
     })
+}
+
+fn weight(of: &Vec<f64>, row: &Row) -> f64 {
+    of.iter()
+        .zip(&row.columns)
+        .map(|(own, column)| own * column)
+        .sum::<f64>()
+        / row.variance
 }
 
 /// `matrix += times · column · columnᵀ`.

@@ -116,13 +116,6 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
         .sum();
     let parameters =
         LogGp::from_nanos([latency.max(0.0), overhead, gap.max(0.0), per_byte.max(0.0)]);
-    let correlation = |both: f64, one: f64, other: f64| {
-        if one * other > 0.0 {
-            both / (one * other).sqrt()
-        } else {
-            0.0
-        }
-    };
     Some(BurstFit {
         parameters,
         half_widths: [
@@ -141,6 +134,14 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
         packets,
         variances: [pools[0].variance, pools[1].variance, of_busy.variance],
     })
+}
+
+fn correlation(both: f64, one: f64, other: f64) -> f64 {
+    if one * other > 0.0 {
+        both / (one * other).sqrt()
+    } else {
+        0.0
+    }
 }
 
 type Solution<'a> = (Vec<&'a Group>, [Pool; 2], Vec<Row>, Solved);

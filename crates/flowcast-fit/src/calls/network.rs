@@ -142,14 +142,15 @@ impl Calls<'_> {
 
     /// For what knows one overhead alone, the mean of both sides at the smallest size.
     fn smallest_overhead(&self) -> Time {
-        let smallest = |fit: &CallFit| {
-            fit.times
-                .keys()
-                .next()
-                .map_or(Time::ZERO, |size| fit.at(*size))
-        };
         tidy_time((smallest(self.send) + smallest(self.receive)) * 0.5)
     }
+}
+
+fn smallest(fit: &CallFit) -> Time {
+    fit.times
+        .keys()
+        .next()
+        .map_or(Time::ZERO, |size| fit.at(*size))
 }
 
 fn pieces(curve: &PiecewiseLine) -> Vec<OverheadPiece> {

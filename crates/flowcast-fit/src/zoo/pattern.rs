@@ -118,14 +118,6 @@ pub fn of_pairs(pairs: &PairSamples) -> Vec<PatternSamples> {
 /// By node: the mean of the times of its patterns, each relative to the mean of its kind (size, messages, most sends and
 /// receives); 1 where no pattern has the node. Ascending, so that fast nodes stand first.
 pub(super) fn speeds(patterns: &[Pattern], times: &[f64]) -> Vec<(Node, f64)> {
-    let kind = |pattern: &Pattern| {
-        (
-            pattern.size,
-            pattern.messages.len(),
-            pattern.most_sends(),
-            pattern.most_receives(),
-        )
-    };
     let mut means: BTreeMap<_, (f64, f64)> = BTreeMap::new();
     for (pattern, time) in patterns.iter().zip(times) {
         let sum = means.entry(kind(pattern)).or_default();
@@ -145,6 +137,15 @@ pub(super) fn speeds(patterns: &[Pattern], times: &[f64]) -> Vec<(Node, f64)> {
         .collect();
     all.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.0.cmp(&other.0)));
     all
+}
+
+fn kind(pattern: &Pattern) -> (Bytes, usize, u32, u32) {
+    (
+        pattern.size,
+        pattern.messages.len(),
+        pattern.most_sends(),
+        pattern.most_receives(),
+    )
 }
 
 #[cfg(test)]

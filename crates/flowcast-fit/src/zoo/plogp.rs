@@ -84,10 +84,6 @@ impl MessageCost for PLogP {
 }
 
 fn instance(places: Vec<Bytes>) -> Instance {
-    let time = |symbol: String| Parameter {
-        symbol,
-        unit: Unit::Time,
-    };
     let of = |table: &'static str| {
         places
             .iter()
@@ -100,6 +96,13 @@ fn instance(places: Vec<Bytes>) -> Instance {
             .chain(of("o"))
             .collect(),
         cost: Box::new(PLogP { places }),
+    }
+}
+
+fn time(symbol: String) -> Parameter {
+    Parameter {
+        symbol,
+        unit: Unit::Time,
     }
 }
 

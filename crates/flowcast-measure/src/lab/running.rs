@@ -136,7 +136,6 @@ impl Lab {
         let supervisor = self.supervisor;
         let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let inside = self.namespaces().join(names::host(node));
-        let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
         let mut command = requirements::command("nsenter");
         command
             .arg(option("user", &supervisor.file("ns/user")))
@@ -256,6 +255,10 @@ impl Lab {
             None => supervisor::end(self.supervisor),
         }
     }
+}
+
+fn option(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
 }
 
 impl Drop for Lab {

@@ -136,7 +136,6 @@ fn damped_step(
     ranges: &[Range],
     damping: f64,
 ) -> Vec<f64> {
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let pull: Vec<f64> = slopes
         .iter()
         .map(|column| -product(column, values))
@@ -167,6 +166,10 @@ fn damped_step(
         step[*place] = solution[0];
     }
     step
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>()
 }
 
 fn is_felt(slopes: &[f64]) -> bool {

@@ -306,14 +306,6 @@ impl fmt::Display for Interval {
             .unwrap_or((1.0, "ns"));
         let [predicted, low, high] =
             [self.predicted, self.low, self.high].map(|time| time.as_nanos() / scale);
-        // Three digits of the prediction, and more where the ends would otherwise be the same.
-        let digits = |of: f64, count: f64| {
-            if of > 0.0 {
-                count - 1.0 - of.log10().floor()
-            } else {
-                0.0
-            }
-        };
         let decimals = digits(predicted, 3.0)
             .max(digits(high - low, 1.0))
             .clamp(0.0, 6.0) as usize;
@@ -322,6 +314,15 @@ impl fmt::Display for Interval {
             "{predicted:.decimals$} {unit} ({low:.decimals$} to {high:.decimals$}, {} %)",
             percent(self.level)
         )
+    }
+}
+
+/// Three digits of the prediction, and more where the ends would otherwise be the same.
+fn digits(of: f64, count: f64) -> f64 {
+    if of > 0.0 {
+        count - 1.0 - of.log10().floor()
+    } else {
+        0.0
     }
 }
 

@@ -410,10 +410,6 @@ impl Grid {
 
 /// A field twice, or two fields of which one replaces the other.
 fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
-    let field = |axis: &Axis| match axis.key.as_str() {
-        "nic.gap_per_byte" => "nic.bandwidth".to_owned(),
-        key => key.to_owned(),
-    };
     for (index, axis) in axes.iter().enumerate() {
         if axes[..index]
             .iter()
@@ -423,6 +419,13 @@ fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
         }
     }
     Ok(())
+}
+
+fn field(axis: &Axis) -> String {
+    match axis.key.as_str() {
+        "nic.gap_per_byte" => "nic.bandwidth".to_owned(),
+        key => key.to_owned(),
+    }
 }
 
 #[cfg(test)]

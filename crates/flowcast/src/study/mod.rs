@@ -238,14 +238,6 @@ fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -
 fn describe(trace: &Trace, networks: &[Network], grid: &Grid, names: Names<'_>) -> Value {
     // The first part of the compiled form has the checksum of all.
     let trace_mark = fingerprint(&compiled::parts(trace)[0]);
-    // Where a value comes from changes no result.
-    let mark = |network: &Network| {
-        let figures = Network {
-            origins: BTreeMap::new(),
-            ..network.clone()
-        };
-        fingerprint(figures.to_toml().as_bytes())
-    };
     json!({
         "schema": "flowcast/sweep/1",
         "flowcast": env!("CARGO_PKG_VERSION"),
@@ -256,6 +248,15 @@ fn describe(trace: &Trace, networks: &[Network], grid: &Grid, names: Names<'_>) 
         "grid": grid.axes().iter().map(|axis| axis.text.as_str()).collect::<Vec<_>>(),
         "sets": grid.len(),
     })
+}
+
+/// Where a value comes from changes no result.
+fn mark(network: &Network) -> String {
+    let figures = Network {
+        origins: BTreeMap::new(),
+        ..network.clone()
+    };
+    fingerprint(figures.to_toml().as_bytes())
 }
 
 /// FNV-1a, 64 bits: tells sweeps apart that were meant to be one.

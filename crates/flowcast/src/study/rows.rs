@@ -69,11 +69,6 @@ pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String 
         found.outcome.makespan().as_seconds(),
         found.outcome.communication_share(),
     );
-    let ends = |known: &Option<Interval>| {
-        known
-            .as_ref()
-            .map(|one| [one.low, one.high].map(|end| end.as_seconds()))
-    };
     let ends = found.interval.as_ref().map(ends);
     match form {
         Form::Csv => {
@@ -104,6 +99,12 @@ pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String 
             )
         }
     }
+}
+
+fn ends(known: &Option<Interval>) -> Option<[f64; 2]> {
+    known
+        .as_ref()
+        .map(|one| [one.low, one.high].map(|end| end.as_seconds()))
 }
 
 /// The rows of a sweep, or of a part of it, by set.

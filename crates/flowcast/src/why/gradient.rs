@@ -86,7 +86,6 @@ fn costs(gradient: &Gradient) -> Vec<CostSlope> {
         }
     };
     let (of_time, of_factor) = ((1000.0, "1 us"), (0.01, "1 %"));
-    let ranks = |slopes: &[Slope]| slopes.iter().copied().enumerate().collect::<Vec<_>>();
     for (rank, slope) in ranks(&gradient.compute) {
         add(
             "compute",
@@ -129,6 +128,10 @@ fn costs(gradient: &Gradient) -> Vec<CostSlope> {
     }
     costs.sort_by_key(|cost| std::cmp::Reverse(cost.slope.now));
     costs
+}
+
+fn ranks(slopes: &[Slope]) -> Vec<(usize, Slope)> {
+    slopes.iter().copied().enumerate().collect::<Vec<_>>()
 }
 
 fn cost_table(costs: &[CostSlope], makespan: Time) -> Rows<&CostSlope> {

@@ -64,7 +64,6 @@ pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Docu
 }
 
 fn of_ranks(ranks: &[RankSlack]) -> String {
-    let slower = |rank: &&RankSlack| rank.slower > 0.0;
     let count = ranks.iter().filter(slower).count();
     let most = ranks
         .iter()
@@ -83,6 +82,10 @@ fn of_ranks(ranks: &[RankSlack]) -> String {
         ranks.len(),
         most.rank
     )
+}
+
+fn slower(rank: &&RankSlack) -> bool {
+    rank.slower > 0.0
 }
 
 fn of_messages(links: &[LinkSlack]) -> String {

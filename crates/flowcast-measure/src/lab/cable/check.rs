@@ -253,7 +253,6 @@ impl ReferenceCable {
                 .filter(|(sent, arrived)| which(sent, arrived.is_some()))
                 .count() as u32
         };
-        let due = |sent: &SentFrame| matches!(sent.fate, Fate::Delivered(_));
         CableCheck {
             rail: self.rail,
             from: self.from,
@@ -267,6 +266,10 @@ impl ReferenceCable {
             unexplained: count(&|sent, arrived| due(sent) != arrived),
         }
     }
+}
+
+fn due(sent: &SentFrame) -> bool {
+    matches!(sent.fate, Fate::Delivered(_))
 }
 
 /// Numbers and times of what arrives until it is `finished`.

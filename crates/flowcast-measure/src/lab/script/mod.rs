@@ -53,12 +53,6 @@ pub(crate) fn write(spec: &LabSpec, folder: &Path) -> io::Result<()> {
 
 /// The files of the plan by name.
 fn files(spec: &LabSpec) -> Vec<(String, String)> {
-    let lines = |names: Vec<String>| {
-        names
-            .into_iter()
-            .map(|name| name + "\n")
-            .collect::<String>()
-    };
     let mut all = launch::files(spec);
     all.extend([
         (
@@ -76,6 +70,13 @@ fn files(spec: &LabSpec) -> Vec<(String, String)> {
     ]);
     all.extend(spec.nodes().flat_map(|node| node::files(spec, node)));
     all
+}
+
+fn lines(names: Vec<String>) -> String {
+    names
+        .into_iter()
+        .map(|name| name + "\n")
+        .collect::<String>()
 }
 
 /// `ip` commands for bridges, cables and trunks. Interfaces start with the MTU of the lab.

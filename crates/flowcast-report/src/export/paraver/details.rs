@@ -65,7 +65,6 @@ pub(super) fn of_rank<'a>(
         call,
         communicator: program.communicator(call.communicator).id,
     };
-    let function = |call: &CollectiveCall| Function::Collective(call.op);
     if all().any(|call| call.mode != CollectiveMode::Blocking) {
         Box::new(std::iter::empty())
     } else if all().map(function).eq(shown()) {
@@ -75,6 +74,10 @@ pub(super) fn of_rank<'a>(
     } else {
         Box::new(std::iter::empty())
     }
+}
+
+fn function(call: &CollectiveCall) -> Function {
+    Function::Collective(call.op)
 }
 
 fn is_collective(function: &Function) -> bool {

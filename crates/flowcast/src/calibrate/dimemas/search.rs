@@ -238,9 +238,6 @@ impl<'a> SearchTask<'a> {
             latencies.push(latency.as_nanos());
             bandwidths.push(bandwidth.as_bytes_per_second());
         }
-        let ends = |values: &[f64]| {
-            percentile_interval(values, LEVEL).expect("there are replicates, all of them finite")
-        };
         let ((least, most), (slowest, fastest)) = (ends(&latencies), ends(&bandwidths));
         DimemasIntervals {
             latency: (Time::from_nanos(least), Time::from_nanos(most)),
@@ -253,6 +250,10 @@ impl<'a> SearchTask<'a> {
             level: LEVEL,
         }
     }
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    percentile_interval(values, LEVEL).expect("there are replicates, all of them finite")
 }
 
 /// The latency and bandwidth with which the regions are missed least, by steps of a factor from those that are settled;

@@ -175,7 +175,6 @@ impl Carrier for Connected<'_> {
 
 impl Hosts {
     fn carry(&mut self, flows: &[Flow], numbers: &[u32]) -> io::Result<Vec<Carried>> {
-        let node = |at: usize| Node(at as u32);
         let takes_part = |at: usize| {
             flows
                 .iter()
@@ -211,7 +210,6 @@ impl Hosts {
                 ));
             };
             let place = |flow: u32| numbers.iter().position(|number| *number == flow);
-            let time = |time: Duration| Time::from_seconds(time.as_secs_f64());
             for (flow, start) in sent {
                 place(flow)
                     .into_iter()
@@ -225,6 +223,14 @@ impl Hosts {
         }
         Ok(carried)
     }
+}
+
+fn node(at: usize) -> Node {
+    Node(at as u32)
+}
+
+fn time(time: Duration) -> Time {
+    Time::from_seconds(time.as_secs_f64())
 }
 
 impl Link {
