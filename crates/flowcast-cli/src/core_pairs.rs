@@ -189,13 +189,6 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
     let Some(cores) = Places::of(provenance, "cores") else {
         return Vec::new();
     };
-    let names = |ranks: &[Node]| {
-        ranks
-            .iter()
-            .map(Node::to_string)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     let mut notes = vec![format!(
         "Ranks 0 to {} are on the cores {cores}.",
         cores.units.len().saturating_sub(1)
@@ -222,6 +215,14 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
         notes.push(format!("The groups are {known}."));
     }
     notes
+}
+
+fn names(ranks: &[Node]) -> String {
+    ranks
+        .iter()
+        .map(Node::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]

@@ -44,22 +44,23 @@ pub(crate) fn find_recorder(given: Option<&Path>) -> Option<Found> {
     if let Some(path) = named(given) {
         return fs::canonicalize(path).ok().map(Found::File);
     }
-    let beside = || {
-        let own = fs::canonicalize(env::current_exe().ok()?).ok()?;
-        let folder = own.parent()?;
-        let places = [
-            folder.to_owned(),
-            folder.join("deps"),
-            folder.join("../lib/flowcast"),
-            folder.join("../lib"),
-        ];
-        places
-            .into_iter()
-            .find_map(|place| fs::canonicalize(place.join(RECORDER)).ok())
-    };
     beside()
         .map(Found::File)
         .or_else(|| embedded::is_here().then_some(Found::Embedded))
+}
+
+fn beside() -> Option<PathBuf> {
+    let own = fs::canonicalize(env::current_exe().ok()?).ok()?;
+    let folder = own.parent()?;
+    let places = [
+        folder.to_owned(),
+        folder.join("deps"),
+        folder.join("../lib/flowcast"),
+        folder.join("../lib"),
+    ];
+    places
+        .into_iter()
+        .find_map(|place| fs::canonicalize(place.join(RECORDER)).ok())
 }
 
 /// The recorder as a file.

@@ -109,8 +109,6 @@ impl Saved {
 
     /// Whether the times can be those of one prediction: parts no larger than their whole.
     fn check(&self) -> Result<()> {
-        // What sums have rounded.
-        let within = |part: f64, whole: f64| part >= 0.0 && part <= whole * (1.0 + 1e-9) + 1e-12;
         if !(self.makespan_s >= 0.0 && self.makespan_s.is_finite()) {
             bail!(
                 "makespan_s: found {}, expected seconds from 0 on",
@@ -142,6 +140,11 @@ impl Saved {
         }
         Ok(())
     }
+}
+
+/// What sums have rounded.
+fn within(part: f64, whole: f64) -> bool {
+    part >= 0.0 && part <= whole * (1.0 + 1e-9) + 1e-12
 }
 
 impl Compare {
@@ -278,11 +281,14 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Whether a path is a saved prediction or a folder with some.
 fn holds_predictions(path: &Path) -> Result<bool> {
-    let is_json = |file: &Path| file.extension().is_some_and(|ending| ending == "json");
     Ok(match path.is_dir() {
         true => !path.join(RECORDING).exists() && entries(path)?.iter().any(|file| is_json(file)),
         false => is_json(path),
     })
+}
+
+fn is_json(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "json")
 }
 
 /// The predictions of a file or of all files of a folder, in the order of their names; at least one.
@@ -333,7 +339,6 @@ fn compared(
     after: &[Saved],
     test: DifferenceTest,
 ) -> Result<(Document, Option<f64>)> {
-    let makespans = |all: &[Saved]| all.iter().map(|saved| saved.makespan_s).collect::<Vec<_>>();
     let (old, new) = (makespans(before), makespans(after));
     let (before_s, after_s) = (median(&old)?, median(&new)?);
     let change = if before_s > 0.0 {
@@ -372,6 +377,10 @@ fn compared(
         .line(test.describe(repetitions[0], repetitions[1]))
         .table("ranks", rank_table(before, after)?);
     Ok((document, is_certain.then_some(change)))
+}
+
+fn makespans(all: &[Saved]) -> Vec<f64> {
+    all.iter().map(|saved| saved.makespan_s).collect::<Vec<_>>()
 }
 
 /// When each rank ends, and how much more time it spends on what; those that lose most first.

@@ -95,12 +95,6 @@ fn models(current: &OsStr) -> Vec<CompletionCandidate> {
 /// The fields that have a value, with the equals sign; `*` stands for all places of a list.
 fn fields(current: &OsStr) -> Vec<CompletionCandidate> {
     let all = field_names::all();
-    let place = |name: &String| {
-        name.split('.')
-            .map(|part| if part == "N" { "*" } else { part })
-            .collect::<Vec<_>>()
-            .join(".")
-    };
     let short = SHORT_NAMES.iter().map(|name| format!("{name}="));
     beginning_with(
         all.iter()
@@ -112,6 +106,13 @@ fn fields(current: &OsStr) -> Vec<CompletionCandidate> {
             .chain(short),
         current,
     )
+}
+
+fn place(name: &str) -> String {
+    name.split('.')
+        .map(|part| if part == "N" { "*" } else { part })
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 /// Write the manual pages

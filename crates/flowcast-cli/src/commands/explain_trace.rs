@@ -38,8 +38,10 @@ pub(super) fn explained(document: Document, explanation: &Explanation) -> Docume
                 .collect::<Value>(),
         );
     let document = document.field("explanation", fields);
-    let occurs = |cost: &TimePart| ranks.iter().any(|sums| sums.of(*cost).as_nanos() > 0.0);
-    let costs: Vec<TimePart> = TimePart::COMMUNICATION.into_iter().filter(occurs).collect();
+    let costs: Vec<TimePart> = TimePart::COMMUNICATION
+        .into_iter()
+        .filter(|cost: &TimePart| ranks.iter().any(|sums| sums.of(*cost).as_nanos() > 0.0))
+        .collect();
     if costs.is_empty() {
         return document.line("no rank spent time in communication");
     }

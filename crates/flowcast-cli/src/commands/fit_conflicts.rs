@@ -209,7 +209,6 @@ fn slowdowns(fit: &ConflictFit) -> Table {
 }
 
 fn parameters(fit: &ConflictFit) -> Table {
-    let megabits = |rate: Rate| format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6);
     let mut all = vec![
         (
             "nic.latency",
@@ -250,6 +249,10 @@ fn parameters(fit: &ConflictFit) -> Table {
         .into()
 }
 
+fn megabits(rate: Rate) -> String {
+    format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6)
+}
+
 /// The value, and the interval if there is one.
 fn texts<T: Copy + PartialEq>(estimate: &Estimate<T>, text: impl Fn(T) -> String) -> [String; 2] {
     let interval = estimate.interval().map_or("-".to_owned(), |[low, high]| {
@@ -259,14 +262,6 @@ fn texts<T: Copy + PartialEq>(estimate: &Estimate<T>, text: impl Fn(T) -> String
 }
 
 fn models(fit: &ConflictFit) -> Table {
-    let held_out = |model: &ModelFit, pick: fn(&Errors) -> f64| {
-        or_dash(
-            model
-                .held_out
-                .as_ref()
-                .map(|errors| figure(percent(pick(errors)))),
-        )
-    };
     rows(&fit.models)
         .column("model", "model", |model| model.name())
         .field("parameters", |model| {
@@ -293,4 +288,13 @@ fn models(fit: &ConflictFit) -> Table {
             shown(errors(&model.fitted), percent(model.fitted.mean_absolute))
         })
         .into()
+}
+
+fn held_out(model: &ModelFit, pick: fn(&Errors) -> f64) -> Value {
+    or_dash(
+        model
+            .held_out
+            .as_ref()
+            .map(|errors| figure(percent(pick(errors)))),
+    )
 }

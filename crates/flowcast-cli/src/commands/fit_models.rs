@@ -37,7 +37,6 @@ pub(super) enum Models {
 
 /// The round trips: one file of samples, or the outputs of benchmarks together.
 pub(super) fn round_trips(inputs: &[FitInput]) -> Result<PrttSamples> {
-    let is_one = |input: &&FitInput| matches!(input.kind, Kind::RoundTrips | Kind::Benchmark);
     let found: Vec<&FitInput> = inputs.iter().filter(is_one).collect();
     match found[..] {
         [] => bail!("found no round trips, expected some beside patterns"),
@@ -47,6 +46,10 @@ pub(super) fn round_trips(inputs: &[FitInput]) -> Result<PrttSamples> {
         _ if found.iter().all(|input| input.kind == Kind::Benchmark) => import::imported(inputs),
         _ => bail!("found several files with round trips, expected one, or outputs of benchmarks"),
     }
+}
+
+fn is_one(input: &&FitInput) -> bool {
+    matches!(input.kind, Kind::RoundTrips | Kind::Benchmark)
 }
 
 /// The patterns of pairs and of conflicts; conflicts whose messages differ in size or start are left out, and told.

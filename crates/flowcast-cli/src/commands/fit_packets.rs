@@ -85,11 +85,14 @@ fn errors(
             }
         }
     }
-    let mean = |errors: Vec<f64>| errors.iter().sum::<f64>() / errors.len() as f64;
     Ok(errors
         .into_iter()
         .map(|(name, errors)| (name, mean(errors)))
         .collect())
+}
+
+fn mean(errors: Vec<f64>) -> f64 {
+    errors.iter().sum::<f64>() / errors.len() as f64
 }
 
 impl PacketFit {

@@ -98,22 +98,28 @@ fn workload(name: &str) -> Result<WorkloadKind, String> {
         return Ok(WorkloadKind::Stream);
     }
     let found = Workload::ALL.iter().find(|(known, _)| *known == name);
-    let names = || Workload::ALL.map(|(known, _)| known).join(", ");
     found
         .map(|(_, workload)| WorkloadKind::Trace(*workload))
         .ok_or_else(|| format!("expected one of: {}, stream", names()))
 }
 
+fn names() -> String {
+    Workload::ALL.map(|(known, _)| known).join(", ")
+}
+
 fn size_range(text: &str) -> Result<(Bytes, Bytes), String> {
     const EXPECTED: &str = "expected two sizes above 0, the smaller first, such as 64KiB..4MiB";
     let (from, to) = text.split_once("..").ok_or(EXPECTED)?;
-    let size = |text: &str| Bytes::parse(text).map_err(|error| error.to_string());
     let (from, to) = (size(from)?, size(to)?);
     if from.0 > 0 && from <= to {
         Ok((from, to))
     } else {
         Err(EXPECTED.into())
     }
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    Bytes::parse(text).map_err(|error| error.to_string())
 }
 
 impl Generate {

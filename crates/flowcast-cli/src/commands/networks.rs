@@ -150,10 +150,6 @@ fn listed(networks: &[Network], kept: &[Kept]) -> Result<Document> {
         .cell("source", |network| {
             network.evidence().map(|evidence| evidence.source)
         });
-    let of_network = |kept: &Kept, key: &str| {
-        let network = kept.network.as_ref().ok()?;
-        network.provenance.get(key).cloned()
-    };
     let own = rows(kept)
         .column("name", "kept", |kept| &kept.name)
         .column("date", "date", |kept| of_network(kept, "date"))
@@ -177,6 +173,11 @@ fn listed(networks: &[Network], kept: &[Kept]) -> Result<Document> {
         .field("networks", files)
         .shown(built_in)
         .table("kept", own))
+}
+
+fn of_network(kept: &Kept, key: &str) -> Option<String> {
+    let network = kept.network.as_ref().ok()?;
+    network.provenance.get(key).cloned()
 }
 
 /// A network's file for programs, with how sure it is and its sources.

@@ -148,7 +148,6 @@ pub(crate) fn say_line(text: Arguments<'_>) {
 /// The text with characters that a terminal would obey, or that hide what stands beside them, as `\u001b`: names in it may
 /// be anybody's. That is what JSON has for them, too.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
-    let is_obeyed = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t');
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
     }
@@ -160,6 +159,10 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(escaped)
+}
+
+fn is_obeyed(character: char) -> bool {
+    is_hidden(character) && !matches!(character, '\n' | '\t')
 }
 
 /// Writes to the standard output.

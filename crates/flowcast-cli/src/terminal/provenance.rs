@@ -83,9 +83,6 @@ pub(crate) fn paraver_date() -> String {
 
 /// Gregorian date of a day counted from 1970-01-01.
 fn civil_date(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| {
-        (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400)
-    };
     let mut year = 1970;
     while days >= 365 + u64::from(leap(year)) {
         days -= 365 + u64::from(leap(year));
@@ -111,6 +108,10 @@ fn civil_date(mut days: u64) -> (u64, u64, u64) {
         month += 1;
     }
     (year, month as u64 + 1, days + 1)
+}
+
+fn leap(year: u64) -> bool {
+    (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400)
 }
 
 #[cfg(test)]

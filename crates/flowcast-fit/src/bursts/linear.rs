@@ -78,7 +78,7 @@ pub(super) fn weighted_least_squares(rows: &[Row]) -> Option<Solved> {
     })
 }
 
-fn weight(of: &Vec<f64>, row: &Row) -> f64 {
+fn weight(of: &[f64], row: &Row) -> f64 {
     of.iter()
         .zip(&row.columns)
         .map(|(own, column)| own * column)

@@ -79,16 +79,17 @@ fn is_launcher(name: &OsStr) -> bool {
 }
 
 fn find_on_path(machine: &Machine, name: &OsStr) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        path.metadata()
-            .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-    };
     if Path::new(name).components().count() > 1 {
-        return Some(PathBuf::from(name)).filter(is_program);
+        return Some(PathBuf::from(name)).filter(|path| is_program(path));
     }
     std::env::split_paths(machine.variable("PATH")?)
         .map(|folder| folder.join(name))
-        .find(is_program)
+        .find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 fn check_launcher(name: &OsStr, found: Option<&Path>, launcher: Launcher) -> Check {

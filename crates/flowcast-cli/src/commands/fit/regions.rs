@@ -205,10 +205,13 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
 
 /// Of the regions of a collective, or of those with messages.
 fn errors_of(fit: &DimemasFit, kind: &str) -> Vec<f64> {
-    let name = |region: &MeasuredRegion| match region.exercise {
-        Exercise::Collective(op, ..) => op.name(),
-        _ => "messages",
-    };
     let own = fit.errors().filter(|(region, _)| name(region) == kind);
     own.map(|(_, error)| error).collect()
+}
+
+fn name(region: &MeasuredRegion) -> &str {
+    match region.exercise {
+        Exercise::Collective(op, ..) => op.name(),
+        _ => "messages",
+    }
 }

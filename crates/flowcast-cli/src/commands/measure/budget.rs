@@ -68,10 +68,6 @@ pub(super) fn run(
 
 fn document(measured: &Budgeted, level: f64) -> Document {
     const SYMBOLS: [(&str, &str); 4] = [("L", "ns"), ("o", "ns"), ("g", "ns"), ("G", "ns/B")];
-    let text = |unit: &str, value: f64| match unit {
-        "ns" => Rounded(Time::from_nanos(value)).to_string(),
-        unit => format!("{value:.4} {unit}"),
-    };
     let parameters = rows(measured.fit.iter().flat_map(|fit: &BurstFit| {
         let widths = fit.parameters.as_nanos().into_iter().zip(fit.half_widths);
         SYMBOLS.into_iter().zip(widths).collect::<Vec<_>>()
@@ -111,4 +107,11 @@ fn document(measured: &Budgeted, level: f64) -> Document {
             Grouped(bytes),
             Grouped(measured.most_in_flight.0)
         ))
+}
+
+fn text(unit: &str, value: f64) -> String {
+    match unit {
+        "ns" => Rounded(Time::from_nanos(value)).to_string(),
+        unit => format!("{value:.4} {unit}"),
+    }
 }

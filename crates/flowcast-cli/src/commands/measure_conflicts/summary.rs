@@ -14,7 +14,6 @@ use flowcast::{
 /// flows of each conflict took.
 pub(super) fn document(samples: &ConflictSamples) -> Document {
     let alone = alone(&samples.measured);
-    let few = |measured: &Measured| !matches!(measured.conflict.kind, Kind::Random | Kind::Short);
     let table = rows(&samples.measured)
         .column("conflict", "conflict", |measured| &measured.conflict.name)
         .field("kind", |measured| measured.conflict.kind.to_string())
@@ -46,6 +45,10 @@ pub(super) fn document(samples: &ConflictSamples) -> Document {
     Document::new("conflict-measurement")
         .table("conflicts", table)
         .field("provenance", &samples.provenance)
+}
+
+fn few(measured: &Measured) -> bool {
+    !matches!(measured.conflict.kind, Kind::Random | Kind::Short)
 }
 
 fn listed(items: impl Iterator<Item = String>) -> String {

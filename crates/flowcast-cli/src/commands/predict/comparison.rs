@@ -174,11 +174,12 @@ fn predict<'a>(
     let mut rows = Vec::new();
     for ((case, mapping), result) in cases.iter().zip(results) {
         let network = case.network;
-        let on = || network.map_or(String::new(), |network| format!("on {}", network.name));
         rows.push(ComparisonRow {
             network,
             mapping: *mapping,
-            result: result.with_context(on)?,
+            result: result.with_context(|| {
+                network.map_or(String::new(), |network| format!("on {}", network.name))
+            })?,
         });
     }
     Ok(rows)

@@ -19,14 +19,14 @@ pub(super) fn rates(names: &[&str], alone: usize, points: &[Point]) -> Chart {
 }
 
 fn panel(subjects: usize, points: &[Point]) -> Panel {
-    let place = |point: &Point| (point.size.0.max(1) as f64).log2();
-    let places = |subject: usize| {
-        let places = points
-            .iter()
-            .map(|point| [place(point), point.rate(subject)]);
-        places.filter(|[_, rate]| rate.is_finite()).collect()
-    };
-    let series: Vec<Vec<[f64; 2]>> = (0..subjects).map(places).collect();
+    let series: Vec<Vec<[f64; 2]>> = (0..subjects)
+        .map(|subject: usize| {
+            let places = points
+                .iter()
+                .map(|point| [place(point), point.rate(subject)]);
+            places.filter(|[_, rate]| rate.is_finite()).collect()
+        })
+        .collect();
     let rates = series.iter().flatten().map(|[_, rate]| *rate);
     let ticks = points
         .iter()
@@ -47,6 +47,10 @@ fn panel(subjects: usize, points: &[Point]) -> Panel {
         }),
         series,
     }
+}
+
+fn place(point: &Point) -> f64 {
+    (point.size.0.max(1) as f64).log2()
 }
 
 /// The columns of the rates.

@@ -26,12 +26,6 @@ pub(super) fn ratios(caption: &str, rows: &[Row]) -> Chart {
         1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0, 100.0,
     ];
     let ticks = ticks.into_iter().filter(|tick| *tick <= largest);
-    let places = |row: &Row| {
-        let hundredths = (0..=100).map(|hundredth| f64::from(hundredth) / 100.0);
-        hundredths
-            .map(|share| [share, row.ratios.quantile(share).max(1.0).ln()])
-            .collect()
-    };
     Chart {
         title: format!("Last delivery over that of the best schedule: {caption}"),
         names: rows.iter().map(|row| row.name.clone()).collect(),
@@ -44,7 +38,15 @@ pub(super) fn ratios(caption: &str, rows: &[Row]) -> Chart {
                 range: [0.0, largest.ln()],
                 ticks: ticks.map(|tick| (tick.ln(), tick.to_string())).collect(),
             },
-            series: rows.iter().map(places).collect(),
+            series: rows
+                .iter()
+                .map(|row: &Row| {
+                    let hundredths = (0..=100).map(|hundredth| f64::from(hundredth) / 100.0);
+                    hundredths
+                        .map(|share| [share, row.ratios.quantile(share).max(1.0).ln()])
+                        .collect()
+                })
+                .collect(),
         }],
     }
 }

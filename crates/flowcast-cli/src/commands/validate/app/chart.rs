@@ -169,12 +169,6 @@ fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[Stri
     let absolute = errors.iter().flatten().map(|error| error.abs());
     let largest = ((absolute.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
     let names = reports.iter().enumerate();
-    let places = |prediction: usize| {
-        let errors = errors.iter().enumerate();
-        errors
-            .map(move |(at, errors)| [at as f64, errors[prediction]])
-            .collect()
-    };
     Chart {
         title: String::new(),
         names: predictions.to_vec(),
@@ -191,7 +185,14 @@ fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[Stri
             y: Axis::new([-largest, largest], |share| {
                 format!("{:+.0} %", share * 100.0)
             }),
-            series: (0..predictions.len()).map(places).collect(),
+            series: (0..predictions.len())
+                .map(|prediction: usize| {
+                    let errors = errors.iter().enumerate();
+                    errors
+                        .map(move |(at, errors)| [at as f64, errors[prediction]])
+                        .collect()
+                })
+                .collect(),
         }],
     }
 }
