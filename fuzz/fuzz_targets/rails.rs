@@ -5,7 +5,7 @@ use flowcast::scheduler::RailId;
 use flowcast::scheduler::clock::{ClockArithmetic, Ticks};
 use flowcast::scheduler::discipline::{Discipline, SchedulerName};
 use flowcast::units::{Time, TimePerByte};
-use flowcast_rails::frame::{Header, Kind, Piece, encode};
+use flowcast_rails::frame::{FrameHeader, Kind, Piece, encode};
 use flowcast_rails::policy::Steering;
 use flowcast_rails::session::{Delivery, Session, SessionRule};
 use flowcast_rails::token::Token;
@@ -34,7 +34,7 @@ fn frame(bytes: &mut &[u8]) -> Option<Vec<u8>> {
     };
     let message = &rest[..rest.len().min(usize::from(length))];
     *bytes = &rest[message.len()..];
-    let header = Header {
+    let header = FrameHeader {
         kind,
         piece: Piece { index: index % 17, of: of % 18 },
         sequence: number(sequence),

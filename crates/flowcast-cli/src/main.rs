@@ -19,6 +19,7 @@ mod repeating;
 mod replay_args;
 mod replay_files;
 mod round_trips;
+mod shares;
 mod shm_ends;
 mod tcp_session;
 mod terminal;

@@ -9,7 +9,7 @@ use flowcast_measure::lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 
 use crate::{
-    commands::predict::probability,
+    shares::probability,
     terminal::output::{Format, say},
 };
 

@@ -34,7 +34,7 @@
 /// First line of a rank's file.
 pub const MAGIC: &str = "#FLOWCAST-RANK 2";
 /// The same of files whose blocks have no checksum.
-pub(crate) const OLD_MAGIC: &str = "#FLOWCAST-RANK 1";
+pub const OLD_MAGIC: &str = "#FLOWCAST-RANK 1";
 /// First line of the file that stands for the whole recording.
 pub const RECORDING_MAGIC: &str = "#FLOWCAST-RECORDING 1";
 /// How its line begins that says how a program ended that failed.
@@ -42,7 +42,7 @@ pub const FAILED: &str = "failed ";
 /// Name of that file.
 pub const RECORDING: &str = "recording";
 /// Key of the header's last line: the CRC-32 of what stands before it, as eight hexadecimal digits.
-pub(crate) const CHECKSUM: &str = "checksum";
+pub const CHECKSUM: &str = "checksum";
 /// How each block begins.
 pub const BLOCK: &[u8; 4] = b"FBLK";
 

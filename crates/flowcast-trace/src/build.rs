@@ -356,7 +356,7 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// A non-blocking receive, which [`RankBuilder::wait_recv`] on the same channel waits for.
+    /// A non-blocking receive, which `wait_recv` on the same channel waits for.
     #[inline]
     pub fn irecv(&mut self, channel: u32) -> Result<(), RecordFault> {
         let slot = self.irecv_waited_by_slot(channel)?;

@@ -50,7 +50,7 @@ impl<T> Part<T> {
     }
 }
 
-/// [`Part::try_map`] on each.
+/// `try_map` on each.
 ///
 /// # Errors
 /// The first one of `change`.

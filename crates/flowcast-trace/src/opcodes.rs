@@ -86,7 +86,7 @@ pub enum Record {
     Continues,
 }
 
-/// Appends an instruction. Payloads above [`MAX_PAYLOAD`] are the caller's to prevent.
+/// Appends an instruction. Payloads above `MAX_PAYLOAD` are the caller's to prevent.
 #[inline(always)]
 pub fn push(words: &mut Vec<u32>, op: Op, record: Record) {
     let mark = if record == Record::Continues {

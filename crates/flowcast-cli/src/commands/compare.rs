@@ -19,10 +19,10 @@ use flowcast::{
 use serde::Deserialize;
 
 use crate::{
-    commands::{measure::share, predict::probability},
     network_args::{load, parse_overrides},
     recording::open_recording,
     replay_args::ReplayArgs,
+    shares::{probability, share},
     terminal::{
         exit::Finding,
         files::{declare, read_text},

@@ -114,7 +114,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "COUNT")]
     replicates: Option<usize>,
     /// Confidence level of the intervals
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = super::predict::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = crate::shares::probability)]
     level: f64,
     /// Seed of the bootstrap
     #[arg(long, default_value_t = 1)]

@@ -39,6 +39,7 @@ use crate::{
     commands::{doctor, rails::live::WaitingKind},
     launcher,
     round_trips::explained,
+    shares::share,
     shm_ends,
     terminal::{
         exit::EnvironmentLacks,
@@ -183,21 +184,6 @@ impl From<WaitingKind> for Waiting {
             WaitingKind::Poll => Waiting::Poll,
         }
     }
-}
-
-/// `2%` or `0.02`.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let (number, of) = text
-        .strip_suffix('%')
-        .map_or((text, 1.0), |number| (number, 100.0));
-    let share = number
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|number| number.is_finite());
-    share
-        .map(|number| number / of)
-        .ok_or_else(|| format!("found `{text}`, expected a share such as 2% or 0.02"))
 }
 
 /// Whether strangers can reach the address: neither on loopback nor inside a lab.

@@ -31,12 +31,11 @@ use crate::{
     commands::{
         doctor,
         lab::{explained, self_tested},
-        measure::share,
-        predict::probability,
         samples_file::SamplesFile,
     },
     core_pairs::{CoreList, notes},
     repeating::{Carrying, Over, Repeating},
+    shares::{probability, share},
     shm_ends::answer_one_way_in,
     terminal::{
         exit::Finding,

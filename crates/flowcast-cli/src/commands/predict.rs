@@ -18,6 +18,7 @@ use flowcast::{
 
 use crate::{
     network_args::{load_all, parse_overrides},
+    shares::probability,
     terminal::{
         files::{Output, declare},
         output::Format,
@@ -191,18 +192,6 @@ impl Predict {
             self.inputs.iter().map(PathBuf::as_path).chain(named),
             outputs,
         )
-    }
-}
-
-/// A probability of `--level`.
-pub(crate) fn probability(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
-        Ok(percent) if (1.0..100.0).contains(&percent) => Err(format!(
-            "expected a probability: {} for {percent} %",
-            percent / 100.0
-        )),
-        _ => Err("expected a probability above 0 and below 1, such as 0.90".to_owned()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! follow each other.
 //!
 //! Where all nodes ask others at random and compute for W between, the paper's contention is that of mean value analysis
-//! ([`homogeneous`]): with handlers of the length o and the squared coefficient of variation c²,
+//! (`homogeneous`): with handlers of the length o and the squared coefficient of variation c²,
 //!
 //! ```text
 //! R = R_w + 2L + R_q + R_y              cycle: computing, two ways, request and reply with their queues

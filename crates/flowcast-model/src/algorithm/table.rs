@@ -51,11 +51,11 @@ impl Base {
 /// Rules by operation; operations without a rule that holds follow the base.
 ///
 /// ```
-/// use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Extent};
+/// use flowcast_model::algorithm::{Algorithm, AlgorithmTable, RuleExtent};
 /// use flowcast_units::{Bytes, CollectiveOp};
 ///
 /// let table = AlgorithmTable::from_toml("[rows]\nBcast = [\"bytes < 1KiB: binomial\", \"chain\"]")?;
-/// let extent = Extent { ranks: 8, bytes: Bytes(64), total: Bytes(64) };
+/// let extent = RuleExtent { ranks: 8, bytes: Bytes(64), total: Bytes(64) };
 /// assert_eq!(table.choose(CollectiveOp::Bcast, &extent).algorithm, Algorithm::Binomial);
 /// # Ok::<(), flowcast_model::algorithm::TableError>(())
 /// ```

@@ -31,9 +31,9 @@ pub enum InsideSource {
     Stated,
     /// The network file, and they cost nothing.
     StatedFree,
-    /// [`STAND_IN`], as the network file says nothing.
+    /// `STAND_IN`, as the network file says nothing.
     StandIn,
-    /// The network file, and [`STAND_IN`] where it says nothing.
+    /// The network file, and `STAND_IN` where it says nothing.
     Partly,
 }
 

@@ -44,7 +44,7 @@ impl Runs {
 /// Spreads by message.
 ///
 /// # Errors
-/// As [`simulate_repetitions`].
+/// As `simulate_repetitions`.
 pub fn spreads(
     messages: &[Message],
     fabric: &Fabric,

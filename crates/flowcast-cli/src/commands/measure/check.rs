@@ -15,9 +15,10 @@ use flowcast_measure::{
 
 use super::{share, token_for};
 use crate::{
-    commands::{doctor, predict::probability, rails::live::WaitingKind},
+    commands::{doctor, rails::live::WaitingKind},
     network_args::load,
     round_trips::explained,
+    shares::probability,
     terminal::{exit::Finding, output::Format},
     token::TokenArgs,
 };

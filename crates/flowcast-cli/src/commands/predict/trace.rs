@@ -267,7 +267,9 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         network,
     };
     asked.args.format.print(&result.document(args))?;
-    print_assumptions(&result.prediction.notes, result.prepared.ignored());
+    if !asked.args.format.json {
+        print_assumptions(&result.prediction.notes, result.prepared.ignored());
+    }
     Ok(())
 }
 

@@ -25,10 +25,11 @@ use flowcast::{
 };
 
 use self::{output::Output, remote::Executor};
-use super::predict::{probability, trace::parse_mapping};
+use super::predict::trace::parse_mapping;
 use crate::{
     collectives::{CollectivesArgs, note_formulas},
     network_args::{load_all, parse_overrides},
+    shares::probability,
     terminal::{
         files::{self, declare, read_own_text, read_text, write_whole},
         output::say,

@@ -25,7 +25,7 @@ pub(crate) struct ValidateMargins {
     #[arg(long, value_name = "NET.toml")]
     accuracy: Option<String>,
     /// Probability with which the intervals are to contain what is measured
-    #[arg(long, default_value = "0.90", value_name = "PROBABILITY", value_parser = crate::commands::predict::probability)]
+    #[arg(long, default_value = "0.90", value_name = "PROBABILITY", value_parser = crate::shares::probability)]
     level: f64,
     #[command(flatten)]
     format: Format,

@@ -34,15 +34,12 @@ use super::{
     tolerance::{Tolerance, judge},
 };
 use crate::{
-    commands::{
-        doctor,
-        lab::load,
-        predict::{probability, trace::parse_mapping},
-    },
+    commands::{doctor, lab::load, predict::trace::parse_mapping},
     network_args::{self, parse_overrides},
     predictors::{self, Predictor, Setting},
     recording::open_recording,
     repeating::Going,
+    shares::probability,
     terminal::{answers::write_page, provenance},
 };
 

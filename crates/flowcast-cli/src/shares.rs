@@ -1,0 +1,28 @@
+//! Shares and probabilities of options.
+
+/// `2%` or `0.02`.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, of) = text
+        .strip_suffix('%')
+        .map_or((text, 1.0), |number| (number, 100.0));
+    let share = number
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite());
+    share
+        .map(|number| number / of)
+        .ok_or_else(|| format!("found `{text}`, expected a share such as 2% or 0.02"))
+}
+
+/// A probability of `--level`.
+pub(crate) fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
+        Ok(percent) if (1.0..100.0).contains(&percent) => Err(format!(
+            "expected a probability: {} for {percent} %",
+            percent / 100.0
+        )),
+        _ => Err("expected a probability above 0 and below 1, such as 0.90".to_owned()),
+    }
+}
