@@ -254,7 +254,11 @@ impl Fit {
             transport,
         };
         let fit = conflicts::fit_conflicts(samples, options, &fit_conflicts::durations)?;
-        let provenance = fit_conflicts::provenance_of(samples, &fit);
+        let provenance = provenance_of_bootstrap(
+            &samples.provenance,
+            fit.options.seed,
+            fit.options.replicates,
+        );
         let mut network = fit.to_network(&self.network_name(), provenance);
         network.point_to_point.rendezvous_from =
             lab.and_then(|lab| lab.point_to_point.rendezvous_from);
@@ -319,19 +323,27 @@ fn stem(path: &Path) -> Option<String> {
     path.file_stem()?.to_str().map(str::to_owned)
 }
 
-/// This run's provenance, and that of the samples under `samples.`.
-fn provenance_of(samples: &PrttSamples, fit: &LogGpFit) -> BTreeMap<String, String> {
+/// This run's provenance, its seed and replicates, and where the samples come from under `samples.`.
+pub(super) fn provenance_of_bootstrap(
+    samples: &BTreeMap<String, String>,
+    seed: u64,
+    replicates: usize,
+) -> BTreeMap<String, String> {
     let mut all = provenance::of_this_run();
-    all.insert("seed".into(), fit.options.seed.to_string());
-    all.insert(
-        "bootstrap_replicates".into(),
-        fit.options.replicates.to_string(),
-    );
-    all.extend(
-        samples
-            .provenance
-            .iter()
-            .map(|(key, value)| (format!("samples.{key}"), value.clone())),
+    all.insert("seed".into(), seed.to_string());
+    all.insert("bootstrap_replicates".into(), replicates.to_string());
+    for (key, value) in samples {
+        all.insert(format!("samples.{key}"), value.clone());
+    }
+    all
+}
+
+/// The same with the warnings of the fit.
+fn provenance_of(samples: &PrttSamples, fit: &LogGpFit) -> BTreeMap<String, String> {
+    let mut all = provenance_of_bootstrap(
+        &samples.provenance,
+        fit.options.seed,
+        fit.options.replicates,
     );
     all.extend(
         fit.warnings

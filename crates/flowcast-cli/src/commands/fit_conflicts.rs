@@ -20,8 +20,6 @@ use flowcast::{
 };
 use flowcast_measure::lab::{LabSpec, network_of};
 
-use crate::terminal::provenance;
-
 /// Runs of the packet level where queues overflow, and single runs are a matter of chance.
 const SEEDS: u32 = 9;
 
@@ -74,26 +72,6 @@ pub(super) fn transport(lab: Option<&Network>, window: Option<Bytes>) -> Option<
         });
     }
     lab.map(|lab| lab.sharing.packet)
-}
-
-/// This run's provenance, and that of the samples under `samples.`.
-pub(super) fn provenance_of(
-    samples: &ConflictSamples,
-    fit: &ConflictFit,
-) -> BTreeMap<String, String> {
-    let mut all = provenance::of_this_run();
-    all.insert("seed".into(), fit.options.seed.to_string());
-    all.insert(
-        "bootstrap_replicates".into(),
-        fit.options.replicates.to_string(),
-    );
-    all.extend(
-        samples
-            .provenance
-            .iter()
-            .map(|(key, value)| (format!("samples.{key}"), value.clone())),
-    );
-    all
 }
 
 /// What each flow got, the parameters, and the models side by side.
