@@ -62,7 +62,7 @@ impl TcpSession {
         let output = io::stderr().as_fd().try_clone_to_owned()?;
         let child = start(command.stdin(Stdio::null()).stdout(Stdio::from(output)))?;
         let mut session = TcpSession { child, hosts: None };
-        let hosts = Hosts::gather((&door, *secret.bytes()), nodes, START, &mut || {
+        let hosts = Hosts::gather(&door, *secret.bytes(), nodes, START, &mut || {
             let status = session.child.try_wait().ok()??;
             Some(format!("the launcher has ended, {status}"))
         });

@@ -73,7 +73,8 @@ pub fn chart_page(
     Ok(charts::page(
         &document.title,
         &parts.concat(),
-        (&json, picture.script()),
+        &json,
+        picture.script(),
     ))
 }
 

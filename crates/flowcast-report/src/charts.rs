@@ -25,7 +25,7 @@ pub fn script() -> String {
 
 /// A page that loads nothing from anywhere: the title above `body`, sections of HTML of which the first stands on no card,
 /// and `code`, which finds `data`, JSON, and the library unless it is empty.
-pub(crate) fn page(title: &str, body: &str, (data, code): (&str, &str)) -> String {
+pub(crate) fn page(title: &str, body: &str, data: &str, code: &str) -> String {
     let title = escape(title);
     let data = data.replace('<', "\\u003c");
     let library = match code {

@@ -47,7 +47,7 @@ pub fn html(title: &str, maps: &[PairMap], findings: &[String]) -> String {
         .collect();
     let maps: String = maps.iter().map(heat_map).collect();
     let words = section("", &format!("<ul>\n{words}</ul>\n"));
-    charts::page(title, &(words + &maps), ("null", ""))
+    charts::page(title, &(words + &maps), "null", "")
 }
 
 fn heat_map(map: &PairMap) -> String {

@@ -32,7 +32,7 @@ pub fn html(prediction: &Prediction, title: &str) -> String {
     let body = ["", shares, &table, &picture]
         .map(|content| section("", content))
         .concat();
-    charts::page(title, &body, (&json!(flows).to_string(), SCRIPT))
+    charts::page(title, &body, &json!(flows).to_string(), SCRIPT)
 }
 
 /// What the script draws: the cells of a row, and the intervals.

@@ -50,7 +50,7 @@ fn page(title: &str, csv: &str, results: &Value) -> String {
         section("", curves),
         csv.replace('<', "&lt;")
     );
-    charts::page(title, &body, (&results.to_string(), SCRIPT))
+    charts::page(title, &body, &results.to_string(), SCRIPT)
 }
 
 /// The lines that a page was made of; none if it is no page of a sweep.

@@ -131,7 +131,8 @@ impl Bench {
                     ..Options::default()
                 };
                 replay(
-                    (&input, trace),
+                    &input,
+                    trace,
                     network.as_ref(),
                     &options,
                     Timing {
@@ -201,24 +202,24 @@ struct Timing {
 }
 
 fn replay(
-    (input, trace): (&Path, Trace),
+    input: &Path,
+    trace: Trace,
     network: Option<&Network>,
     options: &Options,
     timing: Timing,
 ) -> Result<()> {
     match trace {
-        Trace::Schedule(schedule) => replay_schedule(input, schedule, (network, options), timing),
-        Trace::Program(program) => replay_program(input, program, (network, options), timing),
-        Trace::Folded(folded) => {
-            replay_program(input, folded.unfold()?, (network, options), timing)
-        }
+        Trace::Schedule(schedule) => replay_schedule(input, schedule, network, options, timing),
+        Trace::Program(program) => replay_program(input, program, network, options, timing),
+        Trace::Folded(folded) => replay_program(input, folded.unfold()?, network, options, timing),
     }
 }
 
 fn replay_program(
     input: &Path,
     mut program: Program,
-    (network, options): (Option<&Network>, &Options),
+    network: Option<&Network>,
+    options: &Options,
     timing: Timing,
 ) -> Result<()> {
     let Some(network) = network else {
@@ -246,19 +247,15 @@ fn replay_program(
     })?;
     let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
     let tail = format!(", {each:.1} bytes a message, model {model}");
-    print_replay(
-        seconds,
-        (u64::from(program.messages()), model),
-        tail,
-        timing,
-    )
+    print_replay(seconds, u64::from(program.messages()), model, tail, timing)
 }
 
 /// What can be made of a schedule before it is replayed belongs to loading it, as matching does for traces.
 fn replay_schedule(
     input: &Path,
     schedule: Schedule,
-    (network, options): (Option<&Network>, &Options),
+    network: Option<&Network>,
+    options: &Options,
     timing: Timing,
 ) -> Result<()> {
     let messages = schedule.messages();
@@ -272,17 +269,13 @@ fn replay_schedule(
         Ok(prepared.run()?)
     })?;
     let model = prepared.model().name();
-    print_replay(
-        seconds,
-        (messages, model),
-        format!(", model {model}"),
-        timing,
-    )
+    print_replay(seconds, messages, model, format!(", model {model}"), timing)
 }
 
 fn print_replay(
     seconds: Vec<f64>,
-    (messages, model): (u64, &str),
+    messages: u64,
+    model: &str,
     tail: String,
     Timing { json, .. }: Timing,
 ) -> Result<()> {

@@ -233,7 +233,8 @@ impl Fit {
             fit_models::patterns(inputs)?,
         );
         fit_models::run(
-            (&samples, &patterns),
+            &samples,
+            &patterns,
             options,
             self.report.as_deref(),
             self.format,

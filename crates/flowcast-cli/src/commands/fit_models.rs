@@ -88,7 +88,8 @@ pub(super) fn patterns(inputs: &[FitInput]) -> Result<Vec<PatternSamples>> {
 
 /// Compares the models on round trips and patterns and prints them, the best first.
 pub(super) fn run(
-    (samples, patterns): (&PrttSamples, &[PatternSamples]),
+    samples: &PrttSamples,
+    patterns: &[PatternSamples],
     options: CompareOptions,
     page: Option<&Path>,
     format: Format,

@@ -307,7 +307,8 @@ impl P2p {
             self.waiting.into(),
             &plan,
             path,
-            (self.output.as_deref(), self.resume),
+            self.output.as_deref(),
+            self.resume,
             format,
         )
     }

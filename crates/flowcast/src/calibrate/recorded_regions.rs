@@ -108,7 +108,8 @@ fn walk(
                 contents.entry(region.clone()).or_default(),
                 function,
                 words,
-                (rank, file),
+                rank,
+                file,
             );
         }
     }
@@ -118,7 +119,8 @@ fn add(
     content: &mut RegionContent,
     function: &Function,
     words: &[i64],
-    (rank, file): (usize, &RankFile),
+    rank: usize,
+    file: &RankFile,
 ) {
     let word = |at: usize| words.get(at).copied().unwrap_or(-1);
     let bytes = |at: usize| Bytes(word(at).max(0) as u64);

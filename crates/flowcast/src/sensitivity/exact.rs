@@ -25,7 +25,8 @@ const CHECKED: [f64; 2] = [0.381_966, 0.75];
 pub(super) fn curve(
     program: &Program,
     network: &Network,
-    (parameter, most_walks): (&Parameter, usize),
+    parameter: &Parameter,
+    most_walks: usize,
     options: &Options,
 ) -> Result<Result<Curve, Inexact>, Error> {
     let (from, to) = parameter.range();
@@ -41,13 +42,13 @@ pub(super) fn curve(
         options,
         most_walks,
     };
-    let whole = search.segment((from, to))?;
+    let whole = search.segment(from, to)?;
     let is_split = parameter.is_time() && from < NANOSECOND && NANOSECOND < to;
     if !is_split || whole != Err(Inexact::Obstacle(Obstacle::NotLinear)) {
         return Ok(whole);
     }
-    let below = search.segment((from, NANOSECOND.next_down()))?;
-    let above = search.segment((NANOSECOND, to))?;
+    let below = search.segment(from, NANOSECOND.next_down())?;
+    let above = search.segment(NANOSECOND, to)?;
     Ok(below.and_then(|below| above.map(|above| joined(below, above))))
 }
 
@@ -78,7 +79,7 @@ struct ExactSearch<'a> {
 
 impl ExactSearch<'_> {
     /// A part of the range in which all costs are linear.
-    fn segment(&self, (from, to): (f64, f64)) -> Result<Result<Curve, Inexact>, Error> {
+    fn segment(&self, from: f64, to: f64) -> Result<Result<Curve, Inexact>, Error> {
         let mut values = vec![from, to];
         values.extend(CHECKED.map(|part| from + part * (to - from)));
         if self.parameter.is_time() {

@@ -86,14 +86,12 @@ pub fn sensitivity(
 ) -> Result<Sensitivity, Error> {
     let trace = &*trace.unfolded()?;
     if let Some(selector) = parameter.selector().cloned() {
-        return selected::sensitivity(trace, network, (parameter, &selector, most_walks), options);
+        return selected::sensitivity(trace, network, parameter, &selector, most_walks, options);
     }
     let base = predict(trace, network, options)?;
     let found = match trace {
         Trace::Program(_) if parameter.is_whole(network) => Err(Inexact::WholeNumbers),
-        Trace::Program(program) => {
-            exact::curve(program, network, (&parameter, most_walks), options)?
-        }
+        Trace::Program(program) => exact::curve(program, network, &parameter, most_walks, options)?,
         _ => Err(Inexact::Schedule),
     };
     let (curve, inexact) = match found {
@@ -110,7 +108,7 @@ pub fn sensitivity(
     };
     let depends_on_order = matches!(inexact, Some(Inexact::Model(_)));
     let fixed_order = match depends_on_order {
-        true => selected::fixed_order(trace, network, (&parameter, most_walks), options)?,
+        true => selected::fixed_order(trace, network, &parameter, most_walks, options)?,
         false => None,
     };
     let value = network

@@ -13,7 +13,9 @@ use crate::{Error, Options, PreparedProgram, error::finite};
 pub(super) fn sensitivity(
     trace: &Trace,
     network: &Network,
-    (parameter, selector, most_passes): (Parameter, &Selector, usize),
+    parameter: Parameter,
+    selector: &Selector,
+    most_passes: usize,
     options: &Options,
 ) -> Result<Sensitivity, Error> {
     let wrong = |found, expected| Error::Option {
@@ -68,7 +70,8 @@ pub(super) fn sensitivity(
 pub(super) fn fixed_order(
     trace: &Trace,
     network: &Network,
-    (parameter, most_passes): (&Parameter, usize),
+    parameter: &Parameter,
+    most_passes: usize,
     options: &Options,
 ) -> Result<Option<Curve>, Error> {
     let quantity = match parameter.field() {

@@ -28,7 +28,8 @@ pub(super) fn run(
     waiting: Waiting,
     plan: &BudgetPlan,
     path: String,
-    (output, resume): (Option<&Path>, bool),
+    output: Option<&Path>,
+    resume: bool,
     format: Format,
 ) -> Result<()> {
     let mut provenance = doctor::provenance_of_measurement();

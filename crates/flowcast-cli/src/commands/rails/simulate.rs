@@ -64,7 +64,8 @@ impl Simulate {
             let rule = self.split_rule(from)?;
             return split::run(
                 &self.rails.rails,
-                (&messages, self.messages.rows),
+                &messages,
+                self.messages.rows,
                 rule,
                 self.format,
             );

@@ -21,7 +21,8 @@ use crate::terminal::{
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(
     rails: &[Rail],
-    (messages, most): (&[Message], Most),
+    messages: &[Message],
+    most: Most,
     rule: SplitRule,
     format: Format,
 ) -> Result<()> {

@@ -169,7 +169,9 @@ impl Sweep {
         note_formulas(study.collectives_by_formula());
         self.say(&study);
         self.work(
-            (&study, &trace, input),
+            &study,
+            &trace,
+            input,
             if self.json {
                 Form::JsonLines
             } else {
@@ -239,7 +241,7 @@ impl Sweep {
         }
     }
 
-    fn work(&self, (study, trace, input): (&Study, &Trace, &Path), form: Form) -> Result<()> {
+    fn work(&self, study: &Study, trace: &Trace, input: &Path, form: Form) -> Result<()> {
         let (all, header) = (study.grid().len(), study.header(form));
         let shard = self.shard.map_or(0..all, |shard| shard.sets(all));
         if self.resume

@@ -63,7 +63,8 @@ impl Hosts {
     /// # Errors
     /// `timeout` is over, or nobody will come.
     pub fn gather(
-        (door, token): (&TcpListener, [u8; TOKEN]),
+        door: &TcpListener,
+        token: [u8; TOKEN],
         nodes: NodeOf,
         timeout: Duration,
         is_hopeless: &mut dyn FnMut() -> Option<String>,
@@ -369,10 +370,7 @@ mod tests {
                 scope.spawn(move || serve(&TcpStream::connect(address).unwrap(), &own).unwrap());
             }
             then(
-                Hosts::gather((&door, SECRET), nodes, Duration::from_secs(20), &mut || {
-                    None
-                })
-                .unwrap(),
+                Hosts::gather(&door, SECRET, nodes, Duration::from_secs(20), &mut || None).unwrap(),
             );
         });
     }
@@ -456,7 +454,8 @@ mod tests {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let gather = |is_hopeless: &mut dyn FnMut() -> Option<String>| {
             Hosts::gather(
-                (&door, SECRET),
+                &door,
+                SECRET,
                 NodeOf::Host,
                 Duration::from_secs(20),
                 is_hopeless,
@@ -481,7 +480,8 @@ mod tests {
         introduce(&rank, &SECRET).unwrap();
         writeln!(&rank, "{}", hello("here")).unwrap();
         let hosts = Hosts::gather(
-            (&door, SECRET),
+            &door,
+            SECRET,
             NodeOf::Host,
             Duration::from_secs(20),
             &mut || None,
