@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, ffi::OsString};
 
 use crate::terminal::output::say;
 
-/// The command, the flag as it was, and as it is: the value follows what ends in `=`, and a flag that is no more leaves its
-/// values to the command as inputs.
+/// The command, the flag as it was, and as it is: the value follows what ends in `=`. A flag without one of today says what its
+/// files say themselves: its values are inputs, and nothing is told.
 const FORMER: &str = "\
 any: --show-flows --rows
 any: --show-messages --rows
@@ -71,7 +71,7 @@ fn former(command: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     own.map(|(_, flags)| flags.split_once(' ').unwrap_or((flags, "")))
 }
 
-/// The words of a command line with the spellings of today; each former one is told once.
+/// The words of a command line with the spellings of today; each former one that has another now is told once.
 pub(crate) fn in_spellings_of_today(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let words: Vec<OsString> = words.collect();
     let command = command_of(&words);
@@ -91,10 +91,9 @@ pub(crate) fn in_spellings_of_today(words: impl Iterator<Item = OsString>) -> Ve
         match former(&command).find(|(was, _)| *was == flag) {
             None => today.push(word),
             Some((was, now)) => {
-                if told.insert(was) {
-                    let told = Some(now).filter(|now| !now.is_empty());
-                    let told = told.unwrap_or("left out, and its value an input");
-                    say!("flowcast: note: {was} is now {told}");
+                // What a file says itself may still be said.
+                if told.insert(was) && !now.is_empty() {
+                    say!("flowcast: note: {was} is now {now}");
                 }
                 let value = value.or_else(|| now.ends_with('=').then(|| left.next()).flatten());
                 today.extend(written(now, value));

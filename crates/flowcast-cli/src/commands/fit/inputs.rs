@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use flowcast::calibrate::conflict_samples::ConflictSamples;
+use flowcast::{calibrate::conflict_samples::ConflictSamples, fit::sample_table};
 
 use crate::terminal::files::read_text;
 
@@ -35,19 +35,16 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
-    /// By the columns of the first line that is no comment.
+    /// By the columns of a table.
     fn of(text: &str) -> Kind {
-        let mut lines = text.lines().map(str::trim);
-        let header = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
-        let header = header.unwrap_or_default();
-        let has = |column: &str| header.split(',').any(|name| name.trim() == column);
+        let has = |column| sample_table::has(text, column);
         if ConflictSamples::is_one(text) {
             Kind::Conflicts
-        } else if has("company") {
+        } else if has("from") {
             Kind::Pairs
         } else if has("median_ns") {
             Kind::Calls
-        } else if has("prtt_us") || has("n") || text.starts_with("# schema:") {
+        } else if has("time_us") || has("n") || text.starts_with("# schema:") {
             Kind::RoundTrips
         } else {
             Kind::Benchmark
@@ -97,5 +94,56 @@ pub(in crate::commands) fn one_kind(inputs: &[FitInput]) -> Result<Kind> {
         }
         _ if is_one => Ok(kind),
         _ => bail!("found {} files with {kind}, expected one", inputs.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_today_and_of_former_schemas_say_what_they_hold() {
+        for (text, kind) in [
+            (
+                include_str!("../../../../../examples/gige-samples.csv"),
+                Kind::RoundTrips,
+            ),
+            (
+                include_str!("../../../../../examples/pair-round-trips.csv"),
+                Kind::RoundTrips,
+            ),
+            (
+                include_str!("../../../../../examples/pairs.csv"),
+                Kind::Pairs,
+            ),
+            (
+                include_str!("../../../../../examples/taurus-calls.csv"),
+                Kind::Calls,
+            ),
+            (
+                include_str!("../../../../../examples/osu-latency.txt"),
+                Kind::Benchmark,
+            ),
+            ("n,d_us,size_B,prtt_us\n1,0,8,9\n", Kind::RoundTrips),
+            (
+                "from,to,size_B,company,time_us\n0,1,8,both,5\n",
+                Kind::Pairs,
+            ),
+            (
+                "what,kind,from,to,from_rack,to_rack,size_B,d_us,step,repetition,time_us\n",
+                Kind::Conflicts,
+            ),
+            (
+                "conflict,kind,repetition,flow,src,dst,src_rack,dst_rack,size_B,start_us,duration_us\n",
+                Kind::Conflicts,
+            ),
+        ] {
+            assert_eq!(
+                Kind::of(text),
+                kind,
+                "{}",
+                text.lines().next().unwrap_or_default()
+            );
+        }
     }
 }
