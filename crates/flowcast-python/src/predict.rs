@@ -157,7 +157,7 @@ pub(crate) fn predict(
     network: Option<Network>,
     options: Options,
     level: f64,
-    judged: Option<String>,
+    holdout: Option<String>,
     asked: Vec<String>,
     noise: Option<noise::Asked>,
 ) -> PyResult<Prediction> {
@@ -167,7 +167,7 @@ pub(crate) fn predict(
         network.clone(),
         options.clone(),
         level,
-        judged.clone(),
+        holdout.clone(),
         asked.clone(),
         noise_given,
     );
@@ -182,7 +182,7 @@ pub(crate) fn predict(
             let prediction = prepared.predict(Outputs::default(), &asked)?;
             let options = IntervalOptions {
                 level,
-                held_out: judged.as_deref(),
+                held_out: holdout.as_deref(),
                 threads: threads(),
                 ..IntervalOptions::default()
             };

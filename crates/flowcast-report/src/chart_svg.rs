@@ -12,7 +12,7 @@ const COLOURS: [&str; 9] = [
 const DASHES: [&str; 3] = ["7 4", "2 3", "9 3 2 3"];
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 260.0;
-/// Around each panel.
+/// Space on each side of a panel, and the height of a line of the key, in pixels.
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 24.0;
 const ABOVE: f64 = 36.0;
@@ -29,7 +29,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// With round ticks.
+    /// A side over this range, with about five round ticks whose labels `show` writes.
     pub fn new(range: [f64; 2], show: impl Fn(f64) -> String) -> Axis {
         let [low, high] = range;
         let step = round_step((high - low) / 5.0);
@@ -47,14 +47,14 @@ impl Axis {
     }
 }
 
-/// Values over others.
+/// A drawing of series over one pair of axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
-    /// Above it.
+    /// The headline of the panel.
     pub title: String,
-    /// Below it.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Beside it.
+    /// The vertical axis.
     pub y: Axis,
     /// The places of each of the chart's series.
     pub series: Vec<Vec<[f64; 2]>>,
@@ -84,9 +84,9 @@ pub struct Panel {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// Above the panels.
+    /// The headline of the picture.
     pub title: String,
-    /// Of the series.
+    /// The name of each series, as the key shows it.
     pub names: Vec<String>,
     /// So many of the last series are what the others are compared with: grey.
     pub references: usize,
@@ -97,7 +97,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// The whole document.
+    /// An SVG document, 1,000 pixels wide.
     pub fn to_svg(&self) -> String {
         let columns = self.panels.len().clamp(1, 2);
         let column = WIDTH / columns as f64;

@@ -23,7 +23,7 @@ const SCRIPT: [&str; 12] = [
     include_str!("assets/main.js"),
 ];
 
-/// The whole document.
+/// The page as one HTML document, with its data and scripts inside.
 pub(crate) fn document(page: &Page) -> String {
     fill(
         TEMPLATE,

@@ -15,7 +15,7 @@ use crate::{
     pattern::{makespan_of_steps, predict_steps, ranks_of_steps},
 };
 
-/// What is predicted.
+/// A program, or a communication in steps.
 #[derive(Debug, Clone, Copy)]
 pub enum Input<'a> {
     /// A program or a schedule.
@@ -40,7 +40,7 @@ pub enum Input<'a> {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Case<'a> {
-    /// What is predicted.
+    /// The program, or the communication in steps.
     pub input: Input<'a>,
     /// The network; none for a schedule by LogGOPS parameters of its own.
     pub network: Option<&'a Network>,

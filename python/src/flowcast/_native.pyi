@@ -244,7 +244,7 @@ def predict(
     network: Network | None,
     options: Options,
     level: float,
-    judged: str | None,
+    holdout: str | None,
     asked: list[str],
     noise: tuple[str, Trace | None, int, int, list[list[float]] | None] | None,
 ) -> Prediction: ...

@@ -45,7 +45,7 @@ def predict(
     noise_runs: int = 200,
     seed: int | None = None,
     level: float = 0.90,
-    judged: str | None = None,
+    holdout: str | None = None,
     incomplete: bool = False,
     executor: Executor | None = None,
 ) -> Prediction:
@@ -79,7 +79,7 @@ def predict(
         Start of the random numbers of `noise`, and of a network that varies at random.
     level : float, optional
         Probability with which the interval is to contain what is measured.
-    judged : str, optional
+    holdout : str, optional
         Leave the errors of this validation case out of the interval.
     incomplete : bool, optional
         Whether a recording is predicted of which a part is missing.
@@ -127,7 +127,7 @@ def predict(
                 tasks = [(ensemble, start, end) for start, end in shares(noise_runs, executor, _RUNS_TOGETHER)]
                 ends = [run for part in in_order(executor, ends_of_runs, tasks, shipping.content) for run in part]
         drawn = (noise, recorded, noise_runs, seed, ends)
-    return _native.predict(trace, found, options_of(*options), probability(level), judged, list(set or ()), drawn)
+    return _native.predict(trace, found, options_of(*options), probability(level), holdout, list(set or ()), drawn)
 
 
 def predict_pattern(

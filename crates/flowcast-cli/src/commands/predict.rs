@@ -121,7 +121,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The first model.
+    /// The first model that was named; what the network decides if none was.
     pub(super) fn model(&self) -> Contention {
         self.models.first().copied().unwrap_or_default()
     }

@@ -9,7 +9,7 @@ use crate::terminal::growing::{GrowingFile, partial};
 
 /// Where samples go, and what an interrupted run has to have in common with this one.
 pub(super) struct SamplesFile<'a> {
-    /// The result.
+    /// Where the samples stand once the measurement is complete.
     pub target: &'a Path,
     /// Whether to go on with an interrupted run, if there is one.
     pub resume: bool,

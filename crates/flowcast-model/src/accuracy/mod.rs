@@ -150,7 +150,7 @@ impl Accuracy {
         named.filter(move |(name, _)| !is_held_out(name))
     }
 
-    /// Whether it says something of messages of this size: all that was measured on programs does, of the rest what was judged on
+    /// Whether it says something of messages of this size: all that was measured on programs does, of the rest what was validated on
     /// messages of half to twice the size.
     fn covers(&self, size: Bytes) -> bool {
         match (self.kind, self.messages) {

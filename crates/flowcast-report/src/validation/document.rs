@@ -25,7 +25,7 @@ struct MeasuredCase<'a> {
 /// What the steps of a pattern took together.
 struct StepTimes {
     measured: Time,
-    /// By model.
+    /// By model, in the order of the validation.
     predicted: Vec<Time>,
 }
 

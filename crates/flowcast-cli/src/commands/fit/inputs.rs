@@ -60,7 +60,7 @@ pub(in crate::commands) struct FitInput {
 }
 
 impl FitInput {
-    /// Reads a file.
+    /// Reads a file and tells what it holds; a folder is a recording.
     pub(in crate::commands) fn read(path: &Path) -> Result<FitInput> {
         let path = path.to_owned();
         if path.is_dir() {

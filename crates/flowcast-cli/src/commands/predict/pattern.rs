@@ -129,10 +129,10 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
 /// A flow of a pattern in steps.
 #[derive(Clone, Copy)]
 struct FlowOfStep<'a> {
-    /// Counted from 1.
+    /// Number of the step, from 1.
     step: usize,
     of: &'a PatternPrediction,
-    /// In its step.
+    /// Of the flow among those of its step, from 0.
     index: usize,
 }
 

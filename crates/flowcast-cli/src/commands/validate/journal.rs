@@ -20,7 +20,7 @@ const SCHEMA: &str = "flowcast/journal/1";
 
 /// The first line: what the others have in common.
 pub(super) trait Header: Serialize + DeserializeOwned + PartialEq {
-    /// What was run.
+    /// What was run, as the first line names it: `validation` or `app-validation`.
     const KIND: &'static str;
     /// What the lines are, for people.
     const LINES: &'static str;

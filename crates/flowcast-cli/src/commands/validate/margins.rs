@@ -55,7 +55,7 @@ impl ValidateMargins {
             .column("model", "model", |(_, of)| &of.entry.model)
             .field("validated_on", |(_, of)| &of.entry.validated_on)
             .field("judged", |(_, of)| of.entry.kind.map(json))
-            .cell("judged on", |(_, of)| {
+            .cell("validated on", |(_, of)| {
                 let kind = of.entry.kind.map_or("cases", CaseKind::name);
                 format!("{kind}: {}", of.entry.validated_on)
             })

@@ -201,7 +201,7 @@ fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[Stri
 struct ChartLine<'a> {
     name: &'a str,
     total: Option<&'a ChartRow>,
-    /// By prediction.
+    /// Total error of each prediction as a fraction; below, the mean and the worst of the programs.
     errors: Vec<Value>,
 }
 
