@@ -39,6 +39,8 @@ const SCRIPT_MESSAGES: u32 = 3;
 const SEGMENT: u64 = 1448;
 /// No single round trip of the largest size takes more than this part of the time.
 const LARGEST_PART: f64 = 0.005;
+/// A delay that shows the overhead, in spacings of messages without one.
+const DELAYS: f64 = 4.0;
 /// Round trips below this number are too few to say that they are precise.
 const FEWEST: usize = 40;
 /// The first batch and two more.
@@ -225,6 +227,10 @@ fn first_bursts(room: &Room) -> impl Iterator<Item = PrttPoint> {
     })
 }
 
+fn shortest(samples: &PrttSamples, point: PrttPoint) -> Option<Time> {
+    samples.at(point).iter().copied().reduce(Time::min)
+}
+
 struct BudgetRun<'a, T> {
     client: Client<'a, T>,
     order: Resampler,
@@ -247,8 +253,9 @@ impl<T: Transport> BudgetRun<'_, T> {
             plain(smallest),
             plain(sizes[1]),
         ])?;
-        let per_byte =
-            (cold[3].time - cold[2].time).as_nanos().max(0.0) / (2 * (sizes[1].0 - 1)) as f64;
+        // One of the two may have been interrupted.
+        let [short, long] = [0, 1].map(|at| cold[at].time.min(cold[at + 2].time));
+        let per_byte = (long - short).as_nanos().max(0.0) / (2 * (sizes[1].0 - 1)) as f64;
         let room = self.room(per_byte);
         if !self.done.samples.is_empty() {
             return Ok((room, self.look()));
@@ -291,9 +298,10 @@ impl<T: Transport> BudgetRun<'_, T> {
             None => Vec::new(),
         };
         if points.is_empty() {
-            // The gap is not seen yet.
+            // The gap is not seen yet, and may never be where the overhead alone spaces messages of every size.
             points = first_bursts(room).collect();
             points.push(PrttPoint::round_trip(room.sizes[0]));
+            points.extend(self.delayed_burst(room));
         }
         let left = self
             .plan
@@ -311,6 +319,19 @@ impl<T: Transport> BudgetRun<'_, T> {
             return Ok(Some(Stop::BudgetSpent));
         }
         self.keep(points)
+    }
+
+    /// The shortest burst of the smallest size with a delay above what spaces its messages: it shows the overhead to
+    /// [`flowcast_fit::loggp`] where no burst shows the gap.
+    fn delayed_burst(&self, room: &Room) -> Option<PrttPoint> {
+        let size = room.sizes[0];
+        let messages = room.bursts(size).next()?;
+        let samples = &self.done.samples;
+        let burst = shortest(samples, PrttPoint::new(messages, Time::ZERO, size))?;
+        let alone = shortest(samples, PrttPoint::round_trip(size))?;
+        let spacing = (burst - alone) / f64::from(messages - 1);
+        let delay = (spacing * DELAYS).max(Time::from_micros(1.0));
+        Some(PrttPoint::new(messages, delay, size))
     }
 
     /// Takes the points in a random order, keeps and looks at them.

@@ -13,7 +13,7 @@ use flowcast_measure::{
     virtual_network::{Noise, connect_noisy},
 };
 use flowcast_model::loggp::LogGp;
-use flowcast_units::{Time, TimePerByte};
+use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// 100 Mbit/s of frames with 90 bytes of headers, 200 us away.
 fn cable() -> LogGp {
@@ -191,6 +191,33 @@ fn an_undisturbed_network_is_precise_at_once_and_its_overhead_does_not_depend_on
             "{found:?}"
         );
     }
+}
+
+#[test]
+fn an_overhead_that_hides_the_gap_at_every_size_is_found_all_the_same() {
+    let hidden = LogGp {
+        latency: Time::from_micros(3.0),
+        overhead: Time::from_micros(20.0),
+        gap: Time::from_micros(1.0),
+        gap_per_byte: TimePerByte::from_nanos(0.1),
+    };
+    let plan = BudgetPlan {
+        messages: 5000,
+        ..BudgetPlan::default()
+    };
+    for noise in [Noise::default(), noise()] {
+        let done = measured(hidden, noise, &plan);
+        assert_eq!(done.fit, None, "the gap is hidden");
+        let fit = fit_loggp(&done.samples, &FitOptions::default()).unwrap();
+        let (found, truth) = (fit.parameters, noise.truth(hidden));
+        assert_near(found.overhead, truth.overhead);
+        assert_near(found.one_way(Bytes(1)), truth.one_way(Bytes(1)));
+    }
+}
+
+fn assert_near(found: Time, truth: Time) {
+    let off = found.as_nanos() / truth.as_nanos() - 1.0;
+    assert!(off.abs() < 0.05, "{found} instead of {truth}");
 }
 
 #[test]
