@@ -29,6 +29,9 @@ pub struct Options {
     pub loggops: Option<Loggops>,
     /// For patterns: flow cuts refuse more than two flows in one direction of a node, which their paper does not define.
     pub is_strict: bool,
+    /// For patterns: keep what each flow got when, and why not more
+    /// ([`Prediction::intervals`](crate::flows::concurrent::Prediction::intervals)).
+    pub keeps_intervals: bool,
     /// For patterns under the packet model: so many runs with random starts and random times of hosts.
     pub runs: Option<Runs>,
     /// Threads that prepare the trace, 1 if 0. The result does not depend on it.

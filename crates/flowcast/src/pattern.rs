@@ -10,7 +10,7 @@ use flowcast_model::{
     sharing::{flow_cuts::Strictness, model::Model},
 };
 use flowcast_network::{
-    flows::concurrent::{Method, Prediction, predict, predict_flows, predict_seeds},
+    flows::concurrent::{Method, Prediction, predict, predict_ends, predict_seeds},
     packet::seeds::Spread,
 };
 use flowcast_replay::placement::Placement;
@@ -64,7 +64,11 @@ pub fn predict_pattern(
     let method = options.method(network)?;
     let model = method.model;
     let (prediction, spreads) = match options.runs {
-        None => (predict(pattern, network, method)?, Vec::new()),
+        None if options.keeps_intervals => (predict(pattern, network, method)?, Vec::new()),
+        None => {
+            let ends = predict_ends(&pattern.flows, &pattern.racks, network, method)?;
+            (ends, Vec::new())
+        }
         Some(runs) if model == Model::Packet => predict_seeds(pattern, network, runs)?,
         Some(_) => {
             return Err(Error::option(
@@ -159,7 +163,7 @@ pub(crate) fn makespan_of_steps(
             }
         }
         if !between.is_empty() {
-            let predicted = predict_flows(&between, &Racks::default(), network, method)?;
+            let predicted = predict_ends(&between, &Racks::default(), network, method)?;
             longest = longest.max(predicted.makespan());
         }
         makespan += longest;

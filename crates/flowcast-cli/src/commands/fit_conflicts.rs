@@ -8,7 +8,7 @@ use flowcast::{
         conflict_samples::ConflictSamples,
         conflicts::{Bound, ConflictFit, Errors, Estimate, ModelFit},
     },
-    flows::concurrent::{Method, PredictError, predict_flows, predict_seeds},
+    flows::concurrent::{Method, PredictError, predict_ends, predict_seeds},
     model::{
         cluster::{flow::Flow, pattern::Pattern, racks::Racks},
         network::Network,
@@ -41,7 +41,7 @@ pub(super) fn durations(
         };
         predict_seeds(&pattern, network, Runs::once(SEEDS)).map(|(prediction, _)| prediction)
     } else {
-        predict_flows(flows, racks, network, method)
+        predict_ends(flows, racks, network, method)
     };
     match prediction {
         Ok(prediction) => Ok(prediction.flows.iter().map(|flow| flow.duration).collect()),

@@ -14,7 +14,7 @@ use flowcast_model::{
     cluster::{flow as pattern, racks::Racks},
     sharing::{flow_cuts::Strictness, model::Model},
 };
-use flowcast_network::flows::concurrent::{Method, predict_flows};
+use flowcast_network::flows::concurrent::{Method, predict_ends};
 use flowcast_units::{Bytes, Node, Rate, Time};
 
 use crate::lab::{
@@ -250,7 +250,7 @@ fn ring_share(spec: &LabSpec, rail: usize) -> Result<f64, LabError> {
             model: Model::Packet,
             strictness: Strictness::Extended,
         };
-        let predicted = predict_flows(&flows, &Racks::default(), &network, method)?;
+        let predicted = predict_ends(&flows, &Racks::default(), &network, method)?;
         Ok(predicted.makespan().as_seconds() / flows[0].size.0 as f64)
     };
     Ok((seconds(ample)? / seconds(own)?).min(1.0))

@@ -1,7 +1,8 @@
 //! The active flows, link by link, and the starts and ends since a model last allocated.
 //!
 //! Flows start and end one at a time, and most of the others are not affected. A model that looks only at what a change
-//! can reach allocates in a time that does not grow with the number of flows.
+//! can reach allocates in a time that does not grow with the number of flows. Flows that no model tells apart, since they
+//! take the same path, may come and go under one number: they stand in the tables once, with their count.
 
 use super::fabric::{Fabric, LinkId, Path};
 
@@ -23,6 +24,9 @@ pub struct ActiveFlows {
     members: Vec<Vec<u32>>,
     /// By link: the flows whose acknowledgements cross it; empty where these do not matter.
     acknowledging: Vec<Vec<u32>>,
+    /// By flow or path.
+    paths: Vec<ActivePath>,
+    has_long_paths: bool,
     touched: Vec<LinkId>,
     is_touched: Vec<bool>,
     started: Vec<u32>,
@@ -30,6 +34,20 @@ pub struct ActiveFlows {
     seen_links: Vec<u32>,
     search: u32,
     count: usize,
+}
+
+/// A path with flows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ActivePath {
+    /// How many flows take it.
+    pub flows: u32,
+    /// The numbers of its two links, one XOR the other, so that each finds the other one; or [`ActivePath::LONG`].
+    pub links: u32,
+}
+
+impl ActivePath {
+    /// Stands for a path that is not just one link out and another one in.
+    pub(super) const LONG: u32 = u32::MAX;
 }
 
 impl ActiveFlows {
@@ -68,7 +86,18 @@ impl ActiveFlows {
         &self.touched
     }
 
-    /// Flows that have started; some of them may have ended again.
+    /// How many flows go under a number, and over which links.
+    #[inline(always)]
+    pub(super) fn path(&self, flow: u32) -> ActivePath {
+        self.paths[flow as usize]
+    }
+
+    /// Whether there ever was a path over more than two links.
+    pub(super) fn has_long_paths(&self) -> bool {
+        self.has_long_paths
+    }
+
+    /// Numbers with a first flow since the model last allocated; some of them may have none again.
     pub fn started(&self) -> &[u32] {
         &self.started
     }
@@ -82,7 +111,20 @@ impl ActiveFlows {
     pub fn insert(&mut self, flow: u32, path: &Path) {
         if self.seen_flows.len() <= flow as usize {
             self.seen_flows.resize(flow as usize + 1, 0);
+            self.paths.resize(flow as usize + 1, ActivePath::default());
         }
+        self.count += 1;
+        self.touch(path);
+        let known = &mut self.paths[flow as usize];
+        known.flows += 1;
+        if known.flows > 1 {
+            return;
+        }
+        known.links = match path.data() {
+            [out, into] if out != into => out.0 ^ into.0,
+            _ => ActivePath::LONG,
+        };
+        self.has_long_paths |= known.links == ActivePath::LONG;
         path.data()
             .iter()
             .for_each(|link| self.members[link.index()].push(flow));
@@ -92,13 +134,17 @@ impl ActiveFlows {
                 .for_each(|link| self.acknowledging[link.index()].push(flow));
         }
         self.started.push(flow);
-        self.count += 1;
-        self.touch(path);
     }
 
     /// Removes a flow that ends; the links of its path count as touched.
     pub fn remove(&mut self, flow: u32, path: &Path) {
         self.count -= 1;
+        self.touch(path);
+        let known = &mut self.paths[flow as usize];
+        known.flows -= 1;
+        if known.flows > 0 {
+            return;
+        }
         path.data()
             .iter()
             .for_each(|link| remove_from(&mut self.members[link.index()], flow));
@@ -107,7 +153,6 @@ impl ActiveFlows {
                 .iter()
                 .for_each(|link| remove_from(&mut self.acknowledging[link.index()], flow));
         }
-        self.touch(path);
     }
 
     fn touch(&mut self, path: &Path) {

@@ -74,7 +74,7 @@ impl RateModel for EqualParts {
                 Counted::BusierDirection => &[*touched, fabric.opposite(*touched)],
             };
             for flow in links.iter().flat_map(|link| active_flows.members(*link)) {
-                changes.push((
+                changes.flows.push((
                     *flow,
                     self.allocation(fabric, *flow as usize, &|link: LinkId| {
                         active_flows.members(link).len() as u32

@@ -91,12 +91,16 @@ impl ClosedLoop {
             for lean in LEANS {
                 relaxation.queues_mut().lean(fabric, lean);
                 // A start for the next need not have converged.
-                let _ =
-                    relaxation.update(fabric, active_flows, StopRule::EXACT, &mut Changes::new());
+                let _ = relaxation.update(
+                    fabric,
+                    active_flows,
+                    StopRule::EXACT,
+                    &mut Changes::default(),
+                );
             }
             relaxation.queues_mut().lean(fabric, 0.0);
         }
-        let mut changes = Changes::new();
+        let mut changes = Changes::default();
         let solved = relaxation.update(fabric, active_flows, StopRule::EXACT, &mut changes);
         solved.or_else(|_| {
             relaxation.update(fabric, active_flows, StopRule::CAUTIOUS, &mut changes)
@@ -127,7 +131,7 @@ impl RateModel for ClosedLoop {
             };
             active.len()
         ];
-        for (flow, allocation) in changes {
+        for (flow, allocation) in changes.flows {
             let position = active
                 .binary_search(&(flow as usize))
                 .expect("only active flows have changed");
@@ -157,7 +161,9 @@ impl RateModel for ClosedLoop {
         }
         for group in active_flows.reached(fabric, self.reach()) {
             let allocations = self.shares(fabric, &group)?;
-            changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
+            changes
+                .flows
+                .extend(group.iter().map(|flow| *flow as u32).zip(allocations));
         }
         Ok(())
     }

@@ -35,6 +35,10 @@ impl RateModel for Fair {
         Ok(max_min(fabric, active))
     }
 
+    fn is_by_path(&self) -> bool {
+        true
+    }
+
     fn update(
         &mut self,
         fabric: &Fabric,

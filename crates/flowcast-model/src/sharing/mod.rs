@@ -43,15 +43,25 @@ pub mod rates;
 
 use active_flows::{ActiveFlows, Reach};
 pub use error::SharingError;
-use fabric::{Allocation, Fabric};
+use fabric::{Allocation, Fabric, LinkId};
 pub use model::LIMITS;
 pub use parameters::{
     AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters,
     SaturationParameters, Sharing,
 };
 
-/// New allocations, by flow; flows that are not named keep theirs.
-pub type Changes = Vec<(u32, Allocation)>;
+/// What a model allocates anew; what is not named stays as it was.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// New allocations, by flow.
+    pub flows: Vec<(u32, Allocation)>,
+    /// Whether a model that can may name links instead of flows: then their shares and holders change.
+    pub may_name_links: bool,
+    /// New shares of links: each flow that a link holds back has the link's share.
+    pub links: Vec<(LinkId, f64)>,
+    /// Flows that another link than before holds back, and which.
+    pub held: Vec<(u32, LinkId)>,
+}
 
 /// A rule by which active flows share the links that they cross.
 pub trait RateModel {
@@ -71,6 +81,11 @@ pub trait RateModel {
         Reach::Nodes
     }
 
+    /// Whether flows over the same path always get the same share, so that they may go under one number.
+    fn is_by_path(&self) -> bool {
+        false
+    }
+
     /// As [`RateModel::shares`] for all active flows, but only what may have changed since they were last settled. One
     /// model has to see all changes of the active flows, one after the other.
     ///
@@ -84,7 +99,9 @@ pub trait RateModel {
     ) -> Result<(), SharingError> {
         for group in active_flows.reached(fabric, self.reach()) {
             let allocations = self.shares(fabric, &group)?;
-            changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
+            changes
+                .flows
+                .extend(group.iter().map(|flow| *flow as u32).zip(allocations));
         }
         Ok(())
     }

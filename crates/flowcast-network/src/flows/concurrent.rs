@@ -73,7 +73,7 @@ impl FlowPrediction {
 pub struct Prediction {
     /// By flow, in the pattern's order.
     pub flows: Vec<FlowPrediction>,
-    /// What each flow got when, and why not more; latency comes after the last.
+    /// What each flow got when, and why not more; latency comes after the last. Empty where they are not kept.
     pub intervals: Intervals,
     /// The links that the limits name.
     pub fabric: Fabric,
@@ -127,9 +127,9 @@ impl Prediction {
         }
     }
 
-    /// Intervals of the flow with this index in the pattern, in time order.
+    /// Intervals of the flow with this index in the pattern, in time order; none where they are not kept.
     pub fn intervals_of(&self, flow: usize) -> &[Interval] {
-        &self.intervals.of_flow[flow]
+        self.intervals.of_flow.get(flow).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -169,13 +169,36 @@ pub fn predict_flows(
     network: &Network,
     method: Method,
 ) -> Result<Prediction, PredictError> {
+    predict_keeping(flows, racks, network, method, true)
+}
+
+/// As [`predict_flows`], without the intervals, which take as much time and memory as there are flows at each event.
+///
+/// # Errors
+/// As [`predict`].
+pub fn predict_ends(
+    flows: &[Flow],
+    racks: &Racks,
+    network: &Network,
+    method: Method,
+) -> Result<Prediction, PredictError> {
+    predict_keeping(flows, racks, network, method, false)
+}
+
+fn predict_keeping(
+    flows: &[Flow],
+    racks: &Racks,
+    network: &Network,
+    method: Method,
+    keeps_intervals: bool,
+) -> Result<Prediction, PredictError> {
     let network = &*network.seen_by(method.model);
     let fabric = Fabric::of(flows, racks, network)?;
     if let Some(windows) = transient_windows(method.model, network)? {
         return settle(flows, network, fabric, windows);
     }
     match rate_model(method.model, network, method.strictness)? {
-        Some(mut model) => step_flows(flows, network, fabric, model.as_mut()),
+        Some(mut model) => step_flows(flows, network, fabric, model.as_mut(), keeps_intervals),
         None => carry_packets(flows, network, fabric),
     }
 }
@@ -221,6 +244,7 @@ fn step_flows(
     network: &Network,
     fabric: Fabric,
     model: &mut dyn RateModel,
+    keeps_intervals: bool,
 ) -> Result<Prediction, PredictError> {
     let demands: Vec<Demand> = flows
         .iter()
@@ -229,8 +253,13 @@ fn step_flows(
             work: network.nic.time_for(flow.size),
         })
         .collect();
-    let mut intervals = Intervals::new(flows.len());
-    let completions = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
+    let mut intervals = Intervals::default();
+    let completions = if keeps_intervals {
+        intervals = Intervals::new(flows.len());
+        fluid::simulate(&demands, &fabric, model, &mut intervals)?
+    } else {
+        fluid::simulate(&demands, &fabric, model, &mut ())?
+    };
     Ok(Prediction {
         flows: with_latency(flows, network, &fabric, completions),
         intervals,

@@ -8,14 +8,18 @@
 //! A flow that meets no other takes `L + m*x` to the last bit, whatever happens elsewhere. [`stepwise`] is the naive
 //! version: at each event the model allocates to all flows anew.
 
-use super::in_flight::{FlowsInFlight, RateChange};
+use std::collections::HashMap;
+
+use super::in_flight::{EndedFlow, FlowsInFlight, RateChange};
 use flowcast_model::sharing::{
     RateModel, SharingError,
-    active_flows::Reach,
     completion::{FlowCompletion, Interval},
-    fabric::{Allocation, Fabric},
+    fabric::{Allocation, Fabric, Path},
 };
 use flowcast_units::Time;
+
+/// Two times that differ by this part are one event.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
 /// A flow's start and work.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,6 +32,8 @@ pub struct Demand {
 
 /// Is notified of the flows' rates and ends during a simulation.
 pub trait Watcher {
+    /// Whether it looks at rates: then each event takes as much time as there are flows whose rates it changes.
+    const OF_RATES: bool;
     /// A flow's allocation from now on.
     fn changed(&mut self, _flow: usize, _now: Time, _allocation: Allocation) {}
     /// A flow's last byte has passed.
@@ -37,19 +43,21 @@ pub trait Watcher {
 }
 
 /// Ignores everything.
-impl Watcher for () {}
+impl Watcher for () {
+    const OF_RATES: bool = false;
+}
 
 /// The completions of all flows; `watcher` is notified of everything else.
 ///
 /// # Errors
 /// Those of the model.
-pub fn simulate(
+pub fn simulate<W: Watcher>(
     demands: &[Demand],
     fabric: &Fabric,
     model: &mut dyn RateModel,
-    watcher: &mut impl Watcher,
+    watcher: &mut W,
 ) -> Result<Vec<FlowCompletion>, SharingError> {
-    let mut engine = FluidEngine::new(demands, fabric, model.reach());
+    let mut engine = FluidEngine::new(demands, fabric, model, W::OF_RATES);
     loop {
         engine.end_flows(watcher);
         engine.start_flows();
@@ -90,6 +98,8 @@ impl Intervals {
 }
 
 impl Watcher for Intervals {
+    const OF_RATES: bool = true;
+
     fn changed(&mut self, flow: usize, now: Time, allocation: Allocation) {
         let Allocation { share, limit } = allocation;
         let intervals = &mut self.of_flow[flow];
@@ -127,9 +137,32 @@ fn is_same(interval: &Interval, allocation: &Allocation) -> bool {
         && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
 }
 
+/// Exactly what a flow takes whose share never changed; of others the start counts, too.
+fn duration(demand: &Demand, ended: &EndedFlow) -> Time {
+    if ended.steady <= demand.start * (1.0 + ROUNDING) {
+        Time::from_nanos(demand.work.as_nanos() / ended.share.0)
+    } else {
+        ended.end - demand.start
+    }
+}
+
+fn first_with_same_path(paths: &[Path]) -> Vec<u32> {
+    let mut first = HashMap::new();
+    let mut classes = Vec::with_capacity(paths.len());
+    for (path, flow) in paths.iter().zip(0..) {
+        let known: u32 = *first.entry((path.src, path.dst)).or_insert(flow);
+        // Another way between the same ends is another class.
+        let is_same = paths[known as usize] == *path;
+        classes.push(if is_same { known } else { flow });
+    }
+    classes
+}
+
 struct FluidEngine<'a> {
     demands: &'a [Demand],
     fabric: &'a Fabric,
+    /// By flow: the first with the same path, if the model allocates by path, or else itself.
+    classes: Vec<u32>,
     /// Flows by start, the latest first.
     waiting: Vec<usize>,
     now: Time,
@@ -138,15 +171,25 @@ struct FluidEngine<'a> {
 }
 
 impl<'a> FluidEngine<'a> {
-    fn new(demands: &'a [Demand], fabric: &'a Fabric, reach: Reach) -> FluidEngine<'a> {
+    fn new(
+        demands: &'a [Demand],
+        fabric: &'a Fabric,
+        model: &dyn RateModel,
+        shows_changes: bool,
+    ) -> FluidEngine<'a> {
         let mut waiting: Vec<usize> = (0..demands.len()).collect();
         waiting.sort_unstable_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));
         FluidEngine {
             demands,
             fabric,
+            classes: if model.is_by_path() {
+                first_with_same_path(&fabric.paths)
+            } else {
+                (0..demands.len() as u32).collect()
+            },
             waiting,
             now: Time::ZERO,
-            in_flight: FlowsInFlight::new(fabric, reach),
+            in_flight: FlowsInFlight::new(fabric, model, shows_changes),
             completions: vec![FlowCompletion::default(); demands.len()],
         }
     }
@@ -157,15 +200,14 @@ impl<'a> FluidEngine<'a> {
 
     /// Two times that differ by rounding are one event.
     fn about_now(&self) -> Time {
-        self.now * (1.0 + 64.0 * f64::EPSILON)
+        self.now * (1.0 + ROUNDING)
     }
 
     fn end_flows(&mut self, watcher: &mut impl Watcher) {
-        while let Some((flow, completion)) = self.in_flight.end_next(self.fabric, self.about_now())
-        {
-            let flow = flow as usize;
+        while let Some(ended) = self.in_flight.end_next(self.fabric, self.about_now()) {
+            let flow = ended.flow as usize;
             watcher.ended(flow, self.now);
-            let duration = completion.duration;
+            let duration = duration(&self.demands[flow], &ended);
             self.completions[flow] = FlowCompletion {
                 end: self.demands[flow].start + duration,
                 duration,
@@ -186,7 +228,9 @@ impl<'a> FluidEngine<'a> {
                     duration: Time::ZERO,
                 };
             } else {
-                self.in_flight.start(self.fabric, flow as u32, start, work);
+                let class = self.classes[flow];
+                self.in_flight
+                    .start(self.fabric, flow as u32, class, self.now, work);
             }
         }
     }
@@ -238,7 +282,7 @@ pub fn stepwise(
     let mut left: Vec<Time> = demands.iter().map(|flow| flow.work).collect();
     let mut now = Time::ZERO;
     loop {
-        let rounding = now * (1.0 + 64.0 * f64::EPSILON);
+        let rounding = now * (1.0 + ROUNDING);
         let open = (0..demands.len()).filter(|flow| left[*flow] > Time::ZERO);
         let (active, waiting): (Vec<usize>, Vec<usize>) =
             open.partition(|flow: &usize| demands[*flow].start <= rounding);
@@ -254,7 +298,7 @@ pub fn stepwise(
         let Some(next) = ends.iter().copied().chain(start).min() else {
             return Ok(completions);
         };
-        let limit = next * (1.0 + 64.0 * f64::EPSILON);
+        let limit = next * (1.0 + ROUNDING);
         for ((flow, allocation), end) in active.iter().zip(&shares).zip(ends) {
             left[*flow] = if end <= limit {
                 Time::ZERO

@@ -1,49 +1,126 @@
 //! Flows in flight and how much of each is left; patterns ([`fluid`](super::fluid)) and replays ([`traffic`](super::traffic))
 //! use it.
 //!
-//! What is left of a flow, and when it ends, is computed only when its rate changes. So an event costs as much as the
-//! number of rates that it changes.
+//! Nothing is computed for a flow between its start and its end. Flows of one class, which a model does not tell apart, get
+//! the same service: one clock says how much each of them has received, and a flow ends when the clock shows what it
+//! showed at the start and the flow's work. Classes that one link holds back have the link's share, so that the link's
+//! clock stands for those of all of them (the virtual time of fair queueing: Demers, Keshav and Shenker, 1989). So an event
+//! costs as much as the number of shares of links that it changes, and of classes that change their link.
 
-use crate::queues::indexed::IndexedHeap;
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use crate::queues::indexed::{IndexedHeap, PartialHeap};
 use flowcast_model::sharing::{
     Changes, RateModel, SharingError,
-    active_flows::{ActiveFlows, Reach},
-    completion::FlowCompletion,
-    fabric::{AllocatedFraction, Allocation, Fabric, Limit},
+    active_flows::ActiveFlows,
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 use flowcast_units::Time;
+
+/// The clock of a class without flows, or whose flows have no share yet.
+const NONE: u32 = u32::MAX;
 
 const NOTHING_YET: Allocation = Allocation {
     share: AllocatedFraction(0.0),
     limit: Limit::Alone,
 };
 
-#[derive(Debug, Clone, Copy)]
-struct InFlightProgress {
-    /// When the share last changed.
-    since: Time,
-    /// Work left then.
-    left: Time,
-    /// Time in flight until then.
-    before: Time,
-    allocation: Allocation,
-    is_in_flight: bool,
+/// How much service each of some classes' flows has received, in time at the share 1.
+#[derive(Debug, Clone, Default)]
+struct ServiceClock {
+    service: Time,
+    /// When it showed this.
+    read: Time,
+    share: f64,
+    /// Since when it has had this share.
+    steady: Time,
+    /// The service at which a flow of a class ends next.
+    ends: PartialHeap,
 }
 
-impl InFlightProgress {
-    fn remaining_time(&self) -> Time {
-        Time::from_nanos(self.left.as_nanos() / self.allocation.share.0)
+impl ServiceClock {
+    fn advance(&mut self, now: Time) {
+        let elapsed = now - self.read;
+        // A link that holds nothing back has an infinite share.
+        if elapsed > Time::ZERO && self.share < f64::INFINITY {
+            self.service += elapsed * self.share;
+        }
+        self.read = now;
     }
 
-    fn end(&self) -> Time {
-        self.since + self.remaining_time()
+    /// When the next flow ends; never as long as the share is 0.
+    fn next_end(&self) -> Option<Time> {
+        let (service, _) = self.ends.first().filter(|_| self.share > 0.0)?;
+        let left = (service - self.service).max(Time::ZERO);
+        Some(self.read + Time::from_nanos(left.as_nanos() / self.share))
     }
+}
+
+/// Flows that get the same share.
+#[derive(Debug, Clone)]
+struct FlowClass {
+    /// Whose service its flows get.
+    clock: u32,
+    /// Since when.
+    since: Time,
+    /// What a flow of it had received, had it been there since the first one, when the clock showed `seen`.
+    service: Time,
+    seen: Time,
+    /// Only kept where changes are shown flow by flow.
+    allocation: Allocation,
+    flows: BinaryHeap<Reverse<FlowEnd>>,
+}
+
+impl Default for FlowClass {
+    fn default() -> FlowClass {
+        FlowClass {
+            clock: NONE,
+            since: Time::ZERO,
+            service: Time::ZERO,
+            seen: Time::ZERO,
+            allocation: NOTHING_YET,
+            flows: BinaryHeap::new(),
+        }
+    }
+}
+
+/// The bits of the class's service at which a flow ends, which order as times do that are not negative, then the flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FlowEnd(u128);
+
+impl FlowEnd {
+    fn new(service: Time, flow: u32) -> FlowEnd {
+        FlowEnd(u128::from(service.as_nanos().to_bits()) << 32 | u128::from(flow))
+    }
+
+    fn service(self) -> Time {
+        Time::from_nanos(f64::from_bits((self.0 >> 32) as u64))
+    }
+
+    fn flow(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// A flow that has ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EndedFlow {
+    /// Number of the flow.
+    pub flow: u32,
+    /// Number of its class.
+    pub class: u32,
+    /// When its last byte has passed.
+    pub end: Time,
+    /// The share that it had in the end.
+    pub share: AllocatedFraction,
+    /// Since when it had this share.
+    pub steady: Time,
 }
 
 /// A flow's new allocation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateChange {
-    /// Index of the flow whose allocation changes.
+    /// Number of the flow whose allocation changes.
     pub flow: u32,
     /// Its share, and what limits it.
     pub allocation: Allocation,
@@ -53,17 +130,37 @@ pub struct RateChange {
 #[derive(Debug, Clone, Default)]
 pub struct FlowsInFlight {
     active_flows: ActiveFlows,
-    progress: Vec<InFlightProgress>,
+    classes: Vec<FlowClass>,
+    /// Those of the links, then each class's own.
+    clocks: Vec<ServiceClock>,
+    links: u32,
+    /// By class: its index in the heap of its clock.
+    indices: Vec<u32>,
+    /// By clock.
     ends: IndexedHeap,
     count: usize,
     changes: Changes,
+    shows_changes: bool,
+    /// Clocks whose next end may have changed.
+    unsettled: Vec<u32>,
+    /// Flows that have started and whose share was not shown yet; empty if changes are not shown.
+    fresh: Vec<(u32, u32)>,
 }
 
 impl FlowsInFlight {
-    /// No flows, on the links of a fabric, for a model of this reach.
-    pub fn new(fabric: &Fabric, reach: Reach) -> FlowsInFlight {
+    /// No flows, on the links of a fabric; `shows_changes`: whether [`FlowsInFlight::update_rates`] is to show the
+    /// changes flow by flow, which takes as much time as there are.
+    pub fn new(fabric: &Fabric, model: &dyn RateModel, shows_changes: bool) -> FlowsInFlight {
+        let links = fabric.link_count();
         FlowsInFlight {
-            active_flows: ActiveFlows::within(fabric.link_count(), reach),
+            active_flows: ActiveFlows::within(links, model.reach()),
+            clocks: vec![ServiceClock::default(); links],
+            links: links as u32,
+            changes: Changes {
+                may_name_links: !shows_changes,
+                ..Changes::default()
+            },
+            shows_changes,
             ..FlowsInFlight::default()
         }
     }
@@ -73,46 +170,72 @@ impl FlowsInFlight {
         self.count
     }
 
-    /// The next end at the rates of now; flows that have just started have none before [`FlowsInFlight::update_rates`].
+    /// The next end at the rates of now; flows of classes that have just started have none before
+    /// [`FlowsInFlight::update_rates`].
     pub fn next_end(&self) -> Option<Time> {
         self.ends.first().map(|(end, _)| end)
     }
 
-    /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
-    pub fn start(&mut self, fabric: &Fabric, flow: u32, now: Time, work: Time) {
-        let nothing = InFlightProgress {
-            since: Time::ZERO,
-            left: Time::ZERO,
-            before: Time::ZERO,
-            allocation: NOTHING_YET,
-            is_in_flight: false,
-        };
-        if self.progress.len() <= flow as usize {
-            self.progress.resize(flow as usize + 1, nothing);
+    /// A flow starts on the path that its class has in the fabric, with this much time at the share 1 to go. Only models that
+    /// allocate by path take several flows of a class at a time.
+    pub fn start(&mut self, fabric: &Fabric, flow: u32, class: u32, now: Time, work: Time) {
+        if self.classes.len() <= class as usize {
+            self.classes
+                .resize_with(class as usize + 1, FlowClass::default);
         }
-        self.progress[flow as usize] = InFlightProgress {
-            since: now,
-            left: work,
-            is_in_flight: true,
-            ..nothing
-        };
-        self.active_flows.insert(flow, &fabric.paths[flow as usize]);
+        self.active_flows
+            .insert(class, &fabric.paths[class as usize]);
         self.count += 1;
+        if self.shows_changes {
+            self.fresh.push((class, flow));
+        }
+        let own = &mut self.classes[class as usize];
+        if own.clock != NONE {
+            let clock = &mut self.clocks[own.clock as usize];
+            clock.advance(now);
+            own.service += clock.service - own.seen;
+            own.seen = clock.service;
+        }
+        own.flows
+            .push(Reverse(FlowEnd::new(own.service + work, flow)));
+        if own.clock != NONE {
+            self.note_end(class);
+            self.settle();
+        }
     }
 
     /// Ends the next flow if its end is not after `limit`.
-    pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<(u32, FlowCompletion)> {
-        let (end, flow) = self.ends.first().filter(|(end, _)| *end <= limit)?;
-        self.ends.pop();
-        let progress = &mut self.progress[flow as usize];
-        progress.is_in_flight = false;
-        let duration = progress.before + progress.remaining_time();
-        self.active_flows.remove(flow, &fabric.paths[flow as usize]);
+    pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<EndedFlow> {
+        let (end, number) = self.ends.first().filter(|(end, _)| *end <= limit)?;
+        let clock = &mut self.clocks[number as usize];
+        let (service, class) = clock.ends.first().expect("a clock with an end has classes");
+        (clock.service, clock.read) = (service, end);
+        let own = &mut self.classes[class as usize];
+        let Reverse(ended) = own.flows.pop().expect("a class with an end has flows");
+        (own.service, own.seen) = (ended.service(), service);
+        let ended = EndedFlow {
+            flow: ended.flow(),
+            class,
+            end,
+            share: AllocatedFraction(clock.share),
+            steady: clock.steady.max(own.since),
+        };
+        self.active_flows
+            .remove(class, &fabric.paths[class as usize]);
         self.count -= 1;
-        Some((flow, FlowCompletion { end, duration }))
+        if own.flows.is_empty() {
+            self.leave_clock(class);
+            let own = &mut self.classes[class as usize];
+            (own.service, own.allocation) = (Time::ZERO, NOTHING_YET);
+        } else {
+            self.note_end(class);
+        }
+        self.settle();
+        Some(ended)
     }
 
-    /// Lets the model allocate anew what the last starts and ends have changed; each change goes to `notify`.
+    /// Lets the model allocate anew what the last starts and ends have changed; each change goes to `notify` if changes are
+    /// shown.
     ///
     /// # Errors
     /// Those of the model.
@@ -129,30 +252,108 @@ impl FlowsInFlight {
         let mut changes = std::mem::take(&mut self.changes);
         model.update(fabric, &mut self.active_flows, &mut changes)?;
         self.active_flows.settle();
-        for (flow, allocation) in changes.drain(..) {
-            let progress = &mut self.progress[flow as usize];
-            if !progress.is_in_flight || progress.allocation == allocation {
-                continue;
-            }
+        for (link, share) in changes.links.drain(..) {
+            self.change_share(link.0, share, now);
+        }
+        for (class, LinkId(link)) in changes.held.drain(..) {
+            self.hold(class, link, now);
+        }
+        for (class, allocation) in changes.flows.drain(..) {
+            self.allocate(class, allocation, now, &mut notify);
+        }
+        for (class, flow) in self.fresh.drain(..) {
+            let allocation = self.classes[class as usize].allocation;
             notify(RateChange { flow, allocation });
-            progress.allocation.limit = allocation.limit;
-            if progress.allocation.share != allocation.share {
-                settle(progress, now);
-                progress.allocation.share = allocation.share;
-                self.ends.set(flow, progress.end());
-            }
         }
         self.changes = changes;
+        self.settle();
         Ok(())
     }
-}
 
-fn settle(progress: &mut InFlightProgress, now: Time) {
-    let share = progress.allocation.share.0;
-    if share > 0.0 {
-        let elapsed = now - progress.since;
-        progress.left = (progress.left - elapsed * share).max(Time::ZERO);
-        progress.before += elapsed;
-        progress.since = now;
+    /// A class gets a share of its own.
+    fn allocate(
+        &mut self,
+        class: u32,
+        allocation: Allocation,
+        now: Time,
+        notify: &mut impl FnMut(RateChange),
+    ) {
+        let own = &mut self.classes[class as usize];
+        if own.flows.is_empty() || own.allocation == allocation {
+            return;
+        }
+        own.allocation = allocation;
+        if self.shows_changes {
+            for Reverse(flow) in &own.flows {
+                let flow = flow.flow();
+                notify(RateChange { flow, allocation });
+            }
+        }
+        let clock = self.links + class;
+        if self.clocks.len() <= clock as usize {
+            self.clocks
+                .resize_with(clock as usize + 1, ServiceClock::default);
+        }
+        self.change_share(clock, allocation.share.0, now);
+        self.hold(class, clock, now);
+    }
+
+    fn change_share(&mut self, number: u32, share: f64, now: Time) {
+        let clock = &mut self.clocks[number as usize];
+        if clock.share != share {
+            clock.advance(now);
+            (clock.share, clock.steady) = (share, now);
+            self.unsettled.push(number);
+        }
+    }
+
+    /// A class gets the service that this clock shows.
+    fn hold(&mut self, class: u32, number: u32, now: Time) {
+        let from = self.classes[class as usize].clock;
+        if from == number {
+            return;
+        }
+        if from != NONE {
+            self.clocks[from as usize].advance(now);
+            let own = &mut self.classes[class as usize];
+            own.service += self.clocks[from as usize].service - own.seen;
+            self.leave_clock(class);
+        }
+        let clock = &mut self.clocks[number as usize];
+        clock.advance(now);
+        if clock.ends.first().is_none() {
+            // So that times of a flow without others are exact.
+            clock.service = Time::ZERO;
+        }
+        let own = &mut self.classes[class as usize];
+        (own.clock, own.since, own.seen) = (number, now, clock.service);
+        self.note_end(class);
+    }
+
+    fn leave_clock(&mut self, class: u32) {
+        let number = std::mem::replace(&mut self.classes[class as usize].clock, NONE);
+        let clock = &mut self.clocks[number as usize];
+        clock.ends.remove(&mut self.indices, class);
+        self.unsettled.push(number);
+    }
+
+    /// The next end of a class comes at another service of its clock.
+    fn note_end(&mut self, class: u32) {
+        let own = &self.classes[class as usize];
+        let Reverse(next) = own.flows.peek().expect("the class has flows");
+        let service = own.seen + (next.service() - own.service).max(Time::ZERO);
+        self.clocks[own.clock as usize]
+            .ends
+            .set(&mut self.indices, class, service);
+        self.unsettled.push(own.clock);
+    }
+
+    fn settle(&mut self) {
+        for number in self.unsettled.drain(..) {
+            match self.clocks[number as usize].next_end() {
+                Some(end) => self.ends.set(number, end),
+                None => self.ends.remove(number),
+            }
+        }
     }
 }

@@ -50,7 +50,7 @@ impl Traffic {
     pub fn new(fabric: &Fabric, rule: Rule) -> Traffic {
         match rule {
             Rule::Rates(model) => {
-                let in_flight = FlowsInFlight::new(fabric, model.reach());
+                let in_flight = FlowsInFlight::new(fabric, model.as_ref(), false);
                 Traffic::Rates(model, Box::new(in_flight))
             }
             Rule::QuasiDynamic(feedback, pace) => {
@@ -101,7 +101,7 @@ impl Traffic {
     /// A message starts on its path in the fabric, with this much time at the share 1 to go.
     pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time) {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.start(fabric, index, now, work),
+            Traffic::Rates(_, in_flight) => in_flight.start(fabric, index, index, now, work),
             Traffic::QuasiDynamic(flows) => flows.start(fabric, index, work),
         }
     }
@@ -110,7 +110,7 @@ impl Traffic {
     pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
         match self {
             Traffic::Rates(_, in_flight) => {
-                in_flight.end_next(fabric, limit).map(|(index, _)| index)
+                in_flight.end_next(fabric, limit).map(|ended| ended.flow)
             }
             Traffic::QuasiDynamic(flows) => flows.end_next(fabric, limit),
         }

@@ -8,10 +8,14 @@ const ABSENT: u32 = u32::MAX;
 /// The next event of each member that has one, by time, equal times by member.
 #[derive(Debug, Clone, Default)]
 pub struct IndexedHeap {
-    heap: Vec<IndexedEntry>,
-    /// By member.
+    heap: PartialHeap,
     indices: Vec<u32>,
 }
+
+/// The same for some of the members, each of which is in one such heap at most: the indices of all, by member, are kept in
+/// one table beside the heaps.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PartialHeap(Vec<IndexedEntry>);
 
 /// The bits of a time that is not negative have its order; behind them stands the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,25 +38,12 @@ impl IndexedEntry {
 impl IndexedHeap {
     /// The earliest event and its member, of equal times the lowest member; none if no member has an event.
     pub fn first(&self) -> Option<(Time, u32)> {
-        self.heap
-            .first()
-            .map(|entry| (entry.time(), entry.member()))
+        self.heap.first()
     }
 
     /// The event of a member comes at another time than before, or the member has one now.
     pub fn set(&mut self, member: u32, time: Time) {
-        if self.indices.len() <= member as usize {
-            self.indices.resize(member as usize + 1, ABSENT);
-        }
-        let entry = IndexedEntry::new(time, member);
-        match self.indices[member as usize] {
-            ABSENT => {
-                self.heap.push(entry);
-                self.rise(self.heap.len() - 1, entry);
-            }
-            index if entry < self.heap[index as usize] => self.rise(index as usize, entry),
-            index => self.sink(index as usize, entry),
-        }
+        self.heap.set(&mut self.indices, member, time);
     }
 
     /// Whether a member has an event.
@@ -64,17 +55,8 @@ impl IndexedHeap {
 
     /// A member has no event any more.
     pub fn remove(&mut self, member: u32) {
-        if !self.contains(member) {
-            return;
-        }
-        let index = std::mem::replace(&mut self.indices[member as usize], ABSENT) as usize;
-        let last = self.heap.pop().expect("the member has an event");
-        if let Some(removed) = self.heap.get(index).copied() {
-            if last < removed {
-                self.rise(index, last)
-            } else {
-                self.sink(index, last)
-            }
+        if self.contains(member) {
+            self.heap.remove(&mut self.indices, member);
         }
     }
 
@@ -84,28 +66,62 @@ impl IndexedHeap {
         self.remove(member);
         Some((time, member))
     }
+}
+
+impl PartialHeap {
+    pub(crate) fn first(&self) -> Option<(Time, u32)> {
+        self.0.first().map(|entry| (entry.time(), entry.member()))
+    }
+
+    pub(crate) fn set(&mut self, indices: &mut Vec<u32>, member: u32, time: Time) {
+        if indices.len() <= member as usize {
+            indices.resize(member as usize + 1, ABSENT);
+        }
+        let entry = IndexedEntry::new(time, member);
+        match indices[member as usize] {
+            ABSENT => {
+                self.0.push(entry);
+                self.rise(indices, self.0.len() - 1, entry);
+            }
+            index if entry < self.0[index as usize] => self.rise(indices, index as usize, entry),
+            index => self.sink(indices, index as usize, entry),
+        }
+    }
+
+    /// Takes out the event of a member that has one.
+    pub(crate) fn remove(&mut self, indices: &mut [u32], member: u32) {
+        let index = std::mem::replace(&mut indices[member as usize], ABSENT) as usize;
+        let last = self.0.pop().expect("the member has an event");
+        if let Some(removed) = self.0.get(index).copied() {
+            if last < removed {
+                self.rise(indices, index, last)
+            } else {
+                self.sink(indices, index, last)
+            }
+        }
+    }
 
     /// Puts an entry at a index or above.
-    fn rise(&mut self, mut index: usize, entry: IndexedEntry) {
+    fn rise(&mut self, indices: &mut [u32], mut index: usize, entry: IndexedEntry) {
         while index > 0 {
             let parent = (index - 1) / CHILDREN;
-            if self.heap[parent] <= entry {
+            if self.0[parent] <= entry {
                 break;
             }
-            self.put(index, self.heap[parent]);
+            self.put(indices, index, self.0[parent]);
             index = parent;
         }
-        self.put(index, entry);
+        self.put(indices, index, entry);
     }
 
     /// Puts an entry at a index or below.
-    fn sink(&mut self, mut index: usize, entry: IndexedEntry) {
+    fn sink(&mut self, indices: &mut [u32], mut index: usize, entry: IndexedEntry) {
         loop {
             let first = index * CHILDREN + 1;
-            if first >= self.heap.len() {
+            if first >= self.0.len() {
                 break;
             }
-            let children = &self.heap[first..(first + CHILDREN).min(self.heap.len())];
+            let children = &self.0[first..(first + CHILDREN).min(self.0.len())];
             let (mut least, mut at) = (children[0], first);
             for (child, other) in children.iter().enumerate().skip(1) {
                 (least, at) = if *other < least {
@@ -117,14 +133,14 @@ impl IndexedHeap {
             if entry <= least {
                 break;
             }
-            self.put(index, least);
+            self.put(indices, index, least);
             index = at;
         }
-        self.put(index, entry);
+        self.put(indices, index, entry);
     }
 
-    fn put(&mut self, index: usize, entry: IndexedEntry) {
-        self.heap[index] = entry;
-        self.indices[entry.member() as usize] = index as u32;
+    fn put(&mut self, indices: &mut [u32], index: usize, entry: IndexedEntry) {
+        self.0[index] = entry;
+        indices[entry.member() as usize] = index as u32;
     }
 }

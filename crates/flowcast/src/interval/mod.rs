@@ -19,7 +19,7 @@ use flowcast_model::{
     network::Network,
     sharing::{model::Model, rates::transient_windows},
 };
-use flowcast_network::flows::concurrent::{self, predict_flows};
+use flowcast_network::flows::concurrent::{self, predict_ends};
 use flowcast_replay::{
     outcome::Outcome,
     sweep::{self, WhatIf},
@@ -246,7 +246,7 @@ pub fn pattern_intervals(
         return Ok(None);
     };
     let method = options.method(network)?;
-    let predict = |network: &Network| predict_flows(flows, &steps.racks, network, method);
+    let predict = |network: &Network| predict_ends(flows, &steps.racks, network, method);
     let is_transient = transient_windows(method.model, network)?.is_some();
     let name = if is_transient {
         "closed-loop/transient"

@@ -5,7 +5,7 @@ use flowcast::{
     model::{
         cluster::{flow::Flow, racks::Racks, streaming::Stream},
         sharing::{
-            RateModel, SharingError,
+            Changes, RateModel, SharingError,
             active_flows::ActiveFlows,
             closed_loop::{ClosedLoop, Feedback},
             completion::FlowCompletion,
@@ -245,10 +245,10 @@ proptest! {
                     rates[flow] = Some(0.0);
                 }
             }
-            let mut changes = Vec::new();
+            let mut changes = Changes::default();
             model.update(&fabric, &mut active_flows, &mut changes).unwrap();
             active_flows.settle();
-            for (changed, allocation) in changes {
+            for (changed, allocation) in changes.flows {
                 rates[changed as usize] = rates[changed as usize].map(|_| allocation.share.0);
             }
             check_kept(&fabric, &rates, model.delays(), 5e-3)?;

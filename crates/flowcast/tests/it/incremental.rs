@@ -1,7 +1,7 @@
 //! What is kept up while flows come and go, against what is solved anew for all flows at each event.
 
 use flowcast::{
-    flows::fluid::{Demand, simulate, stepwise},
+    flows::fluid::{Demand, Intervals, simulate, stepwise},
     model::{
         builtin,
         cluster::{flow::Flow, racks::Racks, tree::Level},
@@ -133,6 +133,38 @@ proptest! {
             let network = network.with_overrides(&[("sharing.alpha".into(), alpha.to_string())]).unwrap();
             let difference = difference(&flows, &network, &racks, Model::AlphaFair);
             prop_assert!(difference < 1e-3, "{difference}");
+        }
+    }
+}
+
+/// Many flows of few paths at a time, with ties: flows of one path end by one clock, and those that a link holds back by the
+/// link's; with somebody who looks at rates each has its own.
+#[test]
+fn many_flows_of_few_paths_end_as_each_by_itself_would() {
+    let flows: Vec<Flow> = (0..600u32)
+        .map(|id| Flow {
+            id,
+            src: Node(id * 7 % 6),
+            dst: Node(8 + id * 5 % 4),
+            size: Bytes(u64::from(1 + id * 31 % 97) * 40_000),
+            start: Time::from_nanos(f64::from(id / 3 * 2) * 1e6),
+        })
+        .collect();
+    for (network, racks) in networks() {
+        let fabric = Fabric::of(&flows, &racks, &network).unwrap();
+        let demands = demands(&flows, &network);
+        let made = || {
+            rate_model(Model::Fair, &network, Strictness::Extended)
+                .unwrap()
+                .unwrap()
+        };
+        let mut watched = Intervals::new(flows.len());
+        let each = simulate(&demands, &fabric, made().as_mut(), &mut watched).unwrap();
+        let together = simulate(&demands, &fabric, made().as_mut(), &mut ()).unwrap();
+        assert!(watched.most_active > 100, "{}", watched.most_active);
+        for (one, other) in each.iter().zip(&together) {
+            let difference = one.end.as_nanos() / other.end.as_nanos() - 1.0;
+            assert!(difference.abs() < 1e-9, "{one:?} {other:?}");
         }
     }
 }

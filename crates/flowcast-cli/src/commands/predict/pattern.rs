@@ -63,6 +63,7 @@ fn options_of(args: &Predict, contention: Contention) -> Options {
     Options {
         contention,
         is_strict: args.strict,
+        keeps_intervals: args.explain || args.report.is_some(),
         runs: args.seeds.map(Runs::once),
         ..Options::default()
     }

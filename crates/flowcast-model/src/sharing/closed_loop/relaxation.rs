@@ -473,7 +473,9 @@ impl Relaxation {
             state.has_moved = false;
             if (state.rate - state.notified).abs() > tolerance * state.rate {
                 state.notified = state.rate;
-                changes.push((flow, self.allocation(fabric, flow as usize, tolerance)));
+                changes
+                    .flows
+                    .push((flow, self.allocation(fabric, flow as usize, tolerance)));
             }
         }
     }

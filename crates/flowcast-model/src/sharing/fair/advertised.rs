@@ -7,12 +7,12 @@
 //!
 //! After a change only the equations of the links touched are in doubt. They are solved anew, one link after the
 //! other, and a link whose rate changes brings those into doubt whose flows it held back, or holds back now. Rates that
-//! differ by rounding are the same.
+//! differ by rounding are the same. Flows under one number, over the same path, count as often as there are.
 
 use super::max_min;
 use crate::sharing::{
     Changes,
-    active_flows::ActiveFlows,
+    active_flows::{ActiveFlows, ActivePath},
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 
@@ -22,8 +22,8 @@ const ROUNDING: f64 = 1e-12;
 /// So many times as many links as there are are solved anew after a change before all rates are.
 const STEPS_PER_LINK: usize = 16;
 
-/// Stands for a flow whose path is not just one link out and another one in.
-const LONG: u32 = u32::MAX;
+/// Stands for no link.
+const NONE: u32 = u32::MAX;
 
 /// What a link advertises.
 #[derive(Debug, Clone, Copy)]
@@ -40,14 +40,19 @@ struct Offer {
 pub(super) struct Advertised {
     /// By link.
     offers: Vec<Offer>,
-    /// By flow: the numbers of its two links, one XOR the other, so that each link finds the other one; or [`LONG`].
-    links: Vec<u32>,
-    has_long_paths: bool,
+    /// By flow: the link that was last named as holding it back; [`NONE`] at first.
+    holders: Vec<u32>,
     /// A ring with a place for each link, as many as a power of two.
     in_doubt: Vec<LinkId>,
     changed: Vec<LinkId>,
-    /// What the flows of the link at hand could have elsewhere.
-    elsewhere: Vec<f64>,
+    /// What the flows of the link at hand could have elsewhere, and how many each number stands for.
+    elsewhere: Vec<RateElsewhere>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct RateElsewhere {
+    rate: f64,
+    flows: f64,
 }
 
 /// The tables of a change that is solved, each at hand; `LONG_PATHS`: whether there are flows over more than two links.
@@ -55,7 +60,7 @@ struct Solver<'a, const LONG_PATHS: bool> {
     fabric: &'a Fabric,
     active_flows: &'a ActiveFlows,
     offers: &'a mut [Offer],
-    links: &'a [u32],
+    holders: &'a mut [u32],
     in_doubt: &'a mut [LinkId],
     /// How many links were ever put into the ring, and taken out of it.
     put: usize,
@@ -72,7 +77,7 @@ impl Advertised {
         changes: &mut Changes,
     ) {
         self.know(fabric, active_flows);
-        if self.has_long_paths {
+        if active_flows.has_long_paths() {
             self.settle::<true>(fabric, active_flows, changes);
         } else {
             self.settle::<false>(fabric, active_flows, changes);
@@ -87,18 +92,17 @@ impl Advertised {
     ) {
         let Advertised {
             offers,
-            links,
+            holders,
             in_doubt,
             changed,
             elsewhere,
-            ..
         } = self;
         let stop = STEPS_PER_LINK * (offers.len() + 1);
         let mut solver: Solver<'_, LONG_PATHS> = Solver {
             fabric,
             active_flows,
             offers,
-            links,
+            holders,
             in_doubt,
             put: 0,
             taken: 0,
@@ -111,10 +115,14 @@ impl Advertised {
         if !solver.solve(elsewhere, stop) {
             solver.fill();
         }
-        solver.report(changes);
+        if changes.may_name_links {
+            solver.report_links(changes);
+        } else {
+            solver.report(changes);
+        }
     }
 
-    /// Makes place for all links, and notes the links of flows that have started.
+    /// Makes place for all links, and for flows that have started.
     fn know(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         if self.offers.len() < fabric.link_count() {
             let links = (self.offers.len()..fabric.link_count()).map(|link| LinkId(link as u32));
@@ -127,24 +135,18 @@ impl Advertised {
             self.in_doubt
                 .resize(self.offers.len().next_power_of_two(), LinkId(0));
         }
-        if self.links.len() < fabric.paths.len() {
-            self.links.resize(fabric.paths.len(), LONG);
-        }
         for flow in active_flows.started() {
-            self.links[*flow as usize] = match fabric.paths[*flow as usize].data() {
-                [out, into] if out != into => out.0 ^ into.0,
-                _ => {
-                    self.has_long_paths = true;
-                    LONG
-                }
-            };
+            if self.holders.len() <= *flow as usize {
+                self.holders.resize(*flow as usize + 1, NONE);
+            }
+            self.holders[*flow as usize] = NONE;
         }
     }
 }
 
 impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// Until no link is in doubt, but not for more than so many; whether that was enough.
-    fn solve(&mut self, elsewhere: &mut Vec<f64>, stop: usize) -> bool {
+    fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) -> bool {
         while self.taken < self.put && self.taken < stop {
             let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
             self.taken += 1;
@@ -177,12 +179,17 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             ..
         } = *self;
         let links = || (0..fabric.link_count() as u32).map(LinkId);
-        let mut active: Vec<usize> = links()
+        let mut numbers: Vec<u32> = links()
             .flat_map(|link| active_flows.members(link))
-            .map(|flow| *flow as usize)
+            .copied()
             .collect();
-        active.sort_unstable();
-        active.dedup();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut active: Vec<usize> = Vec::with_capacity(active_flows.count());
+        for number in numbers {
+            let flows = active_flows.path(number).flows as usize;
+            active.resize(active.len() + flows, number as usize);
+        }
         let mut shares = vec![0.0; fabric.paths.len()];
         for (flow, allocation) in active.iter().zip(max_min(fabric, &active)) {
             shares[*flow] = allocation.share.0;
@@ -192,11 +199,14 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 active_flows
                     .members(link)
                     .iter()
-                    .map(|flow| shares[*flow as usize])
+                    .map(|flow| (shares[*flow as usize], active_flows.path(*flow).flows))
             };
-            let is_full = of_members().sum::<f64>() >= fabric.capacity(link).0 * (1.0 - 1e-9);
+            let load: f64 = of_members()
+                .map(|(share, flows)| share * f64::from(flows))
+                .sum();
+            let is_full = load >= fabric.capacity(link).0 * (1.0 - 1e-9);
             let rate = if is_full {
-                of_members().fold(0.0, f64::max)
+                of_members().map(|(share, _)| share).fold(0.0, f64::max)
             } else {
                 f64::INFINITY
             };
@@ -226,16 +236,16 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// The other link of a flow over this one, if there is just one.
     #[inline(always)]
     fn other(&self, flow: u32, link: LinkId) -> Option<LinkId> {
-        let links = self.links[flow as usize];
-        (!LONG_PATHS || links != LONG).then_some(LinkId(links ^ link.0))
+        let links = self.active_flows.path(flow).links;
+        (!LONG_PATHS || links != ActivePath::LONG).then_some(LinkId(links ^ link.0))
     }
 
     /// The rate that fills a link.
     #[inline(always)]
-    fn rate(&self, elsewhere: &mut Vec<f64>, link: LinkId) -> f64 {
+    fn rate(&self, elsewhere: &mut Vec<RateElsewhere>, link: LinkId) -> f64 {
         let members = self.active_flows.members(link);
         if elsewhere.len() < members.len() {
-            elsewhere.resize(members.len(), 0.0);
+            elsewhere.resize(members.len(), RateElsewhere::default());
         }
         let elsewhere = &mut elsewhere[..members.len()];
         let (mut wanted, mut most) = (0.0, 0.0);
@@ -244,8 +254,9 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 Some(other) => self.offers[other.index()].rate,
                 None => self.least_elsewhere(*flow, link),
             };
-            *elsewhere = rate;
-            wanted += rate;
+            let flows = f64::from(self.active_flows.path(*flow).flows);
+            *elsewhere = RateElsewhere { rate, flows };
+            wanted += rate * flows;
             most = if rate > most { rate } else { most };
         }
         let capacity = self.offers[link.index()].capacity;
@@ -301,10 +312,43 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 match self.other(*flow, link) {
                     // Its turn comes with the other link.
                     Some(other) if self.offers[other.index()].is_changed => {}
-                    Some(other) => changes.push((*flow, self.lesser(link, other))),
-                    None => changes.push((*flow, self.allocation(*flow))),
+                    Some(other) => changes.flows.push((*flow, self.lesser(link, other))),
+                    None => changes.flows.push((*flow, self.allocation(*flow))),
                 }
             }
+        }
+    }
+
+    /// Names the links whose rates have changed, and the flows that change from one link to another.
+    fn report_links(&mut self, changes: &mut Changes) {
+        while let Some(link) = self.changed.pop() {
+            self.offers[link.index()].is_changed = false;
+            changes.links.push((link, self.offers[link.index()].rate));
+            for flow in self.active_flows.members(link) {
+                let held_by = self.holders[*flow as usize];
+                let holder = match self.other(*flow, link) {
+                    Some(other) => self.holder(held_by, [link, other].iter()),
+                    None => self.holder(held_by, self.fabric.paths[*flow as usize].data().iter()),
+                };
+                if holder.0 != held_by {
+                    self.holders[*flow as usize] = holder.0;
+                    changes.held.push((*flow, holder));
+                }
+            }
+        }
+    }
+
+    /// Which of these links holds a flow back: the one before unless its rate is more than rounding above the least.
+    #[inline(always)]
+    fn holder<'l>(&self, before: u32, links: impl Iterator<Item = &'l LinkId> + Clone) -> LinkId {
+        let rate = |link: &LinkId| self.offers[link.index()].rate;
+        let least = links.clone().map(rate).fold(f64::INFINITY, f64::min);
+        let mut holders = links.filter(|link| rate(link) <= least * (1.0 + ROUNDING));
+        let first = *holders.next().expect("the least is among them");
+        if first.0 == before || holders.any(|link| link.0 == before) {
+            LinkId(before)
+        } else {
+            first
         }
     }
 
@@ -368,17 +412,19 @@ fn as_limiting(share: f64) -> f64 {
 /// The `a` with `sum of min(m, a) = capacity`, where the sum of all `m` is greater. Flows that cannot use an equal part
 /// leave what they do not use to the others.
 #[inline(always)]
-fn filling_rate(elsewhere: &mut [f64], capacity: f64) -> f64 {
+fn filling_rate(elsewhere: &mut [RateElsewhere], capacity: f64) -> f64 {
     let (mut left, mut count) = (capacity, elsewhere.len());
+    let mut flows: f64 = elsewhere.iter().map(|member| member.flows).sum();
     loop {
-        let equal = left / count as f64;
+        let equal = left / flows;
         let mut kept = 0;
         for place in 0..count {
-            let rate = elsewhere[place];
-            if rate < equal {
-                left -= rate;
+            let member = elsewhere[place];
+            if member.rate < equal {
+                left -= member.rate * member.flows;
+                flows -= member.flows;
             } else {
-                elsewhere[kept] = rate;
+                elsewhere[kept] = member;
                 kept += 1;
             }
         }
@@ -414,10 +460,10 @@ mod tests {
             .enumerate()
             .for_each(|(flow, path)| active_flows.insert(flow as u32, path));
         let mut advertised = Advertised::default();
-        advertised.update(&fabric, &active_flows, &mut Changes::new());
+        advertised.update(&fabric, &active_flows, &mut Changes::default());
         let Advertised {
             offers,
-            links,
+            holders,
             in_doubt,
             changed,
             ..
@@ -427,7 +473,7 @@ mod tests {
             fabric,
             active_flows,
             offers,
-            links,
+            holders,
             in_doubt,
             put: 0,
             taken: 0,
@@ -450,7 +496,13 @@ mod tests {
 
     #[test]
     fn a_link_is_filled_by_equal_parts_of_what_the_slow_leave() {
-        let rate = |rates: &[f64]| filling_rate(&mut rates.to_vec(), 1.0);
+        let rate = |rates: &[f64]| {
+            let of_one = |rate: &f64| RateElsewhere {
+                rate: *rate,
+                flows: 1.0,
+            };
+            filling_rate(&mut rates.iter().map(of_one).collect::<Vec<_>>(), 1.0)
+        };
         assert_eq!(rate(&[f64::INFINITY]), 1.0);
         assert_eq!(rate(&[0.25, f64::INFINITY, f64::INFINITY]), 0.375);
         assert_eq!(rate(&[0.25, 0.3, 1.0]), 0.45);
