@@ -24,8 +24,10 @@ pub struct ActiveFlows {
     members: Vec<Vec<u32>>,
     /// By link: the flows whose acknowledgements cross it; empty where these do not matter.
     acknowledging: Vec<Vec<u32>>,
-    /// By flow or path.
-    paths: Vec<ActivePath>,
+    /// By link, as `members`.
+    crossings: Vec<Vec<Crossing>>,
+    /// How many flows go under each number.
+    flows: Vec<u32>,
     has_long_paths: bool,
     touched: Vec<LinkId>,
     is_touched: Vec<bool>,
@@ -36,18 +38,18 @@ pub struct ActiveFlows {
     count: usize,
 }
 
-/// A path with flows.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ActivePath {
-    /// How many flows take it.
+/// Flows of one number on one of their links.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Crossing {
+    /// The other link of their path; [`Crossing::LONG`] if that is not just one link out and another one in.
+    pub other: LinkId,
+    /// How many there are.
     pub flows: u32,
-    /// The numbers of its two links, one XOR the other, so that each finds the other one; or [`ActivePath::LONG`].
-    pub links: u32,
 }
 
-impl ActivePath {
-    /// Stands for a path that is not just one link out and another one in.
-    pub(super) const LONG: u32 = u32::MAX;
+impl Crossing {
+    /// Stands for several links.
+    pub(super) const LONG: LinkId = LinkId(u32::MAX);
 }
 
 impl ActiveFlows {
@@ -55,6 +57,7 @@ impl ActiveFlows {
     pub fn new(links: usize) -> ActiveFlows {
         ActiveFlows {
             members: vec![Vec::new(); links],
+            crossings: vec![Vec::new(); links],
             acknowledging: vec![Vec::new(); links],
             is_touched: vec![false; links],
             seen_links: vec![0; links],
@@ -86,10 +89,15 @@ impl ActiveFlows {
         &self.touched
     }
 
-    /// How many flows go under a number, and over which links.
+    /// The same flows with their other links.
     #[inline(always)]
-    pub(super) fn path(&self, flow: u32) -> ActivePath {
-        self.paths[flow as usize]
+    pub(super) fn crossings(&self, link: LinkId) -> &[Crossing] {
+        &self.crossings[link.index()]
+    }
+
+    /// How many flows go under a number.
+    pub(super) fn flows(&self, flow: u32) -> u32 {
+        self.flows[flow as usize]
     }
 
     /// Whether there ever was a path over more than two links.
@@ -111,23 +119,24 @@ impl ActiveFlows {
     pub fn insert(&mut self, flow: u32, path: &Path) {
         if self.seen_flows.len() <= flow as usize {
             self.seen_flows.resize(flow as usize + 1, 0);
-            self.paths.resize(flow as usize + 1, ActivePath::default());
+            self.flows.resize(flow as usize + 1, 0);
         }
         self.count += 1;
         self.touch(path);
-        let known = &mut self.paths[flow as usize];
-        known.flows += 1;
-        if known.flows > 1 {
-            return;
+        self.flows[flow as usize] += 1;
+        if self.flows[flow as usize] > 1 {
+            return self.count_crossings(flow, path);
         }
-        known.links = match path.data() {
-            [out, into] if out != into => out.0 ^ into.0,
-            _ => ActivePath::LONG,
+        let (out, into) = match path.data() {
+            [out, into] if out != into => (*out, *into),
+            _ => (Crossing::LONG, Crossing::LONG),
         };
-        self.has_long_paths |= known.links == ActivePath::LONG;
-        path.data()
-            .iter()
-            .for_each(|link| self.members[link.index()].push(flow));
+        self.has_long_paths |= out == Crossing::LONG;
+        for link in path.data() {
+            let other = if *link == out { into } else { out };
+            self.members[link.index()].push(flow);
+            self.crossings[link.index()].push(Crossing { other, flows: 1 });
+        }
         if !self.acknowledging.is_empty() {
             path.acknowledgements()
                 .iter()
@@ -140,18 +149,27 @@ impl ActiveFlows {
     pub fn remove(&mut self, flow: u32, path: &Path) {
         self.count -= 1;
         self.touch(path);
-        let known = &mut self.paths[flow as usize];
-        known.flows -= 1;
-        if known.flows > 0 {
-            return;
+        self.flows[flow as usize] -= 1;
+        if self.flows[flow as usize] > 0 {
+            return self.count_crossings(flow, path);
         }
-        path.data()
-            .iter()
-            .for_each(|link| remove_from(&mut self.members[link.index()], flow));
+        for link in path.data() {
+            if let Some(index) = remove_from(&mut self.members[link.index()], flow) {
+                self.crossings[link.index()].swap_remove(index);
+            }
+        }
         if !self.acknowledging.is_empty() {
-            path.acknowledgements()
-                .iter()
-                .for_each(|link| remove_from(&mut self.acknowledging[link.index()], flow));
+            for link in path.acknowledgements() {
+                remove_from(&mut self.acknowledging[link.index()], flow);
+            }
+        }
+    }
+
+    fn count_crossings(&mut self, flow: u32, path: &Path) {
+        for link in path.data() {
+            if let Some(index) = place_of(&self.members[link.index()], flow) {
+                self.crossings[link.index()][index].flows = self.flows[flow as usize];
+            }
         }
     }
 
@@ -253,8 +271,13 @@ impl ActiveFlows {
     }
 }
 
-fn remove_from(flows: &mut Vec<u32>, flow: u32) {
-    if let Some(index) = flows.iter().position(|other| *other == flow) {
-        flows.swap_remove(index);
-    }
+fn place_of(flows: &[u32], flow: u32) -> Option<usize> {
+    flows.iter().position(|other| *other == flow)
+}
+
+/// Where it was.
+fn remove_from(flows: &mut Vec<u32>, flow: u32) -> Option<usize> {
+    let index = place_of(flows, flow)?;
+    flows.swap_remove(index);
+    Some(index)
 }

@@ -9,10 +9,12 @@
 //! other, and a link whose rate changes brings those into doubt whose flows it held back, or holds back now. Rates that
 //! differ by rounding are the same. Flows under one number, over the same path, count as often as there are.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use super::max_min;
 use crate::sharing::{
     Changes,
-    active_flows::{ActiveFlows, ActivePath},
+    active_flows::{ActiveFlows, Crossing},
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 
@@ -30,10 +32,14 @@ const NONE: u32 = u32::MAX;
 struct Offer {
     /// Infinite where the link is no limit.
     rate: f64,
+    /// The same, but [`IN_DOUBT`] while the link waits to be solved: one comparison asks for both.
+    undoubted: f64,
     capacity: f64,
-    is_in_doubt: bool,
     is_changed: bool,
 }
+
+/// Less than any rate.
+const IN_DOUBT: f64 = -1.0;
 
 /// The rates advertised.
 #[derive(Debug, Clone, Default)]
@@ -42,9 +48,11 @@ pub(super) struct Advertised {
     offers: Vec<Offer>,
     /// By flow: the link that was last named as holding it back; [`NONE`] at first.
     holders: Vec<u32>,
-    /// A ring with a place for each link, as many as a power of two.
-    in_doubt: Vec<LinkId>,
+    /// Links to be solved, by the rate that they advertised before: what a link advertises depends on lower rates only.
+    in_doubt: BinaryHeap<Reverse<(u64, u32)>>,
     changed: Vec<LinkId>,
+    /// Flows whose links may have changed their order.
+    crossed: Vec<u32>,
     /// What the flows of the link at hand could have elsewhere, and how many each number stands for.
     elsewhere: Vec<RateElsewhere>,
 }
@@ -61,11 +69,9 @@ struct Solver<'a, const LONG_PATHS: bool> {
     active_flows: &'a ActiveFlows,
     offers: &'a mut [Offer],
     holders: &'a mut [u32],
-    in_doubt: &'a mut [LinkId],
-    /// How many links were ever put into the ring, and taken out of it.
-    put: usize,
-    taken: usize,
+    in_doubt: &'a mut BinaryHeap<Reverse<(u64, u32)>>,
     changed: &'a mut Vec<LinkId>,
+    crossed: &'a mut Vec<u32>,
 }
 
 impl Advertised {
@@ -95,6 +101,7 @@ impl Advertised {
             holders,
             in_doubt,
             changed,
+            crossed,
             elsewhere,
         } = self;
         let stop = STEPS_PER_LINK * (offers.len() + 1);
@@ -104,9 +111,8 @@ impl Advertised {
             offers,
             holders,
             in_doubt,
-            put: 0,
-            taken: 0,
             changed,
+            crossed,
         };
         for link in active_flows.touched() {
             solver.doubt(*link);
@@ -120,6 +126,7 @@ impl Advertised {
         } else {
             solver.report(changes);
         }
+        crossed.clear();
     }
 
     /// Makes place for all links, and for flows that have started.
@@ -128,12 +135,10 @@ impl Advertised {
             let links = (self.offers.len()..fabric.link_count()).map(|link| LinkId(link as u32));
             self.offers.extend(links.map(|link| Offer {
                 rate: f64::INFINITY,
+                undoubted: f64::INFINITY,
                 capacity: fabric.capacity(link).0,
-                is_in_doubt: false,
                 is_changed: false,
             }));
-            self.in_doubt
-                .resize(self.offers.len().next_power_of_two(), LinkId(0));
         }
         for flow in active_flows.started() {
             if self.holders.len() <= *flow as usize {
@@ -147,28 +152,41 @@ impl Advertised {
 impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// Until no link is in doubt, but not for more than so many; whether that was enough.
     fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) -> bool {
-        while self.taken < self.put && self.taken < stop {
-            let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
-            self.taken += 1;
+        for _ in 0..stop {
+            let Some(Reverse((_, link))) = self.in_doubt.pop() else {
+                return true;
+            };
+            let link = LinkId(link);
             let offer = &mut self.offers[link.index()];
-            offer.is_in_doubt = false;
+            offer.undoubted = offer.rate;
             let before = offer.rate;
-            let now = self.rate(elsewhere, link);
-            let least = if now < before { now } else { before };
-            // Not so for two infinities, whose difference is no number.
-            if (now - before).abs() > ROUNDING * least {
-                self.offers[link.index()].rate = now;
-                self.note_change(link);
-                self.pass_on(link, least);
+            let likely = self.likely_rate(link, before);
+            if let Some(likely) = likely
+                && !self.change(link, before, likely)
+            {
+                continue;
             }
+            let now = self.rate(elsewhere, link);
+            self.change(link, likely.unwrap_or(before), now);
         }
-        let is_enough = self.taken < stop;
-        while self.taken < self.put {
-            let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
-            self.offers[link.index()].is_in_doubt = false;
-            self.taken += 1;
+        for Reverse((_, link)) in self.in_doubt.drain() {
+            let offer = &mut self.offers[link as usize];
+            offer.undoubted = offer.rate;
         }
-        is_enough
+        false
+    }
+
+    /// Lets a link advertise another rate. Whether the rate of another link of its flows is between the two.
+    #[inline(always)]
+    fn change(&mut self, link: LinkId, before: f64, now: f64) -> bool {
+        let least = if now < before { now } else { before };
+        // Not so for two infinities, whose difference is no number.
+        if (now - before).abs() > ROUNDING * least {
+            self.advertise(link, now);
+            self.pass_on(link, before, now)
+        } else {
+            false
+        }
     }
 
     /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
@@ -187,7 +205,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         numbers.dedup();
         let mut active: Vec<usize> = Vec::with_capacity(active_flows.count());
         for number in numbers {
-            let flows = active_flows.path(number).flows as usize;
+            let flows = active_flows.flows(number) as usize;
             active.resize(active.len() + flows, number as usize);
         }
         let mut shares = vec![0.0; fabric.paths.len()];
@@ -199,7 +217,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 active_flows
                     .members(link)
                     .iter()
-                    .map(|flow| (shares[*flow as usize], active_flows.path(*flow).flows))
+                    .map(|flow| (shares[*flow as usize], active_flows.flows(*flow)))
             };
             let load: f64 = of_members()
                 .map(|(share, flows)| share * f64::from(flows))
@@ -211,19 +229,26 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 f64::INFINITY
             };
             if rate != self.offers[link.index()].rate {
-                self.offers[link.index()].rate = rate;
-                self.note_change(link);
+                self.advertise(link, rate);
+                self.crossed.extend(active_flows.members(link));
             }
         }
     }
 
     #[inline(always)]
     fn doubt(&mut self, link: LinkId) {
-        if !std::mem::replace(&mut self.offers[link.index()].is_in_doubt, true) {
-            let place = self.put & (self.in_doubt.len() - 1);
-            self.in_doubt[place] = link;
-            self.put += 1;
+        let offer = &mut self.offers[link.index()];
+        if offer.undoubted != IN_DOUBT {
+            offer.undoubted = IN_DOUBT;
+            self.in_doubt.push(Reverse((offer.rate.to_bits(), link.0)));
         }
+    }
+
+    #[inline(always)]
+    fn advertise(&mut self, link: LinkId, rate: f64) {
+        let offer = &mut self.offers[link.index()];
+        (offer.rate, offer.undoubted) = (rate, rate);
+        self.note_change(link);
     }
 
     #[inline(always)]
@@ -233,28 +258,47 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         }
     }
 
-    /// The other link of a flow over this one, if there is just one.
+    /// The least rate that the other links of a flow advertise.
     #[inline(always)]
-    fn other(&self, flow: u32, link: LinkId) -> Option<LinkId> {
-        let links = self.active_flows.path(flow).links;
-        (!LONG_PATHS || links != ActivePath::LONG).then_some(LinkId(links ^ link.0))
+    fn elsewhere(&self, link: LinkId, at: usize, crossing: &Crossing) -> f64 {
+        if LONG_PATHS && crossing.other == Crossing::LONG {
+            self.least_elsewhere(self.active_flows.members(link)[at], link)
+        } else {
+            self.offers[crossing.other.index()].rate
+        }
+    }
+
+    /// The rate that fills a link if no other link's rate is between that and the rate before; none where nothing can be
+    /// said so easily.
+    #[inline(always)]
+    fn likely_rate(&self, link: LinkId, before: f64) -> Option<f64> {
+        if before == f64::INFINITY {
+            return None;
+        }
+        // Without branches, which nobody could predict.
+        let (mut used, mut free) = (0.0, 0.0);
+        for (at, crossing) in self.active_flows.crossings(link).iter().enumerate() {
+            let rate = self.elsewhere(link, at, crossing);
+            let flows = f64::from(crossing.flows);
+            used += flows * if rate < before { rate } else { before };
+            free += if rate < before { 0.0 } else { flows };
+        }
+        let left = self.offers[link.index()].capacity - (used - free * before);
+        (free > 0.0 && left > 0.0).then(|| left / free)
     }
 
     /// The rate that fills a link.
-    #[inline(always)]
+    #[inline(never)]
     fn rate(&self, elsewhere: &mut Vec<RateElsewhere>, link: LinkId) -> f64 {
-        let members = self.active_flows.members(link);
-        if elsewhere.len() < members.len() {
-            elsewhere.resize(members.len(), RateElsewhere::default());
+        let crossings = self.active_flows.crossings(link);
+        if elsewhere.len() < crossings.len() {
+            elsewhere.resize(crossings.len(), RateElsewhere::default());
         }
-        let elsewhere = &mut elsewhere[..members.len()];
+        let elsewhere = &mut elsewhere[..crossings.len()];
         let (mut wanted, mut most) = (0.0, 0.0);
-        for (elsewhere, flow) in elsewhere.iter_mut().zip(members) {
-            let rate = match self.other(*flow, link) {
-                Some(other) => self.offers[other.index()].rate,
-                None => self.least_elsewhere(*flow, link),
-            };
-            let flows = f64::from(self.active_flows.path(*flow).flows);
+        for (at, (elsewhere, crossing)) in elsewhere.iter_mut().zip(crossings).enumerate() {
+            let rate = self.elsewhere(link, at, crossing);
+            let flows = f64::from(crossing.flows);
             *elsewhere = RateElsewhere { rate, flows };
             wanted += rate * flows;
             most = if rate > most { rate } else { most };
@@ -283,57 +327,104 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Links whose flows have or had a lower rate from this link than from them.
+    /// Brings links into doubt whose flows have or had a lower rate from this link than from them, and notes the flows whose
+    /// links may have changed their order. Whether the rate of a link has come to the other side of this link's.
     #[inline(always)]
-    fn pass_on(&mut self, link: LinkId, least: f64) {
-        for flow in self.active_flows.members(link) {
-            match self.other(*flow, link) {
-                Some(other) if least < self.offers[other.index()].rate => self.doubt(other),
-                Some(_) => {}
-                None => self.pass_on_by_path(*flow, link, least),
+    fn pass_on(&mut self, link: LinkId, before: f64, now: f64) -> bool {
+        let (least, most) = if now < before {
+            (now, before)
+        } else {
+            (before, now)
+        };
+        // The middle and half the width of what may have been crossed, ends and rounding included.
+        let (middle, half) = if most == f64::INFINITY {
+            (0.0, f64::INFINITY)
+        } else {
+            let middle = 0.5 * (least + most);
+            (middle, most - middle + ROUNDING * most)
+        };
+        // A rate like the one before was not less than that; one like this is no less and no more.
+        let (from, to) = if now < before {
+            (now * (1.0 + ROUNDING), before)
+        } else {
+            (before, now * (1.0 - ROUNDING))
+        };
+        let mut is_crossed = false;
+        let active_flows = self.active_flows;
+        for (at, crossing) in active_flows.crossings(link).iter().enumerate() {
+            if LONG_PATHS && crossing.other == Crossing::LONG {
+                let flow = active_flows.members(link)[at];
+                let rate = self.pass_on_by_path(flow, link, least);
+                is_crossed |= from <= rate && rate < to;
+                self.crossed.push(flow);
+                continue;
+            }
+            let Offer {
+                rate, undoubted, ..
+            } = self.offers[crossing.other.index()];
+            if least < undoubted {
+                self.doubt(crossing.other);
+            }
+            if (rate - middle).abs() <= half {
+                is_crossed |= from <= rate && rate < to;
+                self.crossed.push(active_flows.members(link)[at]);
             }
         }
+        is_crossed
     }
 
+    /// The least rate of the other links.
     #[inline(never)]
-    fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) {
+    fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) -> f64 {
         let path = &self.fabric.paths[flow as usize];
-        for other in path.data() {
-            if *other != link && least < self.offers[other.index()].rate {
+        let mut elsewhere = f64::INFINITY;
+        for other in path.data().iter().filter(|other| **other != link) {
+            let rate = self.offers[other.index()].rate;
+            elsewhere = elsewhere.min(rate);
+            if least < rate {
                 self.doubt(*other);
             }
         }
+        elsewhere
     }
 
     fn report(&mut self, changes: &mut Changes) {
         while let Some(link) = self.changed.pop() {
             self.offers[link.index()].is_changed = false;
-            for flow in self.active_flows.members(link) {
-                match self.other(*flow, link) {
+            let active_flows = self.active_flows;
+            let crossings = active_flows.crossings(link);
+            for (flow, crossing) in active_flows.members(link).iter().zip(crossings) {
+                let allocation = if LONG_PATHS && crossing.other == Crossing::LONG {
+                    self.allocation(*flow)
+                } else if self.offers[crossing.other.index()].is_changed {
                     // Its turn comes with the other link.
-                    Some(other) if self.offers[other.index()].is_changed => {}
-                    Some(other) => changes.flows.push((*flow, self.lesser(link, other))),
-                    None => changes.flows.push((*flow, self.allocation(*flow))),
-                }
+                    continue;
+                } else {
+                    self.lesser(link, crossing.other)
+                };
+                changes.flows.push((*flow, allocation));
             }
         }
     }
 
     /// Names the links whose rates have changed, and the flows that change from one link to another.
     fn report_links(&mut self, changes: &mut Changes) {
-        while let Some(link) = self.changed.pop() {
-            self.offers[link.index()].is_changed = false;
-            changes.links.push((link, self.offers[link.index()].rate));
-            for flow in self.active_flows.members(link) {
-                let held_by = self.holders[*flow as usize];
-                let holder = match self.other(*flow, link) {
-                    Some(other) => self.holder(held_by, [link, other].iter()),
-                    None => self.holder(held_by, self.fabric.paths[*flow as usize].data().iter()),
-                };
-                if holder.0 != held_by {
-                    self.holders[*flow as usize] = holder.0;
-                    changes.held.push((*flow, holder));
-                }
+        for link in self.changed.drain(..) {
+            let offer = &mut self.offers[link.index()];
+            offer.is_changed = false;
+            changes.links.push((link, offer.rate));
+        }
+        let (active_flows, fabric) = (self.active_flows, self.fabric);
+        self.crossed.extend(active_flows.started());
+        while let Some(flow) = self.crossed.pop() {
+            if active_flows.flows(flow) == 0 {
+                continue;
+            }
+            let before = self.holders[flow as usize];
+            let holder = self.holder(before, fabric.paths[flow as usize].data().iter());
+            if holder.0 != before {
+                self.holders[flow as usize] = holder.0;
+                changes.held.push((flow, holder));
             }
         }
     }
@@ -466,6 +557,7 @@ mod tests {
             holders,
             in_doubt,
             changed,
+            crossed,
             ..
         } = &mut advertised;
         let (fabric, active_flows) = (&fabric, &active_flows);
@@ -475,9 +567,8 @@ mod tests {
             offers,
             holders,
             in_doubt,
-            put: 0,
-            taken: 0,
             changed,
+            crossed,
         };
         let agreed: Vec<Allocation> = (0..ends.len() as u32)
             .map(|flow| solver.allocation(flow))
