@@ -26,8 +26,9 @@ pub struct ActiveFlows {
     acknowledging: Vec<Vec<u32>>,
     /// By link, as `members`.
     crossings: Vec<Vec<Crossing>>,
-    /// How many flows go under each number.
+    /// How many flows go under each number, and over each link.
     flows: Vec<u32>,
+    flows_over: Vec<u32>,
     has_long_paths: bool,
     touched: Vec<LinkId>,
     is_touched: Vec<bool>,
@@ -58,6 +59,7 @@ impl ActiveFlows {
         ActiveFlows {
             members: vec![Vec::new(); links],
             crossings: vec![Vec::new(); links],
+            flows_over: vec![0; links],
             acknowledging: vec![Vec::new(); links],
             is_touched: vec![false; links],
             seen_links: vec![0; links],
@@ -100,6 +102,11 @@ impl ActiveFlows {
         self.flows[flow as usize]
     }
 
+    /// How many flows there are over a link.
+    pub(super) fn flows_over(&self, link: LinkId) -> u32 {
+        self.flows_over[link.index()]
+    }
+
     /// Whether there ever was a path over more than two links.
     pub(super) fn has_long_paths(&self) -> bool {
         self.has_long_paths
@@ -123,6 +130,9 @@ impl ActiveFlows {
         }
         self.count += 1;
         self.touch(path);
+        for link in path.data() {
+            self.flows_over[link.index()] += 1;
+        }
         self.flows[flow as usize] += 1;
         if self.flows[flow as usize] > 1 {
             return self.count_crossings(flow, path);
@@ -149,6 +159,9 @@ impl ActiveFlows {
     pub fn remove(&mut self, flow: u32, path: &Path) {
         self.count -= 1;
         self.touch(path);
+        for link in path.data() {
+            self.flows_over[link.index()] -= 1;
+        }
         self.flows[flow as usize] -= 1;
         if self.flows[flow as usize] > 0 {
             return self.count_crossings(flow, path);

@@ -33,7 +33,7 @@ fn network(overrides: &[(&str, &str)]) -> Network {
         .unwrap()
 }
 
-/// Two racks, with half-duplex ports, and with buses; a fat tree; a tree of three levels whose cables are slower than the interfaces and more than one upward.
+/// Two racks, with half-duplex ports, and with buses; one bus for all; a fat tree; a tree of three levels whose cables are slower than the interfaces and more than one upward.
 fn networks() -> Vec<(Network, Racks)> {
     let mut racks = Racks::default();
     racks.place(Node(0), Node(7), "A").unwrap();
@@ -59,10 +59,12 @@ fn networks() -> Vec<(Network, Racks)> {
         ("bus.bandwidth", "150MB/s"),
         ("bus.nodes", "5"),
     ]);
+    let bus = network(&[("bus.bandwidth", "150MB/s"), ("bus.nodes", "16")]);
     vec![
         (two_racks, racks.clone()),
         (half_duplex, racks.clone()),
         (buses, racks),
+        (bus, Racks::default()),
         (fat_tree, Racks::default()),
         (tree, Racks::default()),
     ]

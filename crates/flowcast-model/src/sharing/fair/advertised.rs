@@ -46,6 +46,8 @@ const IN_DOUBT: f64 = -1.0;
 pub(super) struct Advertised {
     /// By link.
     offers: Vec<Offer>,
+    /// How many links are a limit.
+    limits: usize,
     /// By flow: the link that was last named as holding it back; [`NONE`] at first.
     holders: Vec<u32>,
     /// Links to be solved, by the rate that they advertised before: what a link advertises depends on lower rates only.
@@ -68,6 +70,7 @@ struct Solver<'a, const LONG_PATHS: bool> {
     fabric: &'a Fabric,
     active_flows: &'a ActiveFlows,
     offers: &'a mut [Offer],
+    limits: &'a mut usize,
     holders: &'a mut [u32],
     in_doubt: &'a mut BinaryHeap<Reverse<(u64, u32)>>,
     changed: &'a mut Vec<LinkId>,
@@ -98,6 +101,7 @@ impl Advertised {
     ) {
         let Advertised {
             offers,
+            limits,
             holders,
             in_doubt,
             changed,
@@ -109,17 +113,20 @@ impl Advertised {
             fabric,
             active_flows,
             offers,
+            limits,
             holders,
             in_doubt,
             changed,
             crossed,
         };
-        for link in active_flows.touched() {
-            solver.doubt(*link);
-            solver.note_change(*link);
-        }
-        if !solver.solve(elsewhere, stop) {
-            solver.fill();
+        if !changes.may_name_links || !solver.limit_by_one_link() {
+            for link in active_flows.touched() {
+                solver.doubt(*link);
+                solver.note_change(*link);
+            }
+            if !solver.solve(elsewhere, stop) {
+                solver.fill();
+            }
         }
         if changes.may_name_links {
             solver.report_links(changes);
@@ -150,6 +157,36 @@ impl Advertised {
 }
 
 impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
+    /// Where all flows cross one link, as a bus or the only receiver, and no other link is full with what that leaves them.
+    /// Whether it is so.
+    fn limit_by_one_link(&mut self) -> bool {
+        let active_flows = self.active_flows;
+        let crossed_by_all = active_flows
+            .touched()
+            .iter()
+            .filter(|link| active_flows.flows_over(**link) as usize == active_flows.count());
+        let equal_part = |link: LinkId| {
+            self.offers[link.index()].capacity / f64::from(active_flows.flows_over(link))
+        };
+        let Some(narrowest) = crossed_by_all
+            .copied()
+            .min_by(|one, other| equal_part(*one).total_cmp(&equal_part(*other)))
+        else {
+            return false;
+        };
+        let others =
+            *self.limits - usize::from(self.offers[narrowest.index()].rate < f64::INFINITY);
+        let rate = equal_part(narrowest);
+        let is_limit = others == 0
+            && active_flows.count() > 0
+            && rate < f64::INFINITY
+            && (0..self.offers.len() as u32).all(|link| equal_part(LinkId(link)) >= rate);
+        if is_limit {
+            self.advertise(narrowest, rate);
+        }
+        is_limit
+    }
+
     /// Until no link is in doubt, but not for more than so many; whether that was enough.
     fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) -> bool {
         for _ in 0..stop {
@@ -247,6 +284,8 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     #[inline(always)]
     fn advertise(&mut self, link: LinkId, rate: f64) {
         let offer = &mut self.offers[link.index()];
+        *self.limits += usize::from(rate < f64::INFINITY);
+        *self.limits -= usize::from(offer.rate < f64::INFINITY);
         (offer.rate, offer.undoubted) = (rate, rate);
         self.note_change(link);
     }
@@ -356,7 +395,9 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 let flow = active_flows.members(link)[at];
                 let rate = self.pass_on_by_path(flow, link, least);
                 is_crossed |= from <= rate && rate < to;
-                self.crossed.push(flow);
+                if (rate - middle).abs() <= half {
+                    self.crossed.push(flow);
+                }
                 continue;
             }
             let Offer {
@@ -554,6 +595,8 @@ mod tests {
         advertised.update(&fabric, &active_flows, &mut Changes::default());
         let Advertised {
             offers,
+            limits,
+            limits,
             holders,
             in_doubt,
             changed,
@@ -565,6 +608,7 @@ mod tests {
             fabric,
             active_flows,
             offers,
+            limits,
             holders,
             in_doubt,
             changed,
@@ -573,7 +617,9 @@ mod tests {
         let agreed: Vec<Allocation> = (0..ends.len() as u32)
             .map(|flow| solver.allocation(flow))
             .collect();
-        solver.offers.iter_mut().for_each(|offer| offer.rate = 0.5);
+        for link in 0..fabric.link_count() as u32 {
+            solver.advertise(LinkId(link), 0.5);
+        }
         solver.fill();
         for (flow, agreed) in agreed.iter().enumerate() {
             let filled = solver.allocation(flow as u32);
