@@ -596,7 +596,6 @@ mod tests {
         let Advertised {
             offers,
             limits,
-            limits,
             holders,
             in_doubt,
             changed,
