@@ -103,7 +103,7 @@ impl ActiveFlows {
     }
 
     /// How many flows there are over a link.
-    pub(super) fn flows_over(&self, link: LinkId) -> u32 {
+    pub fn flows_over(&self, link: LinkId) -> u32 {
         self.flows_over[link.index()]
     }
 

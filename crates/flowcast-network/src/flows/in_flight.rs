@@ -5,7 +5,8 @@
 //! the same service: one clock says how much each of them has received, and a flow ends when the clock shows what it
 //! showed at the start and the flow's work. Classes that one link holds back have the link's share, so that the link's
 //! clock stands for those of all of them (the virtual time of fair queueing: Demers, Keshav and Shenker, 1989). So an event
-//! costs as much as the number of shares of links that it changes, and of classes that change their link.
+//! costs as much as the number of shares of links that it changes, and of classes that change their link. A flow that meets
+//! no other on its links does not come to the model's notice.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -34,6 +35,8 @@ struct ServiceClock {
     share: f64,
     /// Since when it has had this share.
     steady: Time,
+    /// Whether its next end may have changed.
+    is_unsettled: bool,
     /// The service at which a flow of a class ends next.
     ends: PartialHeap,
 }
@@ -134,6 +137,9 @@ pub struct FlowsInFlight {
     /// Those of the links, then each class's own.
     clocks: Vec<ServiceClock>,
     links: u32,
+    /// By link: the class of the only flow over it, if that is alone on all of its links; empty if the model has to know of
+    /// such flows.
+    lone: Vec<u32>,
     /// By class: its index in the heap of its clock.
     indices: Vec<u32>,
     /// By clock.
@@ -156,6 +162,11 @@ impl FlowsInFlight {
             active_flows: ActiveFlows::within(links, model.reach()),
             clocks: vec![ServiceClock::default(); links],
             links: links as u32,
+            lone: if model.is_by_path() && !shows_changes {
+                vec![NONE; links]
+            } else {
+                Vec::new()
+            },
             changes: Changes {
                 may_name_links: !shows_changes,
                 ..Changes::default()
@@ -183,9 +194,12 @@ impl FlowsInFlight {
             self.classes
                 .resize_with(class as usize + 1, FlowClass::default);
         }
-        self.active_flows
-            .insert(class, &fabric.paths[class as usize]);
         self.count += 1;
+        let is_lone = self.is_lone(fabric, class);
+        if !is_lone {
+            self.active_flows
+                .insert(class, &fabric.paths[class as usize]);
+        }
         if self.shows_changes {
             self.fresh.push((class, flow));
         }
@@ -198,9 +212,42 @@ impl FlowsInFlight {
         }
         own.flows
             .push(Reverse(FlowEnd::new(own.service + work, flow)));
-        if own.clock != NONE {
+        if is_lone {
+            let share = fabric.uncontended_share(&fabric.paths[class as usize]);
+            self.give_own_share(class, share.0, now);
+            self.settle();
+        } else if own.clock != NONE {
             self.note_end(class);
             self.settle();
+        }
+    }
+
+    /// Whether a flow that starts shares no link. Lone flows that it meets come to the model's notice.
+    fn is_lone(&mut self, fabric: &Fabric, class: u32) -> bool {
+        if self.lone.is_empty() {
+            return false;
+        }
+        let links = fabric.paths[class as usize].data();
+        let mut is_lone = true;
+        for link in links {
+            let lone = self.lone[link.index()];
+            if lone != NONE {
+                self.forget_lone(fabric, lone);
+                self.active_flows.insert(lone, &fabric.paths[lone as usize]);
+            }
+            is_lone &= self.active_flows.flows_over(*link) == 0;
+        }
+        if is_lone {
+            for link in links {
+                self.lone[link.index()] = class;
+            }
+        }
+        is_lone
+    }
+
+    fn forget_lone(&mut self, fabric: &Fabric, class: u32) {
+        for link in fabric.paths[class as usize].data() {
+            self.lone[link.index()] = NONE;
         }
     }
 
@@ -220,10 +267,15 @@ impl FlowsInFlight {
             share: AllocatedFraction(clock.share),
             steady: clock.steady.max(own.since),
         };
-        self.active_flows
-            .remove(class, &fabric.paths[class as usize]);
         self.count -= 1;
-        if own.flows.is_empty() {
+        let path = &fabric.paths[class as usize];
+        let is_empty = own.flows.is_empty();
+        if self.lone.get(path.out().index()) == Some(&class) {
+            self.forget_lone(fabric, class);
+        } else {
+            self.active_flows.remove(class, path);
+        }
+        if is_empty {
             self.leave_clock(class);
             let own = &mut self.classes[class as usize];
             (own.service, own.allocation) = (Time::ZERO, NOTHING_YET);
@@ -289,12 +341,16 @@ impl FlowsInFlight {
                 notify(RateChange { flow, allocation });
             }
         }
+        self.give_own_share(class, allocation.share.0, now);
+    }
+
+    fn give_own_share(&mut self, class: u32, share: f64, now: Time) {
         let clock = self.links + class;
         if self.clocks.len() <= clock as usize {
             self.clocks
                 .resize_with(clock as usize + 1, ServiceClock::default);
         }
-        self.change_share(clock, allocation.share.0, now);
+        self.change_share(clock, share, now);
         self.hold(class, clock, now);
     }
 
@@ -303,6 +359,14 @@ impl FlowsInFlight {
         if clock.share != share {
             clock.advance(now);
             (clock.share, clock.steady) = (share, now);
+            if clock.ends.first().is_some() {
+                self.unsettle(number);
+            }
+        }
+    }
+
+    fn unsettle(&mut self, number: u32) {
+        if !std::mem::replace(&mut self.clocks[number as usize].is_unsettled, true) {
             self.unsettled.push(number);
         }
     }
@@ -334,7 +398,7 @@ impl FlowsInFlight {
         let number = std::mem::replace(&mut self.classes[class as usize].clock, NONE);
         let clock = &mut self.clocks[number as usize];
         clock.ends.remove(&mut self.indices, class);
-        self.unsettled.push(number);
+        self.unsettle(number);
     }
 
     /// The next end of a class comes at another service of its clock.
@@ -342,15 +406,18 @@ impl FlowsInFlight {
         let own = &self.classes[class as usize];
         let Reverse(next) = own.flows.peek().expect("the class has flows");
         let service = own.seen + (next.service() - own.service).max(Time::ZERO);
-        self.clocks[own.clock as usize]
+        let number = own.clock;
+        self.clocks[number as usize]
             .ends
             .set(&mut self.indices, class, service);
-        self.unsettled.push(own.clock);
+        self.unsettle(number);
     }
 
     fn settle(&mut self) {
         for number in self.unsettled.drain(..) {
-            match self.clocks[number as usize].next_end() {
+            let clock = &mut self.clocks[number as usize];
+            clock.is_unsettled = false;
+            match clock.next_end() {
                 Some(end) => self.ends.set(number, end),
                 None => self.ends.remove(number),
             }

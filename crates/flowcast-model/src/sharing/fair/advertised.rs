@@ -119,18 +119,22 @@ impl Advertised {
             changed,
             crossed,
         };
-        if !changes.may_name_links || !solver.limit_by_one_link() {
+        if changes.may_name_links {
+            if !solver.limit_by_one_link() {
+                for link in active_flows.touched() {
+                    if !solver.is_easy(*link) {
+                        solver.doubt(*link);
+                    }
+                }
+                solver.solve(elsewhere, stop);
+            }
+            solver.report_links(changes);
+        } else {
             for link in active_flows.touched() {
                 solver.doubt(*link);
                 solver.note_change(*link);
             }
-            if !solver.solve(elsewhere, stop) {
-                solver.fill();
-            }
-        }
-        if changes.may_name_links {
-            solver.report_links(changes);
-        } else {
+            solver.solve(elsewhere, stop);
             solver.report(changes);
         }
         crossed.clear();
@@ -187,11 +191,38 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         is_limit
     }
 
-    /// Until no link is in doubt, but not for more than so many; whether that was enough.
-    fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) -> bool {
+    /// Lets a link that nothing crosses any more be no limit, or that of a flow that shares none of its two links.
+    #[inline(always)]
+    fn is_easy(&mut self, link: LinkId) -> bool {
+        let active_flows = self.active_flows;
+        match (active_flows.flows_over(link), active_flows.crossings(link)) {
+            (0, _) => {
+                self.advertise(link, f64::INFINITY);
+                true
+            }
+            (1, [Crossing { other, .. }])
+                if *other != Crossing::LONG && active_flows.flows_over(*other) == 1 =>
+            {
+                let capacity = |link: LinkId| self.offers[link.index()].capacity;
+                let (narrow, wide) = if (capacity(link), link) < (capacity(*other), *other) {
+                    (link, *other)
+                } else {
+                    (*other, link)
+                };
+                self.advertise(narrow, capacity(narrow));
+                self.advertise(wide, f64::INFINITY);
+                self.crossed.push(active_flows.members(link)[0]);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Until no link is in doubt, or, after so many, all at once.
+    fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) {
         for _ in 0..stop {
             let Some(Reverse((_, link))) = self.in_doubt.pop() else {
-                return true;
+                return;
             };
             let link = LinkId(link);
             let offer = &mut self.offers[link.index()];
@@ -210,7 +241,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             let offer = &mut self.offers[link as usize];
             offer.undoubted = offer.rate;
         }
-        false
+        self.fill();
     }
 
     /// Lets a link advertise another rate. Whether the rate of another link of its flows is between the two.
@@ -284,6 +315,9 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     #[inline(always)]
     fn advertise(&mut self, link: LinkId, rate: f64) {
         let offer = &mut self.offers[link.index()];
+        if offer.rate == rate {
+            return;
+        }
         *self.limits += usize::from(rate < f64::INFINITY);
         *self.limits -= usize::from(offer.rate < f64::INFINITY);
         (offer.rate, offer.undoubted) = (rate, rate);
