@@ -27,7 +27,7 @@ const NOTHING_YET: Allocation = Allocation {
 };
 
 /// How much service each of some classes' flows has received, in time at the share 1.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct ServiceClock {
     service: Time,
     /// When it showed this.
@@ -35,10 +35,26 @@ struct ServiceClock {
     share: f64,
     /// Since when it has had this share.
     steady: Time,
-    /// Whether its next end may have changed.
+    /// When the next flow ends, as the heap of ends has it; never if it has nothing.
+    end: Time,
+    /// Whether that may have changed.
     is_unsettled: bool,
     /// The service at which a flow of a class ends next.
     ends: PartialHeap,
+}
+
+impl Default for ServiceClock {
+    fn default() -> ServiceClock {
+        ServiceClock {
+            service: Time::ZERO,
+            read: Time::ZERO,
+            share: 0.0,
+            steady: Time::ZERO,
+            end: Time::NEVER,
+            is_unsettled: false,
+            ends: PartialHeap::default(),
+        }
+    }
 }
 
 impl ServiceClock {
@@ -51,11 +67,15 @@ impl ServiceClock {
         self.read = now;
     }
 
-    /// When the next flow ends; never as long as the share is 0.
-    fn next_end(&self) -> Option<Time> {
-        let (service, _) = self.ends.first().filter(|_| self.share > 0.0)?;
-        let left = (service - self.service).max(Time::ZERO);
-        Some(self.read + Time::from_nanos(left.as_nanos() / self.share))
+    /// When the next flow ends.
+    fn next_end(&self) -> Time {
+        match self.ends.first().filter(|_| self.share > 0.0) {
+            Some((service, _)) => {
+                let left = (service - self.service).max(Time::ZERO);
+                self.read + Time::from_nanos(left.as_nanos() / self.share)
+            }
+            None => Time::NEVER,
+        }
     }
 }
 
@@ -71,7 +91,26 @@ struct FlowClass {
     seen: Time,
     /// Only kept where changes are shown flow by flow.
     allocation: Allocation,
-    flows: BinaryHeap<Reverse<FlowEnd>>,
+    next: Option<FlowEnd>,
+    others: BinaryHeap<Reverse<FlowEnd>>,
+}
+
+impl FlowClass {
+    fn push(&mut self, end: FlowEnd) {
+        match self.next {
+            None => self.next = Some(end),
+            Some(next) if end < next => {
+                self.next = Some(end);
+                self.others.push(Reverse(next));
+            }
+            Some(_) => self.others.push(Reverse(end)),
+        }
+    }
+
+    fn flows(&self) -> impl Iterator<Item = u32> {
+        let others = self.others.iter().map(|Reverse(end)| end.flow());
+        self.next.iter().map(|end| end.flow()).chain(others)
+    }
 }
 
 impl Default for FlowClass {
@@ -82,7 +121,8 @@ impl Default for FlowClass {
             service: Time::ZERO,
             seen: Time::ZERO,
             allocation: NOTHING_YET,
-            flows: BinaryHeap::new(),
+            next: None,
+            others: BinaryHeap::new(),
         }
     }
 }
@@ -210,8 +250,7 @@ impl FlowsInFlight {
             own.service += clock.service - own.seen;
             own.seen = clock.service;
         }
-        own.flows
-            .push(Reverse(FlowEnd::new(own.service + work, flow)));
+        own.push(FlowEnd::new(own.service + work, flow));
         if is_lone {
             let share = fabric.uncontended_share(&fabric.paths[class as usize]);
             self.give_own_share(class, share.0, now);
@@ -258,7 +297,8 @@ impl FlowsInFlight {
         let (service, class) = clock.ends.first().expect("a clock with an end has classes");
         (clock.service, clock.read) = (service, end);
         let own = &mut self.classes[class as usize];
-        let Reverse(ended) = own.flows.pop().expect("a class with an end has flows");
+        let ended = own.next.expect("a class with an end has flows");
+        own.next = own.others.pop().map(|Reverse(next)| next);
         (own.service, own.seen) = (ended.service(), service);
         let ended = EndedFlow {
             flow: ended.flow(),
@@ -269,7 +309,7 @@ impl FlowsInFlight {
         };
         self.count -= 1;
         let path = &fabric.paths[class as usize];
-        let is_empty = own.flows.is_empty();
+        let is_empty = own.next.is_none();
         if self.lone.get(path.out().index()) == Some(&class) {
             self.forget_lone(fabric, class);
         } else {
@@ -331,13 +371,12 @@ impl FlowsInFlight {
         notify: &mut impl FnMut(RateChange),
     ) {
         let own = &mut self.classes[class as usize];
-        if own.flows.is_empty() || own.allocation == allocation {
+        if own.next.is_none() || own.allocation == allocation {
             return;
         }
         own.allocation = allocation;
         if self.shows_changes {
-            for Reverse(flow) in &own.flows {
-                let flow = flow.flow();
+            for flow in own.flows() {
                 notify(RateChange { flow, allocation });
             }
         }
@@ -404,7 +443,7 @@ impl FlowsInFlight {
     /// The next end of a class comes at another service of its clock.
     fn note_end(&mut self, class: u32) {
         let own = &self.classes[class as usize];
-        let Reverse(next) = own.flows.peek().expect("the class has flows");
+        let next = own.next.expect("the class has flows");
         let service = own.seen + (next.service() - own.service).max(Time::ZERO);
         let number = own.clock;
         self.clocks[number as usize]
@@ -417,9 +456,15 @@ impl FlowsInFlight {
         for number in self.unsettled.drain(..) {
             let clock = &mut self.clocks[number as usize];
             clock.is_unsettled = false;
-            match clock.next_end() {
-                Some(end) => self.ends.set(number, end),
-                None => self.ends.remove(number),
+            let end = clock.next_end();
+            if end == clock.end {
+                continue;
+            }
+            clock.end = end;
+            if end < Time::NEVER {
+                self.ends.set(number, end);
+            } else {
+                self.ends.remove(number);
             }
         }
     }

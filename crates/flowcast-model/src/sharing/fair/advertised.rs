@@ -50,13 +50,52 @@ pub(super) struct Advertised {
     limits: usize,
     /// By flow: the link that was last named as holding it back; [`NONE`] at first.
     holders: Vec<u32>,
-    /// Links to be solved, by the rate that they advertised before: what a link advertises depends on lower rates only.
-    in_doubt: BinaryHeap<Reverse<(u64, u32)>>,
+    in_doubt: LinksInDoubt,
     changed: Vec<LinkId>,
     /// Flows whose links may have changed their order.
     crossed: Vec<u32>,
     /// What the flows of the link at hand could have elsewhere, and how many each number stands for.
     elsewhere: Vec<RateElsewhere>,
+}
+
+/// Links to be solved, by the rate that they advertised before: what a link advertises depends on lower rates only. A look at
+/// each of a few is faster than a heap of them.
+#[derive(Debug, Clone, Default)]
+struct LinksInDoubt {
+    few: Vec<(u64, u32)>,
+    /// All of them, if they are more.
+    many: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl LinksInDoubt {
+    const FEW: usize = 12;
+
+    #[inline(always)]
+    fn push(&mut self, link: LinkId, rate: f64) {
+        let entry = (rate.to_bits(), link.0);
+        if self.many.is_empty() && self.few.len() < Self::FEW {
+            self.few.push(entry);
+        } else {
+            self.many.extend(self.few.drain(..).map(Reverse));
+            self.many.push(Reverse(entry));
+        }
+    }
+
+    /// The one with the lowest rate.
+    #[inline(always)]
+    fn pop(&mut self) -> Option<LinkId> {
+        if let Some(Reverse((_, link))) = self.many.pop() {
+            return Some(LinkId(link));
+        }
+        let (mut first, mut least) = (0, *self.few.first()?);
+        for (index, entry) in self.few.iter().enumerate().skip(1) {
+            if *entry < least {
+                (first, least) = (index, *entry);
+            }
+        }
+        self.few.swap_remove(first);
+        Some(LinkId(least.1))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,7 +111,7 @@ struct Solver<'a, const LONG_PATHS: bool> {
     offers: &'a mut [Offer],
     limits: &'a mut usize,
     holders: &'a mut [u32],
-    in_doubt: &'a mut BinaryHeap<Reverse<(u64, u32)>>,
+    in_doubt: &'a mut LinksInDoubt,
     changed: &'a mut Vec<LinkId>,
     crossed: &'a mut Vec<u32>,
 }
@@ -164,6 +203,9 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// Where all flows cross one link, as a bus or the only receiver, and no other link is full with what that leaves them.
     /// Whether it is so.
     fn limit_by_one_link(&mut self) -> bool {
+        if *self.limits > 1 {
+            return false;
+        }
         let active_flows = self.active_flows;
         let crossed_by_all = active_flows
             .touched()
@@ -221,10 +263,9 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// Until no link is in doubt, or, after so many, all at once.
     fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) {
         for _ in 0..stop {
-            let Some(Reverse((_, link))) = self.in_doubt.pop() else {
+            let Some(link) = self.in_doubt.pop() else {
                 return;
             };
-            let link = LinkId(link);
             let offer = &mut self.offers[link.index()];
             offer.undoubted = offer.rate;
             let before = offer.rate;
@@ -237,8 +278,8 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             let now = self.rate(elsewhere, link);
             self.change(link, likely.unwrap_or(before), now);
         }
-        for Reverse((_, link)) in self.in_doubt.drain() {
-            let offer = &mut self.offers[link as usize];
+        while let Some(link) = self.in_doubt.pop() {
+            let offer = &mut self.offers[link.index()];
             offer.undoubted = offer.rate;
         }
         self.fill();
@@ -308,7 +349,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         let offer = &mut self.offers[link.index()];
         if offer.undoubted != IN_DOUBT {
             offer.undoubted = IN_DOUBT;
-            self.in_doubt.push(Reverse((offer.rate.to_bits(), link.0)));
+            self.in_doubt.push(link, offer.rate);
         }
     }
 
