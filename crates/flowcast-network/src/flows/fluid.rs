@@ -8,13 +8,14 @@
 //! A flow that meets no other takes `L + m*x` to the last bit, whatever happens elsewhere. [`stepwise`] is the naive
 //! version: at each event the model allocates to all flows anew.
 
-use std::collections::HashMap;
-
-use super::in_flight::{EndedFlow, FlowsInFlight, RateChange};
+use super::{
+    flow_classes::FlowClasses,
+    in_flight::{FlowsInFlight, RateChange},
+};
 use flowcast_model::sharing::{
     RateModel, SharingError,
     completion::{FlowCompletion, Interval},
-    fabric::{Allocation, Fabric, Path},
+    fabric::{Allocation, Fabric},
 };
 use flowcast_units::Time;
 
@@ -57,22 +58,39 @@ pub fn simulate<W: Watcher>(
     model: &mut dyn RateModel,
     watcher: &mut W,
 ) -> Result<Vec<FlowCompletion>, SharingError> {
-    let mut engine = FluidEngine::new(demands, fabric, model, W::OF_RATES);
-    loop {
-        engine.end_flows(watcher);
-        engine.start_flows();
-        if engine.in_flight.count() == 0 {
-            // The model has to know of the ends even if no flow is left.
-            engine.update_rates(model, watcher)?;
-            match engine.next_start() {
-                Some(start) => engine.now = start,
-                None => return Ok(engine.completions),
-            }
-            continue;
-        }
-        engine.update_rates(model, watcher)?;
-        engine.advance(watcher);
+    if model.is_by_path() && !W::OF_RATES {
+        let in_flight = FlowClasses::new(fabric, model);
+        return FluidEngine::new(demands, fabric, in_flight).run(model, watcher);
     }
+    let in_flight = FlowsInFlight::new(fabric, model);
+    FluidEngine::new(demands, fabric, in_flight).run(model, watcher)
+}
+
+/// Flows in flight and how much of each is left.
+pub(super) trait Progress {
+    /// How many flows there are.
+    fn count(&self) -> usize;
+
+    /// The next end at the rates of now.
+    fn next_end(&self) -> Option<Time>;
+
+    /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
+    fn start(&mut self, fabric: &Fabric, flow: u32, now: Time, work: Time);
+
+    /// Ends the next flow if its end is not after `limit`.
+    fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<(u32, FlowCompletion)>;
+
+    /// Lets the model allocate anew what the last starts and ends have changed; `notify` may be called for each change.
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn update_rates(
+        &mut self,
+        fabric: &Fabric,
+        model: &mut dyn RateModel,
+        now: Time,
+        notify: impl FnMut(RateChange),
+    ) -> Result<(), SharingError>;
 }
 
 /// Collects each flow's intervals and joins equal ones.
@@ -137,60 +155,49 @@ fn is_same(interval: &Interval, allocation: &Allocation) -> bool {
         && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
 }
 
-/// Exactly what a flow takes whose share never changed; of others the start counts, too.
-fn duration(demand: &Demand, ended: &EndedFlow) -> Time {
-    if ended.steady <= demand.start * (1.0 + ROUNDING) {
-        Time::from_nanos(demand.work.as_nanos() / ended.share.0)
-    } else {
-        ended.end - demand.start
-    }
-}
-
-fn first_with_same_path(paths: &[Path]) -> Vec<u32> {
-    let mut first = HashMap::new();
-    let mut classes = Vec::with_capacity(paths.len());
-    for (path, flow) in paths.iter().zip(0..) {
-        let known: u32 = *first.entry((path.src, path.dst)).or_insert(flow);
-        // Another way between the same ends is another class.
-        let is_same = paths[known as usize] == *path;
-        classes.push(if is_same { known } else { flow });
-    }
-    classes
-}
-
-struct FluidEngine<'a> {
+struct FluidEngine<'a, P> {
     demands: &'a [Demand],
     fabric: &'a Fabric,
-    /// By flow: the first with the same path, if the model allocates by path, or else itself.
-    classes: Vec<u32>,
     /// Flows by start, the latest first.
     waiting: Vec<usize>,
     now: Time,
-    in_flight: FlowsInFlight,
+    in_flight: P,
     completions: Vec<FlowCompletion>,
 }
 
-impl<'a> FluidEngine<'a> {
-    fn new(
-        demands: &'a [Demand],
-        fabric: &'a Fabric,
-        model: &dyn RateModel,
-        shows_changes: bool,
-    ) -> FluidEngine<'a> {
+impl<'a, P: Progress> FluidEngine<'a, P> {
+    fn new(demands: &'a [Demand], fabric: &'a Fabric, in_flight: P) -> FluidEngine<'a, P> {
         let mut waiting: Vec<usize> = (0..demands.len()).collect();
         waiting.sort_unstable_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));
         FluidEngine {
             demands,
             fabric,
-            classes: if model.is_by_path() {
-                first_with_same_path(&fabric.paths)
-            } else {
-                (0..demands.len() as u32).collect()
-            },
             waiting,
             now: Time::ZERO,
-            in_flight: FlowsInFlight::new(fabric, model, shows_changes),
+            in_flight,
             completions: vec![FlowCompletion::default(); demands.len()],
+        }
+    }
+
+    fn run(
+        mut self,
+        model: &mut dyn RateModel,
+        watcher: &mut impl Watcher,
+    ) -> Result<Vec<FlowCompletion>, SharingError> {
+        loop {
+            self.end_flows(watcher);
+            self.start_flows();
+            if self.in_flight.count() == 0 {
+                // The model has to know of the ends even if no flow is left.
+                self.update_rates(model, watcher)?;
+                match self.next_start() {
+                    Some(start) => self.now = start,
+                    None => return Ok(self.completions),
+                }
+                continue;
+            }
+            self.update_rates(model, watcher)?;
+            self.advance(watcher);
         }
     }
 
@@ -204,10 +211,11 @@ impl<'a> FluidEngine<'a> {
     }
 
     fn end_flows(&mut self, watcher: &mut impl Watcher) {
-        while let Some(ended) = self.in_flight.end_next(self.fabric, self.about_now()) {
-            let flow = ended.flow as usize;
+        while let Some((flow, completion)) = self.in_flight.end_next(self.fabric, self.about_now())
+        {
+            let flow = flow as usize;
             watcher.ended(flow, self.now);
-            let duration = duration(&self.demands[flow], &ended);
+            let duration = completion.duration;
             self.completions[flow] = FlowCompletion {
                 end: self.demands[flow].start + duration,
                 duration,
@@ -228,9 +236,7 @@ impl<'a> FluidEngine<'a> {
                     duration: Time::ZERO,
                 };
             } else {
-                let class = self.classes[flow];
-                self.in_flight
-                    .start(self.fabric, flow as u32, class, self.now, work);
+                self.in_flight.start(self.fabric, flow as u32, start, work);
             }
         }
     }

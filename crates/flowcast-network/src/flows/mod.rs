@@ -11,7 +11,7 @@
 //! Flow `i` starts at `s_i` with `m_i` bytes and ends when the integral of its rate since then has reached `m_i`, plus the
 //! latency `L`, which is not contended: a flow that meets no other takes `L + m_i/C`. There are four ways to its rate.
 //!
-//! - **Rates from event to event** ([`fluid`], [`in_flight`]; Martinasso and Méhaut, RR-5910, section 5.3; Zhu et al.,
+//! - **Rates from event to event** ([`fluid`], [`in_flight`], and `flow_classes` where many flows share few paths; Martinasso and Méhaut, RR-5910, section 5.3; Zhu et al.,
 //!   Algorithm 1). Events are starts and ends of flows. The rates `r_i` between two events are constant and are what the
 //!   sharing model allocates to the active flows; the next event is at `min(next start, min over i of t + left_i/r_i)`.
 //! - **Quasi-dynamic queues** ([`quasi_dynamic`]), for programs under the closed loop. The queueing delays `q_l` approach
@@ -21,6 +21,7 @@
 //! - **Packets** (`flowcast-network`).
 
 pub mod concurrent;
+mod flow_classes;
 pub mod fluid;
 pub mod in_flight;
 pub mod quasi_dynamic;

@@ -1,6 +1,7 @@
 //! The messages in flight of a replay, whose rates are constant from event to event or follow quasi-dynamic queues.
 
 use super::{
+    fluid::Progress,
     in_flight::FlowsInFlight,
     quasi_dynamic::{Pace, QuasiDynamicFlows},
 };
@@ -50,7 +51,7 @@ impl Traffic {
     pub fn new(fabric: &Fabric, rule: Rule) -> Traffic {
         match rule {
             Rule::Rates(model) => {
-                let in_flight = FlowsInFlight::new(fabric, model.as_ref(), false);
+                let in_flight = FlowsInFlight::new(fabric, model.as_ref());
                 Traffic::Rates(model, Box::new(in_flight))
             }
             Rule::QuasiDynamic(feedback, pace) => {
@@ -101,7 +102,7 @@ impl Traffic {
     /// A message starts on its path in the fabric, with this much time at the share 1 to go.
     pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time) {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.start(fabric, index, index, now, work),
+            Traffic::Rates(_, in_flight) => in_flight.start(fabric, index, now, work),
             Traffic::QuasiDynamic(flows) => flows.start(fabric, index, work),
         }
     }
@@ -110,7 +111,7 @@ impl Traffic {
     pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
         match self {
             Traffic::Rates(_, in_flight) => {
-                in_flight.end_next(fabric, limit).map(|ended| ended.flow)
+                in_flight.end_next(fabric, limit).map(|(index, _)| index)
             }
             Traffic::QuasiDynamic(flows) => flows.end_next(fabric, limit),
         }
