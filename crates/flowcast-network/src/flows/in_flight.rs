@@ -11,7 +11,7 @@ use flowcast_model::sharing::{
     Changes, RateModel, SharingError,
     active_flows::ActiveFlows,
     completion::FlowCompletion,
-    fabric::{AllocatedFraction, Allocation, Fabric, Limit},
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 use flowcast_units::Time;
 
@@ -96,12 +96,31 @@ impl FlowsInFlight {
             }
             is_lone &= self.active_flows.members(*link).is_empty();
         }
-        if is_lone {
-            for link in links {
-                self.lone[link.index()] = flow;
-            }
-        }
         is_lone
+    }
+
+    /// Takes a flow back from the model that is alone again, after another over this link has ended.
+    fn withdraw_lone(&mut self, fabric: &Fabric, link: LinkId) {
+        let [flow] = *self.active_flows.members(link) else {
+            return;
+        };
+        let path = &fabric.paths[flow as usize];
+        let is_alone = |link: &LinkId| self.active_flows.members(*link).len() == 1;
+        if path.data().iter().all(is_alone) {
+            self.active_flows.remove(flow, path);
+            self.note_lone(fabric, flow);
+        }
+    }
+
+    /// A flow that is alone on all its links gets its uncontended share.
+    fn note_lone(&mut self, fabric: &Fabric, flow: u32) {
+        let path = &fabric.paths[flow as usize];
+        for link in path.data() {
+            self.lone[link.index()] = flow;
+        }
+        let share = fabric.uncontended_share(path);
+        let limit = Limit::Alone;
+        self.changes.flows.push((flow, Allocation { share, limit }));
     }
 
     fn forget_lone(&mut self, fabric: &Fabric, flow: u32) {
@@ -139,12 +158,7 @@ impl Progress for FlowsInFlight {
         };
         self.count += 1;
         if self.is_lone(fabric, flow) {
-            let path = &fabric.paths[flow as usize];
-            let allocation = Allocation {
-                share: fabric.uncontended_share(path),
-                limit: Limit::Alone,
-            };
-            self.changes.flows.push((flow, allocation));
+            self.note_lone(fabric, flow);
         } else {
             self.active_flows.insert(flow, &fabric.paths[flow as usize]);
         }
@@ -161,6 +175,11 @@ impl Progress for FlowsInFlight {
             self.forget_lone(fabric, flow);
         } else {
             self.active_flows.remove(flow, path);
+            if !self.lone.is_empty() {
+                for link in path.data() {
+                    self.withdraw_lone(fabric, *link);
+                }
+            }
         }
         self.count -= 1;
         Some((flow, FlowCompletion { end, duration }))

@@ -24,6 +24,9 @@ const ROUNDING: f64 = 1e-12;
 /// So many times as many links as there are are solved anew after a change before all rates are.
 const STEPS_PER_LINK: usize = 16;
 
+/// From more flows on a likely rate is tried first.
+const CROWDED: usize = 8;
+
 /// Stands for no link.
 const NONE: u32 = u32::MAX;
 
@@ -114,6 +117,8 @@ struct Solver<'a, const LONG_PATHS: bool> {
     in_doubt: &'a mut LinksInDoubt,
     changed: &'a mut Vec<LinkId>,
     crossed: &'a mut Vec<u32>,
+    /// Whether links are named instead of flows.
+    names_links: bool,
 }
 
 impl Advertised {
@@ -157,6 +162,7 @@ impl Advertised {
             in_doubt,
             changed,
             crossed,
+            names_links: changes.may_name_links,
         };
         if changes.may_name_links {
             if !solver.limit_by_one_link() {
@@ -170,8 +176,12 @@ impl Advertised {
             solver.report_links(changes);
         } else {
             for link in active_flows.touched() {
-                solver.doubt(*link);
-                solver.note_change(*link);
+                if active_flows.flows_over(*link) == 0 {
+                    solver.advertise(*link, f64::INFINITY);
+                } else {
+                    solver.doubt(*link);
+                    solver.note_change(*link);
+                }
             }
             solver.solve(elsewhere, stop);
             solver.report(changes);
@@ -269,14 +279,21 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             let offer = &mut self.offers[link.index()];
             offer.undoubted = offer.rate;
             let before = offer.rate;
-            let likely = self.likely_rate(link, before);
-            if let Some(likely) = likely
-                && !self.change(link, before, likely)
+            let mut from = before;
+            if self.active_flows.crossings(link).len() > CROWDED
+                && let Some(likely) = self.likely_rate(link, before)
             {
-                continue;
+                if !self.change::<true>(link, before, likely) {
+                    continue;
+                }
+                from = likely;
             }
             let now = self.rate(elsewhere, link);
-            self.change(link, likely.unwrap_or(before), now);
+            if self.names_links {
+                self.change::<true>(link, from, now);
+            } else {
+                self.change::<false>(link, from, now);
+            }
         }
         while let Some(link) = self.in_doubt.pop() {
             let offer = &mut self.offers[link.index()];
@@ -285,14 +302,15 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         self.fill();
     }
 
-    /// Lets a link advertise another rate. Whether the rate of another link of its flows is between the two.
+    /// Lets a link advertise another rate. Whether the rate of another link of its flows is between the two, if that is
+    /// to be tracked.
     #[inline(always)]
-    fn change(&mut self, link: LinkId, before: f64, now: f64) -> bool {
+    fn change<const TRACKS: bool>(&mut self, link: LinkId, before: f64, now: f64) -> bool {
         let least = if now < before { now } else { before };
         // Not so for two infinities, whose difference is no number.
         if (now - before).abs() > ROUNDING * least {
             self.advertise(link, now);
-            self.pass_on(link, before, now)
+            self.pass_on::<TRACKS>(link, before, now)
         } else {
             false
         }
@@ -402,7 +420,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     }
 
     /// The rate that fills a link.
-    #[inline(never)]
+    #[inline(always)]
     fn rate(&self, elsewhere: &mut Vec<RateElsewhere>, link: LinkId) -> f64 {
         let crossings = self.active_flows.crossings(link);
         if elsewhere.len() < crossings.len() {
@@ -444,7 +462,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// Brings links into doubt whose flows have or had a lower rate from this link than from them, and notes the flows whose
     /// links may have changed their order. Whether the rate of a link has come to the other side of this link's.
     #[inline(always)]
-    fn pass_on(&mut self, link: LinkId, before: f64, now: f64) -> bool {
+    fn pass_on<const TRACKS: bool>(&mut self, link: LinkId, before: f64, now: f64) -> bool {
         let (least, most) = if now < before {
             (now, before)
         } else {
@@ -470,7 +488,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 let flow = active_flows.members(link)[at];
                 let rate = self.pass_on_by_path(flow, link, least);
                 is_crossed |= from <= rate && rate < to;
-                if (rate - middle).abs() <= half {
+                if TRACKS && (rate - middle).abs() <= half {
                     self.crossed.push(flow);
                 }
                 continue;
@@ -481,7 +499,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             if least < undoubted {
                 self.doubt(crossing.other);
             }
-            if (rate - middle).abs() <= half {
+            if TRACKS && (rate - middle).abs() <= half {
                 is_crossed |= from <= rate && rate < to;
                 self.crossed.push(active_flows.members(link)[at]);
             }
@@ -687,6 +705,7 @@ mod tests {
             in_doubt,
             changed,
             crossed,
+            names_links: false,
         };
         let agreed: Vec<Allocation> = (0..ends.len() as u32)
             .map(|flow| solver.allocation(flow))
