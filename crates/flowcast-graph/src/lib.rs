@@ -16,6 +16,7 @@
 //! Where messages do not disturb one another all of this is exact. Under sharing, and with limited links, buses and
 //! processors, events keep the order and the waiting times of the replay that was recorded ([`EventGraph::is_exact`]).
 
+pub mod critical_path;
 mod curve;
 pub mod gradient;
 mod graph;
@@ -25,4 +26,4 @@ pub mod selector;
 pub mod slack;
 
 pub use curve::{Selected, To};
-pub use graph::EventGraph;
+pub use graph::{EventGraph, ProgramRecorder, ScheduleRecorder};

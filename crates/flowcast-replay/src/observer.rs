@@ -6,6 +6,7 @@
 //! [`RunTimer`](crate::run_times::RunTimer) for the times of calls and regions. A pair of observers is an observer, and so
 //! is one that may be missing, so that one replay is enough for all of them.
 
+use crate::time_part::TimePart;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
@@ -117,6 +118,19 @@ pub struct Accessed {
     pub latency: Time,
     /// When the rank went on.
     pub end: Time,
+}
+
+impl Accessed {
+    /// Shows what its time is spent on, each with its end, in order.
+    pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
+        show(TimePart::Bandwidth, self.start);
+        show(TimePart::Processor, self.start + self.processor);
+        show(TimePart::Overhead, self.came);
+        let begun = self.came + self.queued;
+        show(TimePart::Contention, begun);
+        show(TimePart::Latency, (begun + self.latency).min(self.end));
+        show(TimePart::Bandwidth, self.end);
+    }
 }
 
 /// A collective as one rank sees it.

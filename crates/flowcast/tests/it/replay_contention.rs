@@ -87,7 +87,7 @@ fn each_rule_and_random_programs_take_as_long_as_in_dimemas() {
 
 /// Limits of every kind; 0 is none.
 #[derive(Debug, Clone, Copy)]
-struct Limits {
+pub(crate) struct Limits {
     links: (u32, u32),
     buses: u32,
     links_inside: (u32, u32),
@@ -103,7 +103,7 @@ const UNLIMITED: Limits = Limits {
     cpus: None,
 };
 
-fn any_limits() -> impl Strategy<Value = Limits> {
+pub(crate) fn any_limits() -> impl Strategy<Value = Limits> {
     let links = || (0u32..4, 0u32..4);
     (
         links(),
@@ -122,7 +122,7 @@ fn any_limits() -> impl Strategy<Value = Limits> {
 }
 
 impl Limits {
-    fn on(self, numbers: &Numbers, ranks: usize) -> Network {
+    pub(crate) fn on(self, numbers: &Numbers, ranks: usize) -> Network {
         let mut network = numbers.network(ranks);
         network.machine.buses = self.buses;
         let group = &mut network.machine.nodes[0];
@@ -280,7 +280,7 @@ proptest! {
 }
 
 /// Computations of odd lengths before each record, so that no two events happen at the same time.
-fn with_odd_computations(text: &str, seed: u64) -> String {
+pub(crate) fn with_odd_computations(text: &str, seed: u64) -> String {
     let mut state = seed;
     let mut odd = || {
         state = state
