@@ -44,6 +44,9 @@ impl EventGraph<'_> {
             event = walk.pass(event);
         }
         walk.spend(TimePart::Other, walk.rank, Time::ZERO);
+        if let Some(first) = walk.path.steps.last_mut() {
+            first.start = Time::ZERO;
+        }
         walk.path.steps.reverse();
         walk.path
     }
@@ -54,7 +57,9 @@ impl EventGraph<'_> {
             Kind::Spent => TimePart::ALL[node.item as usize],
             Kind::Send | Kind::Receive | Kind::MoveAtReceive => TimePart::Processor,
             Kind::Arrive | Kind::Release | Kind::Move | Kind::Depart => TimePart::Contention,
-            Kind::Compute | Kind::Meet | Kind::Collective => TimePart::Other,
+            // The start-up of a rank's part in a collective.
+            Kind::Meet => TimePart::Overhead,
+            Kind::Compute | Kind::Collective => TimePart::Other,
         }
     }
 
@@ -72,10 +77,9 @@ impl EventGraph<'_> {
     /// The edge that an event waited for; of two the first.
     fn binding(&self, node: &Node) -> Edge {
         let [first, second] = [Edge::First, Edge::Second].map(|edge| {
-            node.edge(edge)
-                .map_or(f64::NEG_INFINITY, |(event, cost)| {
-                    self.times[event as usize] + cost
-                })
+            node.edge(edge).map_or(f64::NEG_INFINITY, |(event, cost)| {
+                self.times[event as usize] + cost
+            })
         });
         if second - first > self.rounding() {
             Edge::Second
@@ -96,10 +100,10 @@ struct PathWalk<'g, 'a> {
 }
 
 impl PathWalk<'_, '_> {
-    /// Moves back to `start`; the time between is spent on `limit`.
+    /// Moves back to `start`, unless that is rounding; the time between is spent on `limit`.
     fn spend(&mut self, limit: TimePart, rank: Rank, start: Time) {
         let start = start.max(Time::ZERO);
-        if start < self.at {
+        if (self.at - start).as_nanos() > self.graph.rounding() {
             self.path.steps.push(Step {
                 rank,
                 start,
@@ -120,6 +124,7 @@ impl PathWalk<'_, '_> {
         let limit = graph.waited(node);
         let is_of_rank = match node.kind() {
             Kind::Spent => limit != TimePart::Contention,
+            Kind::Meet => edge == Edge::Second,
             kind => matches!(
                 kind,
                 Kind::Compute | Kind::Send | Kind::Depart | Kind::Receive | Kind::Release
@@ -155,7 +160,11 @@ impl PathWalk<'_, '_> {
             }
         };
         if graph.flies(node, edge) {
-            add(TimePart::Latency, rank, graph.costs(node.slot()).far.as_nanos());
+            add(
+                TimePart::Latency,
+                rank,
+                graph.costs(node.slot()).far.as_nanos(),
+            );
         }
         graph.parts(node, edge, |part| match part.handles {
             true => add(TimePart::Overhead, graph.owner(part.rank), part.nanos()),
@@ -167,7 +176,14 @@ impl PathWalk<'_, '_> {
             let is_other = |part: &EdgePart| part.limit != TimePart::Overhead;
             let place = parts.iter().rposition(is_other).map_or(0, |last| last + 1);
             let limit = graph.waited(node);
-            parts.insert(place, EdgePart { limit, rank, nanos: rest });
+            parts.insert(
+                place,
+                EdgePart {
+                    limit,
+                    rank,
+                    nanos: rest,
+                },
+            );
         } else if rest < -graph.rounding() {
             // It took less than it would have alone.
             for part in parts.iter_mut().rev().filter(|part| part.nanos > 0.0) {

@@ -182,7 +182,10 @@ impl MessageCosts {
     }
 
     fn in_program(replay: &Replay<'_>, slot: Slot, class: u32, sender: Rank) -> MessageCosts {
-        let (program, path) = (replay.program(), &replay.costs().paths[replay.route_number(slot)]);
+        let (program, path) = (
+            replay.program(),
+            &replay.costs().paths[replay.route_number(slot)],
+        );
         let (cost, link) = (&path.classes[class as usize], link(replay, slot));
         let rule = match link {
             Link::Sites => Rule::Dimemas,
@@ -362,9 +365,7 @@ impl EventGraph<'_> {
                 None,
                 None,
             ],
-            (Kind::Release, Some(_)) => {
-                [Some(of.bytes.times(of.held)), None, None, None, None]
-            }
+            (Kind::Release, Some(_)) => [Some(of.bytes.times(of.held)), None, None, None, None],
             _ => [None; 5],
         };
         shown

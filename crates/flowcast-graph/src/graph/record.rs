@@ -173,19 +173,19 @@ impl<'a> ProgramRecorder<'a> {
             // The receiver waited for a processor.
             node.more = start.as_nanos() - self.events.times[second as usize];
         }
-        let moving = self.events.push(node, None);
-        match start.filter(|_| self.polls) {
-            Some(start) => self.seen(slot, moving, start),
-            None => moving,
-        }
+        self.events.push(node, None)
     }
 
     /// Where ranks progress messages in calls alone, a message that moves later than both are ready has waited for its receiver
     /// to come to a call, or for its sender.
     fn seen(&mut self, slot: Slot, moving: u32, start: Time) -> u32 {
+        if !self.polls || start.as_nanos() <= self.events.times[moving as usize] {
+            return moving;
+        }
         let sender = Rank(self.sender_of[slot]);
         let receiver = self.program.receiver(slot);
         let calls = [receiver, sender].map(|rank| self.events.ended_at(rank, start));
+
         match calls.into_iter().flatten().next() {
             Some(called) => {
                 let node = Node::new(Kind::Move, sender, slot.0).after(moving, 0.0);
@@ -204,14 +204,24 @@ impl<'a> ProgramRecorder<'a> {
             class.leaves().as_nanos()
         };
         let moved = match self.moves.get(slot.index()) {
-            Some(&NONE) if class.rendezvous => self.moving(slot, None),
+            Some(&NONE) if class.rendezvous => {
+                let moving = self.moving(slot, None);
+                let begun = happened.map(|happened| happened - class.held);
+                let moved = begun.map_or(moving, |begun| self.seen(slot, moving, begun));
+                self.moves[slot.index()] = moved;
+                moved
+            }
             Some(&NONE) | None => return,
             Some(moved) => *moved,
         };
         let node = Node::new(Kind::Release, rank, slot.0).after(self.events.ends[rank], 0.0);
         if let Some(happened) = happened.map(Time::as_nanos) {
             let took = happened - self.events.times[moved as usize];
-            held = if super::is_near(took, held) { held } else { took.max(held) };
+            held = if super::is_near(took, held) {
+                held
+            } else {
+                took.max(held)
+            };
         }
         self.events.go_on(rank, node.and(moved, held), happened);
     }
@@ -233,31 +243,61 @@ impl<'a> ProgramRecorder<'a> {
         }
     }
 
+    /// The event at which those have come, each after its start-up, of whom that is not known yet when one leaves a collective:
+    /// to a blocking one all others, else at most the last.
+    fn all_came(&mut self, rank: Rank, mut met: u32, gathered: &Gathered) -> u32 {
+        let Gathered {
+            instance,
+            call,
+            processor,
+            came,
+            last,
+            last_rank,
+            ..
+        } = *gathered;
+        let start_up = came - call - processor;
+        if self.instances.modes[instance as usize] == CollectiveMode::Blocking {
+            let communicator = self.program.communicator_of(instance);
+            let members = &self.program.communicator(communicator).members;
+            for &member in members.iter().filter(|member| **member != rank) {
+                let entry = self.events.ends[member];
+                if entry != 0 || start_up > Time::ZERO {
+                    met = self.meet(member, instance, met, (entry, start_up.as_nanos()));
+                }
+            }
+        }
+        if last_rank != rank && last.as_nanos() > self.events.times[met as usize] {
+            let entry = self.events.ends[last_rank];
+            let begun = last - start_up;
+            let begun = self
+                .events
+                .late(entry, last_rank, begun, TimePart::Processor);
+            met = self.meet(last_rank, instance, met, (begun, start_up.as_nanos()));
+        }
+        met
+    }
+
+    fn meet(&mut self, rank: Rank, instance: u32, met: u32, (entry, start_up): (u32, f64)) -> u32 {
+        let node = Node::new(Kind::Meet, rank, instance).after(met, 0.0);
+        self.events.push(node.and(entry, start_up), None)
+    }
+
     /// The event at which all have come to a collective and it has taken its time.
     fn finished(&mut self, rank: Rank, gathered: &Gathered) -> u32 {
         let instance = gathered.instance;
         if let Some(finished) = self.instances.finished.get(&instance) {
             return *finished;
         }
+        let mode = self.instances.modes[instance as usize];
         let mut entries = self.instances.entries.remove(&instance).unwrap_or_default();
-        match self.instances.modes[instance as usize] {
-            CollectiveMode::Blocking => {
-                let communicator = self.program.communicator_of(instance);
-                let members = &self.program.communicator(communicator).members;
-                entries = members.iter().map(|member| self.events.ends[*member]).collect();
-            }
-            CollectiveMode::RootSynchronous => entries.push(self.events.ends[rank]),
-            CollectiveMode::NonBlocking => {}
+        let mut met = match mode {
+            CollectiveMode::NonBlocking => entries.pop().unwrap_or(0),
+            CollectiveMode::Blocking | CollectiveMode::RootSynchronous => self.events.ends[rank],
+        };
+        for entry in entries.into_iter().filter(|entry| *entry != 0) {
+            met = self.meet(rank, instance, met, (entry, 0.0));
         }
-        let mut met = entries.first().copied().unwrap_or(0);
-        for entry in entries.into_iter().skip(1).filter(|entry| *entry != 0) {
-            met = self.events.push(
-                Node::new(Kind::Meet, rank, instance)
-                    .after(met, 0.0)
-                    .and(entry, 0.0),
-                None,
-            );
-        }
+        met = self.all_came(rank, met, gathered);
         let takes = if gathered.end > gathered.came {
             gathered.end.as_nanos() - self.events.times[met as usize]
         } else {
@@ -356,8 +396,10 @@ impl Observer for ProgramRecorder<'_> {
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
         let place = slot.index();
-        let (moving, sender) = (self.moving(slot, Some(start)), Rank(self.sender_of[place]));
-        let moved = self.events.late(moving, sender, start, TimePart::Contention);
+        let sender = Rank(self.sender_of[place]);
+        let moving = self.moving(slot, Some(start));
+        let seen = self.seen(slot, moving, start);
+        let moved = self.events.late(seen, sender, start, TimePart::Contention);
         if let Some(known) = self.moves.get_mut(place) {
             *known = moved;
         }
@@ -442,10 +484,8 @@ impl Observer for ProgramRecorder<'_> {
         self.events
             .spend(rank, call + processor, TimePart::Processor);
         if came > call + processor {
-            let node = Node::spent(TimePart::Overhead, rank).after(
-                self.events.ends[rank],
-                (came - call - processor).as_nanos(),
-            );
+            let node = Node::spent(TimePart::Overhead, rank)
+                .after(self.events.ends[rank], (came - call - processor).as_nanos());
             self.events.go_on(rank, node, Some(came));
         }
         let mode = self.instances.modes[instance as usize];
