@@ -253,7 +253,7 @@ impl<'a> ProgramRecorder<'a> {
             came,
             last,
             last_rank,
-            ..
+            end,
         } = *gathered;
         let start_up = came - call - processor;
         if self.instances.modes[instance as usize] == CollectiveMode::Blocking {
@@ -266,13 +266,24 @@ impl<'a> ProgramRecorder<'a> {
                 }
             }
         }
-        if last_rank != rank && last.as_nanos() > self.events.times[met as usize] {
-            let entry = self.events.ends[last_rank];
-            let begun = last - start_up;
+        if last_rank != rank && !self.instances.entered.contains(&(instance, last_rank)) {
+            let (entry, begun) = (self.events.ends[last_rank], last - start_up);
             let begun = self
                 .events
                 .late(entry, last_rank, begun, TimePart::Processor);
-            met = self.meet(last_rank, instance, met, (begun, start_up.as_nanos()));
+            let came = Node::spent(TimePart::Overhead, last_rank);
+            let came = came.after(begun, start_up.as_nanos());
+            let came = self.events.push(came, Some(last));
+            // To a root-synchronous one it came when its data were there.
+            let part = Node::new(Kind::Collective, last_rank, instance);
+            let part = match self.instances.modes[instance as usize] {
+                CollectiveMode::RootSynchronous => {
+                    let node = part.after(came, (end - last).as_nanos());
+                    self.events.push(node, Some(end))
+                }
+                _ => came,
+            };
+            met = self.meet(last_rank, instance, met, (part, 0.0));
         }
         met
     }
@@ -492,7 +503,10 @@ impl Observer for ProgramRecorder<'_> {
         let enters = match mode {
             CollectiveMode::Blocking => false,
             CollectiveMode::NonBlocking => self.instances.entered.insert((instance, rank)),
-            CollectiveMode::RootSynchronous => !self.instances.roots.contains(&(instance, rank)),
+            CollectiveMode::RootSynchronous => {
+                let is_root = self.instances.roots.contains(&(instance, rank));
+                !is_root && self.instances.entered.insert((instance, rank))
+            }
         };
         if enters {
             if end > came {

@@ -85,6 +85,10 @@ fn compare_all(name: &str, cases: u32, kind: u32) {
                 shown += 1;
                 println!("{name} {case} {parts:?} rule {:?} overhead {} ranks/node {} gap {} limits {limits:?} rendezvous {:?}", numbers.rule, numbers.overhead, numbers.ranks_per_node, numbers.gap, numbers.rendezvous_from);
                 println!("  old {:?} {:?}\n  new {:?} {:?}", totals(&old), old.counts, totals(&new), new.counts);
+                let at = old.steps.iter().rev().zip(new.steps.iter().rev()).take_while(|(a, b)| (a.start - b.start).as_nanos().abs() < 1e-3 && a.limit == b.limit).count();
+                for (which, path) in [("old", &old), ("new", &new)] {
+                    for step in path.steps.iter().rev().skip(at.saturating_sub(2)).take(5) { println!("    {which} {} {:.0} {:.0} {:?}", step.rank, step.start.as_nanos(), step.end.as_nanos(), step.limit); }
+                }
                 if std::env::var("STEPS").is_ok() {
                     for (rank, records) in records.ranks.iter().enumerate() { println!("    {rank}: {records:?}"); }
                     for step in &old.steps { println!("    old {step:?}"); }
