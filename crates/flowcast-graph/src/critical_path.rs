@@ -6,219 +6,105 @@
 //! maximum over such chains (max-plus algebra), hence each share is also a lower bound of what the makespan grows by when the
 //! parameter behind it grows.
 
-use flowcast_replay::{
-    critical_path::{CriticalPath, Step},
-    time_part::TimePart,
-};
+mod sentences;
+mod walk;
+
+use std::cmp::Reverse;
+
+use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Bytes, Rank, Time};
 
-use crate::graph::{Edge, EventGraph, Kind, NONE, Node, Source};
-
-/// A part of an edge's cost: of which rank, and how many nanoseconds.
-#[derive(Debug, Clone, Copy)]
-struct EdgePart {
-    limit: TimePart,
-    rank: Rank,
-    nanos: f64,
+/// A piece of the critical path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// The rank that works or waits.
+    pub rank: Rank,
+    /// Its beginning: the end of the step before.
+    pub start: Time,
+    /// Its end: the beginning of the step behind it.
+    pub end: Time,
+    /// What it is spent on.
+    pub limit: TimePart,
 }
 
-impl EventGraph<'_> {
-    /// The chain of events behind the makespan.
-    pub fn critical_path(&self) -> CriticalPath {
-        let makespan = self.makespan();
-        let is_last = |end: &u32| self.times[*end as usize] == makespan.as_nanos();
-        let last = self.ends.iter().position(is_last).unwrap_or(0);
-        let mut walk = PathWalk {
-            graph: self,
-            rank: Rank(last as u32),
-            at: makespan,
-            counted: NONE,
-            parts: Vec::new(),
-            path: CriticalPath {
-                makespan,
-                ..CriticalPath::default()
-            },
-        };
-        let mut event = self.ends.get(last).copied().unwrap_or(0);
-        while event != 0 && walk.at > Time::ZERO {
-            event = walk.pass(event);
-        }
-        walk.spend(TimePart::Other, walk.rank, Time::ZERO);
-        if let Some(first) = walk.path.steps.last_mut() {
-            first.start = Time::ZERO;
-        }
-        walk.path.steps.reverse();
-        walk.path
-    }
-
-    /// What an event waited for beside its costs.
-    fn waited(&self, node: &Node) -> TimePart {
-        match node.kind() {
-            Kind::Spent => TimePart::ALL[node.item as usize],
-            Kind::Send | Kind::Receive | Kind::MoveAtReceive => TimePart::Processor,
-            Kind::Arrive | Kind::Release | Kind::Move | Kind::Depart => TimePart::Contention,
-            // The start-up of a rank's part in a collective.
-            Kind::Meet => TimePart::Overhead,
-            Kind::Compute | Kind::Collective => TimePart::Other,
-        }
-    }
-
-    /// Whether an edge is a message's flight.
-    fn flies(&self, node: &Node, edge: Edge) -> bool {
-        match (node.kind(), edge) {
-            (Kind::Arrive, Edge::First) => true,
-            (Kind::Receive, Edge::Second) => {
-                self.nodes[node.second as usize].kind() != Kind::Arrive
-            }
-            _ => false,
-        }
-    }
-
-    /// The edge that an event waited for; of two the first.
-    fn binding(&self, node: &Node) -> Edge {
-        let [first, second] = [Edge::First, Edge::Second].map(|edge| {
-            node.edge(edge).map_or(f64::NEG_INFINITY, |(event, cost)| {
-                self.times[event as usize] + cost
-            })
-        });
-        if second - first > self.rounding() {
-            Edge::Second
-        } else {
-            Edge::First
-        }
-    }
+/// One limit's part of the makespan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// What the time is spent on.
+    pub limit: TimePart,
+    /// How much of it.
+    pub time: Time,
+    /// Of the makespan, from 0 to 1.
+    pub fraction: f64,
 }
 
-struct PathWalk<'g, 'a> {
-    graph: &'g EventGraph<'a>,
-    rank: Rank,
-    at: Time,
-    /// The execution of a collective that was counted last.
-    counted: u32,
-    parts: Vec<EdgePart>,
-    path: CriticalPath,
+/// What is counted along the critical path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StepCounts {
+    /// Messages whose latency is on it.
+    pub messages: u64,
+    /// Bytes whose transfer is on it.
+    pub bytes: Bytes,
+    /// Times that a processor handled a message.
+    pub overheads: u64,
+    /// Times that an interface rested.
+    pub gaps: u64,
+    /// Collective operations whose time is on it.
+    pub collectives: u64,
 }
 
-impl PathWalk<'_, '_> {
-    /// Moves back to `start`, unless that is rounding; the time between is spent on `limit`.
-    fn spend(&mut self, limit: TimePart, rank: Rank, start: Time) {
-        let start = start.max(Time::ZERO);
-        if (self.at - start).as_nanos() > self.graph.rounding() {
-            self.path.steps.push(Step {
-                rank,
-                start,
-                end: self.at,
+/// The chain of causes behind a makespan.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CriticalPath {
+    /// When the last rank ended.
+    pub makespan: Time,
+    /// From the beginning to the makespan without gaps.
+    pub steps: Vec<Step>,
+    /// What lies on it.
+    pub counts: StepCounts,
+}
+
+impl CriticalPath {
+    /// What the makespan is spent on, largest share first; limits without a share are left out.
+    pub fn shares(&self) -> Vec<Share> {
+        let share = |limit: TimePart| {
+            let time = self
+                .steps
+                .iter()
+                .filter(|step| step.limit == limit)
+                .map(|step| step.end - step.start)
+                .sum();
+            Share {
                 limit,
-            });
-            self.at = start;
-            self.path.counts.overheads += u64::from(limit == TimePart::Overhead);
-        }
-    }
-
-    /// Goes from an event to the one that it waited for.
-    fn pass(&mut self, event: u32) -> u32 {
-        let graph = self.graph;
-        let node = &graph.nodes[event as usize];
-        let edge = graph.binding(node);
-        let before = node.edge(edge).map_or(0, |(before, _)| before);
-        let limit = graph.waited(node);
-        let is_of_rank = match node.kind() {
-            Kind::Spent => limit != TimePart::Contention,
-            Kind::Meet => edge == Edge::Second,
-            kind => matches!(
-                kind,
-                Kind::Compute | Kind::Send | Kind::Depart | Kind::Receive | Kind::Release
-            ),
-        };
-        if is_of_rank {
-            self.rank = graph.owner(node.rank());
-        }
-        self.split(node, edge);
-        self.count(node, edge);
-        let mut time = graph.times[event as usize];
-        let parts = std::mem::take(&mut self.parts);
-        for (index, part) in parts.iter().enumerate().rev() {
-            time -= part.nanos;
-            // What rounding leaves over belongs to the first part.
-            if index == 0 {
-                time = graph.times[before as usize];
-            }
-            self.spend(part.limit, part.rank, Time::from_nanos(time));
-        }
-        self.parts = parts;
-        before
-    }
-
-    /// Splits an edge's cost into its parts and the rest, which was waited for before its later event was handled.
-    fn split(&mut self, node: &Node, edge: Edge) {
-        let (graph, rank) = (self.graph, self.rank);
-        let parts = &mut self.parts;
-        parts.clear();
-        let mut add = |limit, rank, nanos| {
-            if nanos != 0.0 {
-                parts.push(EdgePart { limit, rank, nanos });
+                time,
+                fraction: fraction(time, self.makespan),
             }
         };
-        if graph.flies(node, edge) {
-            add(
-                TimePart::Latency,
-                rank,
-                graph.costs(node.slot()).far.as_nanos(),
-            );
-        }
-        graph.parts(node, edge, |part| match part.handles {
-            true => add(TimePart::Overhead, graph.owner(part.rank), part.nanos()),
-            false => add(part.quantity, rank, part.nanos()),
-        });
-        let cost = node.edge(edge).map_or(0.0, |(_, cost)| cost);
-        let mut rest = cost - parts.iter().map(|part| part.nanos).sum::<f64>();
-        if rest > graph.rounding() {
-            let is_other = |part: &EdgePart| part.limit != TimePart::Overhead;
-            let place = parts.iter().rposition(is_other).map_or(0, |last| last + 1);
-            let limit = graph.waited(node);
-            parts.insert(
-                place,
-                EdgePart {
-                    limit,
-                    rank,
-                    nanos: rest,
-                },
-            );
-        } else if rest < -graph.rounding() {
-            // It took less than it would have alone.
-            for part in parts.iter_mut().rev().filter(|part| part.nanos > 0.0) {
-                let less = part.nanos.min(-rest);
-                part.nanos -= less;
-                rest += less;
-            }
-        }
+        let mut shares: Vec<Share> = TimePart::LIMITS
+            .into_iter()
+            .map(share)
+            .filter(|share| share.time > Time::ZERO)
+            .collect();
+        shares.sort_by_key(|share| Reverse(share.time));
+        shares
     }
 
-    fn count(&mut self, node: &Node, edge: Edge) {
-        let graph = self.graph;
-        let counts = &mut self.path.counts;
-        let sent = match (node.kind(), edge) {
-            (Kind::Collective, _) if node.cost > 0.0 && node.item != self.counted => {
-                self.counted = node.item;
-                counts.collectives += 1;
-                None
-            }
-            (Kind::Send | Kind::Depart | Kind::Arrive, Edge::Second) => {
-                counts.gaps += 1;
-                Some(graph.nodes[node.second as usize].slot())
-            }
-            (Kind::Release, Edge::Second)
-                if node.more > 0.0 && matches!(graph.source, Source::Program(_)) =>
-            {
-                Some(node.slot())
-            }
-            _ if graph.flies(node, edge) => {
-                counts.messages += 1;
-                Some(node.slot())
-            }
-            _ => None,
-        };
-        let Bytes(bytes) = sent.map_or(Bytes(0), |slot| graph.message(slot).size);
-        counts.bytes = Bytes(counts.bytes.0.saturating_add(bytes));
+    /// The ranks on the path with their time on it, longest first.
+    pub fn ranks(&self) -> Vec<(Rank, Time)> {
+        let mut times = std::collections::BTreeMap::new();
+        for step in &self.steps {
+            *times.entry(step.rank).or_insert(Time::ZERO) += step.end - step.start;
+        }
+        let mut times: Vec<(Rank, Time)> = times.into_iter().collect();
+        times.sort_by_key(|(rank, time)| (Reverse(*time), *rank));
+        times
+    }
+}
+
+fn fraction(part: Time, whole: Time) -> f64 {
+    if whole > Time::ZERO {
+        part.as_nanos() / whole.as_nanos()
+    } else {
+        0.0
     }
 }

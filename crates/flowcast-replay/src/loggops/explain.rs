@@ -44,7 +44,7 @@ impl<'a> Explainer<'a> {
             flights: Flights::new(
                 Source::Schedule(sends),
                 FlightColumns {
-                    overheads: true,
+                    ready: true,
                     ..FlightColumns::default()
                 },
             ),

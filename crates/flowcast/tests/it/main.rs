@@ -9,7 +9,6 @@ mod compiled_damage;
 mod conflicts;
 mod conversions;
 mod critical_path;
-mod path_twin;
 mod dimemas_cfg;
 mod dimemas_cfg_files;
 mod event_driven;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use flowcast::{
+    graph::ScheduleRecorder,
     model::{
         machine::{Machine, Mapping, NodeGroup},
         network::{LinkRate, Network},
@@ -216,20 +217,24 @@ fn what_is_recorded_and_explained_adds_up() {
         let sends = Sends::from_schedule(&schedule);
         let mut journal = Journal::of_schedule(
             &sends,
-            parameters.overhead,
             Keeps {
-                causes: true,
+                timeline: true,
                 ..Keeps::FILES
             },
         );
         let mut explainer = Explainer::new(&sends, costs);
-        let outcome =
-            loggops::placed(&schedule, costs, &mut (&mut journal, &mut explainer)).unwrap();
+        let mut recorder = ScheduleRecorder::new(&sends, costs).unwrap();
+        let outcome = loggops::placed(
+            &schedule,
+            costs,
+            &mut (&mut journal, (&mut explainer, &mut recorder)),
+        )
+        .unwrap();
         assert_eq!(
             outcome,
             loggops::placed(&schedule, costs, &mut Unobserved).unwrap()
         );
-        let path = sends.critical_path(costs, &journal).unwrap();
+        let path = recorder.finish().critical_path();
         assert_eq!(path.makespan, outcome.makespan());
         assert!(
             path.shares()
@@ -279,7 +284,7 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
         },
     );
     assert_eq!(sends.cpus(), 2);
-    let mut journal = Journal::of_schedule(&sends, costs.parameters.overhead, Keeps::CAUSES);
+    let mut journal = Journal::of_schedule(&sends, Keeps::TIMELINE);
     let outcome = loggops::placed(&schedule, costs, &mut journal).unwrap();
     // By rank: end, computation, overhead, blocked; what its processors do at once counts once.
     let times = |rank: &RankOutcome| {
@@ -311,7 +316,7 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
     assert_eq!(drawn(1)[..1], [(0.0, 4.0, Activity::Compute)]);
     assert_eq!(drawn(1)[1..4], rest);
     assert_eq!(drawn(1)[4..], [(19.0, 20.0, Activity::Compute)]);
-    assert!(sends.critical_path(costs, &journal).is_none());
+    assert!(ScheduleRecorder::new(&sends, costs).is_none());
     assert_eq!(timeline.messages.len(), 1);
 }
 

@@ -3,8 +3,9 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, recorded};
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, check_path, recorded};
 use flowcast::{
+    graph::EventGraph,
     model::{
         dimemas_cfg::DimemasConfig,
         machine::Mapping,
@@ -12,8 +13,7 @@ use flowcast::{
     },
     replay::{
         Engine, SimulateError, contention, costs::Rendezvous, flights::Flight, journal::Journal,
-        outcome::Outcome, placement::Placement, time_part::TimePart, timeline::Activity,
-        walk::Replay,
+        outcome::Outcome, placement::Placement, timeline::Activity, walk::Replay,
     },
     trace::{Program, ReadOptions, read, slot::Slot},
     units::{Bytes, Node, Rank},
@@ -238,9 +238,9 @@ proptest! {
             let busy: Vec<(f64, f64)> = (0..program.ranks() as u32)
                 .map(Rank)
                 .filter(|rank| placement.node(*rank) == number)
-                .flat_map(|rank| journal.intervals(rank))
-                .filter(|interval| interval.segment.activity == Activity::Compute)
-                .map(|interval| (interval.segment.start.as_nanos(), interval.segment.end.as_nanos()))
+                .flat_map(|rank| journal.segments(rank))
+                .filter(|segment| segment.activity == Activity::Compute)
+                .map(|segment| (segment.start.as_nanos(), segment.end.as_nanos()))
                 .collect();
             prop_assert!(overlap(&busy) <= network.machine.nodes[0].cpus);
         }
@@ -253,13 +253,9 @@ proptest! {
         let program = records.program();
         let network = limits.on(&numbers, program.ranks());
         let engine = contention(&program, &network, &numbers);
-        let (first, journal) = recorded(&program, |journal| engine.observed(journal));
+        let (first, graph) = EventGraph::record(&engine).unwrap();
         prop_assert_eq!(&engine.run().unwrap(), &first);
-        if limits.cpus.is_none() {
-            let path = engine.free().critical_path(&journal);
-            prop_assert_eq!(path.makespan, first.makespan());
-            prop_assert_eq!(path.shares().iter().filter(|share| share.limit == TimePart::Other).count(), 0, "{:?}", path);
-        }
+        check_path(&graph.critical_path(), &first)?;
     }
 
     #[test]
@@ -280,7 +276,7 @@ proptest! {
 }
 
 /// Computations of odd lengths before each record, so that no two events happen at the same time.
-pub(crate) fn with_odd_computations(text: &str, seed: u64) -> String {
+fn with_odd_computations(text: &str, seed: u64) -> String {
     let mut state = seed;
     let mut odd = || {
         state = state
