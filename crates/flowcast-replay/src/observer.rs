@@ -83,6 +83,15 @@ pub struct Sent {
     pub arrival: Time,
 }
 
+impl Sent {
+    /// Shows what its time is spent on, each with its end, in order.
+    pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
+        show(TimePart::Bandwidth, self.start);
+        show(TimePart::Processor, self.start + self.processor);
+        show(TimePart::Overhead, self.end);
+    }
+}
+
 /// A receive or wait.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceivedMessage {
@@ -150,6 +159,17 @@ pub struct Gathered {
     pub last_rank: Rank,
     /// When the rank went on.
     pub end: Time,
+}
+
+impl Gathered {
+    /// Shows what its time is spent on, each with its end, in order.
+    pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
+        show(TimePart::Processor, self.call + self.processor);
+        show(TimePart::Overhead, self.came);
+        let last = self.last.clamp(self.came, self.end.max(self.came));
+        show(TimePart::CollectiveWait, last);
+        show(TimePart::Collective, self.end);
+    }
 }
 
 /// An observer that observes nothing, where the outcome is enough.

@@ -142,6 +142,20 @@ impl<'a> PreparedSchedule<'a> {
         }
     }
 
+    /// Replays and goes back from the end: the outcome, and the path that limits it; `None` if a rank has several processors,
+    /// whose work overlaps.
+    ///
+    /// # Errors
+    /// As [`PreparedSchedule::observe`], and [`Error::NotFinite`].
+    pub fn critical_path(&self) -> Result<Option<(Outcome, CriticalPath)>, Error> {
+        let sends = self.sends();
+        let Some(mut recorder) = ScheduleRecorder::new(&sends, self.costs()) else {
+            return Ok(None);
+        };
+        let outcome = finite(self.observe(&mut recorder)?, self.setting.network, &[])?;
+        Ok(Some((outcome, recorder.finish().critical_path())))
+    }
+
     /// The network, unless parameters are given in its place.
     pub(crate) fn network_in_use(&self) -> Option<&'a Network> {
         self.setting

@@ -22,6 +22,7 @@ impl EventGraph<'_> {
         let last = self.ends.iter().position(is_last).unwrap_or(0);
         let mut walk = PathWalk {
             graph: self,
+            rounding: self.rounding(),
             rank: Rank(last as u32),
             at: makespan,
             counted: NONE,
@@ -49,9 +50,7 @@ impl EventGraph<'_> {
             Kind::Spent => TimePart::ALL[node.item as usize],
             Kind::Send | Kind::Receive | Kind::MoveAtReceive => TimePart::Processor,
             Kind::Arrive | Kind::Release | Kind::Move | Kind::Depart => TimePart::Contention,
-            // The start-up of a rank's part in a collective.
-            Kind::Meet => TimePart::Overhead,
-            Kind::Compute | Kind::Collective => TimePart::Other,
+            Kind::Compute | Kind::Meet | Kind::Collective => TimePart::Other,
         }
     }
 
@@ -67,13 +66,13 @@ impl EventGraph<'_> {
     }
 
     /// The edge that an event waited for; of two the first.
-    fn binding(&self, node: &Node) -> Edge {
+    fn binding(&self, node: &Node, rounding: f64) -> Edge {
         let [first, second] = [Edge::First, Edge::Second].map(|edge| {
             node.edge(edge).map_or(f64::NEG_INFINITY, |(event, cost)| {
                 self.times[event as usize] + cost
             })
         });
-        if second - first > self.rounding() {
+        if second - first > rounding {
             Edge::Second
         } else {
             Edge::First
@@ -83,6 +82,8 @@ impl EventGraph<'_> {
 
 struct PathWalk<'g, 'a> {
     graph: &'g EventGraph<'a>,
+    /// Below this, differences of times are rounding, in nanoseconds.
+    rounding: f64,
     rank: Rank,
     at: Time,
     /// The execution of a collective that was counted last.
@@ -95,7 +96,7 @@ impl PathWalk<'_, '_> {
     /// Moves back to `start`, unless that is rounding; the time between is spent on `limit`.
     fn spend(&mut self, limit: TimePart, rank: Rank, start: Time) {
         let start = start.max(Time::ZERO);
-        if (self.at - start).as_nanos() > self.graph.rounding() {
+        if (self.at - start).as_nanos() > self.rounding {
             self.path.steps.push(Step {
                 rank,
                 start,
@@ -111,12 +112,11 @@ impl PathWalk<'_, '_> {
     fn pass(&mut self, event: u32) -> u32 {
         let graph = self.graph;
         let node = &graph.nodes[event as usize];
-        let edge = graph.binding(node);
+        let edge = graph.binding(node, self.rounding);
         let before = node.edge(edge).map_or(0, |(before, _)| before);
         let limit = graph.waited(node);
         let is_of_rank = match node.kind() {
             Kind::Spent => limit != TimePart::Contention,
-            Kind::Meet => edge == Edge::Second,
             kind => matches!(
                 kind,
                 Kind::Compute | Kind::Send | Kind::Depart | Kind::Receive | Kind::Release
@@ -164,7 +164,7 @@ impl PathWalk<'_, '_> {
         });
         let cost = node.edge(edge).map_or(0.0, |(_, cost)| cost);
         let mut rest = cost - parts.iter().map(|part| part.nanos).sum::<f64>();
-        if rest > graph.rounding() {
+        if rest > self.rounding {
             let is_other = |part: &EdgePart| part.limit != TimePart::Overhead;
             let place = parts.iter().rposition(is_other).map_or(0, |last| last + 1);
             let limit = graph.waited(node);
@@ -176,7 +176,7 @@ impl PathWalk<'_, '_> {
                     nanos: rest,
                 },
             );
-        } else if rest < -graph.rounding() {
+        } else if rest < -self.rounding {
             // It took less than it would have alone.
             for part in parts.iter_mut().rev().filter(|part| part.nanos > 0.0) {
                 let less = part.nanos.min(-rest);

@@ -243,54 +243,32 @@ impl<'a> ProgramRecorder<'a> {
         }
     }
 
-    /// The event at which those have come, each after its start-up, of whom that is not known yet when one leaves a collective:
-    /// to a blocking one all others, else at most the last.
-    fn all_came(&mut self, rank: Rank, mut met: u32, gathered: &Gathered) -> u32 {
+    /// The event at which a rank came to a collective that another one leaves before that is told.
+    fn entry(&mut self, member: Rank, gathered: &Gathered) -> u32 {
+        let entry = self.events.ends[member];
+        if member != gathered.last_rank {
+            return entry;
+        }
+        let start_up = gathered.came - gathered.call - gathered.processor;
+        let begun = gathered.last - start_up;
+        let begun = self.events.late(entry, member, begun, TimePart::Processor);
+        self.events
+            .late(begun, member, gathered.last, TimePart::Overhead)
+    }
+
+    /// The event at which the data of the last rank are at the root, which goes on before that rank does.
+    fn part_of_last(&mut self, gathered: &Gathered) -> u32 {
         let Gathered {
             instance,
-            call,
-            processor,
-            came,
             last,
             last_rank,
             end,
+            ..
         } = *gathered;
-        let start_up = came - call - processor;
-        if self.instances.modes[instance as usize] == CollectiveMode::Blocking {
-            let communicator = self.program.communicator_of(instance);
-            let members = &self.program.communicator(communicator).members;
-            for &member in members.iter().filter(|member| **member != rank) {
-                let entry = self.events.ends[member];
-                if entry != 0 || start_up > Time::ZERO {
-                    met = self.meet(member, instance, met, (entry, start_up.as_nanos()));
-                }
-            }
-        }
-        if last_rank != rank && !self.instances.entered.contains(&(instance, last_rank)) {
-            let (entry, begun) = (self.events.ends[last_rank], last - start_up);
-            let begun = self
-                .events
-                .late(entry, last_rank, begun, TimePart::Processor);
-            let came = Node::spent(TimePart::Overhead, last_rank);
-            let came = came.after(begun, start_up.as_nanos());
-            let came = self.events.push(came, Some(last));
-            // To a root-synchronous one it came when its data were there.
-            let part = Node::new(Kind::Collective, last_rank, instance);
-            let part = match self.instances.modes[instance as usize] {
-                CollectiveMode::RootSynchronous => {
-                    let node = part.after(came, (end - last).as_nanos());
-                    self.events.push(node, Some(end))
-                }
-                _ => came,
-            };
-            met = self.meet(last_rank, instance, met, (part, 0.0));
-        }
-        met
-    }
-
-    fn meet(&mut self, rank: Rank, instance: u32, met: u32, (entry, start_up): (u32, f64)) -> u32 {
-        let node = Node::new(Kind::Meet, rank, instance).after(met, 0.0);
-        self.events.push(node.and(entry, start_up), None)
+        let came = self.entry(last_rank, gathered);
+        let part = Node::new(Kind::Collective, last_rank, instance);
+        let takes = (end - last).as_nanos();
+        self.events.push(part.after(came, takes), Some(end))
     }
 
     /// The event at which all have come to a collective and it has taken its time.
@@ -299,16 +277,32 @@ impl<'a> ProgramRecorder<'a> {
         if let Some(finished) = self.instances.finished.get(&instance) {
             return *finished;
         }
-        let mode = self.instances.modes[instance as usize];
+        let last = gathered.last_rank;
         let mut entries = self.instances.entries.remove(&instance).unwrap_or_default();
-        let mut met = match mode {
-            CollectiveMode::NonBlocking => entries.pop().unwrap_or(0),
-            CollectiveMode::Blocking | CollectiveMode::RootSynchronous => self.events.ends[rank],
-        };
-        for entry in entries.into_iter().filter(|entry| *entry != 0) {
-            met = self.meet(rank, instance, met, (entry, 0.0));
+        match self.instances.modes[instance as usize] {
+            CollectiveMode::Blocking => {
+                let communicator = self.program.communicator_of(instance);
+                let members = &self.program.communicator(communicator).members;
+                let come = members.iter().map(|member| self.entry(*member, gathered));
+                entries = come.collect();
+            }
+            CollectiveMode::RootSynchronous => {
+                entries.push(self.events.ends[rank]);
+                if last != rank && !self.instances.entered.contains(&(instance, last)) {
+                    entries.push(self.part_of_last(gathered));
+                }
+            }
+            CollectiveMode::NonBlocking => {
+                if !self.instances.entered.contains(&(instance, last)) {
+                    entries.push(self.entry(last, gathered));
+                }
+            }
         }
-        met = self.all_came(rank, met, gathered);
+        let mut met = entries.first().copied().unwrap_or(0);
+        for entry in entries.into_iter().skip(1).filter(|entry| *entry != 0) {
+            let node = Node::new(Kind::Meet, rank, instance).after(met, 0.0);
+            met = self.events.push(node.and(entry, 0.0), None);
+        }
         let takes = if gathered.end > gathered.came {
             gathered.end.as_nanos() - self.events.times[met as usize]
         } else {

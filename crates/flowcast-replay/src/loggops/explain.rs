@@ -85,16 +85,12 @@ fn site(function: Function) -> CallSite {
 impl Observer for Explainer<'_> {
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         self.flights.sent(rank, slot, sent);
-        let Sent {
-            call, start, end, ..
-        } = sent;
-        for (cost, time) in [
-            (TimePart::Bandwidth, start - call),
-            (TimePart::Overhead, end - start),
-        ] {
-            self.ranks[rank].add(cost, time);
-            self.sends.add(cost, time);
-        }
+        let mut reached = sent.call;
+        sent.each_part(|cost, until| {
+            self.ranks[rank].add(cost, until - reached);
+            self.sends.add(cost, until - reached);
+            reached = until;
+        });
     }
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
