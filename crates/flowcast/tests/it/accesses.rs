@@ -1,8 +1,6 @@
 //! One-sided communication and files: what each costs, who waits for whom, and that nothing of it is lost on the way.
 
-use crate::random_programs::{
-    as_program, check_path, explained, read_bytes, read_text, recorded,
-};
+use crate::random_programs::{as_program, check_path, explained, read_bytes, read_text, recorded};
 use flowcast::{
     graph::EventGraph,
     model::{
