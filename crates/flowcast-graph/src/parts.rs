@@ -162,6 +162,11 @@ impl Part {
 }
 
 impl MessageCosts {
+    /// How long an interface serves a message: it rests, then come the bytes.
+    fn at_interface(&self) -> [Part; 2] {
+        [self.gap, self.bytes.times(self.at_interface)]
+    }
+
     fn new(quantity: TimePart, sender: Rank, receiver: Rank, slot: Slot) -> MessageCosts {
         let sending = Part::new(quantity, sender, slot).handling();
         let receiving = Part::new(quantity, receiver, slot).handling();
@@ -319,60 +324,46 @@ impl EventGraph<'_> {
             Kind::Spent | Kind::Meet | Kind::Move => return,
             _ => self.costs(node.slot()),
         };
-        // Of the other event: an interface serves its messages one after another.
-        let second = (node.second != NONE).then(|| &self.nodes[node.second as usize]);
-        let other = second.filter(|_| edge == Edge::Second).map(Node::kind);
-        let shown: [Option<Part>; 5] = match (node.kind(), other) {
-            (Kind::Send, None) => [Some(of.sending), None, None, None, None],
-            (Kind::Send | Kind::Depart | Kind::Arrive, Some(kind)) => {
-                let before = self.costs(second.expect("it is the edge's").slot());
-                let [first, then, own] = match kind {
-                    Kind::Receive => [before.after, before.copied, of.sending.times(0.0)],
-                    _ => [before.sending, before.copied.times(0.0), of.sending],
-                };
-                [
-                    Some(first.negative()),
-                    Some(then.negative()),
-                    Some(before.gap),
-                    Some(before.bytes.times(before.at_interface)),
-                    Some(own),
-                ]
-            }
-            (Kind::Arrive, None) => [
-                Some(of.latency),
-                Some(of.bytes.times(of.in_flight)),
-                None,
-                None,
-                None,
-            ],
-            (Kind::Receive, None) => [Some(of.before), Some(of.after), Some(of.copied), None, None],
-            (Kind::Receive, Some(kind)) => {
-                let flies = kind != Kind::Arrive;
-                [
-                    flies.then_some(of.latency),
-                    flies.then_some(of.bytes.times(of.in_flight)),
-                    Some(of.after),
-                    Some(of.copied),
-                    None,
-                ]
-            }
-            (Kind::MoveAtReceive, Some(_)) => [Some(of.before), None, None, None, None],
-            // Of a schedule: the sender goes on when its receiver has taken the message.
-            (Kind::Release, Some(Kind::Receive)) if node.more < 0.0 => [
-                Some(of.after.negative()),
-                Some(of.copied.negative()),
-                None,
-                None,
-                None,
-            ],
-            (Kind::Release, Some(_)) => [Some(of.bytes.times(of.held)), None, None, None, None],
-            _ => [None; 5],
+        let handled = [of.after, of.copied];
+        let flight = [of.latency, of.bytes.times(of.in_flight)];
+        let mut show_all = |parts: &[Part]| {
+            let shown = parts.iter().filter(|part| part.amount != 0.0);
+            shown.for_each(|part| show(*part));
         };
-        shown
-            .into_iter()
-            .flatten()
-            .filter(|part| part.amount != 0.0)
-            .for_each(&mut show);
+        // Of the edge's earlier event where that is not of the same rank.
+        let other = (edge == Edge::Second).then(|| self.nodes[node.second as usize].kind());
+        match (node.kind(), other) {
+            (Kind::Send, None) => show_all(&[of.sending]),
+            (Kind::Send | Kind::Depart, Some(_)) => {
+                let before = self.costs(self.nodes[node.second as usize].slot());
+                show_all(&[before.sending.negative()]);
+                show_all(&before.at_interface());
+                show_all(&[of.sending]);
+            }
+            (Kind::Arrive, Some(_)) => {
+                let before = self.costs(self.nodes[node.second as usize].slot());
+                show_all(&[before.after, before.copied].map(Part::negative));
+                show_all(&before.at_interface());
+            }
+            (Kind::Arrive, None) => show_all(&flight),
+            (Kind::Receive, None) => {
+                show_all(&[of.before]);
+                show_all(&handled);
+            }
+            (Kind::Receive, Some(kind)) => {
+                if kind != Kind::Arrive {
+                    show_all(&flight);
+                }
+                show_all(&handled);
+            }
+            (Kind::MoveAtReceive, Some(_)) => show_all(&[of.before]),
+            // Of a schedule: the sender goes on when its receiver has taken the message.
+            (Kind::Release, Some(Kind::Receive)) if node.more < 0.0 => {
+                show_all(&handled.map(Part::negative));
+            }
+            (Kind::Release, Some(_)) => show_all(&[of.bytes.times(of.held)]),
+            _ => {}
+        }
     }
 
     /// The user function that a message is sent by, or a computation belongs to; 0 for none.

@@ -126,10 +126,7 @@ impl<'a> Explainer<'a> {
     pub fn new(engine: &'a Engine<'_>) -> Explainer<'a> {
         let replay = engine.free();
         let program = replay.program;
-        let columns = FlightColumns {
-            moves: true,
-            ..FlightColumns::default()
-        };
+        let columns = FlightColumns { moves: true };
         Explainer {
             program,
             replay,

@@ -79,8 +79,6 @@ pub struct Flight {
     pub class: u32,
     /// When the program called the send.
     pub call: Option<Time>,
-    /// When the sender's overhead ended.
-    pub ready: Option<Time>,
     /// When it could have begun to move: once it was ready, or, if a rendezvous waited, once its receiver was.
     pub asked: Option<Time>,
     /// When it began to move: later than that if it waited for links or buses.
@@ -98,8 +96,6 @@ pub struct Flight {
 pub(crate) struct FlightColumns {
     /// When messages began to move and when their receives were posted.
     pub moves: bool,
-    /// When the sender's overhead ended.
-    pub ready: bool,
 }
 
 /// In nanoseconds, as all columns.
@@ -127,7 +123,6 @@ pub(crate) struct Flights<'a> {
     origins: Vec<(Rank, u32)>,
     /// When each began to move, and when its receive was posted.
     moves: Vec<(f64, f64)>,
-    ready: Vec<f64>,
 }
 
 impl<'a> Flights<'a> {
@@ -147,7 +142,6 @@ impl<'a> Flights<'a> {
             ],
             origins: vec![(Rank(0), 0); rows(matches!(source, Source::Program(_)))],
             moves: vec![(NAN, NAN); rows(columns.moves)],
-            ready: vec![NAN; rows(columns.ready)],
         }
     }
 
@@ -165,12 +159,10 @@ impl<'a> Flights<'a> {
             Source::Schedule(sends) => (sends.sender(slot), 0),
         };
         let (start, posted) = self.moves.get(number).copied().unwrap_or((NAN, NAN));
-        let ready = self.ready.get(number).copied().unwrap_or(NAN);
         Flight {
             from,
             class,
             call: known(call),
-            ready: known(ready),
             asked: known(asked),
             start: known(start),
             arrival: known(arrival),
@@ -257,10 +249,6 @@ impl Observer for Flights<'_> {
             .get_mut(number)
             .into_iter()
             .for_each(|(began, _)| *began = departs);
-        self.ready
-            .get_mut(number)
-            .into_iter()
-            .for_each(|ready| *ready = sent.end.as_nanos());
     }
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {

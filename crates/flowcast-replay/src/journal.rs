@@ -200,7 +200,6 @@ impl<'a> Journal<'a> {
         let ranks = if keeps.timeline { source.ranks() } else { 0 };
         let columns = FlightColumns {
             moves: keeps.calls || keeps.timeline,
-            ..FlightColumns::default()
         };
         Journal {
             keeps,

@@ -86,6 +86,24 @@ impl<'a> ScheduleRecorder<'a> {
     }
 }
 
+impl ScheduleRecorder<'_> {
+    /// The event at which the receiving interface takes a message that is there before it, and before the processor is free.
+    fn busy_interface(&mut self, rank: Rank, slot: Slot, from: u32, delay: f64) -> Option<u32> {
+        let (last, rest) = self.freed(self.last_receipts[rank], |travel| self.handled(travel))?;
+        let arrival = self.events.nodes[from as usize];
+        let (sent, delay) = match arrival.kind() {
+            Kind::Arrive => (arrival.first, arrival.cost),
+            _ => (from, delay),
+        };
+        let node = Node::new(Kind::Arrive, rank, slot.0).after(sent, delay);
+        let at = |event: u32| self.events.times[event as usize];
+        let (free, there) = (at(last) + rest, node.time(&self.events.times));
+        let other = there.max(at(self.events.ends[rank]));
+        let binds = free > other && !super::is_near(free, other);
+        binds.then(|| self.events.push(node.and(last, rest), None))
+    }
+}
+
 impl Observer for ScheduleRecorder<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.events.spend(rank, start, TimePart::Other);
@@ -119,35 +137,22 @@ impl Observer for ScheduleRecorder<'_> {
 
     fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
         let (place, travel) = (self.place(slot), self.travel(slot));
-        let (mut from, handled) = (self.messages[place], self.handled(travel));
-        let mut delay = (travel.latency + (travel.bytes - travel.on_receiver)).as_nanos();
-        let mut sent = from;
-        if self.events.kind(from) == Kind::Arrive {
-            let arrival = self.events.nodes[from as usize];
-            (sent, delay) = (arrival.first, arrival.cost);
-        }
+        let (sent, handled) = (self.messages[place], self.handled(travel));
+        let flight = travel.latency + travel.bytes - travel.on_receiver;
+        let ready = self.events.ends[rank];
+        let (mut from, mut delay) = match self.events.kind(sent) {
+            Kind::Arrive => (sent, 0.0),
+            _ => (sent, flight.as_nanos()),
+        };
         if travel.interface.is_some() {
-            let last = std::mem::replace(&mut self.last_receipts[rank], NONE);
-            if let Some((last, rest)) = self.freed(last, |travel| self.handled(travel)) {
-                let node = Node::new(Kind::Arrive, rank, slot.0).after(sent, delay);
-                let free = self.events.times[last as usize] + rest;
-                let there = node.time(&self.events.times);
-                let ready = self.events.times[self.events.ends[rank] as usize];
-                if free > there.max(ready) && !super::is_near(free, there.max(ready)) {
-                    from = self.events.push(node.and(last, rest), None);
-                }
-            }
+            let taken = self.busy_interface(rank, slot, from, delay);
+            (from, delay) = taken.map_or((from, delay), |taken| (taken, 0.0));
+            self.last_receipts[rank] = self.events.nodes.len() as u32;
         }
-        if self.events.kind(from) == Kind::Arrive {
-            delay = 0.0;
-        }
-        let node = Node::new(Kind::Receive, rank, slot.0).after(self.events.ends[rank], handled);
-        self.events
-            .go_on(rank, node.and(from, delay + handled), Some(received.end));
+        let node = Node::new(Kind::Receive, rank, slot.0).after(ready, handled);
+        let node = node.and(from, delay + handled);
+        self.events.go_on(rank, node, Some(received.end));
         self.messages[place] = self.events.ends[rank];
-        if travel.interface.is_some() {
-            self.last_receipts[rank] = self.events.ends[rank];
-        }
     }
 
     fn held(&mut self, rank: Rank, slot: Slot, _start: Time, end: Time) {
