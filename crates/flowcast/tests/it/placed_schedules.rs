@@ -145,6 +145,44 @@ fn messages_between_nodes_share_the_network_and_those_inside_do_not_take_it() {
 }
 
 #[test]
+fn the_critical_path_leads_through_the_receiver_that_two_messages_want() {
+    let schedule = schedule(INTO_ONE);
+    let sends = Sends::from_schedule(&schedule);
+    let shares = |gap: f64| {
+        let mut parameters = parameters();
+        parameters.gap = Time::from_micros(gap);
+        let costs = Costs::from(parameters);
+        let mut recorder = ScheduleRecorder::new(&sends, costs).unwrap();
+        loggops::placed(&schedule, costs, &mut recorder).unwrap();
+        let path = recorder.finish().critical_path();
+        let share = |part: TimePart| {
+            let times = path.shares().into_iter();
+            let own = times.filter(|share| share.limit == part);
+            own.map(|share| share.time.as_micros()).sum::<f64>()
+        };
+        [
+            TimePart::Overhead,
+            TimePart::Gap,
+            TimePart::Latency,
+            TimePart::Bandwidth,
+        ]
+        .map(share)
+    };
+    // The second message is taken when the processor has moved the bytes of the first, at 114 us: o, L, o, 100 us, o, 100 us.
+    assert!(
+        near(&shares(0.0), &[6.0, 0.0, 10.0, 200.0]),
+        "{:?}",
+        shares(0.0)
+    );
+    // With a gap the receiving interface is free later than that, at 116 us.
+    assert!(
+        near(&shares(4.0), &[4.0, 4.0, 10.0, 200.0]),
+        "{:?}",
+        shares(4.0)
+    );
+}
+
+#[test]
 fn a_message_above_the_limit_moves_at_once_and_holds_its_sender_until_it_has_met_its_receive() {
     let text = "num_ranks 2\nrank 0 {\nl1: send 100001b to 1 tag 0\nl2: calc 7000\nl2 requires l1\n}\n\
                 rank 1 {\nl1: calc 500000\nl2: recv 100001b from 0 tag 0\nl2 requires l1\n}\n";
