@@ -185,7 +185,6 @@ impl<'a> ProgramRecorder<'a> {
         let sender = Rank(self.sender_of[slot]);
         let receiver = self.program.receiver(slot);
         let calls = [receiver, sender].map(|rank| self.events.ended_at(rank, start));
-
         match calls.into_iter().flatten().next() {
             Some(called) => {
                 let node = Node::new(Kind::Move, sender, slot.0).after(moving, 0.0);
