@@ -69,7 +69,7 @@ pub struct Gradient {
 impl EventGraph<'_> {
     /// The slopes with respect to all costs.
     pub fn gradient(&self) -> Gradient {
-        let ranks = self.program().ranks();
+        let ranks = self.ends.len();
         let none = vec![Slope::default(); ranks];
         let mut gradient = Gradient {
             makespan: self.makespan(),
@@ -140,7 +140,7 @@ impl EventGraph<'_> {
 
 impl Gradient {
     fn add(&mut self, graph: &EventGraph<'_>, part: &Part, weight: f64) {
-        let rank = graph.program().owner(part.rank).index();
+        let rank = graph.owner(part.rank).index();
         match part.quantity {
             TimePart::Compute => {
                 self.compute[rank].add(part, weight);

@@ -1,12 +1,20 @@
 //! Events in an order in which each comes behind those that it waits for.
 
 mod record;
+mod schedule;
 
-use flowcast_replay::{Engine, SimulateError, outcome::Outcome, walk::Replay};
-use flowcast_trace::{program::Program, slot::Slot};
-use flowcast_units::{CollectiveOp, Rank, Time};
+use flowcast_replay::{
+    Engine, SimulateError,
+    loggops::{costs::Costs, sends::Sends},
+    outcome::Outcome,
+    time_part::TimePart,
+    walk::Replay,
+};
+use flowcast_trace::slot::Slot;
+use flowcast_units::{CollectiveOp, Node as NodeNumber, Rank, Time};
 
-use record::GraphRecorder;
+pub use record::ProgramRecorder;
+pub use schedule::ScheduleRecorder;
 
 /// No event, no message.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -14,8 +22,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// What an event is the end of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The start of the program, or time that nothing accounts for.
-    Wait,
+    /// The start of the program, or time that no cost of the network explains; the item is the [`TimePart`] that it is spent on.
+    Spent,
     /// A computation; the item is its user function.
     Compute,
     /// The sender's overhead, of a message.
@@ -28,7 +36,8 @@ pub(crate) enum Kind {
     Move,
     /// The same, where the receiver comes to a blocking receive.
     MoveAtReceive,
-    /// A message's last byte arrives, where that takes another time than it would alone.
+    /// A message's last byte arrives, where that takes another time than it would alone; where the receiver's interface takes
+    /// it, of a schedule, once that is free.
     Arrive,
     /// A sender goes on that its message held.
     Release,
@@ -39,7 +48,7 @@ pub(crate) enum Kind {
 }
 
 const KINDS: [Kind; 11] = [
-    Kind::Wait,
+    Kind::Spent,
     Kind::Compute,
     Kind::Send,
     Kind::Depart,
@@ -83,6 +92,11 @@ impl Node {
             item,
             tag,
         }
+    }
+
+    /// Time that no cost explains.
+    pub(crate) fn spent(part: TimePart, rank: Rank) -> Node {
+        Node::new(Kind::Spent, rank, part as u32)
     }
 
     pub(crate) fn after(self, first: u32, cost: f64) -> Node {
@@ -133,17 +147,128 @@ impl Node {
     }
 }
 
+/// Events while they are recorded: each stands behind those that it waits for.
+pub(crate) struct Events {
+    pub nodes: Vec<Node>,
+    /// By event, in nanoseconds.
+    pub times: Vec<f64>,
+    /// By rank or stream: its last event.
+    pub ends: Vec<u32>,
+    /// Whether the costs of the network explain all times.
+    pub is_explained: bool,
+}
+
+impl Events {
+    /// Of a replay that has not begun, with room for so many.
+    fn new(streams: usize, room: usize) -> Events {
+        let (mut nodes, mut times) = (Vec::with_capacity(room), Vec::with_capacity(room));
+        nodes.push(Node::spent(TimePart::Other, Rank(0)));
+        times.push(0.0);
+        Events {
+            nodes,
+            times,
+            ends: vec![0; streams],
+            is_explained: true,
+        }
+    }
+
+    /// Adds an event. Where it happened is not where its costs put it, they are changed to what they were: what came late did so
+    /// after all that it waits for.
+    fn push(&mut self, mut node: Node, happened: Option<Time>) -> u32 {
+        let of = |event: u32| self.times[event as usize];
+        let mut time = node.time(&self.times);
+        if let Some(happened) = happened.map(Time::as_nanos) {
+            if !is_near(happened, time) {
+                self.is_explained = false;
+                let late = (happened - time).max(0.0);
+                node.cost = (node.cost + late).min(happened - of(node.first));
+                if node.second != NONE {
+                    node.more = (node.more + late).min(happened - of(node.second));
+                }
+            }
+            time = happened;
+        }
+        self.nodes.push(node);
+        self.times.push(time);
+        (self.nodes.len() - 1) as u32
+    }
+
+    /// The event that a rank has come to.
+    fn go_on(&mut self, rank: Rank, node: Node, happened: Option<Time>) {
+        self.ends[rank] = self.push(node, happened);
+    }
+
+    /// Time that no cost explains has passed up to an event of a rank.
+    fn spend(&mut self, rank: Rank, until: Time, part: TimePart) {
+        self.ends[rank] = self.late(self.ends[rank], rank, until, part);
+    }
+
+    /// The event at which time that no cost explains is over, behind another: that itself if none has passed.
+    fn late(&mut self, event: u32, rank: Rank, until: Time, part: TimePart) -> u32 {
+        let (at, until) = (self.times[event as usize], until.as_nanos());
+        if until <= at || is_near(until, at) {
+            return event;
+        }
+        self.is_explained = false;
+        let node = Node::spent(part, rank).after(event, until - at);
+        self.push(node, Some(Time::from_nanos(until)))
+    }
+
+    /// The event at which a message is there that moves from another on, where that takes longer than its delay alone; else that
+    /// other one.
+    fn arrive(
+        &mut self,
+        slot: Slot,
+        sender: Rank,
+        from: u32,
+        (delay, arrival): (Time, Time),
+    ) -> u32 {
+        let (begun, arrival) = (self.times[from as usize], arrival.as_nanos());
+        if is_near(arrival, begun + delay.as_nanos()) {
+            return from;
+        }
+        self.is_explained = false;
+        let node = Node::new(Kind::Arrive, sender, slot.0).after(from, arrival - begun);
+        self.push(node, Some(Time::from_nanos(arrival)))
+    }
+
+    /// What a rank did that ended at a time, if it did.
+    fn ended_at(&self, rank: Rank, time: Time) -> Option<u32> {
+        let (mut event, time) = (self.ends[rank], time.as_nanos());
+        let at = |event: u32| self.times[event as usize];
+        while event != 0 && at(event) > time && !is_near(at(event), time) {
+            event = self.nodes[event as usize].first;
+        }
+        is_near(at(event), time).then_some(event)
+    }
+
+    fn kind(&self, event: u32) -> Kind {
+        self.nodes[event as usize].kind()
+    }
+}
+
+/// Of times, apart from rounding.
+fn is_near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-6 + 1e-12 * a.abs()
+}
+
+/// What was replayed.
+pub(crate) enum Source<'a> {
+    Program(&'a Replay<'a>),
+    Schedule(&'a Sends<'a>, Costs<'a>),
+}
+
 /// The events of a replay, and what each of them waits for.
 pub struct EventGraph<'a> {
-    pub(crate) replay: &'a Replay<'a>,
+    pub(crate) source: Source<'a>,
     pub(crate) nodes: Vec<Node>,
     /// By event, in nanoseconds.
     pub(crate) times: Vec<f64>,
     /// By rank: its last event.
     pub(crate) ends: Vec<u32>,
-    /// By slot of a message.
+    /// By slot of a program's message.
     pub(crate) class_of: Vec<u32>,
-    /// By slot of a message.
+    /// By slot of a program's message.
     pub(crate) sender_of: Vec<u32>,
     /// By slot of a message: the user function that sends it, counted as in `functions`; empty if the trace tells none.
     pub(crate) function_of: Vec<u32>,
@@ -160,25 +285,9 @@ impl<'a> EventGraph<'a> {
     /// # Errors
     /// As [`Engine::run`].
     pub fn record(engine: &'a Engine<'a>) -> Result<(Outcome, EventGraph<'a>), SimulateError> {
-        let mut recorder = GraphRecorder::new(engine);
+        let mut recorder = ProgramRecorder::new(engine);
         let outcome = engine.observed(&mut recorder)?;
-        let recorded = recorder.finish();
-        let is_exact = recorded.is_free
-            && recorded.is_explained
-            && engine.free().program().accesses().is_empty();
-        let graph = EventGraph {
-            replay: engine.free(),
-            nodes: recorded.nodes,
-            times: recorded.times,
-            ends: recorded.ends,
-            class_of: recorded.class_of,
-            sender_of: recorded.sender_of,
-            function_of: recorded.function_of,
-            functions: recorded.functions,
-            ops: recorded.ops,
-            is_exact,
-        };
-        Ok((outcome, graph))
+        Ok((outcome, recorder.finish()))
     }
 
     /// Whether the order of events depends on no cost, so that the graph with other costs is the replay with other costs.
@@ -208,9 +317,21 @@ impl<'a> EventGraph<'a> {
             .map(|end| Time::from_nanos(self.times[*end as usize]))
     }
 
-    /// The program whose events these are.
-    pub fn program(&self) -> &'a Program {
-        self.replay.program()
+    /// The rank that a rank or a stream of non-blocking collectives belongs to.
+    pub(crate) fn owner(&self, stream: Rank) -> Rank {
+        match self.source {
+            Source::Program(replay) => replay.program().owner(stream),
+            Source::Schedule(..) => stream,
+        }
+    }
+
+    /// The node that a rank runs on; without a placement each has its own.
+    pub(crate) fn node(&self, rank: Rank) -> NodeNumber {
+        let placement = match &self.source {
+            Source::Program(replay) => Some(replay.placement()),
+            Source::Schedule(_, costs) => costs.placed.map(|placed| placed.placement),
+        };
+        placement.map_or(NodeNumber(rank.0), |placement| placement.node(rank))
     }
 
     /// Below this, differences of times are rounding.

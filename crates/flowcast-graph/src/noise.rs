@@ -207,7 +207,7 @@ impl EventGraph<'_> {
         for (index, node) in self.nodes.iter().enumerate() {
             let mut costs = [node.cost; LANES];
             if node.kind() == Kind::Compute {
-                let extra = once.take_if(|(rank, _)| self.program().owner(node.rank()) == *rank);
+                let extra = once.take_if(|(rank, _)| self.owner(node.rank()) == *rank);
                 for (lane, cost) in costs.iter_mut().enumerate() {
                     let number = drawn(seed, (start + lane) as u64, index as u64);
                     *cost += noise.delay(node.cost, number) + extra.map_or(0.0, |(_, delay)| delay);

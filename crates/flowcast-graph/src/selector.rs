@@ -233,9 +233,9 @@ impl CostCondition {
     }
 
     fn holds(&self, graph: &EventGraph<'_>, part: &Part) -> bool {
-        let owner = graph.program().owner(part.rank);
+        let owner = graph.owner(part.rank);
         let works = matches!(part.quantity, TimePart::Compute | TimePart::Overhead);
-        let node = |rank: Rank| graph.replay.placement().node(rank).0;
+        let node = |rank: Rank| graph.node(rank).0;
         let message = || graph.message(part.slot());
         match *self {
             CostCondition::Rank(rank) if works => owner == rank,

@@ -127,8 +127,7 @@ impl Slacks<'_> {
     }
 
     fn alone(&self, slot: Slot) -> f64 {
-        let class = self.graph.class_of[slot] as usize;
-        self.graph.path(slot).classes[class].delay.as_nanos()
+        self.graph.costs(slot).delay
     }
 
     /// By computation, in the order of events: its rank, how long it takes and how late it may end.
@@ -140,7 +139,7 @@ impl Slacks<'_> {
                 free: Time::from_nanos(next[index].min(total)),
             };
             (
-                self.graph.program().owner(node.rank()),
+                self.graph.owner(node.rank()),
                 Time::from_nanos(node.cost),
                 slack,
             )
@@ -192,7 +191,7 @@ impl Slacks<'_> {
         };
         let mut ranks: Vec<RankSlack> = (0..graph.ends.len()).map(none).collect();
         for (_, node, total) in self.computed() {
-            let rank = &mut ranks[graph.program().owner(node.rank())];
+            let rank = &mut ranks[graph.owner(node.rank())];
             let slack = Time::from_nanos(total);
             rank.compute += Time::from_nanos(node.cost);
             rank.least = rank.least.min(slack);

@@ -9,9 +9,7 @@ use super::{
     SimulateError,
     contention::{self, Links},
     costs::Rendezvous,
-    critical_path::CriticalPath,
     handshakes::{Handshakes, InOrder},
-    journal::Journal,
     observer::{
         Observer, Unobserved,
         by_pointer::{ByPointer, Watch},
@@ -208,11 +206,6 @@ impl<'a> Engine<'a> {
     /// The same program without contention, for its costs.
     pub fn free(&self) -> &Replay<'a> {
         &self.replay
-    }
-
-    /// The chain of causes behind the makespan of the replay that `journal` observed; empty if it kept no causes.
-    pub fn critical_path(&self, journal: &Journal<'_>) -> CriticalPath {
-        self.replay.critical_path(journal)
     }
 }
 

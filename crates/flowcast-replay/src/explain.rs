@@ -126,10 +126,7 @@ impl<'a> Explainer<'a> {
     pub fn new(engine: &'a Engine<'_>) -> Explainer<'a> {
         let replay = engine.free();
         let program = replay.program;
-        let columns = FlightColumns {
-            moves: true,
-            ..FlightColumns::default()
-        };
+        let columns = FlightColumns { moves: true };
         Explainer {
             program,
             replay,
@@ -246,10 +243,10 @@ impl Account {
         }
     }
 
-    /// A call that takes so long before it waits, a part of which it waited for a processor.
-    fn handle(&mut self, site: CallSite, takes: Time, processor: Time) {
-        self.add(site, TimePart::Overhead, takes - processor);
-        self.add(site, TimePart::Processor, processor);
+    /// The rank spends its time on one cause up to a time.
+    fn spend(&mut self, site: CallSite, cost: TimePart, until: Time) {
+        self.add(site, cost, until - self.reached);
+        self.reached = until;
     }
 
     /// A part of the time in which a message moves, `alone` being its latency and the time of its bytes.
@@ -302,20 +299,11 @@ impl Observer for Explainer<'_> {
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
-        let Sent {
-            call,
-            start,
-            processor,
-            end,
-            ..
-        } = sent;
         self.flights.sent(rank, slot, sent);
         let site = self.message_site(rank, slot, self.own.send(slot, self.class(slot)));
         let account = &mut self.ranks[rank];
-        account.wait_for_processor(call);
-        account.add(site, TimePart::Bandwidth, start - call);
-        account.handle(site, end - start, processor);
-        account.reached = end;
+        account.wait_for_processor(sent.call);
+        sent.each_part(|part, until| account.spend(site, part, until));
     }
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
@@ -373,58 +361,27 @@ impl Observer for Explainer<'_> {
         let site = self.message_site(rank, slot, function);
         let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
-        account.handle(site, before - call, processor);
+        account.spend(site, TimePart::Processor, call + processor);
+        account.spend(site, TimePart::Overhead, before);
         self.waited(rank, slot, before, taken, TimePart::LateSender, site);
         let account = &mut self.ranks[rank];
-        account.add(site, TimePart::Overhead, end - taken);
-        account.reached = end;
+        account.reached = taken;
+        account.spend(site, TimePart::Overhead, end);
     }
 
     fn accessed(&mut self, rank: Rank, accessed: Accessed) {
-        let Accessed {
-            access,
-            call,
-            start,
-            came,
-            processor,
-            queued,
-            latency,
-            end,
-        } = accessed;
-        let site = self.site(rank, Call::Access(self.program.access(access).name()));
+        let access = self.program.access(accessed.access);
+        let site = self.site(rank, Call::Access(access.name()));
         let account = &mut self.ranks[rank];
-        account.wait_for_processor(call);
-        account.add(site, TimePart::Bandwidth, start - call);
-        account.handle(site, came - start, processor);
-        account.add(site, TimePart::Contention, queued);
-        let latency = latency.min(end - came - queued);
-        account.add(site, TimePart::Latency, latency);
-        account.add(site, TimePart::Bandwidth, end - came - queued - latency);
-        account.reached = end;
+        account.wait_for_processor(accessed.call);
+        accessed.each_part(|part, until| account.spend(site, part, until));
     }
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
-        let Gathered {
-            instance,
-            call,
-            processor,
-            came,
-            last,
-            end,
-            ..
-        } = gathered;
-        let site = self.site(
-            rank,
-            self.own
-                .collective(instance)
-                .map_or(Call::OtherThreads, Call::Function),
-        );
-        let last = last.clamp(came, end.max(came));
+        let own = self.own.collective(gathered.instance);
+        let site = self.site(rank, own.map_or(Call::OtherThreads, Call::Function));
         let account = &mut self.ranks[rank];
-        account.wait_for_processor(call);
-        account.handle(site, came - call, processor);
-        account.add(site, TimePart::CollectiveWait, last - came);
-        account.add(site, TimePart::Collective, end - last);
-        account.reached = end;
+        account.wait_for_processor(gathered.call);
+        gathered.each_part(|part, until| account.spend(site, part, until));
     }
 }

@@ -37,8 +37,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// About how many intervals the time of a rank or stream has; memory that is reserved and not used costs nothing.
-    pub(crate) fn intervals(self, stream: Rank) -> usize {
+    /// About how many segments the time of a rank or stream has; memory that is reserved and not used costs nothing.
+    pub(crate) fn segments(self, stream: Rank) -> usize {
         match self {
             Source::Program(program) => program.words(stream).len(),
             Source::Schedule(_) => 0,
@@ -79,14 +79,6 @@ pub struct Flight {
     pub class: u32,
     /// When the program called the send.
     pub call: Option<Time>,
-    /// When the sender's overhead began.
-    pub begun: Option<Time>,
-    /// When the sender's overhead ended.
-    pub ready: Option<Time>,
-    /// When the interface could begin with it, and the message before it there if that made it wait.
-    pub departs: Option<Time>,
-    /// See `departs`.
-    pub behind: Option<Slot>,
     /// When it could have begun to move: once it was ready, or, if a rendezvous waited, once its receiver was.
     pub asked: Option<Time>,
     /// When it began to move: later than that if it waited for links or buses.
@@ -99,25 +91,11 @@ pub struct Flight {
     pub received: Option<Time>,
 }
 
-impl Flight {
-    /// When its sender's overhead would have begun had that waited for the interface.
-    pub(crate) fn started(&self) -> Option<Time> {
-        let overhead = self.ready? - self.begun?;
-        Some(if self.behind.is_some() {
-            self.departs? - overhead
-        } else {
-            self.begun?
-        })
-    }
-}
-
 /// The times that an observer keeps beside those that all keep (call, asked, arrival, received).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FlightColumns {
     /// When messages began to move and when their receives were posted.
     pub moves: bool,
-    /// When the sender's overhead began and ended, and for which message the interface let it wait.
-    pub overheads: bool,
 }
 
 /// In nanoseconds, as all columns.
@@ -127,24 +105,6 @@ struct FlightsTimes {
     asked: f64,
     arrival: f64,
     received: f64,
-}
-
-/// The sender's overhead, and what came of it at the interface.
-#[derive(Debug, Clone, Copy)]
-struct FlightOverhead {
-    begun: f64,
-    ready: f64,
-    departs: f64,
-    behind: Option<Slot>,
-}
-
-impl FlightOverhead {
-    const UNKNOWN: FlightOverhead = FlightOverhead {
-        begun: NAN,
-        ready: NAN,
-        departs: NAN,
-        behind: None,
-    };
 }
 
 /// What is not known, in a column.
@@ -163,7 +123,6 @@ pub(crate) struct Flights<'a> {
     origins: Vec<(Rank, u32)>,
     /// When each began to move, and when its receive was posted.
     moves: Vec<(f64, f64)>,
-    overheads: Vec<FlightOverhead>,
 }
 
 impl<'a> Flights<'a> {
@@ -183,7 +142,6 @@ impl<'a> Flights<'a> {
             ],
             origins: vec![(Rank(0), 0); rows(matches!(source, Source::Program(_)))],
             moves: vec![(NAN, NAN); rows(columns.moves)],
-            overheads: vec![FlightOverhead::UNKNOWN; rows(columns.overheads)],
         }
     }
 
@@ -201,19 +159,10 @@ impl<'a> Flights<'a> {
             Source::Schedule(sends) => (sends.sender(slot), 0),
         };
         let (start, posted) = self.moves.get(number).copied().unwrap_or((NAN, NAN));
-        let overhead = self
-            .overheads
-            .get(number)
-            .copied()
-            .unwrap_or(FlightOverhead::UNKNOWN);
         Flight {
             from,
             class,
             call: known(call),
-            begun: known(overhead.begun),
-            ready: known(overhead.ready),
-            departs: known(overhead.departs),
-            behind: overhead.behind,
             asked: known(asked),
             start: known(start),
             arrival: known(arrival),
@@ -258,15 +207,6 @@ impl<'a> Flights<'a> {
         !self.times[self.source.number(slot)].call.is_nan()
     }
 
-    /// The interface let a message that was sent wait for another.
-    pub(crate) fn wait_behind(&mut self, slot: Slot, before: Slot) {
-        let number = self.source.number(slot);
-        self.overheads
-            .get_mut(number)
-            .into_iter()
-            .for_each(|overhead| overhead.behind = Some(before));
-    }
-
     /// When it could have begun to move.
     pub(crate) fn asked(&self, slot: Slot) -> Option<Time> {
         known(self.times[self.source.number(slot)].asked)
@@ -309,15 +249,6 @@ impl Observer for Flights<'_> {
             .get_mut(number)
             .into_iter()
             .for_each(|(began, _)| *began = departs);
-        if let Some(overhead) = self.overheads.get_mut(number) {
-            let [begun, ready] = [sent.start, sent.end].map(Time::as_nanos);
-            *overhead = FlightOverhead {
-                begun,
-                ready,
-                departs,
-                behind: None,
-            };
-        }
     }
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {

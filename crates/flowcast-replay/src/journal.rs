@@ -1,9 +1,9 @@
-//! What happened in a replay, for files, timelines and the critical path.
+//! What happened in a replay, for files and timelines.
 //!
 //! A journal keeps only what was asked for ([`Keeps`]). Of a message that is 32 bytes, 40 if it is a program's and 16 more
 //! for Paraver; slices, calls and events are differences of whole nanoseconds in packed blocks. So a trace of 10 million
-//! messages fits into 1.5 GiB, program or schedule included. Causes, of which the page's timeline and the critical path
-//! are made, are exact and take some hundred bytes for each message. What the streams of a rank's non-blocking collectives
+//! messages fits into 1.5 GiB, program or schedule included. Segments, of which the page's timeline is made, are exact and take
+//! some fifty bytes for each message. What the streams of a rank's non-blocking collectives
 //! do beside it is not in its slices and calls, but their messages are the rank's.
 
 pub mod call_tallies;
@@ -13,7 +13,7 @@ pub(crate) mod own_calls;
 use super::{
     flights::{Flight, FlightColumns, Flights, Source},
     loggops::{message::Message, sends::Sends},
-    timeline::{Activity, Interval, MessageSpan, Segment, Timeline, busiest, merged},
+    timeline::{Activity, MessageSpan, Segment, Timeline, busiest, merged},
 };
 use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
 use flowcast_trace::{
@@ -97,8 +97,8 @@ pub struct Keeps {
     pub calls: bool,
     /// In which order ranks received.
     pub receipts: bool,
-    /// Exact intervals with the causes of their ends, for timelines and critical paths.
-    pub causes: bool,
+    /// What ranks did when, exactly, and their calls by kind, for timelines.
+    pub timeline: bool,
 }
 
 impl Keeps {
@@ -107,14 +107,14 @@ impl Keeps {
         slices: true,
         calls: true,
         receipts: true,
-        causes: false,
+        timeline: false,
     };
-    /// What timelines and critical paths need.
-    pub const CAUSES: Keeps = Keeps {
+    /// What timelines need.
+    pub const TIMELINE: Keeps = Keeps {
         slices: false,
         calls: false,
         receipts: false,
-        causes: true,
+        timeline: true,
     };
 }
 
@@ -156,17 +156,13 @@ struct RankJournal {
 pub struct Journal<'a> {
     keeps: Keeps,
     keeps_calls: bool,
-    /// How much of the receiver's processor time on a message is overhead; the rest is for its bytes.
-    overhead: Time,
     /// What the program called; nothing if calls are not kept.
     own: OwnCalls,
     ranks: Vec<RankJournal>,
     flights: Flights<'a>,
-    /// By rank and stream; empty if causes are not kept.
-    intervals: Vec<Vec<Interval>>,
-    /// The slot of each one's last send; empty if causes are not kept.
-    last_sends: Vec<Slot>,
-    /// The calls that are over; empty if causes are not kept.
+    /// By rank; empty if no timeline is kept.
+    segments: Vec<Vec<Segment>>,
+    /// The calls that are over; empty if no timeline is kept.
     tallies: Tallies,
 }
 
@@ -183,7 +179,7 @@ impl<'a> Journal<'a> {
                 .any(|(kind, _)| MPI_EVENTS.contains(kind))
         };
         let keeps_calls = keeps.calls && !is_marked();
-        let own = if keeps_calls || keeps.causes {
+        let own = if keeps_calls || keeps.timeline {
             OwnCalls::new(program)
         } else {
             OwnCalls::default()
@@ -191,33 +187,29 @@ impl<'a> Journal<'a> {
         Journal {
             own,
             keeps_calls,
-            ..Journal::from_source(Source::Program(program), Time::NEVER, keeps)
+            ..Journal::from_source(Source::Program(program), keeps)
         }
     }
 
-    /// For the replay of a schedule with these messages. Of a receiver's processor time on a message `overhead` is LogGP's
-    /// `o`; the causes give the rest to its bytes.
-    pub fn of_schedule(sends: &'a Sends<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
-        Journal::from_source(Source::Schedule(sends), overhead, keeps)
+    /// For the replay of a schedule with these messages.
+    pub fn of_schedule(sends: &'a Sends<'a>, keeps: Keeps) -> Journal<'a> {
+        Journal::from_source(Source::Schedule(sends), keeps)
     }
 
-    fn from_source(source: Source<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
-        let streams = if keeps.causes { source.streams() } else { 0 };
+    fn from_source(source: Source<'a>, keeps: Keeps) -> Journal<'a> {
+        let ranks = if keeps.timeline { source.ranks() } else { 0 };
         let columns = FlightColumns {
-            moves: keeps.calls || keeps.causes,
-            overheads: keeps.causes,
+            moves: keeps.calls || keeps.timeline,
         };
         Journal {
             keeps,
             keeps_calls: keeps.calls,
-            overhead,
             own: OwnCalls::default(),
             ranks: vec![RankJournal::default(); source.ranks()],
             flights: Flights::new(source, columns),
-            intervals: (0..streams as u32)
-                .map(|stream| Vec::with_capacity(source.intervals(Rank(stream))))
+            segments: Rank::all(ranks)
+                .map(|rank| Vec::with_capacity(source.segments(rank)))
                 .collect(),
-            last_sends: vec![Slot(u32::MAX); streams],
             tallies: Tallies::default(),
         }
     }
@@ -316,20 +308,12 @@ impl<'a> Journal<'a> {
         self.ranks[rank].times
     }
 
-    /// What a rank, or a stream of a non-blocking collective behind the ranks, did when and why; nothing if causes are not
-    /// kept.
-    pub fn intervals(&self, stream: Rank) -> &[Interval] {
-        self.intervals
-            .get(stream.index())
-            .map_or(&[], Vec::as_slice)
-    }
-
     /// What is known of a message, by slot.
     pub fn flight(&self, slot: Slot) -> Flight {
         self.flights.flight(slot)
     }
 
-    /// What all ranks did when, and their messages; without the ranks' segments if causes are not kept.
+    /// What all ranks did when, and their messages; without the ranks' segments if no timeline is kept.
     pub fn timeline(&self) -> Timeline {
         let ranks = || Rank::all(self.ranks.len());
         let messages = ranks()
@@ -341,10 +325,15 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// What a rank did when; nothing if causes are not kept.
+    /// What a rank did when; nothing if no timeline is kept.
     pub fn segments(&self, rank: Rank) -> Vec<Segment> {
         let overlaps = matches!(self.flights.source, Source::Schedule(sends) if sends.cpus() > 1);
-        let segments = self.intervals(rank).iter().map(|interval| interval.segment);
+        let segments = self
+            .segments
+            .get(rank.index())
+            .into_iter()
+            .flatten()
+            .copied();
         if overlaps {
             busiest(segments)
         } else {
@@ -381,7 +370,7 @@ impl<'a> Journal<'a> {
         kind_within(class, self.own.send(slot, class))
     }
 
-    /// All calls by kind, those of progress streams excepted; none if causes are not kept.
+    /// All calls by kind, those of progress streams excepted; none if no timeline is kept.
     pub fn call_tallies(&self) -> Vec<(CallKind, CallTally)> {
         let mut tallies = self.tallies.clone();
         self.ranks
@@ -398,15 +387,6 @@ impl<'a> Journal<'a> {
             .map_or(CallKind::Function(function), |class| {
                 kind_within(class, function)
             })
-    }
-
-    pub(crate) fn source(&self) -> Source<'a> {
-        self.flights.source
-    }
-
-    /// Receiving rank or stream, size and tag of a message.
-    pub(crate) fn message(&self, slot: Slot, flight: &Flight) -> Message {
-        self.flights.message(flight.from, slot)
     }
 
     /// The messages that a program has a rank receive.

@@ -1,15 +1,15 @@
 //! How long a program's communication takes on a network: the replay of its computations, messages and collectives.
 //!
 //! An [`Engine`] replays a program, a [`loggops::Layout`] a schedule. Each gives an [`Outcome`](outcome::Outcome), when every rank ends and what
-//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a [`Journal`](journal::Journal) for timelines,
-//! files and the critical path, an [`Explainer`](explain::Explainer) for the causes of communication time, a
+//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a [`Journal`](journal::Journal) for timelines
+//! and files, an [`Explainer`](explain::Explainer) for the causes of communication time, a
 //! [`RunTimer`](run_times::RunTimer) for the times of calls and regions, or several of them at once, as a pair.
 //!
 //! ```
 //! use flowcast_model::builtin;
 //! use flowcast_replay::{Engine, costs::Rendezvous, journal::{Journal, Keeps}, placement::Placement};
 //! use flowcast_trace::{ReadOptions, Trace, read};
-//! use flowcast_units::Rounded;
+//! use flowcast_units::{Rank, Rounded};
 //!
 //! // Rank 0 computes for 1 ms and sends 1000 bytes to rank 1, which receives them.
 //! let dim = "#DIMEMAS:\"pair\":1,0:2(1,1),1\nd:1:1:2:0:1\n\
@@ -21,12 +21,12 @@
 //! let network = builtin::network("gige-tcp").expect("this network is built in");
 //! let placement = Placement::of_program(&network.machine, None, &program)?;
 //! let engine = Engine::new(&program, &network, placement, Rendezvous::from_network(&network, None))?;
-//! let mut journal = Journal::new(&program, Keeps::CAUSES);
+//! let mut journal = Journal::new(&program, Keeps::TIMELINE);
 //! let outcome = engine.observed(&mut journal)?;
 //!
 //! // 1 ms, the overhead of 6.1 us, the latency of 65.4 us, 999 bytes at 8.49 ns, and the receiver's overhead.
 //! assert_eq!(Rounded(outcome.makespan()).to_string(), "1.086 ms");
-//! assert_eq!(engine.critical_path(&journal).sentence(), "compute 92 %, latency 6 %");
+//! assert_eq!(journal.segments(Rank(0)).len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -41,7 +41,6 @@
 mod accesses;
 pub mod contention;
 pub mod costs;
-pub mod critical_path;
 mod deadlock;
 mod deadlock_report;
 pub mod distribution;

@@ -1,11 +1,12 @@
 //! The events of a replay, of which its engine notifies an observer while it runs.
 //!
 //! Everything that can be said of a replay beyond its times is the work of an observer: the
-//! [`Journal`](crate::journal::Journal) for files, timelines and the critical path, the
+//! [`Journal`](crate::journal::Journal) for files and timelines, the
 //! [`Explainer`](crate::explain::Explainer) for the cost of communication, the
 //! [`RunTimer`](crate::run_times::RunTimer) for the times of calls and regions. A pair of observers is an observer, and so
 //! is one that may be missing, so that one replay is enough for all of them.
 
+use crate::time_part::TimePart;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
@@ -82,6 +83,15 @@ pub struct Sent {
     pub arrival: Time,
 }
 
+impl Sent {
+    /// Shows what its time is spent on, each with its end, in order.
+    pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
+        show(TimePart::Bandwidth, self.start);
+        show(TimePart::Processor, self.start + self.processor);
+        show(TimePart::Overhead, self.end);
+    }
+}
+
 /// A receive or wait.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceivedMessage {
@@ -119,6 +129,19 @@ pub struct Accessed {
     pub end: Time,
 }
 
+impl Accessed {
+    /// Shows what its time is spent on, each with its end, in order.
+    pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
+        show(TimePart::Bandwidth, self.start);
+        show(TimePart::Processor, self.start + self.processor);
+        show(TimePart::Overhead, self.came);
+        let begun = self.came + self.queued;
+        show(TimePart::Contention, begun);
+        show(TimePart::Latency, (begun + self.latency).min(self.end));
+        show(TimePart::Bandwidth, self.end);
+    }
+}
+
 /// A collective as one rank sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Gathered {
@@ -136,6 +159,17 @@ pub struct Gathered {
     pub last_rank: Rank,
     /// When the rank went on.
     pub end: Time,
+}
+
+impl Gathered {
+    /// Shows what its time is spent on, each with its end, in order.
+    pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
+        show(TimePart::Processor, self.call + self.processor);
+        show(TimePart::Overhead, self.came);
+        let last = self.last.clamp(self.came, self.end.max(self.came));
+        show(TimePart::CollectiveWait, last);
+        show(TimePart::Collective, self.end);
+    }
 }
 
 /// An observer that observes nothing, where the outcome is enough.

@@ -1,7 +1,6 @@
-//! What each rank did when, and which message was where: the form in which a replay is drawn and explained.
+//! What each rank did when, and which message was where: the form in which a replay is drawn.
 
 use super::named::named;
-use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 named! {
@@ -37,34 +36,6 @@ pub struct Segment {
     pub end: Time,
     /// What the rank does.
     pub activity: Activity,
-}
-
-/// An interval of a rank's time with the reason for its end.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
-    /// What the rank does, from when to when.
-    pub segment: Segment,
-    /// Why it ended when it did.
-    pub cause: Cause,
-}
-
-/// What an interval of a rank's time ended with; messages by slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    /// The rank's own work.
-    Own,
-    /// The arrival of a message.
-    Message(Slot),
-    /// The late receive of the rank's own rendezvous message.
-    Receiver(Slot),
-    /// The departure of the rank's own rendezvous message.
-    Release(Slot),
-    /// The end of the rest that the sending interface takes after the message before, which is this one.
-    Interface(Slot),
-    /// A collective operation: the rank that decided its end, and when that came.
-    LastOf(Rank, Time),
-    /// The processor's copying of a message's bytes.
-    Bytes,
 }
 
 /// One message from send to receive.

@@ -14,9 +14,10 @@ use super::{
     drawing::{Drawing, Interval, Shares, Traffic},
     varint::push_varint,
 };
+use flowcast_graph::critical_path::Step;
 use flowcast_replay::{
-    critical_path::Step, distribution::Distribution, journal::call_tallies::CallTally,
-    time_part::TimePart, timeline::Activity,
+    distribution::Distribution, journal::call_tallies::CallTally, time_part::TimePart,
+    timeline::Activity,
 };
 use flowcast_units::Time;
 

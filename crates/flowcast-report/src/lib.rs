@@ -37,11 +37,9 @@ mod varint;
 
 use std::collections::BTreeMap;
 
+use flowcast_graph::critical_path::{CriticalPath, Step};
 use flowcast_model::{network::Network, quantity::Quantity};
-use flowcast_replay::{
-    critical_path::{CriticalPath, Step},
-    outcome::Outcome,
-};
+use flowcast_replay::outcome::Outcome;
 use flowcast_units::{Bytes, Rank, Time};
 
 use export::Replayed;
@@ -127,7 +125,7 @@ impl Page {
 }
 
 impl NetworkView {
-    /// What a replay on a network gave, of which a journal kept causes; `path` is `None` if nobody looked.
+    /// What a replay on a network gave, of which a journal kept a timeline; `path` is `None` if nobody looked.
     pub fn new(
         network: &Network,
         replayed: Replayed<'_>,

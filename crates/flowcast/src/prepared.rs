@@ -48,10 +48,10 @@ impl Outputs {
     pub(crate) fn kept(&self) -> Option<Keeps> {
         match (self.journal, self.view) {
             (Some(keeps), view) => Some(Keeps {
-                causes: keeps.causes || view,
+                timeline: keeps.timeline || view,
                 ..keeps
             }),
-            (None, true) => Some(Keeps::CAUSES),
+            (None, true) => Some(Keeps::TIMELINE),
             (None, false) => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use flowcast_graph::{EventGraph, ProgramRecorder, critical_path::CriticalPath};
 use flowcast_model::{
     machine::Mapping,
     network::{Duplex, Network},
@@ -10,11 +11,10 @@ use flowcast_model::{
 use flowcast_replay::{
     Engine, contention,
     costs::Rendezvous,
-    critical_path::CriticalPath,
     explain::Explainer,
     influence::{Done, Unused, without_influence},
     inside::InsideTraffic,
-    journal::{Journal, Keeps},
+    journal::Journal,
     meetings::messages_meet,
     observer::Observer,
     outcome::Outcome,
@@ -256,15 +256,15 @@ impl<'a> PreparedProgram<'a> {
         Ok(self.engine()?.observed(observer)?)
     }
 
-    /// Replays and follows the causes of the end back: the outcome, and the path that limits it.
+    /// Replays and goes back from the end: the outcome, and the path that limits it.
     ///
     /// # Errors
     /// As [`PreparedProgram::observe`].
     pub fn critical_path(&self) -> Result<(Outcome, CriticalPath), Error> {
         let engine = self.engine()?;
-        let mut journal = Journal::new(&self.program, Keeps::CAUSES);
-        let outcome = finite(engine.observed(&mut journal)?, Some(self.network), &[])?;
-        Ok((outcome, engine.critical_path(&journal)))
+        let (outcome, graph) = EventGraph::record(&engine)?;
+        let outcome = finite(outcome, Some(self.network), &[])?;
+        Ok((outcome, graph.critical_path()))
     }
 
     /// Replays for all that is asked for; the journal goes to `export`.
@@ -282,7 +282,10 @@ impl<'a> PreparedProgram<'a> {
             .kept()
             .map(|keeps| Journal::new(&self.program, keeps));
         let mut explainer = outputs.explanation.then(|| Explainer::new(&engine));
-        let outcome = watched(&engine, journal.as_mut(), explainer.as_mut())?;
+        let mut recorder = outputs.view.then(|| ProgramRecorder::new(&engine));
+        let all = ((journal.as_mut(), explainer.as_mut()), recorder.as_mut());
+        let outcome = watched(&engine, all)?;
+        let path = recorder.map(|recorder| recorder.finish().critical_path());
         let outcome = finite(outcome, Some(self.network), asked)?;
         let explanation = explainer.map(|explainer| explainer.finish(&outcome));
         let mut view = None;
@@ -294,9 +297,7 @@ impl<'a> PreparedProgram<'a> {
                 outcome: &outcome,
                 journal,
             };
-            let drawn =
-                || NetworkView::new(self.network, replayed, Some(&engine.critical_path(journal)));
-            view = outputs.view.then(drawn);
+            view = path.map(|path| NetworkView::new(self.network, replayed, Some(&path)));
             export(replayed)?;
         }
         let unused = self.unused(&outcome, asked);
@@ -407,16 +408,18 @@ pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec
 
 /// Not part of what is generic above: it would be compiled, engines and all, by whoever calls that, with the caller's
 /// settings of the optimiser.
-fn watched(
-    engine: &Engine<'_>,
-    journal: Option<&mut Journal<'_>>,
-    explainer: Option<&mut Explainer<'_>>,
-) -> Result<Outcome, Error> {
-    Ok(match (journal, explainer) {
-        (None, None) => engine.run()?,
-        mut both => engine.observed(&mut both)?,
+fn watched(engine: &Engine<'_>, observers: Observers<'_, '_>) -> Result<Outcome, Error> {
+    Ok(match observers {
+        ((None, None), None) => engine.run()?,
+        mut all => engine.observed(&mut all)?,
     })
 }
+
+/// Those that watch one replay, as far as their results are asked for.
+type Observers<'o, 'a> = (
+    (Option<&'o mut Journal<'a>>, Option<&'o mut Explainer<'a>>),
+    Option<&'o mut ProgramRecorder<'a>>,
+);
 
 fn model_for(
     contention: Contention,

@@ -1,9 +1,9 @@
 //! A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
 
+use flowcast_graph::{ScheduleRecorder, critical_path::CriticalPath};
 use flowcast_model::{machine::Machine, network::Network, sharing::model::Model};
 use flowcast_replay::{
     contention,
-    critical_path::CriticalPath,
     influence::Unused,
     inside::InsideTraffic,
     journal::Journal,
@@ -135,15 +135,25 @@ impl<'a> PreparedSchedule<'a> {
 
     /// Not part of what is generic below: it would be compiled, engines and all, by whoever calls that, with the caller's
     /// settings of the optimiser.
-    fn watched(
-        &self,
-        journal: Option<&mut Journal<'_>>,
-        explainer: Option<&mut Explainer<'_>>,
-    ) -> Result<Outcome, Error> {
-        match (journal, explainer) {
-            (None, None) => self.run(),
-            mut both => self.observe(&mut both),
+    fn watched(&self, observers: Observers<'_, '_>) -> Result<Outcome, Error> {
+        match observers {
+            ((None, None), None) => self.run(),
+            mut all => self.observe(&mut all),
         }
+    }
+
+    /// Replays and goes back from the end: the outcome, and the path that limits it; `None` if a rank has several processors,
+    /// whose work overlaps.
+    ///
+    /// # Errors
+    /// As [`PreparedSchedule::observe`], and [`Error::NotFinite`].
+    pub fn critical_path(&self) -> Result<Option<(Outcome, CriticalPath)>, Error> {
+        let sends = self.sends();
+        let Some(mut recorder) = ScheduleRecorder::new(&sends, self.costs()) else {
+            return Ok(None);
+        };
+        let outcome = finite(self.observe(&mut recorder)?, self.setting.network, &[])?;
+        Ok(Some((outcome, recorder.finish().critical_path())))
     }
 
     /// The network, unless parameters are given in its place.
@@ -170,15 +180,15 @@ impl<'a> PreparedSchedule<'a> {
         let sends = self.sends();
         let mut journal = outputs
             .kept()
-            .map(|keeps| Journal::of_schedule(&sends, self.setting.parameters.overhead, keeps));
+            .map(|keeps| Journal::of_schedule(&sends, keeps));
         let mut explainer = outputs
             .explanation
             .then(|| Explainer::new(&sends, self.costs()));
-        let outcome = finite(
-            self.watched(journal.as_mut(), explainer.as_mut())?,
-            self.setting.network,
-            &[],
-        )?;
+        let records = || ScheduleRecorder::new(&sends, self.costs());
+        let mut recorder = outputs.view.then(records).flatten();
+        let all = ((journal.as_mut(), explainer.as_mut()), recorder.as_mut());
+        let outcome = finite(self.watched(all)?, self.setting.network, &[])?;
+        let path = recorder.map(|recorder| recorder.finish().critical_path());
         let explanation = explainer.map(|explainer| explainer.finish());
         let mut view = None;
         if let Some(journal) = &journal {
@@ -192,9 +202,7 @@ impl<'a> PreparedSchedule<'a> {
                 outcome: &outcome,
                 journal,
             };
-            view = outputs
-                .view
-                .then(|| self.view(replayed, sends.critical_path(self.costs(), journal)));
+            view = outputs.view.then(|| self.view(replayed, path));
             export(replayed)?;
         }
         let inside = self
@@ -247,6 +255,12 @@ impl<'a> PreparedSchedule<'a> {
         }
     }
 }
+
+/// Those that watch one replay, as far as their results are asked for.
+type Observers<'o, 'a> = (
+    (Option<&'o mut Journal<'a>>, Option<&'o mut Explainer<'a>>),
+    Option<&'o mut ScheduleRecorder<'a>>,
+);
 
 impl<'a> ScheduleSetting<'a> {
     fn new(

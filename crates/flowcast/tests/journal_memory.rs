@@ -52,7 +52,7 @@ const TABLES: Keeps = Keeps {
     slices: false,
     calls: false,
     receipts: false,
-    causes: false,
+    timeline: false,
 };
 
 /// A halo of 16 ranks with 128,000 messages.
@@ -108,7 +108,7 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
     let sends = layout.sends();
     let of_schedule = |keeps| {
         bytes_a_message(sends.count(), || {
-            let mut journal = Journal::of_schedule(&sends, parameters.overhead, keeps);
+            let mut journal = Journal::of_schedule(&sends, keeps);
             layout.observed(costs, &mut journal).unwrap().unwrap();
             journal
         })

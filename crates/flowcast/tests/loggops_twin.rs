@@ -14,6 +14,7 @@ use flowcast::{
         generate::{Shape, Workload},
         write,
     },
+    graph::ScheduleRecorder,
     replay::{
         explain::Explanation,
         journal::{Journal, Keeps},
@@ -31,7 +32,7 @@ use flowcast::{
     units::{Bytes, Rank, Time, TimePerByte},
 };
 use proptest::prelude::*;
-use random_programs::assert_times_add_up;
+use random_programs::{assert_times_add_up, check_path};
 
 /// Counts what this thread allocates.
 struct Counting;
@@ -317,14 +318,13 @@ fn compare_forms(
         }
     }
     let keeps = Keeps {
-        causes: true,
+        timeline: true,
         ..Keeps::FILES
     };
-    let overhead = costs.parameters.overhead;
     let mut explainer = Explainer::new(&lean, costs);
     let (mut journal, mut plain_journal) = (
-        Journal::of_schedule(&lean, overhead, keeps),
-        Journal::of_schedule(sends, overhead, keeps),
+        Journal::of_schedule(&lean, keeps),
+        Journal::of_schedule(sends, keeps),
     );
     layout
         .observed(costs, &mut (&mut journal, &mut explainer))
@@ -337,10 +337,13 @@ fn compare_forms(
         prop_assert_eq!(of_rank(&journal, rank), of_rank(&plain_journal, rank));
     }
     prop_assert_eq!(journal.timeline(), plain_journal.timeline());
-    prop_assert_eq!(
-        lean.critical_path(costs, &journal),
-        sends.critical_path(costs, &plain_journal)
-    );
+    let mut lean_recorder = ScheduleRecorder::new(&lean, costs).unwrap();
+    let mut plain_recorder = ScheduleRecorder::new(sends, costs).unwrap();
+    layout.observed(costs, &mut lean_recorder).unwrap().unwrap();
+    plain::run(schedule, costs.parameters.into(), &mut plain_recorder).unwrap();
+    let path = plain_recorder.finish().critical_path();
+    prop_assert_eq!(&lean_recorder.finish().critical_path(), &path);
+    check_path(&path, &outcome)?;
     Ok(())
 }
 

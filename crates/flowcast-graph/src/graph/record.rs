@@ -7,6 +7,7 @@ use flowcast_replay::{
     Engine,
     costs::PathCosts,
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
+    time_part::TimePart,
     walk::Replay,
 };
 use flowcast_trace::{
@@ -17,26 +18,23 @@ use flowcast_trace::{
 };
 use flowcast_units::{CollectiveOp, Rank, Time};
 
-use super::{Kind, NONE, Node};
+use super::{EventGraph, Events, Kind, NONE, Node, Source};
 use crate::parts;
 
-/// Follows a replay; see [`EventGraph`](crate::EventGraph) for what it keeps.
-pub(crate) struct GraphRecorder<'a> {
+/// An observer that records what waits for what in the replay of a program.
+pub struct ProgramRecorder<'a> {
     replay: &'a Replay<'a>,
     program: &'a Program,
     /// Whether the order of events depends on no cost.
-    pub is_free: bool,
-    pub nodes: Vec<Node>,
-    pub times: Vec<f64>,
-    /// By rank: its last event so far; in the end of the ranks alone.
-    pub ends: Vec<u32>,
-    pub class_of: Vec<u32>,
-    pub sender_of: Vec<u32>,
-    pub function_of: Vec<u32>,
-    pub functions: Vec<i64>,
-    pub ops: Vec<CollectiveOp>,
-    /// Whether the costs of the network explain all times.
-    pub is_explained: bool,
+    is_free: bool,
+    /// Whether ranks progress messages in calls alone.
+    polls: bool,
+    events: Events,
+    class_of: Vec<u32>,
+    sender_of: Vec<u32>,
+    function_of: Vec<u32>,
+    functions: Vec<i64>,
+    ops: Vec<CollectiveOp>,
     /// By rank: the last send.
     last_sends: Vec<u32>,
     /// By slot: the event from which its message moves.
@@ -65,8 +63,9 @@ struct RecordedInstances {
     finished: HashMap<u32, u32>,
 }
 
-impl<'a> GraphRecorder<'a> {
-    pub(crate) fn new(engine: &'a Engine<'a>) -> GraphRecorder<'a> {
+impl<'a> ProgramRecorder<'a> {
+    /// For a replay by this engine.
+    pub fn new(engine: &'a Engine<'a>) -> ProgramRecorder<'a> {
         let replay = engine.free();
         let program = replay.program();
         let (slots, streams) = (program.messages() as usize, program.streams());
@@ -79,19 +78,19 @@ impl<'a> GraphRecorder<'a> {
         let holds = if has_queues { slots } else { waits };
         let tells = program.events().iter().any(|(kind, _)| *kind == REGION);
         let (instances, ops) = RecordedInstances::new(program);
-        GraphRecorder {
+        let polls = replay.costs().needs_polling();
+        let room = Rank::all(streams).map(|stream| program.words(stream).len());
+        ProgramRecorder {
             replay,
             program,
-            is_free: engine.is_free() && !replay.costs().needs_polling(),
-            nodes: vec![Node::new(Kind::Wait, Rank(0), NONE)],
-            times: vec![0.0],
-            ends: vec![0; streams],
+            is_free: engine.is_free() && !polls,
+            polls,
+            events: Events::new(streams, room.sum()),
             class_of: vec![0; slots],
             sender_of: vec![0; slots],
             function_of: vec![0; if tells { slots } else { 0 }],
             functions: vec![0],
             ops,
-            is_explained: true,
             last_sends: vec![NONE; streams],
             messages: vec![NONE; slots],
             posted: vec![NONE; waits],
@@ -102,54 +101,28 @@ impl<'a> GraphRecorder<'a> {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Self {
-        self.ends.truncate(self.program.ranks());
-        self
-    }
-
-    /// Adds an event. Where it happened is not where its costs put it, they are changed to what they were.
-    fn push(&mut self, mut node: Node, happened: Option<Time>) -> u32 {
-        let of = |event: u32| self.times[event as usize];
-        let mut time = node.time(&self.times);
-        if let Some(happened) = happened
-            .map(Time::as_nanos)
-            .filter(|happened| !is_near(*happened, time))
-        {
-            self.is_explained = false;
-            if happened > time {
-                node.cost = happened - of(node.first);
-            } else {
-                node.cost = node.cost.min(happened - of(node.first));
-                node.more = if node.second == NONE {
-                    0.0
-                } else {
-                    node.more.min(happened - of(node.second))
-                };
-            }
-            time = node.time(&self.times);
+    /// The graph, once the replay has come to its end.
+    pub fn finish(mut self) -> EventGraph<'a> {
+        let is_exact =
+            self.is_free && self.events.is_explained && self.program.accesses().is_empty();
+        self.events.ends.truncate(self.program.ranks());
+        EventGraph {
+            source: Source::Program(self.replay),
+            nodes: self.events.nodes,
+            times: self.events.times,
+            ends: self.events.ends,
+            class_of: self.class_of,
+            sender_of: self.sender_of,
+            function_of: self.function_of,
+            functions: self.functions,
+            ops: self.ops,
+            is_exact,
         }
-        self.nodes.push(node);
-        self.times.push(time);
-        (self.nodes.len() - 1) as u32
     }
 
-    /// The event that a rank has come to.
-    fn go_on(&mut self, rank: Rank, node: Node, happened: Option<Time>) {
-        self.ends[rank] = self.push(node, happened);
-    }
-
-    /// Time that nothing accounts for has passed.
+    /// Others had the processor until a rank called.
     fn reach(&mut self, rank: Rank, time: Time) {
-        let (end, time) = (self.ends[rank], time.as_nanos());
-        let passed = time - self.times[end as usize];
-        if passed > 0.0 && !is_near(time, self.times[end as usize]) {
-            self.is_explained = false;
-            self.go_on(
-                rank,
-                Node::new(Kind::Wait, rank, NONE).after(end, passed),
-                None,
-            );
-        }
+        self.events.spend(rank, time, TimePart::Processor);
     }
 
     /// Of a rank that sends with this overhead: the last message that its interface took, and how long after that it takes the
@@ -160,7 +133,7 @@ impl<'a> GraphRecorder<'a> {
         if last == NONE || self.replay.costs().network().point_to_point.rule != Rule::Loggops {
             return None;
         }
-        let before = self.nodes[last as usize].slot();
+        let before = self.events.nodes[last as usize].slot();
         let (path, class) = (self.path(before), self.class_of[before]);
         let rest = path.classes[class as usize].busy - parts::send_overhead(path, class);
         Some((last, rest.as_nanos() + overhead))
@@ -173,35 +146,83 @@ impl<'a> GraphRecorder<'a> {
     /// The event of a message's arrival, where that is not what the message would take alone.
     fn arrive(&mut self, slot: Slot, from: u32, arrival: Time) -> u32 {
         let delay = self.path(slot).classes[self.class_of[slot] as usize].delay;
-        let begun = self.times[from as usize];
-        if is_near(arrival.as_nanos(), begun + delay.as_nanos()) {
-            return from;
-        }
-        self.is_explained = false;
         let rank = Rank(self.sender_of[slot]);
-        self.push(
-            Node::new(Kind::Arrive, rank, slot.0).after(from, arrival.as_nanos() - begun),
-            None,
-        )
+        self.events.arrive(slot, rank, from, (delay, arrival))
     }
 
+    /// A message begins to move at `start`, or whenever sender and receiver are ready.
+    fn moving(&mut self, slot: Slot, start: Option<Time>) -> u32 {
+        let place = slot.index();
+        let (path, sender) = (self.path(slot), Rank(self.sender_of[place]));
+        let is_rendezvous = path.classes[self.class_of[place] as usize].rendezvous;
+        let begun = self.moves.get(place).copied().unwrap_or(NONE);
+        let (departs, receiver) = (self.messages[place], self.program.receiver(slot));
+        let (kind, second, more) = match self.posted.get(place) {
+            _ if !is_rendezvous => return departs,
+            _ if begun != NONE => return begun,
+            None | Some(&NONE) => {
+                let asked = self.events.ends[receiver];
+                (Kind::MoveAtReceive, asked, path.recv_before.as_nanos())
+            }
+            Some(posted) => (Kind::Move, *posted, 0.0),
+        };
+        let mut node = Node::new(kind, sender, slot.0);
+        node = node.after(departs, 0.0).and(second, more);
+        let start = start.filter(|start| start.as_nanos() > node.time(&self.events.times));
+        if let Some(start) = start.filter(|_| kind == Kind::MoveAtReceive && !self.polls) {
+            // The receiver waited for a processor.
+            node.more = start.as_nanos() - self.events.times[second as usize];
+        }
+        self.events.push(node, None)
+    }
+
+    /// Where ranks progress messages in calls alone, a message that moves later than both are ready has waited for its receiver
+    /// to come to a call, or for its sender.
+    fn seen(&mut self, slot: Slot, moving: u32, start: Time) -> u32 {
+        if !self.polls || start.as_nanos() <= self.events.times[moving as usize] {
+            return moving;
+        }
+        let sender = Rank(self.sender_of[slot]);
+        let receiver = self.program.receiver(slot);
+        let calls = [receiver, sender].map(|rank| self.events.ended_at(rank, start));
+        match calls.into_iter().flatten().next() {
+            Some(called) => {
+                let node = Node::new(Kind::Move, sender, slot.0).after(moving, 0.0);
+                self.events.push(node.and(called, 0.0), Some(start))
+            }
+            None => moving,
+        }
+    }
+
+    /// A sender goes on that its message has held, which may have taken longer than it would have alone.
     fn release(&mut self, rank: Rank, slot: Slot, happened: Option<Time>) {
-        let Some(moved) = self
-            .moves
-            .get(slot.index())
-            .copied()
-            .filter(|moved| *moved != NONE)
-        else {
-            return;
-        };
         let class = &self.path(slot).classes[self.class_of[slot] as usize];
-        let held = if class.rendezvous {
-            class.held
+        let mut held = if class.rendezvous {
+            class.held.as_nanos()
         } else {
-            class.leaves()
+            class.leaves().as_nanos()
         };
-        let node = Node::new(Kind::Release, rank, slot.0).after(self.ends[rank], 0.0);
-        self.go_on(rank, node.and(moved, held.as_nanos()), happened);
+        let moved = match self.moves.get(slot.index()) {
+            Some(&NONE) if class.rendezvous => {
+                let moving = self.moving(slot, None);
+                let begun = happened.map(|happened| happened - class.held);
+                let moved = begun.map_or(moving, |begun| self.seen(slot, moving, begun));
+                self.moves[slot.index()] = moved;
+                moved
+            }
+            Some(&NONE) | None => return,
+            Some(moved) => *moved,
+        };
+        let node = Node::new(Kind::Release, rank, slot.0).after(self.events.ends[rank], 0.0);
+        if let Some(happened) = happened.map(Time::as_nanos) {
+            let took = happened - self.events.times[moved as usize];
+            held = if super::is_near(took, held) {
+                held
+            } else {
+                took.max(held)
+            };
+        }
+        self.events.go_on(rank, node.and(moved, held), happened);
     }
 
     /// What a collective takes after all have come.
@@ -221,49 +242,79 @@ impl<'a> GraphRecorder<'a> {
         }
     }
 
+    /// The event at which a rank came to a collective that another one leaves before that is told.
+    fn entry(&mut self, member: Rank, gathered: &Gathered) -> u32 {
+        let entry = self.events.ends[member];
+        if member != gathered.last_rank {
+            return entry;
+        }
+        let start_up = gathered.came - gathered.call - gathered.processor;
+        let begun = gathered.last - start_up;
+        let begun = self.events.late(entry, member, begun, TimePart::Processor);
+        self.events
+            .late(begun, member, gathered.last, TimePart::Overhead)
+    }
+
+    /// The event at which the data of the last rank are at the root, which goes on before that rank does.
+    fn part_of_last(&mut self, gathered: &Gathered) -> u32 {
+        let Gathered {
+            instance,
+            last,
+            last_rank,
+            end,
+            ..
+        } = *gathered;
+        let came = self.entry(last_rank, gathered);
+        let part = Node::new(Kind::Collective, last_rank, instance);
+        let takes = (end - last).as_nanos();
+        self.events.push(part.after(came, takes), Some(end))
+    }
+
     /// The event at which all have come to a collective and it has taken its time.
     fn finished(&mut self, rank: Rank, gathered: &Gathered) -> u32 {
         let instance = gathered.instance;
         if let Some(finished) = self.instances.finished.get(&instance) {
             return *finished;
         }
+        let last = gathered.last_rank;
         let mut entries = self.instances.entries.remove(&instance).unwrap_or_default();
         match self.instances.modes[instance as usize] {
             CollectiveMode::Blocking => {
                 let communicator = self.program.communicator_of(instance);
                 let members = &self.program.communicator(communicator).members;
-                entries = members.iter().map(|member| self.ends[*member]).collect();
+                let come = members.iter().map(|member| self.entry(*member, gathered));
+                entries = come.collect();
             }
-            CollectiveMode::RootSynchronous => entries.push(self.ends[rank]),
-            CollectiveMode::NonBlocking => {}
+            CollectiveMode::RootSynchronous => {
+                entries.push(self.events.ends[rank]);
+                if last != rank && !self.instances.entered.contains(&(instance, last)) {
+                    entries.push(self.part_of_last(gathered));
+                }
+            }
+            CollectiveMode::NonBlocking => {
+                if !self.instances.entered.contains(&(instance, last)) {
+                    entries.push(self.entry(last, gathered));
+                }
+            }
         }
         let mut met = entries.first().copied().unwrap_or(0);
         for entry in entries.into_iter().skip(1).filter(|entry| *entry != 0) {
-            met = self.push(
-                Node::new(Kind::Meet, rank, instance)
-                    .after(met, 0.0)
-                    .and(entry, 0.0),
-                None,
-            );
+            let node = Node::new(Kind::Meet, rank, instance).after(met, 0.0);
+            met = self.events.push(node.and(entry, 0.0), None);
         }
         let takes = if gathered.end > gathered.came {
-            gathered.end.as_nanos() - self.times[met as usize]
+            gathered.end.as_nanos() - self.events.times[met as usize]
         } else {
             // It is over for long, so that the rank does not see how long it took.
             self.alone(instance).as_nanos()
         };
-        let done = self.push(
+        let done = self.events.push(
             Node::new(Kind::Collective, rank, instance).after(met, takes),
-            None,
+            Some(gathered.end).filter(|end| *end > gathered.came),
         );
         self.instances.finished.insert(instance, done);
         done
     }
-}
-
-/// Of times, apart from rounding.
-fn is_near(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-6 + 1e-12 * a.abs()
 }
 
 impl RecordedInstances {
@@ -301,46 +352,43 @@ impl RecordedInstances {
     }
 }
 
-impl Observer for GraphRecorder<'_> {
+impl Observer for ProgramRecorder<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
         if end > start {
             let node = Node::new(Kind::Compute, rank, self.inside[rank]);
-            self.go_on(
-                rank,
-                node.after(self.ends[rank], (end - start).as_nanos()),
-                None,
-            );
+            let node = node.after(self.events.ends[rank], (end - start).as_nanos());
+            self.events.go_on(rank, node, Some(end));
         }
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         self.reach(rank, sent.call);
-        let path = self.path(slot);
+        let (path, place) = (self.path(slot), slot.index());
+        let class = &path.classes[sent.class as usize];
         let overhead = parts::send_overhead(path, sent.class).as_nanos();
-        let node = Node::new(Kind::Send, rank, slot.0).after(self.ends[rank], overhead);
-        let place = slot.index();
+        let takes = overhead + sent.processor.as_nanos();
+        let node = Node::new(Kind::Send, rank, slot.0).after(self.events.ends[rank], takes);
         (self.class_of[place], self.sender_of[place]) = (sent.class, rank.0);
         if let Some(function) = self.function_of.get_mut(place) {
             *function = self.inside[rank];
         }
-        let departs = match self.interface(rank, overhead) {
-            Some((last, rest)) if path.classes[sent.class as usize].queues => {
-                self.go_on(rank, node, Some(sent.end));
-                let node = Node::new(Kind::Depart, rank, slot.0).after(self.ends[rank], 0.0);
-                self.push(node.and(last, rest), Some(sent.departs))
-            }
-            Some((last, rest)) => {
-                self.go_on(rank, node.and(last, rest), Some(sent.end));
-                self.ends[rank]
-            }
-            None => {
-                self.go_on(rank, node, Some(sent.end));
-                self.ends[rank]
-            }
+        let (before, interface) = match self.interface(rank, overhead) {
+            Some((last, rest)) if class.queues => (None, Some((last, rest))),
+            before => (before, None),
         };
+        let node = match before {
+            Some((last, rest)) => node.and(last, rest + sent.processor.as_nanos()),
+            None => node,
+        };
+        self.events.go_on(rank, node, Some(sent.end));
+        let mut departs = self.events.ends[rank];
+        if let Some((last, rest)) = interface {
+            let node = Node::new(Kind::Depart, rank, slot.0).after(departs, 0.0);
+            departs = self.events.push(node.and(last, rest), Some(sent.departs));
+        }
         self.last_sends[rank] = departs;
-        if self.has_queues && !path.classes[sent.class as usize].rendezvous {
+        if self.has_queues && !class.rendezvous {
             self.moves[place] = departs;
         }
         self.messages[place] = if sent.arrival < Time::NEVER {
@@ -352,25 +400,22 @@ impl Observer for GraphRecorder<'_> {
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
         let place = slot.index();
-        let (path, sender) = (self.path(slot), Rank(self.sender_of[place]));
-        let moves = |kind| Node::new(kind, sender, slot.0).after(self.messages[place], 0.0);
-        let receiver = self.ends[self.program.receiver(slot)];
-        let node = match self.posted.get(place) {
-            Some(_) if !path.classes[self.class_of[place] as usize].rendezvous => moves(Kind::Move),
-            None => moves(Kind::Move),
-            Some(&NONE) => moves(Kind::MoveAtReceive).and(receiver, path.recv_before.as_nanos()),
-            Some(posted) => moves(Kind::Move).and(*posted, 0.0),
-        };
-        let moved = self.push(node, Some(start));
+        let sender = Rank(self.sender_of[place]);
+        let moving = self.moving(slot, Some(start));
+        let seen = self.seen(slot, moving, start);
+        let moved = self.events.late(seen, sender, start, TimePart::Contention);
         if let Some(known) = self.moves.get_mut(place) {
             *known = moved;
         }
-        self.messages[place] = self.arrive(slot, moved, arrival);
+        self.messages[place] = moved;
+        if arrival < Time::NEVER {
+            self.messages[place] = self.arrive(slot, moved, arrival);
+        }
     }
 
     fn posted(&mut self, slot: Slot, _time: Time) {
         if let Some(posted) = self.posted.get_mut(slot.index()) {
-            *posted = self.ends[self.program.receiver(slot)];
+            *posted = self.events.ends[self.program.receiver(slot)];
         }
     }
 
@@ -414,58 +459,64 @@ impl Observer for GraphRecorder<'_> {
         let (path, class) = (self.path(slot), self.class_of[slot]);
         let after = parts::receive_overhead(path, class).as_nanos();
         let arrival = self.messages[slot];
-        let delay = match self.nodes[arrival as usize].kind() {
+        let delay = match self.events.kind(arrival) {
             Kind::Arrive => 0.0,
             _ => path.classes[class as usize].delay.as_nanos(),
         };
+        let before = (path.recv_before + received.processor).as_nanos();
         let node = Node::new(Kind::Receive, rank, slot.0);
-        let node = node.after(self.ends[rank], path.recv_before.as_nanos() + after);
-        self.go_on(rank, node.and(arrival, delay + after), Some(received.end));
+        let node = node.after(self.events.ends[rank], before + after);
+        self.events
+            .go_on(rank, node.and(arrival, delay + after), Some(received.end));
     }
 
     fn accessed(&mut self, rank: Rank, accessed: Accessed) {
-        self.reach(rank, accessed.end);
+        self.reach(rank, accessed.call);
+        accessed.each_part(|part, until| self.events.spend(rank, until, part));
     }
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
-        self.reach(rank, gathered.call);
         let Gathered {
             instance,
             call,
+            processor,
             came,
             end,
             ..
         } = gathered;
-        let own = |recorder: &mut Self, kind: Kind, takes: Time| {
-            let node = Node::new(kind, rank, instance).after(recorder.ends[rank], takes.as_nanos());
-            recorder.go_on(rank, node, None);
-        };
-        if came > call {
-            own(self, Kind::Wait, came - call);
+        self.reach(rank, call);
+        self.events
+            .spend(rank, call + processor, TimePart::Processor);
+        if came > call + processor {
+            let node = Node::spent(TimePart::Overhead, rank)
+                .after(self.events.ends[rank], (came - call - processor).as_nanos());
+            self.events.go_on(rank, node, Some(came));
         }
-        let enters = match self.instances.modes[instance as usize] {
+        let mode = self.instances.modes[instance as usize];
+        let enters = match mode {
             CollectiveMode::Blocking => false,
             CollectiveMode::NonBlocking => self.instances.entered.insert((instance, rank)),
-            CollectiveMode::RootSynchronous => !self.instances.roots.contains(&(instance, rank)),
+            CollectiveMode::RootSynchronous => {
+                let is_root = self.instances.roots.contains(&(instance, rank));
+                !is_root && self.instances.entered.insert((instance, rank))
+            }
         };
         if enters {
             if end > came {
-                own(self, Kind::Collective, end - came);
+                let node = Node::new(Kind::Collective, rank, instance);
+                let node = node.after(self.events.ends[rank], (end - came).as_nanos());
+                self.events.go_on(rank, node, Some(end));
             }
-            self.instances
-                .entries
-                .entry(instance)
-                .or_default()
-                .push(self.ends[rank]);
+            let entries = self.instances.entries.entry(instance).or_default();
+            entries.push(self.events.ends[rank]);
             return;
         }
         let done = self.finished(rank, &gathered);
-        let is_wait = self.instances.modes[instance as usize] == CollectiveMode::NonBlocking;
-        if is_wait {
-            let node = Node::new(Kind::Meet, rank, instance).after(self.ends[rank], 0.0);
-            self.go_on(rank, node.and(done, 0.0), Some(end));
+        if mode == CollectiveMode::NonBlocking {
+            let node = Node::new(Kind::Meet, rank, instance).after(self.events.ends[rank], 0.0);
+            self.events.go_on(rank, node.and(done, 0.0), Some(end));
         } else {
-            self.ends[rank] = done;
+            self.events.ends[rank] = done;
             self.reach(rank, end);
         }
     }

@@ -10,21 +10,35 @@ use crate::{
     influence::size_of,
     loggops::message::Message,
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
-    timeline::{Activity, Cause, Interval, Segment},
+    timeline::{Activity, Segment},
 };
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 impl Journal<'_> {
-    fn interval(&mut self, rank: Rank, start: Time, end: Time, activity: Activity, cause: Cause) {
-        self.slice(
+    fn interval(&mut self, rank: Rank, start: Time, end: Time, activity: Activity) {
+        self.record(
             rank,
-            start,
-            end,
-            activity,
-            matches!(cause, Cause::Release(_)),
+            Segment {
+                start,
+                end,
+                activity,
+            },
+            false,
         );
-        self.cause(rank, start, end, activity, cause);
+    }
+
+    /// A sender waits until its message has left.
+    fn sending(&mut self, rank: Rank, start: Time, end: Time, activity: Activity) {
+        self.record(
+            rank,
+            Segment {
+                start,
+                end,
+                activity,
+            },
+            true,
+        );
     }
 
     /// The call of a rank begins, or the rank ends: time that nothing accounts for has passed without a processor. The
@@ -34,24 +48,23 @@ impl Journal<'_> {
             return;
         };
         if time > journal.reached && matches!(self.flights.source, Source::Program(_)) {
-            self.interval(
-                rank,
-                journal.reached,
-                time,
-                Activity::ProcessorWait,
-                Cause::Own,
-            );
+            self.interval(rank, journal.reached, time, Activity::ProcessorWait);
         }
     }
 
     /// A processor handles a message once it was waited for.
     fn handle(&mut self, rank: Rank, start: Time, end: Time, processor: Time) {
         let begun = (start + processor).min(end);
-        self.interval(rank, start, begun, Activity::ProcessorWait, Cause::Own);
-        self.interval(rank, begun, end, Activity::Overhead, Cause::Own);
+        self.interval(rank, start, begun, Activity::ProcessorWait);
+        self.interval(rank, begun, end, Activity::Overhead);
     }
 
-    fn slice(&mut self, rank: Rank, start: Time, end: Time, activity: Activity, is_sender: bool) {
+    fn record(&mut self, rank: Rank, segment: Segment, is_sender: bool) {
+        let Segment {
+            start,
+            end,
+            activity,
+        } = segment;
         if end > start
             && let Some(journal) = self.ranks.get_mut(rank.index())
         {
@@ -64,19 +77,9 @@ impl Journal<'_> {
                     (activity as u64) << 1 | u64::from(is_sender),
                 );
             }
-        }
-    }
-
-    fn cause(&mut self, rank: Rank, start: Time, end: Time, activity: Activity, cause: Cause) {
-        if end > start
-            && let Some(intervals) = self.intervals.get_mut(rank.index())
-        {
-            let segment = Segment {
-                start,
-                end,
-                activity,
-            };
-            intervals.push(Interval { segment, cause });
+            if let Some(segments) = self.segments.get_mut(rank.index()) {
+                segments.push(segment);
+            }
         }
     }
 
@@ -96,13 +99,13 @@ impl Journal<'_> {
                 .calls
                 .push(nanos(before.start), nanos(before.end), function.code());
         }
-        if self.keeps.causes {
+        if self.keeps.timeline {
             self.tallies.add(before);
         }
     }
 
     fn watches_calls(&self) -> bool {
-        self.keeps_calls || self.keeps.causes
+        self.keeps_calls || self.keeps.timeline
     }
 
     /// A sender was held: inside its send if that is the call that just ended, else in a wait.
@@ -143,7 +146,7 @@ impl Journal<'_> {
 impl Observer for Journal<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
-        self.interval(rank, start, end, Activity::Compute, Cause::Own);
+        self.interval(rank, start, end, Activity::Compute);
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
@@ -152,21 +155,12 @@ impl Observer for Journal<'_> {
             start,
             processor,
             end,
-            departs,
             ..
         } = sent;
-        let before = self
-            .last_sends
-            .get_mut(rank.index())
-            .map(|last| std::mem::replace(last, slot));
-        let cause = before.map_or(Cause::Own, Cause::Interface);
         self.reach(rank, call);
-        self.interval(rank, call, start, Activity::InterfaceWait, cause);
+        self.interval(rank, call, start, Activity::InterfaceWait);
         self.handle(rank, start, end, processor);
         self.flights.sent(rank, slot, sent);
-        if let Some(before) = before.filter(|_| departs > end) {
-            self.flights.wait_behind(slot, before);
-        }
         let source = self.flights.source;
         let Message { to, size, .. } = self.flights.message(rank, slot);
         let journal = &mut self.ranks[source.owner(rank)];
@@ -209,30 +203,17 @@ impl Observer for Journal<'_> {
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         self.reach(rank, start);
-        let flight = self.flights.flight(slot);
-        let begun = flight.asked.unwrap_or(start).clamp(start, end);
-        let is_late = flight.asked > flight.departs;
-        let cause = if is_late {
-            Cause::Receiver(slot)
-        } else {
-            Cause::Release(slot)
-        };
-        self.interval(rank, start, begun, Activity::LateReceiver, cause);
-        self.interval(rank, begun, end, Activity::Transfer, Cause::Release(slot));
+        let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
+        self.interval(rank, start, begun, Activity::LateReceiver);
+        self.sending(rank, begun, end, Activity::Transfer);
         self.held_call(rank, slot, start, end);
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         self.reach(rank, start);
         let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
-        self.interval(
-            rank,
-            start,
-            begun,
-            Activity::InterfaceWait,
-            Cause::Release(slot),
-        );
-        self.interval(rank, begun, end, Activity::Transfer, Cause::Release(slot));
+        self.sending(rank, start, begun, Activity::InterfaceWait);
+        self.sending(rank, begun, end, Activity::Transfer);
         self.held_call(rank, slot, start, end);
     }
 
@@ -256,19 +237,9 @@ impl Observer for Journal<'_> {
             .asked(slot)
             .unwrap_or(before)
             .clamp(before, taken.max(before));
-        self.interval(
-            rank,
-            before,
-            sent,
-            Activity::LateSender,
-            Cause::Message(slot),
-        );
-        self.interval(rank, sent, taken, Activity::Transfer, Cause::Message(slot));
-        // To a rank's processor all of it is overhead; to the critical path the bytes are the bandwidth's.
-        let handled = end.min(taken + self.overhead);
-        self.slice(rank, taken, end, Activity::Overhead, false);
-        self.cause(rank, taken, handled, Activity::Overhead, Cause::Own);
-        self.cause(rank, handled, end, Activity::Overhead, Cause::Bytes);
+        self.interval(rank, before, sent, Activity::LateSender);
+        self.interval(rank, sent, taken, Activity::Transfer);
+        self.interval(rank, taken, end, Activity::Overhead);
         let function = self.own.receive(slot, self.flights.is_posted(slot));
         self.flights.received(rank, slot, received);
         if self.watches_calls() {
@@ -306,10 +277,10 @@ impl Observer for Journal<'_> {
             ..
         } = accessed;
         self.reach(rank, call);
-        self.interval(rank, call, start, Activity::InterfaceWait, Cause::Own);
+        self.interval(rank, call, start, Activity::InterfaceWait);
         self.handle(rank, start, came, processor);
-        self.interval(rank, came, end, Activity::Transfer, Cause::Own);
-        if self.keeps.causes
+        self.interval(rank, came, end, Activity::Transfer);
+        if self.keeps.timeline
             && let Source::Program(program) = self.flights.source
         {
             let access = program.access(access);
@@ -333,15 +304,14 @@ impl Observer for Journal<'_> {
             processor,
             came,
             last,
-            last_rank,
             end,
+            ..
         } = gathered;
-        let cause = Cause::LastOf(last_rank, last);
         let last = last.clamp(came, end);
         self.reach(rank, call);
         self.handle(rank, call, came, processor);
-        self.interval(rank, came, last, Activity::CollectiveWait, cause);
-        self.interval(rank, last, end, Activity::Collective, cause);
+        self.interval(rank, came, last, Activity::CollectiveWait);
+        self.interval(rank, last, end, Activity::Collective);
         if self.watches_calls()
             && let Some(function) = self.own.collective(instance)
         {

@@ -41,13 +41,7 @@ impl<'a> Explainer<'a> {
     pub fn new(sends: &'a Sends<'a>, costs: Costs<'a>) -> Explainer<'a> {
         Explainer {
             costs,
-            flights: Flights::new(
-                Source::Schedule(sends),
-                FlightColumns {
-                    overheads: true,
-                    ..FlightColumns::default()
-                },
-            ),
+            flights: Flights::new(Source::Schedule(sends), FlightColumns { moves: true }),
             ranks: vec![Sums::default(); sends.ranks()],
             sends: Sums::default(),
             receives: Sums::default(),
@@ -85,16 +79,12 @@ fn site(function: Function) -> CallSite {
 impl Observer for Explainer<'_> {
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         self.flights.sent(rank, slot, sent);
-        let Sent {
-            call, start, end, ..
-        } = sent;
-        for (cost, time) in [
-            (TimePart::Bandwidth, start - call),
-            (TimePart::Overhead, end - start),
-        ] {
-            self.ranks[rank].add(cost, time);
-            self.sends.add(cost, time);
-        }
+        let mut reached = sent.call;
+        sent.each_part(|cost, until| {
+            self.ranks[rank].add(cost, until - reached);
+            self.sends.add(cost, until - reached);
+            reached = until;
+        });
     }
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
@@ -103,7 +93,7 @@ impl Observer for Explainer<'_> {
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let flight = self.flights.flight(slot);
-        let ready = flight.ready.unwrap_or(start);
+        let ready = flight.start.unwrap_or(start);
         let there = (ready + self.travel(slot, &flight).latency).clamp(start, end);
         for (cost, time) in [
             (TimePart::Latency, there - start),
@@ -124,7 +114,7 @@ impl Observer for Explainer<'_> {
     ) {
         let flight = self.flights.flight(slot);
         let (ready, arrival) = (
-            flight.ready.unwrap_or(call),
+            flight.start.unwrap_or(call),
             flight.arrival.unwrap_or(taken),
         );
         let Travel {

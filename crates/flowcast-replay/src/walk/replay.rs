@@ -3,6 +3,7 @@
 use super::{Walk, blocks, lanes::LaneCosts, rank_state::RankState};
 use crate::{
     SimulateError,
+    costs::PathCosts,
     costs::{Costs, Rendezvous},
     handshakes::{Handshakes, InOrder},
     observer::{Observer, Unobserved, by_pointer::ByPointer},
@@ -102,6 +103,11 @@ impl<'a> Replay<'a> {
         self.route_of
             .get(slot.index())
             .map_or(0, |route| usize::from(*route))
+    }
+
+    /// What messages cost on the route that this one takes.
+    pub(crate) fn path(&self, slot: Slot) -> &PathCosts {
+        &self.costs.paths[self.route_number(slot)]
     }
 
     /// The costs in use.

@@ -35,7 +35,7 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    /// Of a replay whose journal kept causes.
+    /// Of a replay whose journal kept a timeline.
     pub fn new(replayed: Replayed<'_>) -> Drawing {
         let Replayed {
             placement,

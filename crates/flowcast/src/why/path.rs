@@ -1,7 +1,7 @@
 //! What a predicted time is spent on along the chain of events that ends last.
 
+use flowcast_graph::critical_path::CriticalPath;
 use flowcast_model::network::Network;
-use flowcast_replay::critical_path::CriticalPath;
 use flowcast_table::{self as table, Document, Grouped, rows};
 use flowcast_trace::Trace;
 use flowcast_units::Rounded;
@@ -10,17 +10,30 @@ use super::{
     changes::{Change, change_table, changes},
     program_of, ratio,
 };
-use crate::{Error, ModelChoice, Options, PreparedProgram};
+use crate::{Error, ModelChoice, Options, PreparedProgram, schedule::PreparedSchedule};
 
 /// What the predicted time is spent on along the chain of events that ends last, by cause and by rank; and up to ten changes
 /// that would help, each replayed.
 ///
 /// # Errors
-/// As [`predict`](crate::predict()); a schedule.
+/// As [`predict`](crate::predict()); a schedule whose ranks have several processors.
 pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Document, Error> {
-    let prepared = PreparedProgram::of(program_of(trace)?, Some(network), options)?;
-    let (outcome, path) = prepared.critical_path()?;
-    let makespan = outcome.makespan();
+    let (model, path) = match trace {
+        Trace::Schedule(schedule) => {
+            let prepared = PreparedSchedule::new(schedule, Some(network), options)?;
+            let several = || {
+                let found = "a GOAL schedule whose ranks have several processors";
+                Error::option("TRACE", found, "one processor for each rank")
+            };
+            let (_, path) = prepared.critical_path()?.ok_or_else(several)?;
+            (prepared.model().clone(), path)
+        }
+        _ => {
+            let prepared = PreparedProgram::of(program_of(trace)?, Some(network), options)?;
+            (prepared.model().clone(), prepared.critical_path()?.1)
+        }
+    };
+    let makespan = path.makespan;
     let changes = changes(trace, network, options)?;
     let (shares, ranks) = (path.shares(), path.ranks());
     let counts = &path.counts;
@@ -40,14 +53,14 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
     Ok(Document::new("critical-path")
         .titled(format!("{}: what the time is spent on", trace.name()))
         .field("network", &network.name)
-        .field("model", prepared.model().name())
+        .field("model", model.name())
         .field("makespan_s", makespan)
         .field("messages", counts.messages)
         .field("bytes", counts.bytes)
         .field("overheads", counts.overheads)
         .field("gaps", counts.gaps)
         .field("collectives", counts.collectives)
-        .lines(lines(&path, &changes, prepared.model()))
+        .lines(lines(&path, &changes, &model))
         .table("shares", shares)
         .table("ranks", ranks)
         .table("changes", change_table(&changes, makespan)))

@@ -1,7 +1,8 @@
 //! One-sided communication and files: what each costs, who waits for whom, and that nothing of it is lost on the way.
 
-use crate::random_programs::{as_program, explained, read_bytes, read_text, recorded};
+use crate::random_programs::{as_program, check_path, explained, read_bytes, read_text, recorded};
 use flowcast::{
+    graph::EventGraph,
     model::{
         file_system::FileSystem,
         machine::{NodeGroup, wide_area::Site},
@@ -100,6 +101,8 @@ fn ends_by(program: &Program, engine: &Engine<'_>) -> Vec<f64> {
         recorded(program, |journal| engine.observed(journal)).0,
         outcome
     );
+    let (_, graph) = EventGraph::record(engine).unwrap();
+    check_path(&graph.critical_path(), &outcome).unwrap();
     outcome
         .ranks
         .iter()

@@ -2,10 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
+use crate::random_programs::{
+    Numbers, any_numbers, any_records, as_program, check_path, read_text,
+};
+use crate::replay_contention::any_limits;
 use flowcast::{
-    model::network::Rule,
-    replay::{critical_path::CriticalPath, time_part::TimePart},
+    graph::{EventGraph, critical_path::CriticalPath},
+    model::{
+        network::{Progress, Rule},
+        sharing::model::Model,
+    },
+    replay::{Engine, outcome::Outcome, placement::Placement, time_part::TimePart},
     trace::Program,
     units::{Rank, Time},
 };
@@ -33,9 +40,12 @@ fn path_of(ranks: &[&str], numbers: Numbers) -> CriticalPath {
         ranks.len()
     );
     let program = as_program(read_text(program).unwrap());
-    let replay = numbers.replay(&program);
-    let (_, journal) = recorded(&program, |journal| replay.observed(journal));
-    replay.critical_path(&journal)
+    recorded(&numbers.replay(&program).into()).1
+}
+
+fn recorded(engine: &Engine<'_>) -> (Outcome, CriticalPath) {
+    let (outcome, graph) = EventGraph::record(engine).unwrap();
+    (outcome, graph.critical_path())
 }
 
 fn shares(path: &CriticalPath) -> Vec<(&'static str, f64)> {
@@ -185,10 +195,8 @@ fn the_random_programs_reach_every_limit() {
             let records = any_records().new_tree(&mut runner).unwrap().current();
             let numbers = any_numbers().new_tree(&mut runner).unwrap().current();
             let program = records.program();
-            let replay = numbers.replay(&program);
-            let (_, journal) = recorded(&program, |journal| replay.observed(journal));
-            replay
-                .critical_path(&journal)
+            recorded(&numbers.replay(&program).into())
+                .1
                 .shares()
                 .into_iter()
                 .map(|share| share.limit)
@@ -222,33 +230,32 @@ proptest! {
     #[test]
     fn the_steps_fill_the_makespan_and_none_is_without_cause(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
-        let replay = numbers.replay(&program);
-        let (outcome, journal) = recorded(&program, |journal| replay.observed(journal));
-        let path = replay.critical_path(&journal);
-        prop_assert_eq!(path.makespan, outcome.makespan());
-        let mut at = Time::ZERO;
-        for step in &path.steps {
-            prop_assert_eq!(step.start, at);
-            prop_assert!(step.end > step.start);
-            at = step.end;
+        let (outcome, path) = recorded(&numbers.replay(&program).into());
+        check_path(&path, &outcome)?;
+    }
+
+    #[test]
+    fn the_steps_fill_the_makespan_where_messages_share_or_wait_for_calls(
+        records in any_records(), numbers in any_numbers(), limits in any_limits(),
+        model in prop_oneof![Just(Model::Independent), Just(Model::Fair), Just(Model::ClosedLoop)],
+        is_limited: bool, in_calls: bool,
+    ) {
+        let program = records.program();
+        let ranks = program.ranks();
+        let mut network = if is_limited { limits.on(&numbers, ranks) } else { numbers.network(ranks) };
+        if in_calls {
+            network.point_to_point.progress = Progress::InCalls;
         }
-        prop_assert_eq!(at, path.makespan);
-        prop_assert_eq!(share(&path, TimePart::Other), 0.0, "{:?}", path);
-        let total = |times: Vec<Time>| times.into_iter().sum::<Time>().as_nanos();
-        for sum in [
-            total(path.shares().iter().map(|share| share.time).collect()),
-            total(path.ranks().iter().map(|(_, time)| *time).collect()),
-        ] {
-            prop_assert!((sum - path.makespan.as_nanos()).abs() <= path.makespan.as_nanos() * 1e-12, "{sum}");
-        }
+        let placement = Placement::new(&network.machine, None, ranks).unwrap();
+        let engine = Engine::sharing(&program, &network, placement, numbers.rendezvous(), model).unwrap();
+        let (outcome, path) = recorded(&engine);
+        check_path(&path, &outcome)?;
     }
 
     #[test]
     fn whatever_the_path_is_spent_on_cannot_cost_more_without_delay(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
-        let replay = numbers.replay(&program);
-        let (outcome, journal) = recorded(&program, |journal| replay.observed(journal));
-        let path = replay.critical_path(&journal);
+        let (outcome, path) = recorded(&numbers.replay(&program).into());
         let before = outcome.makespan().as_nanos();
         let part = |limit| share(&path, limit);
         let slower = 1.25;

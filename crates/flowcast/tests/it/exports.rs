@@ -90,7 +90,7 @@ const TABLES: Keeps = Keeps {
     slices: false,
     calls: false,
     receipts: false,
-    causes: false,
+    timeline: false,
 };
 const CHROME: Keeps = Keeps {
     slices: true,
@@ -130,7 +130,7 @@ fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
     let placement = Placement::new(&Machine::default(), None, schedule.ranks()).unwrap();
     let sends = Sends::from_schedule(schedule);
     let replay = |keeps| {
-        let mut journal = Journal::of_schedule(&sends, parameters.overhead, keeps);
+        let mut journal = Journal::of_schedule(&sends, keeps);
         let outcome = loggops::placed(schedule, parameters.into(), &mut journal).unwrap();
         (journal, outcome)
     };

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::random_programs::{any_records, as_program, explained, read_bytes, read_text, recorded};
 use flowcast::{
+    graph::EventGraph,
     model::{
         algorithm::{Algorithm, AlgorithmTable, Base},
         machine::NodeGroup,
@@ -333,7 +334,7 @@ fn what_is_shown_is_of_ranks() {
                 .iter()
                 .all(|message| message.src.0 < 4 && message.dst.0 < 4)
         );
-        let path = engine.critical_path(&journal);
+        let path = EventGraph::record(&engine).unwrap().1.critical_path();
         assert_eq!(path.makespan, outcome.makespan());
         assert!(path.steps.iter().all(|step| step.rank.0 < 4));
         let sum: Time = path.steps.iter().map(|step| step.end - step.start).sum();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use flowcast::{
+    graph::ScheduleRecorder,
     model::{
         machine::{Machine, Mapping, NodeGroup},
         network::{LinkRate, Network},
@@ -144,6 +145,44 @@ fn messages_between_nodes_share_the_network_and_those_inside_do_not_take_it() {
 }
 
 #[test]
+fn the_critical_path_leads_through_the_receiver_that_two_messages_want() {
+    let schedule = schedule(INTO_ONE);
+    let sends = Sends::from_schedule(&schedule);
+    let shares = |gap: f64| {
+        let mut parameters = parameters();
+        parameters.gap = Time::from_micros(gap);
+        let costs = Costs::from(parameters);
+        let mut recorder = ScheduleRecorder::new(&sends, costs).unwrap();
+        loggops::placed(&schedule, costs, &mut recorder).unwrap();
+        let path = recorder.finish().critical_path();
+        let share = |part: TimePart| {
+            let times = path.shares().into_iter();
+            let own = times.filter(|share| share.limit == part);
+            own.map(|share| share.time.as_micros()).sum::<f64>()
+        };
+        [
+            TimePart::Overhead,
+            TimePart::Gap,
+            TimePart::Latency,
+            TimePart::Bandwidth,
+        ]
+        .map(share)
+    };
+    // The second message is taken when the processor has moved the bytes of the first, at 114 us: o, L, o, 100 us, o, 100 us.
+    assert!(
+        near(&shares(0.0), &[6.0, 0.0, 10.0, 200.0]),
+        "{:?}",
+        shares(0.0)
+    );
+    // With a gap the receiving interface is free later than that, at 116 us.
+    assert!(
+        near(&shares(4.0), &[4.0, 4.0, 10.0, 200.0]),
+        "{:?}",
+        shares(4.0)
+    );
+}
+
+#[test]
 fn a_message_above_the_limit_moves_at_once_and_holds_its_sender_until_it_has_met_its_receive() {
     let text = "num_ranks 2\nrank 0 {\nl1: send 100001b to 1 tag 0\nl2: calc 7000\nl2 requires l1\n}\n\
                 rank 1 {\nl1: calc 500000\nl2: recv 100001b from 0 tag 0\nl2 requires l1\n}\n";
@@ -216,20 +255,24 @@ fn what_is_recorded_and_explained_adds_up() {
         let sends = Sends::from_schedule(&schedule);
         let mut journal = Journal::of_schedule(
             &sends,
-            parameters.overhead,
             Keeps {
-                causes: true,
+                timeline: true,
                 ..Keeps::FILES
             },
         );
         let mut explainer = Explainer::new(&sends, costs);
-        let outcome =
-            loggops::placed(&schedule, costs, &mut (&mut journal, &mut explainer)).unwrap();
+        let mut recorder = ScheduleRecorder::new(&sends, costs).unwrap();
+        let outcome = loggops::placed(
+            &schedule,
+            costs,
+            &mut (&mut journal, (&mut explainer, &mut recorder)),
+        )
+        .unwrap();
         assert_eq!(
             outcome,
             loggops::placed(&schedule, costs, &mut Unobserved).unwrap()
         );
-        let path = sends.critical_path(costs, &journal).unwrap();
+        let path = recorder.finish().critical_path();
         assert_eq!(path.makespan, outcome.makespan());
         assert!(
             path.shares()
@@ -279,7 +322,7 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
         },
     );
     assert_eq!(sends.cpus(), 2);
-    let mut journal = Journal::of_schedule(&sends, costs.parameters.overhead, Keeps::CAUSES);
+    let mut journal = Journal::of_schedule(&sends, Keeps::TIMELINE);
     let outcome = loggops::placed(&schedule, costs, &mut journal).unwrap();
     // By rank: end, computation, overhead, blocked; what its processors do at once counts once.
     let times = |rank: &RankOutcome| {
@@ -311,7 +354,7 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
     assert_eq!(drawn(1)[..1], [(0.0, 4.0, Activity::Compute)]);
     assert_eq!(drawn(1)[1..4], rest);
     assert_eq!(drawn(1)[4..], [(19.0, 20.0, Activity::Compute)]);
-    assert!(sends.critical_path(costs, &journal).is_none());
+    assert!(ScheduleRecorder::new(&sends, costs).is_none());
     assert_eq!(timeline.messages.len(), 1);
 }
 

@@ -3,8 +3,9 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, recorded};
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, check_path, recorded};
 use flowcast::{
+    graph::EventGraph,
     model::{
         dimemas_cfg::DimemasConfig,
         machine::Mapping,
@@ -12,8 +13,7 @@ use flowcast::{
     },
     replay::{
         Engine, SimulateError, contention, costs::Rendezvous, flights::Flight, journal::Journal,
-        outcome::Outcome, placement::Placement, time_part::TimePart, timeline::Activity,
-        walk::Replay,
+        outcome::Outcome, placement::Placement, timeline::Activity, walk::Replay,
     },
     trace::{Program, ReadOptions, read, slot::Slot},
     units::{Bytes, Node, Rank},
@@ -87,7 +87,7 @@ fn each_rule_and_random_programs_take_as_long_as_in_dimemas() {
 
 /// Limits of every kind; 0 is none.
 #[derive(Debug, Clone, Copy)]
-struct Limits {
+pub(crate) struct Limits {
     links: (u32, u32),
     buses: u32,
     links_inside: (u32, u32),
@@ -103,7 +103,7 @@ const UNLIMITED: Limits = Limits {
     cpus: None,
 };
 
-fn any_limits() -> impl Strategy<Value = Limits> {
+pub(crate) fn any_limits() -> impl Strategy<Value = Limits> {
     let links = || (0u32..4, 0u32..4);
     (
         links(),
@@ -122,7 +122,7 @@ fn any_limits() -> impl Strategy<Value = Limits> {
 }
 
 impl Limits {
-    fn on(self, numbers: &Numbers, ranks: usize) -> Network {
+    pub(crate) fn on(self, numbers: &Numbers, ranks: usize) -> Network {
         let mut network = numbers.network(ranks);
         network.machine.buses = self.buses;
         let group = &mut network.machine.nodes[0];
@@ -238,9 +238,9 @@ proptest! {
             let busy: Vec<(f64, f64)> = (0..program.ranks() as u32)
                 .map(Rank)
                 .filter(|rank| placement.node(*rank) == number)
-                .flat_map(|rank| journal.intervals(rank))
-                .filter(|interval| interval.segment.activity == Activity::Compute)
-                .map(|interval| (interval.segment.start.as_nanos(), interval.segment.end.as_nanos()))
+                .flat_map(|rank| journal.segments(rank))
+                .filter(|segment| segment.activity == Activity::Compute)
+                .map(|segment| (segment.start.as_nanos(), segment.end.as_nanos()))
                 .collect();
             prop_assert!(overlap(&busy) <= network.machine.nodes[0].cpus);
         }
@@ -253,13 +253,9 @@ proptest! {
         let program = records.program();
         let network = limits.on(&numbers, program.ranks());
         let engine = contention(&program, &network, &numbers);
-        let (first, journal) = recorded(&program, |journal| engine.observed(journal));
+        let (first, graph) = EventGraph::record(&engine).unwrap();
         prop_assert_eq!(&engine.run().unwrap(), &first);
-        if limits.cpus.is_none() {
-            let path = engine.free().critical_path(&journal);
-            prop_assert_eq!(path.makespan, first.makespan());
-            prop_assert_eq!(path.shares().iter().filter(|share| share.limit == TimePart::Other).count(), 0, "{:?}", path);
-        }
+        check_path(&graph.critical_path(), &first)?;
     }
 
     #[test]

@@ -127,10 +127,10 @@ proptest! {
         let (watched, journal) = recorded(&program, |journal| replay.observed(journal));
         prop_assert_eq!(&watched, &replay.run().unwrap());
         for rank in (0..program.ranks() as u32).map(Rank) {
-            let intervals = journal.intervals(rank);
+            let intervals = journal.segments(rank);
             let pairs = intervals.iter().zip(intervals.iter().skip(1));
-            prop_assert!(pairs.into_iter().all(|(a, b)| a.segment.end == b.segment.start), "rank {rank}: {intervals:?}");
-            let end = intervals.last().map_or(Default::default(), |last| last.segment.end);
+            prop_assert!(pairs.into_iter().all(|(a, b)| a.end == b.start), "rank {rank}: {intervals:?}");
+            let end = intervals.last().map_or(Default::default(), |last| last.end);
             prop_assert_eq!(end, watched.ranks[rank.index()].end);
         }
     }

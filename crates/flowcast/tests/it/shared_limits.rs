@@ -5,6 +5,7 @@ use crate::random_programs::{
     Numbers, Record, Records, any_numbers, any_records, as_program, explained, read_text,
 };
 use flowcast::{
+    graph::EventGraph,
     model::{
         builtin,
         machine::{Mapping, wide_area::Site},
@@ -260,14 +261,15 @@ fn all_observers_see_what_waits_and_what_shares() {
     let mut journal = Journal::new(
         &program,
         Keeps {
-            causes: true,
+            timeline: true,
             ..Keeps::FILES
         },
     );
     let mut timer = RunTimer::new(&program, &[]);
     let outcome = engine.observed(&mut (&mut journal, &mut timer)).unwrap();
     assert_eq!(timer.finish(&outcome).total, outcome.makespan());
-    assert_eq!(engine.critical_path(&journal).makespan, outcome.makespan());
+    let (_, graph) = EventGraph::record(&engine).unwrap();
+    assert_eq!(graph.critical_path().makespan, outcome.makespan());
     assert_eq!(journal.last_arrival(), Time::from_micros(3002.0));
     let (again, explanation) = explained(&engine);
     assert_eq!(again, outcome);

@@ -10,6 +10,7 @@
 use std::{fmt::Write as _, sync::Arc};
 
 use flowcast::{
+    graph::critical_path::CriticalPath,
     model::{
         machine::{Machine, Mapping, NodeGroup},
         network::{LinkRate, LoneFlow, Network, Rule},
@@ -21,6 +22,7 @@ use flowcast::{
         journal::{Journal, Keeps},
         outcome::Outcome,
         placement::Placement,
+        time_part::TimePart,
         walk::Replay,
     },
     trace::{Program, ReadOptions, Trace, TraceError, read},
@@ -28,12 +30,12 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// The replay that `run` carries out, with its intervals and their causes.
+/// The replay that `run` carries out, with its timeline.
 pub(crate) fn recorded<'a>(
     program: &'a Program,
     run: impl FnOnce(&mut Journal<'a>) -> Result<Outcome, SimulateError>,
 ) -> (Outcome, Journal<'a>) {
-    let mut journal = Journal::new(program, Keeps::CAUSES);
+    let mut journal = Journal::new(program, Keeps::TIMELINE);
     let outcome = run(&mut journal).unwrap();
     assert_times_add_up(&outcome, &journal);
     (outcome, journal)
@@ -62,6 +64,28 @@ pub(crate) fn assert_times_add_up(outcome: &Outcome, journal: &Journal<'_>) {
             );
         }
     }
+}
+
+/// The steps of a critical path fill the makespan without gaps, none of them without a cause, and the shares add up to it.
+pub(crate) fn check_path(path: &CriticalPath, outcome: &Outcome) -> Result<(), TestCaseError> {
+    prop_assert_eq!(path.makespan, outcome.makespan());
+    let mut at = Time::ZERO;
+    for step in &path.steps {
+        prop_assert_eq!(step.start, at);
+        prop_assert!(step.end > step.start);
+        prop_assert!(step.limit != TimePart::Other, "{:?}", path);
+        at = step.end;
+    }
+    prop_assert_eq!(at, path.makespan);
+    let total = |times: Vec<Time>| times.into_iter().sum::<Time>().as_nanos();
+    for sum in [
+        total(path.shares().iter().map(|share| share.time).collect()),
+        total(path.ranks().iter().map(|(_, time)| *time).collect()),
+    ] {
+        let makespan = path.makespan.as_nanos();
+        prop_assert!((sum - makespan).abs() <= makespan * 1e-12, "{}", sum);
+    }
+    Ok(())
 }
 
 /// A replay and what its communication was spent on.

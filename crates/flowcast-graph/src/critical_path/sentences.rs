@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{CriticalPath, StepCounts};
-use crate::time_part::TimePart;
+use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Bytes, Rounded, Time};
 
 /// Shares below this fraction are not worth words, unless there is no larger one.
@@ -63,7 +63,9 @@ impl CriticalPath {
                 format!("{} on the critical path take {time}", RoundedBytes(bytes))
             }
             TimePart::Contention => {
-                format!("messages on the critical path wait {time} for links and buses")
+                format!(
+                    "messages on the critical path wait {time} for links, buses and bandwidth that others have"
+                )
             }
             TimePart::Collective => each(
                 collectives,

@@ -1,0 +1,171 @@
+//! Records what waits for what in the replay of a schedule, whose ranks have one processor each.
+//!
+//! Whatever a rank does begins when its processor is free; a send waits for the sending interface besides, a message that has
+//! come for the receiving one. What an operation requires is no event of its own: it was done when the processor was free, or
+//! what freed the processor did it.
+
+use flowcast_replay::{
+    loggops::{
+        costs::{Costs, Travel},
+        message::Message,
+        sends::Sends,
+    },
+    observer::{Observer, ReceivedMessage, Sent},
+    time_part::TimePart,
+};
+use flowcast_trace::slot::Slot;
+use flowcast_units::{Rank, Time};
+
+use super::{EventGraph, Events, Kind, NONE, Node, Source};
+
+/// An observer that records what waits for what in the replay of a schedule.
+pub struct ScheduleRecorder<'a> {
+    sends: &'a Sends<'a>,
+    costs: Costs<'a>,
+    events: Events,
+    /// By rank: the last message that its sending interface took, and its receiving one.
+    last_sends: Vec<u32>,
+    last_receipts: Vec<u32>,
+    /// By message: the event from which it moves, then that of its arrival, then its receipt.
+    messages: Vec<u32>,
+}
+
+impl<'a> ScheduleRecorder<'a> {
+    /// For a replay of these messages at these costs; `None` if a rank has several processors, whose work overlaps.
+    pub fn new(sends: &'a Sends<'a>, costs: Costs<'a>) -> Option<ScheduleRecorder<'a>> {
+        let ranks = sends.ranks();
+        (sends.cpus() <= 1).then(|| ScheduleRecorder {
+            sends,
+            costs,
+            events: Events::new(ranks, 3 * sends.count()),
+            last_sends: vec![NONE; ranks],
+            last_receipts: vec![NONE; ranks],
+            messages: vec![NONE; sends.count()],
+        })
+    }
+
+    /// The graph, once the replay has come to its end.
+    pub fn finish(self) -> EventGraph<'a> {
+        EventGraph {
+            source: Source::Schedule(self.sends, self.costs),
+            nodes: self.events.nodes,
+            times: self.events.times,
+            ends: self.events.ends,
+            class_of: Vec::new(),
+            sender_of: Vec::new(),
+            function_of: Vec::new(),
+            functions: Vec::new(),
+            ops: Vec::new(),
+            is_exact: false,
+        }
+    }
+
+    fn travel(&self, slot: Slot) -> Travel {
+        let from = self.sends.sender(slot);
+        let Message { to, size, .. } = self.sends.sent(from, slot);
+        self.costs.travel(from, to, size)
+    }
+
+    fn place(&self, slot: Slot) -> usize {
+        self.sends.number(slot) as usize
+    }
+
+    /// What the receiver's processor spends on a message.
+    fn handled(&self, travel: Travel) -> f64 {
+        (self.costs.parameters.overhead + travel.on_receiver).as_nanos()
+    }
+
+    /// An event at which an interface is free again, and how long after the start of the message before that is.
+    fn freed(&self, last: u32, took: impl Fn(Travel) -> f64) -> Option<(u32, f64)> {
+        if last == NONE {
+            return None;
+        }
+        let travel = self.travel(self.events.nodes[last as usize].slot());
+        let (gap, bytes) = travel.interface?;
+        Some((last, (gap + bytes).as_nanos() - took(travel)))
+    }
+}
+
+impl ScheduleRecorder<'_> {
+    /// The event at which the receiving interface takes a message that is there before it, and before the processor is free.
+    fn busy_interface(&mut self, rank: Rank, slot: Slot, from: u32, delay: f64) -> Option<u32> {
+        let (last, rest) = self.freed(self.last_receipts[rank], |travel| self.handled(travel))?;
+        let arrival = self.events.nodes[from as usize];
+        let (sent, delay) = match arrival.kind() {
+            Kind::Arrive => (arrival.first, arrival.cost),
+            _ => (from, delay),
+        };
+        let node = Node::new(Kind::Arrive, rank, slot.0).after(sent, delay);
+        let at = |event: u32| self.events.times[event as usize];
+        let (free, there) = (at(last) + rest, node.time(&self.events.times));
+        let other = there.max(at(self.events.ends[rank]));
+        let binds = free > other && !super::is_near(free, other);
+        binds.then(|| self.events.push(node.and(last, rest), None))
+    }
+}
+
+impl Observer for ScheduleRecorder<'_> {
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
+        self.events.spend(rank, start, TimePart::Other);
+        if end > start {
+            let node = Node::new(Kind::Compute, rank, 0);
+            let node = node.after(self.events.ends[rank], (end - start).as_nanos());
+            self.events.go_on(rank, node, Some(end));
+        }
+    }
+
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
+        let overhead = self.costs.parameters.overhead.as_nanos();
+        let mut node = Node::new(Kind::Send, rank, slot.0).after(self.events.ends[rank], overhead);
+        if self.travel(slot).interface.is_some() {
+            if let Some((last, rest)) = self.freed(self.last_sends[rank], |_| overhead) {
+                node = node.and(last, rest + overhead);
+            }
+            self.last_sends[rank] = self.events.nodes.len() as u32;
+        }
+        self.events.go_on(rank, node, Some(sent.end));
+        let place = self.place(slot);
+        self.messages[place] = self.events.ends[rank];
+    }
+
+    fn moved(&mut self, slot: Slot, _start: Time, arrival: Time) {
+        let (place, travel) = (self.place(slot), self.travel(slot));
+        let alone = travel.latency + travel.bytes;
+        let (sender, from) = (self.sends.sender(slot), self.messages[place]);
+        self.messages[place] = self.events.arrive(slot, sender, from, (alone, arrival));
+    }
+
+    fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
+        let (place, travel) = (self.place(slot), self.travel(slot));
+        let (sent, handled) = (self.messages[place], self.handled(travel));
+        let flight = travel.latency + travel.bytes - travel.on_receiver;
+        let ready = self.events.ends[rank];
+        let (mut from, mut delay) = match self.events.kind(sent) {
+            Kind::Arrive => (sent, 0.0),
+            _ => (sent, flight.as_nanos()),
+        };
+        if travel.interface.is_some() {
+            let taken = self.busy_interface(rank, slot, from, delay);
+            (from, delay) = taken.map_or((from, delay), |taken| (taken, 0.0));
+            self.last_receipts[rank] = self.events.nodes.len() as u32;
+        }
+        let node = Node::new(Kind::Receive, rank, slot.0).after(ready, handled);
+        let node = node.and(from, delay + handled);
+        self.events.go_on(rank, node, Some(received.end));
+        self.messages[place] = self.events.ends[rank];
+    }
+
+    fn held(&mut self, rank: Rank, slot: Slot, _start: Time, end: Time) {
+        let (place, travel) = (self.place(slot), self.travel(slot));
+        let (receipt, handled) = (self.messages[place], self.handled(travel));
+        let receiver = self.sends.sent(self.sends.sender(slot), slot).to;
+        let node = Node::new(Kind::Release, rank, slot.0).after(self.events.ends[rank], 0.0);
+        let taken = self.events.times[receipt as usize] - handled;
+        let node = match self.events.ended_at(receiver, end) {
+            _ if super::is_near(taken, end.as_nanos()) => node.and(receipt, -handled),
+            Some(event) => node.and(event, 0.0),
+            None => node,
+        };
+        self.events.go_on(rank, node, Some(end));
+    }
+}
