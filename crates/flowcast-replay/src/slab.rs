@@ -1,5 +1,6 @@
 //! Values that are kept under numbers which are used again, so that few of them are ever stored at once.
 
+use crate::prefetch::prefetch_behind;
 use std::ops::{Index, IndexMut};
 
 /// Values by number. The number that came back last is given out first: its place is still in the cache.
@@ -37,6 +38,12 @@ impl<T> Slab<T> {
         };
         self.values[number as usize] = value;
         number
+    }
+
+    /// Asks for the value of a number, which need not be one in use.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, number: u32) {
+        prefetch_behind(&self.values, number as usize);
     }
 
     /// The number may be given out again.

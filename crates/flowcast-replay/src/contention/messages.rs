@@ -135,6 +135,12 @@ impl MessageStore {
         self.all.give_back(number);
     }
 
+    /// Asks for a message, if there is one of that number.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, number: u32) {
+        self.all.prefetch(number);
+    }
+
     /// Notes when a message was handed to the network.
     pub(super) fn set_asked(&mut self, number: u32, time: Time) {
         put(&mut self.asked, number, time, Time::ZERO);
@@ -196,6 +202,12 @@ impl Queue {
     #[inline(always)]
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
+    }
+
+    /// The head, [`NONE`] if the queue is empty.
+    #[inline(always)]
+    pub(super) fn first_or_none(&self) -> u32 {
+        self.first
     }
 
     /// Appends.
