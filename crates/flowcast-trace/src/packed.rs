@@ -3,10 +3,22 @@
 //! What is full is packed once more (zstd) in blocks, so that the records of a program that repeats itself take a byte or
 //! two each.
 
+use std::cell::RefCell;
+
+use zstd::bulk::{Compressor, Decompressor};
+
 /// Bytes of a block before it is packed.
 const BLOCK: usize = 1 << 14;
 
 const ZSTD_LEVEL: i32 = 1;
+
+thread_local! {
+    // Their memory is several times as large as a block.
+    static PACKER: RefCell<Compressor<'static>> =
+        RefCell::new(Compressor::new(ZSTD_LEVEL).expect("memory is all that packing needs"));
+    static UNPACKER: RefCell<Decompressor<'static>> =
+        RefCell::new(Decompressor::new().expect("memory is all that unpacking needs"));
+}
 
 /// Spans in time order. Each is the distance from the end of the one before, its length and its code; small numbers
 /// take one byte.
@@ -110,8 +122,8 @@ impl PackedStream {
 
     #[inline(never)]
     fn pack(&mut self) {
-        let packed = zstd::bulk::compress(&self.bytes, ZSTD_LEVEL)
-            .expect("memory is all that packing needs");
+        let packed = PACKER.with_borrow_mut(|packer| packer.compress(&self.bytes));
+        let packed = packed.expect("memory is all that packing needs");
         self.full.push(packed.into());
         self.bytes.clear();
     }
@@ -131,7 +143,7 @@ struct PackedValues<'a> {
     stream: &'a PackedStream,
     /// The block that comes next.
     block: usize,
-    /// The present block, unless it is the last.
+    /// The present block.
     unpacked: Vec<u8>,
     at: usize,
 }
@@ -144,18 +156,13 @@ impl Iterator for PackedValues<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<u64> {
-        if self.block <= self.stream.full.len() && self.at == self.unpacked.len() {
+        if self.at == self.unpacked.len() {
             self.turn();
         }
-        let bytes = if self.block > self.stream.full.len() {
-            &self.stream.bytes
-        } else {
-            &self.unpacked
-        };
         let mut value = 0;
         let mut shift = 0;
         loop {
-            let byte = *bytes.get(self.at)?;
+            let byte = *self.unpacked.get(self.at)?;
             self.at += 1;
             value |= u64::from(byte & 0x7F) << shift;
             if byte < 1 << 7 {
@@ -167,13 +174,24 @@ impl Iterator for PackedValues<'_> {
 }
 
 impl PackedValues<'_> {
-    /// Goes on to the next block; the last is read where it stands.
+    /// Goes on to the next block; behind the last there are empty ones.
     #[inline(never)]
     fn turn(&mut self) {
-        self.unpacked = match self.stream.full.get(self.block) {
-            Some(packed) => zstd::bulk::decompress(packed, MOST).expect("it was packed here"),
-            None => Vec::new(),
-        };
+        self.unpacked.clear();
+        match self.stream.full.get(self.block) {
+            Some(packed) => {
+                self.unpacked.reserve_exact(MOST);
+                UNPACKER
+                    .with_borrow_mut(|unpacker| {
+                        unpacker.decompress_to_buffer(packed, &mut self.unpacked)
+                    })
+                    .expect("it was packed here");
+            }
+            None if self.block == self.stream.full.len() => {
+                self.unpacked.extend_from_slice(&self.stream.bytes);
+            }
+            None => {}
+        }
         self.at = 0;
         self.block += 1;
     }
