@@ -480,18 +480,11 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             &path.recv_after
         };
         let call = state.time[0];
-        let mut overhead = after[0];
-        // Mostly it takes no time to look, and an addition of nothing would make each instruction of the rank wait for it.
-        if self.costs.look_first {
-            overhead = path.recv_before[0] + overhead;
-            for lane in 0..W {
-                state.time[lane] += path.recv_before[lane];
-            }
-        }
-        let before = state.time[0];
+        let before = call + path.recv_before[0];
         let taken = later(arrival(0), before);
         for (lane, after) in after.iter().copied().enumerate() {
-            state.time[lane] = later(arrival(lane), state.time[lane]) + after;
+            let before = state.time[lane] + path.recv_before[lane];
+            state.time[lane] = later(arrival(lane), before) + after;
         }
         self.observer.received(
             rank,
@@ -504,7 +497,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 end: state.time[0],
             },
         );
-        state.overhead += overhead;
+        state.overhead += path.recv_before[0] + after[0];
         if RENDEZVOUS {
             state.polled = state.time[0];
         }

@@ -60,8 +60,6 @@ pub(crate) struct LaneCosts<'a, const W: usize> {
     /// By rank; absent if all processors compute at the speed of the trace.
     pub speeds: Option<Vec<[f64; W]>>,
     pub interfaces: Interfaces,
-    /// Whether a receiver spends processor time before it looks for a message.
-    pub look_first: bool,
     /// The class of each message, by slot; empty where no overhead depends on the size.
     class_of_slot: &'a [u32],
     /// By lane; the lanes behind the last network repeat it.
@@ -87,10 +85,6 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
                 .collect(),
             speeds: (!as_traced).then(|| (0..first.speeds.len()).map(speeds).collect()),
             interfaces,
-            look_first: costs
-                .iter()
-                .flat_map(|costs| &costs.paths)
-                .any(|path| path.recv_before > Time::ZERO),
             class_of_slot: costs
                 .iter()
                 .map(|costs| costs.class_of_slot.as_slice())
