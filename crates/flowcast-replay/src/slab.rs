@@ -20,6 +20,14 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
+    /// With room for so many values at once.
+    pub(crate) fn with_capacity(count: usize) -> Slab<T> {
+        Slab {
+            values: Vec::with_capacity(count),
+            free: Vec::with_capacity(count),
+        }
+    }
+
     /// A number that nobody uses. Its value is what was kept there before, or `new`.
     #[inline(always)]
     pub(crate) fn take(&mut self, new: impl FnOnce() -> T) -> u32 {

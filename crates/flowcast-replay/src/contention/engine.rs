@@ -36,6 +36,9 @@ use flowcast_units::{Rank, Time};
 use scheduling::{ProcessorSlice, Scheduling, priorities};
 use shared::InTransit;
 
+/// About so many messages of a rank are in flight or wait at once.
+const MESSAGES_OF_RANK: usize = 4;
+
 /// What becomes of the processor after a turn.
 pub(super) enum TurnEnd {
     /// The rank has it again.
@@ -126,7 +129,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             pending,
             processors,
             links,
-            messages: MessageStore::default(),
+            messages: MessageStore::with_capacity(
+                (MESSAGES_OF_RANK * ranks).min(program.messages() as usize),
+            ),
             collectives: CollectiveStates::new(program),
             placement,
             routes,

@@ -123,6 +123,14 @@ pub(super) struct MessageStore {
 }
 
 impl MessageStore {
+    /// Without messages, with room for so many at once.
+    pub(super) fn with_capacity(count: usize) -> MessageStore {
+        MessageStore {
+            all: Slab::with_capacity(count),
+            ..MessageStore::default()
+        }
+    }
+
     /// Keeps a message.
     #[inline(always)]
     pub(super) fn add(&mut self, message: Message) -> u32 {
