@@ -3,22 +3,10 @@
 //! What is full is packed once more (zstd) in blocks, so that the records of a program that repeats itself take a byte or
 //! two each.
 
-use std::cell::RefCell;
-
-use zstd::bulk::{Compressor, Decompressor};
-
 /// Bytes of a block before it is packed.
 const BLOCK: usize = 1 << 14;
 
 const ZSTD_LEVEL: i32 = 1;
-
-thread_local! {
-    // Their memory is several times as large as a block.
-    static PACKER: RefCell<Compressor<'static>> =
-        RefCell::new(Compressor::new(ZSTD_LEVEL).expect("memory is all that packing needs"));
-    static UNPACKER: RefCell<Decompressor<'static>> =
-        RefCell::new(Decompressor::new().expect("memory is all that unpacking needs"));
-}
 
 /// Spans in time order. Each is the distance from the end of the one before, its length and its code; small numbers
 /// take one byte.
@@ -122,8 +110,8 @@ impl PackedStream {
 
     #[inline(never)]
     fn pack(&mut self) {
-        let packed = PACKER.with_borrow_mut(|packer| packer.compress(&self.bytes));
-        let packed = packed.expect("memory is all that packing needs");
+        let packed = zstd::bulk::compress(&self.bytes, ZSTD_LEVEL)
+            .expect("memory is all that packing needs");
         self.full.push(packed.into());
         self.bytes.clear();
     }
@@ -177,21 +165,11 @@ impl PackedValues<'_> {
     /// Goes on to the next block; behind the last there are empty ones.
     #[inline(never)]
     fn turn(&mut self) {
-        self.unpacked.clear();
-        match self.stream.full.get(self.block) {
-            Some(packed) => {
-                self.unpacked.reserve_exact(MOST);
-                UNPACKER
-                    .with_borrow_mut(|unpacker| {
-                        unpacker.decompress_to_buffer(packed, &mut self.unpacked)
-                    })
-                    .expect("it was packed here");
-            }
-            None if self.block == self.stream.full.len() => {
-                self.unpacked.extend_from_slice(&self.stream.bytes);
-            }
-            None => {}
-        }
+        self.unpacked = match self.stream.full.get(self.block) {
+            Some(packed) => zstd::bulk::decompress(packed, MOST).expect("it was packed here"),
+            None if self.block == self.stream.full.len() => self.stream.bytes.clone(),
+            None => Vec::new(),
+        };
         self.at = 0;
         self.block += 1;
     }

@@ -66,7 +66,7 @@ impl FreeOperation {
     /// The operation of this number, if it is open to nothing.
     #[inline(always)]
     fn new(open: u32, node: u32) -> Option<FreeOperation> {
-        let is_free = open % (1 << KIND_SHIFT) == 0;
+        let is_free = open.is_multiple_of(1 << KIND_SHIFT);
         is_free.then_some(FreeOperation(open | node))
     }
 

@@ -43,10 +43,10 @@ impl ShortText {
 /// divided side by side.
 #[inline(always)]
 fn eight_digits(number: u64) -> u64 {
-    let fours = number / 10_000 | (number % 10_000) << 32;
-    let hundreds = (fours * 10_486 >> 20) & 0x7F_0000_007F;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x7F_0000_007F;
     let twos = hundreds | (fours - hundreds * 100) << 16;
-    let tens = (twos * 103 >> 10) & 0x000F_000F_000F_000F;
+    let tens = ((twos * 103) >> 10) & 0x000F_000F_000F_000F;
     tens | (twos - tens * 10) << 8
 }
 
