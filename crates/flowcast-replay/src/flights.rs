@@ -6,6 +6,7 @@
 use crate::{
     loggops::{message::Message, sends::Sends},
     observer::{Observer, ReceivedMessage, Sent},
+    prefetch::prefetch_behind,
 };
 use flowcast_trace::{
     program::{MessageClass, Program},
@@ -169,6 +170,25 @@ impl<'a> Flights<'a> {
             posted: known(posted),
             received: known(received),
         }
+    }
+
+    /// The slots of messages in their order; what is known of each is prefetched when the one before it is taken.
+    pub(crate) fn prefetched<'b>(
+        &'b self,
+        mut slots: impl Iterator<Item = Slot> + 'b,
+    ) -> impl Iterator<Item = Slot> + 'b {
+        let mut next = slots.next();
+        std::iter::from_fn(move || {
+            let slot = next?;
+            next = slots.next();
+            if let Some(next) = next {
+                let number = self.source.number(next);
+                prefetch_behind(&self.times, number);
+                prefetch_behind(&self.origins, number);
+                prefetch_behind(&self.moves, number);
+            }
+            Some(slot)
+        })
     }
 
     /// Receiving rank or stream, size and tag of a message that `from` has sent.

@@ -66,6 +66,26 @@ pub struct Call {
     pub end: Time,
 }
 
+/// A slice or a call, in numbers of nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WholeSpan<T> {
+    /// When it begins.
+    pub start: u64,
+    /// When it ends.
+    pub end: u64,
+    /// What the rank does, or calls.
+    pub what: T,
+}
+
+/// What a rank does in a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SliceKind {
+    /// Activity of the slice.
+    pub activity: Activity,
+    /// Whether the rank waits for a message of its own to leave, not for one to come.
+    pub is_sender: bool,
+}
+
 /// An event of the trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mark {
@@ -216,25 +236,45 @@ impl<'a> Journal<'a> {
 
     /// A rank's slices in time order; gaps are idle.
     pub fn slices(&self, rank: Rank) -> impl Iterator<Item = Slice> + '_ {
+        self.whole_slices(rank)
+            .map(|WholeSpan { start, end, what }| Slice {
+                segment: Segment {
+                    start: whole(start),
+                    end: whole(end),
+                    activity: what.activity,
+                },
+                is_sender: what.is_sender,
+            })
+    }
+
+    /// The same in numbers of nanoseconds.
+    pub fn whole_slices(&self, rank: Rank) -> impl Iterator<Item = WholeSpan<SliceKind>> + '_ {
         let spans = self.ranks[rank]
             .slices
             .spans()
             .filter(|(start, end, _)| end > start);
-        spans.map(|(start, end, code)| {
-            let activity = Activity::ALL[code as usize >> 1];
-            Slice {
-                segment: Segment {
-                    start: whole(start),
-                    end: whole(end),
-                    activity,
-                },
+        spans.map(|(start, end, code)| WholeSpan {
+            start,
+            end,
+            what: SliceKind {
+                activity: Activity::ALL[code as usize >> 1],
                 is_sender: code & 1 == 1,
-            }
+            },
         })
     }
 
     /// A rank's calls in time order; none if the trace's own events mark them.
     pub fn calls(&self, rank: Rank) -> impl Iterator<Item = Call> + '_ {
+        self.whole_calls(rank)
+            .map(|WholeSpan { start, end, what }| Call {
+                function: what,
+                start: whole(start),
+                end: whole(end),
+            })
+    }
+
+    /// The same in numbers of nanoseconds.
+    pub fn whole_calls(&self, rank: Rank) -> impl Iterator<Item = WholeSpan<Function>> + '_ {
         let journal = &self.ranks[rank];
         let open = journal
             .open
@@ -248,10 +288,10 @@ impl<'a> Journal<'a> {
             },
         );
         let spans = journal.calls.spans().chain(open);
-        spans.map(|(start, end, code)| Call {
-            function: Function::of_code(code),
-            start: whole(start),
-            end: whole(end),
+        spans.map(|(start, end, code)| WholeSpan {
+            start,
+            end,
+            what: Function::of_code(code),
         })
     }
 
@@ -272,10 +312,9 @@ impl<'a> Journal<'a> {
 
     /// The messages that a rank sent, in the order of its sends, each with its number.
     pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
-        self.ranks[rank]
-            .sends
-            .iter()
-            .map(Slot)
+        let slots = self.ranks[rank].sends.iter().map(Slot);
+        self.flights
+            .prefetched(slots)
             .map(|slot| self.message_times(slot))
     }
 

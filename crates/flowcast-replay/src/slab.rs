@@ -1,5 +1,6 @@
 //! Values that are kept under numbers which are used again, so that few of them are ever stored at once.
 
+use crate::prefetch::prefetch_behind;
 use std::ops::{Index, IndexMut};
 
 /// Values by number. The number that came back last is given out first: its place is still in the cache.
@@ -19,6 +20,14 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
+    /// With room for so many values at once.
+    pub(crate) fn with_capacity(count: usize) -> Slab<T> {
+        Slab {
+            values: Vec::with_capacity(count),
+            free: Vec::with_capacity(count),
+        }
+    }
+
     /// A number that nobody uses. Its value is what was kept there before, or `new`.
     #[inline(always)]
     pub(crate) fn take(&mut self, new: impl FnOnce() -> T) -> u32 {
@@ -37,6 +46,12 @@ impl<T> Slab<T> {
         };
         self.values[number as usize] = value;
         number
+    }
+
+    /// Asks for the value of a number, which need not be one in use.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, number: u32) {
+        prefetch_behind(&self.values, number as usize);
     }
 
     /// The number may be given out again.

@@ -200,6 +200,15 @@ pub fn is_irecv(words: &[u32], at: usize) -> bool {
         .is_some_and(|word| word >> KIND_SHIFT == kind::IRECV)
 }
 
+/// The slot that the instruction at `at` sends to, if it is a send.
+#[inline(always)]
+pub fn sends_to(words: &[u32], at: usize) -> Option<Slot> {
+    match words.get(at..at + 2)? {
+        [word, slot] if word >> KIND_SHIFT == kind::SEND => Some(Slot(*slot)),
+        _ => None,
+    }
+}
+
 #[inline]
 fn long(words: &[u32], at: usize) -> Option<Time> {
     let bits = u64::from(*words.get(at)?) | u64::from(*words.get(at + 1)?) << 32;

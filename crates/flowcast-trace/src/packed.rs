@@ -131,7 +131,7 @@ struct PackedValues<'a> {
     stream: &'a PackedStream,
     /// The block that comes next.
     block: usize,
-    /// The present block, unless it is the last.
+    /// The present block.
     unpacked: Vec<u8>,
     at: usize,
 }
@@ -144,18 +144,13 @@ impl Iterator for PackedValues<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<u64> {
-        if self.block <= self.stream.full.len() && self.at == self.unpacked.len() {
+        if self.at == self.unpacked.len() {
             self.turn();
         }
-        let bytes = if self.block > self.stream.full.len() {
-            &self.stream.bytes
-        } else {
-            &self.unpacked
-        };
         let mut value = 0;
         let mut shift = 0;
         loop {
-            let byte = *bytes.get(self.at)?;
+            let byte = *self.unpacked.get(self.at)?;
             self.at += 1;
             value |= u64::from(byte & 0x7F) << shift;
             if byte < 1 << 7 {
@@ -167,11 +162,12 @@ impl Iterator for PackedValues<'_> {
 }
 
 impl PackedValues<'_> {
-    /// Goes on to the next block; the last is read where it stands.
+    /// Goes on to the next block; behind the last there are empty ones.
     #[inline(never)]
     fn turn(&mut self) {
         self.unpacked = match self.stream.full.get(self.block) {
             Some(packed) => zstd::bulk::decompress(packed, MOST).expect("it was packed here"),
+            None if self.block == self.stream.full.len() => self.stream.bytes.clone(),
             None => Vec::new(),
         };
         self.at = 0;

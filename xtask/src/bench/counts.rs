@@ -109,9 +109,14 @@ fn print(workload: &Workload, counts: &Counts) {
 }
 
 fn of(command: &Path, folder: &Path, workload: &Workload) -> Result<Counts> {
-    let arguments = |runs| [&["bench"], workload.arguments, &["--json", "--runs", runs]].concat();
-    let counting =
-        |runs| Counting::start(command, folder, &arguments(runs), &format!("counts.{runs}"));
+    let counting = |times| {
+        Counting::start(
+            command,
+            folder,
+            &workload.words(times),
+            &format!("counts.{times}"),
+        )
+    };
     let (once, thrice) = (counting("1")?, counting("3")?);
     let (
         Counted {
@@ -123,9 +128,9 @@ fn of(command: &Path, folder: &Path, workload: &Workload) -> Result<Counts> {
         },
     ) = (once.finish()?, thrice.finish()?);
     if workload.is_traced {
-        let tracing = |runs| count_stalled(command, folder, &arguments(runs));
+        let tracing = |times| count_stalled(command, folder, &workload.words(times));
         let counts = std::thread::scope(|scope| {
-            let both = ["1", "3"].map(|runs| scope.spawn(move || tracing(runs)));
+            let both = ["1", "3"].map(|times| scope.spawn(move || tracing(times)));
             both.map(|thread| thread.join().expect("counting does not panic"))
         });
         let [of_once, of_thrice] = counts;

@@ -15,7 +15,8 @@ use crate::suite::programs;
 pub(super) struct Workload {
     /// Its name in the file of counts.
     pub name: &'static str,
-    /// Arguments of `flowcast bench` behind `--json --runs N`.
+    pub thrice: Thrice,
+    /// Arguments of the command beside what `thrice` says.
     pub arguments: &'static [&'static str],
     /// The field of the JSON that says how often a run does it.
     pub counted: &'static str,
@@ -25,9 +26,50 @@ pub(super) struct Workload {
     pub is_traced: bool,
 }
 
+/// How a workload is done once, and how it is done twice more.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Thrice {
+    /// By `flowcast bench --runs`.
+    Runs,
+    /// By predictions of a trace and of one with three times as many iterations, which write this kind of file. Reading and
+    /// replaying the trace counts as well.
+    Iterations {
+        written: &'static str,
+        once: &'static str,
+        thrice: &'static str,
+    },
+}
+
+impl Workload {
+    /// The words behind `flowcast` for so many times.
+    pub(super) fn words(&self, times: &str) -> Vec<String> {
+        let mut words: Vec<String> = match self.thrice {
+            Thrice::Runs => vec!["bench".to_owned()],
+            Thrice::Iterations { once, thrice, .. } => {
+                let trace = if times == "1" { once } else { thrice };
+                vec!["predict".to_owned(), trace.to_owned()]
+            }
+        };
+        words.extend(self.arguments.iter().copied().map(str::to_owned));
+        words.push("--json".to_owned());
+        match self.thrice {
+            Thrice::Runs => words.extend(["--runs".to_owned(), times.to_owned()]),
+            // Both are counted at the same time.
+            Thrice::Iterations { written, .. } => {
+                words.extend([
+                    "--write".to_owned(),
+                    format!("{written}=replayed{times}.prv"),
+                ]);
+            }
+        }
+        words
+    }
+}
+
 const fn replays(name: &'static str, arguments: &'static [&'static str]) -> Workload {
     Workload {
         name,
+        thrice: Thrice::Runs,
         arguments,
         counted: "messages",
         contains: None,
@@ -102,12 +144,20 @@ pub(super) const WORKLOADS: &[Workload] = &[
         &["replay", "halo.fct", "--network", "links.toml"],
     ),
     replays(
+        "limits-halo-16384",
+        &["replay", "many.fct", "--network", "links16384.toml"],
+    ),
+    replays(
         "limits-alltoall",
         &["replay", "alltoall.fct", "--network", "links.toml"],
     ),
     replays(
         "loggops-halo",
         &["replay", "halo-goal.fct", "--goal-params", LOGGOPS],
+    ),
+    replays(
+        "loggops-halo-16384",
+        &["replay", "many-goal.fct", "--goal-params", LOGGOPS],
     ),
     replays(
         "fair-halo",
@@ -122,6 +172,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     ),
     Workload {
         name: "packet",
+        thrice: Thrice::Runs,
         arguments: &[
             "packet",
             "flows.pattern",
@@ -134,6 +185,17 @@ pub(super) const WORKLOADS: &[Workload] = &[
         counted: "packet_hops",
         contains: None,
         is_traced: false,
+    },
+    Workload {
+        thrice: Thrice::Iterations {
+            written: "paraver",
+            once: "halo.fct",
+            thrice: "long.fct",
+        },
+        ..replays(
+            "write-paraver",
+            &["--network", "gige-tcp", "--model", "independent"],
+        )
     },
     reads(
         "read-dim",
@@ -174,6 +236,9 @@ pub(super) const WORKLOADS: &[Workload] = &[
     ),
 ];
 
+/// A halo whose ranks do not stay in the caches.
+const MANY_RANKS: &str = "16384";
+
 /// A recording of four ranks, from the examples.
 const RECORDING: &str = "heat.rec";
 
@@ -200,6 +265,26 @@ const GENERATED: &[(&str, &[&str])] = &[
         &["halo", "--ranks", "64", "--iterations", "16"],
     ),
     (
+        "long.dim",
+        &["halo", "--ranks", "64", "--iterations", "480"],
+    ),
+    (
+        "many.dim",
+        &["halo", "--ranks", MANY_RANKS, "--iterations", "2"],
+    ),
+    (
+        "many.goal",
+        &[
+            "halo",
+            "--ranks",
+            MANY_RANKS,
+            "--iterations",
+            "2",
+            "--format",
+            "goal",
+        ],
+    ),
+    (
         "alltoall.dim",
         &["alltoall", "--ranks", "64", "--iterations", "10"],
     ),
@@ -218,6 +303,9 @@ const COMPILED: &[(&str, &str)] = &[
     ("halo.dim", "halo.fct"),
     ("halo.goal", "halo-goal.fct"),
     ("short.dim", "short.fct"),
+    ("long.dim", "long.fct"),
+    ("many.dim", "many.fct"),
+    ("many.goal", "many-goal.fct"),
     ("alltoall.dim", "alltoall.fct"),
     ("chain.dim", "chain.fct"),
 ];
@@ -228,7 +316,10 @@ pub(super) fn make(command: &Path, folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder)?;
     }
     fs::create_dir_all(folder.join(RECORDING))?;
-    fs::copy("examples/links64.toml", folder.join("links.toml"))?;
+    let links = fs::read_to_string("examples/links64.toml")?;
+    let of_many = links.replace("count = 64 ", &format!("count = {MANY_RANKS} "));
+    fs::write(folder.join("links.toml"), links)?;
+    fs::write(folder.join("links16384.toml"), of_many)?;
     for file in fs::read_dir(Path::new("examples").join(RECORDING))? {
         let file = file?;
         fs::copy(file.path(), folder.join(RECORDING).join(file.file_name()))?;

@@ -23,6 +23,14 @@ use std::{
 /// Blocks of at least so many bytes are asked huge pages for: smaller ones have few of them.
 const MUCH: usize = 4 << 20;
 
+/// Blocks of at least so many bytes and less than [`MUCH`] begin with a huge page and are as long as some: between others
+/// they would have none. What an engine keeps of tens of thousands of ranks lies in a few of them, and each event reads
+/// from all of these.
+const SOME: usize = 1 << 20;
+
+/// Bytes of a huge page.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// Advice begins and ends at multiples of it.
 const PAGE: usize = 4 << 10;
 
@@ -33,6 +41,9 @@ pub struct HugePages;
 // SAFETY: all blocks are the system allocator's, and advice changes no contents.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if (SOME..MUCH).contains(&layout.size()) && layout.align() <= HUGE_PAGE {
+            return alloc_huge_pages(layout.size());
+        }
         // SAFETY: the caller keeps the same contract.
         let block = unsafe { System.alloc(layout) };
         advise(block, layout.size());
@@ -57,6 +68,19 @@ unsafe impl GlobalAlloc for HugePages {
         // SAFETY: the caller keeps the same contract.
         unsafe { System.dealloc(block, layout) }
     }
+}
+
+/// A block of whole huge pages. It is `malloc`'s, as all of the system allocator's are, so that it grows and is given back as
+/// the others.
+#[cold]
+fn alloc_huge_pages(size: usize) -> *mut u8 {
+    let size = size.next_multiple_of(HUGE_PAGE);
+    // SAFETY: the alignment is a power of two and divides the size.
+    let block = unsafe { libc::aligned_alloc(HUGE_PAGE, size) }.cast::<u8>();
+    if !block.is_null() {
+        advise_pages(block, size);
+    }
+    block
 }
 
 /// Asks for huge pages for a block, null if there was no memory.
@@ -133,6 +157,14 @@ mod tests {
                     .all(|byte| zeros.add(byte).read() == 0)
             );
             HugePages.dealloc(zeros, layout(64 << 20));
+
+            let mut block = HugePages.alloc(layout(3 << 20));
+            assert_eq!(block.addr() % HUGE_PAGE, 0);
+            assert_eq!(is_advised(block), kernel_has_them);
+            (0..3 << 20).for_each(|byte| block.add(byte).write(byte as u8));
+            block = HugePages.realloc(block, layout(3 << 20), 6 << 20);
+            assert!((0..3 << 20).all(|byte| block.add(byte).read() == byte as u8));
+            HugePages.dealloc(block, layout(6 << 20));
         }
     }
 

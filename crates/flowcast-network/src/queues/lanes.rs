@@ -5,8 +5,9 @@
 //! which only the head stands in a heap, and that heap stays as small as there are delays. What is due at once goes
 //! past the heaps: everything in them that is due now was inserted before.
 
-use std::{cmp::Ordering, collections::VecDeque};
+use std::cmp::Ordering;
 
+use super::event_ring::EventRing;
 use flowcast_units::Time;
 
 /// One of the fixed delays.
@@ -15,6 +16,9 @@ pub struct Lane(u16);
 
 /// No lane: the event stands in the heap itself.
 const DIRECT: u16 = u16::MAX;
+
+/// No lane either: the event was due at once.
+const AT_ONCE: u16 = u16::MAX - 1;
 
 impl Default for Lane {
     fn default() -> Lane {
@@ -30,7 +34,7 @@ impl Lane {
 /// With more lanes than this there are hardly fewer heads than events.
 const MOST_LANES: usize = 1 << 12;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct LaneEntry<E> {
     /// Bits of a time that is not negative, which order as the time does.
     due: u64,
@@ -40,6 +44,11 @@ struct LaneEntry<E> {
 }
 
 impl<E> LaneEntry<E> {
+    #[inline(always)]
+    fn event(self) -> E {
+        self.event
+    }
+
     #[inline(always)]
     fn lane(&self) -> u16 {
         self.order as u16
@@ -61,7 +70,7 @@ struct LaneEntries<E> {
     /// Whether an entry of this lane stands in the heap.
     active: bool,
     /// The entries behind that one.
-    behind: VecDeque<LaneEntry<E>>,
+    behind: EventRing<LaneEntry<E>>,
 }
 
 impl<E> LaneEntries<E> {
@@ -69,7 +78,7 @@ impl<E> LaneEntries<E> {
         LaneEntries {
             delay,
             active: false,
-            behind: VecDeque::new(),
+            behind: EventRing::new(),
         }
     }
 }
@@ -83,7 +92,8 @@ struct Heap<E>(Vec<LaneEntry<E>>);
 
 impl<E: Copy> Heap<E> {
     #[inline]
-    fn insert(&mut self, entry: LaneEntry<E>) {
+    fn insert(&mut self, due: u64, order: u64, event: E) {
+        let entry = LaneEntry { due, order, event };
         let mut at = self.0.len();
         self.0.push(entry);
         while at > 0 {
@@ -141,13 +151,13 @@ fn time_of_bits(due: u64) -> Time {
 pub struct LaneQueue<E> {
     now: Time,
     sequence: u64,
-    at_once: VecDeque<E>,
+    at_once: EventRing<E>,
     /// Events without a lane.
     others: Heap<E>,
     /// The head of each lane.
     heads: Heap<E>,
     lanes: Vec<LaneEntries<E>>,
-    /// The lane of the last event that did not come at once.
+    /// The lane of the last event.
     last_lane: u16,
 }
 
@@ -156,7 +166,7 @@ impl<E> Default for LaneQueue<E> {
         LaneQueue {
             now: Time::ZERO,
             sequence: 0,
-            at_once: VecDeque::new(),
+            at_once: EventRing::new(),
             others: Heap(Vec::new()),
             heads: Heap(Vec::new()),
             lanes: Vec::new(),
@@ -165,21 +175,33 @@ impl<E> Default for LaneQueue<E> {
     }
 }
 
-impl<E: Copy> LaneQueue<E> {
-    /// An event that comes soon: this many behind the next one of the lane that the last one came from.
+impl<E: Copy + Default> LaneQueue<E> {
+    /// Events that come soon, from where the last one came: these many behind the next one of its lane. None if it had no
+    /// lane: of those only the very next one is known, and that the one behind it is among [`LaneQueue::soon_without_lane`].
     #[inline(always)]
-    pub fn ahead(&self, places: usize) -> Option<E> {
-        match self.lanes.get(usize::from(self.last_lane)) {
-            Some(lane) => lane.behind.get(places),
-            None => self.others.0.get(places),
+    pub fn soon(&self, places: [usize; 4]) -> Option<[Option<E>; 4]> {
+        let [a, b, c, d] = places;
+        if self.last_lane == AT_ONCE {
+            let queue = &self.at_once;
+            return Some([queue.get(a), queue.get(b), queue.get(c), queue.get(d)]);
         }
-        .map(|entry| entry.event)
+        let queue = &self.lanes.get(usize::from(self.last_lane))?.behind;
+        Some([
+            queue.get(a).map(LaneEntry::event),
+            queue.get(b).map(LaneEntry::event),
+            queue.get(c).map(LaneEntry::event),
+            queue.get(d).map(LaneEntry::event),
+        ])
     }
 
-    /// An event that is due now: this many behind the next one.
+    /// The next event without a lane, and behind it those of which one is the next but one.
     #[inline(always)]
-    pub fn ahead_now(&self, places: usize) -> Option<E> {
-        self.at_once.get(places).copied()
+    pub fn soon_without_lane(&self) -> impl Iterator<Item = E> + '_ {
+        self.others
+            .0
+            .iter()
+            .take(1 + WIDTH)
+            .map(|entry| entry.event)
     }
 
     /// The time of the last event given out.
@@ -211,18 +233,18 @@ impl<E: Copy> LaneQueue<E> {
             return self.at_once(event);
         }
         self.sequence += 1;
-        let entry = LaneEntry {
-            due: time.as_nanos().to_bits(),
-            order: self.sequence << 16 | u64::from(lane),
-            event,
-        };
+        // Each arm makes an entry of its own, which goes to its place without a stop in memory.
+        let (due, order) = (
+            time.as_nanos().to_bits(),
+            self.sequence << 16 | u64::from(lane),
+        );
         match self.lanes.get_mut(usize::from(lane)) {
-            Some(queue) if queue.active => queue.behind.push_back(entry),
+            Some(queue) if queue.active => queue.behind.push_back(LaneEntry { due, order, event }),
             Some(queue) => {
                 queue.active = true;
-                self.heads.insert(entry);
+                self.heads.insert(due, order, event);
             }
-            None => self.others.insert(entry),
+            None => self.others.insert(due, order, event),
         }
     }
 
@@ -279,6 +301,7 @@ impl<E: Copy> LaneQueue<E> {
         if due != Some(self.now.as_nanos().to_bits())
             && let Some(event) = self.at_once.pop_front()
         {
+            self.last_lane = AT_ONCE;
             return Some(event);
         }
         let entry = *first?;

@@ -17,6 +17,7 @@
 
 use flowcast_units::Time;
 
+mod event_ring;
 pub mod indexed;
 pub mod ladder;
 pub mod lanes;

@@ -6,7 +6,7 @@ use super::{
         routes::Route,
         transit::Transit,
     },
-    engine::Engine,
+    engine::{Engine, TurnEnd},
     events::{Event, Kind},
     messages::{Message, MessageMark, Purpose},
     processors::Place,
@@ -15,8 +15,11 @@ use super::{
     slots::{Release, state},
 };
 use flowcast_network::queues::lanes::Lane;
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{opcodes, slot::Slot};
 use flowcast_units::{Rank, Time};
+
+/// So many receives are posted together at most.
+const MOST_TOGETHER: usize = 1 << 16;
 
 /// What becomes of a message while its interface is busy, which rests so long from the start of this one on.
 #[derive(Debug, Clone, Copy)]
@@ -119,24 +122,26 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         );
         let receiver = self.slots.receiver(slot);
         let state = self.slots.states[slot];
-        let mut message = Message::new(slot, rank, class, Purpose::Deliver);
+        let number = self
+            .messages
+            .add(Message::new(slot, rank, class, Purpose::Deliver));
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
         let route = if self.route_of.is_empty() {
             Route::Between
         } else {
             self.routes[self.route_number(slot)]
         };
-        self.links.route(&mut message, receiver, nodes, route);
+        self.links
+            .route(&mut self.messages[number], receiver, nodes, route);
         if departs > now {
-            return self.put_off(message, departs);
+            return self.put_off(number, departs);
         }
         if T::HANDSHAKES && route == Route::Between && rendezvous {
-            return self.send_rts(message);
+            return self.send_rts(number);
         }
-        if self.slots.has_rendezvous() && self.note_send(&mut message, state) {
+        if self.slots.has_rendezvous() && self.note_send(number, state) {
             return Step::Wait;
         }
-        let number = self.messages.add(message);
         if state == state::EMPTY && rendezvous {
             self.slots.wait(slot, number);
         } else {
@@ -155,14 +160,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A non-blocking send whose message the interface sends later.
     #[inline(never)]
-    fn put_off(&mut self, message: Message, departs: Time) -> Step {
+    fn put_off(&mut self, number: u32, departs: Time) -> Step {
+        let message = self.messages[number];
         if self.slots.has_rendezvous() {
             self.slots.note_send(message.from, message.slot);
             if !self.cost(&message).rendezvous {
                 self.slots.releases[message.slot] = Release::Released;
             }
         }
-        let number = self.messages.add(message);
         self.pending.at(departs, Kind::Departs.event(number));
         Step::Done
     }
@@ -231,10 +236,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// Where there is rendezvous: notes for later waits who sent; whether the sender has to stop.
     #[inline(never)]
-    fn note_send(&mut self, message: &mut Message, state: u8) -> bool {
+    fn note_send(&mut self, number: u32, state: u8) -> bool {
+        let message = self.messages[number];
         let slot = message.slot;
         self.slots.note_send(message.from, slot);
-        let cost = self.cost(message);
+        let cost = self.cost(&message);
         if !cost.rendezvous || state != state::EMPTY && cost.held == Time::ZERO {
             self.slots.releases[slot] = Release::Released;
             return false;
@@ -242,9 +248,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if self.program.class(message.class).mode.non_blocking {
             return false;
         }
-        message.mark(MessageMark::HoldsSender);
+        self.messages[number].mark(MessageMark::HoldsSender);
         self.ranks[message.from].before = self.pending.now();
-        let number = self.messages.add(*message);
         if state == state::EMPTY {
             self.slots.wait(slot, number);
         } else {
@@ -486,12 +491,45 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let slot = state.next_slot;
         state.next_slot += 1;
         self.observer.posted(slot, self.pending.now());
+        if !T::HANDSHAKES && !self.slots.has_rendezvous() {
+            return Step::Done;
+        }
         let state = self.slots.states[slot];
         if state != state::ARRIVED {
             self.slots.states[slot] = state::POSTED;
         }
         self.post_receive(rank, slot, state);
         Step::Done
+    }
+
+    /// Whether nobody can see at which of several turns of equal time a receive is posted.
+    #[inline(always)]
+    pub(super) fn may_post_together(&self) -> bool {
+        !O::WATCHES
+            && !T::SHARED
+            && !self.slots.has_rendezvous()
+            && self.scheduling.is_none()
+            && self.processors.are_alone()
+    }
+
+    /// Non-blocking receives that follow each other, the first of them at `at`: they are posted at once, and the turns that
+    /// they would take are idle. What another instruction begins with the turn of the last one is left to that turn.
+    #[inline(always)]
+    pub(super) fn post_together(&mut self, rank: Rank) -> TurnEnd {
+        let state = &mut self.ranks[rank];
+        let first = state.at;
+        let mut end = first as usize + 1;
+        while opcodes::is_irecv(state.words, end) && end < first as usize + MOST_TOGETHER {
+            end += 1;
+        }
+        if opcodes::computes(state.words, end) != Some(false) {
+            end -= 1;
+        }
+        state.at = end as u32;
+        let posted = state.at - first;
+        state.next_slot += posted;
+        self.pending.at_once(Event::turn_after(posted - 1, rank));
+        TurnEnd::Keeps
     }
 
     /// A wait for a send, which takes no processor time.

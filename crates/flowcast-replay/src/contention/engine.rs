@@ -36,8 +36,11 @@ use flowcast_units::{Rank, Time};
 use scheduling::{ProcessorSlice, Scheduling, priorities};
 use shared::InTransit;
 
+/// About so many messages of a rank are in flight or wait at once.
+const MESSAGES_OF_RANK: usize = 4;
+
 /// What becomes of the processor after a turn.
-enum TurnEnd {
+pub(super) enum TurnEnd {
     /// The rank has it again.
     Keeps,
     /// The processor becomes free.
@@ -73,6 +76,8 @@ pub(super) struct Engine<'a, O, T> {
     pub perturbation: Option<Box<Perturbation>>,
     pub waits: Waits,
     pub accesses: Accesses,
+    /// Whether messages arrive later than they leave the links on any route, for those who look ahead.
+    pub has_flights: bool,
 }
 
 impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
@@ -106,14 +111,16 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         let scheduling = Scheduling::new(scheduler, ranks, processors.nodes());
         let perturbation =
             Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
+        let route_costs = route_costs(costs, &mut pending);
         Engine {
+            has_flights: route_costs.iter().any(|costs| costs.has_latency),
             program,
             costs,
             route_of,
             observer,
             transit,
             in_transit: InTransit::new::<T>(program, costs.has_rendezvous()),
-            route_costs: route_costs(costs, &mut pending),
+            route_costs,
             ranks: Rank::all(ranks)
                 .map(|rank| ContendedRank::new(program.words(rank), program.first_slot(rank)))
                 .collect(),
@@ -122,7 +129,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             pending,
             processors,
             links,
-            messages: MessageStore::default(),
+            messages: MessageStore::with_capacity(
+                (MESSAGES_OF_RANK * ranks).min(program.messages() as usize),
+            ),
             collectives: CollectiveStates::new(program),
             placement,
             routes,
@@ -148,14 +157,16 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 self.dispatch();
                 continue;
             }
-            let Some(Event { kind, index }) = self.pending.pop() else {
+            let Some(event) = self.pending.pop() else {
                 break;
             };
             if is_large {
                 self.look_ahead();
             }
-            match kind {
+            let index = event.index();
+            match event.kind() {
                 Kind::Turn => self.turn(Rank(index)),
+                Kind::IdleTurn => self.pending.at_once(event.after_idle_turn()),
                 Kind::Departs => self.launch(index),
                 Kind::Moved => self.moved(index),
                 Kind::Arrived => self.arrived(index),
@@ -382,8 +393,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 Op::Accelerator(time) => return self.accelerate(rank, time),
                 Op::Send { class, slot } => self.send(rank, class, slot),
                 Op::Recv => self.receive(rank, self.ranks[rank].next_slot),
+                Op::Irecv if self.may_post_together() && opcodes::is_irecv(words, next) => {
+                    return self.post_together(rank);
+                }
                 Op::Irecv => self.post(rank),
-                Op::WaitRecv(own) => self.receive(rank, self.program.first_slot(rank) + own),
+                Op::WaitRecv(own) => self.receive(rank, self.slots.first(rank) + own),
                 Op::WaitSend(ago) => self.wait_send(rank, ago),
                 Op::Collective { call, instance } => self.collective(rank, call, instance),
                 Op::WaitCollective(instance) => self.wait_collective(rank, instance),

@@ -8,9 +8,12 @@ pub(super) type Pending = LaneQueue<Event>;
 
 /// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Kind {
     /// A rank has the processor and goes on, by rank.
     Turn,
+    /// A rank has the processor and does something again that was done with its last turn, by rank.
+    IdleTurn,
     /// The interface is free for a message that waited for it, by message.
     Departs,
     /// The last byte of a message has left the links, by message.
@@ -21,20 +24,20 @@ pub(super) enum Kind {
     Gathered,
 }
 
-/// What happens to whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Event {
-    /// Kind of event, which says what `index` counts.
-    pub kind: Kind,
-    /// To whom, as the kind says.
-    pub index: u32,
-}
+/// What happens to whom: whom in the lower 32 bits, how many idle turns there are in the next 24, and above them the kind.
+///
+/// All of it is one number because what is written in parts and read as a whole waits for the parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Event(u64);
+
+const IDLE_TURNS_SHIFT: u32 = 32;
+const KIND_SHIFT: u32 = 56;
 
 impl Kind {
     /// Of this kind, to whom it counts.
     #[inline(always)]
     pub(super) fn event(self, index: u32) -> Event {
-        Event { kind: self, index }
+        Event((self as u64) << KIND_SHIFT | u64::from(index))
     }
 }
 
@@ -43,5 +46,46 @@ impl Event {
     #[inline(always)]
     pub(super) fn turn(rank: Rank) -> Event {
         Kind::Turn.event(rank.0)
+    }
+
+    /// The same after so many idle turns; 0 is none.
+    #[inline(always)]
+    pub(super) fn turn_after(idle: u32, rank: Rank) -> Event {
+        match idle {
+            0 => Event::turn(rank),
+            _ => Event(Kind::IdleTurn.event(rank.0).0 | u64::from(idle) << IDLE_TURNS_SHIFT),
+        }
+    }
+
+    /// What comes after an idle turn.
+    #[inline(always)]
+    pub(super) fn after_idle_turn(self) -> Event {
+        let rank = Rank(self.index());
+        Event::turn_after((self.0 >> IDLE_TURNS_SHIFT) as u32 % (1 << 24) - 1, rank)
+    }
+
+    /// Whether a rank goes on, now or after idle turns.
+    #[inline(always)]
+    pub(super) fn is_turn(self) -> bool {
+        self.0 < (Kind::Departs as u64) << KIND_SHIFT
+    }
+
+    /// What happens.
+    #[inline(always)]
+    pub(super) fn kind(self) -> Kind {
+        match self.0 >> KIND_SHIFT {
+            0 => Kind::Turn,
+            1 => Kind::IdleTurn,
+            2 => Kind::Departs,
+            3 => Kind::Moved,
+            4 => Kind::Arrived,
+            _ => Kind::Gathered,
+        }
+    }
+
+    /// To whom, as the kind says.
+    #[inline(always)]
+    pub(super) fn index(self) -> u32 {
+        self.0 as u32
     }
 }

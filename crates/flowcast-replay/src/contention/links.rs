@@ -10,10 +10,10 @@
 use super::{
     super::{costs::site_buses, outcome::Waits, placement::Placement, routes::Route},
     buses::BusPool,
-    messages::{BusState, Message, MessageMark, MessageStore, NONE, Queue},
+    messages::{BusState, Message, MessageMark, MessageStore, NONE},
     pool::ResourcePool,
 };
-use crate::prefetch::{prefetch, prefetch_at};
+use crate::prefetch::prefetch_behind;
 use flowcast_model::network::Network;
 use flowcast_trace::program::Program;
 use flowcast_units::{Node, Rank};
@@ -25,6 +25,8 @@ pub(in super::super) struct Links {
     buses: Vec<BusPool>,
     /// By node: its pool.
     of_node: Vec<u32>,
+    /// By rank: the pool of its node.
+    of_node_of_rank: Vec<u32>,
     /// By rank: the pool of its task for messages inside its node.
     of_rank: Vec<u32>,
     /// By site: its pool for messages to and from other sites.
@@ -55,6 +57,7 @@ impl Links {
                 .map(|site| BusPool::new(site_buses(network, site)))
                 .collect(),
             of_node: Vec::with_capacity(placement.nodes()),
+            of_node_of_rank: Vec::new(),
             of_rank: Vec::with_capacity(program.streams()),
             of_site: Vec::new(),
             of_connection: Vec::new(),
@@ -68,6 +71,9 @@ impl Links {
             let pool = links.add_pool(group.in_links, group.out_links);
             links.of_node.push(pool);
         }
+        links.of_node_of_rank = Rank::all(program.streams())
+            .map(|rank| links.of_node[placement.node(rank)])
+            .collect();
         links.add_ranks(program, placement);
         links.add_buses_inside(program, placement);
         if sites > 1 {
@@ -135,32 +141,47 @@ impl Links {
     /// Asks for the links of a message.
     #[inline(always)]
     pub(super) fn prefetch(&self, message: &Message) {
-        prefetch_at(&self.pools, message.source);
-        prefetch_at(&self.pools, message.destination);
+        prefetch_behind(&self.pools, message.source as usize);
+        prefetch_behind(&self.pools, message.destination as usize);
     }
 
-    /// Asks for the links of a node.
+    /// Asks for the links of the node of a rank.
     #[inline(always)]
-    pub(super) fn prefetch_node(&self, node: Node) {
-        prefetch_at(&self.pools, self.of_node[node]);
+    pub(super) fn prefetch_node_of(&self, rank: Rank) {
+        if let Some(pool) = self.of_node_of_rank.get(rank.index()) {
+            prefetch_behind(&self.pools, *pool as usize);
+        }
+    }
+
+    /// Asks for the message that has the out link of the node of a rank, which may have to give it up.
+    #[inline(always)]
+    pub(super) fn prefetch_holder(&self, rank: Rank, messages: &MessageStore) {
+        if let Some(pool) = self.of_node_of_rank.get(rank.index())
+            && let Some(pool) = self.pools.get(*pool as usize)
+        {
+            messages.prefetch(pool.first_holder());
+        }
+    }
+
+    /// Asks for the in links that the message needs which gets the out link of another.
+    #[inline(always)]
+    pub(super) fn prefetch_links_of_waiting(&self, message: &Message, messages: &MessageStore) {
+        if let Some(pool) = self.pools.get(message.source as usize)
+            && let Some(next) = pool.waiting_out.first()
+        {
+            prefetch_behind(&self.pools, messages[next].destination as usize);
+        }
     }
 
     /// Asks for the messages that wait for the links of another.
     #[inline(always)]
     pub(super) fn prefetch_waiting(&self, message: &Message, messages: &MessageStore) {
-        let first = |pool: u32, queue: fn(&ResourcePool) -> &Queue| {
-            self.pools
-                .get(pool as usize)
-                .and_then(|pool| queue(pool).first())
-        };
-        let waiting = [
-            first(message.source, |pool| &pool.waiting_out),
-            first(message.destination, |pool| &pool.waiting_in),
-        ];
-        waiting
-            .into_iter()
-            .flatten()
-            .for_each(|number| prefetch(&messages[number]));
+        if let Some(pool) = self.pools.get(message.source as usize) {
+            messages.prefetch(pool.waiting_out.first_or_none());
+        }
+        if let Some(pool) = self.pools.get(message.destination as usize) {
+            messages.prefetch(pool.waiting_in.first_or_none());
+        }
     }
 
     /// The site of a node.

@@ -7,90 +7,126 @@ use super::{
     super::{observer::Observer, transit::Transit},
     engine::Engine,
     events::{Event, Kind},
-    messages::Purpose,
+    messages::{Message, Purpose},
+    ranks::ContendedRank,
 };
-use crate::prefetch::{prefetch, prefetch_at};
-use flowcast_trace::opcodes::{self, Op};
+use crate::prefetch::{prefetch, prefetch_behind};
+use flowcast_trace::opcodes;
 use flowcast_units::Rank;
 
+/// How many events before its own what an event needs is fetched, one thing after what leads to it.
+const AHEAD: [usize; 4] = [15, 10, 6, 3];
+
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
-    /// Prefetches what the next events will need, in the order in which one thing leads to another.
+    /// Prefetches what the next events will need.
     #[inline(always)]
     pub(super) fn look_ahead(&self) {
-        let ahead = |places: usize| self.pending.ahead(places);
-        let now = |places: usize| self.pending.ahead_now(places);
-        [ahead(15), now(9)]
-            .into_iter()
-            .flatten()
-            .for_each(|event| self.prefetch(event));
-        [ahead(10), now(6)]
-            .into_iter()
-            .flatten()
-            .for_each(|event| self.prefetch_next(event));
-        [ahead(5), now(3)]
-            .into_iter()
-            .flatten()
-            .for_each(|event| self.prefetch_partner(event));
+        let Some([first, second, third, fourth]) = self.pending.soon(AHEAD) else {
+            return self.look_ahead_without_lane();
+        };
+        if let Some(event) = first {
+            self.prefetch(event);
+        }
+        if let Some(event) = second {
+            self.prefetch_next(event);
+        }
+        if let Some(event) = third {
+            self.prefetch_partner(event);
+        }
+        if let Some(event) = fourth
+            && event.kind() == Kind::Moved
+        {
+            let message = &self.messages[event.index()];
+            self.links
+                .prefetch_links_of_waiting(message, &self.messages);
+        }
+    }
+
+    /// The same behind an event without a lane, mostly the end of a computation, between which others come.
+    #[inline(always)]
+    fn look_ahead_without_lane(&self) {
+        let mut soon = self.pending.soon_without_lane();
+        if let Some(event) = soon.next() {
+            self.prefetch_next(event);
+        }
+        soon.for_each(|event| self.prefetch(event));
     }
 
     /// The rank or message itself.
     #[inline(always)]
     fn prefetch(&self, event: Event) {
-        match event.kind {
-            Kind::Turn => {
-                let state = &self.ranks[event.index as usize];
+        if !event.is_turn() {
+            self.messages.prefetch(event.index());
+        } else if let Some(state) = self.ranks.get(event.index() as usize) {
+            prefetch(&state.words);
+            prefetch(&state.overhead);
+        }
+    }
+
+    /// What it leads to: the instruction and the links of the node, or the links and the slot.
+    #[inline(always)]
+    fn prefetch_next(&self, event: Event) {
+        if event.is_turn() {
+            prefetch_instructions(&self.ranks[event.index() as usize]);
+            return self.links.prefetch_node_of(Rank(event.index()));
+        }
+        let message = &self.messages[event.index()];
+        if event.kind() != Kind::Arrived {
+            self.links.prefetch(message);
+        }
+        if event.kind() != Kind::Moved || !self.has_flights {
+            self.prefetch_receiver(message);
+        }
+    }
+
+    /// The slot of a message, and who waits for it.
+    #[inline(always)]
+    fn prefetch_receiver(&self, message: &Message) {
+        if message.purpose == Purpose::Deliver {
+            prefetch_behind(&self.slots.states, message.slot.index());
+            let receiver = self.slots.near_receiver(message.slot);
+            if let Some(state) = self.ranks.get(receiver.index()) {
                 prefetch(&state.words);
                 prefetch(&state.overhead);
             }
-            _ => prefetch(&self.messages[event.index]),
         }
     }
 
-    /// What it leads to: the instruction and the next slot to receive into, or the links and the slot.
-    #[inline(always)]
-    fn prefetch_next(&self, event: Event) {
-        match event.kind {
-            Kind::Turn => {
-                let state = &self.ranks[event.index as usize];
-                prefetch_at(state.words, state.at);
-                prefetch_at(&self.slots.states, state.next_slot.0);
-                self.links
-                    .prefetch_node(self.processors.node(Rank(event.index)));
-            }
-            _ => {
-                let message = &self.messages[event.index];
-                self.links.prefetch(message);
-                prefetch_at(&self.slots.states, message.slot.0);
-                if message.purpose == Purpose::Deliver {
-                    prefetch(&self.ranks[self.slots.receiver(message.slot)].words);
-                }
-            }
-        }
-    }
-
-    /// The other end: the receiver's links and the slot that a send fills, or the messages that wait for the links.
+    /// The other end: the receiver's links of a send and the message before it at its own, the messages that wait for the
+    /// links, or the instruction of the receiver.
     #[inline(always)]
     fn prefetch_partner(&self, event: Event) {
-        match event.kind {
-            Kind::Turn => {
-                let state = &self.ranks[event.index as usize];
-                if let Some((Op::Send { slot, .. }, _)) =
-                    opcodes::decode(state.words, state.at as usize)
-                {
-                    prefetch_at(&self.slots.states, slot.0);
-                    self.links
-                        .prefetch_node(self.processors.node(self.slots.receiver(slot)));
-                }
-            }
-            _ => {
-                let message = &self.messages[event.index];
-                self.links.prefetch_waiting(message, &self.messages);
-                if message.purpose == Purpose::Deliver {
-                    let state = &self.ranks[self.slots.receiver(message.slot)];
-                    prefetch(&state.overhead);
-                    prefetch_at(state.words, state.at);
-                }
-            }
+        if event.is_turn() {
+            return self.prefetch_partner_of(Rank(event.index()));
+        }
+        let message = &self.messages[event.index()];
+        if event.kind() != Kind::Arrived {
+            return self.links.prefetch_waiting(message, &self.messages);
+        }
+        let receiver = self.slots.near_receiver(message.slot);
+        if let Some(state) = self.ranks.get(receiver.index()) {
+            prefetch_instructions(state);
         }
     }
+
+    /// The slot of a send, the links of its receiver and the message that its sender sends already, or the slot of a receive.
+    #[inline(always)]
+    fn prefetch_partner_of(&self, rank: Rank) {
+        let state = &self.ranks[rank];
+        match opcodes::sends_to(state.words, state.at as usize) {
+            Some(slot) => {
+                prefetch_behind(&self.slots.states, slot.index());
+                self.links.prefetch_node_of(self.slots.near_receiver(slot));
+                self.links.prefetch_holder(rank, &self.messages);
+            }
+            None => prefetch_behind(&self.slots.states, state.next_slot.index()),
+        }
+    }
+}
+
+/// The instruction of a rank, and what begins behind it.
+#[inline(always)]
+fn prefetch_instructions(state: &ContendedRank<'_>) {
+    prefetch_behind(state.words, state.at as usize);
+    prefetch_behind(state.words, state.at as usize + 3);
 }

@@ -123,6 +123,14 @@ pub(super) struct MessageStore {
 }
 
 impl MessageStore {
+    /// Without messages, with room for so many at once.
+    pub(super) fn with_capacity(count: usize) -> MessageStore {
+        MessageStore {
+            all: Slab::with_capacity(count),
+            ..MessageStore::default()
+        }
+    }
+
     /// Keeps a message.
     #[inline(always)]
     pub(super) fn add(&mut self, message: Message) -> u32 {
@@ -133,6 +141,12 @@ impl MessageStore {
     #[inline(always)]
     pub(super) fn remove(&mut self, number: u32) {
         self.all.give_back(number);
+    }
+
+    /// Asks for a message, if there is one of that number.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, number: u32) {
+        self.all.prefetch(number);
     }
 
     /// Notes when a message was handed to the network.
@@ -196,6 +210,12 @@ impl Queue {
     #[inline(always)]
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
+    }
+
+    /// The head, [`NONE`] if the queue is empty.
+    #[inline(always)]
+    pub(super) fn first_or_none(&self) -> u32 {
+        self.first
     }
 
     /// Appends.

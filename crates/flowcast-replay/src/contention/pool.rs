@@ -39,6 +39,12 @@ impl ResourcePool {
         }
     }
 
+    /// The message that has had an out link for longest, [`NONE`] if there is none.
+    #[inline(always)]
+    pub(super) fn first_holder(&self) -> u32 {
+        self.first_holder
+    }
+
     /// The first message that has an out link and waits for its in link.
     #[inline]
     pub(super) fn victim(&self, messages: &MessageStore) -> Option<u32> {

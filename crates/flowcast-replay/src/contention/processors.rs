@@ -98,7 +98,7 @@ impl Processors {
 
     /// Whether no two ranks share a node.
     #[inline(always)]
-    fn are_alone(&self) -> bool {
+    pub(super) fn are_alone(&self) -> bool {
         !self.wants.is_empty()
     }
 

@@ -51,7 +51,8 @@ impl Slots {
             .map(|rank| program.first_slot(rank))
             .collect();
         firsts.push(Slot(messages));
-        let ranks_per_slot = (u64::from(ranks) << 32) / u64::from(messages.max(1));
+        // Rounded up, so that the first slots of a rank are not taken for the last ones of the rank before.
+        let ranks_per_slot = (u64::from(ranks) << 32).div_ceil(u64::from(messages.max(1)));
         let states = vec![state::EMPTY; messages as usize];
         let rows = |is_kept: bool| if is_kept { messages as usize } else { 0 };
         let waiting = vec![0; rows(has_rendezvous)];
@@ -74,10 +75,22 @@ impl Slots {
         }
     }
 
+    /// The first slot that a rank receives into.
+    #[inline(always)]
+    pub(super) fn first(&self, rank: Rank) -> Slot {
+        self.firsts[rank]
+    }
+
+    /// The rank that would receive into a slot if all ranks received as much.
+    #[inline(always)]
+    pub(super) fn near_receiver(&self, slot: Slot) -> Rank {
+        Rank(((u64::from(slot.0) * self.ranks_per_slot) >> 32) as u32)
+    }
+
     /// Which rank receives into a slot: looked for where it would be if all ranks received as much.
     #[inline(always)]
     pub(super) fn receiver(&self, slot: Slot) -> Rank {
-        let guess = ((u64::from(slot.0) * self.ranks_per_slot) >> 32) as usize;
+        let guess = self.near_receiver(slot).index();
         for rank in [guess, guess + 1] {
             if let Some([first, end]) = self.firsts.get(rank..rank + 2)
                 && (*first..*end).contains(&slot)

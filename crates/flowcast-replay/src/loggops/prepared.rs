@@ -58,7 +58,7 @@ pub struct Prepared {
     pub(super) bases: Vec<u32>,
     pub(super) ops: Vec<PreparedOp>,
     pub(super) dependents: Vec<u32>,
-    /// How many others each operation waits for at the beginning.
+    /// How many others each operation waits for at the beginning, and above that ([`KIND_SHIFT`]) its kind.
     pub(super) open: Vec<u32>,
     pub(super) sizes: Vec<Bytes>,
     pub(super) channels: usize,
@@ -66,8 +66,11 @@ pub struct Prepared {
     tags: Vec<i32>,
 }
 
+/// Where the kind of an operation stands above its number or above the count of those that it waits for.
+pub(super) const KIND_SHIFT: u32 = 30;
+
 /// More operations than this do not fit the keys of events.
-const MOST: usize = 1 << 30;
+const MOST: usize = 1 << KIND_SHIFT;
 
 impl Prepared {
     /// `None` if the schedule has wildcards or several processors or interfaces in a rank, or is too large.
@@ -147,7 +150,8 @@ impl Prepared {
                 kind,
                 is_run,
             });
-            self.open.push(node.dependencies);
+            self.open
+                .push((kind as u32) << KIND_SHIFT | node.dependencies);
         }
         self.bases.push(self.ops.len() as u32);
     }
@@ -204,7 +208,11 @@ impl Numbers {
                     .released_by_start(index)
                     .len()
                     .max(graph.released_by_end(index).len());
-                if (node.cpu, node.nic) != (0, 0) || released > usize::from(u16::MAX) {
+                let waits_for_most = node.dependencies as usize >= MOST;
+                if (node.cpu, node.nic) != (0, 0)
+                    || released > usize::from(u16::MAX)
+                    || waits_for_most
+                {
                     return None;
                 }
                 match node.operation {

@@ -15,7 +15,7 @@
 use super::{
     Loggops,
     host::{Arrival, Host, Overflow, later, of_key},
-    prepared::{Kind, Prepared, PreparedOp},
+    prepared::{KIND_SHIFT, Kind, Prepared, PreparedOp},
 };
 use crate::{
     observer::{Observer, ReceivedMessage, Sent, Unobserved},
@@ -58,6 +58,33 @@ struct QueueChannel {
     last: u32,
 }
 
+/// An operation that waits for nothing: its number, and above that its kind.
+#[derive(Debug, Clone, Copy)]
+struct FreeOperation(u32);
+
+impl FreeOperation {
+    /// The operation of this number, if it is open to nothing.
+    #[inline(always)]
+    fn new(open: u32, node: u32) -> Option<FreeOperation> {
+        let is_free = open.is_multiple_of(1 << KIND_SHIFT);
+        is_free.then_some(FreeOperation(open | node))
+    }
+
+    #[inline(always)]
+    fn node(self) -> u32 {
+        self.0 % (1 << KIND_SHIFT)
+    }
+
+    #[inline(always)]
+    fn kind(self) -> Kind {
+        match self.0 >> KIND_SHIFT {
+            0 => Kind::Send,
+            1 => Kind::Recv,
+            _ => Kind::Calc,
+        }
+    }
+}
+
 /// Marks messages in [`QueueChannel`].
 const MESSAGE: u32 = 1 << 31;
 const NOBODY: u32 = u32::MAX;
@@ -93,13 +120,14 @@ struct QueueEngine<'a, O, Q> {
     hosts: Vec<Host>,
     overflow: Vec<Overflow>,
     order: Q,
-    /// How many others each operation still waits for.
+    /// How many others each operation still waits for, and above that its kind: what becomes free is queued without a look at
+    /// the operation itself, which is far away.
     open: Vec<u32>,
     /// The next in its channel, where there is one.
     behind: Vec<u32>,
     channels: Vec<QueueChannel>,
-    free: Vec<u32>,
-    set_aside: Vec<u32>,
+    free: Vec<FreeOperation>,
+    set_aside: Vec<FreeOperation>,
     created: u32,
     done: usize,
     messages: u64,
@@ -163,8 +191,9 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
                 self.prepared.bases[rank],
                 self.prepared.bases[rank.index() + 1],
             );
-            self.free
-                .extend((first..last).filter(|node| self.open[*node as usize] == 0));
+            let roots =
+                (first..last).filter_map(|node| FreeOperation::new(self.open[node as usize], node));
+            self.free.extend(roots);
             self.queue_free(rank);
         }
         let looks_ahead = self.hosts.len() >= SOME_RANKS;
@@ -489,17 +518,13 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         if is_run {
             for (dependent, open) in (first..).zip(&mut self.open[places]) {
                 *open -= 1;
-                if *open == 0 {
-                    self.free.push(dependent);
-                }
+                self.free.extend(FreeOperation::new(*open, dependent));
             }
         } else {
             for dependent in &self.prepared.dependents[places] {
                 let open = &mut self.open[*dependent as usize];
                 *open -= 1;
-                if *open == 0 {
-                    self.free.push(*dependent);
-                }
+                self.free.extend(FreeOperation::new(*open, *dependent));
             }
         }
     }
@@ -507,23 +532,19 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     /// Queues the operations that have become free, sends, then receives, then computations, and sets the rank's key.
     #[inline(always)]
     fn queue_free(&mut self, rank: Rank) {
-        let ops = &self.prepared.ops;
         let host = &mut self.hosts[rank];
         let overflow = &mut self.overflow;
-        let mut queue = |node: u32, kind: Kind| {
-            host.push(kind, self.created, node, overflow, rank);
+        let mut queue = |free: FreeOperation, kind: Kind| {
+            host.push(kind, self.created, free.node(), overflow, rank);
             self.created += 1;
         };
         match self.free[..] {
             [] => {}
-            [node] => queue(node, ops[node as usize].kind),
+            [free] => queue(free, free.kind()),
             _ => {
                 for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
-                    let of_kind = self
-                        .free
-                        .iter()
-                        .filter(|node| ops[**node as usize].kind == kind);
-                    of_kind.for_each(|node| queue(*node, kind));
+                    let of_kind = self.free.iter().filter(|free| free.kind() == kind);
+                    of_kind.for_each(|free| queue(*free, kind));
                 }
             }
         }

@@ -19,11 +19,11 @@ pub(super) enum Known {
     Time(u64),
 }
 
-/// No time, nobody waits.
-const NOTHING: u64 = AWAITED | 0xFFFF_FFFF;
+/// No time, nobody waits: zero, so that the pages of all slots come from the system as they are needed.
+const NOTHING: u64 = 0;
 
-/// Marks the number of who waits.
-const AWAITED: u64 = 1 << 63;
+/// All bits of a time are inverted where it stands, and then this one, the sign, is set. Else 1 more than who waits.
+const IS_TIME: u64 = 1 << 63;
 
 /// The time was used: it is not later than that of the rank that asks. Stands for time 0 on all networks.
 const PAST: u64 = 0;
@@ -62,9 +62,9 @@ impl<const W: usize> Slots<W> {
     #[inline(always)]
     pub(super) fn look(&self, slot: Slot) -> Known {
         match self.known[self.place(slot)] {
-            known if known < AWAITED => Known::Time(known),
+            known if known >= IS_TIME => Known::Time(!known),
             NOTHING => Known::Nothing,
-            known => Known::Awaited(known as u32),
+            known => Known::Awaited((known - 1) as u32),
         }
     }
 
@@ -81,8 +81,8 @@ impl<const W: usize> Slots<W> {
         };
         let place = self.place(slot);
         prefetch_behind(&self.known, place + SLOTS_AHEAD);
-        let before = std::mem::replace(&mut self.known[place], known);
-        (before != NOTHING).then_some(before as u32)
+        let before = std::mem::replace(&mut self.known[place], !known);
+        (before != NOTHING).then(|| (before - 1) as u32)
     }
 
     /// Uses the time of a slot, which needs it no more: the time of each lane.
@@ -90,7 +90,7 @@ impl<const W: usize> Slots<W> {
     pub(super) fn take(&mut self, slot: Slot, known: u64) -> impl Fn(usize) -> Time {
         if W > 1 && known != PAST {
             let place = self.place(slot);
-            self.known[place] = PAST;
+            self.known[place] = !PAST;
             self.times.give_back(known as u32);
         }
         let times = if W > 1 {
@@ -112,7 +112,7 @@ impl<const W: usize> Slots<W> {
     pub(super) fn close(&mut self, slot: Slot) -> Option<u32> {
         let before = self.look(slot);
         let place = self.place(slot);
-        self.known[place] = PAST;
+        self.known[place] = !PAST;
         match before {
             Known::Awaited(who) => return Some(who),
             Known::Time(number) if W > 1 && number != PAST => self.times.give_back(number as u32),
@@ -125,7 +125,7 @@ impl<const W: usize> Slots<W> {
     #[inline(always)]
     pub(super) fn wait(&mut self, slot: Slot, who: u32) {
         let place = self.place(slot);
-        self.known[place] = AWAITED | u64::from(who);
+        self.known[place] = u64::from(who) + 1;
     }
 }
 

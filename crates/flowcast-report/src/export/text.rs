@@ -6,67 +6,168 @@ use std::io::{self, Write};
 /// Text on its way to a file.
 pub(super) struct Text<'a> {
     out: &'a mut dyn Write,
+    /// As many as there is room for, of which those before `end` are text.
     bytes: Vec<u8>,
+    end: usize,
 }
 
 /// So much is handed over at a time.
 const ENOUGH: usize = 1 << 18;
 
-/// The numbers below 100 with two digits each.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
+/// Room for most lines.
+const LINE: usize = 1 << 12;
 
-/// Most digits of a number.
-const DIGITS: usize = 20;
+/// A text that stands at the beginning of many lines, padded so that it is copied as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShortText {
+    bytes: [u8; SHORT],
+    length: usize,
+}
+
+/// Most bytes of a [`ShortText`].
+const SHORT: usize = 48;
+
+impl ShortText {
+    /// Of at most 48 bytes.
+    pub(super) fn new(text: &str) -> ShortText {
+        let mut bytes = [0; SHORT];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        ShortText {
+            bytes,
+            length: text.len(),
+        }
+    }
+}
+
+/// Less than 10^8 in eight digits, the first of them in the lowest byte, as values from 0 to 9: the halves of a number are
+/// divided side by side.
+#[inline(always)]
+fn eight_digits(number: u64) -> u64 {
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x7F_0000_007F;
+    let twos = hundreds | (fours - hundreds * 100) << 16;
+    let tens = ((twos * 103) >> 10) & 0x000F_000F_000F_000F;
+    tens | (twos - tens * 10) << 8
+}
+
+/// The characters of eight digits.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// Eight digits are a number of this many.
+const EIGHT_DIGITS: u64 = 100_000_000;
 
 impl<'a> Text<'a> {
     /// Nothing is written yet. [`Text::finish`] hands over what is left in the end.
     pub(super) fn new(out: &'a mut dyn Write) -> Text<'a> {
         Text {
             out,
-            bytes: Vec::with_capacity(ENOUGH + (1 << 12)),
+            bytes: vec![0; ENOUGH + LINE],
+            end: 0,
         }
+    }
+
+    /// Room for `N` bytes behind the text.
+    #[inline(always)]
+    fn room<const N: usize>(&mut self) -> &mut [u8; N] {
+        if self.bytes.len() < self.end + N {
+            self.make_room(N);
+        }
+        (&mut self.bytes[self.end..self.end + N])
+            .try_into()
+            .expect("so many bytes were asked for")
+    }
+
+    #[cold]
+    fn make_room(&mut self, count: usize) {
+        self.bytes.resize(self.end + count + LINE, 0);
     }
 
     /// Text as it is.
     #[inline]
     pub(super) fn put(&mut self, text: &str) -> &mut Self {
-        self.bytes.extend_from_slice(text.as_bytes());
+        if self.bytes.len() - self.end < text.len() {
+            self.make_room(text.len());
+        }
+        self.bytes[self.end..self.end + text.len()].copy_from_slice(text.as_bytes());
+        self.end += text.len();
+        self
+    }
+
+    /// A short text, of which the first character is another one.
+    #[inline(always)]
+    pub(super) fn short_beginning_with(&mut self, sign: u8, text: &ShortText) -> &mut Self {
+        let room = self.room();
+        *room = text.bytes;
+        room[0] = sign;
+        self.end += text.length;
+        self
+    }
+
+    /// A short text without its first character.
+    #[inline(always)]
+    pub(super) fn short_behind_first(&mut self, text: &ShortText) -> &mut Self {
+        let [_, behind @ ..] = &text.bytes;
+        *self.room() = *behind;
+        self.end += text.length - 1;
         self
     }
 
     /// One character below 128.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sign(&mut self, sign: u8) -> &mut Self {
-        self.bytes.push(sign);
+        *self.room() = [sign];
+        self.end += 1;
         self
     }
 
     /// A whole number.
-    #[inline]
-    pub(super) fn number(&mut self, mut number: u64) -> &mut Self {
-        let mut digits = [b'0'; DIGITS];
-        let mut at = DIGITS;
-        while number >= 100 {
-            at -= 2;
-            digits[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
-            number /= 100;
+    #[inline(always)]
+    pub(super) fn number(&mut self, number: u64) -> &mut Self {
+        if number < 10 {
+            return self.sign(b'0' + number as u8);
         }
-        let [tens, ones] = PAIRS[number as usize];
-        at -= 1;
-        digits[at] = ones;
-        if number >= 10 {
-            at -= 1;
-            digits[at] = tens;
+        self.number_and(number, b' ');
+        self.end -= 1;
+        self
+    }
+
+    /// A whole number, and behind it a character below 128.
+    #[inline(always)]
+    pub(super) fn number_and(&mut self, number: u64, sign: u8) -> &mut Self {
+        if number >= EIGHT_DIGITS {
+            return self.long_number_and(number, sign);
         }
-        self.bytes.extend_from_slice(&digits[at..]);
+        let digits = eight_digits(number);
+        let zeros = (digits.trailing_zeros() / 8).min(7);
+        self.eight_and((digits | ZEROS) >> (8 * zeros), 8 - zeros, sign)
+    }
+
+    /// The same of more than eight digits: the first ones as a number, the last eight with their zeros.
+    #[inline(always)]
+    fn long_number_and(&mut self, number: u64, sign: u8) -> &mut Self {
+        let (first, last) = (number / EIGHT_DIGITS, number % EIGHT_DIGITS);
+        if first < EIGHT_DIGITS {
+            let digits = eight_digits(first);
+            let zeros = (digits.trailing_zeros() / 8).min(7);
+            *self.room() = ((digits | ZEROS) >> (8 * zeros)).to_le_bytes();
+            self.end += 8 - zeros as usize;
+        } else {
+            self.put_first_of_many(first);
+        }
+        self.eight_and(eight_digits(last) | ZEROS, 8, sign)
+    }
+
+    #[cold]
+    fn put_first_of_many(&mut self, number: u64) {
+        self.number(number);
+    }
+
+    /// So many of eight characters, and one more.
+    #[inline(always)]
+    fn eight_and(&mut self, eight: u64, count: u32, sign: u8) -> &mut Self {
+        let all = u128::from(eight) | u128::from(sign) << (8 * count);
+        *self.room() = all.to_le_bytes();
+        self.end += count as usize + 1;
         self
     }
 
@@ -109,7 +210,7 @@ impl<'a> Text<'a> {
     }
 
     fn zeros(&mut self, count: usize) -> &mut Self {
-        self.bytes.resize(self.bytes.len() + count, b'0');
+        (0..count).for_each(|_| _ = self.sign(b'0'));
         self
     }
 
@@ -119,8 +220,8 @@ impl<'a> Text<'a> {
     /// Those of the file.
     #[inline]
     pub(super) fn end_line(&mut self) -> io::Result<()> {
-        self.bytes.push(b'\n');
-        if self.bytes.len() < ENOUGH {
+        self.sign(b'\n');
+        if self.end < ENOUGH {
             Ok(())
         } else {
             self.hand_over()
@@ -136,8 +237,8 @@ impl<'a> Text<'a> {
     }
 
     fn hand_over(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.bytes)?;
-        self.bytes.clear();
+        self.out.write_all(&self.bytes[..self.end])?;
+        self.end = 0;
         Ok(())
     }
 }
@@ -166,7 +267,8 @@ mod tests {
         fn numbers_look_as_the_standard_library_prints_them(
             number: u64, signed: i64, small in 0u64..20_000, any: f64, seconds in 0.0..1e4f64, nanos in 0u64..1 << 40,
         ) {
-            for number in [number, small, nanos] {
+            let powers = (0..20).map(|power| 10u64.pow(power)).flat_map(|power| [power - 1, power]);
+            for number in powers.chain([number, small, nanos, u64::MAX]) {
                 prop_assert_eq!(print_one(|text| text.number(number)), number.to_string());
             }
             prop_assert_eq!(print_one(|text| text.signed(signed)), signed.to_string());
@@ -180,6 +282,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn texts_longer_than_a_line_are_put_as_they_are() {
+        let long = "long".repeat(LINE);
+        let own = printed(|text| {
+            let short = ShortText::new("1:2");
+            text.put(&long).short_beginning_with(b'3', &short);
+            text.sign(b':').put(&long).number(7);
+        });
+        assert_eq!(own, format!("{long}3:2:{long}7"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Counting {
     pub(in crate::bench) fn start(
         command: &Path,
         folder: &Path,
-        arguments: &[&str],
+        arguments: &[String],
         counts: &str,
     ) -> Result<Counting> {
         let file = format!("--cachegrind-out-file={counts}");
@@ -82,7 +82,7 @@ impl Counting {
 pub(in crate::bench) fn count_stalled(
     command: &Path,
     folder: &Path,
-    arguments: &[&str],
+    arguments: &[String],
 ) -> Result<f64> {
     let mut tracing = valgrind(&["--tool=lackey", "--trace-mem=yes"], command, arguments)?;
     let mut child = tracing
@@ -101,7 +101,7 @@ pub(in crate::bench) fn count_stalled(
 }
 
 /// Valgrind on one processor: with more, readers would have threads that wait for each other.
-fn valgrind(options: &[&str], command: &Path, arguments: &[&str]) -> Result<Command> {
+fn valgrind(options: &[&str], command: &Path, arguments: &[String]) -> Result<Command> {
     let mut valgrind = Command::new("taskset");
     valgrind
         .args(["-c", &one_processor()?, "valgrind", "--quiet"])

@@ -226,17 +226,16 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A rendezvous message departs with its RTS.
-    pub(in crate::contention) fn send_rts(&mut self, mut message: Message) -> Step {
+    pub(in crate::contention) fn send_rts(&mut self, number: u32) -> Step {
         let Message {
             slot, from, class, ..
-        } = message;
+        } = self.messages[number];
         self.slots.note_send(from, slot);
         let is_blocking = !self.program.class(class).mode.non_blocking;
         if is_blocking {
-            message.mark(MessageMark::HoldsSender);
+            self.messages[number].mark(MessageMark::HoldsSender);
             self.ranks[from].before = self.pending.now();
         }
-        let number = self.messages.add(message);
         self.depart_with_rts(number);
         if is_blocking { Step::Wait } else { Step::Done }
     }

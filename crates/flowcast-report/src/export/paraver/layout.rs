@@ -1,35 +1,18 @@
 //! The machine and the tasks as Paraver's header and names have them.
 
-use std::{
-    fmt,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use super::{
-    super::{Replayed, nanos},
+    super::{Replayed, nanos, text::ShortText},
     Stamp,
 };
-use flowcast_units::{Node, Rank};
+use flowcast_units::Node;
 
 /// Processors of the nodes, counted through from 1, and the one of each rank.
 pub(super) struct Layout {
     cpus_of_node: Vec<u32>,
     cpu_of_rank: Vec<u64>,
     node_of_rank: Vec<u32>,
-}
-
-/// `cpu:application:task:thread` of a rank.
-pub(super) struct Place {
-    /// Processor, counted through all nodes from 1.
-    pub cpu: u64,
-    /// Rank, counted from 1.
-    pub task: u32,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:1:{}:1", self.cpu, self.task)
-    }
 }
 
 impl Layout {
@@ -70,12 +53,11 @@ impl Layout {
         }
     }
 
-    /// Where a rank's records stand.
-    pub(super) fn place(&self, rank: Rank) -> Place {
-        Place {
-            cpu: self.cpu_of_rank[rank],
-            task: rank.0 + 1,
-        }
+    /// Where the records of each rank stand, `:cpu:application:task:thread:` behind the place of their kind.
+    pub(super) fn places(&self) -> Vec<ShortText> {
+        let cpus = self.cpu_of_rank.iter().zip(1..);
+        cpus.map(|(cpu, task): (&u64, u32)| ShortText::new(&format!(" :{cpu}:1:{task}:1:")))
+            .collect()
     }
 
     /// Writes the header and the communicators.

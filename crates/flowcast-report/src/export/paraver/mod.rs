@@ -20,21 +20,21 @@ mod details;
 mod layout;
 mod legend;
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, binary_heap::PeekMut},
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
-use super::{Replayed, nanos, text::Text};
+use super::{
+    Replayed, nanos,
+    text::{ShortText, Text},
+};
 use details::Details;
+use flowcast_network::queues::{KeyQueue, NEVER, member_of, tournament::Tournament};
 use flowcast_replay::{
-    journal::{Call, Function, MPI_EVENTS, Mark, MessageTimes, Slice},
+    journal::{Function, MPI_EVENTS, Mark, MessageTimes, SliceKind, WholeSpan},
     timeline::Activity,
 };
 use flowcast_trace::read::paraver_events::{COLLECTIVE, value_of};
 use flowcast_units::Rank;
-use layout::{Layout, Place};
+use layout::Layout;
 pub use legend::{function_name, pcf};
 
 /// When the trace was written, as the header wants it: `dd/mm/yyyy at hh:mm`.
@@ -48,25 +48,22 @@ pub struct Stamp(pub String);
 pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
     let layout = Layout::new(replayed);
     layout.write_header(replayed, stamp, out)?;
-    let mut lines: Vec<Line<'_>> = replayed
+    let places = layout.places();
+    let mut lines: Vec<_> = replayed
         .ranks()
-        .map(|rank| Line::new(replayed, &layout, rank))
+        .map(|rank| rank_records(replayed, rank))
         .collect();
-    let mut next: BinaryHeap<Reverse<(Next, Rank)>> = lines
-        .iter()
-        .filter_map(|line: &Line<'_>| line.next().map(|next| Reverse((next, line.rank))))
-        .collect();
+    let mut order = Tournament::new(lines.len() as u32);
+    for (rank, line) in (0..).zip(&lines) {
+        order.set(rank, line.key(rank));
+    }
     let mut text = Text::new(out);
-    while let Some(mut least) = next.peek_mut() {
-        let Reverse((Next { kind, .. }, rank)) = *least;
-        let line = &mut lines[rank];
-        line.write(kind, &layout, &mut text)?;
-        match line.next() {
-            Some(after) => least.0.0 = after,
-            None => {
-                PeekMut::pop(least);
-            }
-        }
+    while let Some(key) = order.first() {
+        let rank = member_of(key);
+        let line = &mut lines[rank as usize];
+        line.write(key_kind(key), rank, &places, &mut text);
+        text.end_line()?;
+        order.set(rank, line.key(rank));
     }
     text.finish()
 }
@@ -80,7 +77,7 @@ pub fn row(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Kinds of records, in the order in which those of equal time are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     State,
     Call,
@@ -92,33 +89,33 @@ impl Kind {
     const ALL: [Kind; 4] = [Kind::State, Kind::Call, Kind::Mark, Kind::Message];
 }
 
-/// What a rank writes next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Next {
-    time: u64,
-    kind: Kind,
+/// Where the kind of a record stands in its key: below the time and above the rank.
+const KIND_SHIFT: u32 = 32;
+
+/// The kind of a key.
+fn key_kind(key: u128) -> Kind {
+    Kind::ALL[(key >> KIND_SHIFT) as usize % Kind::ALL.len()]
 }
 
 /// Records in the order of their times, of which the first is known.
-struct Sequence<'a, T> {
-    items: Box<dyn Iterator<Item = T> + 'a>,
-    first: Option<T>,
+struct Sequence<I: Iterator> {
+    items: I,
+    first: Option<I::Item>,
 }
 
-impl<'a, T> Sequence<'a, T> {
-    fn new(items: impl Iterator<Item = T> + 'a) -> Sequence<'a, T> {
-        let mut items: Box<dyn Iterator<Item = T> + 'a> = Box::new(items);
+impl<I: Iterator> Sequence<I> {
+    fn new(mut items: I) -> Sequence<I> {
         Sequence {
             first: items.next(),
             items,
         }
     }
 
-    fn next(&mut self) -> Option<T> {
+    fn next(&mut self) -> Option<I::Item> {
         std::mem::replace(&mut self.first, self.items.next())
     }
 
-    fn next_if(&mut self, is_meant: impl Fn(&T) -> bool) -> Option<T> {
+    fn next_if(&mut self, is_meant: impl Fn(&I::Item) -> bool) -> Option<I::Item> {
         if self.first.as_ref().is_some_and(is_meant) {
             self.next()
         } else {
@@ -128,62 +125,73 @@ impl<'a, T> Sequence<'a, T> {
 }
 
 /// The records of one rank that are still to be written.
-struct Line<'a> {
-    rank: Rank,
-    /// Where they stand, as the records say it.
-    place: String,
-    states: Sequence<'a, Slice>,
-    calls: Sequence<'a, CallEvent<'a>>,
-    marks: Sequence<'a, Mark>,
-    messages: Sequence<'a, MessageTimes>,
+struct RankRecords<S: Iterator, C: Iterator, M: Iterator, T: Iterator, D> {
+    states: Sequence<S>,
+    calls: Sequence<C>,
+    /// Whether the begin of the first call is written.
+    is_inside: bool,
+    /// Of the collective calls to come.
+    details: D,
+    marks: Sequence<M>,
+    messages: Sequence<T>,
     /// By kind: when the next record begins, and above all times if there is none.
     begins: [u64; 4],
 }
 
-/// The begin or the end of a call.
-struct CallEvent<'a> {
-    time: u64,
-    kind: i64,
-    value: i64,
-    details: Option<Details<'a>>,
+fn rank_records<'a>(
+    replayed: Replayed<'a>,
+    rank: Rank,
+) -> RankRecords<
+    impl Iterator<Item = WholeSpan<SliceKind>>,
+    impl Iterator<Item = WholeSpan<Function>>,
+    impl Iterator<Item = Mark>,
+    impl Iterator<Item = MessageTimes>,
+    impl Iterator<Item = Details<'a>>,
+> {
+    let journal = replayed.journal;
+    let mut records = RankRecords {
+        states: Sequence::new(journal.whole_slices(rank)),
+        calls: Sequence::new(journal.whole_calls(rank)),
+        is_inside: false,
+        details: details::of_rank(replayed, rank),
+        marks: Sequence::new(journal.marks(rank)),
+        messages: Sequence::new(journal.sent(rank).map(|(_, times)| times)),
+        begins: [u64::MAX; 4],
+    };
+    Kind::ALL.into_iter().for_each(|kind| records.look(kind));
+    records
 }
 
-impl<'a> Line<'a> {
-    fn new(replayed: Replayed<'a>, layout: &Layout, rank: Rank) -> Line<'a> {
-        let journal = replayed.journal;
-        let mut details = details::of_rank(replayed, rank);
-        let mut line = Line {
-            rank,
-            place: layout.place(rank).to_string(),
-            states: Sequence::new(journal.slices(rank)),
-            calls: Sequence::new(journal.calls(rank).flat_map(move |call| {
-                let is_collective = matches!(call.function, Function::Collective(_));
-                call_events(call, if is_collective { details.next() } else { None })
-            })),
-            marks: Sequence::new(journal.marks(rank)),
-            messages: Sequence::new(journal.sent(rank).map(|(_, times)| times)),
-            begins: [u64::MAX; 4],
-        };
-        Kind::ALL.into_iter().for_each(|kind| line.look(kind));
-        line
-    }
-
-    /// What comes next of all kinds.
-    fn next(&self) -> Option<Next> {
-        let kinds = Kind::ALL.into_iter().zip(self.begins);
-        let next = kinds.map(|(kind, time)| Next { time, kind }).min()?;
-        (next.time < u64::MAX).then_some(next)
+impl<'a, S, C, M, T, D> RankRecords<S, C, M, T, D>
+where
+    S: Iterator<Item = WholeSpan<SliceKind>>,
+    C: Iterator<Item = WholeSpan<Function>>,
+    M: Iterator<Item = Mark>,
+    T: Iterator<Item = MessageTimes>,
+    D: Iterator<Item = Details<'a>>,
+{
+    /// Time and kind of the next record, and the rank: the least of all ranks' is the next record.
+    #[inline(always)]
+    fn key(&self, rank: u32) -> u128 {
+        let (mut kind, mut time) = (0, self.begins[0]);
+        for other in 1..Kind::ALL.len() {
+            if self.begins[other] < time {
+                (kind, time) = (other, self.begins[other]);
+            }
+        }
+        if time == u64::MAX {
+            return NEVER;
+        }
+        u128::from(time) << 64 | (kind as u128) << KIND_SHIFT | u128::from(rank)
     }
 
     /// Notes when the next record of a kind begins.
+    #[inline(always)]
     fn look(&mut self, kind: Kind) {
         let time = match kind {
-            Kind::State => self
-                .states
-                .first
-                .as_ref()
-                .map(|slice| nanos(slice.segment.start)),
-            Kind::Call => self.calls.first.as_ref().map(|event| event.time),
+            Kind::State => self.states.first.as_ref().map(|state| state.start),
+            Kind::Call if self.is_inside => self.calls.first.as_ref().map(|call| call.end),
+            Kind::Call => self.calls.first.as_ref().map(|call| call.start),
             Kind::Mark => self.marks.first.as_ref().map(|mark| nanos(mark.time)),
             Kind::Message => self
                 .messages
@@ -195,54 +203,62 @@ impl<'a> Line<'a> {
     }
 
     /// Writes the next record of a kind.
-    fn write(&mut self, kind: Kind, layout: &Layout, text: &mut Text<'_>) -> io::Result<()> {
+    #[inline(always)]
+    fn write(&mut self, kind: Kind, rank: u32, places: &[ShortText], text: &mut Text<'_>) {
+        let place = &places[rank as usize];
         match kind {
-            Kind::State => self.write_state(text),
-            Kind::Call => self.write_call(text),
-            Kind::Mark => self.write_marks(text),
-            Kind::Message => self.write_message(layout, text),
+            Kind::State => self.write_state(place, text),
+            Kind::Call => self.write_call(place, text),
+            Kind::Mark => self.write_marks(place, text),
+            Kind::Message => self.write_message(place, places, text),
         }
         self.look(kind);
-        text.end_line()
     }
 
-    fn write_state(&mut self, text: &mut Text<'_>) {
-        let Some(slice @ Slice { segment, .. }) = self.states.next() else {
+    #[inline(always)]
+    fn write_state(&mut self, place: &ShortText, text: &mut Text<'_>) {
+        let Some(WholeSpan { start, end, what }) = self.states.next() else {
             return;
         };
-        text.put("1:").put(&self.place);
-        for number in [
-            nanos(segment.start),
-            nanos(segment.end),
-            u64::from(state(slice)),
-        ] {
-            text.sign(b':').number(number);
-        }
+        text.short_beginning_with(b'1', place)
+            .number_and(start, b':')
+            .number_and(end, b':')
+            .number(u64::from(state(what)));
     }
 
-    fn write_call(&mut self, text: &mut Text<'_>) {
-        let Some(CallEvent {
-            time,
-            kind,
-            value,
-            details,
-        }) = self.calls.next()
+    #[inline(always)]
+    fn write_call(&mut self, place: &ShortText, text: &mut Text<'_>) {
+        let Some(WholeSpan {
+            start,
+            end,
+            what: function,
+        }) = self.calls.first
         else {
             return;
         };
-        self.begin_event(time, text);
+        let (kind, value, _) = event_of(function);
+        self.is_inside = !self.is_inside;
+        if !self.is_inside {
+            self.calls.next();
+            begin_event(end, place, text);
+            return write_event(kind, 0, text);
+        }
+        begin_event(start, place, text);
         write_event(kind, value, text);
-        if let Some(details) = details {
+        if matches!(function, Function::Collective(_))
+            && let Some(details) = self.details.next()
+        {
             text.put(&details.to_string());
         }
     }
 
     /// Marks of the same time stand on one line: what stands beside a call tells about it as long as it does.
-    fn write_marks(&mut self, text: &mut Text<'_>) {
+    #[inline(never)]
+    fn write_marks(&mut self, place: &ShortText, text: &mut Text<'_>) {
         let Some(Mark { time, kind, value }) = self.marks.next() else {
             return;
         };
-        self.begin_event(nanos(time), text);
+        begin_event(nanos(time), place, text);
         write_event(kind, value, text);
         let beside =
             |next: &Mark| nanos(next.time) == nanos(time) && !MPI_EVENTS.contains(&next.kind);
@@ -251,11 +267,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn begin_event(&self, time: u64, text: &mut Text<'_>) {
-        text.put("2:").put(&self.place).sign(b':').number(time);
-    }
-
-    fn write_message(&mut self, layout: &Layout, text: &mut Text<'_>) {
+    #[inline(always)]
+    fn write_message(&mut self, place: &ShortText, places: &[ShortText], text: &mut Text<'_>) {
         let Some(MessageTimes {
             span,
             moved,
@@ -264,26 +277,30 @@ impl<'a> Line<'a> {
         else {
             return;
         };
-        let Place { cpu, task } = layout.place(span.dst);
-        text.put("3:").put(&self.place);
-        for number in [nanos(span.sent), nanos(moved), cpu] {
-            text.sign(b':').number(number);
-        }
-        text.put(":1:").number(u64::from(task)).put(":1");
-        for number in [nanos(posted), nanos(span.arrived), span.size.0] {
-            text.sign(b':').number(number);
-        }
-        text.sign(b':').signed(i64::from(span.tag));
+        text.short_beginning_with(b'3', place)
+            .number_and(nanos(span.sent), b':')
+            .number(nanos(moved))
+            .short_behind_first(&places[span.dst])
+            .number_and(nanos(posted), b':')
+            .number_and(nanos(span.arrived), b':')
+            .number_and(span.size.0, b':')
+            .signed(i64::from(span.tag));
     }
 }
 
+#[inline(always)]
+fn begin_event(time: u64, place: &ShortText, text: &mut Text<'_>) {
+    text.short_beginning_with(b'2', place).number(time);
+}
+
+#[inline(always)]
 fn write_event(kind: i64, value: i64, text: &mut Text<'_>) {
     text.sign(b':').signed(kind).sign(b':').signed(value);
 }
 
 /// The number of a slice's state.
-fn state(slice: Slice) -> u32 {
-    match slice.segment.activity {
+fn state(slice: SliceKind) -> u32 {
+    match slice.activity {
         Activity::Compute => 1,
         Activity::Transfer if slice.is_sender => 4,
         Activity::LateSender | Activity::Transfer => 3,
@@ -292,25 +309,6 @@ fn state(slice: Slice) -> u32 {
         Activity::CollectiveWait | Activity::Collective => 13,
         Activity::Overhead | Activity::InterfaceWait => 26,
     }
-}
-
-fn call_events(call: Call, details: Option<Details<'_>>) -> [CallEvent<'_>; 2] {
-    let (kind, value, _) = event_of(call.function);
-    let begin = CallEvent {
-        time: nanos(call.start),
-        kind,
-        value,
-        details,
-    };
-    [
-        begin,
-        CallEvent {
-            time: nanos(call.end),
-            kind,
-            value: 0,
-            details: None,
-        },
-    ]
 }
 
 const POINT_TO_POINT: i64 = 50_000_001;

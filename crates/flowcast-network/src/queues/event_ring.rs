@@ -1,0 +1,98 @@
+//! First in, first out, and any place behind the first can be looked at for a few instructions.
+
+/// The places are a power of two, so that the one behind the last is the first for the price of a mask.
+#[derive(Debug, Clone)]
+pub(super) struct EventRing<T> {
+    places: Vec<T>,
+    /// How many were ever taken out, and ever put in: both modulo the places.
+    taken: usize,
+    put: usize,
+}
+
+/// Places of a ring that had none.
+const FIRST_PLACES: usize = 16;
+
+impl<T> EventRing<T> {
+    /// Without places.
+    pub(super) fn new() -> EventRing<T> {
+        EventRing {
+            places: Vec::new(),
+            taken: 0,
+            put: 0,
+        }
+    }
+
+    /// Whether there is nothing in it.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken == self.put
+    }
+}
+
+impl<T: Copy + Default> EventRing<T> {
+    /// Appends.
+    #[inline(always)]
+    pub(super) fn push_back(&mut self, value: T) {
+        if self.put - self.taken == self.places.len() {
+            self.grow();
+        }
+        let mask = self.places.len() - 1;
+        self.places[self.put & mask] = value;
+        self.put += 1;
+    }
+
+    /// Twice as many places.
+    #[cold]
+    fn grow(&mut self) {
+        let count = self.places.len();
+        let first = self.taken & count.saturating_sub(1);
+        self.places.rotate_left(first);
+        self.places
+            .resize((2 * count).max(FIRST_PLACES), T::default());
+        (self.taken, self.put) = (0, count);
+    }
+
+    /// Takes the first out.
+    #[inline(always)]
+    pub(super) fn pop_front(&mut self) -> Option<T> {
+        let first = self.get(0)?;
+        self.taken += 1;
+        Some(first)
+    }
+
+    /// What stands so many places behind the first.
+    #[inline(always)]
+    pub(super) fn get(&self, behind: usize) -> Option<T> {
+        if behind >= self.put - self.taken {
+            return None;
+        }
+        let mask = self.places.len() - 1;
+        Some(self.places[(self.taken + behind) & mask])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn a_ring_gives_out_what_a_list_does(steps in proptest::collection::vec(0u8..5, 1..300)) {
+            let (mut ring, mut list) = (EventRing::new(), VecDeque::new());
+            for (number, step) in steps.into_iter().enumerate() {
+                if step < 3 {
+                    ring.push_back(number);
+                    list.push_back(number);
+                } else {
+                    prop_assert_eq!(ring.pop_front(), list.pop_front());
+                }
+                prop_assert_eq!(ring.is_empty(), list.is_empty());
+                for behind in [0, 1, list.len().saturating_sub(1), list.len()] {
+                    prop_assert_eq!(ring.get(behind), list.get(behind).copied());
+                }
+            }
+        }
+    }
+}
