@@ -24,7 +24,7 @@ pub struct ActiveFlows {
     members: Vec<Vec<u32>>,
     /// By link: the flows whose acknowledgements cross it; empty where these do not matter.
     acknowledging: Vec<Vec<u32>>,
-    /// By link, as `members`.
+    /// By link, as `members`; empty where nobody asks for them.
     crossings: Vec<Vec<Crossing>>,
     /// How many flows go under each number, and over each link.
     flows: Vec<u32>,
@@ -58,7 +58,6 @@ impl ActiveFlows {
     pub fn new(links: usize) -> ActiveFlows {
         ActiveFlows {
             members: vec![Vec::new(); links],
-            crossings: vec![Vec::new(); links],
             flows_over: vec![0; links],
             acknowledging: vec![Vec::new(); links],
             is_touched: vec![false; links],
@@ -73,6 +72,14 @@ impl ActiveFlows {
         if reach != Reach::Queues {
             active_flows.acknowledging.clear();
         }
+        active_flows
+    }
+
+    /// The same for a model that names links ([`Changes`](super::Changes)).
+    pub fn with_crossings(links: usize) -> ActiveFlows {
+        let mut active_flows = ActiveFlows::new(links);
+        active_flows.acknowledging.clear();
+        active_flows.crossings = vec![Vec::new(); links];
         active_flows
     }
 
@@ -137,15 +144,11 @@ impl ActiveFlows {
         if self.flows[flow as usize] > 1 {
             return self.count_crossings(flow, path);
         }
-        let (out, into) = match path.data() {
-            [out, into] if out != into => (*out, *into),
-            _ => (Crossing::LONG, Crossing::LONG),
-        };
-        self.has_long_paths |= out == Crossing::LONG;
         for link in path.data() {
-            let other = if *link == out { into } else { out };
             self.members[link.index()].push(flow);
-            self.crossings[link.index()].push(Crossing { other, flows: 1 });
+        }
+        if !self.crossings.is_empty() {
+            self.insert_crossings(path);
         }
         if !self.acknowledging.is_empty() {
             path.acknowledgements()
@@ -167,7 +170,8 @@ impl ActiveFlows {
             return self.count_crossings(flow, path);
         }
         for link in path.data() {
-            if let Some(index) = remove_from(&mut self.members[link.index()], flow) {
+            let removed = remove_from(&mut self.members[link.index()], flow);
+            if let Some(index) = removed.filter(|_| !self.crossings.is_empty()) {
                 self.crossings[link.index()].swap_remove(index);
             }
         }
@@ -178,9 +182,22 @@ impl ActiveFlows {
         }
     }
 
+    fn insert_crossings(&mut self, path: &Path) {
+        let (out, into) = match path.data() {
+            [out, into] if out != into => (*out, *into),
+            _ => (Crossing::LONG, Crossing::LONG),
+        };
+        self.has_long_paths |= out == Crossing::LONG;
+        for link in path.data() {
+            let other = if *link == out { into } else { out };
+            self.crossings[link.index()].push(Crossing { other, flows: 1 });
+        }
+    }
+
     fn count_crossings(&mut self, flow: u32, path: &Path) {
         for link in path.data() {
-            if let Some(index) = place_of(&self.members[link.index()], flow) {
+            let index = place_of(&self.members[link.index()], flow);
+            if let Some(index) = index.filter(|_| !self.crossings.is_empty()) {
                 self.crossings[link.index()][index].flows = self.flows[flow as usize];
             }
         }

@@ -6,6 +6,7 @@
 //! that may be out of date gives the next link.
 
 mod advertised;
+mod levels;
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -18,12 +19,14 @@ use super::{
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 use advertised::Advertised;
+use levels::Levels;
 
 /// Max-min fairness over all links. Water-filling for flows that are given at once, advertised rates for flows that come
 /// and go.
 #[derive(Debug, Clone, Default)]
 pub struct Fair {
     advertised: Advertised,
+    levels: Levels,
 }
 
 impl RateModel for Fair {
@@ -45,7 +48,11 @@ impl RateModel for Fair {
         active_flows: &mut ActiveFlows,
         changes: &mut Changes,
     ) -> Result<(), SharingError> {
-        self.advertised.update(fabric, active_flows, changes);
+        if changes.may_name_links {
+            self.levels.update(fabric, active_flows, changes);
+        } else {
+            self.advertised.update(fabric, active_flows, changes);
+        }
         Ok(())
     }
 }

@@ -159,10 +159,10 @@ pub(super) struct FlowClasses {
 
 impl FlowClasses {
     /// No flows, on the paths and links of a fabric.
-    pub(super) fn new(fabric: &Fabric, model: &dyn RateModel) -> FlowClasses {
+    pub(super) fn new(fabric: &Fabric) -> FlowClasses {
         let (links, flows) = (fabric.link_count(), fabric.paths.len());
         FlowClasses {
-            active_flows: ActiveFlows::within(links, model.reach()),
+            active_flows: ActiveFlows::with_crossings(links),
             class_of: first_with_same_path(&fabric.paths),
             started: vec![(Time::ZERO, Time::ZERO); flows],
             classes: vec![FlowClass::default(); flows],

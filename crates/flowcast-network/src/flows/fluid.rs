@@ -59,7 +59,7 @@ pub fn simulate<W: Watcher>(
     watcher: &mut W,
 ) -> Result<Vec<FlowCompletion>, SharingError> {
     if model.is_by_path() && !W::OF_RATES {
-        let in_flight = FlowClasses::new(fabric, model);
+        let in_flight = FlowClasses::new(fabric);
         return FluidEngine::new(demands, fabric, in_flight).run(model, watcher);
     }
     let in_flight = FlowsInFlight::new(fabric, model);

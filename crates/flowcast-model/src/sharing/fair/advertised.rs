@@ -7,14 +7,12 @@
 //!
 //! After a change only the equations of the links touched are in doubt. They are solved anew, one link after the
 //! other, and a link whose rate changes brings those into doubt whose flows it held back, or holds back now. Rates that
-//! differ by rounding are the same. Flows under one number, over the same path, count as often as there are.
-
-use std::{cmp::Reverse, collections::BinaryHeap};
+//! differ by rounding are the same. For many flows of few paths [`levels`](super::levels) solves the same equations.
 
 use super::max_min;
 use crate::sharing::{
     Changes,
-    active_flows::{ActiveFlows, Crossing},
+    active_flows::ActiveFlows,
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 
@@ -24,87 +22,32 @@ const ROUNDING: f64 = 1e-12;
 /// So many times as many links as there are are solved anew after a change before all rates are.
 const STEPS_PER_LINK: usize = 16;
 
-/// From more flows on a likely rate is tried first.
-const CROWDED: usize = 8;
-
-/// Stands for no link.
-const NONE: u32 = u32::MAX;
+/// Stands for a flow whose path is not just one link out and another one in.
+const LONG: u32 = u32::MAX;
 
 /// What a link advertises.
 #[derive(Debug, Clone, Copy)]
 struct Offer {
     /// Infinite where the link is no limit.
     rate: f64,
-    /// The same, but [`IN_DOUBT`] while the link waits to be solved: one comparison asks for both.
-    undoubted: f64,
     capacity: f64,
+    is_in_doubt: bool,
     is_changed: bool,
 }
-
-/// Less than any rate.
-const IN_DOUBT: f64 = -1.0;
 
 /// The rates advertised.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Advertised {
     /// By link.
     offers: Vec<Offer>,
-    /// How many links are a limit.
-    limits: usize,
-    /// By flow: the link that was last named as holding it back; [`NONE`] at first.
-    holders: Vec<u32>,
-    in_doubt: LinksInDoubt,
+    /// By flow: the numbers of its two links, one XOR the other, so that each link finds the other one; or [`LONG`].
+    links: Vec<u32>,
+    has_long_paths: bool,
+    /// A ring with a place for each link, as many as a power of two.
+    in_doubt: Vec<LinkId>,
     changed: Vec<LinkId>,
-    /// Flows whose links may have changed their order.
-    crossed: Vec<u32>,
-    /// What the flows of the link at hand could have elsewhere, and how many each number stands for.
-    elsewhere: Vec<RateElsewhere>,
-}
-
-/// Links to be solved, by the rate that they advertised before: what a link advertises depends on lower rates only. A look at
-/// each of a few is faster than a heap of them.
-#[derive(Debug, Clone, Default)]
-struct LinksInDoubt {
-    few: Vec<(u64, u32)>,
-    /// All of them, if they are more.
-    many: BinaryHeap<Reverse<(u64, u32)>>,
-}
-
-impl LinksInDoubt {
-    const FEW: usize = 12;
-
-    #[inline(always)]
-    fn push(&mut self, link: LinkId, rate: f64) {
-        let entry = (rate.to_bits(), link.0);
-        if self.many.is_empty() && self.few.len() < Self::FEW {
-            self.few.push(entry);
-        } else {
-            self.many.extend(self.few.drain(..).map(Reverse));
-            self.many.push(Reverse(entry));
-        }
-    }
-
-    /// The one with the lowest rate.
-    #[inline(always)]
-    fn pop(&mut self) -> Option<LinkId> {
-        if let Some(Reverse((_, link))) = self.many.pop() {
-            return Some(LinkId(link));
-        }
-        let (mut first, mut least) = (0, *self.few.first()?);
-        for (index, entry) in self.few.iter().enumerate().skip(1) {
-            if *entry < least {
-                (first, least) = (index, *entry);
-            }
-        }
-        self.few.swap_remove(first);
-        Some(LinkId(least.1))
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct RateElsewhere {
-    rate: f64,
-    flows: f64,
+    /// What the flows of the link at hand could have elsewhere.
+    elsewhere: Vec<f64>,
 }
 
 /// The tables of a change that is solved, each at hand; `LONG_PATHS`: whether there are flows over more than two links.
@@ -112,13 +55,12 @@ struct Solver<'a, const LONG_PATHS: bool> {
     fabric: &'a Fabric,
     active_flows: &'a ActiveFlows,
     offers: &'a mut [Offer],
-    limits: &'a mut usize,
-    holders: &'a mut [u32],
-    in_doubt: &'a mut LinksInDoubt,
+    links: &'a [u32],
+    in_doubt: &'a mut [LinkId],
+    /// How many links were ever put into the ring, and taken out of it.
+    put: usize,
+    taken: usize,
     changed: &'a mut Vec<LinkId>,
-    crossed: &'a mut Vec<u32>,
-    /// Whether links are named instead of flows.
-    names_links: bool,
 }
 
 impl Advertised {
@@ -130,7 +72,7 @@ impl Advertised {
         changes: &mut Changes,
     ) {
         self.know(fabric, active_flows);
-        if active_flows.has_long_paths() {
+        if self.has_long_paths {
             self.settle::<true>(fabric, active_flows, changes);
         } else {
             self.settle::<false>(fabric, active_flows, changes);
@@ -145,175 +87,90 @@ impl Advertised {
     ) {
         let Advertised {
             offers,
-            limits,
-            holders,
+            links,
             in_doubt,
             changed,
-            crossed,
             elsewhere,
+            ..
         } = self;
         let stop = STEPS_PER_LINK * (offers.len() + 1);
         let mut solver: Solver<'_, LONG_PATHS> = Solver {
             fabric,
             active_flows,
             offers,
-            limits,
-            holders,
+            links,
             in_doubt,
+            put: 0,
+            taken: 0,
             changed,
-            crossed,
-            names_links: changes.may_name_links,
         };
-        if changes.may_name_links {
-            if !solver.limit_by_one_link() {
-                for link in active_flows.touched() {
-                    if !solver.is_easy(*link) {
-                        solver.doubt(*link);
-                    }
-                }
-                solver.solve(elsewhere, stop);
+        for link in active_flows.touched() {
+            if active_flows.members(*link).is_empty() {
+                solver.offers[link.index()].rate = f64::INFINITY;
+            } else {
+                solver.doubt(*link);
+                solver.note_change(*link);
             }
-            solver.report_links(changes);
-        } else {
-            for link in active_flows.touched() {
-                if active_flows.flows_over(*link) == 0 {
-                    solver.advertise(*link, f64::INFINITY);
-                } else {
-                    solver.doubt(*link);
-                    solver.note_change(*link);
-                }
-            }
-            solver.solve(elsewhere, stop);
-            solver.report(changes);
         }
-        crossed.clear();
+        if !solver.solve(elsewhere, stop) {
+            solver.fill();
+        }
+        solver.report(changes);
     }
 
-    /// Makes place for all links, and for flows that have started.
+    /// Makes place for all links, and notes the links of flows that have started.
     fn know(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         if self.offers.len() < fabric.link_count() {
             let links = (self.offers.len()..fabric.link_count()).map(|link| LinkId(link as u32));
             self.offers.extend(links.map(|link| Offer {
                 rate: f64::INFINITY,
-                undoubted: f64::INFINITY,
                 capacity: fabric.capacity(link).0,
+                is_in_doubt: false,
                 is_changed: false,
             }));
+            self.in_doubt
+                .resize(self.offers.len().next_power_of_two(), LinkId(0));
+        }
+        if self.links.len() < fabric.paths.len() {
+            self.links.resize(fabric.paths.len(), LONG);
         }
         for flow in active_flows.started() {
-            if self.holders.len() <= *flow as usize {
-                self.holders.resize(*flow as usize + 1, NONE);
-            }
-            self.holders[*flow as usize] = NONE;
+            self.links[*flow as usize] = match fabric.paths[*flow as usize].data() {
+                [out, into] if out != into => out.0 ^ into.0,
+                _ => {
+                    self.has_long_paths = true;
+                    LONG
+                }
+            };
         }
     }
 }
 
 impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
-    /// Where all flows cross one link, as a bus or the only receiver, and no other link is full with what that leaves them.
-    /// Whether it is so.
-    fn limit_by_one_link(&mut self) -> bool {
-        if *self.limits > 1 {
-            return false;
-        }
-        let active_flows = self.active_flows;
-        let crossed_by_all = active_flows
-            .touched()
-            .iter()
-            .filter(|link| active_flows.flows_over(**link) as usize == active_flows.count());
-        let equal_part = |link: LinkId| {
-            self.offers[link.index()].capacity / f64::from(active_flows.flows_over(link))
-        };
-        let Some(narrowest) = crossed_by_all
-            .copied()
-            .min_by(|one, other| equal_part(*one).total_cmp(&equal_part(*other)))
-        else {
-            return false;
-        };
-        let others =
-            *self.limits - usize::from(self.offers[narrowest.index()].rate < f64::INFINITY);
-        let rate = equal_part(narrowest);
-        let is_limit = others == 0
-            && active_flows.count() > 0
-            && rate < f64::INFINITY
-            && (0..self.offers.len() as u32).all(|link| equal_part(LinkId(link)) >= rate);
-        if is_limit {
-            self.advertise(narrowest, rate);
-        }
-        is_limit
-    }
-
-    /// Lets a link that nothing crosses any more be no limit, or that of a flow that shares none of its two links.
-    #[inline(always)]
-    fn is_easy(&mut self, link: LinkId) -> bool {
-        let active_flows = self.active_flows;
-        match (active_flows.flows_over(link), active_flows.crossings(link)) {
-            (0, _) => {
-                self.advertise(link, f64::INFINITY);
-                true
-            }
-            (1, [Crossing { other, .. }])
-                if *other != Crossing::LONG && active_flows.flows_over(*other) == 1 =>
-            {
-                let capacity = |link: LinkId| self.offers[link.index()].capacity;
-                let (narrow, wide) = if (capacity(link), link) < (capacity(*other), *other) {
-                    (link, *other)
-                } else {
-                    (*other, link)
-                };
-                self.advertise(narrow, capacity(narrow));
-                self.advertise(wide, f64::INFINITY);
-                self.crossed.push(active_flows.members(link)[0]);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Until no link is in doubt, or, after so many, all at once.
-    fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) {
-        for _ in 0..stop {
-            let Some(link) = self.in_doubt.pop() else {
-                return;
-            };
+    /// Until no link is in doubt, but not for more than so many; whether that was enough.
+    fn solve(&mut self, elsewhere: &mut Vec<f64>, stop: usize) -> bool {
+        while self.taken < self.put && self.taken < stop {
+            let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
+            self.taken += 1;
             let offer = &mut self.offers[link.index()];
-            offer.undoubted = offer.rate;
+            offer.is_in_doubt = false;
             let before = offer.rate;
-            let mut from = before;
-            if self.active_flows.crossings(link).len() > CROWDED
-                && let Some(likely) = self.likely_rate(link, before)
-            {
-                if !self.change::<true>(link, before, likely) {
-                    continue;
-                }
-                from = likely;
-            }
             let now = self.rate(elsewhere, link);
-            if self.names_links {
-                self.change::<true>(link, from, now);
-            } else {
-                self.change::<false>(link, from, now);
+            let least = if now < before { now } else { before };
+            // Not so for two infinities, whose difference is no number.
+            if (now - before).abs() > ROUNDING * least {
+                self.offers[link.index()].rate = now;
+                self.note_change(link);
+                self.pass_on(link, least);
             }
         }
-        while let Some(link) = self.in_doubt.pop() {
-            let offer = &mut self.offers[link.index()];
-            offer.undoubted = offer.rate;
+        let is_enough = self.taken < stop;
+        while self.taken < self.put {
+            let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
+            self.offers[link.index()].is_in_doubt = false;
+            self.taken += 1;
         }
-        self.fill();
-    }
-
-    /// Lets a link advertise another rate. Whether the rate of another link of its flows is between the two, if that is
-    /// to be tracked.
-    #[inline(always)]
-    fn change<const TRACKS: bool>(&mut self, link: LinkId, before: f64, now: f64) -> bool {
-        let least = if now < before { now } else { before };
-        // Not so for two infinities, whose difference is no number.
-        if (now - before).abs() > ROUNDING * least {
-            self.advertise(link, now);
-            self.pass_on::<TRACKS>(link, before, now)
-        } else {
-            false
-        }
+        is_enough
     }
 
     /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
@@ -324,17 +181,12 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             ..
         } = *self;
         let links = || (0..fabric.link_count() as u32).map(LinkId);
-        let mut numbers: Vec<u32> = links()
+        let mut active: Vec<usize> = links()
             .flat_map(|link| active_flows.members(link))
-            .copied()
+            .map(|flow| *flow as usize)
             .collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let mut active: Vec<usize> = Vec::with_capacity(active_flows.count());
-        for number in numbers {
-            let flows = active_flows.flows(number) as usize;
-            active.resize(active.len() + flows, number as usize);
-        }
+        active.sort_unstable();
+        active.dedup();
         let mut shares = vec![0.0; fabric.paths.len()];
         for (flow, allocation) in active.iter().zip(max_min(fabric, &active)) {
             shares[*flow] = allocation.share.0;
@@ -344,43 +196,28 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
                 active_flows
                     .members(link)
                     .iter()
-                    .map(|flow| (shares[*flow as usize], active_flows.flows(*flow)))
+                    .map(|flow| shares[*flow as usize])
             };
-            let load: f64 = of_members()
-                .map(|(share, flows)| share * f64::from(flows))
-                .sum();
-            let is_full = load >= fabric.capacity(link).0 * (1.0 - 1e-9);
+            let is_full = of_members().sum::<f64>() >= fabric.capacity(link).0 * (1.0 - 1e-9);
             let rate = if is_full {
-                of_members().map(|(share, _)| share).fold(0.0, f64::max)
+                of_members().fold(0.0, f64::max)
             } else {
                 f64::INFINITY
             };
             if rate != self.offers[link.index()].rate {
-                self.advertise(link, rate);
-                self.crossed.extend(active_flows.members(link));
+                self.offers[link.index()].rate = rate;
+                self.note_change(link);
             }
         }
     }
 
     #[inline(always)]
     fn doubt(&mut self, link: LinkId) {
-        let offer = &mut self.offers[link.index()];
-        if offer.undoubted != IN_DOUBT {
-            offer.undoubted = IN_DOUBT;
-            self.in_doubt.push(link, offer.rate);
+        if !std::mem::replace(&mut self.offers[link.index()].is_in_doubt, true) {
+            let place = self.put & (self.in_doubt.len() - 1);
+            self.in_doubt[place] = link;
+            self.put += 1;
         }
-    }
-
-    #[inline(always)]
-    fn advertise(&mut self, link: LinkId, rate: f64) {
-        let offer = &mut self.offers[link.index()];
-        if offer.rate == rate {
-            return;
-        }
-        *self.limits += usize::from(rate < f64::INFINITY);
-        *self.limits -= usize::from(offer.rate < f64::INFINITY);
-        (offer.rate, offer.undoubted) = (rate, rate);
-        self.note_change(link);
     }
 
     #[inline(always)]
@@ -390,49 +227,29 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         }
     }
 
-    /// The least rate that the other links of a flow advertise.
+    /// The other link of a flow over this one, if there is just one.
     #[inline(always)]
-    fn elsewhere(&self, link: LinkId, at: usize, crossing: &Crossing) -> f64 {
-        if LONG_PATHS && crossing.other == Crossing::LONG {
-            self.least_elsewhere(self.active_flows.members(link)[at], link)
-        } else {
-            self.offers[crossing.other.index()].rate
-        }
-    }
-
-    /// The rate that fills a link if no other link's rate is between that and the rate before; none where nothing can be
-    /// said so easily.
-    #[inline(always)]
-    fn likely_rate(&self, link: LinkId, before: f64) -> Option<f64> {
-        if before == f64::INFINITY {
-            return None;
-        }
-        // Without branches, which nobody could predict.
-        let (mut used, mut free) = (0.0, 0.0);
-        for (at, crossing) in self.active_flows.crossings(link).iter().enumerate() {
-            let rate = self.elsewhere(link, at, crossing);
-            let flows = f64::from(crossing.flows);
-            used += flows * if rate < before { rate } else { before };
-            free += if rate < before { 0.0 } else { flows };
-        }
-        let left = self.offers[link.index()].capacity - (used - free * before);
-        (free > 0.0 && left > 0.0).then(|| left / free)
+    fn other(&self, flow: u32, link: LinkId) -> Option<LinkId> {
+        let links = self.links[flow as usize];
+        (!LONG_PATHS || links != LONG).then_some(LinkId(links ^ link.0))
     }
 
     /// The rate that fills a link.
     #[inline(always)]
-    fn rate(&self, elsewhere: &mut Vec<RateElsewhere>, link: LinkId) -> f64 {
-        let crossings = self.active_flows.crossings(link);
-        if elsewhere.len() < crossings.len() {
-            elsewhere.resize(crossings.len(), RateElsewhere::default());
+    fn rate(&self, elsewhere: &mut Vec<f64>, link: LinkId) -> f64 {
+        let members = self.active_flows.members(link);
+        if elsewhere.len() < members.len() {
+            elsewhere.resize(members.len(), 0.0);
         }
-        let elsewhere = &mut elsewhere[..crossings.len()];
+        let elsewhere = &mut elsewhere[..members.len()];
         let (mut wanted, mut most) = (0.0, 0.0);
-        for (at, (elsewhere, crossing)) in elsewhere.iter_mut().zip(crossings).enumerate() {
-            let rate = self.elsewhere(link, at, crossing);
-            let flows = f64::from(crossing.flows);
-            *elsewhere = RateElsewhere { rate, flows };
-            wanted += rate * flows;
+        for (elsewhere, flow) in elsewhere.iter_mut().zip(members) {
+            let rate = match self.other(*flow, link) {
+                Some(other) => self.offers[other.index()].rate,
+                None => self.least_elsewhere(*flow, link),
+            };
+            *elsewhere = rate;
+            wanted += rate;
             most = if rate > most { rate } else { most };
         }
         let capacity = self.offers[link.index()].capacity;
@@ -459,121 +276,39 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Brings links into doubt whose flows have or had a lower rate from this link than from them, and notes the flows whose
-    /// links may have changed their order. Whether the rate of a link has come to the other side of this link's.
+    /// Links whose flows have or had a lower rate from this link than from them.
     #[inline(always)]
-    fn pass_on<const TRACKS: bool>(&mut self, link: LinkId, before: f64, now: f64) -> bool {
-        let (least, most) = if now < before {
-            (now, before)
-        } else {
-            (before, now)
-        };
-        // The middle and half the width of what may have been crossed, ends and rounding included.
-        let (middle, half) = if most == f64::INFINITY {
-            (0.0, f64::INFINITY)
-        } else {
-            let middle = 0.5 * (least + most);
-            (middle, most - middle + ROUNDING * most)
-        };
-        // A rate like the one before was not less than that; one like this is no less and no more.
-        let (from, to) = if now < before {
-            (now * (1.0 + ROUNDING), before)
-        } else {
-            (before, now * (1.0 - ROUNDING))
-        };
-        let mut is_crossed = false;
-        let active_flows = self.active_flows;
-        for (at, crossing) in active_flows.crossings(link).iter().enumerate() {
-            if LONG_PATHS && crossing.other == Crossing::LONG {
-                let flow = active_flows.members(link)[at];
-                let rate = self.pass_on_by_path(flow, link, least);
-                is_crossed |= from <= rate && rate < to;
-                if TRACKS && (rate - middle).abs() <= half {
-                    self.crossed.push(flow);
-                }
-                continue;
-            }
-            let Offer {
-                rate, undoubted, ..
-            } = self.offers[crossing.other.index()];
-            if least < undoubted {
-                self.doubt(crossing.other);
-            }
-            if TRACKS && (rate - middle).abs() <= half {
-                is_crossed |= from <= rate && rate < to;
-                self.crossed.push(active_flows.members(link)[at]);
+    fn pass_on(&mut self, link: LinkId, least: f64) {
+        for flow in self.active_flows.members(link) {
+            match self.other(*flow, link) {
+                Some(other) if least < self.offers[other.index()].rate => self.doubt(other),
+                Some(_) => {}
+                None => self.pass_on_by_path(*flow, link, least),
             }
         }
-        is_crossed
     }
 
-    /// The least rate of the other links.
     #[inline(never)]
-    fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) -> f64 {
+    fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) {
         let path = &self.fabric.paths[flow as usize];
-        let mut elsewhere = f64::INFINITY;
-        for other in path.data().iter().filter(|other| **other != link) {
-            let rate = self.offers[other.index()].rate;
-            elsewhere = elsewhere.min(rate);
-            if least < rate {
+        for other in path.data() {
+            if *other != link && least < self.offers[other.index()].rate {
                 self.doubt(*other);
             }
         }
-        elsewhere
     }
 
     fn report(&mut self, changes: &mut Changes) {
         while let Some(link) = self.changed.pop() {
             self.offers[link.index()].is_changed = false;
-            let active_flows = self.active_flows;
-            let crossings = active_flows.crossings(link);
-            for (flow, crossing) in active_flows.members(link).iter().zip(crossings) {
-                let allocation = if LONG_PATHS && crossing.other == Crossing::LONG {
-                    self.allocation(*flow)
-                } else if self.offers[crossing.other.index()].is_changed {
+            for flow in self.active_flows.members(link) {
+                match self.other(*flow, link) {
                     // Its turn comes with the other link.
-                    continue;
-                } else {
-                    self.lesser(link, crossing.other)
-                };
-                changes.flows.push((*flow, allocation));
+                    Some(other) if self.offers[other.index()].is_changed => {}
+                    Some(other) => changes.flows.push((*flow, self.lesser(link, other))),
+                    None => changes.flows.push((*flow, self.allocation(*flow))),
+                }
             }
-        }
-    }
-
-    /// Names the links whose rates have changed, and the flows that change from one link to another.
-    fn report_links(&mut self, changes: &mut Changes) {
-        for link in self.changed.drain(..) {
-            let offer = &mut self.offers[link.index()];
-            offer.is_changed = false;
-            changes.links.push((link, offer.rate));
-        }
-        let (active_flows, fabric) = (self.active_flows, self.fabric);
-        self.crossed.extend(active_flows.started());
-        while let Some(flow) = self.crossed.pop() {
-            if active_flows.flows(flow) == 0 {
-                continue;
-            }
-            let before = self.holders[flow as usize];
-            let holder = self.holder(before, fabric.paths[flow as usize].data().iter());
-            if holder.0 != before {
-                self.holders[flow as usize] = holder.0;
-                changes.held.push((flow, holder));
-            }
-        }
-    }
-
-    /// Which of these links holds a flow back: the one before unless its rate is more than rounding above the least.
-    #[inline(always)]
-    fn holder<'l>(&self, before: u32, links: impl Iterator<Item = &'l LinkId> + Clone) -> LinkId {
-        let rate = |link: &LinkId| self.offers[link.index()].rate;
-        let least = links.clone().map(rate).fold(f64::INFINITY, f64::min);
-        let mut holders = links.filter(|link| rate(link) <= least * (1.0 + ROUNDING));
-        let first = *holders.next().expect("the least is among them");
-        if first.0 == before || holders.any(|link| link.0 == before) {
-            LinkId(before)
-        } else {
-            first
         }
     }
 
@@ -637,19 +372,17 @@ fn as_limiting(share: f64) -> f64 {
 /// The `a` with `sum of min(m, a) = capacity`, where the sum of all `m` is greater. Flows that cannot use an equal part
 /// leave what they do not use to the others.
 #[inline(always)]
-fn filling_rate(elsewhere: &mut [RateElsewhere], capacity: f64) -> f64 {
+fn filling_rate(elsewhere: &mut [f64], capacity: f64) -> f64 {
     let (mut left, mut count) = (capacity, elsewhere.len());
-    let mut flows: f64 = elsewhere.iter().map(|member| member.flows).sum();
     loop {
-        let equal = left / flows;
+        let equal = left / count as f64;
         let mut kept = 0;
         for place in 0..count {
-            let member = elsewhere[place];
-            if member.rate < equal {
-                left -= member.rate * member.flows;
-                flows -= member.flows;
+            let rate = elsewhere[place];
+            if rate < equal {
+                left -= rate;
             } else {
-                elsewhere[kept] = member;
+                elsewhere[kept] = rate;
                 kept += 1;
             }
         }
@@ -688,11 +421,9 @@ mod tests {
         advertised.update(&fabric, &active_flows, &mut Changes::default());
         let Advertised {
             offers,
-            limits,
-            holders,
+            links,
             in_doubt,
             changed,
-            crossed,
             ..
         } = &mut advertised;
         let (fabric, active_flows) = (&fabric, &active_flows);
@@ -700,19 +431,16 @@ mod tests {
             fabric,
             active_flows,
             offers,
-            limits,
-            holders,
+            links,
             in_doubt,
+            put: 0,
+            taken: 0,
             changed,
-            crossed,
-            names_links: false,
         };
         let agreed: Vec<Allocation> = (0..ends.len() as u32)
             .map(|flow| solver.allocation(flow))
             .collect();
-        for link in 0..fabric.link_count() as u32 {
-            solver.advertise(LinkId(link), 0.5);
-        }
+        solver.offers.iter_mut().for_each(|offer| offer.rate = 0.5);
         solver.fill();
         for (flow, agreed) in agreed.iter().enumerate() {
             let filled = solver.allocation(flow as u32);
@@ -726,13 +454,7 @@ mod tests {
 
     #[test]
     fn a_link_is_filled_by_equal_parts_of_what_the_slow_leave() {
-        let rate = |rates: &[f64]| {
-            let of_one = |rate: &f64| RateElsewhere {
-                rate: *rate,
-                flows: 1.0,
-            };
-            filling_rate(&mut rates.iter().map(of_one).collect::<Vec<_>>(), 1.0)
-        };
+        let rate = |rates: &[f64]| filling_rate(&mut rates.to_vec(), 1.0);
         assert_eq!(rate(&[f64::INFINITY]), 1.0);
         assert_eq!(rate(&[0.25, f64::INFINITY, f64::INFINITY]), 0.375);
         assert_eq!(rate(&[0.25, 0.3, 1.0]), 0.45);
