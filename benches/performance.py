@@ -151,6 +151,16 @@ def patterns(bench):
                    "Seconds of processor time of `flowcast predict stream.pattern --json`, load 0.3.", ["", "seconds"],
                    [(model, [bench.seconds(bench.command, "predict", "stream.pattern", "--model", model, *network)])
                     for model in ("fair", "closed-loop")])
+    bus = ["--set", "bus.bandwidth=1200MB/s", "--set", "bus.nodes=64"]
+    rows = []
+    for flows in (1000, 10_000, 100_000):
+        file = f"stream{flows}.pattern"
+        bench.make("generate", "stream", "--ranks", 64, "--flows", flows, "--load", 3, "-o", file)
+        predict = ["predict", file, "--model", "fair", "--network", "gige-tcp", "--json"]
+        rows.append((f"{flows:,} flows", [bench.seconds(bench.command, *predict), bench.seconds(bench.command, *predict, *bus)]))
+    bench.question("Thousands of flows in flight?",
+                   "Seconds of processor time of `flowcast predict stream.pattern --model fair --json`: streams among 64 nodes "
+                   "at load 3, without and with a bus for all.", ["", "links of nodes", "one bus"], rows)
 
 
 def outputs(bench):

@@ -38,6 +38,9 @@ struct Offer {
 /// Less than any rate.
 const IN_DOUBT: f64 = -1.0;
 
+/// Links to be solved, by the bits of the rate that they advertised before.
+type LinksInDoubt = BinaryHeap<Reverse<(u64, u32)>>;
+
 /// The rates advertised.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels {
@@ -53,46 +56,6 @@ pub(super) struct Levels {
     crossed: Vec<u32>,
     /// What the flows of the link at hand could have elsewhere, and how many each number stands for.
     elsewhere: Vec<RateElsewhere>,
-}
-
-/// Links to be solved, by the rate that they advertised before: what a link advertises depends on lower rates only. A look at
-/// each of a few is faster than a heap of them.
-#[derive(Debug, Clone, Default)]
-struct LinksInDoubt {
-    few: Vec<(u64, u32)>,
-    /// All of them, if they are more.
-    many: BinaryHeap<Reverse<(u64, u32)>>,
-}
-
-impl LinksInDoubt {
-    const FEW: usize = 12;
-
-    #[inline(always)]
-    fn push(&mut self, link: LinkId, rate: f64) {
-        let entry = (rate.to_bits(), link.0);
-        if self.many.is_empty() && self.few.len() < Self::FEW {
-            self.few.push(entry);
-        } else {
-            self.many.extend(self.few.drain(..).map(Reverse));
-            self.many.push(Reverse(entry));
-        }
-    }
-
-    /// The one with the lowest rate.
-    #[inline(always)]
-    fn pop(&mut self) -> Option<LinkId> {
-        if let Some(Reverse((_, link))) = self.many.pop() {
-            return Some(LinkId(link));
-        }
-        let (mut first, mut least) = (0, *self.few.first()?);
-        for (index, entry) in self.few.iter().enumerate().skip(1) {
-            if *entry < least {
-                (first, least) = (index, *entry);
-            }
-        }
-        self.few.swap_remove(first);
-        Some(LinkId(least.1))
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -157,7 +120,7 @@ impl Levels {
         };
         if !solver.limit_by_one_link() {
             for link in active_flows.touched() {
-                if !solver.is_easy(*link) {
+                if !solver.settle_easily(*link) {
                     solver.doubt(*link);
                 }
             }
@@ -220,9 +183,10 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         is_limit
     }
 
-    /// Lets a link that nothing crosses any more be no limit, or that of a flow that shares none of its two links.
+    /// Settles a link that nothing crosses any more, or one of a flow that shares none of its two links. Whether it is such
+    /// a link.
     #[inline(always)]
-    fn is_easy(&mut self, link: LinkId) -> bool {
+    fn settle_easily(&mut self, link: LinkId) -> bool {
         let active_flows = self.active_flows;
         match (active_flows.flows_over(link), active_flows.crossings(link)) {
             (0, _) => {
@@ -250,9 +214,10 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// Until no link is in doubt, or, after so many, all at once.
     fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) {
         for _ in 0..stop {
-            let Some(link) = self.in_doubt.pop() else {
+            let Some(Reverse((_, link))) = self.in_doubt.pop() else {
                 return;
             };
+            let link = LinkId(link);
             let offer = &mut self.offers[link.index()];
             offer.undoubted = offer.rate;
             let before = offer.rate;
@@ -265,8 +230,8 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             let now = self.rate(elsewhere, link);
             self.change(link, likely.unwrap_or(before), now);
         }
-        while let Some(link) = self.in_doubt.pop() {
-            let offer = &mut self.offers[link.index()];
+        for Reverse((_, link)) in self.in_doubt.drain() {
+            let offer = &mut self.offers[link as usize];
             offer.undoubted = offer.rate;
         }
         self.fill();
@@ -336,7 +301,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         let offer = &mut self.offers[link.index()];
         if offer.undoubted != IN_DOUBT {
             offer.undoubted = IN_DOUBT;
-            self.in_doubt.push(link, offer.rate);
+            self.in_doubt.push(Reverse((offer.rate.to_bits(), link.0)));
         }
     }
 
