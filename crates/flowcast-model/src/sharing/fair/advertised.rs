@@ -9,7 +9,7 @@
 //! other, and a link whose rate changes brings those into doubt whose flows it held back, or holds back now. Rates that
 //! differ by rounding are the same. For many flows of few paths [`levels`](super::levels) solves the same equations.
 
-use super::max_min;
+use super::filled_rates;
 use crate::sharing::{
     Changes,
     active_flows::ActiveFlows,
@@ -175,35 +175,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
 
     /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
     fn fill(&mut self) {
-        let Solver {
-            fabric,
-            active_flows,
-            ..
-        } = *self;
-        let links = || (0..fabric.link_count() as u32).map(LinkId);
-        let mut active: Vec<usize> = links()
-            .flat_map(|link| active_flows.members(link))
-            .map(|flow| *flow as usize)
-            .collect();
-        active.sort_unstable();
-        active.dedup();
-        let mut shares = vec![0.0; fabric.paths.len()];
-        for (flow, allocation) in active.iter().zip(max_min(fabric, &active)) {
-            shares[*flow] = allocation.share.0;
-        }
-        for link in links() {
-            let of_members = || {
-                active_flows
-                    .members(link)
-                    .iter()
-                    .map(|flow| shares[*flow as usize])
-            };
-            let is_full = of_members().sum::<f64>() >= fabric.capacity(link).0 * (1.0 - 1e-9);
-            let rate = if is_full {
-                of_members().fold(0.0, f64::max)
-            } else {
-                f64::INFINITY
-            };
+        for (link, rate) in filled_rates(self.fabric, self.active_flows) {
             if rate != self.offers[link.index()].rate {
                 self.offers[link.index()].rate = rate;
                 self.note_change(link);

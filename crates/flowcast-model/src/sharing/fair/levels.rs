@@ -8,7 +8,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::max_min;
+use super::filled_rates;
 use crate::sharing::{
     Changes,
     active_flows::{ActiveFlows, Crossing},
@@ -252,46 +252,10 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
 
     /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
     fn fill(&mut self) {
-        let Solver {
-            fabric,
-            active_flows,
-            ..
-        } = *self;
-        let links = || (0..fabric.link_count() as u32).map(LinkId);
-        let mut numbers: Vec<u32> = links()
-            .flat_map(|link| active_flows.members(link))
-            .copied()
-            .collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let mut active: Vec<usize> = Vec::with_capacity(active_flows.count());
-        for number in numbers {
-            let flows = active_flows.flows(number) as usize;
-            active.resize(active.len() + flows, number as usize);
-        }
-        let mut shares = vec![0.0; fabric.paths.len()];
-        for (flow, allocation) in active.iter().zip(max_min(fabric, &active)) {
-            shares[*flow] = allocation.share.0;
-        }
-        for link in links() {
-            let of_members = || {
-                active_flows
-                    .members(link)
-                    .iter()
-                    .map(|flow| (shares[*flow as usize], active_flows.flows(*flow)))
-            };
-            let load: f64 = of_members()
-                .map(|(share, flows)| share * f64::from(flows))
-                .sum();
-            let is_full = load >= fabric.capacity(link).0 * (1.0 - 1e-9);
-            let rate = if is_full {
-                of_members().map(|(share, _)| share).fold(0.0, f64::max)
-            } else {
-                f64::INFINITY
-            };
+        for (link, rate) in filled_rates(self.fabric, self.active_flows) {
             if rate != self.offers[link.index()].rate {
                 self.advertise(link, rate);
-                self.crossed.extend(active_flows.members(link));
+                self.crossed.extend(self.active_flows.members(link));
             }
         }
     }
