@@ -11,7 +11,7 @@ use std::{
     collections::{BinaryHeap, HashMap},
 };
 
-use super::{fluid::Progress, in_flight::RateChange};
+use super::progress::{Progress, RateChange};
 use crate::queues::indexed::{IndexedHeap, PartialHeap};
 use flowcast_model::sharing::{
     Changes, RateModel, SharingError,

@@ -10,7 +10,8 @@
 
 use super::{
     flow_classes::FlowClasses,
-    in_flight::{FlowsInFlight, RateChange},
+    in_flight::FlowsInFlight,
+    progress::{Progress, RateChange},
 };
 use flowcast_model::sharing::{
     RateModel, SharingError,
@@ -64,33 +65,6 @@ pub fn simulate<W: Watcher>(
     }
     let in_flight = FlowsInFlight::new(fabric, model);
     FluidEngine::new(demands, fabric, in_flight).run(model, watcher)
-}
-
-/// Flows in flight and how much of each is left.
-pub(super) trait Progress {
-    /// How many flows there are.
-    fn count(&self) -> usize;
-
-    /// The next end at the rates of now.
-    fn next_end(&self) -> Option<Time>;
-
-    /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
-    fn start(&mut self, fabric: &Fabric, flow: u32, now: Time, work: Time);
-
-    /// Ends the next flow if its end is not after `limit`.
-    fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<(u32, FlowCompletion)>;
-
-    /// Lets the model allocate anew what the last starts and ends have changed; `notify` may be called for each change.
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn update_rates(
-        &mut self,
-        fabric: &Fabric,
-        model: &mut dyn RateModel,
-        now: Time,
-        notify: impl FnMut(RateChange),
-    ) -> Result<(), SharingError>;
 }
 
 /// Collects each flow's intervals and joins equal ones.

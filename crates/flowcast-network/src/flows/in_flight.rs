@@ -5,7 +5,7 @@
 //! number of rates that it changes. A flow that meets no other on its links does not come to the notice of a model that
 //! would give it its uncontended share. Where many flows share few paths, [`flow_classes`](super::flow_classes) is faster.
 
-use super::fluid::Progress;
+use super::progress::{Progress, RateChange};
 use crate::queues::indexed::IndexedHeap;
 use flowcast_model::sharing::{
     Changes, RateModel, SharingError,
@@ -40,15 +40,6 @@ impl InFlightProgress {
     fn end(&self) -> Time {
         self.since + self.remaining_time()
     }
-}
-
-/// A flow's new allocation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RateChange {
-    /// Index of the flow whose allocation changes.
-    pub flow: u32,
-    /// Its share, and what limits it.
-    pub allocation: Allocation,
 }
 
 /// The flows in flight.

@@ -24,6 +24,7 @@ pub mod concurrent;
 mod flow_classes;
 pub mod fluid;
 pub mod in_flight;
+mod progress;
 pub mod quasi_dynamic;
 pub mod traffic;
 pub mod transient;

@@ -1,8 +1,8 @@
 //! The messages in flight of a replay, whose rates are constant from event to event or follow quasi-dynamic queues.
 
 use super::{
-    fluid::Progress,
     in_flight::FlowsInFlight,
+    progress::Progress,
     quasi_dynamic::{Pace, QuasiDynamicFlows},
 };
 use flowcast_model::{
