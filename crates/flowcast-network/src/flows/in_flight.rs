@@ -3,7 +3,7 @@
 //!
 //! What is left of a flow, and when it ends, is computed only when its rate changes. So an event costs as much as the
 //! number of rates that it changes. A flow that meets no other on its links does not come to the notice of a model that
-//! would give it its uncontended share. Where many flows share few paths, [`flow_classes`](super::flow_classes) is faster.
+//! would give it its uncontended share. Where many flows share few paths, `flow_classes` is faster.
 
 use super::progress::{Progress, RateChange};
 use crate::queues::indexed::IndexedHeap;
