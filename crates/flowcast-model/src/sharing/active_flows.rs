@@ -305,7 +305,7 @@ fn place_of(flows: &[u32], flow: u32) -> Option<usize> {
     flows.iter().position(|other| *other == flow)
 }
 
-/// Where it was.
+/// Removes a flow from a list; its index there, at which another one may be now.
 fn remove_from(flows: &mut Vec<u32>, flow: u32) -> Option<usize> {
     let index = place_of(flows, flow)?;
     flows.swap_remove(index);

@@ -82,7 +82,7 @@ impl ServiceClock {
 struct FlowClass {
     /// The link that holds its flows back.
     link: u32,
-    /// Since when.
+    /// When that link began to hold them back.
     since: Time,
     /// What a flow of it had received, had it been there since the first one, when the clock showed `seen`.
     service: Time,
@@ -139,17 +139,17 @@ impl FlowEnd {
 #[derive(Debug, Clone)]
 pub(super) struct FlowClasses {
     active_flows: ActiveFlows,
-    /// By flow.
+    /// Number of the class of each flow, by flow.
     class_of: Vec<u32>,
     /// By flow: when it started, and its work.
     started: Vec<(Time, Time)>,
-    /// By class.
+    /// The flows of each class that are in flight, by class.
     classes: Vec<FlowClass>,
-    /// By link.
+    /// The service of the flows that each link holds back, by link.
     clocks: Vec<ServiceClock>,
     /// By class: its index in the heap of its link.
     indices: Vec<u32>,
-    /// By link.
+    /// When the next flow of each link ends, by link.
     ends: IndexedHeap,
     count: usize,
     changes: Changes,

@@ -54,7 +54,7 @@ pub struct FlowsInFlight {
     lone: Vec<u32>,
 }
 
-/// No lone flow.
+/// Stands for a link over which no lone flow goes.
 const NONE: u32 = u32::MAX;
 
 impl FlowsInFlight {

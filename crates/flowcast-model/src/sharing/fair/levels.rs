@@ -41,10 +41,10 @@ const IN_DOUBT: f64 = -1.0;
 /// Links to be solved, by the bits of the rate that they advertised before.
 type LinksInDoubt = BinaryHeap<Reverse<(u64, u32)>>;
 
-/// The rates advertised.
+/// The rate that each link advertises, in units of a node's interface, and which link holds each path back.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels {
-    /// By link.
+    /// What each link advertises, by link.
     offers: Vec<Offer>,
     /// How many links are a limit.
     limits: usize,
