@@ -38,8 +38,11 @@ pub fn worked(files: &[RankFile]) -> Vec<Time> {
 }
 
 fn worked_by(file: &RankFile, known: &BTreeMap<String, Function>) -> Time {
-    let calls = file.items[between(file, known)]
+    let range = between(file, known);
+    // The time before `MPI_Finalize` is still the program's.
+    let calls = file.items[range.start..]
         .iter()
+        .take(range.len() + 1)
         .map(|item| match item {
             Item::Call(call) => call.cpu.min(call.burst),
             Item::Polls(polls) => polls.burst,
@@ -246,7 +249,7 @@ mod tests {
         assert_eq!(times.calls[SENDING], nanos(1040));
         assert_eq!(times.calls["Bcast"], nanos(80));
         assert_eq!(times.regions["a"], nanos(1100));
-        assert_eq!(worked(&[file()]), [nanos(25)]);
+        assert_eq!(worked(&[file()]), [nanos(35)]);
     }
 
     #[test]
