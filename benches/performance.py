@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Measures all that docs/evidence/performance.md says, in one go, and writes the page.
 
-    python3 benches/performance.py [--rounds N] [--command target/release/flowcast] [-o docs/evidence/performance.md]
+    python3 benches/performance.py [--rounds N] [--command target/release/flowcast] [--loggopsim FOLDER]
+        [-o docs/evidence/performance.md]
 
 Every row is measured once in each round, so that what else the machine does meets all rows alike; a row is the median of
-its rounds with the least and the greatest. SimGrid is measured where `smpirun` is installed, and else named as skipped.
+its rounds with the least and the greatest. Peers are measured where they are installed (Debian's simgrid and
+libsimgrid-dev, an own build of LogGOPSim), and else named as skipped. The plot needs matplotlib.
 """
 
 import argparse, datetime, json, os, pathlib, platform, resource, shutil, statistics, subprocess, sys, tempfile
 import textwrap, time
 
+STREAMS = "Thousands of flows in flight?"
 LOGGOPS = "2000,500,700,1,65536"
 # Iterations of about a million messages, or of 100,000 where a second would not do.
 ITERATIONS = {
@@ -66,6 +69,10 @@ class Bench:
                                  check=True, cwd=self.folder, capture_output=True, text=True).stdout
             return json.loads(out)[per] / 1e6
         return measure
+
+    def text(self, *command):
+        """What it prints."""
+        return subprocess.run([str(part) for part in command], check=True, cwd=self.folder, capture_output=True, text=True).stdout
 
     def seconds(self, *command):
         """Processor time, the kernel's included."""
@@ -145,22 +152,45 @@ def patterns(bench):
                    "`flowcast bench packet PATTERN --network gige-lam`, flows of 400 to 1,600 MB: million packet-hops a "
                    "second, each packet carried (`--unfold`) and whole periods of steady states passed over.",
                    ["", "each packet", "periods passed over"], rows)
-    network = ["--network", "gige-tcp", "--set", "nic.bandwidth=125MB/s", "--set", "nic.latency=0us", "--json"]
-    bench.make("generate", "stream", "--ranks", 1024, "--flows", 10000, "--load", 0.3, "-o", "stream.pattern")
-    bench.question("A stream of 10,000 flows among 1,024 nodes?",
-                   "Seconds of processor time of `flowcast predict stream.pattern --json`, load 0.3.", ["", "seconds"],
-                   [(model, [bench.seconds(bench.command, "predict", "stream.pattern", "--model", model, *network)])
-                    for model in ("fair", "closed-loop")])
-    bus = ["--set", "bus.bandwidth=1200MB/s", "--set", "bus.nodes=64"]
+
+
+def streams(bench):
+    """Random flows, most of which are in flight at a time; SimGrid's ends have to be the same."""
+    has_simgrid = shutil.which("g++") and os.path.exists("/usr/include/simgrid/s4u.hpp")
+    if has_simgrid:
+        source = pathlib.Path(__file__).parent / "simgrid_stream.cpp"
+        subprocess.run(["g++", "-O2", "-std=c++17", source, "-o", bench.folder / "simgrid-stream", "-lsimgrid"], check=True)
     rows = []
-    for flows in (1000, 10_000, 100_000):
+    for flows in (1000, 3000, 10_000, 30_000, 100_000):
         file = f"stream{flows}.pattern"
         bench.make("generate", "stream", "--ranks", 64, "--flows", flows, "--load", 3, "-o", file)
-        predict = ["predict", file, "--model", "fair", "--network", "gige-tcp", "--json"]
-        rows.append((f"{flows:,} flows", [bench.seconds(bench.command, *predict), bench.seconds(bench.command, *predict, *bus)]))
-    bench.question("Thousands of flows in flight?",
-                   "Seconds of processor time of `flowcast predict stream.pattern --model fair --json`: streams among 64 nodes "
-                   "at load 3, without and with a bus for all.", ["", "links of nodes", "one bus"], rows)
+        rows.append((f"{flows:,} flows among 64 nodes", file, 64, flows <= 10_000))
+    for flows, load in ((10_000, 0.3), (10_000, 0.6)):
+        file = f"stream{flows}-{load}.pattern"
+        bench.make("generate", "stream", "--ranks", 1024, "--flows", flows, "--load", load, "-o", file)
+        rows.append((f"{flows:,} flows among 1,024 nodes, load {load}", file, 1024, True))
+    for ranks in (64, 128):
+        pairs = [(i, j) for i in range(ranks) for j in range(ranks) if i != j]
+        lines = [f"{i} -> {j} {1_000_000 + (i * 7919 + j * 104729) % 1_000_000}B @ 0ns\n" for i, j in pairs]
+        (bench.folder / f"pairs{ranks}.pattern").write_text("".join(lines))
+        rows.append((f"all {len(pairs):,} pairs of {ranks} nodes at once", f"pairs{ranks}.pattern", ranks, True))
+
+    def cells(file, ranks, is_for_simgrid):
+        network = ["--network", "gige-tcp", "--set", "nic.bandwidth=125MB/s", "--set", "nic.latency=0us", "--json"]
+        fair, loop = ([bench.command, "predict", file, "--model", model, *network] for model in ("fair", "closed-loop"))
+        bus = ["--set", "bus.bandwidth=1200MB/s", "--set", f"bus.nodes={ranks}"]
+        theirs = ["./simgrid-stream", file, ranks, 125_000_000] if has_simgrid and is_for_simgrid else None
+        if theirs:
+            ends = zip(map(float, bench.text(*theirs).split()), json.loads(bench.text(*fair))["flows"], strict=True)
+            if (worst := max(abs(their - our["end_s"]) for their, our in ends)) > 1e-6:
+                sys.exit(f"{file}: the ends differ by up to {worst} s")
+        return [theirs and bench.seconds(*theirs), bench.seconds(*fair), bench.seconds(*fair, *bus), bench.seconds(*loop)]
+    bench.question(STREAMS,
+                   "Seconds of processor time of whole commands, `flowcast predict FILE.pattern --json`. Streams among 64 nodes are "
+                   "at load 3. SimGrid shares by max-min fairness (`benches/simgrid_stream.cpp`, which makes no more of it than it "
+                   "needs); its ends and those of `fair` agree to 1 us.",
+                   ["", "SimGrid", "`fair`", "`fair`, one bus", "`closed-loop`"], [(row[0], cells(*row[1:])) for row in rows])
+    return [] if has_simgrid else ["SimGrid's flows (no g++ or libsimgrid-dev)"]
 
 
 def outputs(bench):
@@ -175,9 +205,7 @@ def outputs(bench):
                     for name, more in files.items()])
 
 
-def peers(bench):
-    if not shutil.which("smpirun"):
-        return ["SimGrid (no `smpirun`)"]
+def replay_beside_simgrid(bench):
     halo = bench.program("halo", 64, "dim", 200)
     bench.make("convert", f"{halo}.dim", "--format", "ti", "-o", "halo-ti")
     (bench.folder / "hosts").write_text("".join(f"node-{rank}.simgrid.org\n" for rank in range(64)))
@@ -187,10 +215,44 @@ def peers(bench):
     theirs = ["smpirun", "-np", "64", "-hostfile", "hosts", "-platform", "platform.xml", "-replay", "halo-ti",
               "--log=replay.thresh:critical"]
     ours = [bench.command, "predict", f"{halo}.dim", "--network", "gige-tcp", "--model", "fair"]
-    bench.question("Beside SimGrid?", "Seconds of processor time for a halo of 51,200 messages on 64 ranks, from the text.",
+    bench.question("A replay beside SimGrid's?", "Seconds of processor time for a halo of 51,200 messages on 64 ranks, from the text.",
                    ["", "seconds"], [("SimGrid `smpirun -replay`", [bench.seconds(*theirs)]),
                                      ("Flowcast, `fair`", [bench.seconds(*ours)])])
-    return []
+
+
+def schedules_beside_loggopsim(bench, folder):
+    """The same parameters, from the binary form of each; the last host has to finish at the same nanosecond."""
+    latency, overhead, gap, per_byte, limit = LOGGOPS.split(",")
+    rows = []
+    for kind, ranks in [("halo", 64), ("halo", 1024), ("dissemination", 1024), ("chain", 64)]:
+        name = bench.program(kind, ranks, "goal")
+        subprocess.run([folder / "txt2bin", "-i", f"{name}.goal", "-o", f"{name}.bin"], check=True, cwd=bench.folder,
+                       stdout=subprocess.DEVNULL)
+        theirs = [folder / "LogGOPSim", "-f", f"{name}.bin", "--batchmode", "-L", latency, "-o", overhead, "-g", gap, "-G",
+                  per_byte, "-S", limit]
+        ours = [bench.command, "predict", f"{name}.fct", "--goal-params", LOGGOPS]
+        their_end = int(bench.text(*theirs).split("host")[-1].split()[1].rstrip(":"))
+        our_end = json.loads(bench.text(*ours, "--json"))["makespan_s"]
+        if abs(their_end * 1e-9 - our_end) > 0.5e-9:
+            sys.exit(f"{name}: {their_end} ns and {our_end} s")
+        rows.append((f"{kind}, {ranks:,} ranks", [bench.seconds(*theirs), bench.seconds(*ours)]))
+    bench.question("GOAL schedules beside LogGOPSim?",
+                   "Seconds of processor time for about a million messages, whole commands, from the binary form of each; both give "
+                   "the same time to the nanosecond.", ["", "LogGOPSim", "Flowcast"], rows)
+
+
+def peers(bench, loggopsim):
+    """Adds what can be measured here, and says what cannot."""
+    skipped = []
+    if shutil.which("smpirun"):
+        replay_beside_simgrid(bench)
+    else:
+        skipped.append("SimGrid's replay (no `smpirun`)")
+    if loggopsim:
+        schedules_beside_loggopsim(bench, loggopsim.resolve())
+    else:
+        skipped.append("LogGOPSim (`--loggopsim FOLDER` with `LogGOPSim` and `txt2bin`, built from their source)")
+    return skipped
 
 
 def measured(bench, rounds):
@@ -204,6 +266,26 @@ def measured(bench, rounds):
                     if measure:
                         values.setdefault((question, row, column), []).append(measure())
     return values
+
+
+def draw_growth(bench, values, path):
+    """Time by number of flows, on logarithmic scales; as an SVG beside the page."""
+    import matplotlib
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "flowcast"
+    from matplotlib import pyplot
+    number = [title for title, *_ in bench.questions].index(STREAMS)
+    _, _, head, rows = bench.questions[number]
+    figure, axes = pyplot.subplots(figsize=(6.4, 4))
+    for column, name in enumerate(head[1:]):
+        points = [(int(row.split()[0].replace(",", "")), statistics.median(values[number, place, column]))
+                  for place, (row, _) in enumerate(rows) if "among 64" in row and (number, place, column) in values]
+        if points:
+            axes.plot(*zip(*points), marker="o", label=name.replace("`", ""))
+    axes.set(xscale="log", yscale="log", xlabel="flows", ylabel="processor time [s]")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
 
 
 def digits(value):
@@ -223,6 +305,8 @@ def page(bench, values, skipped, setting):
                 return f"{digits(middle)} ({digits(least)} to {digits(most)})"
             lines.append(f"| {name} | {' | '.join(cell(column) for column in range(len(cells)))} |")
         lines.append("")
+        if title == STREAMS:
+            lines += ["![Processor time by number of flows among 64 nodes](../images/growth.svg)", ""]
     if skipped:
         lines += [f"Skipped: {', '.join(skipped)}.", ""]
     lines += [wrapped("What a message costs in instructions, whatever the machine does: [counts](counts.md). The packet model "
@@ -243,13 +327,14 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--command", default="target/release/flowcast")
+    arguments.add_argument("--loggopsim", type=pathlib.Path, help="folder with LogGOPSim and txt2bin")
     arguments.add_argument("-o", "--output", type=pathlib.Path)
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(str(pathlib.Path(given.command).resolve()), pathlib.Path(folder))
         for add in (replays, patterns, outputs):
             add(bench)
-        skipped = peers(bench)
+        skipped = streams(bench) + peers(bench, given.loggopsim)
         begin, loads = time.time(), [os.getloadavg()[0]]
         values = measured(bench, given.rounds)
         loads.append(os.getloadavg()[0])
@@ -262,7 +347,10 @@ def main():
                f"{platform.system()} {platform.release().split('-')[0]}.\nA cell is the median of {given.rounds} rounds over "
                f"all rows, with the least and the greatest.{busy}")
     text = page(bench, values, skipped, setting)
-    given.output.write_text(text) if given.output else print(text)
+    if not given.output:
+        return print(text)
+    given.output.write_text(text)
+    draw_growth(bench, values, given.output.parent.parent / "images" / "growth.svg")
 
 
 if __name__ == "__main__":

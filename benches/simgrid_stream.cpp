@@ -1,6 +1,6 @@
 // Steps the flows of a pattern file through SimGrid's max-min sharing, and says when each ended.
 //
-//   stream PATTERN NODES BYTES_PER_SECOND > ends
+//   simgrid_stream PATTERN NODES BYTES_PER_SECOND > ends
 //
 // Each node has one link out and one link in; latency, header factors and cross traffic are switched off, so that the
 // rates are those of max-min fairness over these links. Lines are `SRC -> DST SIZEB @ TIMEns|us|ms|s`, as
