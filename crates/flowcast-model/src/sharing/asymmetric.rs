@@ -62,6 +62,10 @@ impl RateModel for EqualParts {
         Ok(allocations.collect())
     }
 
+    fn is_by_path(&self) -> bool {
+        true
+    }
+
     fn update(
         &mut self,
         fabric: &Fabric,
@@ -73,13 +77,8 @@ impl RateModel for EqualParts {
                 Counted::OwnDirection => &[*touched][..],
                 Counted::BusierDirection => &[*touched, fabric.opposite(*touched)],
             };
-            for flow in links.iter().flat_map(|link| active_flows.members(*link)) {
-                changes.flows.push((
-                    *flow,
-                    self.allocation(fabric, *flow as usize, &|link: LinkId| {
-                        active_flows.members(link).len() as u32
-                    }),
-                ));
+            for link in links {
+                self.update_link(fabric, active_flows, *link, changes);
             }
         }
         Ok(())
@@ -87,6 +86,47 @@ impl RateModel for EqualParts {
 }
 
 impl EqualParts {
+    fn update_link(
+        &self,
+        fabric: &Fabric,
+        active_flows: &ActiveFlows,
+        link: LinkId,
+        changes: &mut Changes,
+    ) {
+        let count = |link: LinkId| active_flows.flows_over(link);
+        if !changes.may_name_links {
+            for flow in active_flows.members(link) {
+                let allocation = self.allocation(fabric, *flow as usize, &count);
+                changes.flows.push((*flow, allocation));
+            }
+            return;
+        }
+        let share = |link: LinkId| {
+            link_share(fabric, link, count(link), self.saturation).min(fabric.capacity(link).0)
+        };
+        changes.links.push((link, share(link)));
+        for flow in active_flows.members(link) {
+            let path = &fabric.paths[*flow as usize];
+            let counted = path
+                .data()
+                .iter()
+                .map(|own| self.counted_link(fabric, *own, &count));
+            let narrowest = counted.min_by(|a, b| share(*a).total_cmp(&share(*b)));
+            changes
+                .held
+                .extend(narrowest.map(|narrowest| (*flow, narrowest)));
+        }
+    }
+
+    /// The link or the other direction of it.
+    fn counted_link(&self, fabric: &Fabric, own: LinkId, count: &impl Fn(LinkId) -> u32) -> LinkId {
+        let opposite = fabric.opposite(own);
+        match self.counted {
+            Counted::BusierDirection if count(opposite) > count(own) => opposite,
+            _ => own,
+        }
+    }
+
     fn allocation(
         &self,
         fabric: &Fabric,
@@ -99,11 +139,7 @@ impl EqualParts {
             limit: Limit::Alone,
         };
         for own in path.data() {
-            let opposite = fabric.opposite(*own);
-            let link = match self.counted {
-                Counted::BusierDirection if count(opposite) > count(*own) => opposite,
-                _ => *own,
-            };
+            let link = self.counted_link(fabric, *own, count);
             let share = link_share(fabric, link, count(link), self.saturation);
             // Two levels that leave the same share up to rounding: the one nearer to the node is named.
             if share < best.share.0 * (1.0 - 1e-12) {

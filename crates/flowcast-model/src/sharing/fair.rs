@@ -42,6 +42,10 @@ impl RateModel for Fair {
         true
     }
 
+    fn spares_lone_flows(&self) -> bool {
+        true
+    }
+
     fn update(
         &mut self,
         fabric: &Fabric,

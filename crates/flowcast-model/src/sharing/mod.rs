@@ -86,6 +86,11 @@ pub trait RateModel {
         false
     }
 
+    /// Whether a flow that is alone on all its links has its uncontended share, whatever other flows do.
+    fn spares_lone_flows(&self) -> bool {
+        false
+    }
+
     /// As [`RateModel::shares`] for all active flows, but only what may have changed since they were last settled. One
     /// model has to see all changes of the active flows, one after the other.
     ///

@@ -63,7 +63,7 @@ impl FlowsInFlight {
         let links = fabric.link_count();
         FlowsInFlight {
             active_flows: ActiveFlows::within(links, model.reach()),
-            lone: if model.is_by_path() {
+            lone: if model.spares_lone_flows() {
                 vec![NONE; links]
             } else {
                 Vec::new()

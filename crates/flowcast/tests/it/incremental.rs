@@ -155,18 +155,24 @@ fn many_flows_of_few_paths_end_as_each_by_itself_would() {
     for (network, racks) in networks() {
         let fabric = Fabric::of(&flows, &racks, &network).unwrap();
         let demands = demands(&flows, &network);
-        let made = || {
-            rate_model(Model::Fair, &network, Strictness::Extended)
-                .unwrap()
-                .unwrap()
-        };
-        let mut watched = Intervals::new(flows.len());
-        let each = simulate(&demands, &fabric, made().as_mut(), &mut watched).unwrap();
-        let together = simulate(&demands, &fabric, made().as_mut(), &mut ()).unwrap();
-        assert!(watched.most_active > 100, "{}", watched.most_active);
-        for (one, other) in each.iter().zip(&together) {
-            let difference = one.end.as_nanos() / other.end.as_nanos() - 1.0;
-            assert!(difference.abs() < 1e-9, "{one:?} {other:?}");
+        for model in [Model::Fair, Model::DegreeFair, Model::Asymmetric] {
+            let made = || {
+                rate_model(model, &network, Strictness::Extended)
+                    .unwrap()
+                    .unwrap()
+            };
+            let mut watched = Intervals::new(flows.len());
+            let each = simulate(&demands, &fabric, made().as_mut(), &mut watched).unwrap();
+            let together = simulate(&demands, &fabric, made().as_mut(), &mut ()).unwrap();
+            assert!(watched.most_active > 100, "{}", watched.most_active);
+            for (one, other) in each.iter().zip(&together) {
+                let difference = one.end.as_nanos() / other.end.as_nanos() - 1.0;
+                assert!(
+                    difference.abs() < 1e-9,
+                    "{}: {one:?} {other:?}",
+                    model.name()
+                );
+            }
         }
     }
 }
