@@ -61,6 +61,7 @@ mod packet_transit;
 pub mod placement;
 mod polling;
 mod prefetch;
+mod rank_order;
 pub mod routes;
 pub mod run_times;
 mod send_queue;

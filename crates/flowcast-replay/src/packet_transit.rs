@@ -15,6 +15,7 @@ use std::{
 use super::{
     placement::Placement,
     polling::Polling,
+    rank_order::RankOrder,
     slab::Slab,
     transit::{
         Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of,
@@ -44,6 +45,8 @@ pub(crate) struct Packets {
     open: Vec<ConnectionId>,
     /// By slot: the index of the connection that it takes, if it leaves its node.
     of_slot: Vec<u32>,
+    /// By slot: who writes first of what is written at the same instant.
+    places: Vec<SendPlace>,
     /// By ends: those of one-sided transfers.
     transfers: BTreeMap<(Node, Node), ConnectionId>,
     /// Messages that have departed, by index.
@@ -60,15 +63,20 @@ pub(crate) struct Packets {
     latency: Time,
 }
 
+/// The place of a send among all sends: by the rank's place in its [`RankOrder`], then in the order of the program. One-sided
+/// transfers are behind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct SendPlace(u32);
+
 /// What a host does first of what it comes to at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TransitTurn {
-    /// The CTS of an RTS that it knew when it posted the receive, by slot.
-    Posted(Slot),
-    /// What the program itself sends, by slot.
-    Own(Slot),
-    /// What answers others, in the order in which that came, by slot.
-    Reply(Time, Slot),
+    /// The CTS of an RTS that it knew when it posted the receive.
+    Posted(SendPlace),
+    /// What the program itself sends.
+    Own(SendPlace),
+    /// What answers others, in the order in which that came.
+    Reply(Time, SendPlace),
     /// What was put off, in the order in which it came.
     Late(u64),
 }
@@ -117,17 +125,18 @@ impl Packets {
                 _ => None,
             })
         };
-        let streams = Rank::all(program.streams());
+        let order = RankOrder::by_colour(program, placement);
         let pairs = Pairs::new(
             program.messages() as usize,
             placement,
-            streams.flat_map(sends),
+            order.streams.iter().copied().flat_map(sends),
         );
         Packets::over(
             pairs,
             &transfers_of(program, placement),
             trace_wire(network, seed)?,
             network,
+            |flows| order.renumber_nodes(flows, network),
         )
     }
 
@@ -146,6 +155,7 @@ impl Packets {
             &[],
             trace_wire(network, None)?,
             network,
+            |_| {},
         )
     }
 
@@ -154,8 +164,10 @@ impl Packets {
         transfers: &[Flow],
         wire: Wire,
         network: &Network,
+        renumber: impl Fn(&mut [Flow]),
     ) -> Result<Packets, SharingError> {
-        let flows: Vec<Flow> = pairs.flows.iter().chain(transfers).copied().collect();
+        let mut flows: Vec<Flow> = pairs.flows.iter().chain(transfers).copied().collect();
+        renumber(&mut flows);
         let fabric = fabric_of(&flows, network)?;
         let mut live = Live::new(&fabric, wire);
         let mut open: Vec<ConnectionId> =
@@ -167,6 +179,7 @@ impl Packets {
         Ok(Packets {
             open,
             of_slot: pairs.of_slot,
+            places: pairs.places,
             transfers: ends.zip(of_transfers).collect(),
             live,
             in_flight: Slab::default(),
@@ -178,6 +191,13 @@ impl Packets {
             now: Time::ZERO,
             latency: network.nic.latency,
         })
+    }
+
+    fn place(&self, slot: Slot) -> SendPlace {
+        self.places
+            .get(slot.0 as usize)
+            .copied()
+            .unwrap_or(SendPlace(slot.0))
     }
 
     fn schedule(&mut self, at: Time, turn: TransitTurn, index: u32) {
@@ -193,22 +213,16 @@ impl Packets {
 
     /// A rank answers at this time what came at another.
     fn reply(&mut self, at: Time, came: Time, index: u32) {
-        self.schedule(
-            at,
-            TransitTurn::Reply(came, self.in_flight[index].slot),
-            index,
-        );
+        let turn = TransitTurn::Reply(came, self.place(self.in_flight[index].slot));
+        self.schedule(at, turn, index);
     }
 
     /// The receive of an RTS that arrived at `came` is posted: its CTS is sent.
     fn send_cts(&mut self, index: u32, came: Time, rts: Rts, posted: ReceivePosted) {
         self.in_flight[index].stage = TransitStage::Cts;
         if came <= posted.polled {
-            self.schedule(
-                posted.since,
-                TransitTurn::Posted(self.in_flight[index].slot),
-                index,
-            );
+            let turn = TransitTurn::Posted(self.place(self.in_flight[index].slot));
+            self.schedule(posted.since, turn, index);
         } else {
             self.see(rts.to, came.max(posted.since), index);
         }
@@ -337,7 +351,7 @@ impl Transit for Packets {
         if rts.is_some_and(|rts| rts.posted.is_none()) {
             self.requested.insert(slot, index);
         }
-        self.schedule(start, TransitTurn::Own(slot), index);
+        self.schedule(start, TransitTurn::Own(self.place(slot)), index);
     }
 
     fn receive_posted(&mut self, slot: Slot, posted: ReceivePosted) {
@@ -396,6 +410,8 @@ struct Pairs {
     flows: Vec<Flow>,
     /// By slot: the flow that it takes.
     of_slot: Vec<u32>,
+    /// By slot.
+    places: Vec<SendPlace>,
 }
 
 impl Pairs {
@@ -407,15 +423,18 @@ impl Pairs {
         let mut pairs = Pairs {
             flows: Vec::new(),
             of_slot: vec![0; slots],
+            places: vec![SendPlace::default(); slots],
         };
         let mut known = BTreeMap::new();
-        for (slot, rank, other) in sends {
+        for (place, (slot, rank, other)) in (0..).map(SendPlace).zip(sends) {
+            pairs.places[slot] = place;
             let (src, dst) = (placement.node(rank), placement.node(other));
             if src != dst {
                 let ends = (rank.min(other), rank.max(other));
-                let ordered = if rank < other { (src, dst) } else { (dst, src) };
-                let first = *known.entry(ends).or_insert_with(|| pairs.add(ordered));
-                pairs.of_slot[slot] = first + u32::from(rank > other);
+                let (opener, first) = *known
+                    .entry(ends)
+                    .or_insert_with(|| (rank, pairs.add((src, dst))));
+                pairs.of_slot[slot] = first + u32::from(rank != opener);
             }
         }
         pairs

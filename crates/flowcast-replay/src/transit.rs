@@ -10,7 +10,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, BinaryHeap},
 };
 
-use super::{costs::ClassCost, placement::Placement};
+use super::{costs::ClassCost, placement::Placement, rank_order::RankOrder};
 use crate::slab::Slab;
 use flowcast_model::{
     cluster::{flow::Flow, racks::Racks},
@@ -239,7 +239,15 @@ impl Shared {
                 })
             },
         );
-        Shared::of(routes, transfers_of(program, placement), (network, rule))
+        let order = matches!(rule, Rule::QuasiDynamic(..))
+            .then(|| RankOrder::by_colour(program, placement));
+        let renumber = |flows: &mut [Flow]| {
+            if let Some(order) = &order {
+                order.renumber_nodes(flows, network);
+            }
+        };
+        let transfers = transfers_of(program, placement);
+        Shared::of(routes, transfers, (network, rule), renumber)
     }
 
     /// For what so many ranks send, in so many slots: `sends` gives slot and receiver of each message of a rank.
@@ -252,22 +260,24 @@ impl Shared {
         sends: impl Fn(Rank) -> I,
         by: (&Network, Rule),
     ) -> Result<Shared, SharingError> {
-        Shared::of(routes_of(counts, placement, sends), Vec::new(), by)
+        Shared::of(routes_of(counts, placement, sends), Vec::new(), by, |_| {})
     }
 
     fn of(
         (mut flows, route_of): (Vec<Flow>, Vec<u32>),
         transfers: Vec<Flow>,
         (network, rule): (&Network, Rule),
+        renumber: impl Fn(&mut [Flow]),
     ) -> Result<Shared, SharingError> {
         let messages = flows.len();
-        flows.extend(transfers);
+        flows.extend(&transfers);
+        renumber(&mut flows);
         let mut fabric = fabric_of(&flows, network)?;
         let traffic = Traffic::new(&fabric, rule);
         let numbers = messages as u32..;
         Ok(Shared {
             routes: std::mem::take(&mut fabric.paths),
-            transfers: flows[messages..]
+            transfers: transfers
                 .iter()
                 .map(|flow| (flow.src, flow.dst))
                 .zip(numbers)

@@ -43,6 +43,7 @@ pub struct QuasiDynamicQueues {
     loads: Vec<(f64, f64)>,
     loaded: Vec<LinkId>,
     elsewhere: Vec<f64>,
+    touched: Vec<LinkId>,
 }
 
 /// Out link, in link, and whether there are more.
@@ -62,6 +63,7 @@ impl QuasiDynamicQueues {
             loads: vec![(0.0, 0.0); fabric.link_count()],
             loaded: Vec::new(),
             elsewhere: Vec::new(),
+            touched: Vec::new(),
         }
     }
 
@@ -96,11 +98,17 @@ impl QuasiDynamicQueues {
 
     /// Fills the links of the flows that have started or ended.
     pub fn fit(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
+        // One after the other, so the order must be that of the links and not of what started first at this instant.
+        let mut links = std::mem::take(&mut self.touched);
+        links.clear();
+        links.extend_from_slice(active_flows.touched());
+        links.sort_unstable_by_key(|link| (fabric.place(*link), *link));
         for _ in 0..TURNS {
-            for link in active_flows.touched() {
+            for link in &links {
                 self.fill(fabric, active_flows, *link);
             }
         }
+        self.touched = links;
     }
 
     /// Moves all links this part of the way to their balance; whether they were there.

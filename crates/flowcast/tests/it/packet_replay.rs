@@ -1,6 +1,8 @@
 //! Programs packet by packet, by hand and beside patterns of the same messages.
 
-use crate::random_programs::{as_program, explained, read_text, recorded};
+use crate::random_programs::{
+    Record, Records, any_records, as_program, explained, read_text, recorded,
+};
 use flowcast::{
     flows::concurrent::{Method, predict_flows},
     model::{
@@ -14,6 +16,7 @@ use flowcast::{
     trace::Program,
     units::{Bytes, Node, Time},
 };
+use proptest::prelude::*;
 
 const WIRE: f64 = 1e6;
 /// A full packet.
@@ -383,4 +386,51 @@ fn ranks_of_one_node_need_no_packets() {
             .unwrap()
     };
     assert_eq!(by(Model::Packet), by(Model::Fair));
+}
+
+/// Few lengths of computations and of messages, so that much happens at the same instant.
+fn with_ties(mut records: Records) -> Records {
+    for record in records.ranks.iter_mut().flatten() {
+        match record {
+            Record::Compute(nanos) => *nanos = *nanos / 1_000_000 * 1_000_000,
+            Record::Send { bytes, .. } => *bytes = if *bytes < 2500 { 1000 } else { 80_000 },
+            _ => {}
+        }
+    }
+    records
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn ranks_may_be_renumbered(records in any_records().prop_map(with_ties), turn in 1usize..7, turns_round in any::<bool>()) {
+        let ranks = records.ranks.len();
+        let numbers: Vec<usize> = (0..ranks)
+            .map(|rank| (if turns_round { ranks - 1 - rank } else { rank } + turn) % ranks)
+            .collect();
+        let steady = network_with(&[("point_to_point.progress", "asynchronous")]);
+        let transient = network_with(&[("sharing.closed_loop.transient", "true")]);
+        for (network, model) in [
+            (&steady, Model::ClosedLoop),
+            (&transient, Model::ClosedLoop),
+            (&steady, Model::Packet),
+            (&steady, Model::Fair),
+        ] {
+            let ends = |records: &Records| -> Vec<Time> {
+                let text = records.to_dim(crate::random_programs::Offsets::Absent);
+                let program = as_program(read_text(text).unwrap());
+                let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+                let engine = Engine::sharing(&program, network, placement, Rendezvous::AsRecorded, model).unwrap();
+                engine.run().unwrap().ranks.iter().map(|times| times.end).collect()
+            };
+            let (ends, renumbered) = (ends(&records), ends(&records.renumbered(&numbers)));
+            let latest = |ends: &[Time]| ends.iter().copied().max().unwrap().as_nanos();
+            prop_assert!(
+                (latest(&ends) - latest(&renumbered)).abs() <= 1e-9 * latest(&ends),
+                "{}: {ends:?} {renumbered:?}",
+                model.name()
+            );
+        }
+    }
 }

@@ -397,6 +397,70 @@ pub(crate) enum Offsets {
 }
 
 impl Records {
+    /// The same program with rank `i` as `numbers[i]`.
+    pub(crate) fn renumbered(&self, numbers: &[usize]) -> Records {
+        let number = |record: &Record| match *record {
+            Record::Send {
+                to,
+                bytes,
+                tag,
+                comm,
+                sync,
+                non_blocking,
+            } => Record::Send {
+                to: numbers[to],
+                bytes,
+                tag,
+                comm,
+                sync,
+                non_blocking,
+            },
+            Record::Recv { from, tag, comm } => Record::Recv {
+                from: numbers[from],
+                tag,
+                comm,
+            },
+            Record::Irecv { from, tag, comm } => Record::Irecv {
+                from: numbers[from],
+                tag,
+                comm,
+            },
+            Record::Wait { from, tag, comm } => Record::Wait {
+                from: numbers[from],
+                tag,
+                comm,
+            },
+            Record::Collective {
+                op,
+                comm,
+                root,
+                send,
+                recv,
+                mode,
+            } => Record::Collective {
+                op,
+                comm,
+                root: numbers[root],
+                send,
+                recv,
+                mode,
+            },
+            other => other,
+        };
+        let mut ranks = vec![Vec::new(); self.ranks.len()];
+        for (rank, records) in self.ranks.iter().enumerate() {
+            ranks[numbers[rank]] = records.iter().map(number).collect();
+        }
+        let comms = self
+            .comms
+            .iter()
+            .map(|members| members.iter().map(|rank| numbers[*rank]).collect());
+        Records {
+            ranks,
+            comms: comms.collect(),
+        }
+    }
+
     /// As a Dimemas trace.
     pub(crate) fn to_dim(&self, offsets: Offsets) -> String {
         let threads = vec!["1"; self.ranks.len()].join(",");
