@@ -170,6 +170,28 @@ pub(super) const WORKLOADS: &[Workload] = &[
             "fair",
         ],
     ),
+    replays(
+        "fair-halo-in-step",
+        &[
+            "replay",
+            "in-step.fct",
+            "--network",
+            "gige-tcp",
+            "--model",
+            "fair",
+        ],
+    ),
+    replays(
+        "closed-loop-halo",
+        &[
+            "replay",
+            "short.fct",
+            "--network",
+            "gige-tcp",
+            "--model",
+            "closed-loop",
+        ],
+    ),
     Workload {
         name: "packet",
         thrice: Thrice::Runs,
@@ -265,6 +287,18 @@ const GENERATED: &[(&str, &[&str])] = &[
         &["halo", "--ranks", "64", "--iterations", "16"],
     ),
     (
+        "in-step.dim",
+        &[
+            "halo",
+            "--ranks",
+            "64",
+            "--iterations",
+            "16",
+            "--jitter",
+            "0",
+        ],
+    ),
+    (
         "long.dim",
         &["halo", "--ranks", "64", "--iterations", "480"],
     ),
@@ -303,6 +337,7 @@ const COMPILED: &[(&str, &str)] = &[
     ("halo.dim", "halo.fct"),
     ("halo.goal", "halo-goal.fct"),
     ("short.dim", "short.fct"),
+    ("in-step.dim", "in-step.fct"),
     ("long.dim", "long.fct"),
     ("many.dim", "many.fct"),
     ("many.goal", "many-goal.fct"),
