@@ -374,11 +374,40 @@ impl Fabric {
         })
     }
 
-    /// The same links with one flow only.
+    /// The links of one flow and nothing else.
     pub fn only(&self, path: &Path) -> Fabric {
+        let ends = [path.src, path.dst];
+        let crossed = path.data().iter().chain(path.acknowledgements());
+        let mut inner: Vec<usize> = crossed
+            .filter_map(|link| (link.index() / 2).checked_sub(self.nodes.len()))
+            .collect();
+        inner.sort_unstable();
+        inner.dedup();
+        let number = |link: &LinkId| {
+            let both = match (link.index() / 2).checked_sub(self.nodes.len()) {
+                Some(place) => ends.len() + inner.partition_point(|other| *other < place),
+                None => usize::from(link.index() / 2 != path.src as usize),
+            };
+            LinkId(2 * both as u32 + link.0 % 2)
+        };
+        let mut own = Path {
+            src: 0,
+            dst: 1,
+            ..*path
+        };
+        let hops = usize::from(path.hops);
+        for links in [&mut own.data[..hops], &mut own.acknowledgements[..hops]] {
+            links.iter_mut().for_each(|link| *link = number(link));
+        }
         Fabric {
-            paths: vec![*path],
-            ..self.clone()
+            paths: vec![own],
+            nodes: ends.map(|end| self.nodes[end as usize]).to_vec(),
+            inner: inner
+                .iter()
+                .map(|place| self.inner[*place].clone())
+                .collect(),
+            depth: self.depth,
+            duplex: self.duplex,
         }
     }
 

@@ -4,8 +4,8 @@
 //! replay that solved them at each event would depend on how, and how closely, it does. Here the past decides, as in real
 //! queues. Let `F_l(q)` be the delay that fills link `l` while all others stay as they are, 0 if its flows cannot fill it.
 //!
-//! - When a flow starts or ends, the links of its path take the delay that fills them, in two turns, the link out of its
-//!   source before the link into its destination (`fit`): flows that share a link with it adapt at once.
+//! - When flows start or end, the links of their paths take the delay that fills them, in two turns, links out of sources
+//!   before links into destinations (`fit`): flows that share a link with them adapt at once.
 //! - Between events all links approach their balance, `dq_l/dt = (F_l(q) - q_l) / lag` (`approach`), with one step of
 //!   Newton's method for `F_l(q) - q_l`.
 //!
@@ -102,7 +102,7 @@ impl QuasiDynamicQueues {
         let mut links = std::mem::take(&mut self.touched);
         links.clear();
         links.extend_from_slice(active_flows.touched());
-        links.sort_unstable_by_key(|link| (fabric.place(*link), *link));
+        links.sort_unstable_by_key(|link| (!fabric.is_of_node(*link), link.0 % 2, *link));
         for _ in 0..TURNS {
             for link in &links {
                 self.fill(fabric, active_flows, *link);

@@ -20,6 +20,8 @@ use super::{connection::ConnectionEnds, engine::Engine, link::Link, picos::Picos
 
 /// A message with fewer packets to be sent is not worth watching.
 const LEAST_PACKETS: u32 = 256;
+/// So many parts may end one after the other without a period before the search slows down.
+const PATIENCE: u32 = 16;
 /// No part.
 const NONE: u32 = u32::MAX;
 
@@ -35,6 +37,8 @@ pub(super) struct Search {
     steps: u64,
     /// When the connections that are in no part are divided anew, in steps.
     divide_at: u64,
+    /// Parts that ended without a period since the last one that had one.
+    in_vain: u32,
 }
 
 /// Connections that share links, directly or over others.
@@ -45,6 +49,7 @@ struct SteadyPart {
     saved: Option<SteadyState>,
     /// The period of the saved state, which is followed once more.
     period: Option<Picos>,
+    has_repeated: bool,
     begun: u64,
     /// When the next state is saved, in steps.
     save_at: u64,
@@ -68,6 +73,7 @@ impl Search {
             packets: vec![0; connections],
             steps: 0,
             divide_at: 0,
+            in_vain: 0,
         }
     }
 
@@ -101,9 +107,15 @@ impl Search {
         }
     }
 
-    /// Steps that cost as much as looking at everything.
+    /// Steps that cost as much as looking at everything; where flows come and go before anything repeats, an eighth of all
+    /// steps so far.
     fn pause(&self) -> u64 {
-        4 * (self.of_connection.len() + self.of_link.len()) as u64
+        let all = 4 * (self.of_connection.len() + self.of_link.len()) as u64;
+        if self.in_vain < PATIENCE {
+            all
+        } else {
+            all.max(self.steps / 8)
+        }
     }
 
     /// A message of the part has begun or ended.
@@ -111,6 +123,7 @@ impl Search {
         let Some(part) = self.parts.remove(&number) else {
             return;
         };
+        self.in_vain += u32::from(!part.has_repeated);
         for connection in part.connections {
             self.of_connection[connection as usize] = NONE;
             engine.note_nothing(connection as usize);
@@ -271,6 +284,9 @@ impl Search {
             engine.skip_link(*link as usize, then, periods, period, &self.packets);
         }
         part.period = None;
+        if periods > 0 {
+            (part.has_repeated, self.in_vain) = (true, 0);
+        }
         part.connections
             .iter()
             .for_each(|connection| engine.note_no_arrivals(*connection as usize));

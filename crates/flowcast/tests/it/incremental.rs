@@ -1,7 +1,10 @@
 //! What is kept up while flows come and go, against what is solved anew for all flows at each event.
 
 use flowcast::{
-    flows::fluid::{Demand, Intervals, simulate, stepwise},
+    flows::{
+        concurrent::{Method, predict_flows},
+        fluid::{Demand, Intervals, simulate, stepwise},
+    },
     model::{
         builtin,
         cluster::{flow::Flow, racks::Racks, tree::Level},
@@ -173,6 +176,33 @@ fn many_flows_of_few_paths_end_as_each_by_itself_would() {
                     model.name()
                 );
             }
+        }
+    }
+}
+
+/// Packets of one flow meet nothing, however large the network is that the others are on.
+#[test]
+fn a_flow_alone_takes_as_long_as_in_a_pattern_of_its_own() {
+    let flows: Vec<Flow> = [(0, 9), (1, 2), (3, 15), (14, 4), (9, 0)]
+        .into_iter()
+        .zip(1..)
+        .map(|((src, dst), id)| Flow {
+            id,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(u64::from(id) * 77_777),
+            start: Time::ZERO,
+        })
+        .collect();
+    let method = Method {
+        model: Model::Packet,
+        strictness: Strictness::Extended,
+    };
+    for (network, racks) in networks() {
+        let together = predict_flows(&flows, &racks, &network, method).unwrap();
+        for (flow, predicted) in flows.iter().zip(&together.flows) {
+            let own = predict_flows(&[*flow], &racks, &network, method).unwrap();
+            assert_eq!(predicted.alone, own.flows[0].duration, "{flow:?}");
         }
     }
 }

@@ -177,13 +177,16 @@ impl Reference<'_> {
     }
 
     fn fit(&mut self, touched: &[usize]) {
-        for _ in 0..2 {
-            for flow in touched {
-                for link in self.fabric.paths[*flow].data() {
-                    for (place, delay) in self.pair(*link, |link| self.filling(link)) {
-                        self.delays[place] = delay;
-                    }
-                }
+        let mut links: Vec<LinkId> = touched
+            .iter()
+            .flat_map(|flow| self.fabric.paths[*flow].data())
+            .copied()
+            .collect();
+        links.sort_by_key(|link| (!self.fabric.is_of_node(*link), link.0 % 2, *link));
+        links.dedup();
+        for link in links.repeat(2) {
+            for (place, delay) in self.pair(link, |link| self.filling(link)) {
+                self.delays[place] = delay;
             }
         }
     }
