@@ -16,7 +16,7 @@ use super::{
 use flowcast_model::sharing::{
     RateModel, SharingError,
     completion::{FlowCompletion, Interval},
-    fabric::{Allocation, Fabric},
+    fabric::{AllocatedFraction, Allocation, Fabric},
 };
 use flowcast_units::Time;
 
@@ -67,7 +67,10 @@ pub fn simulate<W: Watcher>(
     FluidEngine::new(demands, fabric, in_flight).run(model, watcher)
 }
 
-/// Collects each flow's intervals and joins equal ones.
+/// More intervals of one flow than this become half as many: what nobody can read takes no memory.
+const MOST_INTERVALS: usize = 128;
+
+/// Collects each flow's intervals and joins equal ones, and where a flow has many, neighbours.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Intervals {
     /// By flow, in time order.
@@ -102,6 +105,9 @@ impl Watcher for Intervals {
                 if let Some(last) = last {
                     last.to = now;
                 }
+                if intervals.len() == MOST_INTERVALS {
+                    join_neighbours(intervals);
+                }
                 intervals.push(Interval {
                     from: now,
                     to: now,
@@ -127,6 +133,26 @@ impl Watcher for Intervals {
 fn is_same(interval: &Interval, allocation: &Allocation) -> bool {
     interval.limit == allocation.limit
         && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
+}
+
+/// Two by two: the average share, and what limits the longer of both.
+fn join_neighbours(intervals: &mut Vec<Interval>) {
+    for place in 0..intervals.len() / 2 {
+        let [first, second] = [intervals[2 * place], intervals[2 * place + 1]];
+        let (before, after) = (first.to - first.from, second.to - second.from);
+        let service = before * first.share.0 + after * second.share.0;
+        intervals[place] = Interval {
+            from: first.from,
+            to: second.to,
+            share: AllocatedFraction(service.as_nanos() / (before + after).as_nanos()),
+            limit: if after > before {
+                second.limit
+            } else {
+                first.limit
+            },
+        };
+    }
+    intervals.truncate(intervals.len() / 2);
 }
 
 struct FluidEngine<'a, P> {

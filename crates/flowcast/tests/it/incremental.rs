@@ -16,6 +16,9 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
+/// Of a flow, before neighbours are joined.
+const MOST_INTERVALS: usize = 128;
+
 const EXACT: [Model; 6] = [
     Model::Independent,
     Model::Fair,
@@ -168,6 +171,16 @@ fn many_flows_of_few_paths_end_as_each_by_itself_would() {
             let each = simulate(&demands, &fabric, made().as_mut(), &mut watched).unwrap();
             let together = simulate(&demands, &fabric, made().as_mut(), &mut ()).unwrap();
             assert!(watched.most_active > 100, "{}", watched.most_active);
+            for (intervals, demand) in watched.of_flow.iter().zip(&demands) {
+                let service: Time = intervals
+                    .iter()
+                    .map(|interval| (interval.to - interval.from) * interval.share.0)
+                    .sum();
+                assert!(intervals.len() <= MOST_INTERVALS);
+                assert!((service.as_nanos() / demand.work.as_nanos() - 1.0).abs() < 1e-6);
+            }
+            let most = watched.of_flow.iter().map(Vec::len).max().unwrap();
+            assert!(most > MOST_INTERVALS / 2, "{}: {most}", model.name());
             for (one, other) in each.iter().zip(&together) {
                 let difference = one.end.as_nanos() / other.end.as_nanos() - 1.0;
                 assert!(
