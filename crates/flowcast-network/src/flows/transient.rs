@@ -34,19 +34,21 @@ use flowcast_model::{
     cluster::flow::Flow,
     sharing::{
         completion::{FlowCompletion, Interval},
-        fabric::{AllocatedFraction, Fabric, Limit, LinkId},
+        fabric::{AllocatedFraction, Fabric, Limit, LinkId, Path},
         protocol::Windows,
     },
 };
 use flowcast_units::{Rate, Time};
 use links::LinkQueues;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-pub static STATS: [AtomicU64; 9] = [const { AtomicU64::new(0) }; 9];
 use loops::WindowLoops;
 pub use reference::stepwise;
 
-/// The shortest step, in the time of a full packet.
-const SHORTEST: f64 = 0.25;
+/// The shortest step, as a part of the time that the smallest flow takes alone, and its bounds in the time of a full packet.
+const SHORTEST: f64 = 1.0 / 40.0;
+const SHORTEST_IN_PACKETS: (f64, f64) = (0.25, 2.0);
+
+/// Times that differ by this part of the shortest step are one.
+const SAME_TIME: f64 = 1e-6;
 
 /// The most by which a queue may change in a longer step, relative to it.
 const MOST_CHANGE: f64 = 0.21;
@@ -57,10 +59,7 @@ const MOST_MOVED: f64 = 0.26;
 /// A flow that has more than this part of a queue that it joins, or that it leaves, ends the step.
 const STRONG: f64 = 0.11;
 
-/// Relative change of what leaves a link at which both sides agree.
-const AGREED: f64 = 1e-4;
-
-/// Turns in which they have to.
+/// Turns in which links and flows have to agree.
 const MOST_TURNS: u32 = 8;
 
 /// Changes below this part of what a step may change are none.
@@ -70,7 +69,7 @@ const AT_REST: f64 = 1e-7;
 const PATIENCE: u32 = 6;
 
 /// A flow that has ended leaves its queues when less than this is left in them, in bytes.
-const LEAST_CONTENT: f64 = 1.0;
+const LEAST_CONTENT: f64 = 40.0;
 
 /// Average shares are noted so many times in the life of a flow.
 const NOTES: f64 = 32.0;
@@ -159,6 +158,7 @@ struct Settling<'a> {
     now: f64,
     /// The step that is tried next, in seconds, and how many steps it stays at least.
     step: f64,
+    shortest: f64,
     patience: u32,
     is_at_rest: bool,
     links: LinkQueues,
@@ -183,12 +183,17 @@ impl<'a> Settling<'a> {
             end: flow.start,
             duration: Time::ZERO,
         };
+        let smallest = order.iter().map(|flow| input.size(*flow));
+        let alone = smallest.fold(f64::INFINITY, f64::min) / input.rate;
+        let (least, most) = SHORTEST_IN_PACKETS;
+        let shortest = (SHORTEST * alone).clamp(least * links.packet(), most * links.packet());
         let intervals = if keeps_intervals { flows.len() } else { 0 };
         Settling {
             order,
             started: 0,
             now: 0.0,
-            step: links.packet() * SHORTEST,
+            step: shortest,
+            shortest,
             patience: 0,
             is_at_rest: false,
             sums: links.empty_sums(),
@@ -221,10 +226,6 @@ impl<'a> Settling<'a> {
         }
     }
 
-    fn shortest(&self) -> f64 {
-        self.links.packet() * SHORTEST
-    }
-
     fn next_start(&self) -> Option<f64> {
         self.order
             .get(self.started)
@@ -233,10 +234,14 @@ impl<'a> Settling<'a> {
 
     /// Flows that start now.
     fn start_until(&mut self, now: f64) {
-        while self.next_start().is_some_and(|start| start <= now) {
+        let now_or_soon = now + SAME_TIME * self.shortest;
+        while self.next_start().is_some_and(|start| start <= now_or_soon) {
             let first = self.push_next(now);
             let link = self.input.fabric.paths[self.order[self.started - 1] as usize].out();
+            let rate =
+                self.first_rate(&self.input.fabric.paths[self.order[self.started - 1] as usize]);
             self.links.add(link, first);
+            self.loops.note_first_rate(&mut self.links, rate);
             self.is_at_rest = false;
         }
     }
@@ -265,13 +270,7 @@ impl<'a> Settling<'a> {
             let started = self.started;
             self.start_within(step);
             let change = self.try_step(step);
-            STATS[0].fetch_add(1, Relaxed);
-            STATS[2].fetch_add(self.loops.count() as u64, Relaxed);
-            if change > 1.0 { STATS[3].fetch_add(1, Relaxed); if change == f64::INFINITY { STATS[4].fetch_add(1, Relaxed); } if step <= self.shortest() {STATS[5].fetch_add(1, Relaxed);} 
-              else if self.links.largest_change() / MOST_CHANGE > 1.0 { STATS[8].fetch_add(1, Relaxed); }  }
-            else if step < self.step { STATS[6].fetch_add(1, Relaxed); }
-            STATS[7].fetch_add((step/self.links.packet()*1000.0) as u64, Relaxed);
-            if change <= 1.0 || step <= self.shortest() {
+            if change <= 1.0 || step <= self.shortest {
                 return self.take(step, change);
             }
             self.loops.without_late();
@@ -280,7 +279,7 @@ impl<'a> Settling<'a> {
             while self.step >= step {
                 self.step /= 2.0;
             }
-            self.step = self.step.max(self.shortest());
+            self.step = self.step.max(self.shortest);
             self.patience = PATIENCE;
         }
     }
@@ -288,27 +287,29 @@ impl<'a> Settling<'a> {
     /// Until a flow starts or ends to which the queues are short, or the whole step.
     fn until_strong_event(&self, step: f64) -> f64 {
         let mut until = step;
-        let shortest = self.shortest();
+        let shortest = self.shortest;
         for flow in &self.order[self.started..] {
             let after = self.input.start(*flow) - self.now;
             if after >= until {
                 break;
             }
             let path = &self.input.fabric.paths[*flow as usize];
-            if after > shortest
-                && path
-                    .data()
-                    .iter()
-                    .any(|link| self.is_strong(*link))
-            {
+            let mut links = path.data().iter();
+            let rate = self.first_rate(path);
+            if after > shortest && links.any(|link| self.is_strong(*link, rate)) {
                 until = after;
             }
         }
         for (slot, source) in self.loops.sources().iter().enumerate() {
             if source.unsent < source.rate * until {
                 let after = source.unsent / source.rate;
-                let mut places = self.loops.data_places(slot).iter();
-                if after > shortest && places.any(|place| self.is_strong(self.links.link(*place))) {
+                let mut links = self
+                    .loops
+                    .data_places(slot)
+                    .iter()
+                    .filter(|place| self.links.is_somewhere(**place))
+                    .map(|place| self.links.link(*place));
+                if after > shortest && links.any(|link| self.is_strong(link, source.rate)) {
                     until = after;
                 }
             }
@@ -316,9 +317,16 @@ impl<'a> Settling<'a> {
         until
     }
 
+    /// Of a flow that starts now.
+    fn first_rate(&self, path: &Path) -> f64 {
+        let links = path.data().iter().chain(path.acknowledgements());
+        let wait: f64 = links.map(|link| self.links.wait(*link)).sum();
+        self.input.window() / (wait + self.input.window() / self.input.rate)
+    }
+
     /// Whether a window is much of what waits there.
-    fn is_strong(&self, link: LinkId) -> bool {
-        self.input.window() > STRONG * self.links.contents(link)
+    fn is_strong(&self, link: LinkId, rate: f64) -> bool {
+        self.input.window() > STRONG * self.links.scale(link, rate)
     }
 
     /// Flows that start in the step that begins now.
@@ -327,6 +335,9 @@ impl<'a> Settling<'a> {
         while let Some(start) = self.next_start().filter(|start| *start < end) {
             self.push_next(start);
             self.loops.come_late(end - start);
+            let rate =
+                self.first_rate(&self.input.fabric.paths[self.order[self.started - 1] as usize]);
+            self.loops.note_first_rate(&mut self.links, rate);
         }
     }
 
@@ -334,11 +345,11 @@ impl<'a> Settling<'a> {
     /// agree.
     fn try_step(&mut self, step: f64) -> f64 {
         self.links.begin(step);
+        self.loops.begin();
+        self.sums.fill(0.0);
         for _ in 0..MOST_TURNS {
-            self.sums.fill(0.0);
             self.loops.carry(&self.links, &mut self.sums);
-            STATS[1].fetch_add(1, Relaxed);
-            if self.links.balance(&self.sums) <= AGREED {
+            if self.links.balance(&self.sums) {
                 let of_links = self.links.largest_change() / MOST_CHANGE;
                 let of_flows = self.loops.largest_change() / (self.input.window() * MOST_MOVED);
                 return of_links.max(of_flows);
@@ -366,6 +377,7 @@ impl<'a> Settling<'a> {
             self.follow_last_byte(slot);
         }
         self.loops.end();
+        self.loops.note_rates(&mut self.links);
         self.note_and_leave();
         self.patience = self.patience.saturating_sub(1);
         if change < 0.5 && step == self.step && self.patience == 0 {
@@ -384,7 +396,7 @@ impl<'a> Settling<'a> {
             .filter(|source| source.unsent > 0.0)
             .map(|source| source.unsent / source.rate)
             .fold(until_start, f64::min);
-        if until > self.shortest() && until < f64::INFINITY {
+        if until > self.shortest && until < f64::INFINITY {
             for (slot, progress) in self.progress.iter_mut().enumerate() {
                 let source = self.loops.source(slot);
                 if source.unsent > 0.0 {
@@ -394,7 +406,7 @@ impl<'a> Settling<'a> {
                 }
             }
             self.now += until;
-            self.step = self.shortest();
+            self.step = self.shortest;
         }
         self.is_at_rest = false;
     }

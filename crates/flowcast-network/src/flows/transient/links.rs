@@ -5,8 +5,13 @@ use flowcast_model::sharing::{
     protocol::Windows,
 };
 
-/// Contents that differ by less than this part of `STILL` packets are the same.
+/// Relative change of what leaves a link at which links and flows agree.
+const AGREED: f64 = 1e-3;
+
+/// Changes of a queue do not matter that are small for so many packets, or for what goes through the link in this part of
+/// the shortest round trip over it.
 const STILL: f64 = 4.0;
+const UNNOTICED: f64 = 0.1;
 
 /// What leaves a queue in a step, as parts of what it holds.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +55,11 @@ pub(super) struct LinkQueues {
     /// Bytes that wait, and the change of that in the last step for each second.
     contents: Vec<f64>,
     slopes: Vec<f64>,
+    /// The rate of the fastest flow, in bytes per second.
+    fastest: Vec<f64>,
+    /// Whether what leaves it has changed since the sums were made.
+    is_open: Vec<bool>,
+    window: f64,
     /// Bytes that wait after this step.
     next: Vec<f64>,
     /// Bytes of data that an acknowledgement's byte on the wire stands for.
@@ -78,6 +88,9 @@ impl LinkQueues {
                 .collect(),
             contents: vec![0.0; links],
             slopes: vec![0.0; links],
+            fastest: vec![0.0; links],
+            is_open: vec![true; bank as usize],
+            window: windows.window.0 as f64,
             next: vec![0.0; links],
             acknowledgement: windows.acknowledgement(),
             segment,
@@ -134,6 +147,31 @@ impl LinkQueues {
         self.contents[link.index()]
     }
 
+    /// What to hold a change of a queue against, for a flow of this rate and the others: the contents, and what they do not
+    /// notice.
+    pub(super) fn scale(&self, link: LinkId, rate: f64) -> f64 {
+        let link = link.index();
+        self.contents[link] + self.unnoticed(link, rate)
+    }
+
+    fn unnoticed(&self, link: usize, rate: f64) -> f64 {
+        let round_trip = self.window / self.fastest[link].max(rate);
+        (UNNOTICED * self.capacities[link] * round_trip).max(STILL * self.segment)
+    }
+
+    /// Forgets how fast flows are.
+    pub(super) fn forget_rates(&mut self) {
+        self.fastest.fill(0.0);
+    }
+
+    /// A flow over this link is so fast.
+    pub(super) fn note_rate(&mut self, place: Place, rate: f64) {
+        let link = self.of(place);
+        if let Some(fastest) = self.fastest.get_mut(link) {
+            *fastest = fastest.max(rate);
+        }
+    }
+
     /// Adds the first bytes of a flow.
     pub(super) fn add(&mut self, link: LinkId, bytes: f64) {
         self.contents[link.index()] += bytes;
@@ -161,6 +199,7 @@ impl LinkQueues {
 
     /// Before a step of so many seconds: contents go on changing as they did.
     pub(super) fn begin(&mut self, step: f64) {
+        self.is_open.fill(true);
         for link in 0..self.contents.len() {
             let (contents, capacity) = (self.contents[link], self.capacities[link]);
             let now = step / (contents / capacity).max(self.packet);
@@ -211,9 +250,10 @@ impl LinkQueues {
         vec![0.0; 3 * self.bank as usize]
     }
 
-    /// Lets of each link leave what it can carry of the sums; the largest relative change by that.
-    pub(super) fn balance(&mut self, sums: &[f64]) -> f64 {
-        let mut largest = 0.0;
+    /// Lets of each link leave what it can carry of the sums. Whether that is what left it, but for little.
+    pub(super) fn balance(&mut self, sums: &[f64]) -> bool {
+        let mut agrees = true;
+        self.is_open.fill(false);
         for link in 0..self.contents.len() {
             let there = sums[link] + self.acknowledgement * sums[link + self.bank as usize];
             let served = self.implicit[link] * self.capacities[link];
@@ -223,18 +263,29 @@ impl LinkQueues {
             } else {
                 most
             };
-            let former = std::mem::replace(&mut self.leaving[link].after, after);
+            let former = self.leaving[link].after;
             self.next[link] = there * (1.0 - former);
-            largest = f64::max(largest, (after - former).abs() / after);
+            let is_open = (after - former).abs() > AGREED * after;
+            self.is_open[link] = is_open;
+            if is_open {
+                self.leaving[link].after = after;
+                agrees = false;
+            }
         }
-        largest
+        agrees
+    }
+
+    /// Whether what leaves the link has changed since the sums were made.
+    #[inline(always)]
+    pub(super) fn is_open(&self, place: Place) -> bool {
+        self.is_open[self.of(place)]
     }
 
     /// The largest relative change of a queue in this step.
     pub(super) fn largest_change(&self) -> f64 {
         let change = |link: usize| {
             let (before, after) = (self.contents[link], self.next[link]);
-            (after - before).abs() / (before.max(after) + STILL * self.segment)
+            (after - before).abs() / (before.max(after) + self.unnoticed(link, 0.0))
         };
         (0..self.contents.len()).map(change).fold(0.0, f64::max)
     }

@@ -17,6 +17,8 @@ pub(super) struct WindowLoops {
     /// Bytes before the step and after it.
     before: Vec<f64>,
     after: Vec<f64>,
+    /// Bytes that were there in the step or came, as the links know of them.
+    there: Vec<f64>,
     sources: Vec<WindowSource>,
     /// How long the last flows are there in this step, in seconds, if they come after its begin.
     late: Vec<f64>,
@@ -59,6 +61,7 @@ impl WindowLoops {
             places: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
+            there: Vec::new(),
             sources: Vec::new(),
             late: Vec::new(),
         }
@@ -121,6 +124,7 @@ impl WindowLoops {
         self.before.push(first);
         self.before.resize(begin + self.stages, 0.0);
         self.after.resize(begin + self.stages, 0.0);
+        self.there.resize(begin + self.stages, 0.0);
         self.sources.push(WindowSource {
             unsent,
             back: 0.0,
@@ -142,7 +146,7 @@ impl WindowLoops {
     fn truncate(&mut self, count: usize) {
         self.late.clear();
         self.sources.truncate(count);
-        for stages in [&mut self.before, &mut self.after] {
+        for stages in [&mut self.before, &mut self.after, &mut self.there] {
             stages.truncate(count * self.stages);
         }
         self.places.truncate(count * self.stages);
@@ -173,30 +177,37 @@ impl WindowLoops {
         let full = self.count() - self.late.len();
         let before = self.before.as_chunks::<STAGES>().0;
         let after = self.after.as_chunks_mut::<STAGES>().0;
+        let there = self.there.as_chunks_mut::<STAGES>().0;
         let places = self.places.as_chunks::<STAGES>().0;
         for (slot, source) in self.sources.iter_mut().enumerate() {
-            let (after, places) = (&mut after[slot], &places[slot]);
-            if slot < full {
-                let mut leaving = [Leaving::NOTHING; STAGES];
-                for (leaving, place) in leaving.iter_mut().zip(places) {
-                    *leaving = links.leaving(*place);
-                }
-                let there = carry_ring(&before[slot], after, leaving, source);
+            let (after, there, places) = (&mut after[slot], &mut there[slot], &places[slot]);
+            if !places.iter().any(|place| links.is_open(*place)) {
+                continue;
+            }
+            let mut leaving = [Leaving::NOTHING; STAGES];
+            let late = slot.checked_sub(full).map(|index| self.late[index]);
+            for (leaving, place) in leaving.iter_mut().zip(places) {
+                *leaving = match late {
+                    Some(late) => links.leaving_late(*place, late),
+                    None => links.leaving(*place),
+                };
+            }
+            let mut now = carry_ring(&before[slot], after, leaving, source);
+            if late.is_some() {
                 for stage in 0..STAGES {
-                    sums[places[stage].index()] += there[stage];
-                }
-            } else {
-                let late = self.late[slot - full];
-                let mut leaving = [Leaving::NOTHING; STAGES];
-                for (leaving, place) in leaving.iter_mut().zip(places) {
-                    *leaving = links.leaving_late(*place, late);
-                }
-                carry_ring(&before[slot], after, leaving, source);
-                for (place, left) in places.iter().zip(after) {
-                    sums[place.index()] += links.there_for(*place, *left);
+                    now[stage] = links.there_for(places[stage], after[stage]);
                 }
             }
+            for stage in 0..STAGES {
+                sums[places[stage].index()] += now[stage] - there[stage];
+            }
+            *there = now;
         }
+    }
+
+    /// Before the first turn of a step nothing has been brought to the links.
+    pub(super) fn begin(&mut self) {
+        self.there.fill(0.0);
     }
 
     /// The most bytes that a flow has more or less in a stage after the step, but for those that come late.
@@ -229,6 +240,28 @@ impl WindowLoops {
             arrived: sent + held(&self.before) - held(&self.after),
             last_sent: (after <= time).then_some(time - after),
             missed: late.map_or(0.0, |late| self.before[first] * late / step),
+        }
+    }
+
+    /// Tells the links how fast flows are.
+    pub(super) fn note_rates(&self, links: &mut LinkQueues) {
+        links.forget_rates();
+        for (source, places) in self
+            .sources
+            .iter()
+            .zip(self.places.chunks_exact(self.stages))
+        {
+            if source.unsent > 0.0 {
+                for place in places {
+                    links.note_rate(*place, source.rate);
+                }
+            }
+        }
+    }
+
+    pub(super) fn note_first_rate(&self, links: &mut LinkQueues, rate: f64) {
+        for place in &self.places[self.places.len() - self.stages..] {
+            links.note_rate(*place, rate);
         }
     }
 
