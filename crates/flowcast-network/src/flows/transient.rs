@@ -44,14 +44,14 @@ use loops::WindowLoops;
 pub use reference::stepwise;
 
 /// The shortest step, as a part of the time that the smallest flow takes alone, and its bounds in the time of a full packet.
-const SHORTEST: f64 = 1.0 / 40.0;
-const SHORTEST_IN_PACKETS: (f64, f64) = (0.25, 2.0);
+const SHORTEST: f64 = 1.0 / 80.0;
+const SHORTEST_IN_PACKETS: (f64, f64) = (0.25, 1.0);
 
 /// Times that differ by this part of the shortest step are one.
 const SAME_TIME: f64 = 1e-6;
 
 /// The most by which a queue may change in a longer step, relative to it.
-const MOST_CHANGE: f64 = 0.21;
+const MOST_CHANGE: f64 = 0.1;
 
 /// The most of its window that a flow may have more or less in a queue after a longer step.
 const MOST_MOVED: f64 = 0.26;
@@ -362,11 +362,13 @@ impl<'a> Settling<'a> {
     fn take(&mut self, step: f64, change: f64) {
         self.now += step;
         self.links.end(step);
+        let mut has_sent_all = false;
         for slot in 0..self.loops.count() {
             let carried = self.loops.end_of(slot, step);
             let progress = &mut self.progress[slot];
             progress.delivered += carried.arrived;
             if let (LastByte::Unsent, Some(before)) = (progress.last, carried.last_sent) {
+                has_sent_all = true;
                 let place = self.loops.data_places(slot)[0];
                 let wait = self.links.wait_before(place, before, carried.missed);
                 progress.last = LastByte::Waits {
@@ -383,7 +385,8 @@ impl<'a> Settling<'a> {
         if change < 0.5 && step == self.step && self.patience == 0 {
             self.step = 2.0 * step;
         }
-        self.is_at_rest = change < AT_REST && step > self.links.longest_wait() / 8.0;
+        self.is_at_rest =
+            !has_sent_all && change < AT_REST && step > self.links.longest_wait() / 8.0;
     }
 
     /// Until the next start or end everything goes on as it is.
