@@ -47,6 +47,11 @@ pub use reference::stepwise;
 const SHORTEST: f64 = 1.0 / 80.0;
 const SHORTEST_IN_PACKETS: (f64, f64) = (0.25, 1.0);
 
+/// Where so many flows start more often than in this many times of a packet, the shortest step is as long as that: they are too
+/// many to follow each start by itself.
+const CROWDED: f64 = 2.0;
+const MANY: usize = 10_000;
+
 /// Times that differ by this part of the shortest step are one.
 const SAME_TIME: f64 = 1e-6;
 
@@ -123,6 +128,21 @@ impl SettlingInput<'_> {
     fn window(&self) -> f64 {
         self.windows.window.0 as f64
     }
+
+    /// For flows by start and the time of a packet, in seconds.
+    fn shortest_step(&self, order: &[u32], packet: f64) -> f64 {
+        let [first, .., last] = order else {
+            return SHORTEST_IN_PACKETS.0 * packet;
+        };
+        let each = (self.start(*last) - self.start(*first)) / order.len() as f64;
+        if order.len() > MANY && each > 0.0 && each < CROWDED * packet {
+            return CROWDED * packet;
+        }
+        let smallest = order.iter().map(|flow| self.size(*flow));
+        let alone = smallest.fold(f64::INFINITY, f64::min) / self.rate;
+        let (least, most) = SHORTEST_IN_PACKETS;
+        (SHORTEST * alone).clamp(least * packet, most * packet)
+    }
 }
 
 /// Where the last byte is.
@@ -183,10 +203,7 @@ impl<'a> Settling<'a> {
             end: flow.start,
             duration: Time::ZERO,
         };
-        let smallest = order.iter().map(|flow| input.size(*flow));
-        let alone = smallest.fold(f64::INFINITY, f64::min) / input.rate;
-        let (least, most) = SHORTEST_IN_PACKETS;
-        let shortest = (SHORTEST * alone).clamp(least * links.packet(), most * links.packet());
+        let shortest = input.shortest_step(&order, links.packet());
         let intervals = if keeps_intervals { flows.len() } else { 0 };
         Settling {
             order,
