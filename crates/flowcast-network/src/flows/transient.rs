@@ -129,6 +129,11 @@ impl SettlingInput<'_> {
         self.windows.window.0 as f64
     }
 
+    /// What a flow sends at once.
+    fn first(&self, flow: u32) -> f64 {
+        self.size(flow).min(self.window())
+    }
+
     /// For flows by start and the time of a packet, in seconds.
     fn shortest_step(&self, order: &[u32], packet: f64) -> f64 {
         let [first, .., last] = order else {
@@ -252,32 +257,36 @@ impl<'a> Settling<'a> {
     /// Flows that start now.
     fn start_until(&mut self, now: f64) {
         let now_or_soon = now + SAME_TIME * self.shortest;
+        let first = self.started;
+        // Each finds the queues as they were before.
         while self.next_start().is_some_and(|start| start <= now_or_soon) {
-            let first = self.push_next(now);
-            let link = self.input.fabric.paths[self.order[self.started - 1] as usize].out();
-            let rate =
-                self.first_rate(&self.input.fabric.paths[self.order[self.started - 1] as usize]);
-            self.links.add(link, first);
-            self.loops.note_first_rate(&mut self.links, rate);
+            self.push_next(now);
+        }
+        for flow in &self.order[first..self.started] {
+            let path = &self.input.fabric.paths[*flow as usize];
+            self.links.add(path.out(), self.input.first(*flow));
             self.is_at_rest = false;
         }
     }
 
-    /// Adds the next flow; its first bytes.
-    fn push_next(&mut self, now: f64) -> f64 {
+    /// Adds the next flow, which starts now.
+    fn push_next(&mut self, now: f64) {
         let flow = self.order[self.started];
         self.started += 1;
-        let size = self.input.size(flow);
-        let first = size.min(self.input.window());
         let path = &self.input.fabric.paths[flow as usize];
-        self.loops.push(&self.links, path, first, size - first);
+        let first = self.input.first(flow);
+        let unsent = self.input.size(flow) - first;
+        self.loops.push(&self.links, path, first, unsent);
+        let rate = self.first_rate(path);
+        for link in path.data().iter().chain(path.acknowledgements()) {
+            self.links.note_rate(*link, rate);
+        }
         self.progress.push(FlowProgress {
             flow,
             last: LastByte::Unsent,
             delivered: 0.0,
             noted: (now, 0.0),
         });
-        first
     }
 
     /// One step, as long as it may be.
@@ -352,9 +361,6 @@ impl<'a> Settling<'a> {
         while let Some(start) = self.next_start().filter(|start| *start < end) {
             self.push_next(start);
             self.loops.come_late(end - start);
-            let rate =
-                self.first_rate(&self.input.fabric.paths[self.order[self.started - 1] as usize]);
-            self.loops.note_first_rate(&mut self.links, rate);
         }
     }
 

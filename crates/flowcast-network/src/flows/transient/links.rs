@@ -165,9 +165,8 @@ impl LinkQueues {
     }
 
     /// A flow over this link is so fast.
-    pub(super) fn note_rate(&mut self, place: Place, rate: f64) {
-        let link = self.of(place);
-        if let Some(fastest) = self.fastest.get_mut(link) {
+    pub(super) fn note_rate(&mut self, link: LinkId, rate: f64) {
+        if let Some(fastest) = self.fastest.get_mut(link.index()) {
             *fastest = fastest.max(rate);
         }
     }

@@ -253,15 +253,9 @@ impl WindowLoops {
         {
             if source.unsent > 0.0 {
                 for place in places {
-                    links.note_rate(*place, source.rate);
+                    links.note_rate(links.link(*place), source.rate);
                 }
             }
-        }
-    }
-
-    pub(super) fn note_first_rate(&self, links: &mut LinkQueues, rate: f64) {
-        for place in &self.places[self.places.len() - self.stages..] {
-            links.note_rate(*place, rate);
         }
     }
 
