@@ -136,8 +136,11 @@ fn of(command: &Path, folder: &Path, workload: &Workload) -> Result<Counts> {
         let [of_once, of_thrice] = counts;
         (once.stalled, thrice.stalled) = (Some(of_once?), Some(of_thrice?));
     }
-    let each = printed[workload.counted]
+    let counted = &printed[workload.counted];
+    let listed = || counted.as_array().map(|each| each.len() as f64);
+    let each = counted
         .as_f64()
+        .or_else(listed)
         .filter(|count| *count > 0.0);
     let each = 2.0 * each.with_context(|| format!("found no {} in {printed}", workload.counted))?;
     Ok(thrice.with(once, |thrice, once| (thrice - once) / each))

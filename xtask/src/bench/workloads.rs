@@ -18,7 +18,7 @@ pub(super) struct Workload {
     pub thrice: Thrice,
     /// Arguments of the command beside what `thrice` says.
     pub arguments: &'static [&'static str],
-    /// The field of the JSON that says how often a run does it.
+    /// The field of the JSON that says how often a run does it, or lists it.
     pub counted: &'static str,
     /// The workload that is part of this one and counted on its own.
     pub contains: Option<&'static str>,
@@ -38,6 +38,11 @@ pub(super) enum Thrice {
         once: &'static str,
         thrice: &'static str,
     },
+    /// By predictions of a pattern and of one with three times as many flows.
+    Flows {
+        once: &'static str,
+        thrice: &'static str,
+    },
 }
 
 impl Workload {
@@ -45,7 +50,7 @@ impl Workload {
     pub(super) fn words(&self, times: &str) -> Vec<String> {
         let mut words: Vec<String> = match self.thrice {
             Thrice::Runs => vec!["bench".to_owned()],
-            Thrice::Iterations { once, thrice, .. } => {
+            Thrice::Iterations { once, thrice, .. } | Thrice::Flows { once, thrice } => {
                 let trace = if times == "1" { once } else { thrice };
                 vec!["predict".to_owned(), trace.to_owned()]
             }
@@ -61,6 +66,7 @@ impl Workload {
                     format!("{written}=replayed{times}.prv"),
                 ]);
             }
+            Thrice::Flows { .. } => {}
         }
         words
     }
@@ -219,6 +225,37 @@ pub(super) const WORKLOADS: &[Workload] = &[
             &["--network", "gige-tcp", "--model", "independent"],
         )
     },
+    Workload {
+        thrice: Thrice::Flows {
+            once: "random.pattern",
+            thrice: "random3.pattern",
+        },
+        counted: "flows",
+        ..replays(
+            "closed-loop-rates",
+            &["--network", "gige-tcp", "--model", "closed-loop"],
+        )
+    },
+    Workload {
+        thrice: Thrice::Flows {
+            once: "random.pattern",
+            thrice: "random3.pattern",
+        },
+        counted: "flows",
+        ..replays(
+            "closed-loop-windows",
+            &[
+                "--network",
+                "gige-tcp",
+                "--model",
+                "closed-loop",
+                "--set",
+                "sharing.transient=true",
+                "--set",
+                "sharing.window=44kB",
+            ],
+        )
+    },
     reads(
         "read-dim",
         &["replay", "halo.dim", "--network", "gige-tcp", "--with-load"],
@@ -329,6 +366,14 @@ const GENERATED: &[(&str, &[&str])] = &[
     (
         "flows.pattern",
         &["stream", "--ranks", "16", "--flows", "20", "--load", "0.6"],
+    ),
+    (
+        "random.pattern",
+        &["stream", "--ranks", "16", "--flows", "500", "--load", "3"],
+    ),
+    (
+        "random3.pattern",
+        &["stream", "--ranks", "16", "--flows", "1500", "--load", "3"],
     ),
 ];
 

@@ -38,6 +38,9 @@ const LEANS: [f64; 2] = [1e-2, 1e-3];
 /// affects are solved from scratch, so that the solution does not depend on the past.
 const LARGE: usize = 400;
 
+/// Ends of so many flows that differ by this part of their time are one event: the solution tells them less closely.
+const SAME_EVENT: f64 = 1e-6;
+
 /// The model; it remembers the delays of the event before, from which the next solution is near.
 #[derive(Debug, Clone)]
 pub struct ClosedLoop {
@@ -142,6 +145,14 @@ impl RateModel for ClosedLoop {
 
     fn reach(&self) -> Reach {
         Reach::Queues
+    }
+
+    fn tolerance(&self, fabric: &Fabric) -> f64 {
+        if fabric.paths.len() > LARGE {
+            SAME_EVENT
+        } else {
+            0.0
+        }
     }
 
     fn update(

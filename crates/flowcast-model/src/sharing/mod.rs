@@ -57,6 +57,8 @@ pub struct Changes {
     pub flows: Vec<(u32, Allocation)>,
     /// Whether a model that can may name links instead of flows: then their shares and holders change.
     pub may_name_links: bool,
+    /// Whether nobody asks what keeps flows from more; then a model may name any reason.
+    pub ignores_limits: bool,
     /// New shares of links: each flow that a link holds back has the link's share.
     pub links: Vec<(LinkId, f64)>,
     /// Flows that another link than before holds back, and which.
@@ -89,6 +91,11 @@ pub trait RateModel {
     /// Whether a flow that is alone on all its links has its uncontended share, whatever other flows do.
     fn spares_lone_flows(&self) -> bool {
         false
+    }
+
+    /// The part of a time up to which ends are one event, because the rates are no more exact; 0 if they are.
+    fn tolerance(&self, _fabric: &Fabric) -> f64 {
+        0.0
     }
 
     /// As [`RateModel::shares`] for all active flows, but only what may have changed since they were last settled. One

@@ -195,7 +195,7 @@ fn predict_keeping(
     let network = &*network.seen_by(method.model);
     let fabric = Fabric::of(flows, racks, network)?;
     if let Some(windows) = transient_windows(method.model, network)? {
-        return settle(flows, network, fabric, windows);
+        return settle(flows, network, fabric, windows, keeps_intervals);
     }
     match rate_model(method.model, network, method.strictness)? {
         Some(mut model) => step_flows(flows, network, fabric, model.as_mut(), keeps_intervals),
@@ -208,8 +208,10 @@ fn settle(
     network: &Network,
     fabric: Fabric,
     windows: Windows,
+    keeps_intervals: bool,
 ) -> Result<Prediction, PredictError> {
-    let settled = transient::simulate(flows, &fabric, windows, finite_rate(network)?);
+    let rate = finite_rate(network)?;
+    let settled = transient::simulate(flows, &fabric, windows, rate, keeps_intervals);
     let intervals = Intervals {
         of_flow: settled.intervals,
         ..Intervals::default()

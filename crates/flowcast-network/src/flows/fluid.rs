@@ -63,7 +63,10 @@ pub fn simulate<W: Watcher>(
         let in_flight = FlowClasses::new(fabric);
         return FluidEngine::new(demands, fabric, in_flight).run(model, watcher);
     }
-    let in_flight = FlowsInFlight::new(fabric, model);
+    let mut in_flight = FlowsInFlight::new(fabric, model);
+    if !W::OF_RATES {
+        in_flight.ignore_limits();
+    }
     FluidEngine::new(demands, fabric, in_flight).run(model, watcher)
 }
 
@@ -161,6 +164,7 @@ struct FluidEngine<'a, P> {
     /// Flows by start, the latest first.
     waiting: Vec<usize>,
     now: Time,
+    tolerance: f64,
     in_flight: P,
     completions: Vec<FlowCompletion>,
 }
@@ -174,6 +178,7 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
             fabric,
             waiting,
             now: Time::ZERO,
+            tolerance: ROUNDING,
             in_flight,
             completions: vec![FlowCompletion::default(); demands.len()],
         }
@@ -184,6 +189,7 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
         model: &mut dyn RateModel,
         watcher: &mut impl Watcher,
     ) -> Result<Vec<FlowCompletion>, SharingError> {
+        self.tolerance = model.tolerance(self.fabric).max(ROUNDING);
         loop {
             self.end_flows(watcher);
             self.start_flows();
@@ -205,9 +211,9 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
         self.waiting.last().map(|flow| self.demands[*flow].start)
     }
 
-    /// Two times that differ by rounding are one event.
+    /// Two times that differ by rounding, or by what the model does not tell, are one event.
     fn about_now(&self) -> Time {
-        self.now * (1.0 + ROUNDING)
+        self.now * (1.0 + self.tolerance)
     }
 
     fn end_flows(&mut self, watcher: &mut impl Watcher) {

@@ -72,6 +72,11 @@ impl FlowsInFlight {
         }
     }
 
+    /// Nobody asks what keeps flows from more.
+    pub(super) fn ignore_limits(&mut self) {
+        self.changes.ignores_limits = true;
+    }
+
     /// Whether a flow that starts shares no link. Lone flows that it meets come to the model's notice.
     fn is_lone(&mut self, fabric: &Fabric, flow: u32) -> bool {
         if self.lone.is_empty() {

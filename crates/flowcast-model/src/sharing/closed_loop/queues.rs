@@ -87,17 +87,7 @@ impl Queues {
         self.is_paired[link.index()]
     }
 
-    /// `sum of q over the data path + kappa * sum of q over the ACKs' path`.
-    pub(in crate::sharing) fn delay_of(&self, path: &Path) -> f64 {
-        let ends = self.seen(path.out()) + self.seen(path.into());
-        if path.is_between_racks() {
-            ends + self.inner_delay(path)
-        } else {
-            ends
-        }
-    }
-
-    /// The part of [`Queues::delay_of`] between the two nodes' own links.
+    /// The part of `sum of q over the data path + kappa * sum of q over the ACKs' path` between the two nodes' own links.
     pub(in crate::sharing) fn inner_delay(&self, path: &Path) -> f64 {
         let data: f64 = path.data()[2..].iter().map(|link| self.seen(*link)).sum();
         let acks = path.acknowledgements()[2..].iter();

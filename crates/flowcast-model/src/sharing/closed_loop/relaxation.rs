@@ -52,12 +52,12 @@ impl StopRule {
         boldness: 0.3,
         ..StopRule::EXACT
     };
-    /// For patterns of many flows.
+    /// For patterns of many flows, whose ends it tells to about 1e-4.
     pub(in crate::sharing) const HIGH: StopRule = StopRule {
-        close: 1e-9,
-        far: 1e-4,
-        visits: 64,
-        tenfold: 12.0,
+        close: 1e-5,
+        far: 3e-4,
+        visits: 4,
+        tenfold: 4.0,
         boldness: 1.5,
     };
     /// For programs, whose messages start and end by the million.
@@ -128,6 +128,8 @@ pub(in crate::sharing) struct Relaxation {
     adapted: Vec<LinkId>,
     /// By flow.
     states: Vec<RelaxationState>,
+    /// The delays of a link's flows on all others.
+    elsewhere: Vec<f64>,
     moved: Vec<u32>,
 }
 
@@ -175,13 +177,34 @@ impl RelaxationStep {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct RelaxationState {
     delay: f64,
     rate: f64,
     /// The rate in the last changes.
     notified: f64,
+    /// The links of its path at its nodes, and whether there are others.
+    out: LinkId,
+    into: LinkId,
+    has_inner_links: bool,
+    /// Its uncontended rate.
+    alone: f64,
     has_moved: bool,
+}
+
+impl RelaxationState {
+    fn new(fabric: &Fabric, path: &Path) -> RelaxationState {
+        RelaxationState {
+            delay: 0.0,
+            rate: 0.0,
+            notified: 0.0,
+            out: path.out(),
+            into: path.into(),
+            has_inner_links: path.is_between_racks(),
+            alone: fabric.uncontended_share(path).0,
+            has_moved: false,
+        }
+    }
 }
 
 impl Relaxation {
@@ -197,6 +220,7 @@ impl Relaxation {
             steps: vec![RelaxationStep::START; links],
             adapted: Vec::new(),
             states: Vec::new(),
+            elsewhere: Vec::new(),
             moved: Vec::new(),
         }
     }
@@ -273,10 +297,11 @@ impl Relaxation {
     /// Which flows have started and ended.
     fn take_in(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         for flow in active_flows.started() {
-            let size = self.states.len().max(*flow as usize + 1);
-            self.states.resize(size, RelaxationState::default());
             // Indices are used again: the last flow of this one counts no more.
-            self.states[*flow as usize] = RelaxationState::default();
+            let state = RelaxationState::new(fabric, &fabric.paths[*flow as usize]);
+            let size = self.states.len().max(*flow as usize + 1);
+            self.states.resize(size, state);
+            self.states[*flow as usize] = state;
             self.note(*flow);
         }
         for link in active_flows.touched() {
@@ -396,21 +421,34 @@ impl Relaxation {
 
     /// Sets a flow's rate to what the delays say; links that get out of balance are visited later.
     fn move_flow(&mut self, fabric: &Fabric, flow: u32, tolerance: f64) {
-        let path = &fabric.paths[flow as usize];
-        let delay = self.queues.delay_of(path);
-        let rate = self.queues.rate(delay).min(FASTEST);
         let state = &mut self.states[flow as usize];
+        let mut delay = self.queues.seen(state.out) + self.queues.seen(state.into);
+        if state.has_inner_links {
+            delay += self.queues.inner_delay(&fabric.paths[flow as usize]);
+        }
+        let rate = self.queues.rate(delay).min(FASTEST);
         let change = rate - state.rate;
         (state.delay, state.rate) = (delay, rate);
         if change == 0.0 {
             return;
         }
+        let (out, into, has_inner_links) = (state.out, state.into, state.has_inner_links);
         self.note(flow);
-        for link in path.data() {
-            self.loads[link.index()] += change;
-            if self.imbalance(*link) > tolerance {
-                self.wait(*link);
+        self.change_load(out, change, tolerance);
+        self.change_load(into, change, tolerance);
+        if has_inner_links {
+            for link in &fabric.paths[flow as usize].data()[2..] {
+                self.change_load(*link, change, tolerance);
             }
+        }
+    }
+
+    fn change_load(&mut self, link: LinkId, change: f64, tolerance: f64) {
+        self.loads[link.index()] += change;
+        let capacity = self.queues.capacity(link);
+        let (excess, most) = (self.loads[link.index()] - capacity, tolerance * capacity);
+        if excess > most || excess < -most && self.queues.delay(link) > 0.0 {
+            self.wait(link);
         }
     }
 
@@ -425,7 +463,7 @@ impl Relaxation {
 
     /// The delay that fills a link while all others stay as they are.
     fn filling_delay(
-        &self,
+        &mut self,
         fabric: &Fabric,
         active_flows: &ActiveFlows,
         link: LinkId,
@@ -437,14 +475,13 @@ impl Relaxation {
             return 0.0;
         }
         let seen = self.queues.seen(link);
-        self.queues.filling_delay(
-            link,
-            active_flows
-                .members(link)
-                .iter()
-                .map(|flow: &u32| (self.states[*flow as usize].delay - seen).max(0.0)),
-            LAST_STEP * pace.tolerance,
-        )
+        let members = active_flows.members(link).iter();
+        self.elsewhere.clear();
+        self.elsewhere
+            .extend(members.map(|flow| (self.states[*flow as usize].delay - seen).max(0.0)));
+        let precision = LAST_STEP * pace.tolerance;
+        self.queues
+            .filling_delay(link, self.elsewhere.iter().copied(), precision)
     }
 
     /// Whether all flows of a link have come through one earlier link that is no wider: then none of them waits here.
@@ -471,27 +508,27 @@ impl Relaxation {
         while let Some(flow) = self.moved.pop() {
             let state = &mut self.states[flow as usize];
             state.has_moved = false;
-            if (state.rate - state.notified).abs() > tolerance * state.rate {
-                state.notified = state.rate;
-                changes
-                    .flows
-                    .push((flow, self.allocation(fabric, flow as usize, tolerance)));
+            let RelaxationState { rate, alone, .. } = *state;
+            if (rate - state.notified).abs() <= tolerance * rate {
+                continue;
             }
-        }
-    }
-
-    fn allocation(&self, fabric: &Fabric, flow: usize, tolerance: f64) -> Allocation {
-        let path = &fabric.paths[flow];
-        let (share, alone) = (self.states[flow].rate, fabric.uncontended_share(path));
-        if share >= alone.0 * (1.0 - tolerance.max(SAME)) {
-            return Allocation {
-                share: alone,
-                limit: Limit::Alone,
+            state.notified = rate;
+            let allocation = if rate >= alone * (1.0 - tolerance.max(SAME)) {
+                Allocation {
+                    share: AllocatedFraction(alone),
+                    limit: Limit::Alone,
+                }
+            } else {
+                Allocation {
+                    share: AllocatedFraction(rate),
+                    limit: if changes.ignores_limits {
+                        Limit::Queues
+                    } else {
+                        self.limit(&fabric.paths[flow as usize])
+                    },
+                }
             };
-        }
-        Allocation {
-            share: AllocatedFraction(share),
-            limit: self.limit(path),
+            changes.flows.push((flow, allocation));
         }
     }
 
