@@ -5,11 +5,15 @@
 //! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes. The ranks follow the walk
 //! ([`crate::walk`]), or Dimemas' rules ([`crate::contention`]) where processors, links or buses are limited.
 
+pub(crate) mod parts;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, BinaryHeap},
+    sync::Arc,
 };
 
+use self::parts::{Division, LookAhead, NetworkPart, Turn};
 use super::{costs::ClassCost, placement::Placement};
 use crate::slab::Slab;
 use flowcast_model::{
@@ -17,6 +21,8 @@ use flowcast_model::{
     network::Network,
     sharing::{
         SharingError,
+        active_flows::Reach,
+        components::components,
         fabric::{Fabric, Path},
     },
 };
@@ -134,6 +140,16 @@ pub enum Progress {
     Arrived(Delivery),
 }
 
+impl Progress {
+    fn time(&self) -> Time {
+        match self {
+            Progress::Held { since, .. } => *since,
+            Progress::Met(departure) => departure.start,
+            Progress::Arrived(delivery) => delivery.arrival,
+        }
+    }
+}
+
 /// A message that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delivery {
@@ -165,12 +181,7 @@ impl Transit for Undisturbed {
 pub struct Shared {
     /// The paths of the messages that move, by index.
     fabric: Fabric,
-    /// The paths that there are.
-    routes: Vec<Path>,
-    /// By slot.
-    route_of: Vec<u32>,
-    /// By ends: the route of one-sided transfers.
-    transfers: BTreeMap<(Node, Node), u32>,
+    routes: Arc<SharedRoutes>,
     traffic: Traffic,
     /// Messages that have departed.
     in_flight: Slab<TransitInFlight>,
@@ -182,6 +193,19 @@ pub struct Shared {
     now: Time,
     /// Messages that have arrived and were not yet asked for; the last is the next.
     arrived: Vec<Delivery>,
+    /// Whether they have arrived as soon as they started.
+    are_empty: bool,
+    last: Slot,
+}
+
+/// The ways that messages take through a fabric.
+struct SharedRoutes {
+    /// The paths that there are.
+    paths: Vec<Path>,
+    /// By slot: the path.
+    of_slot: Vec<u32>,
+    /// By ends: the path of one-sided transfers.
+    transfers: BTreeMap<(Node, Node), u32>,
 }
 
 /// A message that has departed.
@@ -265,28 +289,55 @@ impl Shared {
         let mut fabric = fabric_of(&flows, network)?;
         let traffic = Traffic::new(&fabric, rule);
         let numbers = messages as u32..;
-        Ok(Shared {
-            routes: std::mem::take(&mut fabric.paths),
+        let routes = SharedRoutes {
+            paths: std::mem::take(&mut fabric.paths),
+            of_slot: route_of,
             transfers: flows[messages..]
                 .iter()
                 .map(|flow| (flow.src, flow.dst))
                 .zip(numbers)
                 .collect(),
+        };
+        Ok(Shared::empty(fabric, Arc::new(routes), traffic))
+    }
+
+    fn empty(fabric: Fabric, routes: Arc<SharedRoutes>, traffic: Traffic) -> Shared {
+        Shared {
             fabric,
-            route_of,
+            routes,
             traffic,
             in_flight: Slab::default(),
             moving: Slab::default(),
             coming: BinaryHeap::new(),
             now: Time::ZERO,
             arrived: Vec::new(),
-        })
+            are_empty: false,
+            last: Slot(0),
+        }
+    }
+
+    /// The same network with other rules, through which nothing moves yet.
+    pub(super) fn again(&self, rule: Rule) -> Shared {
+        let traffic = Traffic::new(&self.fabric, rule);
+        Shared::empty(self.fabric.clone(), Arc::clone(&self.routes), traffic)
+    }
+
+    /// How the messages are dealt to threads that each solve a part of the network, under a model of this reach.
+    pub(super) fn division(
+        &self,
+        reach: Reach,
+        look_ahead: LookAhead,
+        threads: usize,
+    ) -> Option<Division> {
+        let SharedRoutes { paths, of_slot, .. } = &*self.routes;
+        let components = components(&self.fabric, paths, reach);
+        Division::new(&components, of_slot, look_ahead, threads)
     }
 
     /// The index of a message that starts to move.
     fn start(&mut self, number: u32, route: u32) -> u32 {
         let index = self.moving.insert(number);
-        let path = self.routes[route as usize];
+        let path = self.routes.paths[route as usize];
         match self.fabric.paths.get_mut(index as usize) {
             Some(place) => *place = path,
             None => self.fabric.paths.push(path),
@@ -317,6 +368,7 @@ impl Shared {
             self.moving.give_back(index);
             self.arrive(self.moving[index]);
         }
+        self.are_empty = false;
         self.order_arrivals();
     }
 
@@ -326,14 +378,18 @@ impl Shared {
         {
             self.coming.pop();
             let number = coming.number();
-            let TransitInFlight { work, route, .. } = self.in_flight[number];
+            let TransitInFlight {
+                slot, work, route, ..
+            } = self.in_flight[number];
             if work == Time::ZERO {
                 self.arrive(number);
                 continue;
             }
             let index = self.start(number, route);
-            self.traffic.start(&self.fabric, index, self.now, work);
+            self.traffic
+                .start(&self.fabric, index, self.now, work, slot.0);
         }
+        self.are_empty = true;
         self.order_arrivals();
     }
 
@@ -358,8 +414,8 @@ impl Transit for Shared {
         } = departure;
         let work = (cost.delay - latency).max(Time::ZERO);
         let route = match ends {
-            Some(ends) => self.transfers[&ends],
-            None => self.route_of[slot],
+            Some(ends) => self.routes.transfers[&ends],
+            None => self.routes.of_slot[slot],
         };
         let number = self.in_flight.insert(TransitInFlight {
             slot,
@@ -375,6 +431,7 @@ impl Transit for Shared {
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         loop {
             if let Some(delivery) = self.arrived.pop() {
+                self.last = delivery.slot;
                 return Ok(Some(Progress::Arrived(delivery)));
             }
             let start = self.coming.peek().map(|Reverse(coming)| coming.time());
@@ -396,6 +453,22 @@ impl Transit for Shared {
                 self.traffic.step(&self.fabric);
             }
         }
+    }
+}
+
+impl NetworkPart for Shared {
+    fn next_event(&self) -> Option<Time> {
+        let start = self.coming.peek().map(|Reverse(coming)| coming.time());
+        let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
+        start.into_iter().chain(end).chain(step).min()
+    }
+
+    fn first_event(departure: &Departure) -> Time {
+        departure.start + departure.latency
+    }
+
+    fn turn(&self) -> Turn {
+        (u8::from(self.are_empty), self.last.0)
     }
 }
 

@@ -62,6 +62,10 @@ impl RateModel for EqualParts {
         Ok(allocations.collect())
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn update(
         &mut self,
         fabric: &Fabric,
