@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use self::parts::{Division, LookAhead, NetworkPart, Turn};
+use self::parts::{Division, LookAhead, NetworkPart};
 use super::{costs::ClassCost, placement::Placement};
 use crate::slab::Slab;
 use flowcast_model::{
@@ -140,16 +140,6 @@ pub enum Progress {
     Arrived(Delivery),
 }
 
-impl Progress {
-    fn time(&self) -> Time {
-        match self {
-            Progress::Held { since, .. } => *since,
-            Progress::Met(departure) => departure.start,
-            Progress::Arrived(delivery) => delivery.arrival,
-        }
-    }
-}
-
 /// A message that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delivery {
@@ -195,7 +185,6 @@ pub struct Shared {
     arrived: Vec<Delivery>,
     /// Whether they have arrived as soon as they started.
     are_empty: bool,
-    last: Slot,
 }
 
 /// The ways that messages take through a fabric.
@@ -312,7 +301,6 @@ impl Shared {
             now: Time::ZERO,
             arrived: Vec::new(),
             are_empty: false,
-            last: Slot(0),
         }
     }
 
@@ -431,7 +419,6 @@ impl Transit for Shared {
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         loop {
             if let Some(delivery) = self.arrived.pop() {
-                self.last = delivery.slot;
                 return Ok(Some(Progress::Arrived(delivery)));
             }
             let start = self.coming.peek().map(|Reverse(coming)| coming.time());
@@ -467,8 +454,8 @@ impl NetworkPart for Shared {
         departure.start + departure.latency
     }
 
-    fn turn(&self) -> Turn {
-        (u8::from(self.are_empty), self.last.0)
+    fn turn(&self) -> u32 {
+        u32::from(self.are_empty)
     }
 }
 

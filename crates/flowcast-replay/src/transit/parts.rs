@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Departure, Progress, Transit};
+use super::{Delivery, Departure, Progress, Transit};
 use flowcast_model::sharing::SharingError;
 use flowcast_units::Time;
 
@@ -28,7 +28,7 @@ use flowcast_units::Time;
 const MANY_MESSAGES: usize = 1 << 9;
 
 /// Parts for each thread, so that those that are ahead help the others.
-const PARTS: usize = 2;
+const PARTS: usize = 4;
 
 /// So many events up to the horizon are worth the meeting of two threads.
 const WORTH_MEETING: usize = 16;
@@ -46,12 +46,10 @@ pub(crate) trait NetworkPart: Transit + Send {
     /// When a message that departs reaches its first link.
     fn first_event(departure: &Departure) -> Time;
 
-    /// Where among the things that happen at the same time the one comes that was delivered last.
-    fn turn(&self) -> Turn;
+    /// Of what arrives at the same time first comes what has the lowest turn, and of that the lowest slot: the turn of what was
+    /// delivered last.
+    fn turn(&self) -> u32;
 }
-
-/// What comes first of what happens at the same time.
-pub(crate) type Turn = (u8, u32);
 
 /// Which part of the network each message crosses.
 #[derive(Debug, Clone)]
@@ -121,11 +119,31 @@ impl LookAhead {
     }
 }
 
+/// A message that has arrived.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    /// The bits of its arrival, which order as times do that are not negative, then its turn, then its slot.
+    key: u128,
+    delivery: Delivery,
+}
+
+impl Found {
+    fn new(delivery: Delivery, turn: u32) -> Found {
+        let Delivery { slot, arrival, .. } = delivery;
+        Found {
+            key: u128::from(arrival.as_nanos().to_bits()) << 64
+                | u128::from(turn) << 32
+                | u128::from(slot.0),
+            delivery,
+        }
+    }
+}
+
 /// One part, with what it is given and what it finds in a round.
 struct Round<T> {
     network: T,
     departures: Vec<Departure>,
-    found: Vec<(Time, Turn, Progress)>,
+    found: Vec<Found>,
     next: Time,
     failure: Option<SharingError>,
 }
@@ -142,8 +160,10 @@ impl<T: NetworkPart> Round<T> {
         }
         let limit = Some(Time::from_nanos(horizon.as_nanos().next_down()));
         while let Some(progress) = self.network.deliver(limit)? {
-            let turn = self.network.turn();
-            self.found.push((progress.time(), turn, progress));
+            // No sender is held, and none waits for its receiver.
+            if let Progress::Arrived(delivery) = progress {
+                self.found.push(Found::new(delivery, self.network.turn()));
+            }
         }
         self.next = self.network.next_event().unwrap_or(Time::NEVER);
         Ok(())
@@ -187,16 +207,21 @@ impl<T: NetworkPart> Meeting<T> {
         self.solved.store(parts, Release);
     }
 
+    /// Solves a part unless another thread has begun it.
+    fn help_with(&self, part: usize) {
+        if self.are_open[part].swap(false, AcqRel) {
+            let horizon = f64::from_bits(self.horizon.load(Acquire));
+            self.round(part).solve(Time::from_nanos(horizon));
+            self.solved.fetch_add(1, Release);
+        }
+    }
+
     /// Solves all parts that no other thread has begun, from one on.
     fn help(&self, first: usize) {
         let parts = self.rounds.len();
-        for part in (first..parts).chain(0..first) {
-            if self.are_open[part].swap(false, AcqRel) {
-                let horizon = f64::from_bits(self.horizon.load(Acquire));
-                self.round(part).solve(Time::from_nanos(horizon));
-                self.solved.fetch_add(1, Release);
-            }
-        }
+        (first..parts)
+            .chain(0..first)
+            .for_each(|part| self.help_with(part));
     }
 
     /// Helps in round after round.
@@ -298,13 +323,14 @@ pub(crate) struct PartedNetwork<'a, T> {
     /// Before this nothing happens in any part, but for what that round finds.
     next: Time,
     /// What was found up to the horizon, the last first.
-    found: Vec<(Time, Turn, Progress)>,
+    found: Vec<Found>,
 }
 
 impl<T: NetworkPart> PartedNetwork<'_, T> {
     /// Begins a round if anything may happen in it.
     fn begin_round(&mut self) -> Result<(), SharingError> {
-        let found = self.found.last().map_or(Time::NEVER, |(time, ..)| *time);
+        let found = self.found.last();
+        let found = found.map_or(Time::NEVER, |found| found.delivery.arrival);
         let settled = self.next.min(found);
         let horizon = self.division.look_ahead.horizon(settled);
         if self.next == Time::NEVER || settled < self.next && horizon <= self.next {
@@ -325,6 +351,8 @@ impl<T: NetworkPart> PartedNetwork<'_, T> {
         self.is_open = true;
         if std::mem::take(&mut self.expected) >= WORTH_MEETING {
             self.meeting.open(horizon);
+            // Else the others might do it all while this thread follows ranks.
+            self.meeting.help_with(0);
         } else {
             self.meeting.solve(horizon);
         }
@@ -344,8 +372,8 @@ impl<T: NetworkPart> PartedNetwork<'_, T> {
             self.found.append(&mut round.found);
         }
         self.expected += self.found.len();
-        self.found
-            .sort_by_key(|(time, turn, _)| Reverse((*time, *turn)));
+        // Merges what each part has in order.
+        self.found.sort_by_key(|found| Reverse(found.key));
         Ok(())
     }
 }
@@ -363,8 +391,8 @@ impl<T: NetworkPart> Transit for PartedNetwork<'_, T> {
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         debug_assert_eq!(limit, None, "programs with accesses are not divided");
         loop {
-            if let Some((_, _, progress)) = self.found.pop() {
-                return Ok(Some(progress));
+            if let Some(Found { delivery, .. }) = self.found.pop() {
+                return Ok(Some(Progress::Arrived(delivery)));
             }
             if !self.is_open {
                 self.begin_round()?;
