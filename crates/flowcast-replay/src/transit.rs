@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use self::parts::{Division, LookAhead, NetworkPart};
+use self::parts::{Division, LookAhead};
 use super::{costs::ClassCost, placement::Placement};
 use crate::slab::Slab;
 use flowcast_model::{
@@ -388,23 +388,47 @@ impl Shared {
     }
 }
 
-impl Transit for Shared {
-    const SHARED: bool = true;
+/// What rates make of a departure.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    slot: Slot,
+    start: Time,
+    latency: Time,
+    /// Time that the rest takes at the whole rate.
+    work: Time,
+}
 
-    fn depart(&mut self, departure: Departure) {
+impl Leaving {
+    fn new(departure: &Departure) -> Leaving {
         let Departure {
             slot,
             start,
             cost,
             latency,
-            ends,
             ..
-        } = departure;
-        let work = (cost.delay - latency).max(Time::ZERO);
-        let route = match ends {
-            Some(ends) => self.routes.transfers[&ends],
-            None => self.routes.of_slot[slot],
-        };
+        } = *departure;
+        Leaving {
+            slot,
+            start,
+            latency,
+            work: (cost.delay - latency).max(Time::ZERO),
+        }
+    }
+
+    /// When it reaches its first link.
+    fn comes(&self) -> Time {
+        self.start + self.latency
+    }
+}
+
+impl Shared {
+    fn leave(&mut self, leaving: Leaving, route: u32) {
+        let Leaving {
+            slot,
+            start,
+            latency,
+            work,
+        } = leaving;
         let number = self.in_flight.insert(TransitInFlight {
             slot,
             start,
@@ -413,7 +437,26 @@ impl Transit for Shared {
             route,
         });
         self.coming
-            .push(Reverse(Coming::new(start + latency, slot, number)));
+            .push(Reverse(Coming::new(leaving.comes(), slot, number)));
+    }
+
+    /// When something happens next by itself.
+    fn next_event(&self) -> Option<Time> {
+        let start = self.coming.peek().map(|Reverse(coming)| coming.time());
+        let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
+        start.into_iter().chain(end).chain(step).min()
+    }
+}
+
+impl Transit for Shared {
+    const SHARED: bool = true;
+
+    fn depart(&mut self, departure: Departure) {
+        let route = match departure.ends {
+            Some(ends) => self.routes.transfers[&ends],
+            None => self.routes.of_slot[departure.slot],
+        };
+        self.leave(Leaving::new(&departure), route);
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
@@ -440,22 +483,6 @@ impl Transit for Shared {
                 self.traffic.step(&self.fabric);
             }
         }
-    }
-}
-
-impl NetworkPart for Shared {
-    fn next_event(&self) -> Option<Time> {
-        let start = self.coming.peek().map(|Reverse(coming)| coming.time());
-        let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
-        start.into_iter().chain(end).chain(step).min()
-    }
-
-    fn first_event(departure: &Departure) -> Time {
-        departure.start + departure.latency
-    }
-
-    fn turn(&self) -> u32 {
-        u32::from(self.are_empty)
     }
 }
 

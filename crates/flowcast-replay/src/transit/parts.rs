@@ -20,8 +20,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Delivery, Departure, Progress, Transit};
+use super::{Delivery, Departure, Leaving, Progress, Shared, Transit};
 use flowcast_model::sharing::SharingError;
+use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 
 /// With fewer messages than this, threads cost more than they save.
@@ -37,19 +38,6 @@ const WORTH_MEETING: usize = 16;
 const LOOKS: u32 = 4_000;
 const MOST_LOOKS: u32 = 4_100;
 const NAP: Duration = Duration::from_micros(50);
-
-/// A network, or a part of it.
-pub(crate) trait NetworkPart: Transit + Send {
-    /// When something happens next by itself.
-    fn next_event(&self) -> Option<Time>;
-
-    /// When a message that departs reaches its first link.
-    fn first_event(departure: &Departure) -> Time;
-
-    /// Of what arrives at the same time first comes what has the lowest turn, and of that the lowest slot: the turn of what was
-    /// delivered last.
-    fn turn(&self) -> u32;
-}
 
 /// Which part of the network each message crosses.
 #[derive(Debug, Clone)]
@@ -119,50 +107,49 @@ impl LookAhead {
     }
 }
 
-/// A message that has arrived.
+/// A message that has arrived: small, since it mostly has to come from the cache of another processor.
 #[derive(Debug, Clone, Copy)]
 struct Found {
-    /// The bits of its arrival, which order as times do that are not negative, then its turn, then its slot.
-    key: u128,
     delivery: Delivery,
+    /// Whether it had nothing to move: of what arrives at the same time, that comes last.
+    is_empty: bool,
 }
 
 impl Found {
-    fn new(delivery: Delivery, turn: u32) -> Found {
-        let Delivery { slot, arrival, .. } = delivery;
-        Found {
-            key: u128::from(arrival.as_nanos().to_bits()) << 64
-                | u128::from(turn) << 32
-                | u128::from(slot.0),
-            delivery,
-        }
+    /// As one thread delivers them.
+    fn order(&self) -> (Time, bool, Slot) {
+        (self.delivery.arrival, self.is_empty, self.delivery.slot)
     }
 }
 
 /// One part, with what it is given and what it finds in a round.
-struct Round<T> {
-    network: T,
-    departures: Vec<Departure>,
+struct Round {
+    network: Shared,
+    departures: Vec<Leaving>,
     found: Vec<Found>,
     next: Time,
     failure: Option<SharingError>,
 }
 
-impl<T: NetworkPart> Round<T> {
+impl Round {
     /// Solves all that happens before the horizon.
     fn solve(&mut self, horizon: Time) {
         self.failure = self.try_to_solve(horizon).err();
     }
 
     fn try_to_solve(&mut self, horizon: Time) -> Result<(), SharingError> {
-        for departure in self.departures.drain(..) {
-            self.network.depart(departure);
+        for leaving in self.departures.drain(..) {
+            let route = self.network.routes.of_slot[leaving.slot];
+            self.network.leave(leaving, route);
         }
         let limit = Some(Time::from_nanos(horizon.as_nanos().next_down()));
         while let Some(progress) = self.network.deliver(limit)? {
             // No sender is held, and none waits for its receiver.
             if let Progress::Arrived(delivery) = progress {
-                self.found.push(Found::new(delivery, self.network.turn()));
+                self.found.push(Found {
+                    delivery,
+                    is_empty: self.network.are_empty,
+                });
             }
         }
         self.next = self.network.next_event().unwrap_or(Time::NEVER);
@@ -171,8 +158,8 @@ impl<T: NetworkPart> Round<T> {
 }
 
 /// What the threads share.
-struct Meeting<T> {
-    rounds: Vec<Mutex<Round<T>>>,
+struct Meeting {
+    rounds: Vec<Mutex<Round>>,
     /// By part: whether no thread has begun it in this round.
     are_open: Vec<AtomicBool>,
     /// Bits of the horizon of this round.
@@ -185,8 +172,8 @@ struct Meeting<T> {
     over: AtomicBool,
 }
 
-impl<T: NetworkPart> Meeting<T> {
-    fn round(&self, part: usize) -> MutexGuard<'_, Round<T>> {
+impl Meeting {
+    fn round(&self, part: usize) -> MutexGuard<'_, Round> {
         self.rounds[part].lock().expect("no other thread panics")
     }
 
@@ -269,13 +256,13 @@ impl Drop for OverAtLast<'_> {
 }
 
 /// Follows ranks through a network whose parts are solved by so many threads.
-pub(crate) fn side_by_side<T: NetworkPart, R>(
-    parts: Vec<T>,
+pub(crate) fn side_by_side<R>(
+    parts: Vec<Shared>,
     division: &Division,
     threads: usize,
-    follow: impl FnOnce(&mut PartedNetwork<'_, T>) -> R,
+    follow: impl FnOnce(&mut PartedNetwork<'_>) -> R,
 ) -> R {
-    let round = |network: T| Round {
+    let round = |network: Shared| Round {
         network,
         departures: Vec::new(),
         found: Vec::new(),
@@ -311,11 +298,11 @@ pub(crate) fn side_by_side<T: NetworkPart, R>(
 
 /// A network in parts, as the walk over the ranks sees it. If it fails, one thread has to say why: another part may have failed
 /// before.
-pub(crate) struct PartedNetwork<'a, T> {
-    meeting: &'a Meeting<T>,
+pub(crate) struct PartedNetwork<'a> {
+    meeting: &'a Meeting,
     division: &'a Division,
     /// By part: what goes there before the next round.
-    departures: Vec<Vec<Departure>>,
+    departures: Vec<Vec<Leaving>>,
     /// How much the next round may have to do.
     expected: usize,
     /// Whether a round has begun of which it is not known what it finds.
@@ -326,7 +313,7 @@ pub(crate) struct PartedNetwork<'a, T> {
     found: Vec<Found>,
 }
 
-impl<T: NetworkPart> PartedNetwork<'_, T> {
+impl PartedNetwork<'_> {
     /// Begins a round if anything may happen in it.
     fn begin_round(&mut self) -> Result<(), SharingError> {
         let found = self.found.last();
@@ -373,19 +360,20 @@ impl<T: NetworkPart> PartedNetwork<'_, T> {
         }
         self.expected += self.found.len();
         // Merges what each part has in order.
-        self.found.sort_by_key(|found| Reverse(found.key));
+        self.found.sort_by_key(|found| Reverse(found.order()));
         Ok(())
     }
 }
 
-impl<T: NetworkPart> Transit for PartedNetwork<'_, T> {
+impl Transit for PartedNetwork<'_> {
     const SHARED: bool = true;
 
     fn depart(&mut self, departure: Departure) {
-        self.next = self.next.min(T::first_event(&departure));
+        let leaving = Leaving::new(&departure);
+        self.next = self.next.min(leaving.comes());
         self.expected += 1;
-        let part = self.division.of_slot[departure.slot];
-        self.departures[usize::from(part)].push(departure);
+        let part = self.division.of_slot[leaving.slot];
+        self.departures[usize::from(part)].push(leaving);
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {

@@ -124,7 +124,7 @@ fn groups_that_exchange_among_themselves_are_parts() {
     );
     let parts = |model, threads| engine(&program, &network, model, threads).parts().unwrap();
     assert_eq!(parts(Model::Fair, 1), 1);
-    assert_eq!(parts(Model::Fair, 2), 4);
+    assert_eq!(parts(Model::Fair, 2), 8);
     assert_eq!(parts(Model::Asymmetric, 8), 8);
     let one = all_to_all(1, 12, 20).program();
     assert_eq!(
