@@ -170,6 +170,17 @@ pub(super) const WORKLOADS: &[Workload] = &[
             "fair",
         ],
     ),
+    replays(
+        "fair-rows",
+        &[
+            "replay",
+            "rows.fct",
+            "--network",
+            "gige-tcp",
+            "--model",
+            "fair",
+        ],
+    ),
     Workload {
         name: "packet",
         thrice: Thrice::Runs,
@@ -288,6 +299,7 @@ const GENERATED: &[(&str, &[&str])] = &[
         "alltoall.dim",
         &["alltoall", "--ranks", "64", "--iterations", "10"],
     ),
+    ("rows.dim", &["rows", "--ranks", "64", "--iterations", "8"]),
     (
         "chain.dim",
         &["chain", "--ranks", "64", "--iterations", "640"],
@@ -307,6 +319,7 @@ const COMPILED: &[(&str, &str)] = &[
     ("many.dim", "many.fct"),
     ("many.goal", "many-goal.fct"),
     ("alltoall.dim", "alltoall.fct"),
+    ("rows.dim", "rows.fct"),
     ("chain.dim", "chain.fct"),
 ];
 
