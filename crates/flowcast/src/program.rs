@@ -35,6 +35,9 @@ use crate::{
     options::{CollectivesWay, MOST_MESSAGES},
 };
 
+/// To start threads takes as long as to replay some hundreds of messages.
+const MANY_MESSAGES: u32 = 1 << 14;
+
 /// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
 #[derive(Debug, Clone)]
 pub struct PreparedProgram<'a> {
@@ -282,7 +285,7 @@ impl<'a> PreparedProgram<'a> {
         export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
     ) -> Result<Prediction, E> {
         let mut engine = self.engine()?;
-        if !engine.is_free() {
+        if !engine.is_free() && self.program.messages() >= MANY_MESSAGES {
             engine = engine.on_threads(parallel::at_hand(self.threads));
         }
         let mut journal = outputs

@@ -25,9 +25,6 @@ use flowcast_model::sharing::SharingError;
 use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 
-/// With fewer messages than this, threads cost more than they save.
-const MANY_MESSAGES: usize = 1 << 9;
-
 /// Parts for each thread, so that those that are ahead help the others.
 const PARTS: usize = 4;
 
@@ -38,6 +35,11 @@ const WORTH_MEETING: usize = 16;
 const LOOKS: u32 = 4_000;
 const MOST_LOOKS: u32 = 4_100;
 const NAP: Duration = Duration::from_micros(50);
+
+/// Others are late if so many looks for each event of a round were not enough: they have no processor of their own. Then so many
+/// rounds at most, as a power of two, are solved without them.
+const LOOKS_PER_EVENT: usize = 32;
+const LONGEST_PENALTY: u32 = 10;
 
 /// Which part of the network each message crosses.
 #[derive(Debug, Clone)]
@@ -56,7 +58,7 @@ impl Division {
         look_ahead: LookAhead,
         threads: usize,
     ) -> Option<Division> {
-        if route_of.len() < MANY_MESSAGES || look_ahead.horizon(Time::ZERO) == Time::ZERO {
+        if look_ahead.horizon(Time::ZERO) == Time::ZERO {
             return None;
         }
         let mut messages = vec![0u64; 1 + *components.iter().max()? as usize];
@@ -231,18 +233,19 @@ impl Meeting {
         }
     }
 
-    /// Solves what is left of a round, and waits for the others.
-    fn close(&self) {
+    /// Solves what is left of a round, and waits for the others: how often it has looked whether they are done.
+    fn close(&self) -> u32 {
         self.help(0);
-        let mut looks = 0;
+        let mut looks = 0u32;
         while self.solved.load(Acquire) < self.rounds.len() {
             assert!(!self.over.load(Acquire), "a thread has panicked");
-            looks += 1;
+            looks = looks.saturating_add(1);
             match looks {
                 ..LOOKS => std::hint::spin_loop(),
                 _ => std::thread::yield_now(),
             }
         }
+        looks
     }
 }
 
@@ -290,6 +293,8 @@ pub(crate) fn side_by_side<R>(
             departures: vec![Vec::new(); count],
             expected: 0,
             is_open: false,
+            late: 0,
+            alone: 0,
             next: Time::NEVER,
             found: Vec::new(),
         })
@@ -307,6 +312,9 @@ pub(crate) struct PartedNetwork<'a> {
     expected: usize,
     /// Whether a round has begun of which it is not known what it finds.
     is_open: bool,
+    /// How often others were late more often than not, and how many rounds are solved without them for that.
+    late: u32,
+    alone: u32,
     /// Before this nothing happens in any part, but for what that round finds.
     next: Time,
     /// What was found up to the horizon, the last first.
@@ -336,19 +344,20 @@ impl PartedNetwork<'_> {
         }
         self.next = Time::NEVER;
         self.is_open = true;
-        if std::mem::take(&mut self.expected) >= WORTH_MEETING {
+        if std::mem::take(&mut self.expected) < WORTH_MEETING || self.alone > 0 {
+            self.alone = self.alone.saturating_sub(1);
+            self.meeting.solve(horizon);
+        } else {
             self.meeting.open(horizon);
             // Else the others might do it all while this thread follows ranks.
             self.meeting.help_with(0);
-        } else {
-            self.meeting.solve(horizon);
         }
         Ok(())
     }
 
     /// Takes over what the round has found.
     fn end_round(&mut self) -> Result<(), SharingError> {
-        self.meeting.close();
+        let looks = self.meeting.close();
         self.is_open = false;
         for part in 0..self.departures.len() {
             let mut round = self.meeting.round(part);
@@ -359,6 +368,11 @@ impl PartedNetwork<'_> {
             self.found.append(&mut round.found);
         }
         self.expected += self.found.len();
+        self.late = self.late.saturating_sub(1);
+        if looks as usize > LOOKS as usize + LOOKS_PER_EVENT * self.found.len() {
+            self.late = LONGEST_PENALTY.min(self.late + 2);
+            self.alone = 1 << self.late;
+        }
         // Merges what each part has in order.
         self.found.sort_by_key(|found| Reverse(found.order()));
         Ok(())
