@@ -87,7 +87,8 @@ fn all_to_all(groups: usize, size: usize, times: usize) -> Records {
             .collect();
         let (tag, comm) = (0, 0);
         for time in 0..times {
-            let compute = 10_000 + 977 * ((rank * 31 + time * 17) % 13) as u64;
+            // Few different times, so that many messages end together.
+            let compute = 10_000 + 977 * ((rank * 31 + time * 17) % 3) as u64;
             records.push(Record::Compute(compute));
             records.extend(others.iter().map(|from| Record::Irecv {
                 from: *from,
@@ -96,7 +97,7 @@ fn all_to_all(groups: usize, size: usize, times: usize) -> Records {
             }));
             records.extend(others.iter().map(|to| Record::Send {
                 to: *to,
-                bytes: 8192,
+                bytes: 8192 + 2048 * (to % 3) as u64,
                 tag,
                 comm,
                 sync: false,
