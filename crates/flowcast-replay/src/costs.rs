@@ -73,6 +73,14 @@ pub struct PathCosts {
     pub accesses: Vec<ClassCost>,
 }
 
+impl PathCosts {
+    /// The sender's processor time on the message that takes it least.
+    pub(crate) fn least_sending(&self) -> Time {
+        let by_class = self.overheads.iter().map(|overheads| overheads.send);
+        by_class.min().unwrap_or(self.send_overhead)
+    }
+}
+
 /// Processor times of one message class.
 #[derive(Debug, Clone, Copy)]
 pub struct ClassOverheads {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::{
     SimulateError,
     contention::{self, Links},
-    costs::Rendezvous,
+    costs::{PathCosts, Rendezvous},
     handshakes::{Handshakes, InOrder},
     observer::{
         Observer, Unobserved,
@@ -17,12 +17,15 @@ use super::{
     outcome::Outcome,
     packet_transit::Packets,
     placement::Placement,
-    transit::{Shared, Transit, Undisturbed},
+    transit::{
+        Shared, Transit, Undisturbed,
+        parts::{Division, LookAhead, side_by_side},
+    },
 };
 use crate::walk::Replay;
 use flowcast_model::{
     network::Network,
-    sharing::{model::Model, rates::transient_windows},
+    sharing::{active_flows::Reach, model::Model, rates::transient_windows},
 };
 use flowcast_network::flows::traffic::Rule;
 use flowcast_trace::program::Program;
@@ -185,10 +188,79 @@ impl<'a> Engine<'a> {
             let packets = Packets::new(program, placement, network, *seed)?;
             return self.through(observer, packets);
         };
+        let reach = rule.local_reach();
         let shared = Shared::new(program, placement, network, rule)?;
+        if let Some(division) = self.division(&shared, reach)
+            && let Some(outcome) = self.side_by_side(observer, &shared, &division)?
+        {
+            return Ok(outcome);
+        }
         match polls {
             true => self.through(observer, Handshakes::above(shared)),
             false => self.through(observer, shared),
+        }
+    }
+
+    /// Into how many parts the threads divide the network, which they solve side by side; 1 if one of them solves all.
+    ///
+    /// # Errors
+    /// Those of the sharing model.
+    pub fn parts(&self) -> Result<usize, SimulateError> {
+        let Some(SharedNetwork { network, model, .. }) = self.shared.as_deref() else {
+            return Ok(1);
+        };
+        let Some(rule) = Rule::new(*model, network)? else {
+            return Ok(1);
+        };
+        let reach = rule.local_reach();
+        let (program, placement) = (self.replay.program, &self.replay.placement);
+        let shared = Shared::new(program, placement, network, rule)?;
+        let division = self.division(&shared, reach);
+        Ok(division.map_or(1, |division| division.parts()))
+    }
+
+    /// How a network is divided under a model of this reach. Threads can solve parts of it where nothing is sent but because
+    /// something has arrived: nobody waits for a message to leave, and nothing but the model limits ranks and messages.
+    fn division(&self, shared: &Shared, reach: Option<Reach>) -> Option<Division> {
+        let Replay { threads, costs, .. } = &self.replay;
+        if *threads < 2
+            || self.limits.is_some()
+            || costs.has_rendezvous()
+            || !self.replay.program.accesses().is_empty()
+        {
+            return None;
+        }
+        // Every second path is inside a node.
+        let between = costs.paths.iter().step_by(2);
+        let look_ahead = LookAhead {
+            overhead: between.clone().map(PathCosts::least_sending).min()?,
+            latency: between.map(|path| path.latency).min()?,
+        };
+        shared.division(reach?, look_ahead, *threads)
+    }
+
+    /// Solves parts of the network side by side; none where one thread has to say why that fails.
+    fn side_by_side<O: Observer>(
+        &self,
+        observer: &mut O,
+        shared: &Shared,
+        division: &Division,
+    ) -> Result<Option<Outcome>, SimulateError> {
+        let Some(SharedNetwork { network, model, .. }) = self.shared.as_deref() else {
+            return Ok(None);
+        };
+        let mut parts = Vec::with_capacity(division.parts());
+        while parts.len() < division.parts()
+            && let Some(rule) = Rule::new(*model, network)?
+        {
+            parts.push(shared.again(rule));
+        }
+        let outcome = side_by_side(parts, division, self.replay.threads, |parted| {
+            self.replay.through(observer, parted)
+        });
+        match outcome {
+            Err(SimulateError::Sharing(_)) => Ok(None),
+            outcome => outcome.map(Some),
         }
     }
 

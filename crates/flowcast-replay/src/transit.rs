@@ -5,11 +5,15 @@
 //! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes. The ranks follow the walk
 //! ([`crate::walk`]), or Dimemas' rules ([`crate::contention`]) where processors, links or buses are limited.
 
+pub(crate) mod parts;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, BinaryHeap},
+    sync::Arc,
 };
 
+use self::parts::{Division, LookAhead};
 use super::{costs::ClassCost, placement::Placement, rank_order::RankOrder};
 use crate::slab::Slab;
 use flowcast_model::{
@@ -17,6 +21,8 @@ use flowcast_model::{
     network::Network,
     sharing::{
         SharingError,
+        active_flows::Reach,
+        components::components,
         fabric::{Fabric, Path},
     },
 };
@@ -165,12 +171,7 @@ impl Transit for Undisturbed {
 pub struct Shared {
     /// The paths of the messages that move, by index.
     fabric: Fabric,
-    /// The paths that there are.
-    routes: Vec<Path>,
-    /// By slot.
-    route_of: Vec<u32>,
-    /// By ends: the route of one-sided transfers.
-    transfers: BTreeMap<(Node, Node), u32>,
+    routes: Arc<SharedRoutes>,
     traffic: Traffic,
     /// Messages that have departed.
     in_flight: Slab<TransitInFlight>,
@@ -182,6 +183,18 @@ pub struct Shared {
     now: Time,
     /// Messages that have arrived and were not yet asked for; the last is the next.
     arrived: Vec<Delivery>,
+    /// Whether they have arrived as soon as they started.
+    are_empty: bool,
+}
+
+/// The ways that messages take through a fabric.
+struct SharedRoutes {
+    /// The paths that there are.
+    paths: Vec<Path>,
+    /// By slot: the path.
+    of_slot: Vec<u32>,
+    /// By ends: the path of one-sided transfers.
+    transfers: BTreeMap<(Node, Node), u32>,
 }
 
 /// A message that has departed.
@@ -275,28 +288,54 @@ impl Shared {
         let mut fabric = fabric_of(&flows, network)?;
         let traffic = Traffic::new(&fabric, rule);
         let numbers = messages as u32..;
-        Ok(Shared {
-            routes: std::mem::take(&mut fabric.paths),
+        let routes = SharedRoutes {
+            paths: std::mem::take(&mut fabric.paths),
+            of_slot: route_of,
             transfers: transfers
                 .iter()
                 .map(|flow| (flow.src, flow.dst))
                 .zip(numbers)
                 .collect(),
+        };
+        Ok(Shared::empty(fabric, Arc::new(routes), traffic))
+    }
+
+    fn empty(fabric: Fabric, routes: Arc<SharedRoutes>, traffic: Traffic) -> Shared {
+        Shared {
             fabric,
-            route_of,
+            routes,
             traffic,
             in_flight: Slab::default(),
             moving: Slab::default(),
             coming: BinaryHeap::new(),
             now: Time::ZERO,
             arrived: Vec::new(),
-        })
+            are_empty: false,
+        }
+    }
+
+    /// The same network with other rules, through which nothing moves yet.
+    pub(super) fn again(&self, rule: Rule) -> Shared {
+        let traffic = Traffic::new(&self.fabric, rule);
+        Shared::empty(self.fabric.clone(), Arc::clone(&self.routes), traffic)
+    }
+
+    /// How the messages are dealt to threads that each solve a part of the network, under a model of this reach.
+    pub(super) fn division(
+        &self,
+        reach: Reach,
+        look_ahead: LookAhead,
+        threads: usize,
+    ) -> Option<Division> {
+        let SharedRoutes { paths, of_slot, .. } = &*self.routes;
+        let components = components(&self.fabric, paths, reach);
+        Division::new(&components, of_slot, look_ahead, threads)
     }
 
     /// The index of a message that starts to move.
     fn start(&mut self, number: u32, route: u32) -> u32 {
         let index = self.moving.insert(number);
-        let path = self.routes[route as usize];
+        let path = self.routes.paths[route as usize];
         match self.fabric.paths.get_mut(index as usize) {
             Some(place) => *place = path,
             None => self.fabric.paths.push(path),
@@ -327,6 +366,7 @@ impl Shared {
             self.moving.give_back(index);
             self.arrive(self.moving[index]);
         }
+        self.are_empty = false;
         self.order_arrivals();
     }
 
@@ -336,14 +376,18 @@ impl Shared {
         {
             self.coming.pop();
             let number = coming.number();
-            let TransitInFlight { work, route, .. } = self.in_flight[number];
+            let TransitInFlight {
+                slot, work, route, ..
+            } = self.in_flight[number];
             if work == Time::ZERO {
                 self.arrive(number);
                 continue;
             }
             let index = self.start(number, route);
-            self.traffic.start(&self.fabric, index, self.now, work);
+            self.traffic
+                .start(&self.fabric, index, self.now, work, slot.0);
         }
+        self.are_empty = true;
         self.order_arrivals();
     }
 
@@ -354,23 +398,47 @@ impl Shared {
     }
 }
 
-impl Transit for Shared {
-    const SHARED: bool = true;
+/// What rates make of a departure.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    slot: Slot,
+    start: Time,
+    latency: Time,
+    /// Time that the rest takes at the whole rate.
+    work: Time,
+}
 
-    fn depart(&mut self, departure: Departure) {
+impl Leaving {
+    fn new(departure: &Departure) -> Leaving {
         let Departure {
             slot,
             start,
             cost,
             latency,
-            ends,
             ..
-        } = departure;
-        let work = (cost.delay - latency).max(Time::ZERO);
-        let route = match ends {
-            Some(ends) => self.transfers[&ends],
-            None => self.route_of[slot],
-        };
+        } = *departure;
+        Leaving {
+            slot,
+            start,
+            latency,
+            work: (cost.delay - latency).max(Time::ZERO),
+        }
+    }
+
+    /// When it reaches its first link.
+    fn comes(&self) -> Time {
+        self.start + self.latency
+    }
+}
+
+impl Shared {
+    fn leave(&mut self, leaving: Leaving, route: u32) {
+        let Leaving {
+            slot,
+            start,
+            latency,
+            work,
+        } = leaving;
         let number = self.in_flight.insert(TransitInFlight {
             slot,
             start,
@@ -379,7 +447,26 @@ impl Transit for Shared {
             route,
         });
         self.coming
-            .push(Reverse(Coming::new(start + latency, slot, number)));
+            .push(Reverse(Coming::new(leaving.comes(), slot, number)));
+    }
+
+    /// When something happens next by itself.
+    fn next_event(&self) -> Option<Time> {
+        let start = self.coming.peek().map(|Reverse(coming)| coming.time());
+        let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
+        start.into_iter().chain(end).chain(step).min()
+    }
+}
+
+impl Transit for Shared {
+    const SHARED: bool = true;
+
+    fn depart(&mut self, departure: Departure) {
+        let route = match departure.ends {
+            Some(ends) => self.routes.transfers[&ends],
+            None => self.routes.of_slot[departure.slot],
+        };
+        self.leave(Leaving::new(&departure), route);
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {

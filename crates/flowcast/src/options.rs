@@ -34,7 +34,8 @@ pub struct Options {
     pub keeps_intervals: bool,
     /// For patterns under the packet model: so many runs with random starts and random times of hosts.
     pub runs: Option<Runs>,
-    /// Threads that prepare the trace, 1 if 0. The result does not depend on it.
+    /// Threads that prepare the trace, and that solve parts of a shared network side by side; 1 if 0. The result does not
+    /// depend on it.
     pub threads: usize,
 }
 

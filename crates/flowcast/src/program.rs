@@ -25,7 +25,7 @@ use flowcast_replay::{
 use flowcast_report::{NetworkView, export::Replayed};
 use flowcast_table::Grouped;
 use flowcast_trace::{
-    Program, TraceRef, program::IgnoredRecords, run_times::RunTimes, together::together,
+    Program, TraceRef, parallel, program::IgnoredRecords, run_times::RunTimes, together::together,
 };
 use flowcast_units::{Bytes, Rank};
 
@@ -34,6 +34,9 @@ use crate::{
     error::finite,
     options::{CollectivesWay, MOST_MESSAGES},
 };
+
+/// To start threads takes as long as to replay some hundreds of messages.
+const MANY_MESSAGES: u32 = 1 << 14;
 
 /// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
 #[derive(Debug, Clone)]
@@ -45,6 +48,8 @@ pub struct PreparedProgram<'a> {
     pub(crate) model: ModelChoice,
     /// How collectives are carried out.
     pub(crate) collectives: CollectivesWay,
+    /// Threads that replay.
+    pub(crate) threads: usize,
 }
 
 impl<'a> PreparedProgram<'a> {
@@ -98,6 +103,7 @@ impl<'a> PreparedProgram<'a> {
             network,
             rendezvous: Rendezvous::from_network(network, options.rendezvous_from),
             collectives,
+            threads: options.threads,
         })
     }
 
@@ -128,6 +134,7 @@ impl<'a> PreparedProgram<'a> {
             program: Cow::Owned(program),
             network,
             rendezvous: Rendezvous::from_network(network, options.rendezvous_from),
+            threads: options.threads,
         })
     }
 
@@ -277,7 +284,10 @@ impl<'a> PreparedProgram<'a> {
         asked: &[String],
         export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
     ) -> Result<Prediction, E> {
-        let engine = self.engine()?;
+        let mut engine = self.engine()?;
+        if !engine.is_free() && self.program.messages() >= MANY_MESSAGES {
+            engine = engine.on_threads(parallel::at_hand(self.threads));
+        }
         let mut journal = outputs
             .kept()
             .map(|keeps| Journal::new(&self.program, keeps));

@@ -188,6 +188,17 @@ pub(super) const WORKLOADS: &[Workload] = &[
         ],
     ),
     replays(
+        "fair-rows",
+        &[
+            "replay",
+            "rows.fct",
+            "--network",
+            "gige-tcp",
+            "--model",
+            "fair",
+        ],
+    ),
+    replays(
         "closed-loop-halo",
         &[
             "replay",
@@ -359,6 +370,7 @@ const GENERATED: &[(&str, &[&str])] = &[
         "alltoall.dim",
         &["alltoall", "--ranks", "64", "--iterations", "10"],
     ),
+    ("rows.dim", &["rows", "--ranks", "64", "--iterations", "8"]),
     (
         "chain.dim",
         &["chain", "--ranks", "64", "--iterations", "640"],
@@ -387,6 +399,7 @@ const COMPILED: &[(&str, &str)] = &[
     ("many.dim", "many.fct"),
     ("many.goal", "many-goal.fct"),
     ("alltoall.dim", "alltoall.fct"),
+    ("rows.dim", "rows.fct"),
     ("chain.dim", "chain.fct"),
 ];
 

@@ -55,7 +55,8 @@ pub(crate) enum Bench {
         /// Measure from the text to the result instead
         #[arg(long)]
         with_load: bool,
-        /// Threads of a replay of many messages that do not disturb each other
+        /// Threads of a replay of many messages that do not disturb each other, or whose network has parts that share no
+        /// link
         #[arg(long, value_name = "COUNT", default_value_t = 1)]
         threads: usize,
         /// Messages under way together share the network by this model (see `flowcast predict --help`)

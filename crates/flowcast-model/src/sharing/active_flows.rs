@@ -11,6 +11,8 @@ use super::fabric::{Fabric, LinkId, Path};
 pub enum Reach {
     /// No other flow: rates do not depend on each other.
     Itself,
+    /// Flows over the same links, and those that these reach.
+    Links,
     /// Flows over the same nodes, and those that these reach.
     Nodes,
     /// Flows whose data or acknowledgements cross a link that carries data of the others, and those that these reach.
@@ -250,7 +252,7 @@ impl ActiveFlows {
                             .map(|flow| fabric.paths[*flow as usize].out()),
                     );
                 }
-                Reach::Itself => {}
+                Reach::Itself | Reach::Links => {}
             }
             for root in roots {
                 let mut group = self.connected(fabric, reach, root);
@@ -293,7 +295,7 @@ impl ActiveFlows {
                         let queues = path.acknowledgements().iter();
                         links.extend(queues.filter(|link| !self.members[link.index()].is_empty()));
                     }
-                    Reach::Itself => {}
+                    Reach::Itself | Reach::Links => {}
                 }
             }
         }

@@ -66,6 +66,10 @@ impl RateModel for EqualParts {
         true
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn update(
         &mut self,
         fabric: &Fabric,

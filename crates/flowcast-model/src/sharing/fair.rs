@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     Changes, RateModel, SharingError,
-    active_flows::ActiveFlows,
+    active_flows::{ActiveFlows, Reach},
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 use advertised::Advertised;
@@ -36,6 +36,14 @@ impl RateModel for Fair {
         active: &[usize],
     ) -> Result<Vec<Allocation>, SharingError> {
         Ok(max_min(fabric, active))
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Links
+    }
+
+    fn is_local(&self) -> bool {
+        true
     }
 
     fn is_by_path(&self) -> bool {
@@ -79,35 +87,28 @@ pub(crate) fn max_min(fabric: &Fabric, active: &[usize]) -> Vec<Allocation> {
     filling.allocations
 }
 
-/// The rate that each link advertises where the flows have their max-min fair shares: the most that one of them has if it is
-/// full, infinite otherwise.
-fn filled_rates(fabric: &Fabric, active_flows: &ActiveFlows) -> Vec<(LinkId, f64)> {
-    let links = || (0..fabric.link_count() as u32).map(LinkId);
-    let mut numbers: Vec<u32> = links()
-        .flat_map(|link| active_flows.members(link))
-        .copied()
-        .collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut active: Vec<usize> = Vec::with_capacity(active_flows.count());
-    for number in numbers {
-        let flows = active_flows.flows(number) as usize;
-        active.resize(active.len() + flows, number as usize);
-    }
+/// The rate that each of these links advertises where these flows, all that cross them, have their max-min fair shares: the
+/// most that one of them has if it is full, infinite otherwise.
+fn filled_rates(
+    fabric: &Fabric,
+    active_flows: &ActiveFlows,
+    links: &[LinkId],
+    active: &[usize],
+) -> Vec<(LinkId, f64)> {
     let mut shares = vec![0.0; fabric.paths.len()];
-    for (flow, allocation) in active.iter().zip(max_min(fabric, &active)) {
+    for (flow, allocation) in active.iter().zip(max_min(fabric, active)) {
         shares[*flow] = allocation.share.0;
     }
-    let mut rates = Vec::with_capacity(fabric.link_count());
-    for link in links() {
+    let mut rates = Vec::with_capacity(links.len());
+    for link in links {
         let (mut load, mut most) = (0.0, 0.0_f64);
-        for flow in active_flows.members(link) {
+        for flow in active_flows.members(*link) {
             let share = shares[*flow as usize];
             load += share * f64::from(active_flows.flows(*flow));
             most = most.max(share);
         }
-        let is_full = load >= fabric.capacity(link).0 * (1.0 - 1e-9);
-        rates.push((link, if is_full { most } else { f64::INFINITY }));
+        let is_full = load >= fabric.capacity(*link).0 * (1.0 - 1e-9);
+        rates.push((*link, if is_full { most } else { f64::INFINITY }));
     }
     rates
 }

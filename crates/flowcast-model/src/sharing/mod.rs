@@ -29,6 +29,7 @@ pub mod asymmetric;
 mod bus;
 pub mod closed_loop;
 pub mod completion;
+pub mod components;
 pub mod error;
 pub mod fabric;
 pub mod fair;
@@ -66,7 +67,7 @@ pub struct Changes {
 }
 
 /// A rule by which active flows share the links that they cross.
-pub trait RateModel {
+pub trait RateModel: Send {
     /// The allocations of the active flows; `active` are indices of the fabric's paths, in ascending order, and the result
     /// has the same order.
     ///
@@ -81,6 +82,12 @@ pub trait RateModel {
     /// Which flows the start or end of one can affect.
     fn reach(&self) -> Reach {
         Reach::Nodes
+    }
+
+    /// Whether what a flow gets depends, to the last bit, on nothing but the flows within [`RateModel::reach`] and when these
+    /// came: not on numbers that flows have, nor on what the model has solved elsewhere.
+    fn is_local(&self) -> bool {
+        false
     }
 
     /// Whether flows over the same path always get the same share, so that they may go under one number.

@@ -29,6 +29,8 @@ struct InFlightProgress {
     /// Time in flight until then.
     before: Time,
     allocation: Allocation,
+    /// By which flows end that end at the same time.
+    turn: u32,
     is_in_flight: bool,
 }
 
@@ -75,6 +77,40 @@ impl FlowsInFlight {
     /// Nobody asks what keeps flows from more.
     pub(super) fn ignore_limits(&mut self) {
         self.changes.ignores_limits = true;
+    }
+
+    /// As [`Progress::start`]; where flows get the numbers of others that have ended, these are not their turns.
+    pub(super) fn start_in_turn(
+        &mut self,
+        fabric: &Fabric,
+        flow: u32,
+        now: Time,
+        work: Time,
+        turn: u32,
+    ) {
+        let nothing = InFlightProgress {
+            since: Time::ZERO,
+            left: Time::ZERO,
+            before: Time::ZERO,
+            allocation: NOTHING_YET,
+            turn,
+            is_in_flight: false,
+        };
+        if self.progress.len() <= flow as usize {
+            self.progress.resize(flow as usize + 1, nothing);
+        }
+        self.progress[flow as usize] = InFlightProgress {
+            since: now,
+            left: work,
+            is_in_flight: true,
+            ..nothing
+        };
+        self.count += 1;
+        if self.is_lone(fabric, flow) {
+            self.note_lone(fabric, flow);
+        } else {
+            self.active_flows.insert(flow, &fabric.paths[flow as usize]);
+        }
     }
 
     /// Whether a flow that starts shares no link. Lone flows that it meets come to the model's notice.
@@ -136,28 +172,7 @@ impl Progress for FlowsInFlight {
     }
 
     fn start(&mut self, fabric: &Fabric, flow: u32, now: Time, work: Time) {
-        let nothing = InFlightProgress {
-            since: Time::ZERO,
-            left: Time::ZERO,
-            before: Time::ZERO,
-            allocation: NOTHING_YET,
-            is_in_flight: false,
-        };
-        if self.progress.len() <= flow as usize {
-            self.progress.resize(flow as usize + 1, nothing);
-        }
-        self.progress[flow as usize] = InFlightProgress {
-            since: now,
-            left: work,
-            is_in_flight: true,
-            ..nothing
-        };
-        self.count += 1;
-        if self.is_lone(fabric, flow) {
-            self.note_lone(fabric, flow);
-        } else {
-            self.active_flows.insert(flow, &fabric.paths[flow as usize]);
-        }
+        self.start_in_turn(fabric, flow, now, work, flow);
     }
 
     fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<(u32, FlowCompletion)> {
@@ -203,7 +218,7 @@ impl Progress for FlowsInFlight {
             if progress.allocation.share != allocation.share {
                 settle(progress, now);
                 progress.allocation.share = allocation.share;
-                self.ends.set(flow, progress.end());
+                self.ends.set_in_turn(flow, progress.end(), progress.turn);
             }
         }
         self.changes = changes;

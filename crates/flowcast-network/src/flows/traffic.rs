@@ -9,6 +9,7 @@ use flowcast_model::{
     network::Network,
     sharing::{
         RateModel, SharingError,
+        active_flows::Reach,
         closed_loop::Feedback,
         fabric::Fabric,
         model::Model,
@@ -35,6 +36,14 @@ impl Rule {
             Some(feedback) => Some(Rule::QuasiDynamic(feedback, Pace::from_network(network))),
             None => program_model(model, network)?.map(Rule::Rates),
         })
+    }
+
+    /// Which flows the start or end of one can affect to the last bit; none if that may be all of them.
+    pub fn local_reach(&self) -> Option<Reach> {
+        match self {
+            Rule::Rates(model) => model.is_local().then(|| model.reach()),
+            Rule::QuasiDynamic(..) => None,
+        }
     }
 }
 
@@ -99,10 +108,11 @@ impl Traffic {
         }
     }
 
-    /// A message starts on its path in the fabric, with this much time at the share 1 to go.
-    pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time) {
+    /// A message starts on its path in the fabric, with this much time at the share 1 to go. Of messages that end at the same
+    /// time the one with the lowest turn ends first.
+    pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time, turn: u32) {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.start(fabric, index, now, work),
+            Traffic::Rates(_, in_flight) => in_flight.start_in_turn(fabric, index, now, work, turn),
             Traffic::QuasiDynamic(flows) => flows.start(fabric, index, work),
         }
     }

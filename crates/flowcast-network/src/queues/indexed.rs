@@ -17,13 +17,18 @@ pub struct IndexedHeap {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PartialHeap(Vec<IndexedEntry>);
 
-/// The bits of a time that is not negative have its order; behind them stands the member.
+/// The bits of a time that is not negative have its order; behind them stand the member's turn among equal times, and the
+/// member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct IndexedEntry(u128);
 
 impl IndexedEntry {
-    fn new(time: Time, member: u32) -> IndexedEntry {
-        IndexedEntry(u128::from(time.as_nanos().to_bits()) << 32 | u128::from(member))
+    fn new(time: Time, turn: u32, member: u32) -> IndexedEntry {
+        IndexedEntry(
+            u128::from(time.as_nanos().to_bits()) << 64
+                | u128::from(turn) << 32
+                | u128::from(member),
+        )
     }
 
     fn member(self) -> u32 {
@@ -31,7 +36,7 @@ impl IndexedEntry {
     }
 
     fn time(self) -> Time {
-        Time::from_nanos(f64::from_bits((self.0 >> 32) as u64))
+        Time::from_nanos(f64::from_bits((self.0 >> 64) as u64))
     }
 }
 
@@ -43,7 +48,13 @@ impl IndexedHeap {
 
     /// The event of a member comes at another time than before, or the member has one now.
     pub fn set(&mut self, member: u32, time: Time) {
-        self.heap.set(&mut self.indices, member, time);
+        self.set_in_turn(member, time, 0);
+    }
+
+    /// The same where equal times come by turn, and by member only where that is equal, too.
+    pub fn set_in_turn(&mut self, member: u32, time: Time, turn: u32) {
+        let entry = IndexedEntry::new(time, turn, member);
+        self.heap.place(&mut self.indices, entry);
     }
 
     /// Whether a member has an event.
@@ -74,10 +85,14 @@ impl PartialHeap {
     }
 
     pub(crate) fn set(&mut self, indices: &mut Vec<u32>, member: u32, time: Time) {
+        self.place(indices, IndexedEntry::new(time, 0, member));
+    }
+
+    fn place(&mut self, indices: &mut Vec<u32>, entry: IndexedEntry) {
+        let member = entry.member();
         if indices.len() <= member as usize {
             indices.resize(member as usize + 1, ABSENT);
         }
-        let entry = IndexedEntry::new(time, member);
         match indices[member as usize] {
             ABSENT => {
                 self.0.push(entry);

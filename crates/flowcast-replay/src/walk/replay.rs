@@ -22,7 +22,7 @@ pub struct Replay<'a> {
     pub(crate) costs: Costs,
     /// The number of each message's route; empty if all messages take the same.
     pub(crate) route_of: Vec<u16>,
-    threads: usize,
+    pub(crate) threads: usize,
 }
 
 impl<'a> Replay<'a> {

@@ -27,6 +27,8 @@ pub enum Workload {
     Dissemination,
     /// Each rank with each other.
     Alltoall,
+    /// Each rank with each other in its row of a grid that is as square as the number of ranks allows.
+    Rows,
     /// A broadcast from rank 0 over a binomial tree.
     BinomialBroadcast,
     /// Training of a neural network by replicas of a pipeline of stages: each stage passes as many microbatches on as there
@@ -36,12 +38,13 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, with the names of the command line.
-    pub const ALL: [(&'static str, Workload); 7] = [
+    pub const ALL: [(&'static str, Workload); 8] = [
         ("halo", Workload::Halo),
         ("shift", Workload::Shift),
         ("chain", Workload::Chain),
         ("dissemination", Workload::Dissemination),
         ("alltoall", Workload::Alltoall),
+        ("rows", Workload::Rows),
         ("binomial-broadcast", Workload::BinomialBroadcast),
         ("training", Workload::Training),
     ];
@@ -238,15 +241,8 @@ impl Shape {
                     );
                 }
             }
-            Workload::Alltoall => {
-                let from: Vec<_> = (1..self.ranks)
-                    .map(|distance| (self.before(rank, distance), 0))
-                    .collect();
-                let to: Vec<_> = (1..self.ranks)
-                    .map(|distance| (self.after(rank, distance), 0))
-                    .collect();
-                self.exchange(steps, &from, &to);
-            }
+            Workload::Alltoall => self.exchange_within(self.ranks, rank, steps),
+            Workload::Rows => self.exchange_within(self.grid().1, rank, steps),
             Workload::BinomialBroadcast => self.broadcast(rank, steps),
             Workload::Shift | Workload::Chain | Workload::Training => {}
         }
@@ -308,6 +304,17 @@ impl Shape {
             .find(|side| self.ranks.is_multiple_of(*side))
             .unwrap_or(1);
         (shorter, self.ranks / shorter)
+    }
+
+    /// With each other of so many neighbouring ranks.
+    fn exchange_within(&self, ranks: u32, Rank(rank): Rank, steps: &mut Vec<Step>) {
+        let (first, own) = (rank - rank % ranks, rank % ranks);
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        for distance in 1..ranks {
+            from.push((Rank(first + (own + ranks - distance) % ranks), 0));
+            to.push((Rank(first + (own + distance) % ranks), 0));
+        }
+        self.exchange(steps, &from, &to);
     }
 
     /// A side of one has no neighbours.

@@ -43,6 +43,7 @@ mod replay_twin;
 mod sensitivity;
 mod shared_limits;
 mod shared_media;
+mod side_by_side;
 mod sweep;
 mod trace_errors;
 mod transient;

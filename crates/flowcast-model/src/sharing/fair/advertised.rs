@@ -9,6 +9,8 @@
 //! other, and a link whose rate changes brings those into doubt whose flows it held back, or holds back now. Rates that
 //! differ by rounding are the same. For many flows of few paths [`levels`](super::levels) solves the same equations.
 
+use std::collections::BTreeSet;
+
 use super::filled_rates;
 use crate::sharing::{
     Changes,
@@ -19,8 +21,9 @@ use crate::sharing::{
 /// Relative difference below which two rates are one.
 const ROUNDING: f64 = 1e-12;
 
-/// So many times as many links as there are are solved anew after a change before all rates are.
-const STEPS_PER_LINK: usize = 16;
+/// So often the rate of a link may change after a change of its flows. Then all flows that hang together with it are solved
+/// anew, and no others: what shares no link with a flow does not alter a bit of its rate.
+const MOST_CHANGES: u16 = 256;
 
 /// Stands for a flow whose path is not just one link out and another one in.
 const LONG: u32 = u32::MAX;
@@ -33,6 +36,8 @@ struct Offer {
     capacity: f64,
     is_in_doubt: bool,
     is_changed: bool,
+    /// How often it has changed since the flows did.
+    changes: u16,
 }
 
 /// The rates advertised.
@@ -93,7 +98,6 @@ impl Advertised {
             elsewhere,
             ..
         } = self;
-        let stop = STEPS_PER_LINK * (offers.len() + 1);
         let mut solver: Solver<'_, LONG_PATHS> = Solver {
             fabric,
             active_flows,
@@ -112,9 +116,7 @@ impl Advertised {
                 solver.note_change(*link);
             }
         }
-        if !solver.solve(elsewhere, stop) {
-            solver.fill();
-        }
+        solver.solve(elsewhere);
         solver.report(changes);
     }
 
@@ -127,6 +129,7 @@ impl Advertised {
                 capacity: fabric.capacity(link).0,
                 is_in_doubt: false,
                 is_changed: false,
+                changes: 0,
             }));
             self.in_doubt
                 .resize(self.offers.len().next_power_of_two(), LinkId(0));
@@ -147,37 +150,54 @@ impl Advertised {
 }
 
 impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
-    /// Until no link is in doubt, but not for more than so many; whether that was enough.
-    fn solve(&mut self, elsewhere: &mut Vec<f64>, stop: usize) -> bool {
-        while self.taken < self.put && self.taken < stop {
+    /// Until no link is in doubt.
+    fn solve(&mut self, elsewhere: &mut Vec<f64>) {
+        while self.taken < self.put {
             let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
             self.taken += 1;
             let offer = &mut self.offers[link.index()];
-            offer.is_in_doubt = false;
+            if !std::mem::replace(&mut offer.is_in_doubt, false) {
+                continue;
+            }
             let before = offer.rate;
             let now = self.rate(elsewhere, link);
             let least = if now < before { now } else { before };
             // Not so for two infinities, whose difference is no number.
             if (now - before).abs() > ROUNDING * least {
-                self.offers[link.index()].rate = now;
                 self.note_change(link);
-                self.pass_on(link, least);
+                let offer = &mut self.offers[link.index()];
+                offer.rate = now;
+                offer.changes += 1;
+                if offer.changes < MOST_CHANGES {
+                    self.pass_on(link, least);
+                } else {
+                    self.fill(link);
+                }
             }
         }
-        let is_enough = self.taken < stop;
-        while self.taken < self.put {
-            let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
-            self.offers[link.index()].is_in_doubt = false;
-            self.taken += 1;
-        }
-        is_enough
     }
 
-    /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
-    fn fill(&mut self) {
-        for (link, rate) in filled_rates(self.fabric, self.active_flows) {
-            if rate != self.offers[link.index()].rate {
-                self.offers[link.index()].rate = rate;
+    /// The rates of all that hangs together with a link by water-filling: links that are just full may pass differences by
+    /// rounding around for ever.
+    fn fill(&mut self, from: LinkId) {
+        let (mut links, mut flows) = (vec![from], Vec::new());
+        let (mut seen_links, mut seen_flows) = (BTreeSet::from([from]), BTreeSet::new());
+        let mut next = 0;
+        while let Some(link) = links.get(next).copied() {
+            next += 1;
+            for flow in self.active_flows.members(link) {
+                if seen_flows.insert(*flow) {
+                    flows.push(*flow as usize);
+                    let path = self.fabric.paths[*flow as usize].data().iter();
+                    links.extend(path.filter(|link| seen_links.insert(**link)));
+                }
+            }
+        }
+        for (link, rate) in filled_rates(self.fabric, self.active_flows, &links, &flows) {
+            let offer = &mut self.offers[link.index()];
+            offer.is_in_doubt = false;
+            if rate != offer.rate {
+                offer.rate = rate;
                 self.note_change(link);
             }
         }
@@ -272,7 +292,8 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
 
     fn report(&mut self, changes: &mut Changes) {
         while let Some(link) = self.changed.pop() {
-            self.offers[link.index()].is_changed = false;
+            let offer = &mut self.offers[link.index()];
+            (offer.is_changed, offer.changes) = (false, 0);
             for flow in self.active_flows.members(link) {
                 match self.other(*flow, link) {
                     // Its turn comes with the other link.
@@ -413,7 +434,9 @@ mod tests {
             .map(|flow| solver.allocation(flow))
             .collect();
         solver.offers.iter_mut().for_each(|offer| offer.rate = 0.5);
-        solver.fill();
+        for path in &fabric.paths {
+            solver.fill(path.out());
+        }
         for (flow, agreed) in agreed.iter().enumerate() {
             let filled = solver.allocation(flow as u32);
             assert!(

@@ -252,7 +252,20 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
 
     /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
     fn fill(&mut self) {
-        for (link, rate) in filled_rates(self.fabric, self.active_flows) {
+        let links: Vec<LinkId> = (0..self.fabric.link_count() as u32).map(LinkId).collect();
+        let mut numbers: Vec<u32> = links
+            .iter()
+            .flat_map(|link| self.active_flows.members(*link))
+            .copied()
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut active: Vec<usize> = Vec::with_capacity(self.active_flows.count());
+        for number in numbers {
+            let flows = self.active_flows.flows(number) as usize;
+            active.resize(active.len() + flows, number as usize);
+        }
+        for (link, rate) in filled_rates(self.fabric, self.active_flows, &links, &active) {
             if rate != self.offers[link.index()].rate {
                 self.advertise(link, rate);
                 self.crossed.extend(self.active_flows.members(link));

@@ -226,6 +226,62 @@ pub(crate) fn any_alike() -> impl Strategy<Value = Vec<Records>> {
     })
 }
 
+/// Programs of 2 to 4 groups of 2 to 4 ranks, so many messages long at least. Messages stay inside a group but for a few, and
+/// hold no sender; collectives may be those of all ranks.
+pub(crate) fn any_groups(messages: usize) -> impl Strategy<Value = Records> {
+    let event = (
+        any_event(),
+        0usize..4,
+        proptest::option::weighted(0.02, 0usize..4),
+    );
+    let events = proptest::collection::vec(event, 20..60);
+    (2usize..5, 2usize..5, 1u32..128, 1u32..128, events).prop_map(
+        move |(groups, size, first, second, events)| {
+            let events: Vec<Event> = events
+                .iter()
+                .map(|(event, group, other)| {
+                    event.within(size, group % groups, other.unwrap_or(*group) % groups)
+                })
+                .collect();
+            let is_message = |event: &&Event| matches!(event, Event::Message { .. });
+            let times = messages.div_ceil(events.iter().filter(is_message).count().max(1));
+            Layout::new(groups * size, [first, second]).records(&vec![events; times].concat())
+        },
+    )
+}
+
+impl Event {
+    /// The same from a rank of one group to one of another, or the same, each of so many ranks.
+    fn within(&self, size: usize, from: usize, to: usize) -> Event {
+        match *self {
+            Event::Compute { rank, nanos } => Event::Compute {
+                rank: from * size + rank % size,
+                nanos,
+            },
+            Event::Message {
+                src,
+                dst,
+                bytes,
+                tag,
+                comm,
+                mode: (_, non_blocking),
+                early,
+                awaited,
+            } => Event::Message {
+                src: from * size + src % size,
+                dst: to * size + dst % size,
+                bytes,
+                tag,
+                comm,
+                mode: (false, non_blocking),
+                early,
+                awaited,
+            },
+            ref same => same.clone(),
+        }
+    }
+}
+
 /// Puts events at places of the global order.
 struct Layout {
     comms: Vec<Vec<usize>>,
