@@ -424,7 +424,7 @@ proptest! {
                 let engine = Engine::sharing(&program, network, placement, Rendezvous::AsRecorded, model).unwrap();
                 engine.run().unwrap().ranks.iter().map(|times| times.end).collect()
             };
-            let (ends, renumbered) = (ends(&records), ends(&records.renumbered(&numbers)));
+            let (ends, renumbered) = (ends(&records), ends(&records.renamed(&numbers)));
             let latest = |ends: &[Time]| ends.iter().copied().max().unwrap().as_nanos();
             prop_assert!(
                 (latest(&ends) - latest(&renumbered)).abs() <= 1e-9 * latest(&ends),
