@@ -309,8 +309,9 @@ def page(bench, values, skipped, setting):
             lines += ["![Processor time by number of flows among 64 nodes](../images/growth.svg)", ""]
     if skipped:
         lines += [f"Skipped: {', '.join(skipped)}.", ""]
-    lines += [wrapped("What a message costs in instructions, whatever the machine does: [counts](counts.md). The packet model "
-                      "in detail: [its speed](packet-speed.md).")]
+    lines += [wrapped("What a message costs in instructions, whatever the machine does: "
+                      "[counts](speed.md#what-a-message-costs-counted). The packet model in detail: "
+                      "[its speed](speed.md#speed-of-the-packet-model).")]
     return "\n".join(lines) + "\n"
 
 
