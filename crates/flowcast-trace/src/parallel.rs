@@ -1,7 +1,6 @@
 //! Independent jobs on several threads, results in the order of the jobs.
 
 use std::{
-    cell::Cell,
     convert::Infallible,
     sync::{
         Mutex,
@@ -9,16 +8,6 @@ use std::{
         mpsc,
     },
 };
-
-thread_local! {
-    /// Whether this thread works on one of several jobs.
-    static HAS_NEIGHBOURS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// How many threads a job may use itself of so many: one if others work on other jobs.
-pub fn at_hand(threads: usize) -> usize {
-    if HAS_NEIGHBOURS.get() { 1 } else { threads }
-}
 
 /// Runs `work` on each job, and on the caller's thread `done` on each result as soon as it is there, with its job's number.
 ///
@@ -33,11 +22,9 @@ pub fn each_as_done<J: Sync, R: Send, E>(
     let (next, work) = (&AtomicUsize::new(0), &work);
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
-        let workers = threads.max(1).min(jobs.len());
-        for _ in 0..workers {
+        for _ in 0..threads.max(1).min(jobs.len()) {
             let sender = sender.clone();
             scope.spawn(move || {
-                HAS_NEIGHBOURS.set(workers > 1);
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(number) else { break };

@@ -25,7 +25,7 @@ use flowcast_replay::{
 use flowcast_report::{NetworkView, export::Replayed};
 use flowcast_table::Grouped;
 use flowcast_trace::{
-    Program, TraceRef, parallel, program::IgnoredRecords, run_times::RunTimes, together::together,
+    Program, TraceRef, program::IgnoredRecords, run_times::RunTimes, together::together,
 };
 use flowcast_units::{Bytes, Rank};
 
@@ -286,7 +286,7 @@ impl<'a> PreparedProgram<'a> {
     ) -> Result<Prediction, E> {
         let mut engine = self.engine()?;
         if !engine.is_free() && self.program.messages() >= MANY_MESSAGES {
-            engine = engine.on_threads(parallel::at_hand(self.threads));
+            engine = engine.on_threads(self.threads);
         }
         let mut journal = outputs
             .kept()

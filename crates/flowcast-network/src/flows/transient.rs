@@ -21,7 +21,7 @@
 //! 1/2, which is exact to second order, where less than twice what is there could leave in a step, and nearer to 1 where a
 //! queue is short for the step, so that nothing becomes negative and links that are not full let through what comes,
 //! however long the step is. With the parts that leave the links given, each flow's window is a ring of linear equations
-//! ([`loops`]); the parts follow from what all flows bring to a link, and both are found in turn ([`links`]). So steps are
+//! (`loops`); the parts follow from what all flows bring to a link, and both are found in turn (`links`). So steps are
 //! as long as the queues change little, up to a part of the round trip. A flow whose window is a small part of the queues
 //! that it joins may start within a step; others end the step before. Where nothing changes any more the rates hold until
 //! the next start or end. [`stepwise`] is the slow twin, with steps of `tau / 4` or shorter.

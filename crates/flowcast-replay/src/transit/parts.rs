@@ -17,7 +17,6 @@ use std::{
             Ordering::{AcqRel, Acquire, Release},
         },
     },
-    time::Duration,
 };
 
 use super::{Delivery, Departure, Leaving, Progress, Shared, Transit};
@@ -31,10 +30,8 @@ const PARTS: usize = 4;
 /// So many events up to the horizon are worth the meeting of two threads.
 const WORTH_MEETING: usize = 16;
 
-/// So often a thread looks for work before it lets others run in between, and before it sleeps.
+/// So often a thread looks for work before it lets others run in between.
 const LOOKS: u32 = 4_000;
-const MOST_LOOKS: u32 = 4_100;
-const NAP: Duration = Duration::from_micros(50);
 
 /// Others are late if so many looks for each event of a round were not enough: they have no processor of their own. Then so many
 /// rounds at most, as a power of two, are solved without them.
@@ -220,11 +217,10 @@ impl Meeting {
         while !self.over.load(Acquire) {
             let now = self.number.load(Acquire);
             if now == number {
-                looks += 1;
+                looks = LOOKS.min(looks + 1);
                 match looks {
                     ..LOOKS => std::hint::spin_loop(),
-                    LOOKS..MOST_LOOKS => std::thread::yield_now(),
-                    _ => std::thread::sleep(NAP),
+                    _ => std::thread::yield_now(),
                 }
             } else {
                 (number, looks) = (now, 0);

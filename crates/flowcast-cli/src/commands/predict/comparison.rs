@@ -91,11 +91,17 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
         view: asked.args.report.is_some(),
         ..Outputs::default()
     };
+    // What the cases, which run side by side, leave to each of them.
+    let networks = places(networks);
+    let threads = threads() / (networks.len() * models.len() * mappings.len());
     let mut cases = Vec::new();
-    for network in places(networks) {
+    for network in networks {
         for model in models {
             for (name, mapping) in &mappings {
-                let options = args.options(*model, mapping.clone())?;
+                let options = Options {
+                    threads: threads.max(1),
+                    ..args.options(*model, mapping.clone())?
+                };
                 let case = Case::new(Input::Trace(&trace), network, options);
                 cases.push((case, *name));
             }
