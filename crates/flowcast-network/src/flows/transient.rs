@@ -24,7 +24,7 @@
 //! (`loops`); the parts follow from what all flows bring to a link, and both are found in turn (`links`). So steps are
 //! as long as the queues change little, up to a part of the round trip. A flow whose window is a small part of the queues
 //! that it joins may start within a step; others end the step before. Where nothing changes any more the rates hold until
-//! the next start or end. [`stepwise`] is the slow twin, with steps of `tau / 4` or shorter.
+//! the next start or end. [`stepwise`] is the reference implementation, with steps of `tau / 4` or shorter.
 
 mod links;
 mod loops;
@@ -71,7 +71,7 @@ const MOST_TURNS: u32 = 8;
 const AT_REST: f64 = 1e-7;
 
 /// Steps without a longer one after one that was too long.
-const PATIENCE: u32 = 6;
+const STEPS_BEFORE_LONGER: u32 = 6;
 
 /// A flow that has ended leaves its queues when less than this is left in them, in bytes.
 const LEAST_CONTENT: f64 = 40.0;
@@ -181,10 +181,10 @@ struct Settling<'a> {
     order: Vec<u32>,
     started: usize,
     now: f64,
-    /// The step that is tried next, in seconds, and how many steps it stays at least.
+    /// The step that is tried next and the shortest one, in seconds; how many steps are made before a longer one is tried.
     step: f64,
     shortest: f64,
-    patience: u32,
+    steps_before_longer: u32,
     is_at_rest: bool,
     links: LinkQueues,
     loops: WindowLoops,
@@ -216,7 +216,7 @@ impl<'a> Settling<'a> {
             now: 0.0,
             step: shortest,
             shortest,
-            patience: 0,
+            steps_before_longer: 0,
             is_at_rest: false,
             sums: links.empty_sums(),
             loops: WindowLoops::new(hops.max().unwrap_or(0)),
@@ -306,7 +306,7 @@ impl<'a> Settling<'a> {
                 self.step /= 2.0;
             }
             self.step = self.step.max(self.shortest);
-            self.patience = PATIENCE;
+            self.steps_before_longer = STEPS_BEFORE_LONGER;
         }
     }
 
@@ -404,8 +404,8 @@ impl<'a> Settling<'a> {
         self.loops.end();
         self.loops.note_rates(&mut self.links);
         self.note_and_leave();
-        self.patience = self.patience.saturating_sub(1);
-        if change < 0.5 && step == self.step && self.patience == 0 {
+        self.steps_before_longer = self.steps_before_longer.saturating_sub(1);
+        if change < 0.5 && step == self.step && self.steps_before_longer == 0 {
             self.step = 2.0 * step;
         }
         self.is_at_rest =

@@ -21,7 +21,7 @@ use super::{connection::ConnectionEnds, engine::Engine, link::Link, picos::Picos
 /// A message with fewer packets to be sent is not worth watching.
 const LEAST_PACKETS: u32 = 256;
 /// So many parts may end one after the other without a period before the search slows down.
-const PATIENCE: u32 = 16;
+const MOST_FRUITLESS: u32 = 16;
 /// No part.
 const NONE: u32 = u32::MAX;
 
@@ -38,7 +38,7 @@ pub(super) struct Search {
     /// When the connections that are in no part are divided anew, in steps.
     divide_at: u64,
     /// Parts that ended without a period since the last one that had one.
-    in_vain: u32,
+    fruitless: u32,
 }
 
 /// Connections that share links, directly or over others.
@@ -73,7 +73,7 @@ impl Search {
             packets: vec![0; connections],
             steps: 0,
             divide_at: 0,
-            in_vain: 0,
+            fruitless: 0,
         }
     }
 
@@ -111,7 +111,7 @@ impl Search {
     /// steps so far.
     fn pause(&self) -> u64 {
         let all = 4 * (self.of_connection.len() + self.of_link.len()) as u64;
-        if self.in_vain < PATIENCE {
+        if self.fruitless < MOST_FRUITLESS {
             all
         } else {
             all.max(self.steps / 8)
@@ -123,7 +123,7 @@ impl Search {
         let Some(part) = self.parts.remove(&number) else {
             return;
         };
-        self.in_vain += u32::from(!part.has_repeated);
+        self.fruitless += u32::from(!part.has_repeated);
         for connection in part.connections {
             self.of_connection[connection as usize] = NONE;
             engine.note_nothing(connection as usize);
@@ -285,7 +285,7 @@ impl Search {
         }
         part.period = None;
         if periods > 0 {
-            (part.has_repeated, self.in_vain) = (true, 0);
+            (part.has_repeated, self.fruitless) = (true, 0);
         }
         part.connections
             .iter()

@@ -1,4 +1,4 @@
-//! The slow twin of [`simulate`](super::simulate): explicit Euler steps of equal length, in each of which all stages of all
+//! The reference implementation of [`simulate`](super::simulate): explicit Euler steps of equal length, in each of which all stages of all
 //! flows give at once what leaves them.
 
 use flowcast_model::{
