@@ -25,6 +25,7 @@ named! {
         Chain = "chain",
         Binary = "binary",
         SplitBinary = "split-binary",
+        Kary = "k-ary",
         InOrderBinary = "in-order-binary",
         Binomial = "binomial",
         BinomialNearest = "binomial-nearest",
@@ -37,13 +38,19 @@ named! {
         Ring = "ring",
         NeighborExchange = "neighbor-exchange",
         Bruck = "bruck",
+        Sparbit = "sparbit",
+        RecursiveExchange = "recursive-exchange",
+        InterleavedHalving = "interleaved-halving",
         Pairwise = "pairwise",
+        PairwiseInOrder = "pairwise-in-order",
         Rabenseifner = "rabenseifner",
         ScatterRecursiveDoubling = "scatter-recursive-doubling",
         ScatterRing = "scatter-ring",
         ReduceThenBcast = "reduce-then-bcast",
         ReduceThenScatter = "reduce-then-scatter",
         GatherThenBcast = "gather-then-bcast",
+        AllgatherThenReduce = "allgather-then-reduce",
+        ReduceThenBcastTree = "reduce-then-bcast-tree",
     }
 }
 
@@ -71,6 +78,7 @@ impl Algorithm {
                 Knomial,
                 ScatterRecursiveDoubling,
                 ScatterRing,
+                Kary,
             ],
             Gather => &[Linear, Binomial, LinearSync],
             Gatherv => &[Linear],
@@ -82,9 +90,21 @@ impl Algorithm {
                 RecursiveDoubling,
                 NeighborExchange,
                 GatherThenBcast,
+                Sparbit,
+                RecursiveExchange,
+                Linear,
             ],
-            Alltoall => &[Linear, LinearInOrder, Pairwise, Bruck],
-            Alltoallv | Alltoallw => &[Linear, LinearInOrder, Pairwise],
+            Alltoall => &[
+                Linear,
+                LinearInOrder,
+                Pairwise,
+                Bruck,
+                LinearSync,
+                PairwiseInOrder,
+            ],
+            Alltoallv | Alltoallw => {
+                &[Linear, LinearInOrder, Pairwise, LinearSync, PairwiseInOrder]
+            }
             Reduce => &[
                 Linear,
                 Chain,
@@ -93,6 +113,7 @@ impl Algorithm {
                 Binomial,
                 Knomial,
                 Rabenseifner,
+                Kary,
             ],
             Allreduce => &[
                 RecursiveDoubling,
@@ -100,6 +121,8 @@ impl Algorithm {
                 Rabenseifner,
                 Linear,
                 ReduceThenBcast,
+                AllgatherThenReduce,
+                ReduceThenBcastTree,
             ],
             ReduceScatter | ReduceScatterBlock => &[
                 RecursiveHalving,
@@ -108,6 +131,7 @@ impl Algorithm {
                 Pairwise,
                 Butterfly,
                 ReduceThenScatter,
+                InterleavedHalving,
             ],
             Scan => &[Linear, RecursiveDoubling],
         }
@@ -126,6 +150,7 @@ impl Algorithm {
             {
                 RecursiveHalving
             }
+            (InterleavedHalving, _) if !ranks.is_power_of_two() => RecursiveHalving,
             (ScatterRecursiveDoubling, _) if !ranks.is_power_of_two() => ScatterRing,
             (NeighborExchange, _) if !ranks.is_multiple_of(2) => Ring,
             (same, _) => same,
@@ -140,7 +165,8 @@ pub struct Choice {
     pub algorithm: Algorithm,
     /// Messages are cut into pieces of this size.
     pub segment: Option<Bytes>,
-    /// Chains that start at the root, children of a k-nomial tree, or messages under way at once.
+    /// Chains that start at the root, children of a k-ary tree, the base of a k-nomial tree, of Bruck's distances and of
+    /// recursive doubling and halving, or messages in flight at once.
     pub width: Option<u32>,
 }
 
@@ -152,6 +178,11 @@ impl Choice {
             segment: None,
             width: None,
         }
+    }
+
+    /// The base of distances among so many ranks: the width, at least 2 and not more than the ranks.
+    pub fn base(&self, ranks: u32) -> u32 {
+        self.width.unwrap_or(2).clamp(2, ranks.max(2))
     }
 }
 

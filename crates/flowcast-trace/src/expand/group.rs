@@ -24,6 +24,8 @@ pub struct Stage {
     pub task: Task,
     /// How the data is cut.
     pub layout: Layout,
+    /// Bytes that each rank combines after the stage's messages, from what they brought.
+    pub combined: u64,
 }
 
 /// How one execution is carried out.
@@ -147,6 +149,17 @@ impl Data {
                     self.vector(Bcast, plain(Algorithm::Linear)),
                 ]
             }
+            (Allreduce, Algorithm::AllgatherThenReduce) => {
+                vec![self.allgather_of_vectors(table)]
+            }
+            (Allreduce, Algorithm::ReduceThenBcastTree) => {
+                let tree = Choice {
+                    algorithm: Algorithm::Knomial,
+                    width: Some(choice.base(self.members())),
+                    ..choice
+                };
+                vec![self.vector(Reduce, tree), self.vector(Bcast, tree)]
+            }
             (Allreduce, Algorithm::ReduceThenBcast) => {
                 vec![
                     self.vector(Reduce, chosen(Reduce)),
@@ -171,6 +184,22 @@ impl Data {
         }
     }
 
+    /// Each rank gets the vectors of all and combines them.
+    fn allgather_of_vectors(&self, table: &AlgorithmTable) -> Stage {
+        let (ranks, vector) = (self.members(), self.total());
+        let extent = RuleExtent {
+            ranks,
+            bytes: Bytes(vector),
+            total: Bytes(vector.saturating_mul(u64::from(ranks))),
+        };
+        let choice = table.choose(CollectiveOp::Allgather, &extent);
+        Stage {
+            task: self.task(CollectiveOp::Allgather, choice),
+            layout: Layout::given((0..ranks).map(|_| vector)),
+            combined: vector.saturating_mul(u64::from(ranks.saturating_sub(1))),
+        }
+    }
+
     fn task(&self, op: CollectiveOp, choice: Choice) -> Task {
         Task {
             op,
@@ -186,6 +215,7 @@ impl Data {
         Stage {
             task,
             layout: task.layout(self.total()),
+            combined: 0,
         }
     }
 
@@ -194,10 +224,9 @@ impl Data {
         let layout = match (op, choice.algorithm) {
             (Alltoall, _) => Layout::pairs(self.sizes.clone(), &[]),
             (Alltoallv | Alltoallw, _) => Layout::pairs(self.sizes.clone(), &self.received),
-            (_, Algorithm::LinearSync) => {
-                let first = choice
-                    .segment
-                    .map_or_else(|| first_piece(self.extent(op).bytes), |size| size.0);
+            (Gather, Algorithm::LinearSync) => {
+                // Without a size of its own the first piece is all of it (Open MPI, coll_base_util.h, COMPUTED_SEGCOUNT).
+                let first = choice.segment.map_or(u64::MAX, |size| size.0);
                 Layout::given(
                     self.sizes
                         .iter()
@@ -209,13 +238,9 @@ impl Data {
         Stage {
             task: self.task(op, choice),
             layout,
+            combined: 0,
         }
     }
-}
-
-/// What Open MPI's synchronised gather sends first: 1 KiB, of blocks above 90 KiB 32 KiB.
-fn first_piece(block: Bytes) -> u64 {
-    if block.0 > 92_160 { 32_768 } else { 1024 }
 }
 
 /// The sizes, or, if all are zero, equal shares of the largest of the others.

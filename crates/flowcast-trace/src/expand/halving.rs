@@ -1,10 +1,10 @@
-//! Algorithms on a power of two of ranks: recursive doubling and halving (Rabenseifner, Thakur).
+//! Algorithms on a power of a base of ranks: recursive doubling and halving (Rabenseifner, Thakur).
 //!
-//! With another number of ranks, the first `2(P - 2^k)` are joined in pairs: one of each pair hands its data to the
-//! other, which takes part, and gets its result back at the end.
+//! With another number of ranks, the first ones are joined in groups of so many: all but one of each hand their data to
+//! that one, which takes part, and get their results back at the end. With base 2 these are pairs.
 
 use super::{
-    moves::{Effect, MovedBlocks, Part},
+    moves::{Effect, Move, MovedBlocks, Part},
     plan::Plan,
     tree::{Branch, CollectiveTree},
 };
@@ -12,11 +12,14 @@ use super::{
 /// The ranks that take part, numbered `0..size`.
 #[derive(Debug, Clone, Copy)]
 struct Fold {
-    /// A power of two.
+    base: u32,
+    /// A power of the base.
     size: u32,
-    /// Pairs that were joined.
-    pairs: u32,
-    /// In the pair of this rank it is the one that takes part; in all others the second.
+    /// Steps of an exchange: `size` is the base to this power.
+    steps: u32,
+    /// Ranks that do not take part.
+    joined: u32,
+    /// In the group of this rank it is the one that takes part; in all others the last.
     kept: u32,
 }
 
@@ -25,52 +28,134 @@ struct Fold {
 enum HalvingRole {
     /// It hands its data to this rank.
     Joined(u32),
-    /// It takes part under this number; another rank may have handed it data.
-    Active(u32, Option<u32>),
+    /// It takes part under this number.
+    Active(u32),
 }
 
 impl Fold {
-    fn new(ranks: u32, kept: u32) -> Fold {
-        let size = 1 << ranks.ilog2();
+    fn new(ranks: u32, base: u32, kept: u32) -> Fold {
+        let base = base.clamp(2, ranks.max(2));
+        let steps = ranks.ilog(base);
+        let size = base.pow(steps);
         Fold {
+            base,
             size,
-            pairs: ranks - size,
+            steps,
+            joined: ranks - size,
             kept,
         }
     }
 
     fn role(self, rank: u32) -> HalvingRole {
-        if rank >= 2 * self.pairs {
-            return HalvingRole::Active(rank - self.pairs, None);
-        }
-        let active = self.real(rank / 2);
+        let number = match rank.checked_sub(self.first(self.groups())) {
+            None => rank / self.base,
+            Some(behind) => self.groups() + behind.saturating_sub(self.joined % (self.base - 1)),
+        };
+        let active = self.real(number);
         if rank == active {
-            HalvingRole::Active(rank / 2, Some(rank ^ 1))
+            HalvingRole::Active(number)
         } else {
             HalvingRole::Joined(active)
         }
     }
 
+    /// Groups of as many ranks as the base; the group after them may be smaller, those behind have one rank each.
+    fn groups(self) -> u32 {
+        self.joined / (self.base - 1)
+    }
+
     fn real(self, number: u32) -> u32 {
-        match number {
-            number if number >= self.pairs => number + self.pairs,
-            number if self.kept / 2 == number && self.kept < 2 * self.pairs => self.kept,
-            number => 2 * number + 1,
+        let behind = self.first(number + 1);
+        if (self.first(number)..behind).contains(&self.kept) {
+            self.kept
+        } else {
+            behind - 1
         }
     }
 
     /// The first of the real ranks behind a number.
     fn first(self, number: u32) -> u32 {
-        if number <= self.pairs {
-            2 * number
+        if number <= self.groups() {
+            self.base * number
         } else {
-            number + self.pairs
+            number + self.joined
         }
+    }
+
+    /// Those that handed their data to the one that takes part under a number.
+    fn joined(self, number: u32) -> impl Iterator<Item = u32> {
+        let active = self.real(number);
+        (self.first(number)..self.first(number + 1)).filter(move |rank| *rank != active)
+    }
+
+    /// The number whose digit of this step is that of another.
+    fn with_digit_of(self, number: u32, other: u32, step: u32) -> u32 {
+        let place = self.base.pow(step);
+        number - number / place % self.base * place + other / place % self.base * place
+    }
+
+    /// The numbers that differ from `number` in the digit of this step alone.
+    fn partners(self, number: u32, step: u32) -> impl Iterator<Item = u32> {
+        let place = self.base.pow(step);
+        let without = self.with_digit_of(number, 0, step);
+        (0..self.base)
+            .map(move |digit| without + digit * place)
+            .filter(move |partner| *partner != number)
+    }
+
+    /// What is left to a number after so many steps of halving, the nearest partner first: each digit chooses a part.
+    fn window(self, number: u32, steps: u32) -> Span {
+        let (mut from, mut count, mut rest) = (0, self.size, number);
+        for _ in 0..steps {
+            count /= self.base;
+            from += rest % self.base * count;
+            rest /= self.base;
+        }
+        Span { from, count }
+    }
+
+    /// The ranks behind numbers.
+    fn real_ranks(self, numbers: Span) -> Span {
+        let from = self.first(numbers.from);
+        Span {
+            from,
+            count: self.first(numbers.from + numbers.count) - from,
+        }
+    }
+
+    /// The ranks behind a number and those that differ from it in digits below a step alone.
+    fn ranks_behind(self, number: u32, step: u32) -> Span {
+        let count = self.base.pow(step);
+        self.real_ranks(Span {
+            from: number - number % count,
+            count,
+        })
     }
 }
 
-/// Blocks of the ranks behind numbers `from..to`.
-type Span = (u32, u32);
+/// Neighbouring blocks or numbers.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    from: u32,
+    count: u32,
+}
+
+impl Span {
+    fn placed(self) -> Part {
+        Part::place(self.from, self.count)
+    }
+
+    fn combined(self) -> Part {
+        Part::combine(self.from, self.count)
+    }
+}
+
+/// A rank that takes part in a fold.
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    fold: Fold,
+    number: u32,
+}
 
 impl Plan<'_> {
     /// Up a tree and down again.
@@ -92,146 +177,170 @@ impl Plan<'_> {
         self.doubling(Part::NOTHING, Part::NOTHING);
     }
 
-    /// The whole vector with partners 1, 2, 4, ... away: `log2 P` steps.
+    /// The whole vector with partners 1, 2, 4, ... away: `log2 P` steps. With another base `k`, with `k - 1` partners in
+    /// each of `log_k P` steps.
     pub(super) fn allreduce_doubling(&mut self) {
         self.doubling(Part::combine(0, 1), Part::place(0, 1));
     }
 
     fn doubling(&mut self, exchanged: Part, handed_back: Part) {
-        let fold = Fold::new(self.ranks, u32::MAX);
-        let (number, joined) = match fold.role(self.rank) {
-            HalvingRole::Joined(active) => {
-                self.send(active, exchanged);
-                return self.recv(active, handed_back);
-            }
-            HalvingRole::Active(number, joined) => (number, joined),
+        let Some(member) = self.join(|_| exchanged, handed_back) else {
+            return;
         };
-        if let Some(joined) = joined {
-            self.recv(joined, exchanged);
+        for step in 0..member.fold.steps {
+            self.meet_partners(member, step, |_| exchanged, |_| exchanged);
         }
-        for mask in powers(fold.size) {
-            let other = fold.real(number ^ mask);
-            self.exchange(other, exchanged, other, exchanged);
-        }
-        if let Some(joined) = joined {
-            self.send(joined, handed_back);
-        }
+        self.hand_back(member, |_| handed_back);
     }
 
-    /// Rabenseifner: halves are combined, then gathered again; `2 log2 P` steps for twice the vector in all.
+    /// Rabenseifner: halves are combined, then gathered again; `2 log2 P` steps for twice the vector in all. The nearest
+    /// partner gets the largest part.
     pub(super) fn allreduce_halving(&mut self) {
         let all = self.parts;
-        let fold = Fold::new(self.ranks, u32::MAX);
-        let (number, joined) = match fold.role(self.rank) {
-            HalvingRole::Joined(active) => {
-                self.send(active, Part::combine(0, all));
-                return self.recv(active, Part::place(0, all));
-            }
-            HalvingRole::Active(number, joined) => (number, joined),
+        let whole = Part::place(0, all);
+        let Some(member) = self.join(|_| Part::combine(0, all), whole) else {
+            return;
         };
-        if let Some(joined) = joined {
-            self.recv(joined, Part::combine(0, all));
+        self.halve(member);
+        for step in (0..member.fold.steps).rev() {
+            let gathered = |number| member.fold.window(number, step + 1).placed();
+            let own = gathered(member.number);
+            self.meet_partners(member, step, |_| own, gathered);
         }
-        self.halve(fold, number, |(from, to)| Part::combine(from, to - from));
-        for mask in powers(fold.size) {
-            let (own, others) = (number & !(mask - 1), (number ^ mask) & !(mask - 1));
-            let other = fold.real(number ^ mask);
-            self.exchange(
-                other,
-                Part::place(own, mask),
-                other,
-                Part::place(others, mask),
-            );
-        }
-        if let Some(joined) = joined {
-            self.send(joined, Part::place(0, all));
-        }
+        self.hand_back(member, |_| whole);
     }
 
-    /// Rabenseifner's reduction: halves are combined, then gathered up a binomial tree.
+    /// Rabenseifner's reduction: halves are combined, then gathered up a binomial tree, the smallest parts first.
     pub(super) fn reduce_halving(&mut self) {
         let all = self.parts;
-        let fold = Fold::new(self.ranks, self.root);
+        let fold = Fold::new(self.ranks, self.base(), self.root);
         let number = match fold.role(self.rank) {
             HalvingRole::Joined(active) => return self.send(active, Part::combine(0, all)),
-            HalvingRole::Active(number, joined) => {
-                if let Some(joined) = joined {
-                    self.recv(joined, Part::combine(0, all));
+            HalvingRole::Active(number) => number,
+        };
+        for joined in fold.joined(number) {
+            self.recv(joined, Part::combine(0, all));
+        }
+        self.halve(Member { fold, number });
+        let HalvingRole::Active(root) = fold.role(self.root) else {
+            return;
+        };
+        for step in (0..fold.steps).rev() {
+            let gathered = |number| fold.window(number, step + 1).placed();
+            let parent = fold.with_digit_of(number, root, step);
+            if parent != number {
+                return self.send(fold.real(parent), gathered(number));
+            }
+            for child in fold.partners(number, step) {
+                self.recv(fold.real(child), gathered(child));
+            }
+        }
+    }
+
+    /// Each step combines what is left with partners further away, and leaves to each an equal part of it.
+    fn halve(&mut self, member: Member) {
+        for step in 0..member.fold.steps {
+            let left = |number| member.fold.window(number, step + 1).combined();
+            let own = left(member.number);
+            self.meet_partners(member, step, left, |_| own);
+        }
+    }
+
+    /// Swaps with all partners of a step what goes to and comes from each.
+    fn meet_partners(
+        &mut self,
+        member: Member,
+        step: u32,
+        sent: impl Fn(u32) -> Part,
+        received: impl Fn(u32) -> Part,
+    ) {
+        let Member { fold, number } = member;
+        for partner in fold.partners(number, step) {
+            self.put(Move::Post {
+                from: fold.real(partner),
+                part: received(partner),
+            });
+        }
+        for partner in fold.partners(number, step) {
+            self.put(Move::Start {
+                to: fold.real(partner),
+                part: sent(partner),
+            });
+        }
+        self.put(Move::WaitAll);
+    }
+
+    /// Those that do not take part hand over what they have, and wait for what comes back. `None` for them.
+    fn join(&mut self, handed: impl Fn(u32) -> Part, handed_back: Part) -> Option<Member> {
+        let fold = Fold::new(self.ranks, self.base(), u32::MAX);
+        match fold.role(self.rank) {
+            HalvingRole::Joined(active) => {
+                self.send(active, handed(self.rank));
+                self.recv(active, handed_back);
+                None
+            }
+            HalvingRole::Active(number) => {
+                for joined in fold.joined(number) {
+                    self.recv(joined, handed(joined));
                 }
-                number
+                Some(Member { fold, number })
             }
-        };
-        self.halve(fold, number, |(from, to)| Part::combine(from, to - from));
-        let HalvingRole::Active(root, _) = fold.role(self.root) else {
+        }
+    }
+
+    /// What those get that do not take part.
+    fn hand_back(&mut self, member: Member, part: impl Fn(u32) -> Part) {
+        for joined in member.fold.joined(member.number) {
+            self.send(joined, part(joined));
+        }
+    }
+
+    /// The blocks of all ranks behind ever more numbers.
+    pub(super) fn allgather_exchange(&mut self) {
+        let all = Part::place(0, self.ranks);
+        let Some(member) = self.join(|rank| Part::place(rank, 1), all) else {
             return;
         };
-        for mask in powers(fold.size) {
-            let other = fold.real(number ^ mask);
-            if (number ^ root) & mask != 0 {
-                return self.send(other, Part::place(number & !(mask - 1), mask));
-            }
-            self.recv(other, Part::place((number ^ mask) & !(mask - 1), mask));
+        for step in 0..member.fold.steps {
+            let gathered = |number| member.fold.ranks_behind(number, step).placed();
+            let own = gathered(member.number);
+            self.meet_partners(member, step, |_| own, gathered);
         }
+        self.hand_back(member, |_| all);
     }
 
-    /// Each step combines half of what is left with a partner half as far away; `number` ends with its own blocks.
-    fn halve(&mut self, fold: Fold, number: u32, part: impl Fn(Span) -> Part) {
-        let (mut low, mut high) = (0, fold.size);
-        for mask in powers(fold.size).rev() {
-            let middle = low + mask;
-            let (kept, given) = if number & mask == 0 {
-                ((low, middle), (middle, high))
-            } else {
-                ((middle, high), (low, middle))
-            };
-            let other = fold.real(number ^ mask);
-            self.exchange(other, part(given), other, part(kept));
-            (low, high) = kept;
-        }
-    }
-
+    /// Each step combines half of what is left with a partner half as far away; this rank ends with its own blocks.
     pub(super) fn reduce_scatter_halving(&mut self) {
-        let Some((fold, number, joined)) = self.join_vectors() else {
+        let Some(member) = self.join_vectors() else {
             return;
         };
-        self.halve(fold, number, |(from, to)| {
-            Part::combine(fold.first(from), fold.first(to) - fold.first(from))
-        });
-        if let Some(joined) = joined {
-            self.send(joined, Part::place(joined, 1));
+        for step in (0..member.fold.steps).rev() {
+            let left = |number| member.fold.ranks_behind(number, step).combined();
+            let own = left(member.number);
+            self.meet_partners(member, step, left, |_| own);
         }
+        self.hand_back(member, |joined| Part::place(joined, 1));
     }
 
     /// Halves with partners 1, 2, 4, ... away; the blocks end at mirrored numbers and are sent home.
     pub(super) fn reduce_scatter_butterfly(&mut self) {
-        let Some((fold, number, joined)) = self.join_vectors() else {
+        let Some(member) = self.join_vectors() else {
             return;
         };
-        let span = |(from, to): Span| (fold.first(from), fold.first(to) - fold.first(from));
-        let (mut low, mut high) = (0, fold.size);
-        for mask in powers(fold.size) {
-            let middle = low + (high - low) / 2;
-            let (kept, given) = if number & mask == 0 {
-                ((low, middle), (middle, high))
-            } else {
-                ((middle, high), (low, middle))
-            };
-            let other = fold.real(number ^ mask);
-            let combined = |half: Span| Part::combine(span(half).0, span(half).1);
-            self.exchange(other, combined(given), other, combined(kept));
-            (low, high) = kept;
+        let Member { fold, number } = member;
+        let left = |number, step| fold.real_ranks(fold.window(number, step + 1));
+        for step in 0..fold.steps {
+            let own = left(number, step).combined();
+            self.meet_partners(member, step, |to| left(to, step).combined(), |_| own);
         }
-        if low != number {
+        let Span { from: last, .. } = fold.window(number, fold.steps);
+        if last != number {
             // Mirroring twice is no mirroring: who has this rank's blocks gets its blocks from it.
-            let other = fold.real(low);
-            let place = |number: u32| {
-                Part::place(span((number, number + 1)).0, span((number, number + 1)).1)
-            };
-            self.exchange(other, place(low), other, place(number));
+            let other = fold.real(last);
+            let block = |number| fold.ranks_behind(number, 0).placed();
+            self.exchange(other, block(last), other, block(number));
         }
-        if let Some(joined) = joined {
-            self.send(joined, Part::place(joined, 1));
-        }
+        self.hand_back(member, |joined| Part::place(joined, 1));
     }
 
     /// Halves with partners 1, 2, 4, ... away, each half every second of the blocks left, so that this rank's own is left at
@@ -250,23 +359,11 @@ impl Plan<'_> {
         }
     }
 
-    /// The first of a pair hands its vector to the second and waits for its block.
-    fn join_vectors(&mut self) -> Option<(Fold, u32, Option<u32>)> {
+    /// Those that do not take part hand over their vectors and wait for their blocks.
+    fn join_vectors(&mut self) -> Option<Member> {
+        let own = Part::place(self.rank, 1);
         let all = Part::combine(0, self.ranks);
-        let fold = Fold::new(self.ranks, u32::MAX);
-        match fold.role(self.rank) {
-            HalvingRole::Joined(active) => {
-                self.send(active, all);
-                self.recv(active, Part::place(self.rank, 1));
-                None
-            }
-            HalvingRole::Active(number, joined) => {
-                if let Some(joined) = joined {
-                    self.recv(joined, all);
-                }
-                Some((fold, number, joined))
-            }
-        }
+        self.join(|_| all, own)
     }
 
     /// Everything that the partner's side still needs, with partners 1, 2, 4, ... away; for a power of two.

@@ -31,7 +31,19 @@ pub enum Move {
         /// The blocks that it holds, and what its receiver does with them.
         part: Part,
     },
-    /// Waits for all non-blocking receives, then sends, since the last wait.
+    /// Waits for one non-blocking receive that no wait has completed.
+    WaitRecv {
+        /// How many of them were posted after it.
+        ago: u32,
+    },
+    /// Waits for one non-blocking send that no wait has completed.
+    WaitSend {
+        /// How many of them were started after it.
+        ago: u32,
+    },
+    /// Waits for all non-blocking sends that no wait has completed.
+    WaitSends,
+    /// Waits for all non-blocking receives, then sends, that no wait has completed.
     WaitAll,
 }
 

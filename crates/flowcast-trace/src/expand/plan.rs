@@ -38,6 +38,7 @@ impl Task {
             rank,
             parts: layout.parts(),
             width: choice.width,
+            base: choice.base(ranks),
             put,
         };
         if ranks > 1 {
@@ -53,18 +54,25 @@ impl Task {
                 total,
                 segment: segment.unwrap_or(u64::MAX),
             },
-            (CollectiveOp::Bcast, ScatterRing | ScatterRecursiveDoubling)
-            | (CollectiveOp::Allreduce, Ring) => Layout::Even {
+            (CollectiveOp::Bcast, ScatterRing | ScatterRecursiveDoubling) => Layout::Even {
                 total,
                 parts: self.ranks,
             },
-            (CollectiveOp::Reduce | CollectiveOp::Allreduce, Rabenseifner) => Layout::Even {
+            (CollectiveOp::Allreduce, Ring) => Layout::Even {
                 total,
-                parts: 1 << self.ranks.max(1).ilog2(),
+                parts: self.ranks.saturating_mul(self.ring_phases(total)),
             },
+            (CollectiveOp::Reduce | CollectiveOp::Allreduce, Rabenseifner) => {
+                let ranks = self.ranks.max(1);
+                let base = self.choice.base(ranks);
+                Layout::Even {
+                    total,
+                    parts: base.pow(ranks.ilog(base)),
+                }
+            }
             (
                 CollectiveOp::Bcast | CollectiveOp::Reduce,
-                Linear | Chain | Binary | Binomial | BinomialNearest | Knomial,
+                Linear | Chain | Binary | Kary | Binomial | BinomialNearest | Knomial,
             ) => Layout::Segments {
                 total,
                 segment: segment.unwrap_or(u64::MAX),
@@ -72,7 +80,21 @@ impl Task {
             _ => Layout::Even { total, parts: 1 },
         }
     }
+
+    /// How often a segmented ring goes round: as many full pieces as the block of a rank has, and one more for the rest if
+    /// that is more than half a piece (Open MPI, coll_base_allreduce.c, `ring_segmented`).
+    fn ring_phases(&self, total: u64) -> u32 {
+        let Some(segment) = self.choice.segment else {
+            return 1;
+        };
+        let round = segment.0.saturating_mul(u64::from(self.ranks)).max(1);
+        let phases = total / round + u64::from(total % round > round / 2);
+        phases.clamp(1, MAX_RING_PARTS / u64::from(self.ranks.max(1)) + 1) as u32
+    }
 }
+
+/// A ring's vector is cut into about so many parts at most.
+const MAX_RING_PARTS: u64 = 1 << 24;
 
 /// One rank's steps in the making.
 pub struct Plan<'a> {
@@ -82,6 +104,7 @@ pub struct Plan<'a> {
     /// Blocks of the vector.
     pub(super) parts: u32,
     width: Option<u32>,
+    base: u32,
     put: &'a mut dyn FnMut(Move),
 }
 
@@ -143,6 +166,7 @@ impl Plan<'_> {
             Linear => CollectiveTree::Flat,
             Chain => CollectiveTree::Chains(self.width.unwrap_or(1)),
             Binary => CollectiveTree::Binary,
+            Kary => CollectiveTree::Kary(self.width.unwrap_or(2)),
             Knomial => CollectiveTree::Knomial(self.width.unwrap_or(4)),
             BinomialNearest => CollectiveTree::BinomialNearest,
             _ => CollectiveTree::Knomial(2),
@@ -151,10 +175,7 @@ impl Plan<'_> {
 
     fn allreduce(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Ring => {
-                self.reduce_scatter_ring();
-                self.allgather_ring(self.rank);
-            }
+            Ring => self.allreduce_ring(),
             Rabenseifner => self.allreduce_halving(),
             _ => self.allreduce_doubling(),
         }
@@ -166,6 +187,7 @@ impl Plan<'_> {
             Pairwise => self.reduce_scatter_pairwise(),
             RecursiveDoubling => self.reduce_scatter_doubling(),
             Butterfly => self.reduce_scatter_butterfly(),
+            InterleavedHalving => self.reduce_scatter_interleaved(),
             _ => self.reduce_scatter_halving(),
         }
     }
@@ -173,6 +195,9 @@ impl Plan<'_> {
     fn allgather(&mut self, algorithm: Algorithm) {
         match algorithm {
             Bruck => self.allgather_bruck(),
+            Sparbit => self.allgather_sparbit(),
+            RecursiveExchange => self.allgather_exchange(),
+            Linear => self.allgather_linear(),
             RecursiveDoubling => self.allgather_doubling(self.rank),
             NeighborExchange => self.neighbor_exchange(),
             _ => self.allgather_ring(self.rank),
@@ -200,6 +225,8 @@ impl Plan<'_> {
             Pairwise => self.alltoall_pairwise(),
             Bruck => self.alltoall_bruck(),
             LinearInOrder => self.alltoall_in_order(),
+            PairwiseInOrder => self.alltoall_pairwise_in_order(),
+            LinearSync => self.alltoall_window(self.width.unwrap_or(u32::MAX)),
             _ => self.alltoall_linear(self.width.unwrap_or(u32::MAX)),
         }
     }
@@ -219,6 +246,11 @@ impl Plan<'_> {
     /// The rank of a number counted from the root.
     pub(super) fn real(&self, number: u32) -> u32 {
         (self.root + number) % self.ranks
+    }
+
+    /// The base of distances, at least 2.
+    pub(super) fn base(&self) -> u32 {
+        self.base
     }
 
     pub(super) fn put(&mut self, step: Move) {

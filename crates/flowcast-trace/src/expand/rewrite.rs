@@ -311,14 +311,28 @@ impl<'a> Rewrite<'a> {
                 let slot = self.builder.irecv_again(number, Record::Continues)?;
                 self.posted.push(slot);
             }
+            Move::WaitRecv { ago } => {
+                let slot = self.posted.remove(self.posted.len() - 1 - ago as usize);
+                self.builder.wait_slot(slot, Record::Continues);
+            }
+            Move::WaitSend { ago } => {
+                let number = self.started.remove(self.started.len() - 1 - ago as usize);
+                self.builder.wait_send(number, Record::Continues)?;
+            }
+            Move::WaitSends => self.wait_sends()?,
             Move::WaitAll => {
                 for slot in self.posted.drain(..) {
                     self.builder.wait_slot(slot, Record::Continues);
                 }
-                for number in self.started.drain(..) {
-                    self.builder.wait_send(number, Record::Continues)?;
-                }
+                self.wait_sends()?;
             }
+        }
+        Ok(())
+    }
+
+    fn wait_sends(&mut self) -> Result<(), RecordFault> {
+        for number in self.started.drain(..) {
+            self.builder.wait_send(number, Record::Continues)?;
         }
         Ok(())
     }

@@ -50,20 +50,109 @@ impl Plan<'_> {
         }
     }
 
-    /// Bruck: twice as many blocks in each step, from the ranks ahead. `ceil(log2 P)` steps.
+    /// The vector goes round in phases: in each, a piece of each block is combined at every rank. Then whole blocks go
+    /// round once more. With several pieces, the receive of the next stands while this one is combined and sent on.
+    pub(super) fn allreduce_ring(&mut self) {
+        let phases = self.parts / self.ranks;
+        if phases == 1 {
+            self.reduce_scatter_ring();
+            return self.allgather_ring(self.rank);
+        }
+        let (next, before) = (self.ahead(1), self.behind(1));
+        for phase in 0..phases {
+            // This rank sends a piece of the block before its own first, and combines its own last.
+            let pieces: Vec<Part> = (1..=self.ranks)
+                .map(|behind| (self.rank + self.ranks - behind) % self.ranks)
+                .map(|block| Part::combine(block * phases + phase, 1))
+                .collect();
+            for (step, pair) in pieces.windows(2).enumerate() {
+                self.put(Move::Post {
+                    from: before,
+                    part: pair[1],
+                });
+                if step > 0 {
+                    self.put(Move::WaitRecv { ago: 1 });
+                }
+                self.send(next, pair[0]);
+            }
+            self.put(Move::WaitRecv { ago: 0 });
+        }
+        for step in 0..self.ranks - 1 {
+            let block = |behind: u32| {
+                let block = (self.rank + 2 * self.ranks - step - behind) % self.ranks;
+                Part::place(block * phases, phases)
+            };
+            self.exchange(next, block(0), before, block(1));
+        }
+    }
+
+    /// Bruck: twice as many blocks in each step, from the ranks ahead. `ceil(log2 P)` steps. With another base `k`, from
+    /// `k - 1` ranks in each of `ceil(log_k P)` steps.
     pub(super) fn allgather_bruck(&mut self) {
         let mut have = 1;
         while have < self.ranks {
-            let count = have.min(self.ranks - have);
-            let (from, to) = (self.ahead(have), self.behind(have));
-            self.exchange(
-                to,
-                Part::place(self.rank, count),
-                from,
-                Part::place(from, count),
-            );
-            have += count;
+            let (base, ranks) = (self.base(), self.ranks);
+            let distances = (1..base)
+                .map_while(move |digit| have.checked_mul(digit))
+                .take_while(move |distance| *distance < ranks);
+            for distance in distances.clone() {
+                let from = self.ahead(distance);
+                self.put(Move::Post {
+                    from,
+                    part: Part::place(from, have.min(self.ranks - distance)),
+                });
+            }
+            for distance in distances {
+                self.put(Move::Start {
+                    to: self.behind(distance),
+                    part: Part::place(self.rank, have.min(self.ranks - distance)),
+                });
+            }
+            self.put(Move::WaitAll);
+            have = have.saturating_mul(self.base());
         }
+    }
+
+    /// Sparbit (Loch and Koslovski, 2021): by distances that halve, a message for each block; whoever has the blocks at even
+    /// multiples of the distance gets those at odd ones from the rank that far behind. `ceil(log2 P)` steps.
+    pub(super) fn allgather_sparbit(&mut self) {
+        let mut distance = self.ranks.next_power_of_two() / 2;
+        while distance > 0 {
+            let (to, from) = (self.ahead(distance), self.behind(distance));
+            let blocks = (self.ranks - distance).div_ceil(2 * distance);
+            for block in 0..blocks {
+                let sent = self.behind(2 * block * distance);
+                self.put(Move::Start {
+                    to,
+                    part: Part::place(sent, 1),
+                });
+                let received = self.behind((2 * block + 1) * distance);
+                self.put(Move::Post {
+                    from,
+                    part: Part::place(received, 1),
+                });
+            }
+            self.put(Move::WaitAll);
+            distance /= 2;
+        }
+    }
+
+    /// All blocks at once, straight from their ranks.
+    pub(super) fn allgather_linear(&mut self) {
+        for distance in 1..self.ranks {
+            let from = self.ahead(distance);
+            self.put(Move::Post {
+                from,
+                part: Part::place(from, 1),
+            });
+        }
+        for distance in 1..self.ranks {
+            self.put(Move::Start {
+                to: self.behind(distance),
+                part: Part::place(self.rank, 1),
+            });
+        }
+        self.put(Move::WaitAll);
     }
 
     /// Neighbours swap, by turns with the one and the other, what came last: two blocks in each step but the first.
@@ -107,18 +196,10 @@ impl Plan<'_> {
             let batch = done + 1..(done + 1).saturating_add(width).min(self.ranks);
             done = batch.end - 1;
             for distance in batch.clone() {
-                let from = self.ahead(distance);
-                self.put(Move::Post {
-                    from,
-                    part: pair(from, self.rank),
-                });
+                self.post_pair(distance);
             }
             for distance in batch {
-                let to = self.behind(distance);
-                self.put(Move::Start {
-                    to,
-                    part: pair(self.rank, to),
-                });
+                self.start_pair(distance);
             }
             self.put(Move::WaitAll);
         }
@@ -141,6 +222,48 @@ impl Plan<'_> {
             })
         });
         self.put(Move::WaitAll);
+    }
+
+    /// So many receives and sends are open at once; the next one follows when the oldest is done.
+    pub(super) fn alltoall_window(&mut self, width: u32) {
+        let width = width.min(self.ranks - 1);
+        for distance in 1..=width {
+            self.post_pair(distance);
+        }
+        for distance in 1..=width {
+            self.start_pair(distance);
+        }
+        for distance in width + 1..self.ranks {
+            self.put(Move::WaitRecv { ago: width - 1 });
+            self.post_pair(distance);
+            self.put(Move::WaitSend { ago: width - 1 });
+            self.start_pair(distance);
+        }
+        self.put(Move::WaitAll);
+    }
+
+    fn post_pair(&mut self, distance: u32) {
+        let from = self.ahead(distance);
+        self.put(Move::Post {
+            from,
+            part: pair(from, self.rank),
+        });
+    }
+
+    fn start_pair(&mut self, distance: u32) {
+        let to = self.behind(distance);
+        self.put(Move::Start {
+            to,
+            part: pair(self.rank, to),
+        });
+    }
+
+    /// All pairs swap in the order of their ranks, the lower one first: what each sends has room where it came from.
+    pub(super) fn alltoall_pairwise_in_order(&mut self) {
+        let own = self.rank;
+        for other in (0..self.ranks).filter(|rank| *rank != own) {
+            self.exchange(other, pair(own, other), other, pair(other, own));
+        }
     }
 
     /// One partner to send to and one to receive from in each step.
@@ -175,7 +298,8 @@ impl Plan<'_> {
         }
     }
 
-    /// The root asks each rank; each sends a first piece and then the rest. Blocks come in twos.
+    /// The root asks each rank; each sends a first piece and then the rest. The root waits for each first piece before it asks
+    /// the next rank, and for the rests at the end. Blocks come in twos.
     pub(super) fn gather_in_two_parts(&mut self) {
         let (first, rest) = (
             |rank: u32| Part::place(2 * rank, 1),
@@ -191,14 +315,12 @@ impl Plan<'_> {
                 from: rank,
                 part: first(rank),
             });
-            self.put(Move::Start {
-                to: rank,
-                part: Part::NOTHING,
-            });
+            self.send(rank, Part::NOTHING);
             self.put(Move::Post {
                 from: rank,
                 part: rest(rank),
             });
+            self.put(Move::WaitRecv { ago: 1 });
         }
         self.put(Move::WaitAll);
     }

@@ -9,6 +9,8 @@ pub(super) enum CollectiveTree {
     Chains(u32),
     /// Two children each, the odd ranks below one child of the root, the even ones below the other.
     Binary,
+    /// So many children each: rank `v`'s first child is this width times `v` and one more.
+    Kary(u32),
     /// Rank `v`'s parent lacks `v`'s lowest digit that is not 0, in this base: 2 is the binomial tree.
     Knomial(u32),
     /// Rank `v`'s parent lacks `v`'s highest bit; children in their order.
@@ -38,6 +40,7 @@ impl CollectiveTree {
             },
             CollectiveTree::Chains(chains) => chain(rank, ranks, chains.clamp(1, ranks.max(2) - 1)),
             CollectiveTree::Binary => binary(rank, ranks),
+            CollectiveTree::Kary(width) => k_ary(rank, ranks, width.max(1)),
             CollectiveTree::Knomial(base) => knomial(rank, ranks, base.max(2)),
             CollectiveTree::BinomialNearest => binomial_nearest(rank, ranks),
         }
@@ -94,6 +97,15 @@ fn binary(rank: u32, ranks: u32) -> Branch {
     Branch {
         parent: Some(parent),
         children,
+    }
+}
+
+fn k_ary(rank: u32, ranks: u32, width: u32) -> Branch {
+    let first = u64::from(rank) * u64::from(width) + 1;
+    let behind = (first + u64::from(width)).min(u64::from(ranks));
+    Branch {
+        parent: rank.checked_sub(1).map(|before| before / width),
+        children: (first..behind).map(|child| child as u32).collect(),
     }
 }
 
@@ -166,7 +178,7 @@ mod tests {
         #[test]
         fn every_rank_but_the_root_is_the_child_of_its_parent(ranks in 2u32..100, width in 1u32..9) {
             let of_one_kind = [CollectiveTree::Flat, CollectiveTree::Binary, CollectiveTree::Knomial(2), CollectiveTree::BinomialNearest];
-            for tree in of_one_kind.into_iter().chain([CollectiveTree::Chains(width), CollectiveTree::Knomial(width)]) {
+            for tree in of_one_kind.into_iter().chain([CollectiveTree::Chains(width), CollectiveTree::Knomial(width), CollectiveTree::Kary(width)]) {
                 let mut seen = vec![0; ranks as usize];
                 for rank in 0..ranks {
                     for child in tree.branch(rank, ranks).children {

@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Plan<'_> {
-    /// Down a tree, piece by piece.
+    /// Down a tree, piece by piece: the receive of the next piece stands while this one is sent on.
     pub(super) fn down(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.number(), self.ranks);
         let mut children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
@@ -18,32 +18,85 @@ impl Plan<'_> {
             children.sort_unstable();
         }
         for piece in 0..self.parts {
-            let part = Part::place(piece, 1);
             if let Some(parent) = parent {
-                let from = self.real(parent);
-                self.recv(from, part);
+                self.recv_piece(self.real(parent), piece, self.parts, 0);
             }
-            for to in &children {
-                self.put(Move::Start { to: *to, part });
-            }
-            if !children.is_empty() {
-                self.put(Move::WaitAll);
-            }
+            self.send_piece(&children, |_| Part::place(piece, 1));
+        }
+    }
+
+    /// Receives one of `pieces` pieces from `first` on, which are numbered from 0, with the receive of the next one posted.
+    fn recv_piece(&mut self, from: u32, piece: u32, pieces: u32, first: u32) {
+        let part = |piece: u32| Part::place(first + piece, 1);
+        if pieces == 1 {
+            return self.recv(from, part(piece));
+        }
+        let ahead = if piece == 0 {
+            0..2
+        } else {
+            piece + 1..piece + 2
+        };
+        for piece in ahead.start..ahead.end.min(pieces) {
+            self.put(Move::Post {
+                from,
+                part: part(piece),
+            });
+        }
+        self.put(Move::WaitRecv {
+            ago: u32::from(piece + 1 < pieces),
+        });
+    }
+
+    /// Sends a piece to all children at once.
+    fn send_piece(&mut self, children: &[u32], part: impl Fn(u32) -> Part) {
+        for to in children {
+            self.put(Move::Start {
+                to: *to,
+                part: part(*to),
+            });
+        }
+        if !children.is_empty() {
+            self.put(Move::WaitSends);
         }
     }
 
     /// Up a tree, piece by piece, combined on the way.
+    ///
+    /// Along chains and binary trees and in pieces, the receive from the next child or of the next piece stands while the one
+    /// before is waited for (Open MPI, coll_base_reduce.c, `reduce_generic`).
     pub(super) fn up(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.number(), self.ranks);
+        let is_in_tree_order = !matches!(tree, CollectiveTree::Flat | CollectiveTree::Knomial(_));
+        let mut children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
+        if !is_in_tree_order {
+            children.reverse();
+        }
+        let looks_ahead = is_in_tree_order || self.parts > 1;
+        let receives = children.len() as u32 * self.parts;
+        let receive = |number: u32| Move::Post {
+            from: children[number as usize % children.len()],
+            part: Part::combine(number / children.len() as u32, 1),
+        };
         for piece in 0..self.parts {
-            let part = Part::combine(piece, 1);
-            for child in children.iter().rev() {
-                let from = self.real(*child);
-                self.recv(from, part);
+            for (place, child) in (0..).zip(&children) {
+                let number = piece * children.len() as u32 + place;
+                if !looks_ahead || receives == 1 {
+                    self.recv(*child, Part::combine(piece, 1));
+                    continue;
+                }
+                if number == 0 {
+                    self.put(receive(0));
+                }
+                let is_last = number + 1 == receives;
+                if !is_last {
+                    self.put(receive(number + 1));
+                }
+                self.put(Move::WaitRecv {
+                    ago: u32::from(!is_last),
+                });
             }
             if let Some(parent) = parent {
-                let to = self.real(parent);
-                self.send(to, part);
+                self.send(self.real(parent), Part::combine(piece, 1));
             }
         }
     }
@@ -127,21 +180,17 @@ impl Plan<'_> {
         let half = self.parts / 2;
         let Branch { parent, children } = CollectiveTree::Binary.branch(own, self.ranks);
         let half_of = |rank: u32| if rank % 2 == 1 { 0 } else { half };
+        let children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
         for piece in 0..half {
             if let Some(parent) = parent {
-                let from = self.real(parent);
-                self.recv(from, Part::place(half_of(own) + piece, 1));
+                self.recv_piece(self.real(parent), piece, half, half_of(own));
             }
-            for child in &children {
-                let to = self.real(*child);
-                self.put(Move::Start {
-                    to,
-                    part: Part::place(half_of(*child) + piece, 1),
-                });
-            }
-            if !children.is_empty() {
-                self.put(Move::WaitAll);
-            }
+            let root = self.root;
+            let ranks = self.ranks;
+            self.send_piece(&children, |to| {
+                let number = (to + ranks - root) % ranks;
+                Part::place(half_of(number) + piece, 1)
+            });
         }
         self.swap_halves(own, half);
     }
