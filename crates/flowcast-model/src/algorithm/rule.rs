@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use super::{Algorithm, Choice};
-use flowcast_units::{Bytes, named};
+use flowcast_units::{Bytes, CollectiveOp, named};
 
 /// What a rule looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,25 @@ pub struct RuleExtent {
 }
 
 impl RuleExtent {
+    /// The extent of an operation whose buffers have equal blocks: `buffer` is the vector of an operation on one vector; all
+    /// blocks together of a gather, scatter, allgather or reduce-scatter; what one rank sends to all in an alltoall.
+    pub fn from_buffer(op: CollectiveOp, ranks: u32, buffer: Bytes) -> RuleExtent {
+        use CollectiveOp::*;
+        let each = Bytes(buffer.0 / u64::from(ranks.max(1)));
+        let (bytes, total) = match op {
+            Barrier | Bcast | Reduce | Allreduce | Scan => (buffer, buffer),
+            Alltoall | Alltoallv | Alltoallw => {
+                (each, Bytes(buffer.0.saturating_mul(u64::from(ranks))))
+            }
+            _ => (each, buffer),
+        };
+        RuleExtent {
+            ranks,
+            bytes,
+            total,
+        }
+    }
+
     fn value(&self, measure: Measure) -> u64 {
         match measure {
             Measure::Ranks => u64::from(self.ranks),

@@ -29,13 +29,16 @@ pub enum TableError {
 named! {
     /// The defaults of a library.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
+    #[serde(rename_all = "kebab-case")]
     pub enum Base {
-        /// Open MPI 4.1: the fixed decisions of its component `tuned`.
+        /// Open MPI 4.1 and 5.0: the fixed decisions of its component `tuned`, which are the same in both.
         #[default]
+        #[serde(rename = "openmpi")]
         OpenMpi = "openmpi",
         /// MPICH 4.0: its generic tuning table.
         Mpich = "mpich",
+        /// Cray MPICH 8.1: MPICH 4.0 with the thresholds that were measured on a Cray EX.
+        CrayMpich = "cray-mpich",
     }
 }
 
@@ -44,6 +47,7 @@ impl Base {
         match self {
             Base::OpenMpi => include_str!("../../collectives/openmpi-4.1.toml"),
             Base::Mpich => include_str!("../../collectives/mpich-4.0.toml"),
+            Base::CrayMpich => include_str!("../../collectives/cray-mpich-8.1.toml"),
         }
     }
 }
@@ -78,9 +82,12 @@ impl AlgorithmTable {
             LazyLock::new(|| AlgorithmTable::read_own(Base::OpenMpi));
         static MPICH: LazyLock<AlgorithmTable> =
             LazyLock::new(|| AlgorithmTable::read_own(Base::Mpich));
+        static CRAY_MPICH: LazyLock<AlgorithmTable> =
+            LazyLock::new(|| AlgorithmTable::read_own(Base::CrayMpich).with_base());
         match base {
             Base::OpenMpi => OPEN_MPI.clone(),
             Base::Mpich => MPICH.clone(),
+            Base::CrayMpich => CRAY_MPICH.clone(),
         }
     }
 
@@ -174,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_defaults_have_a_last_word_for_each_operation() {
-        for base in [Base::OpenMpi, Base::Mpich] {
+        for base in Base::ALL {
             let table = AlgorithmTable::from_base(base);
             for op in CollectiveOp::ALL {
                 let last = table.rows[&op].last().unwrap();

@@ -422,6 +422,66 @@ fn messages_and_bytes_are_those_of_the_textbook() {
     }
 }
 
+/// Another base, distances or pieces: messages and bytes of all ranks.
+#[test]
+fn bases_and_pieces_change_the_messages_as_their_papers_say() {
+    use Algorithm::*;
+    use CollectiveOp::*;
+    for (p, base, log) in [
+        (4u64, 4u32, 1u64),
+        (16, 4, 2),
+        (27, 3, 3),
+        (8, 2, 3),
+        (25, 5, 2),
+    ] {
+        let n = p << 12;
+        let each = p * log * u64::from(base - 1);
+        let blocks: u64 = (0..p).map(|rank| n + rank % 3).sum();
+        for (op, algorithm, messages, bytes) in [
+            (Allreduce, RecursiveDoubling, each, each * n),
+            (Allreduce, Rabenseifner, 2 * each, 2 * (p - 1) * n),
+            (Allgather, RecursiveExchange, each, (p - 1) * blocks),
+            (Allgather, Bruck, each, (p - 1) * blocks),
+            (ReduceScatter, RecursiveHalving, each, (p - 1) * blocks),
+            (Bcast, Kary, p - 1, (p - 1) * n),
+            (Reduce, Kary, p - 1, (p - 1) * n),
+            (Alltoall, LinearSync, p * (p - 1), p * (p - 1) * n),
+            (Alltoall, PairwiseInOrder, p * (p - 1), p * (p - 1) * n),
+            (Allgather, Sparbit, p * (p - 1), (p - 1) * blocks),
+            (Allgather, Linear, p * (p - 1), (p - 1) * blocks),
+        ] {
+            let choice = Choice {
+                width: Some(base),
+                ..Choice::plain(algorithm)
+            };
+            let found = world(op, choice, (p as u32, 0), n);
+            assert_eq!(
+                (found.messages, found.bytes),
+                (messages, bytes),
+                "{op:?} {algorithm:?} {p} {base}"
+            );
+        }
+    }
+}
+
+/// Open MPI goes round once more for a rest of more than half a piece of each rank.
+#[test]
+fn a_segmented_ring_goes_round_for_each_piece_and_once_more() {
+    for (pieces, rounds) in [(1, 1), (3, 3), (7, 7)] {
+        for (rest, more) in [(0, 0), (1999, 0), (2001, 1)] {
+            let p = 4;
+            let n = p * 1000 * pieces + rest;
+            let choice = Choice {
+                segment: Some(Bytes(1000)),
+                ..Choice::plain(Algorithm::Ring)
+            };
+            let found = world(CollectiveOp::Allreduce, choice, (p as u32, 0), n);
+            assert_eq!(found.messages, (rounds + more + 1) * p * (p - 1), "{n}");
+            assert_eq!(found.bytes, 2 * (p - 1) * n);
+        }
+    }
+}
+
 /// With blocks of different sizes, `total` bytes in all.
 #[test]
 fn gathering_and_scattering_move_each_block_as_often_as_the_textbook_says() {
@@ -476,7 +536,7 @@ fn gathering_and_scattering_move_each_block_as_often_as_the_textbook_says() {
             );
         }
         if p.is_power_of_two() {
-            for algorithm in [RecursiveHalving, Butterfly] {
+            for algorithm in [RecursiveHalving, Butterfly, InterleavedHalving] {
                 let found = world(ReduceScatter, Choice::plain(algorithm), (p, 0), 1000);
                 let home = if algorithm == Butterfly {
                     mirrored(p)
