@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::AlgorithmTable;
-use flowcast_units::{Bytes, CollectiveOp, Rate, Time, named};
+use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte, named};
 
 named! {
     /// How often a phase repeats its message.
@@ -162,16 +162,54 @@ pub fn stage_messages(processes: u32) -> impl Iterator<Item = u32> {
 
 /// The rows of all operations: the `[collectives]` section of a network file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "CollectivesSection")]
 pub struct Collectives {
     /// For operations without a row of their own.
     pub default: Row,
     /// Rows of single operations, in place of `default`.
-    #[serde(default)]
     pub rows: BTreeMap<CollectiveOp, Row>,
     /// By which messages operations are carried out, for a replay that expands them.
-    #[serde(default)]
     pub algorithms: Option<AlgorithmTable>,
+    /// What combining a vector with another costs the rank that does it, where messages carry operations out.
+    pub reduction: Option<TimePerByte>,
+}
+
+/// The section as it stands in a file: without a formula that of [`Collectives::default`] holds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CollectivesSection {
+    default: Option<Row>,
+    #[serde(default)]
+    rows: BTreeMap<CollectiveOp, Row>,
+    algorithms: Option<AlgorithmTable>,
+    reduction: Option<TimePerByte>,
+}
+
+impl TryFrom<CollectivesSection> for Collectives {
+    type Error = String;
+
+    fn try_from(section: CollectivesSection) -> Result<Collectives, String> {
+        let CollectivesSection {
+            default,
+            rows,
+            algorithms,
+            reduction,
+        } = section;
+        let formula = match default {
+            Some(default) => Collectives {
+                default,
+                rows,
+                ..Collectives::default()
+            },
+            None if rows.is_empty() => Collectives::default(),
+            None => return Err("missing field `default` beside `rows`".to_owned()),
+        };
+        Ok(Collectives {
+            algorithms,
+            reduction,
+            ..formula
+        })
+    }
 }
 
 impl Collectives {
@@ -184,6 +222,7 @@ impl Collectives {
     pub fn has_own_formula(&self) -> bool {
         Collectives {
             algorithms: None,
+            reduction: None,
             ..self.clone()
         } != Collectives::default()
     }
@@ -194,6 +233,7 @@ impl Collectives {
             default: Row::both(repeats, PhaseSize::Max),
             rows: BTreeMap::new(),
             algorithms: None,
+            reduction: None,
         }
     }
 }
@@ -227,6 +267,7 @@ impl Default for Collectives {
                 .map(|(op, row)| (*op, row.parse().expect("the table is well formed")))
                 .collect(),
             algorithms: None,
+            reduction: None,
         }
     }
 }
@@ -319,6 +360,19 @@ mod tests {
         assert_eq!(
             toml::from_str::<Collectives>(&text).unwrap(),
             Collectives::default()
+        );
+    }
+
+    #[test]
+    fn a_section_without_a_formula_leaves_the_one_that_holds() {
+        let read = |text| toml::from_str::<Collectives>(text).map_err(|error| error.to_string());
+        let section = read("reduction = '0.1ns/B'").unwrap();
+        assert_eq!(section.reduction, Some(TimePerByte::from_nanos(0.1)));
+        assert!(!section.has_own_formula());
+        let error = read("[rows]\nBcast = 'LOG MAX | NULL'").unwrap_err();
+        assert!(
+            error.contains("missing field `default` beside `rows`"),
+            "{error}"
         );
     }
 

@@ -117,6 +117,12 @@ pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
         "no collective operation",
     );
     list.check(
+        "collectives.reduction",
+        done.network.collectives.reduction.is_some(),
+        !uses.collectives,
+        "collectives by a formula combine nothing",
+    );
+    list.check(
         "file_system",
         done.network.file_system != FileSystem::default(),
         uses.files,

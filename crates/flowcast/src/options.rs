@@ -161,7 +161,7 @@ impl Collectives {
                 .and_then(|network| network.collectives.algorithms.clone())
                 .unwrap_or_default()
         };
-        Some(match self {
+        let table = match self {
             Collectives::Automatic | Collectives::Formula => {
                 AlgorithmTable::from_base(program.library().unwrap_or_default())
             }
@@ -169,6 +169,11 @@ impl Collectives {
             Collectives::Mpich => AlgorithmTable::from_base(Base::Mpich),
             Collectives::OfNetwork => of_network().with_base(),
             Collectives::Table(table) => table.clone().with_base(),
+        };
+        let reduction = network.and_then(|network| network.collectives.reduction);
+        Some(AlgorithmTable {
+            reduction: reduction.unwrap_or(table.reduction),
+            ..table
         })
     }
 

@@ -68,6 +68,7 @@ pub fn named_choice(
         let table = AlgorithmTable {
             base,
             rows: BTreeMap::from([(op, rules.clone())]),
+            ..AlgorithmTable::default()
         };
         return Ok(table.choose(op, extent));
     }

@@ -1,6 +1,6 @@
 //! Which algorithm each operation uses, by rules.
 
-use flowcast_units::{CollectiveOp, named};
+use flowcast_units::{CollectiveOp, TimePerByte, named};
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl Base {
 /// assert_eq!(table.choose(CollectiveOp::Bcast, &extent).algorithm, Algorithm::Binomial);
 /// # Ok::<(), flowcast_model::algorithm::TableError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlgorithmTable {
     /// Whose defaults hold where no rule does.
@@ -72,6 +72,9 @@ pub struct AlgorithmTable {
     /// Rules by operation, the first that holds decides.
     #[serde(default)]
     pub rows: BTreeMap<CollectiveOp, Vec<Rule>>,
+    /// What combining costs the rank that does it, 0 or more; of the machine, so that no table has it in its text.
+    #[serde(skip)]
+    pub reduction: TimePerByte,
 }
 
 impl AlgorithmTable {

@@ -189,6 +189,7 @@ mod tests {
             "collectives.rows.Bcast",
             "collectives.default",
             "collectives.algorithms.base",
+            "collectives.reduction",
             "file_system.requests",
             "provenance.host",
             "machine.mapping.per-node",

@@ -27,7 +27,7 @@ use super::{
     program::{CollectiveCall, CollectiveMode, Program},
 };
 use flowcast_model::algorithm::{AlgorithmTable, Choice, RuleExtent};
-use flowcast_units::{Bytes, CollectiveOp, Rank};
+use flowcast_units::{Bytes, CollectiveOp, Rank, TimePerByte};
 use group::Group;
 use moves::Move;
 use progress::ProgressStreams;
@@ -172,6 +172,8 @@ struct Executions {
     groups_of: Vec<Option<u32>>,
     /// By communicator: its members sorted, each with its place.
     places: Vec<Vec<(Rank, u32)>>,
+    /// What combining costs the rank that does it.
+    reduction: TimePerByte,
 }
 
 impl Executions {
@@ -185,6 +187,7 @@ impl Executions {
             groups: Vec::new(),
             groups_of: vec![None; program.instances.len()],
             places: places.collect(),
+            reduction: table.reduction,
         };
         found.fill(program, table, non_blocking);
         found

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{
     Executions,
     group::Group,
-    moves::{Layout, Move},
+    moves::{Effect, Layout, Move, Part},
     progress::ProgressStreams,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     parallel::for_each_mut,
     program::{CollectiveCall, CollectiveMode, MessageClass, Program, SendMode},
 };
-use flowcast_units::{Bytes, CollectiveOp, Rank};
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// The streams of all ranks, and behind them their progress streams.
 ///
@@ -66,7 +66,7 @@ struct Rewrite<'a> {
     /// The new number of each non-blocking collective.
     immediates: HashMap<u32, u32>,
     /// Non-blocking receives and sends of the operation that is being expanded.
-    posted: Vec<u32>,
+    posted: Vec<PostedReceive>,
     started: Vec<u32>,
 }
 
@@ -280,6 +280,7 @@ impl<'a> Rewrite<'a> {
                 }
             });
             result?;
+            self.combine(stage.combined);
         }
         Ok(())
     }
@@ -302,18 +303,23 @@ impl<'a> Rewrite<'a> {
                 self.builder
                     .send(channel.members[to as usize], class, Record::Continues)?;
             }
-            Move::Recv { from, .. } => {
+            Move::Recv { from, part } => {
                 let number = self.builder.channel(channel.from(from));
                 self.builder.recv(number, Record::Continues)?;
+                self.combine(combined_bytes(part, layout));
             }
-            Move::Post { from, .. } => {
+            Move::Post { from, part } => {
                 let number = self.builder.channel(channel.from(from));
                 let slot = self.builder.irecv_again(number, Record::Continues)?;
-                self.posted.push(slot);
+                self.posted.push(PostedReceive {
+                    slot,
+                    combined: combined_bytes(part, layout),
+                });
             }
             Move::WaitRecv { ago } => {
-                let slot = self.posted.remove(self.posted.len() - 1 - ago as usize);
-                self.builder.wait_slot(slot, Record::Continues);
+                let posted = self.posted.remove(self.posted.len() - 1 - ago as usize);
+                self.builder.wait_slot(posted.slot, Record::Continues);
+                self.combine(posted.combined);
             }
             Move::WaitSend { ago } => {
                 let number = self.started.remove(self.started.len() - 1 - ago as usize);
@@ -321,13 +327,24 @@ impl<'a> Rewrite<'a> {
             }
             Move::WaitSends => self.wait_sends()?,
             Move::WaitAll => {
-                for slot in self.posted.drain(..) {
-                    self.builder.wait_slot(slot, Record::Continues);
+                let mut combined = 0u64;
+                for posted in self.posted.drain(..) {
+                    self.builder.wait_slot(posted.slot, Record::Continues);
+                    combined = combined.saturating_add(posted.combined);
                 }
                 self.wait_sends()?;
+                self.combine(combined);
             }
         }
         Ok(())
+    }
+
+    /// The rank combines what has come with its own: it computes.
+    fn combine(&mut self, bytes: u64) {
+        let time = self.found.reduction.time_for(Bytes(bytes));
+        if time > Time::ZERO {
+            self.builder.compute_further(time);
+        }
     }
 
     fn wait_sends(&mut self) -> Result<(), RecordFault> {
@@ -335,6 +352,20 @@ impl<'a> Rewrite<'a> {
             self.builder.wait_send(number, Record::Continues)?;
         }
         Ok(())
+    }
+}
+
+/// A non-blocking receive of the operation that is being expanded.
+struct PostedReceive {
+    slot: u32,
+    /// Bytes that are combined when it has come.
+    combined: u64,
+}
+
+fn combined_bytes(part: Part, layout: &Layout) -> u64 {
+    match part.effect {
+        Effect::Place => 0,
+        Effect::Combine => layout.bytes(part.blocks),
     }
 }
 

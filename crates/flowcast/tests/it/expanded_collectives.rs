@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::random_programs::{Mode, Record, any_records, as_program, read_text};
 use flowcast::{
+    Collectives, Options,
     model::{
         algorithm::{Algorithm, AlgorithmTable, Base},
         network::{LinkRate, Network, Rule},
@@ -14,7 +15,7 @@ use flowcast::{
         expand::{Expanded, NonBlocking, expand},
         opcodes::Op,
     },
-    units::{CollectiveOp, Rank, Rate, Time},
+    units::{CollectiveOp, Rank, Rate, Time, TimePerByte},
 };
 use proptest::prelude::*;
 
@@ -189,6 +190,71 @@ fn without_contention_each_algorithm_costs_what_the_textbook_says() {
             );
             assert_eq!(uses[0].bytes, program.bytes());
         }
+    }
+}
+
+/// What is combined on the longest way, by Hockney's rule and 1/4 ns/B.
+#[test]
+fn combining_costs_the_receiver_what_the_network_says() {
+    use CollectiveOp::*;
+    let reduction = TimePerByte::from_nanos(0.25);
+    for p in [2u32, 4, 8, 16] {
+        let n = 1u64 << 16;
+        let (ranks, log, vector) = (f64::from(p), f64::from(p.ilog2()), n as f64);
+        let share = vector * (ranks - 1.0) / ranks;
+        for (op, algorithm, combined) in [
+            (Reduce, "binomial", log * vector),
+            (Reduce, "rabenseifner", share),
+            (Allreduce, "recursive-doubling", log * vector),
+            (Allreduce, "rabenseifner", share),
+            (Allreduce, "ring", share),
+            (Allreduce, "allgather-then-reduce", (ranks - 1.0) * vector),
+            (Allreduce, "reduce-then-bcast-tree", log * vector),
+            (ReduceScatter, "recursive-halving", (ranks - 1.0) * vector),
+            (ReduceScatter, "interleaved-halving", (ranks - 1.0) * vector),
+            (Scan, "recursive-doubling", log * vector),
+            (Bcast, "scatter-ring", 0.0),
+            (Allgather, "bruck", 0.0),
+        ] {
+            let program = program(op, p, (n, n));
+            let table = by(op, algorithm);
+            let costly = AlgorithmTable {
+                reduction,
+                ..table.clone()
+            };
+            let network = hockney();
+            let time = |table| makespan(&expanded(&program, table).program, &network);
+            let (found, expected) = (
+                time(&costly) - time(&table),
+                combined * reduction.as_nanos(),
+            );
+            assert!(
+                (found - expected).abs() <= 1e-6 * (1.0 + expected),
+                "{op:?} {algorithm} {p}: {found} {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_prediction_has_the_reduction_of_its_network_under_any_algorithms() {
+    let program = program(CollectiveOp::Allreduce, 4, (1 << 20, 1 << 20));
+    let network = hockney();
+    let mut costly = network.clone();
+    costly.collectives.reduction = Some(TimePerByte::from_nanos(1.0));
+    for collectives in [Collectives::Automatic, Collectives::Mpich] {
+        let options = Options {
+            collectives,
+            ..Options::default()
+        };
+        let times = flowcast::sweep(&program, &[network.clone(), costly.clone()], &options);
+        let times: Vec<f64> = times
+            .unwrap()
+            .iter()
+            .map(|outcome| outcome.makespan().as_nanos())
+            .collect();
+        // Rabenseifner's combines a vector less a quarter of it.
+        assert_eq!(times[1] - times[0], f64::from(3 << 18));
     }
 }
 

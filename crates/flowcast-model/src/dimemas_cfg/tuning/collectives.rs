@@ -27,6 +27,7 @@ pub(in crate::dimemas_cfg) fn table(
         default: sent_and_received(model),
         rows: all,
         algorithms: None,
+        reduction: None,
     }
 }
 
