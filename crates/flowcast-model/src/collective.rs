@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::algorithm::AlgorithmTable;
+use super::{algorithm::AlgorithmTable, measured_collectives::MeasuredCollectives};
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte, named};
 
 named! {
@@ -172,6 +172,8 @@ pub struct Collectives {
     pub algorithms: Option<AlgorithmTable>,
     /// What combining a vector with another costs the rank that does it, where messages carry operations out.
     pub reduction: Option<TimePerByte>,
+    /// What measured operations say of the machine.
+    pub measured: Option<Box<MeasuredCollectives>>,
 }
 
 /// The section as it stands in a file: without a formula that of [`Collectives::default`] holds.
@@ -183,6 +185,7 @@ struct CollectivesSection {
     rows: BTreeMap<CollectiveOp, Row>,
     algorithms: Option<AlgorithmTable>,
     reduction: Option<TimePerByte>,
+    measured: Option<Box<MeasuredCollectives>>,
 }
 
 impl TryFrom<CollectivesSection> for Collectives {
@@ -194,6 +197,7 @@ impl TryFrom<CollectivesSection> for Collectives {
             rows,
             algorithms,
             reduction,
+            measured,
         } = section;
         let formula = match default {
             Some(default) => Collectives {
@@ -207,6 +211,7 @@ impl TryFrom<CollectivesSection> for Collectives {
         Ok(Collectives {
             algorithms,
             reduction,
+            measured,
             ..formula
         })
     }
@@ -223,6 +228,7 @@ impl Collectives {
         Collectives {
             algorithms: None,
             reduction: None,
+            measured: None,
             ..self.clone()
         } != Collectives::default()
     }
@@ -234,6 +240,7 @@ impl Collectives {
             rows: BTreeMap::new(),
             algorithms: None,
             reduction: None,
+            measured: None,
         }
     }
 }
@@ -268,6 +275,7 @@ impl Default for Collectives {
                 .collect(),
             algorithms: None,
             reduction: None,
+            measured: None,
         }
     }
 }

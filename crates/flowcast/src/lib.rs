@@ -33,6 +33,7 @@ mod conversion;
 mod error;
 mod folded;
 mod interval;
+pub mod collectives;
 pub mod models_page;
 mod options;
 mod pattern;

@@ -140,6 +140,29 @@ impl Algorithm {
         }
     }
 
+    /// Whether a rank sends about as many messages as the number of ranks has binary digits, or fewer.
+    pub const fn is_logarithmic(self) -> bool {
+        matches!(
+            self,
+            Binary
+                | SplitBinary
+                | Kary
+                | InOrderBinary
+                | Binomial
+                | BinomialNearest
+                | Knomial
+                | Dissemination
+                | RecursiveDoubling
+                | RecursiveHalving
+                | Butterfly
+                | Bruck
+                | RecursiveExchange
+                | InterleavedHalving
+                | Rabenseifner
+                | ScatterRecursiveDoubling
+        )
+    }
+
     /// What is used in place of an algorithm that needs another number of ranks, as the libraries do it.
     pub const fn for_ranks(self, op: CollectiveOp, ranks: u32) -> Algorithm {
         match (self, op) {

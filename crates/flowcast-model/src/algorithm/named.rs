@@ -64,6 +64,12 @@ pub fn named_choice(
         Base::Mpich | Base::CrayMpich => &MPICH,
     };
     let known = names.get(&op);
+    if base == Base::OpenMpi
+        && major_version(version) < 6
+        && SINCE_OPEN_MPI_6.contains(&name.as_str())
+    {
+        return Ok(AlgorithmTable::from_base(base).choose(op, extent));
+    }
     if let Some(rules) = known.and_then(|known| known.get(&name)) {
         let table = AlgorithmTable {
             base,
@@ -83,6 +89,23 @@ pub fn named_choice(
             known: known_names(known, base),
         }),
     }
+}
+
+/// What came with Open MPI 6: before it, its number stands for no algorithm, and the library decides. On 4 to 16 nodes
+/// `allgather_reduce` of 5.0.7 takes what Rabenseifner's takes, to a per cent.
+const SINCE_OPEN_MPI_6: [&str; 4] = [
+    "allgather_reduce",
+    "bruck_k_fanout",
+    "direct",
+    "direct_messaging",
+];
+
+fn major_version(version: &str) -> u32 {
+    version
+        .split('.')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 type Names = BTreeMap<CollectiveOp, BTreeMap<String, Vec<Rule>>>;
@@ -225,8 +248,8 @@ mod tests {
                 ["customOMPI", "5.0.7"],
                 "allgather_reduce_ompi",
                 4,
-                64,
-                "allgather-then-reduce",
+                1 << 20,
+                "rabenseifner",
             ),
             (
                 Allreduce,

@@ -5,6 +5,7 @@
 
 pub mod conformal;
 pub mod error_measures;
+pub mod gaussian_process;
 pub mod grouping;
 pub mod interval;
 pub mod linear_system;

@@ -69,6 +69,30 @@ impl Group {
     }
 }
 
+/// The stages of an operation in which all ranks have equal parts, with the first rank as root.
+pub fn uniform_stages(
+    op: CollectiveOp,
+    choice: Choice,
+    extent: &RuleExtent,
+    table: &AlgorithmTable,
+) -> Vec<Stage> {
+    use CollectiveOp::*;
+    let (ranks, block) = (extent.ranks, extent.bytes.0);
+    let is_vector = matches!(op, Barrier | Bcast | Reduce | Allreduce | Scan);
+    let sizes = match op {
+        _ if is_vector => vec![block],
+        Alltoall | Alltoallv | Alltoallw => vec![block * u64::from(ranks); ranks as usize],
+        _ => vec![block; ranks as usize],
+    };
+    let data = Data {
+        root: 0,
+        sizes,
+        received: vec![0; ranks as usize],
+        is_vector,
+    };
+    data.stages(op, choice, table)
+}
+
 /// Sizes as far as algorithms need them.
 struct Data {
     root: u32,

@@ -57,7 +57,7 @@ pub struct Part {
 }
 
 /// Blocks of the operation's data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MovedBlocks {
     /// None: the message only says that the sender has come so far.
     Nothing,

@@ -33,6 +33,16 @@ pub(crate) fn descend(
     ranges: &[Range],
     residuals: &mut dyn FnMut(&[f64]) -> Option<Vec<f64>>,
 ) -> Option<Lowest> {
+    descend_until(NO_GAIN, start, ranges, residuals)
+}
+
+/// Goes down from `start` until a step gains a smaller part of the sum than `no_gain`.
+pub(crate) fn descend_until(
+    no_gain: f64,
+    start: &[f64],
+    ranges: &[Range],
+    residuals: &mut dyn FnMut(&[f64]) -> Option<Vec<f64>>,
+) -> Option<Lowest> {
     let mut at: Vec<f64> = start
         .iter()
         .zip(ranges)
@@ -53,7 +63,7 @@ pub(crate) fn descend(
             .zip(ranges)
             .map(|((a, b), (low, high))| (a - b).abs() / (high - low));
         let gains_nothing =
-            sum_of_squares(&next_values) > sum_of_squares(&values) * (1.0 - NO_GAIN);
+            sum_of_squares(&next_values) > sum_of_squares(&values) * (1.0 - no_gain);
         let is_still = gains_nothing || moved.fold(0.0, f64::max) < STILL;
         (at, values) = (next, next_values);
         if is_still {

@@ -14,7 +14,7 @@
 
 pub mod conflict_samples;
 pub mod conflicts;
-mod descent;
+pub(crate) mod descent;
 pub mod dimemas;
 pub mod narrowing;
 pub mod recorded_regions;

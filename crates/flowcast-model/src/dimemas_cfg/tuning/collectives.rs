@@ -28,6 +28,7 @@ pub(in crate::dimemas_cfg) fn table(
         rows: all,
         algorithms: None,
         reduction: None,
+        measured: None,
     }
 }
 

@@ -1,0 +1,108 @@
+//! Normal deviations with a covariance: what some values say of others (kriging; Rasmussen and Williams, Gaussian processes for
+//! machine learning, 2006, algorithm 2.1).
+
+use super::linear_system::{Matrix, cholesky};
+
+/// Values with a known covariance, made ready to tell others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GaussianProcess {
+    /// Lower triangle of the covariance.
+    factor: Matrix,
+    /// The inverse of the covariance times the values.
+    weights: Vec<f64>,
+    /// Of the values under the covariance.
+    log_likelihood: f64,
+}
+
+impl GaussianProcess {
+    /// Of values whose covariance, noise included, is `covariance`. None where that is not positive definite.
+    pub fn new(covariance: &[Vec<f64>], values: &[f64]) -> Option<GaussianProcess> {
+        let factor = cholesky(covariance)?;
+        let half = forward(&factor, values);
+        let log_determinant: f64 = (0..values.len()).map(|at| factor[at][at].ln()).sum();
+        let squares: f64 = half.iter().map(|value| value * value).sum();
+        let constant = 0.5 * values.len() as f64 * (2.0 * std::f64::consts::PI).ln();
+        Some(GaussianProcess {
+            log_likelihood: -0.5 * squares - log_determinant - constant,
+            weights: backward(&factor, half),
+            factor,
+        })
+    }
+
+    /// The logarithm of the values' density.
+    pub fn log_likelihood(&self) -> f64 {
+        self.log_likelihood
+    }
+
+    /// The mean of a value that has these covariances with the known ones.
+    pub fn mean(&self, with_known: &[f64]) -> f64 {
+        with_known
+            .iter()
+            .zip(&self.weights)
+            .map(|(a, b)| a * b)
+            .sum()
+    }
+
+    /// What is needed for the covariance of values that have these covariances with the known ones: for two of them, the
+    /// product of their results is what the known values take from it.
+    pub fn explained(&self, with_known: &[f64]) -> Vec<f64> {
+        forward(&self.factor, with_known)
+    }
+}
+
+/// Solves `L x = b`.
+fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
+    let mut solved: Vec<f64> = Vec::with_capacity(right.len());
+    for (row, value) in factor.iter().zip(right) {
+        let known: f64 = row.iter().zip(&solved).map(|(a, b)| a * b).sum();
+        solved.push((value - known) / row[solved.len()]);
+    }
+    solved
+}
+
+/// Solves `Lᵀ x = b`.
+fn backward(factor: &[Vec<f64>], mut right: Vec<f64>) -> Vec<f64> {
+    for at in (0..right.len()).rev() {
+        right[at] /= factor[at][at];
+        let solved = right[at];
+        for (value, element) in right[..at].iter_mut().zip(&factor[at]) {
+            *value -= element * solved;
+        }
+    }
+    right
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_told_by_one_beside_it() {
+        // Two values of variance 1 and covariance 0.8; the first was 2 with noise of variance 0.25.
+        let known = GaussianProcess::new(&[vec![1.25]], &[2.0]).unwrap();
+        assert!((known.mean(&[0.8]) - 1.28).abs() < 1e-12);
+        let explained = known.explained(&[0.8]);
+        let variance = 1.0 - explained[0] * explained[0];
+        assert!((variance - (1.0 - 0.64 / 1.25)).abs() < 1e-12);
+        let density = -0.5 * (4.0 / 1.25 + 1.25_f64.ln() + (2.0 * std::f64::consts::PI).ln());
+        assert!((known.log_likelihood() - density).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_known_value_without_noise_is_told_as_it_is() {
+        let covariance = [
+            vec![1.0, 0.5, 0.2],
+            vec![0.5, 1.0, 0.4],
+            vec![0.2, 0.4, 1.0],
+        ];
+        let known = GaussianProcess::new(&covariance, &[0.3, -1.0, 2.0]).unwrap();
+        assert!((known.mean(&covariance[1]) + 1.0).abs() < 1e-12);
+        let explained = known.explained(&covariance[1]);
+        let variance = 1.0 - explained.iter().map(|x| x * x).sum::<f64>();
+        assert!(variance.abs() < 1e-12);
+        assert_eq!(
+            GaussianProcess::new(&[vec![1.0, 2.0], vec![2.0, 1.0]], &[0.0, 0.0]),
+            None
+        );
+    }
+}

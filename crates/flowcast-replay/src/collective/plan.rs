@@ -1,0 +1,317 @@
+//! The messages of a collective operation, each receive matched with its send.
+
+use std::collections::HashMap;
+
+use flowcast_trace::expand::{
+    group::Stage,
+    moves::{Effect, Move, MovedBlocks, Part},
+};
+
+/// What a rank does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StepKind {
+    /// Sends and waits until its buffer is free.
+    Send,
+    /// Receives and waits for the message.
+    Recv,
+    /// Sends; a later wait completes it.
+    Start,
+    /// Receives; a later wait completes it.
+    Post,
+    /// Waits for a message that was posted.
+    WaitRecv,
+    /// Waits for a message that was started.
+    WaitSend,
+}
+
+use StepKind::*;
+
+const KINDS: [StepKind; 6] = [Send, Recv, Start, Post, WaitRecv, WaitSend];
+const KIND_BITS: u32 = 3;
+
+/// A step and its message, in one word: large operations have tens of millions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step(u32);
+
+impl Step {
+    fn new(kind: StepKind, message: u32) -> Step {
+        Step(message << KIND_BITS | kind as u32)
+    }
+
+    pub(super) fn kind(self) -> StepKind {
+        KINDS[(self.0 & ((1 << KIND_BITS) - 1)) as usize]
+    }
+
+    pub(super) fn message(self) -> u32 {
+        self.0 >> KIND_BITS
+    }
+}
+
+/// A message of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PlannedMessage {
+    pub from: u32,
+    pub to: u32,
+    /// Index into the sizes of the plan.
+    pub size: u32,
+    /// How often its sender had waited before it sent.
+    pub turn: u32,
+}
+
+/// Messages of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct PlannedSize {
+    stage: u32,
+    blocks: MovedBlocks,
+    is_combined: bool,
+}
+
+/// The steps of all ranks of an operation, for data of any size that its algorithm cuts into as many blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CollectivePlan {
+    steps: Vec<Step>,
+    /// By rank, and the end.
+    starts: Vec<usize>,
+    pub(super) messages: Vec<PlannedMessage>,
+    sizes: Vec<PlannedSize>,
+}
+
+/// The size of a message, and what happens to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageSize {
+    /// Bytes, up to one where blocks differ by one.
+    pub bytes: u64,
+    /// Whether its receiver combines it with its own data.
+    pub is_combined: bool,
+    /// Whether its blocks lie apart in memory and are packed.
+    pub is_packed: bool,
+}
+
+impl CollectivePlan {
+    /// The steps of stages one after the other.
+    pub fn new(stages: &[Stage], ranks: u32) -> CollectivePlan {
+        let mut builder = PlanBuilder::default();
+        for rank in 0..ranks {
+            builder.starts.push(builder.steps.len());
+            builder.turn = 0;
+            for (number, Stage { task, layout, .. }) in (0..).zip(stages) {
+                task.moves(rank, layout, &mut |step| builder.put(rank, number, step));
+            }
+            builder.wait_all();
+        }
+        builder.starts.push(builder.steps.len());
+        builder.match_receives(ranks);
+        CollectivePlan {
+            steps: builder.steps,
+            starts: builder.starts,
+            messages: builder.messages,
+            sizes: builder.sizes,
+        }
+    }
+
+    /// Ranks of the operation.
+    pub fn ranks(&self) -> u32 {
+        self.starts.len() as u32 - 1
+    }
+
+    /// Messages of the operation.
+    pub fn messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The different sizes of its messages, for stages that are cut into as many blocks as those it was made from.
+    pub fn sizes(&self, stages: &[Stage]) -> Vec<MessageSize> {
+        self.sizes
+            .iter()
+            .map(|size| MessageSize {
+                bytes: stages[size.stage as usize].layout.bytes(size.blocks),
+                is_combined: size.is_combined,
+                is_packed: matches!(size.blocks, MovedBlocks::DistanceBit(_)),
+            })
+            .collect()
+    }
+
+    pub(super) fn steps(&self, rank: u32) -> &[Step] {
+        &self.steps[self.starts[rank as usize]..self.starts[rank as usize + 1]]
+    }
+}
+
+#[derive(Default)]
+struct PlanBuilder {
+    steps: Vec<Step>,
+    starts: Vec<usize>,
+    messages: Vec<PlannedMessage>,
+    receives: Vec<PlannedReceive>,
+    sizes: Vec<PlannedSize>,
+    numbers: HashMap<PlannedSize, u32>,
+    /// Of the rank: waits so far, steps of receives and messages that no wait has completed.
+    turn: u32,
+    posted: Vec<usize>,
+    started: Vec<u32>,
+    /// Steps that wait for the receive of another step.
+    waits: Vec<(usize, usize)>,
+}
+
+struct PlannedReceive {
+    rank: u32,
+    from: u32,
+    step: usize,
+}
+
+impl PlanBuilder {
+    fn put(&mut self, rank: u32, stage: u32, step: Move) {
+        match step {
+            Move::Send { to, part } => {
+                self.send(
+                    Send,
+                    PlannedMessage {
+                        from: rank,
+                        to,
+                        size: stage,
+                        turn: 0,
+                    },
+                    part,
+                );
+                self.turn += 1;
+            }
+            Move::Start { to, part } => {
+                let message = PlannedMessage {
+                    from: rank,
+                    to,
+                    size: stage,
+                    turn: 0,
+                };
+                let number = self.send(Start, message, part);
+                self.started.push(number);
+            }
+            Move::Recv { from, .. } => {
+                self.receive(Recv, rank, from);
+                self.turn += 1;
+            }
+            Move::Post { from, .. } => {
+                self.posted.push(self.steps.len());
+                self.receive(Post, rank, from);
+            }
+            Move::WaitRecv { ago } => {
+                let posted = self.posted.remove(self.posted.len() - 1 - ago as usize);
+                self.wait_receive(posted);
+                self.turn += 1;
+            }
+            Move::WaitSend { ago } => {
+                let message = self.started.remove(self.started.len() - 1 - ago as usize);
+                self.steps.push(Step::new(WaitSend, message));
+                self.turn += 1;
+            }
+            Move::WaitSends => self.wait_sends(),
+            Move::WaitAll => self.wait_all(),
+        }
+    }
+
+    fn wait_all(&mut self) {
+        for posted in std::mem::take(&mut self.posted) {
+            self.wait_receive(posted);
+        }
+        self.wait_sends();
+    }
+
+    fn wait_sends(&mut self) {
+        for message in self.started.drain(..) {
+            self.steps.push(Step::new(WaitSend, message));
+        }
+        self.turn += 1;
+    }
+
+    fn wait_receive(&mut self, posted: usize) {
+        self.waits.push((self.steps.len(), posted));
+        self.steps.push(Step::new(WaitRecv, 0));
+    }
+
+    fn receive(&mut self, kind: StepKind, rank: u32, from: u32) {
+        let step = self.steps.len();
+        self.receives.push(PlannedReceive { rank, from, step });
+        self.steps.push(Step::new(kind, 0));
+    }
+
+    /// `message.size` is the stage.
+    fn send(&mut self, kind: StepKind, message: PlannedMessage, part: Part) -> u32 {
+        let size = PlannedSize {
+            stage: message.size,
+            blocks: alike(part.blocks),
+            is_combined: part.effect == Effect::Combine && part.blocks != MovedBlocks::Nothing,
+        };
+        let number = self.messages.len() as u32;
+        let known = self.sizes.last() == Some(&size);
+        let size = if known {
+            self.sizes.len() as u32 - 1
+        } else {
+            self.number_of(size)
+        };
+        self.messages.push(PlannedMessage {
+            size,
+            turn: self.turn,
+            ..message
+        });
+        self.steps.push(Step::new(kind, number));
+        number
+    }
+
+    fn number_of(&mut self, size: PlannedSize) -> u32 {
+        let sizes = &mut self.sizes;
+        *self.numbers.entry(size).or_insert_with(|| {
+            sizes.push(size);
+            sizes.len() as u32 - 1
+        })
+    }
+
+    /// Messages from one rank to another are received in the order in which they are sent.
+    fn match_receives(&mut self, ranks: u32) {
+        let mut ends = vec![0; ranks as usize + 1];
+        for message in &self.messages {
+            ends[message.to as usize + 1] += 1;
+        }
+        for rank in 0..ranks as usize {
+            ends[rank + 1] += ends[rank];
+        }
+        let mut next = ends.clone();
+        // Messages stand by sender, so those of each receiver stand by sender too.
+        let mut by_receiver = vec![0; self.messages.len()];
+        for (number, message) in (0..).zip(&self.messages) {
+            let place = &mut next[message.to as usize];
+            by_receiver[*place] = number;
+            *place += 1;
+        }
+        for own in self
+            .receives
+            .chunk_by_mut(|one, other| one.rank == other.rank)
+        {
+            own.sort_by_key(|receive| receive.from);
+            let rank = own[0].rank as usize;
+            let sent: &[u32] = &by_receiver[ends[rank]..ends[rank + 1]];
+            assert_eq!(
+                own.len(),
+                sent.len(),
+                "rank {rank} receives what is sent to it"
+            );
+            for (receive, message) in own.iter().zip(sent) {
+                debug_assert_eq!(self.messages[*message as usize].from, receive.from);
+                let step = &mut self.steps[receive.step];
+                *step = Step::new(step.kind(), *message);
+            }
+        }
+        for (wait, posted) in &self.waits {
+            self.steps[*wait] = Step::new(WaitRecv, self.steps[*posted].message());
+        }
+    }
+}
+
+/// Blocks of the same size, up to a byte, where all blocks are equal or lie in pairs of a first piece and the rest.
+fn alike(blocks: MovedBlocks) -> MovedBlocks {
+    match blocks {
+        MovedBlocks::Range { first, count } => MovedBlocks::Range {
+            first: first % 2,
+            count,
+        },
+        MovedBlocks::Pair { .. } => MovedBlocks::Pair { from: 0, to: 1 },
+        other => other,
+    }
+}

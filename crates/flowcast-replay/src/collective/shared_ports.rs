@@ -1,0 +1,108 @@
+//! By how much messages take longer because ranks of their node, or nodes of their group, send at the same time.
+//!
+//! Ranks do their steps about together: what those of a node send in the same turn shares its interface, and what leaves a
+//! group of switches shares the links out of it.
+
+use super::{
+    clocks::{Level, RankPlace},
+    plan::CollectivePlan,
+};
+
+/// Factors on the time at the port, by message; none: nothing is shared.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SharedPorts {
+    stretches: Option<Vec<f32>>,
+}
+
+impl SharedPorts {
+    /// For messages of such sizes. `group_links` is what the links out of a group carry, in interfaces of a node; infinite if they
+    /// are no limit.
+    pub fn new(
+        plan: &CollectivePlan,
+        bytes: &[u64],
+        places: &[RankPlace],
+        group_links: f64,
+    ) -> SharedPorts {
+        let nodes = 1 + places.iter().map(|place| place.node).max().unwrap_or(0) as usize;
+        let groups = 1 + places.iter().map(|place| place.group).max().unwrap_or(0) as usize;
+        if nodes >= places.len() && group_links.is_infinite() {
+            return SharedPorts::default();
+        }
+        let turns = 1 + plan
+            .messages
+            .iter()
+            .map(|message| message.turn)
+            .max()
+            .unwrap_or(0) as usize;
+        let mut own = TurnLoads::new(places.len(), turns);
+        let (mut out, mut into) = (TurnLoads::new(nodes, turns), TurnLoads::new(nodes, turns));
+        let (mut up, mut down) = (TurnLoads::new(groups, turns), TurnLoads::new(groups, turns));
+        let ends = |message: &super::plan::PlannedMessage| {
+            (places[message.from as usize], places[message.to as usize])
+        };
+        for message in &plan.messages {
+            let (from, to) = ends(message);
+            let (turn, bytes) = (message.turn as usize, bytes[message.size as usize] as f32);
+            let level = from.level(to);
+            if level != Level::Node {
+                own.add(message.from, turn, bytes);
+                out.add(from.node, turn, bytes);
+                into.add(to.node, turn, bytes);
+            }
+            if level == Level::Global {
+                up.add(from.group, turn, bytes);
+                down.add(to.group, turn, bytes);
+            }
+        }
+        let links = group_links as f32;
+        let stretch = |message: &super::plan::PlannedMessage| {
+            let (from, to) = ends(message);
+            let turn = message.turn as usize;
+            let own = own.at(message.from, turn);
+            let level = from.level(to);
+            if level == Level::Node || own <= 0.0 {
+                return 1.0;
+            }
+            let mut most = out.at(from.node, turn).max(into.at(to.node, turn));
+            if level == Level::Global {
+                most = most
+                    .max(up.at(from.group, turn) / links)
+                    .max(down.at(to.group, turn) / links);
+            }
+            (most / own).max(1.0)
+        };
+        SharedPorts {
+            stretches: Some(plan.messages.iter().map(stretch).collect()),
+        }
+    }
+
+    /// The factor of a message.
+    pub(super) fn stretch(&self, message: u32) -> f64 {
+        self.stretches
+            .as_ref()
+            .map_or(1.0, |stretches| f64::from(stretches[message as usize]))
+    }
+}
+
+/// Bytes by place and turn.
+struct TurnLoads {
+    turns: usize,
+    bytes: Vec<f32>,
+}
+
+impl TurnLoads {
+    fn new(places: usize, turns: usize) -> TurnLoads {
+        TurnLoads {
+            turns,
+            bytes: vec![0.0; places * turns],
+        }
+    }
+
+    fn add(&mut self, place: u32, turn: usize, bytes: f32) {
+        self.bytes[place as usize * self.turns + turn] += bytes;
+    }
+
+    fn at(&self, place: u32, turn: usize) -> f32 {
+        self.bytes[place as usize * self.turns + turn]
+    }
+}

@@ -1,0 +1,149 @@
+//! Which nodes of a machine a run had: the groups and switches of its ranks.
+
+use std::collections::BTreeMap;
+
+use flowcast_model::csv::{CsvError, Table};
+use flowcast_replay::collective::RankPlace;
+
+use super::cases::whole;
+
+/// A run of a machine with a number of nodes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobKey {
+    /// The machine.
+    pub system: String,
+    /// The run.
+    pub run: String,
+    /// Its nodes.
+    pub nodes: u32,
+}
+
+/// Allocations by run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Allocations {
+    /// The place of each node, in the order of its first rank.
+    jobs: BTreeMap<JobKey, Vec<RankPlace>>,
+}
+
+impl Allocations {
+    /// From rows `system,run,nodes,rank,node,group,switch`; groups and switches are names, switches within their group.
+    ///
+    /// # Errors
+    /// Missing columns or numbers; a run that has more or fewer nodes than its column says.
+    pub fn from_csv(text: &str) -> Result<Allocations, CsvError> {
+        let table = Table::parse(text)?;
+        let mut ranks: BTreeMap<JobKey, BTreeMap<u64, NodeRow>> = BTreeMap::new();
+        let rows = table.fields(["system", "run", "nodes", "rank", "node", "group", "switch"])?;
+        for (line, [system, run, nodes, rank, node, group, switch]) in rows {
+            let nodes = whole(line, "nodes", nodes, 1 << 20)? as u32;
+            let rank = from_zero(line, "rank", rank)?;
+            let node = from_zero(line, "node", node)?;
+            let job = JobKey {
+                system: system.to_owned(),
+                run: run.to_owned(),
+                nodes,
+            };
+            let row = NodeRow {
+                line,
+                node,
+                group,
+                switch,
+            };
+            ranks.entry(job).or_default().insert(rank, row);
+        }
+        let jobs = ranks
+            .into_iter()
+            .map(|(job, rows)| {
+                let places = places(&rows);
+                if places.len() == job.nodes as usize {
+                    return Ok((job, places));
+                }
+                let line = rows.values().next().map_or(0, |row| row.line);
+                let found = format!("{} nodes of run `{}`", places.len(), job.run);
+                Err(CsvError::at(
+                    line,
+                    found,
+                    format!("{}, as its column nodes says", job.nodes),
+                ))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Allocations { jobs })
+    }
+
+    /// The places of a run's ranks if each node has so many, one node after the other.
+    pub fn places(&self, job: &JobKey, ranks_per_node: u32) -> Option<Vec<RankPlace>> {
+        let nodes = self.jobs.get(job)?;
+        let per_node = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
+        Some(nodes.iter().flat_map(per_node).collect())
+    }
+}
+
+struct NodeRow<'a> {
+    line: usize,
+    node: u64,
+    group: &'a str,
+    switch: &'a str,
+}
+
+fn from_zero(line: usize, column: &str, field: &str) -> Result<u64, CsvError> {
+    let number = field.parse().ok();
+    number.ok_or_else(|| CsvError::field(line, column, field, "a whole number from 0"))
+}
+
+/// Nodes, groups and switches numbered as they appear.
+fn places(rows: &BTreeMap<u64, NodeRow>) -> Vec<RankPlace> {
+    let (mut nodes, mut groups, mut switches) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut places = Vec::new();
+    for row in rows.values() {
+        let known = nodes.len() as u32;
+        let node = *nodes.entry(row.node).or_insert(known);
+        if node < known {
+            continue;
+        }
+        let next = groups.len() as u32;
+        let group = *groups.entry(row.group).or_insert(next);
+        let next = switches.len() as u32;
+        let switch = *switches.entry((row.group, row.switch)).or_insert(next);
+        places.push(RankPlace {
+            node,
+            switch,
+            group,
+        });
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO_NODES: &str =
+        "system,run,nodes,rank,node,group,switch\na,r,2,0,0,g,1\na,r,2,1,0,g,1\na,r,2,2,1,h,1\n";
+
+    #[test]
+    fn nodes_stand_in_the_order_of_their_ranks() {
+        let allocations = Allocations::from_csv(TWO_NODES).unwrap();
+        let job = JobKey {
+            system: "a".to_owned(),
+            run: "r".to_owned(),
+            nodes: 2,
+        };
+        let places = allocations.places(&job, 2).unwrap();
+        let numbers: Vec<_> = places
+            .iter()
+            .map(|place| (place.node, place.switch, place.group))
+            .collect();
+        assert_eq!(numbers, [(0, 0, 0), (0, 0, 0), (1, 1, 1), (1, 1, 1)]);
+        assert_eq!(allocations.places(&JobKey { nodes: 3, ..job }, 1), None);
+    }
+
+    #[test]
+    fn a_run_with_other_nodes_than_it_says_is_refused() {
+        let text = TWO_NODES.replace("a,r,2,2,1,h,1\n", "");
+        let error = Allocations::from_csv(&text).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "line 2: found 1 nodes of run `r`, expected 2, as its column nodes says"
+        );
+    }
+}

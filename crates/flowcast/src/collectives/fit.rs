@@ -1,0 +1,370 @@
+//! From measured operations to what steps cost and leave over.
+
+use std::collections::BTreeSet;
+
+use flowcast_model::{
+    collective_costs::{COST_PARAMETERS, CollectiveCosts, CostParameter, FittedCosts},
+    measured_collectives::{MeasuredCollectives, ResidualSeries, ResidualSpread},
+    stats::{linear_system::inverse_of_symmetric, resampling::normal_score, sample::quantile},
+};
+use thiserror::Error;
+
+use super::{
+    allocations::{Allocations, JobKey},
+    cases::MeasuredCase,
+    residuals::{ResidualPlace, Residuals, likeliest_spread},
+    step_times::{PlacedCase, StepTimes, seconds_once},
+};
+use crate::calibrate::descent::{Lowest, Range, descend_until};
+
+/// Operations with more messages say nothing that smaller ones do not, and take longer than all others.
+const MOST_MESSAGES: u64 = 25_000;
+/// The logarithm of a measured time scatters by this much; errors above count less and less (the loss is linear there).
+const SCATTER: f64 = 0.2;
+/// Parameters are looked for within so many standard deviations of what is known before.
+const WIDEST: f64 = 4.0;
+/// A step that gains less of the sum of squares ends the search.
+const NO_GAIN: f64 = 1e-3;
+/// Level of intervals.
+const LEVEL: f64 = 0.9;
+
+/// Why measured operations tell nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CollectiveFitError {
+    /// No row of the machine.
+    #[error("found no row of the system `{system}`, expected some; there are {known}")]
+    System {
+        /// The machine that was asked for.
+        system: String,
+        /// Those that are there.
+        known: String,
+    },
+    /// A run whose nodes are not known.
+    #[error("found no allocation of the run `{}` of `{}` on {} nodes, expected its rows", .0.run, .0.system, .0.nodes)]
+    Allocation(JobKey),
+}
+
+/// What was found, and how well it told runs that it did not know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CollectiveFit {
+    /// For the network file.
+    pub measured: MeasuredCollectives,
+    /// Errors of runs, each predicted without it.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A case that was predicted by a fit without its run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftOut {
+    /// Index into the measured cases of the machine.
+    pub case: usize,
+    /// `ln(measured / predicted)`.
+    pub error: f64,
+    /// The standard deviation that the fit expected.
+    pub expected: f64,
+}
+
+/// Fits the costs of a machine; rows of other machines tell what algorithms leave over.
+///
+/// # Errors
+/// [`CollectiveFitError`].
+pub fn fit_collectives(
+    measured: &[MeasuredCase],
+    allocations: &Allocations,
+    machine: &Machine<'_>,
+    threads: usize,
+) -> Result<CollectiveFit, CollectiveFitError> {
+    let systems: BTreeSet<&str> = measured
+        .iter()
+        .map(|row| row.case.job.system.as_str())
+        .collect();
+    if !systems.contains(machine.system) {
+        let known: Vec<&str> = systems.into_iter().collect();
+        return Err(CollectiveFitError::System {
+            system: machine.system.to_owned(),
+            known: known.join(", "),
+        });
+    }
+    let mut own = None;
+    let mut known = Known::default();
+    for system in systems {
+        let rows: Vec<&MeasuredCase> = measured
+            .iter()
+            .filter(|row| row.case.job.system == system)
+            .collect();
+        let group_links = if system == machine.system {
+            machine.group_links
+        } else {
+            f64::INFINITY
+        };
+        let fit = SystemFit::new(&rows, allocations, group_links, threads)?;
+        if system == machine.system {
+            own = Some((known.left_over.len(), fit.costs.clone()));
+        }
+        known
+            .places
+            .extend(rows.iter().map(|row| ResidualPlace::new(&row.case)));
+        known.left_over.extend(fit.left_over);
+    }
+    let (first, costs) = own.expect("the machine is one of the systems");
+    let spread = likeliest_spread(&known.places, &known.left_over);
+    let rows: Vec<&MeasuredCase> = measured
+        .iter()
+        .filter(|row| row.case.job.system == machine.system)
+        .collect();
+    let left_out = known.left_out(first..first + rows.len(), &spread);
+    let widening = widening(&left_out);
+    Ok(CollectiveFit {
+        measured: MeasuredCollectives {
+            system: machine.system.to_owned(),
+            widening,
+            costs,
+            spread,
+            series: known.series(),
+        },
+        left_out,
+    })
+}
+
+/// The machine that is fitted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Machine<'a> {
+    /// Its name in the table.
+    pub system: &'a str,
+    /// What the links out of a group carry, in interfaces of a node.
+    pub group_links: f64,
+}
+
+/// Residuals of all machines.
+#[derive(Default)]
+struct Known {
+    places: Vec<ResidualPlace>,
+    left_over: Vec<f64>,
+}
+
+impl Known {
+    /// Each run of a machine told by all others.
+    fn left_out(&self, own: std::ops::Range<usize>, spread: &ResidualSpread) -> Vec<LeftOut> {
+        let jobs: BTreeSet<&JobKey> = self.places[own.clone()]
+            .iter()
+            .map(ResidualPlace::job)
+            .collect();
+        if jobs.len() < 2 {
+            return Vec::new();
+        }
+        let mut left_out = Vec::new();
+        for job in jobs {
+            let (out, kept): (Vec<usize>, Vec<usize>) =
+                (0..self.places.len()).partition(|at| self.places[*at].job() == job);
+            let values: Vec<f64> = kept.iter().map(|at| self.left_over[*at]).collect();
+            let places = |of: &[usize]| {
+                of.iter()
+                    .map(|at| self.places[*at].clone())
+                    .collect::<Vec<_>>()
+            };
+            let residuals = Residuals::new(places(&kept), &values, *spread);
+            let asked = places(&out);
+            let expected = residuals.expected(&asked);
+            for (place, at) in out.iter().enumerate() {
+                left_out.push(LeftOut {
+                    case: at - own.start,
+                    error: self.left_over[*at] - expected.means[place],
+                    expected: residuals.deviation(&asked, &expected, place),
+                });
+            }
+        }
+        left_out
+    }
+
+    /// Residuals by run and algorithm.
+    fn series(&self) -> Vec<ResidualSeries> {
+        let mut series: Vec<ResidualSeries> = Vec::new();
+        for (place, left_over) in self.places.iter().zip(&self.left_over) {
+            let (own, bytes) = place.series();
+            let rounded = (left_over * 1e4).round() / 1e4;
+            match series.last_mut().filter(|last| {
+                (&last.system, &last.run, last.nodes, last.ranks)
+                    == (&own.system, &own.run, own.nodes, own.ranks)
+                    && (last.operation, last.algorithm, last.is_chosen)
+                        == (own.operation, own.algorithm, own.is_chosen)
+            }) {
+                Some(last) => {
+                    last.bytes.push(bytes);
+                    last.left_over.push(rounded);
+                }
+                None => series.push(ResidualSeries {
+                    bytes: vec![bytes],
+                    left_over: vec![rounded],
+                    ..own
+                }),
+            }
+        }
+        series
+    }
+}
+
+/// What the half-widths of intervals have to be multiplied by to hold for as many of the runs that were left out as they say.
+fn widening(left_out: &[LeftOut]) -> f64 {
+    let parts: Vec<f64> = left_out
+        .iter()
+        .map(|out| (out.error / out.expected).abs())
+        .collect();
+    let wanted = normal_score(0.5 + LEVEL / 2.0);
+    quantile(&parts, LEVEL).map_or(1.0, |found| (found / wanted).max(1.0))
+}
+
+/// The costs of one machine.
+struct SystemFit {
+    costs: FittedCosts,
+    /// `ln(measured / predicted)` by row.
+    left_over: Vec<f64>,
+}
+
+impl SystemFit {
+    fn new(
+        rows: &[&MeasuredCase],
+        allocations: &Allocations,
+        group_links: f64,
+        threads: usize,
+    ) -> Result<SystemFit, CollectiveFitError> {
+        let placed = rows
+            .iter()
+            .map(|row| place(row, allocations, group_links))
+            .collect::<Result<Vec<_>, _>>()?;
+        let logs: Vec<f64> = rows
+            .iter()
+            .map(|row| row.median.as_seconds().ln())
+            .collect();
+        let (small, small_logs) = small_cases(&placed, &logs);
+        let times = StepTimes::new(&small, threads);
+        let mut errors = |values: &[f64]| {
+            let costs = CollectiveCosts::from_values(&exponentials(values));
+            let seconds = times.seconds(&costs, threads);
+            let misses = seconds
+                .iter()
+                .zip(&small_logs)
+                .map(|(seconds, log)| soft((seconds.ln() - log) / SCATTER));
+            let beliefs = COST_PARAMETERS
+                .iter()
+                .zip(values)
+                .map(|(parameter, value)| (value - parameter.prior.ln()) / parameter.spread);
+            Some(misses.chain(beliefs).collect::<Vec<f64>>())
+        };
+        let start: Vec<f64> = CollectiveCosts::prior()
+            .values()
+            .iter()
+            .map(|value| value.ln())
+            .collect();
+        let ranges: Vec<Range> = COST_PARAMETERS.iter().map(range).collect();
+        let Lowest { at, .. } =
+            descend_until(NO_GAIN, &start, &ranges, &mut errors).expect("each case takes a time");
+        let deviations = deviations(&at, &mut errors);
+        let end = |sign: f64| {
+            let score = sign * normal_score(0.5 + LEVEL / 2.0);
+            let logs: Vec<f64> = at
+                .iter()
+                .zip(&deviations)
+                .map(|(value, deviation)| value + score * deviation)
+                .collect();
+            CollectiveCosts::from_values(&exponentials(&logs))
+        };
+        let costs = CollectiveCosts::from_values(&exponentials(&at));
+        let seconds = seconds_once(&placed, &costs, threads);
+        Ok(SystemFit {
+            left_over: logs
+                .iter()
+                .zip(seconds)
+                .map(|(log, seconds)| log - seconds.ln())
+                .collect(),
+            costs: FittedCosts {
+                costs,
+                low: end(-1.0),
+                high: end(1.0),
+            },
+        })
+    }
+}
+
+fn place(
+    row: &MeasuredCase,
+    allocations: &Allocations,
+    group_links: f64,
+) -> Result<PlacedCase, CollectiveFitError> {
+    let case = row.case.clone();
+    let places = allocations
+        .places(&case.job, case.ranks_per_node)
+        .ok_or_else(|| CollectiveFitError::Allocation(case.job.clone()))?;
+    Ok(PlacedCase {
+        case,
+        places: places.into(),
+        group_links,
+    })
+}
+
+/// Cases of few messages, which the costs are fitted to.
+fn small_cases(placed: &[PlacedCase], logs: &[f64]) -> (Vec<PlacedCase>, Vec<f64>) {
+    let is_small = |case: &PlacedCase| {
+        let ranks = u64::from(case.case.ranks());
+        let is_logarithmic = case.case.choice.algorithm.is_logarithmic();
+        let each = if is_logarithmic { u64::from(ranks.ilog2()) } else { ranks };
+        ranks * each <= MOST_MESSAGES
+    };
+    placed
+        .iter()
+        .zip(logs)
+        .filter(|(case, _): &(&PlacedCase, &f64)| is_small(case))
+        .map(|(case, log)| (case.clone(), *log))
+        .unzip()
+}
+
+fn range(parameter: &CostParameter) -> Range {
+    let (middle, wide) = (parameter.prior.ln(), WIDEST * parameter.spread);
+    (middle - wide, middle + wide)
+}
+
+fn exponentials(logs: &[f64]) -> Vec<f64> {
+    logs.iter().map(|log| log.exp()).collect()
+}
+
+/// Square where small, linear where large, once it is squared (`soft_l1`).
+fn soft(error: f64) -> f64 {
+    (2.0 * ((1.0 + error * error).sqrt() - 1.0))
+        .sqrt()
+        .copysign(error)
+}
+
+/// Standard deviations of the parameters at the lowest place, by how the errors change around it.
+fn deviations(at: &[f64], errors: &mut dyn FnMut(&[f64]) -> Option<Vec<f64>>) -> Vec<f64> {
+    const DIFFERENCE: f64 = 0.02;
+    let mut changed = |parameter: usize, change: f64| {
+        let mut near = at.to_vec();
+        near[parameter] += change;
+        errors(&near).unwrap_or_default()
+    };
+    let slopes: Vec<Vec<f64>> = (0..at.len())
+        .map(|parameter| {
+            let (up, down) = (
+                changed(parameter, DIFFERENCE),
+                changed(parameter, -DIFFERENCE),
+            );
+            up.iter()
+                .zip(&down)
+                .map(|(up, down)| (up - down) / (2.0 * DIFFERENCE))
+                .collect()
+        })
+        .collect();
+    let information: Vec<Vec<f64>> = slopes
+        .iter()
+        .map(|one| {
+            slopes
+                .iter()
+                .map(|other| one.iter().zip(other).map(|(a, b)| a * b).sum())
+                .collect()
+        })
+        .collect();
+    let priors = COST_PARAMETERS.iter().map(|parameter| parameter.spread);
+    match inverse_of_symmetric(&information) {
+        Some(inverse) => (0..at.len()).map(|at| inverse[at][at].sqrt()).collect(),
+        None => priors.collect(),
+    }
+}

@@ -1,0 +1,22 @@
+//! What an algorithm does in memory beside its messages, as Open MPI's coll/base (4.1.5, `coll_base_*.c`) has it: the other
+//! libraries have the same buffers where they have the same algorithm.
+
+use flowcast_model::algorithm::{
+    Algorithm::{self, *},
+    Choice,
+};
+use flowcast_units::CollectiveOp::{self, Reduce, ReduceScatter, ReduceScatterBlock};
+
+/// Temporaries as large as the operation's buffer that a rank asks the kernel for. The ring of a reduce-scatter has one of
+/// them and touches it twice, to copy and to combine in it.
+pub(super) fn temporaries(op: CollectiveOp, choice: Choice) -> f64 {
+    match (op, choice.algorithm) {
+        (CollectiveOp::Allreduce, RecursiveDoubling | Rabenseifner) => 1.0,
+        (ReduceScatter | ReduceScatterBlock, Algorithm::Ring) => 1.9,
+        (ReduceScatter | ReduceScatterBlock, _) => 2.0,
+        (Reduce, Linear) => 1.0,
+        (Reduce, Rabenseifner) => 2.0,
+        (Reduce, _) if choice.segment.is_none() => 3.0,
+        _ => 0.0,
+    }
+}

@@ -1,0 +1,49 @@
+//! What operations will take on a machine whose operations were measured.
+
+use flowcast_model::{measured_collectives::MeasuredCollectives, stats::resampling::normal_score};
+use flowcast_units::Time;
+
+use super::{
+    residuals::{ResidualPlace, Residuals},
+    step_times::{PlacedCase, seconds_once},
+};
+
+/// The time of an operation with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CollectivePrediction {
+    /// The median over iterations and runs.
+    pub predicted: Time,
+    /// Lower end of the interval.
+    pub low: Time,
+    /// Upper end of the interval.
+    pub high: Time,
+}
+
+/// The times of operations; `level` of the runs are to lie in their intervals.
+pub fn predict_collectives(
+    measured: &MeasuredCollectives,
+    cases: &[PlacedCase],
+    level: f64,
+    threads: usize,
+) -> Vec<CollectivePrediction> {
+    let seconds = seconds_once(cases, &measured.costs.costs, threads);
+    let residuals = Residuals::from_series(&measured.series, measured.spread);
+    let places: Vec<ResidualPlace> = cases
+        .iter()
+        .map(|placed| ResidualPlace::new(&placed.case))
+        .collect();
+    let expected = residuals.expected(&places);
+    let score = normal_score(0.5 + level / 2.0) * measured.widening;
+    (0..)
+        .zip(seconds)
+        .map(|(at, seconds): (usize, f64)| {
+            let predicted = Time::from_seconds(seconds * expected.means[at].exp());
+            let factor = (score * residuals.deviation(&places, &expected, at)).exp();
+            CollectivePrediction {
+                predicted,
+                low: predicted * (1.0 / factor),
+                high: predicted * factor,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,244 @@
+//! What the steps of operations take on a machine with given costs.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use flowcast_model::{
+    algorithm::{AlgorithmTable, RuleExtent},
+    collective_costs::CollectiveCosts,
+};
+use flowcast_replay::collective::{
+    CollectivePlan, MessageCosts, MessageSize, RankPlace, SharedPorts, StepCosts, slowest_rank,
+};
+use flowcast_trace::{
+    expand::group::{Stage, uniform_stages},
+    parallel,
+};
+
+use super::{cases::CollectiveCase, memory::temporaries};
+
+/// From this size on glibc's malloc maps memory for each request and gives it back (`DEFAULT_MMAP_THRESHOLD_MAX`).
+const MAPPED_FROM: f64 = 33_554_432.0;
+/// Below this size it never does (`DEFAULT_MMAP_THRESHOLD`).
+const TRIMMED_FROM: f64 = 131_072.0;
+
+/// A case and where its ranks run.
+#[derive(Debug, Clone)]
+pub struct PlacedCase {
+    /// The case.
+    pub case: CollectiveCase,
+    /// By rank.
+    pub places: Arc<[RankPlace]>,
+    /// What the links out of a group of switches carry, in interfaces of a node; infinite if nothing is known.
+    pub group_links: f64,
+}
+
+/// Stages and message sizes of a case.
+struct PreparedCase<'a> {
+    placed: &'a PlacedCase,
+    stages: Vec<Stage>,
+    sizes: Vec<MessageSize>,
+    ports: Option<SharedPorts>,
+}
+
+/// Cases with the same messages.
+struct Family<'a> {
+    plan: CollectivePlan,
+    cases: Vec<(usize, PreparedCase<'a>)>,
+}
+
+/// Cases that are made ready once and timed with many costs.
+pub struct StepTimes<'a> {
+    families: Vec<Family<'a>>,
+    count: usize,
+}
+
+impl<'a> StepTimes<'a> {
+    /// Makes the cases ready.
+    pub fn new(cases: &'a [PlacedCase], threads: usize) -> StepTimes<'a> {
+        let families = parallel::map(&families(cases), threads, |places| family(cases, places));
+        StepTimes {
+            families,
+            count: cases.len(),
+        }
+    }
+
+    /// The seconds of each case.
+    pub fn seconds(&self, costs: &CollectiveCosts, threads: usize) -> Vec<f64> {
+        let jobs: Vec<_> = self
+            .families
+            .iter()
+            .flat_map(|family| {
+                family
+                    .cases
+                    .iter()
+                    .map(move |(place, case)| (*place, &family.plan, case))
+            })
+            .collect();
+        let times = parallel::map(&jobs, threads, |(_, plan, case)| case.seconds(plan, costs));
+        let mut seconds = vec![0.0; self.count];
+        for ((place, ..), time) in jobs.iter().zip(times) {
+            seconds[*place] = time;
+        }
+        seconds
+    }
+
+    /// Messages of each case.
+    pub fn messages(&self) -> Vec<usize> {
+        let mut messages = vec![0; self.count];
+        for family in &self.families {
+            for (place, _) in &family.cases {
+                messages[*place] = family.plan.messages();
+            }
+        }
+        messages
+    }
+}
+
+/// The seconds of each case, without keeping the steps of more families than there are threads.
+pub fn seconds_once(cases: &[PlacedCase], costs: &CollectiveCosts, threads: usize) -> Vec<f64> {
+    let families = families(cases);
+    let times = parallel::map(&families, threads, |places| {
+        let Family { plan, cases } = family(cases, places);
+        let times = cases
+            .iter()
+            .map(|(place, case)| (*place, case.seconds(&plan, costs)));
+        times.collect::<Vec<_>>()
+    });
+    let mut seconds = vec![0.0; cases.len()];
+    for (place, time) in times.into_iter().flatten() {
+        seconds[place] = time;
+    }
+    seconds
+}
+
+/// The places of cases whose messages are the same, those with many ranks first.
+fn families(cases: &[PlacedCase]) -> Vec<Vec<usize>> {
+    let mut families: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (place, PlacedCase { case, .. }) in cases.iter().enumerate() {
+        let stages = stages(case);
+        let key: Vec<_> = stages
+            .iter()
+            .map(|stage| (stage.task.op, stage.task.choice, stage.layout.parts()))
+            .collect();
+        families
+            .entry((std::cmp::Reverse(case.ranks()), key))
+            .or_default()
+            .push(place);
+    }
+    families.into_values().collect()
+}
+
+fn family<'a>(cases: &'a [PlacedCase], places: &Vec<usize>) -> Family<'a> {
+    let first = &cases[places[0]];
+    let plan = CollectivePlan::new(&stages(&first.case), first.case.ranks());
+    let prepared = places
+        .iter()
+        .map(|place| (*place, PreparedCase::new(&cases[*place], &plan)));
+    Family {
+        cases: prepared.collect(),
+        plan,
+    }
+}
+
+fn stages(case: &CollectiveCase) -> Vec<Stage> {
+    let extent = RuleExtent::from_buffer(case.op, case.ranks(), case.bytes);
+    uniform_stages(case.op, case.choice, &extent, &AlgorithmTable::default())
+}
+
+impl<'a> PreparedCase<'a> {
+    fn new(placed: &'a PlacedCase, plan: &CollectivePlan) -> PreparedCase<'a> {
+        let stages = stages(&placed.case);
+        let sizes = plan.sizes(&stages);
+        let mut prepared = PreparedCase {
+            placed,
+            stages,
+            sizes,
+            ports: None,
+        };
+        if placed.group_links.is_infinite() {
+            prepared.ports = Some(prepared.ports(plan, f64::INFINITY));
+        }
+        prepared
+    }
+
+    fn ports(&self, plan: &CollectivePlan, group_links: f64) -> SharedPorts {
+        let bytes: Vec<u64> = self.sizes.iter().map(|size| size.bytes).collect();
+        SharedPorts::new(plan, &bytes, &self.placed.places, group_links)
+    }
+
+    fn seconds(&self, plan: &CollectivePlan, costs: &CollectiveCosts) -> f64 {
+        let step_costs = self.step_costs(costs);
+        let shared;
+        let ports = match &self.ports {
+            Some(ports) => ports,
+            None => {
+                shared = self.ports(plan, self.placed.group_links * costs.global_share);
+                &shared
+            }
+        };
+        slowest_rank(plan, &step_costs, &self.placed.places, ports)
+    }
+
+    fn step_costs(&self, costs: &CollectiveCosts) -> StepCosts {
+        let case = &self.placed.case;
+        let crowd = (f64::from(case.ranks_per_node) / costs.memory_ranks).max(1.0);
+        let bytes = case.bytes.0 as f64;
+        let beyond_cache = |bytes: f64| (bytes - costs.cache).max(0.0) * crowd;
+        let combining =
+            |bytes: f64| bytes * costs.combine + beyond_cache(bytes) * costs.far_combine;
+        let count = temporaries(case.op, case.choice);
+        let fresh = if bytes > MAPPED_FROM {
+            costs.mapped_memory
+        } else if bytes > TRIMMED_FROM && count > 1.0 {
+            costs.trimmed_memory
+        } else {
+            0.0
+        };
+        let combined_at_end: u64 = self.stages.iter().map(|stage| stage.combined).sum();
+        let start = costs.start
+            + bytes * (costs.copy + count * fresh)
+            + beyond_cache(bytes) * costs.far_copy
+            + combining(combined_at_end as f64);
+        let message = |size: &MessageSize| {
+            let mut message = message_costs(size, costs);
+            if size.is_combined {
+                message.receive += combining(size.bytes as f64);
+            }
+            message
+        };
+        StepCosts {
+            start,
+            messages: self.sizes.iter().map(message).collect(),
+            noise: costs.noise,
+        }
+    }
+}
+
+fn message_costs(size: &MessageSize, costs: &CollectiveCosts) -> MessageCosts {
+    let bytes = size.bytes as f64;
+    let is_eager = bytes <= costs.eager_limit;
+    let mut both = if bytes > costs.inline_limit {
+        costs.beyond_inline
+    } else {
+        0.0
+    };
+    if size.is_packed {
+        both += bytes * costs.pack;
+    }
+    if is_eager {
+        both += bytes * costs.eager_copy;
+    }
+    let wire = bytes * costs.gap + (bytes - costs.long_from).max(0.0) * costs.long_gap;
+    MessageCosts {
+        send: costs.send_overhead + both,
+        receive: costs.receive_overhead + both,
+        wire: [bytes * costs.node_gap, wire, wire, wire],
+        latency: [
+            costs.node_latency,
+            costs.switch_latency,
+            costs.group_latency,
+            costs.global_latency,
+        ],
+        handshake: (!is_eager).then_some(2.0 * costs.handshake),
+    }
+}
