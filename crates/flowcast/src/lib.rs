@@ -33,6 +33,7 @@ mod conversion;
 mod error;
 mod folded;
 mod interval;
+pub mod library_rules;
 pub mod models_page;
 mod options;
 mod pattern;
