@@ -7,7 +7,7 @@ use std::{fs, process::Command};
 
 use flowcast::{
     library_rules::{LibraryRule, mpich_rules, open_mpi_rules},
-    model::algorithm::Rule,
+    model::algorithm::{Algorithm, Rule},
     trace::expand::{
         moves::{Effect, Layout, Move, Part},
         plan::Task,
@@ -17,18 +17,17 @@ use flowcast::{
 
 use crate::recorder::{Bench, MPICH, Mpi, OPEN_MPI};
 
-const RANKS: u32 = 4;
 const ELEMENT: u64 = 4;
 
-/// One algorithm for all sizes from `from` on, and what a program with `COUNT` elements each then combines on each rank.
-fn run(mpi: Mpi, settings: &[(&str, &str)], op: CollectiveOp, counts: &[u64]) -> Vec<Vec<u64>> {
+/// What a program with these counts of elements combines on each rank, one count after the other.
+fn run(mpi: Mpi, settings: &[(&str, &str)], of: &LibraryRule, counts: &[u64]) -> Vec<Vec<u64>> {
     let bench = Bench::new(mpi);
     let program = bench.compile("combined.c");
     let mut command = Command::new("timeout");
     command
         .args(["60", &format!("mpirun.{}", mpi.ending)])
         .args(mpi.options)
-        .args(["-np", &RANKS.to_string(), &program, op.name()])
+        .args(["-np", &of.ranks.to_string(), &program, of.op.name()])
         .args(counts.iter().map(u64::to_string))
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
@@ -54,16 +53,23 @@ fn expected(rule: &LibraryRule, count: u64) -> Vec<Vec<u64>> {
     let task = Task {
         op: rule.op,
         choice: rule.choice,
-        ranks: RANKS,
+        ranks: rule.ranks,
         root: 0,
     };
     let layout = match rule.op {
         CollectiveOp::Reduce | CollectiveOp::Allreduce => task.layout(count * ELEMENT),
-        _ => Layout::given((0..RANKS).map(|_| count * ELEMENT)),
+        _ => Layout::given((0..rule.ranks).map(|_| count * ELEMENT)),
     };
-    (0..RANKS)
+    (0..rule.ranks)
         .map(|rank| combined(&task, rank, &layout))
         .collect()
+}
+
+fn among(ranks: u32, op: CollectiveOp, choice: &str) -> LibraryRule {
+    LibraryRule {
+        ranks,
+        ..rule(op, 0, choice)
+    }
 }
 
 fn combined(task: &Task, rank: u32, layout: &Layout) -> Vec<u64> {
@@ -87,7 +93,7 @@ fn rule(op: CollectiveOp, from: u64, choice: &str) -> LibraryRule {
     let rule: Rule = choice.parse().unwrap();
     LibraryRule {
         op,
-        ranks: RANKS,
+        ranks: 4,
         from: Bytes(from),
         choice: rule.choice,
     }
@@ -97,28 +103,32 @@ fn rule(op: CollectiveOp, from: u64, choice: &str) -> LibraryRule {
 #[ignore = "needs Open MPI: cargo xtask test record"]
 fn open_mpi_combines_what_the_algorithms_of_its_rules_combine() {
     use CollectiveOp::*;
-    for (op, count, choice) in [
-        (Allreduce, 4096, "recursive-doubling"),
-        (Allreduce, 4096, "ring"),
-        (Allreduce, 4096, "ring segment 1KiB"),
-        (Allreduce, 4096, "rabenseifner"),
-        (Reduce, 4096, "linear"),
-        (Reduce, 4096, "binomial"),
-        (Reduce, 4096, "binomial segment 4KiB"),
-        (Reduce, 4096, "chain segment 4KiB"),
-        (Reduce, 4096, "chain width 2 segment 4KiB"),
-        (Reduce, 4096, "binary segment 4KiB"),
-        (Reduce, 4096, "rabenseifner"),
-        (ReduceScatter, 1024, "recursive-halving"),
-        (ReduceScatter, 1024, "ring"),
-        (ReduceScatter, 1024, "butterfly"),
-        (ReduceScatterBlock, 1024, "recursive-halving"),
-        (ReduceScatterBlock, 1024, "recursive-doubling"),
-        (ReduceScatterBlock, 1024, "butterfly"),
-    ] {
+    let rules = [
+        among(4, Allreduce, "recursive-doubling"),
+        among(6, Allreduce, "recursive-doubling"),
+        among(4, Allreduce, "ring"),
+        among(6, Allreduce, "ring segment 1KiB"),
+        among(4, Allreduce, "rabenseifner"),
+        among(6, Allreduce, "rabenseifner-halves"),
+        among(4, Reduce, "linear"),
+        among(6, Reduce, "binomial"),
+        among(4, Reduce, "binomial segment 4KiB"),
+        among(4, Reduce, "chain segment 4KiB"),
+        among(6, Reduce, "chain width 2 segment 4KiB"),
+        among(6, Reduce, "binary segment 4KiB"),
+        among(4, Reduce, "rabenseifner"),
+        among(6, Reduce, "rabenseifner-halves"),
+        among(6, ReduceScatter, "recursive-halving"),
+        among(6, ReduceScatter, "ring"),
+        among(4, ReduceScatter, "butterfly"),
+        among(6, ReduceScatter, "butterfly"),
+        among(6, ReduceScatterBlock, "recursive-halving"),
+        among(4, ReduceScatterBlock, "recursive-doubling"),
+        among(4, ReduceScatterBlock, "butterfly"),
+    ];
+    for rule in rules {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rules");
-        let rule = rule(op, 0, choice);
         fs::write(&file, open_mpi_rules(&[rule]).unwrap()).unwrap();
         let settings = [
             ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
@@ -127,14 +137,14 @@ fn open_mpi_combines_what_the_algorithms_of_its_rules_combine() {
                 file.to_str().unwrap(),
             ),
         ];
-        let mut found = run(OPEN_MPI, &settings, op, &[count]);
-        if choice == "recursive-doubling" && op == ReduceScatterBlock {
+        let mut found = run(OPEN_MPI, &settings, &rule, &[6144]);
+        if rule.choice.algorithm == Algorithm::RecursiveDoubling && rule.op == ReduceScatterBlock {
             // What wraps round the end of the vector is combined in two pieces.
             for lengths in &mut found {
                 *lengths = lengths.chunks(2).map(|pair| pair.iter().sum()).collect();
             }
         }
-        assert_eq!(found, expected(&rule, count), "{op:?} {choice}");
+        assert_eq!(found, expected(&rule, 6144), "{rule:?}");
     }
 }
 
@@ -156,7 +166,7 @@ fn open_mpi_changes_its_algorithm_at_the_sizes_of_its_rules() {
             file.to_str().unwrap(),
         ),
     ];
-    let found = run(OPEN_MPI, &settings, op, &[256, 1024, 4092, 4096]);
+    let found = run(OPEN_MPI, &settings, &rules[0], &[256, 1024, 4092, 4096]);
     // Below all rules Open MPI decides itself, and uses recursive doubling.
     let own = rule(op, 0, "recursive-doubling");
     let expected = [
@@ -185,12 +195,12 @@ fn mpich_changes_its_algorithm_at_the_sizes_of_its_rules() {
         file.to_str().unwrap(),
     )];
     let own = rule(op, 0, "recursive-halving");
-    let found = run(MPICH, &settings, op, &[1023, 1024]);
+    let found = run(MPICH, &settings, &rules[0], &[1023, 1024]);
     assert_eq!(
         found,
         [expected(&own, 1023), expected(&rules[0], 1024)].concat()
     );
-    let without = run(MPICH, &[], op, &[1024]);
+    let without = run(MPICH, &[], &own, &[1024]);
     assert_eq!(without, expected(&own, 1024));
 }
 

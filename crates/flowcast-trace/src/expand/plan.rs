@@ -1,6 +1,7 @@
 //! What one rank does in one operation by one algorithm.
 
 use super::{
+    halving::Joining,
     moves::{Layout, Move, Part},
     tree::CollectiveTree,
 };
@@ -70,6 +71,10 @@ impl Task {
                     parts: base.pow(ranks.ilog(base)),
                 }
             }
+            (CollectiveOp::Reduce | CollectiveOp::Allreduce, RabenseifnerHalves) => Layout::Even {
+                total,
+                parts: 1 << self.ranks.max(1).ilog2(),
+            },
             (
                 CollectiveOp::Bcast | CollectiveOp::Reduce,
                 Linear | Chain | Binary | Kary | Binomial | BinomialNearest | Knomial,
@@ -156,7 +161,8 @@ impl Plan<'_> {
     fn reduce(&mut self, algorithm: Algorithm) {
         match algorithm {
             InOrderBinary => self.up_in_order(),
-            Rabenseifner => self.reduce_halving(),
+            Rabenseifner => self.reduce_halving(Joining::Vectors),
+            RabenseifnerHalves => self.reduce_halving(Joining::Halves),
             other => self.up(self.tree(other)),
         }
     }
@@ -176,7 +182,8 @@ impl Plan<'_> {
     fn allreduce(&mut self, algorithm: Algorithm) {
         match algorithm {
             Ring => self.allreduce_ring(),
-            Rabenseifner => self.allreduce_halving(),
+            Rabenseifner => self.allreduce_halving(Joining::Vectors),
+            RabenseifnerHalves => self.allreduce_halving(Joining::Halves),
             _ => self.allreduce_doubling(),
         }
     }

@@ -170,7 +170,7 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
             Some(RecursiveDoubling),
             Some(Ring),
             None,
-            Some(Rabenseifner),
+            Some(RabenseifnerHalves),
         ],
         Op::Alltoall => &[Some(Linear), Some(Pairwise), Some(Bruck), Some(LinearSync)],
         Op::Alltoallv => &[Some(LinearInOrder), Some(Pairwise)],
@@ -201,7 +201,7 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
             Some(Binary),
             Some(Binomial),
             Some(InOrderBinary),
-            Some(Rabenseifner),
+            Some(RabenseifnerHalves),
         ],
         Op::ReduceScatter => &[
             Some(ReduceThenScatter),
@@ -227,7 +227,7 @@ fn told(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
     let known = algorithms(op);
     let place = known
         .iter()
-        .position(|known| *known == Some(choice.algorithm));
+        .position(|known| *known == Some(own_name(choice.algorithm)));
     let Some(place) = place.filter(|_| takes_width(op, &choice) && takes_segment(op, &choice))
     else {
         return Err(LibraryRuleError::Choice {
@@ -254,6 +254,14 @@ fn told(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
         .into_iter()
         .chain(limit)
         .collect())
+}
+
+/// Among a power of two of ranks both of Rabenseifner's are the same; among others Open MPI joins ranks by halves.
+const fn own_name(algorithm: Algorithm) -> Algorithm {
+    match algorithm {
+        Algorithm::Rabenseifner => Algorithm::RabenseifnerHalves,
+        other => other,
+    }
 }
 
 /// The limit of open requests in each direction.
