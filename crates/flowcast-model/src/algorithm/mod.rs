@@ -158,7 +158,6 @@ impl Algorithm {
             }
             (RabenseifnerHalves, _) if ranks.is_power_of_two() => Rabenseifner,
             (InterleavedHalving, _) if !ranks.is_power_of_two() => RecursiveHalving,
-            (ScatterRecursiveDoubling, _) if !ranks.is_power_of_two() => ScatterRing,
             (NeighborExchange, _) if !ranks.is_multiple_of(2) => Ring,
             (same, _) => same,
         }

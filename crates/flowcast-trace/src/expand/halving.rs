@@ -434,13 +434,38 @@ impl Plan<'_> {
         }
     }
 
-    /// Twice as many blocks in each step; this rank begins with block `own`. For a power of two.
+    /// Twice as many blocks in each step; this rank begins with block `own`.
+    ///
+    /// With no power of two of ranks, the last half of a step may be incomplete: those of the other half that have no partner in it
+    /// get its blocks from those that have one, halving by halving.
     pub(super) fn allgather_doubling(&mut self, own: u32) {
-        for mask in powers(self.ranks) {
+        let ranks = self.ranks;
+        let real = |plan: &Plan<'_>, number: u32| (plan.rank + ranks + number - own) % ranks;
+        let masks = (0..u32::BITS)
+            .map(|bit| 1u32 << bit)
+            .take_while(|mask| *mask < ranks);
+        for mask in masks {
+            let begin = |number: u32| number & !(mask - 1);
+            let blocks = |number| Part::place(begin(number), mask.min(ranks - begin(number)));
             let other = own ^ mask;
-            let real = (self.rank + self.ranks + other - own) % self.ranks;
-            let part = |block: u32| Part::place(block & !(mask - 1), mask);
-            self.exchange(real, part(own), real, part(other));
+            if other < ranks {
+                let to = real(self, other);
+                self.exchange(to, blocks(own), to, blocks(other));
+            }
+            if begin(other) >= ranks || begin(other) + mask <= ranks {
+                continue;
+            }
+            let have = ranks - begin(other);
+            for step in powers(mask).rev() {
+                let (other_half, low) = (own ^ step, own & !(2 * step - 1));
+                let (has, other_has) = (own < low + have, other_half < low + have);
+                let peer = real(self, other_half);
+                if has && !other_has && other_half > own {
+                    self.send(peer, blocks(other));
+                } else if other_has && !has && other_half < own {
+                    self.recv(peer, blocks(other));
+                }
+            }
         }
     }
 
