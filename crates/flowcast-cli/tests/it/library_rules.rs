@@ -204,6 +204,39 @@ fn mpich_changes_its_algorithm_at_the_sizes_of_its_rules() {
     assert_eq!(without, expected(&own, 1024));
 }
 
+#[test]
+#[ignore = "needs MPICH: cargo xtask test record"]
+fn mpich_combines_what_the_algorithms_of_its_rules_combine() {
+    use CollectiveOp::*;
+    let Some(generic) = selection_of_mpich() else {
+        println!("skipped: found no library of MPICH with its selection");
+        return;
+    };
+    let rules = [
+        among(4, Allreduce, "recursive-doubling"),
+        among(6, Allreduce, "recursive-doubling"),
+        among(4, Reduce, "binomial"),
+        among(6, Reduce, "binomial"),
+        among(6, ReduceScatter, "recursive-halving"),
+        among(6, ReduceScatter, "pairwise"),
+        among(4, ReduceScatter, "interleaved-halving"),
+        among(6, ReduceScatterBlock, "recursive-halving"),
+        among(6, ReduceScatterBlock, "pairwise"),
+        among(4, ReduceScatterBlock, "interleaved-halving"),
+    ];
+    for rule in rules {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rules.json");
+        fs::write(&file, mpich_rules(&[rule], &generic).unwrap()).unwrap();
+        let settings = [(
+            "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE",
+            file.to_str().unwrap(),
+        )];
+        let found = run(MPICH, &settings, &rule, &[1536]);
+        assert_eq!(found, expected(&rule, 1536), "{rule:?}");
+    }
+}
+
 /// The selection stands as a text in MPICH's library.
 fn selection_of_mpich() -> Option<String> {
     let output = Command::new("mpicc.mpich").arg("-show").output().ok()?;
