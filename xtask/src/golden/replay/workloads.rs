@@ -203,7 +203,7 @@ fn one_collective(row: &Row, expected: &str) -> Result<(), Mismatch> {
     let collectives = Collectives {
         default: sent_and_received(repeats),
         rows,
-        algorithms: None,
+        ..Collectives::default()
     };
     let machine = machine(row.number("buses")?, 1, 1);
     let network = Network {
