@@ -5,7 +5,7 @@
 
 use super::{
     moves::{Effect, Move, MovedBlocks, Part},
-    plan::Plan,
+    plan::{Joining, Plan},
     tree::{Branch, CollectiveTree},
 };
 
@@ -30,15 +30,6 @@ struct Fold {
 enum GroupEnd {
     First,
     Last,
-}
-
-/// How those that do not take part in Rabenseifner's algorithm hand their vectors over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joining {
-    /// Whole, to the last of their group, which combines them, as in MPICH.
-    Vectors,
-    /// In pairs: both combine a half, then the first gets the other half, as in Open MPI.
-    Halves,
 }
 
 /// A rank's place in a fold.

@@ -1,7 +1,6 @@
 //! What one rank does in one operation by one algorithm.
 
 use super::{
-    halving::Joining,
     moves::{Layout, Move, Part},
     tree::CollectiveTree,
 };
@@ -100,6 +99,15 @@ impl Task {
 
 /// A ring's vector is cut into about so many parts at most.
 const MAX_RING_PARTS: u64 = 1 << 24;
+
+/// How those that do not take part in Rabenseifner's algorithm hand their vectors over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// Whole, to the last of their group, which combines them, as in MPICH.
+    Vectors,
+    /// In pairs: both combine a half, then the first gets the other half, as in Open MPI.
+    Halves,
+}
 
 /// One rank's steps in the making.
 pub struct Plan<'a> {
