@@ -34,6 +34,7 @@ mod error;
 mod folded;
 mod interval;
 pub mod collectives;
+pub mod library_rules;
 pub mod models_page;
 mod options;
 mod pattern;

@@ -11,6 +11,7 @@ mod failed_runs;
 mod formats;
 mod hostile;
 mod lab;
+mod library_rules;
 mod measure;
 mod outcome;
 mod outputs;

@@ -47,6 +47,7 @@ named! {
         Pairwise = "pairwise",
         PairwiseInOrder = "pairwise-in-order",
         Rabenseifner = "rabenseifner",
+        RabenseifnerHalves = "rabenseifner-halves",
         ScatterRecursiveDoubling = "scatter-recursive-doubling",
         ScatterRing = "scatter-ring",
         ReduceThenBcast = "reduce-then-bcast",
@@ -116,12 +117,14 @@ impl Algorithm {
                 Binomial,
                 Knomial,
                 Rabenseifner,
+                RabenseifnerHalves,
                 Kary,
             ],
             Allreduce => &[
                 RecursiveDoubling,
                 Ring,
                 Rabenseifner,
+                RabenseifnerHalves,
                 Linear,
                 ReduceThenBcast,
                 AllgatherThenReduce,
@@ -176,8 +179,8 @@ impl Algorithm {
             {
                 RecursiveHalving
             }
+            (RabenseifnerHalves, _) if ranks.is_power_of_two() => Rabenseifner,
             (InterleavedHalving, _) if !ranks.is_power_of_two() => RecursiveHalving,
-            (ScatterRecursiveDoubling, _) if !ranks.is_power_of_two() => ScatterRing,
             (NeighborExchange, _) if !ranks.is_multiple_of(2) => Ring,
             (same, _) => same,
         }

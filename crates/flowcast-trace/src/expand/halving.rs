@@ -5,7 +5,7 @@
 
 use super::{
     moves::{Effect, Move, MovedBlocks, Part},
-    plan::Plan,
+    plan::{Joining, Plan},
     tree::{Branch, CollectiveTree},
 };
 
@@ -19,8 +19,17 @@ struct Fold {
     steps: u32,
     /// Ranks that do not take part.
     joined: u32,
-    /// In the group of this rank it is the one that takes part; in all others the last.
+    /// In the group of this rank it is the one that takes part.
     kept: u32,
+    /// Which rank takes part in the other groups.
+    active: GroupEnd,
+}
+
+/// An end of a group of neighbouring ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GroupEnd {
+    First,
+    Last,
 }
 
 /// A rank's place in a fold.
@@ -43,6 +52,7 @@ impl Fold {
             steps,
             joined: ranks - size,
             kept,
+            active: GroupEnd::Last,
         }
     }
 
@@ -67,9 +77,11 @@ impl Fold {
     fn real(self, number: u32) -> u32 {
         let behind = self.first(number + 1);
         if (self.first(number)..behind).contains(&self.kept) {
-            self.kept
-        } else {
-            behind - 1
+            return self.kept;
+        }
+        match self.active {
+            GroupEnd::First => self.first(number),
+            GroupEnd::Last => behind - 1,
         }
     }
 
@@ -195,11 +207,11 @@ impl Plan<'_> {
 
     /// Rabenseifner: halves are combined, then gathered again; `2 log2 P` steps for twice the vector in all. The nearest
     /// partner gets the largest part.
-    pub(super) fn allreduce_halving(&mut self) {
-        let all = self.parts;
-        let whole = Part::place(0, all);
-        let Some(member) = self.join(|_| Part::combine(0, all), whole) else {
-            return;
+    pub(super) fn allreduce_halving(&mut self, joining: Joining) {
+        let whole = Part::place(0, self.parts);
+        let member = match self.join_for_halving(joining, u32::MAX) {
+            Ok(member) => member,
+            Err(active) => return self.recv(active, whole),
         };
         self.halve(member);
         for step in (0..member.fold.steps).rev() {
@@ -211,17 +223,12 @@ impl Plan<'_> {
     }
 
     /// Rabenseifner's reduction: halves are combined, then gathered up a binomial tree, the smallest parts first.
-    pub(super) fn reduce_halving(&mut self) {
-        let all = self.parts;
-        let fold = Fold::new(self.ranks, self.base(), self.root);
-        let number = match fold.role(self.rank) {
-            HalvingRole::Joined(active) => return self.send(active, Part::combine(0, all)),
-            HalvingRole::Active(number) => number,
+    pub(super) fn reduce_halving(&mut self, joining: Joining) {
+        let Ok(member) = self.join_for_halving(joining, self.root) else {
+            return;
         };
-        for joined in fold.joined(number) {
-            self.recv(joined, Part::combine(0, all));
-        }
-        self.halve(Member { fold, number });
+        let Member { fold, number } = member;
+        self.halve(member);
         let HalvingRole::Active(root) = fold.role(self.root) else {
             return;
         };
@@ -233,6 +240,46 @@ impl Plan<'_> {
             }
             for child in fold.partners(number, step) {
                 self.recv(fold.real(child), gathered(child));
+            }
+        }
+    }
+
+    /// Those that do not take part hand their vectors over, to `kept` in its own group.
+    ///
+    /// # Errors
+    /// The rank that takes part in place of this one.
+    fn join_for_halving(&mut self, joining: Joining, kept: u32) -> Result<Member, u32> {
+        let whole = Part::combine(0, self.parts);
+        let half = self.parts / 2;
+        let (left, right) = (Part::combine(0, half), Part::combine(half, half));
+        let combined = Part::place(half, half);
+        let fold = match joining {
+            Joining::Vectors => Fold::new(self.ranks, self.base(), kept),
+            Joining::Halves => Fold {
+                active: GroupEnd::First,
+                ..Fold::new(self.ranks, 2, kept)
+            },
+        };
+        match (fold.role(self.rank), joining) {
+            (HalvingRole::Joined(active), Joining::Vectors) => {
+                self.send(active, whole);
+                Err(active)
+            }
+            (HalvingRole::Joined(active), Joining::Halves) => {
+                self.exchange(active, left, active, right);
+                self.send(active, combined);
+                Err(active)
+            }
+            (HalvingRole::Active(number), _) => {
+                for joined in fold.joined(number) {
+                    if joining == Joining::Vectors {
+                        self.recv(joined, whole);
+                        continue;
+                    }
+                    self.exchange(joined, right, joined, left);
+                    self.recv(joined, combined);
+                }
+                Ok(Member { fold, number })
             }
         }
     }
@@ -378,13 +425,38 @@ impl Plan<'_> {
         }
     }
 
-    /// Twice as many blocks in each step; this rank begins with block `own`. For a power of two.
+    /// Twice as many blocks in each step; this rank begins with block `own`.
+    ///
+    /// With no power of two of ranks, the last half of a step may be incomplete: those of the other half that have no partner in it
+    /// get its blocks from those that have one, halving by halving.
     pub(super) fn allgather_doubling(&mut self, own: u32) {
-        for mask in powers(self.ranks) {
+        let ranks = self.ranks;
+        let real = |plan: &Plan<'_>, number: u32| (plan.rank + ranks + number - own) % ranks;
+        let masks = (0..u32::BITS)
+            .map(|bit| 1u32 << bit)
+            .take_while(|mask| *mask < ranks);
+        for mask in masks {
+            let begin = |number: u32| number & !(mask - 1);
+            let blocks = |number| Part::place(begin(number), mask.min(ranks - begin(number)));
             let other = own ^ mask;
-            let real = (self.rank + self.ranks + other - own) % self.ranks;
-            let part = |block: u32| Part::place(block & !(mask - 1), mask);
-            self.exchange(real, part(own), real, part(other));
+            if other < ranks {
+                let to = real(self, other);
+                self.exchange(to, blocks(own), to, blocks(other));
+            }
+            if begin(other) >= ranks || begin(other) + mask <= ranks {
+                continue;
+            }
+            let have = ranks - begin(other);
+            for step in powers(mask).rev() {
+                let (other_half, low) = (own ^ step, own & !(2 * step - 1));
+                let (has, other_has) = (own < low + have, other_half < low + have);
+                let peer = real(self, other_half);
+                if has && !other_has && other_half > own {
+                    self.send(peer, blocks(other));
+                } else if other_has && !has && other_half < own {
+                    self.recv(peer, blocks(other));
+                }
+            }
         }
     }
 

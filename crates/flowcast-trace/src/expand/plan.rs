@@ -70,6 +70,10 @@ impl Task {
                     parts: base.pow(ranks.ilog(base)),
                 }
             }
+            (CollectiveOp::Reduce | CollectiveOp::Allreduce, RabenseifnerHalves) => Layout::Even {
+                total,
+                parts: 1 << self.ranks.max(1).ilog2(),
+            },
             (
                 CollectiveOp::Bcast | CollectiveOp::Reduce,
                 Linear | Chain | Binary | Kary | Binomial | BinomialNearest | Knomial,
@@ -95,6 +99,15 @@ impl Task {
 
 /// A ring's vector is cut into about so many parts at most.
 const MAX_RING_PARTS: u64 = 1 << 24;
+
+/// How those that do not take part in Rabenseifner's algorithm hand their vectors over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// Whole, to the last of their group, which combines them, as in MPICH.
+    Vectors,
+    /// In pairs: both combine a half, then the first gets the other half, as in Open MPI.
+    Halves,
+}
 
 /// One rank's steps in the making.
 pub struct Plan<'a> {
@@ -156,7 +169,8 @@ impl Plan<'_> {
     fn reduce(&mut self, algorithm: Algorithm) {
         match algorithm {
             InOrderBinary => self.up_in_order(),
-            Rabenseifner => self.reduce_halving(),
+            Rabenseifner => self.reduce_halving(Joining::Vectors),
+            RabenseifnerHalves => self.reduce_halving(Joining::Halves),
             other => self.up(self.tree(other)),
         }
     }
@@ -176,7 +190,8 @@ impl Plan<'_> {
     fn allreduce(&mut self, algorithm: Algorithm) {
         match algorithm {
             Ring => self.allreduce_ring(),
-            Rabenseifner => self.allreduce_halving(),
+            Rabenseifner => self.allreduce_halving(Joining::Vectors),
+            RabenseifnerHalves => self.allreduce_halving(Joining::Halves),
             _ => self.allreduce_doubling(),
         }
     }

@@ -15,7 +15,7 @@ use flowcast::{
         expand::{Expanded, NonBlocking, expand},
         opcodes::Op,
     },
-    units::{CollectiveOp, Rank, Rate, Time, TimePerByte},
+    units::{Bytes, CollectiveOp, Rank, Rate, Time, TimePerByte},
 };
 use proptest::prelude::*;
 
@@ -285,6 +285,73 @@ fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
             .unwrap();
     let piece = 65536.0 * NANOS_PER_BYTE;
     assert!((engine.run().unwrap().makespan().as_nanos() - (16.0 + 3.0) * piece).abs() < 1.0);
+}
+
+/// The pieces of Open MPI's trees: a rank waits until a piece has left before it takes up the next one. With `k` pieces of `S` bytes
+/// among `P` ranks the first one takes `(P-1) (2o + L + (S-1)G)`, each further one what a rank in the middle needs,
+/// `max(g, 2o) + (S-1)G`.
+#[test]
+fn a_pipeline_follows_the_loggops_formula() {
+    let (latency, overhead, piece, pieces) = (3000.0, 400.0, 1000.0, 20u32);
+    for gap in [100.0, 2000.0] {
+        for ranks in [3u32, 5, 8] {
+            let bytes = u64::from(pieces) * 1000;
+            let mut network = hockney();
+            network.point_to_point.rule = Rule::Loggops;
+            network.nic.latency = Time::from_nanos(latency);
+            network.nic.overhead = Time::from_nanos(overhead);
+            network.nic.gap = Time::from_nanos(gap);
+            let on_the_wire = (piece - 1.0) * NANOS_PER_BYTE;
+            let hop = 2.0 * overhead + latency + on_the_wire;
+            let period = gap.max(2.0 * overhead) + on_the_wire;
+            let expected = f64::from(ranks - 1) * hop + f64::from(pieces - 1) * period;
+            let program = program(CollectiveOp::Bcast, ranks, (bytes, bytes));
+            let program =
+                expanded(&program, &by(CollectiveOp::Bcast, "chain segment 1000B")).program;
+            let found = makespan(&program, &network);
+            assert!(
+                (found - expected).abs() < 1e-3,
+                "{ranks} {gap}: {found} {expected}"
+            );
+        }
+    }
+}
+
+/// Receivers have posted the next piece while they send this one on, so that its sender need not wait.
+#[test]
+fn pieces_flow_while_others_are_sent_on_although_senders_wait_for_receivers() {
+    use CollectiveOp::*;
+    let (piece, pieces) = (1u64 << 16, 12u32);
+    let transfer = piece as f64 * NANOS_PER_BYTE;
+    let mut network = hockney();
+    network.nic.latency = Time::ZERO;
+    for ranks in [3u32, 5, 8] {
+        let deep = f64::from(ranks - 1);
+        let all = f64::from(pieces);
+        for (op, bytes, algorithm, transfers) in [
+            (Bcast, piece * 12, "chain segment 64KiB", deep + all - 1.0),
+            (Reduce, piece * 12, "chain segment 64KiB", deep + all - 1.0),
+            (
+                Allreduce,
+                piece * 12 * u64::from(ranks),
+                "ring segment 64KiB",
+                all * deep,
+            ),
+        ] {
+            let program = program(op, ranks, (bytes, bytes));
+            let program = expanded(&program, &by(op, algorithm)).program;
+            let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+            let replay = Replay::new(&program, &network, placement, Rendezvous::From(Bytes(1)));
+            let found = replay.unwrap().run().unwrap().makespan().as_nanos();
+            // The ring gathers whole blocks afterwards.
+            let gathered = if op == Allreduce { deep * all } else { 0.0 };
+            let expected = (transfers + gathered) * transfer;
+            assert!(
+                (found - expected).abs() < 1e-3,
+                "{op:?} {ranks}: {found} {expected}"
+            );
+        }
+    }
 }
 
 #[test]

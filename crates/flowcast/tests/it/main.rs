@@ -19,6 +19,7 @@ mod exports;
 mod fit;
 mod folded;
 mod incremental;
+mod library_rules;
 mod machines;
 mod margins;
 mod model_choice;

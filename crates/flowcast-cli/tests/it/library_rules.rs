@@ -1,0 +1,260 @@
+//! MPI libraries obey the files that are written for them, and combine what the algorithms here combine.
+//!
+//! A reduction by an operation of the program's own tells how many elements each of its calls had: the sequence is that of one
+//! algorithm alone.
+
+use std::{fs, process::Command};
+
+use flowcast::{
+    library_rules::{LibraryRule, mpich_rules, open_mpi_rules},
+    model::algorithm::{Algorithm, Rule},
+    trace::expand::{
+        moves::{Effect, Layout, Move, Part},
+        plan::Task,
+    },
+    units::{Bytes, CollectiveOp},
+};
+
+use crate::recorder::{Bench, MPICH, Mpi, OPEN_MPI};
+
+const ELEMENT: u64 = 4;
+
+/// What a program with these counts of elements combines on each rank, one count after the other.
+fn run(mpi: Mpi, settings: &[(&str, &str)], of: &LibraryRule, counts: &[u64]) -> Vec<Vec<u64>> {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("combined.c");
+    let mut command = Command::new("timeout");
+    command
+        .args(["60", &format!("mpirun.{}", mpi.ending)])
+        .args(mpi.options)
+        .args(["-np", &of.ranks.to_string(), &program, of.op.name()])
+        .args(counts.iter().map(u64::to_string))
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .envs(settings.iter().copied());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let lines = said.lines().filter_map(|line| line.split_once(':'));
+    lines
+        .map(|(_, lengths)| {
+            let lengths = lengths.split_whitespace();
+            lengths.map(|length| length.parse().unwrap()).collect()
+        })
+        .collect()
+}
+
+/// What each rank combines in the moves of an algorithm, in elements.
+fn expected(rule: &LibraryRule, count: u64) -> Vec<Vec<u64>> {
+    let task = Task {
+        op: rule.op,
+        choice: rule.choice,
+        ranks: rule.ranks,
+        root: 0,
+    };
+    let layout = match rule.op {
+        CollectiveOp::Reduce | CollectiveOp::Allreduce => task.layout(count * ELEMENT),
+        _ => Layout::given((0..rule.ranks).map(|_| count * ELEMENT)),
+    };
+    (0..rule.ranks)
+        .map(|rank| combined(&task, rank, &layout))
+        .collect()
+}
+
+fn among(ranks: u32, op: CollectiveOp, choice: &str) -> LibraryRule {
+    LibraryRule {
+        ranks,
+        ..rule(op, 0, choice)
+    }
+}
+
+fn combined(task: &Task, rank: u32, layout: &Layout) -> Vec<u64> {
+    let (mut found, mut posted) = (Vec::new(), Vec::new());
+    let mut add = |part: Part| {
+        if part.effect == Effect::Combine {
+            found.push(layout.bytes(part.blocks) / ELEMENT);
+        }
+    };
+    task.moves(rank, layout, &mut |step| match step {
+        Move::Recv { part, .. } => add(part),
+        Move::Post { part, .. } => posted.push(part),
+        Move::WaitRecv { ago } => add(posted.remove(posted.len() - 1 - ago as usize)),
+        Move::WaitAll => posted.drain(..).for_each(&mut add),
+        _ => {}
+    });
+    found
+}
+
+fn rule(op: CollectiveOp, from: u64, choice: &str) -> LibraryRule {
+    let rule: Rule = choice.parse().unwrap();
+    LibraryRule {
+        op,
+        ranks: 4,
+        from: Bytes(from),
+        choice: rule.choice,
+    }
+}
+
+#[test]
+#[ignore = "needs Open MPI: cargo xtask test record"]
+fn open_mpi_combines_what_the_algorithms_of_its_rules_combine() {
+    use CollectiveOp::*;
+    let rules = [
+        among(4, Allreduce, "recursive-doubling"),
+        among(6, Allreduce, "recursive-doubling"),
+        among(4, Allreduce, "ring"),
+        among(6, Allreduce, "ring segment 1KiB"),
+        among(4, Allreduce, "rabenseifner"),
+        among(6, Allreduce, "rabenseifner-halves"),
+        among(4, Reduce, "linear"),
+        among(6, Reduce, "binomial"),
+        among(4, Reduce, "binomial segment 4KiB"),
+        among(4, Reduce, "chain segment 4KiB"),
+        among(6, Reduce, "chain width 2 segment 4KiB"),
+        among(6, Reduce, "binary segment 4KiB"),
+        among(4, Reduce, "rabenseifner"),
+        among(6, Reduce, "rabenseifner-halves"),
+        among(6, ReduceScatter, "recursive-halving"),
+        among(6, ReduceScatter, "ring"),
+        among(4, ReduceScatter, "butterfly"),
+        among(6, ReduceScatter, "butterfly"),
+        among(6, ReduceScatterBlock, "recursive-halving"),
+        among(4, ReduceScatterBlock, "recursive-doubling"),
+        among(4, ReduceScatterBlock, "butterfly"),
+    ];
+    for rule in rules {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rules");
+        fs::write(&file, open_mpi_rules(&[rule]).unwrap()).unwrap();
+        let settings = [
+            ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+            (
+                "OMPI_MCA_coll_tuned_dynamic_rules_filename",
+                file.to_str().unwrap(),
+            ),
+        ];
+        let mut found = run(OPEN_MPI, &settings, &rule, &[6144]);
+        if rule.choice.algorithm == Algorithm::RecursiveDoubling && rule.op == ReduceScatterBlock {
+            // What wraps round the end of the vector is combined in two pieces.
+            for lengths in &mut found {
+                *lengths = lengths.chunks(2).map(|pair| pair.iter().sum()).collect();
+            }
+        }
+        assert_eq!(found, expected(&rule, 6144), "{rule:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs Open MPI: cargo xtask test record"]
+fn open_mpi_changes_its_algorithm_at_the_sizes_of_its_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules");
+    let op = CollectiveOp::Allreduce;
+    let rules = [
+        rule(op, 4096, "ring"),
+        rule(op, 16384, "recursive-doubling"),
+    ];
+    fs::write(&file, open_mpi_rules(&rules).unwrap()).unwrap();
+    let settings = [
+        ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+        (
+            "OMPI_MCA_coll_tuned_dynamic_rules_filename",
+            file.to_str().unwrap(),
+        ),
+    ];
+    let found = run(OPEN_MPI, &settings, &rules[0], &[256, 1024, 4092, 4096]);
+    // Below all rules Open MPI decides itself, and uses recursive doubling.
+    let own = rule(op, 0, "recursive-doubling");
+    let expected = [
+        expected(&own, 256),
+        expected(&rules[0], 1024),
+        expected(&rules[0], 4092),
+        expected(&rules[1], 4096),
+    ];
+    assert_eq!(found, expected.concat());
+}
+
+#[test]
+#[ignore = "needs MPICH: cargo xtask test record"]
+fn mpich_changes_its_algorithm_at_the_sizes_of_its_rules() {
+    let Some(generic) = selection_of_mpich() else {
+        println!("skipped: found no library of MPICH with its selection");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules.json");
+    let op = CollectiveOp::ReduceScatterBlock;
+    let rules = [rule(op, 16384, "pairwise")];
+    fs::write(&file, mpich_rules(&rules, &generic).unwrap()).unwrap();
+    let settings = [(
+        "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE",
+        file.to_str().unwrap(),
+    )];
+    let own = rule(op, 0, "recursive-halving");
+    let found = run(MPICH, &settings, &rules[0], &[1023, 1024]);
+    assert_eq!(
+        found,
+        [expected(&own, 1023), expected(&rules[0], 1024)].concat()
+    );
+    let without = run(MPICH, &[], &own, &[1024]);
+    assert_eq!(without, expected(&own, 1024));
+}
+
+#[test]
+#[ignore = "needs MPICH: cargo xtask test record"]
+fn mpich_combines_what_the_algorithms_of_its_rules_combine() {
+    use CollectiveOp::*;
+    let Some(generic) = selection_of_mpich() else {
+        println!("skipped: found no library of MPICH with its selection");
+        return;
+    };
+    let rules = [
+        among(4, Allreduce, "recursive-doubling"),
+        among(6, Allreduce, "recursive-doubling"),
+        among(4, Reduce, "binomial"),
+        among(6, Reduce, "binomial"),
+        among(6, ReduceScatter, "recursive-halving"),
+        among(6, ReduceScatter, "pairwise"),
+        among(4, ReduceScatter, "interleaved-halving"),
+        among(6, ReduceScatterBlock, "recursive-halving"),
+        among(6, ReduceScatterBlock, "pairwise"),
+        among(4, ReduceScatterBlock, "interleaved-halving"),
+    ];
+    for rule in rules {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rules.json");
+        fs::write(&file, mpich_rules(&[rule], &generic).unwrap()).unwrap();
+        let settings = [(
+            "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE",
+            file.to_str().unwrap(),
+        )];
+        let found = run(MPICH, &settings, &rule, &[1536]);
+        assert_eq!(found, expected(&rule, 1536), "{rule:?}");
+    }
+}
+
+/// The selection stands as a text in MPICH's library.
+fn selection_of_mpich() -> Option<String> {
+    let output = Command::new("mpicc.mpich").arg("-show").output().ok()?;
+    let line = String::from_utf8_lossy(&output.stdout).into_owned();
+    let folders = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("-L"));
+    for folder in folders {
+        let Ok(library) = fs::read(format!("{folder}/libmpich.so")) else {
+            continue;
+        };
+        let begin = "{\"collective=bcast\":";
+        let texts = library.split(|byte| *byte == 0);
+        let mut texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
+        // The selection of the device beneath has the same first words.
+        return texts
+            .find(|text| text.starts_with(begin) && text.contains("\"collective=ibarrier\""))
+            .map(str::to_owned);
+    }
+    None
+}

@@ -1,0 +1,316 @@
+//! Open MPI's file of dynamic rules (`--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE`), as its
+//! component `tuned` reads it (coll_tuned_dynamic_file.c, in 4.1 and 5.0 alike).
+//!
+//! Numbers: how many operations; of each its number in `COLLTYPE` and how many sizes of communicators; of each the size and how
+//! many sizes of messages; of each the size from which on, the algorithm, its fan-out, segment and, in a file of version 2,
+//! requests. The last size that is not above the one at hand decides, and the first where all are above it; algorithm 0 leaves the
+//! decision to the library.
+
+use std::fmt::Write;
+
+use flowcast_model::algorithm::{Algorithm, Choice};
+use flowcast_units::{Bytes, CollectiveOp};
+
+use super::{LibraryRule, LibraryRuleError, sorted};
+
+/// The file for Open MPI 4.1 and 5.0. Sizes that `tuned` compares are converted: of an Allgatherv it looks at the mean block.
+///
+/// Files with a limit of requests (an Alltoall by `linear-sync width N`) have version 2, which Open MPI reads from 5.0.7 on.
+///
+/// ```
+/// use flowcast::{
+///     library_rules::{LibraryRule, open_mpi_rules},
+///     model::algorithm::{Algorithm, Choice},
+///     units::{Bytes, CollectiveOp},
+/// };
+///
+/// let rule = LibraryRule {
+///     op: CollectiveOp::Bcast,
+///     ranks: 32,
+///     from: Bytes(4096),
+///     choice: Choice::plain(Algorithm::ScatterRing),
+/// };
+/// let text = open_mpi_rules(&[rule])?;
+/// assert!(text.contains("\n32 2 "));
+/// # Ok::<(), flowcast::library_rules::LibraryRuleError>(())
+/// ```
+///
+/// # Errors
+/// [`LibraryRuleError`] for an algorithm, segment or width that cannot be told.
+pub fn open_mpi_rules(rules: &[LibraryRule]) -> Result<String, LibraryRuleError> {
+    let rules = sorted(rules)?;
+    let by_op: Vec<&[LibraryRule]> = rules.chunk_by(|one, other| one.op == other.op).collect();
+    let has_limits = rules.iter().any(|rule| requests(&rule.choice).is_some());
+    let mut text = if has_limits {
+        "rule-file-version-2\n".to_owned()
+    } else {
+        String::new()
+    };
+    put(&mut text, &[by_op.len() as u64], "operations");
+    for rules in by_op {
+        put_operation(&mut text, rules)?;
+    }
+    Ok(text)
+}
+
+fn put_operation(text: &mut String, rules: &[LibraryRule]) -> Result<(), LibraryRuleError> {
+    let by_ranks: Vec<&[LibraryRule]> = rules
+        .chunk_by(|one, other| one.ranks == other.ranks)
+        .collect();
+    let follows = |at: usize| {
+        let next = by_ranks.get(at + 1).map(|rules| rules[0].ranks);
+        next == Some(by_ranks[at][0].ranks + 1)
+    };
+    let gaps = (0..by_ranks.len()).filter(|at| !follows(*at)).count();
+    put(text, &[number(rules[0].op)], rules[0].op.name());
+    put(
+        text,
+        &[(1 + by_ranks.len() + gaps) as u64],
+        "sizes of communicators",
+    );
+    put_default(text, 0);
+    for (at, rules) in by_ranks.iter().enumerate() {
+        put_ranks(text, rules)?;
+        if !follows(at) {
+            put_default(text, rules[0].ranks + 1);
+        }
+    }
+    Ok(())
+}
+
+/// From so many ranks on the library decides itself.
+fn put_default(text: &mut String, ranks: u32) {
+    put(text, &[u64::from(ranks), 1], "ranks, sizes");
+    put(text, &[0, 0, 0, 0], "the library's own");
+}
+
+fn put_ranks(text: &mut String, rules: &[LibraryRule]) -> Result<(), LibraryRuleError> {
+    let begins = rules[0].from.0 == 0;
+    let sizes = rules.len() as u64 + u64::from(!begins);
+    put(text, &[u64::from(rules[0].ranks), sizes], "ranks, sizes");
+    if !begins {
+        put(text, &[0, 0, 0, 0], "the library's own");
+    }
+    for rule in rules {
+        let mut numbers = vec![compared_size(rule)?];
+        numbers.extend(told(rule)?);
+        put(text, &numbers, &rule.choice.to_string());
+    }
+    Ok(())
+}
+
+fn put(text: &mut String, numbers: &[u64], says: &str) {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    writeln!(text, "{} # {says}", numbers.join(" ")).expect("a string takes all");
+}
+
+/// The size that `tuned` compares (coll_tuned_decision_dynamic.c).
+fn compared_size(rule: &LibraryRule) -> Result<u64, LibraryRuleError> {
+    use CollectiveOp::*;
+    match rule.op {
+        Allgatherv => Ok(rule.from.0.div_ceil(u64::from(rule.ranks))),
+        Barrier | Alltoallv | Scan if rule.from != Bytes(0) => Err(LibraryRuleError::Size {
+            rule: *rule,
+            library: LIBRARY,
+        }),
+        _ => Ok(rule.from.0),
+    }
+}
+
+const LIBRARY: &str = "Open MPI";
+
+/// `COLLTYPE` (coll_base_functions.h).
+const fn number(op: CollectiveOp) -> u64 {
+    use CollectiveOp::*;
+    match op {
+        Allgather => 0,
+        Allgatherv => 1,
+        Allreduce => 2,
+        Alltoall => 3,
+        Alltoallv => 4,
+        Alltoallw => 5,
+        Barrier => 6,
+        Bcast => 7,
+        Gather => 9,
+        Gatherv => 10,
+        Reduce => 11,
+        ReduceScatter => 12,
+        ReduceScatterBlock => 13,
+        Scan => 14,
+        Scatter => 15,
+        Scatterv => 16,
+    }
+}
+
+/// The algorithms of an operation, from number 1 on (coll_tuned_OPERATION_decision.c).
+const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
+    use Algorithm::*;
+    use CollectiveOp as Op;
+    match op {
+        Op::Allgather => &[
+            Some(GatherThenBcast),
+            Some(Bruck),
+            Some(RecursiveDoubling),
+            Some(Ring),
+            Some(NeighborExchange),
+            None,
+            Some(Sparbit),
+        ],
+        Op::Allgatherv => &[
+            Some(GatherThenBcast),
+            Some(Bruck),
+            Some(Ring),
+            Some(NeighborExchange),
+            None,
+            Some(Sparbit),
+        ],
+        Op::Allreduce => &[
+            Some(Linear),
+            Some(ReduceThenBcast),
+            Some(RecursiveDoubling),
+            Some(Ring),
+            None,
+            Some(RabenseifnerHalves),
+        ],
+        Op::Alltoall => &[Some(Linear), Some(Pairwise), Some(Bruck), Some(LinearSync)],
+        Op::Alltoallv => &[Some(LinearInOrder), Some(Pairwise)],
+        Op::Barrier => &[
+            Some(Linear),
+            Some(DoubleRing),
+            Some(RecursiveDoubling),
+            Some(Dissemination),
+            None,
+            Some(Binomial),
+        ],
+        Op::Bcast => &[
+            Some(Linear),
+            Some(Chain),
+            None,
+            Some(SplitBinary),
+            Some(Binary),
+            Some(BinomialNearest),
+            Some(Knomial),
+            Some(ScatterRecursiveDoubling),
+            Some(ScatterRing),
+        ],
+        Op::Gather => &[Some(Linear), Some(Binomial), Some(LinearSync)],
+        Op::Reduce => &[
+            Some(Linear),
+            Some(Chain),
+            None,
+            Some(Binary),
+            Some(Binomial),
+            Some(InOrderBinary),
+            Some(RabenseifnerHalves),
+        ],
+        Op::ReduceScatter => &[
+            Some(ReduceThenScatter),
+            Some(RecursiveHalving),
+            Some(Ring),
+            Some(Butterfly),
+        ],
+        Op::ReduceScatterBlock => &[
+            Some(ReduceThenScatter),
+            Some(RecursiveDoubling),
+            Some(RecursiveHalving),
+            Some(Butterfly),
+        ],
+        Op::Scan => &[Some(Linear), Some(RecursiveDoubling)],
+        Op::Scatter => &[Some(Linear), Some(Binomial), Some(LinearImmediate)],
+        Op::Alltoallw | Op::Gatherv | Op::Scatterv => &[],
+    }
+}
+
+/// Algorithm, fan-out, segment, and requests if there is a limit.
+fn told(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
+    let LibraryRule { op, choice, .. } = *rule;
+    let known = algorithms(op);
+    let place = known
+        .iter()
+        .position(|known| *known == Some(own_name(choice.algorithm)));
+    let Some(place) = place.filter(|_| takes_width(op, &choice) && takes_segment(op, &choice))
+    else {
+        return Err(LibraryRuleError::Choice {
+            rule: *rule,
+            library: LIBRARY,
+            expected: expected(known),
+        });
+    };
+    let mut fan_out = 0;
+    let mut algorithm = place as u64 + 1;
+    match (op, choice.algorithm) {
+        (_, Algorithm::Chain) => match choice.width.unwrap_or(1) {
+            // One chain is the pipeline, the number after it.
+            1 => algorithm += 1,
+            chains => fan_out = u64::from(chains),
+        },
+        // Segmented, it is the number after it.
+        (CollectiveOp::Allreduce, Algorithm::Ring) if choice.segment.is_some() => algorithm += 1,
+        _ => {}
+    }
+    let segment = choice.segment.map_or(0, |size| size.0);
+    let limit = requests(&choice).map(u64::from);
+    Ok([algorithm, fan_out, segment]
+        .into_iter()
+        .chain(limit)
+        .collect())
+}
+
+/// Among a power of two of ranks both of Rabenseifner's are the same; among others Open MPI joins ranks by halves.
+const fn own_name(algorithm: Algorithm) -> Algorithm {
+    match algorithm {
+        Algorithm::Rabenseifner => Algorithm::RabenseifnerHalves,
+        other => other,
+    }
+}
+
+/// The limit of open requests in each direction.
+fn requests(choice: &Choice) -> Option<u32> {
+    choice
+        .width
+        .filter(|_| choice.algorithm == Algorithm::LinearSync)
+}
+
+/// The radix of `knomial` is a parameter of its own, `coll_tuned_bcast_algorithm_knomial_radix`, with 4 as default.
+fn takes_width(op: CollectiveOp, choice: &Choice) -> bool {
+    match (op, choice.algorithm, choice.width) {
+        (_, _, None) | (_, Algorithm::Chain, _) => true,
+        (_, Algorithm::Knomial, Some(radix)) => radix == 4,
+        (CollectiveOp::Alltoall, Algorithm::LinearSync, _) => true,
+        (_, _, Some(base)) => base == 2,
+    }
+}
+
+fn takes_segment(op: CollectiveOp, choice: &Choice) -> bool {
+    use Algorithm::*;
+    let Some(segment) = choice.segment else {
+        return true;
+    };
+    let has_pieces = match op {
+        CollectiveOp::Bcast => matches!(
+            choice.algorithm,
+            Chain | SplitBinary | Binary | BinomialNearest | Knomial
+        ),
+        CollectiveOp::Reduce => matches!(choice.algorithm, Chain | Binary | Binomial),
+        CollectiveOp::Allreduce => choice.algorithm == Ring,
+        CollectiveOp::Gather => choice.algorithm == LinearSync,
+        _ => false,
+    };
+    has_pieces && segment.0 <= i32::MAX as u64
+}
+
+fn expected(known: &[Option<Algorithm>]) -> String {
+    let names: Vec<&str> = known
+        .iter()
+        .flatten()
+        .map(|algorithm| algorithm.name())
+        .collect();
+    if names.is_empty() {
+        "nothing".to_owned()
+    } else {
+        format!(
+            "{}, a width of `chain` and of an Alltoall's `linear-sync`, a segment of trees, of Allreduce's `ring` and of `linear-sync`",
+            names.join(", ")
+        )
+    }
+}

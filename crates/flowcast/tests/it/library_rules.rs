@@ -1,0 +1,266 @@
+//! Files for MPI libraries say what was chosen, read as the libraries read them.
+
+use flowcast::{
+    library_rules::{LibraryRule, mpich_rules, open_mpi_rules},
+    model::algorithm::{Algorithm, Choice},
+    units::{Bytes, CollectiveOp},
+};
+use proptest::prelude::*;
+
+/// What Open MPI would use: algorithm, fan-out, segment, requests.
+fn open_mpi_uses(file: &str, op: u64, ranks: u64, bytes: u64) -> [u64; 4] {
+    let body = file.strip_prefix("rule-file-version-2\n");
+    let has_limits = body.is_some();
+    let lines: Vec<Vec<u64>> = body
+        .unwrap_or(file)
+        .lines()
+        .map(|line| line.split('#').next().unwrap())
+        .map(|line| {
+            line.split_whitespace()
+                .map(|n| n.parse().unwrap())
+                .collect()
+        })
+        .collect();
+    let mut lines = lines.into_iter();
+    let mut next = || lines.next().unwrap();
+    let mut used = [0; 4];
+    for _ in 0..next()[0] {
+        let number = next()[0];
+        let mut best = None;
+        for size in 0..next()[0] {
+            let (of, messages) = {
+                let line = next();
+                (line[0], line[1])
+            };
+            let rules: Vec<Vec<u64>> = (0..messages).map(|_| next()).collect();
+            assert_eq!(rules[0][0], 0, "the look-up begins at 0 bytes");
+            if size == 0 || of <= ranks {
+                best = Some(rules);
+            }
+        }
+        if number == op {
+            let rules = best.unwrap();
+            let rule = rules.iter().rfind(|rule| rule[0] <= bytes).unwrap();
+            assert!(rule.len() == 4 || has_limits);
+            used = [0, 1, 2, 3].map(|at| rule.get(at + 1).copied().unwrap_or(0));
+        }
+    }
+    used
+}
+
+fn rule(op: CollectiveOp, ranks: u32, from: u64, choice: &str) -> LibraryRule {
+    let rule: flowcast::model::algorithm::Rule = choice.parse().unwrap();
+    LibraryRule {
+        op,
+        ranks,
+        from: Bytes(from),
+        choice: rule.choice,
+    }
+}
+
+#[test]
+fn open_mpi_reads_algorithm_chains_segment_and_requests() {
+    use CollectiveOp::*;
+    let rules = [
+        rule(Bcast, 4, 4096, "chain width 3 segment 8KiB"),
+        rule(Bcast, 4, 1 << 20, "chain segment 64KiB"),
+        rule(Bcast, 5, 0, "knomial width 4"),
+        rule(Bcast, 32, 0, "scatter-ring"),
+        rule(Alltoall, 4, 0, "linear-sync width 16"),
+        rule(Allreduce, 4, 1 << 20, "ring segment 1MiB"),
+        rule(Allgatherv, 4, 4000, "ring"),
+        rule(Barrier, 4, 0, "binomial"),
+    ];
+    let file = open_mpi_rules(&rules).unwrap();
+    for (op, ranks, bytes, expected) in [
+        (7, 4, 4095, [0; 4]),
+        (7, 4, 4096, [2, 3, 8192, 0]),
+        (7, 4, 2 << 20, [3, 0, 65536, 0]),
+        (7, 5, 0, [7, 0, 0, 0]),
+        (7, 3, 5000, [0; 4]),
+        (7, 6, 5000, [0; 4]),
+        (7, 31, 5000, [0; 4]),
+        (7, 32, 5000, [9, 0, 0, 0]),
+        (7, 33, 5000, [0; 4]),
+        (3, 4, 100, [4, 0, 0, 16]),
+        (2, 4, 1 << 20, [5, 0, 1 << 20, 0]),
+        (1, 4, 1000, [3, 0, 0, 0]),
+        (1, 4, 999, [0; 4]),
+        (6, 4, 0, [6, 0, 0, 0]),
+        (0, 4, 100, [0; 4]),
+    ] {
+        assert_eq!(
+            open_mpi_uses(&file, op, ranks, bytes),
+            expected,
+            "{op} {ranks} {bytes}\n{file}"
+        );
+    }
+}
+
+#[test]
+fn what_a_library_cannot_be_told_is_refused() {
+    use CollectiveOp::*;
+    for (rule, part) in [
+        (
+            rule(Bcast, 4, 0, "knomial width 8"),
+            "found `knomial width 8`",
+        ),
+        (
+            rule(Reduce, 4, 0, "linear segment 1KiB"),
+            "found `linear segment 1KiB`",
+        ),
+        (
+            rule(Allgather, 4, 0, "bruck width 4"),
+            "found `bruck width 4`",
+        ),
+        (rule(Gatherv, 4, 0, "linear"), "can be told: nothing"),
+        (rule(Barrier, 4, 1, "linear"), "one algorithm for all sizes"),
+        (rule(Bcast, 1, 0, "linear"), "a number out of bounds"),
+    ] {
+        let error = open_mpi_rules(&[rule]).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let twice = [rule(Bcast, 4, 0, "linear"), rule(Bcast, 4, 0, "chain")];
+    let error = open_mpi_rules(&twice).unwrap_err().to_string();
+    assert!(error.contains("found two rows"), "{error}");
+    for (rule, part) in [
+        (
+            rule(Bcast, 4, 0, "chain"),
+            "found `chain`, expected what MPICH",
+        ),
+        (
+            rule(Gather, 4, 1, "binomial"),
+            "one algorithm for all sizes",
+        ),
+        (rule(Scan, 4, 0, "linear"), "found `linear`"),
+    ] {
+        let error = mpich_rules(&[rule], GENERIC).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    for generic in ["[]", "{\"collective=bcast\": 3}", "{}"] {
+        let rule = rule(Bcast, 4, 0, "binomial");
+        assert!(mpich_rules(&[rule], generic).is_err(), "{generic}");
+    }
+}
+
+/// As MPICH's, in small: the keys stand in an order that sorting would change.
+const GENERIC: &str = r#"{
+    "collective=bcast": {
+        "comm_type=intra": {
+            "avg_msg_size<=900": {"algorithm=short": {}},
+            "avg_msg_size<=12288": {"algorithm=middle": {}},
+            "avg_msg_size=any": {"algorithm=long": {}}
+        },
+        "comm_type=inter": {"algorithm=inter": {}}
+    },
+    "collective=alltoall": {"comm_type=intra": {"algorithm=own": {}}},
+    "collective=gather": {"algorithm=own": {}},
+    "collective=scan": {"algorithm=own": {}}
+}"#;
+
+/// What MPICH would use: the first key that holds, all the way down.
+fn mpich_uses(selection: &Ordered, op: &str, ranks: u64, bytes: u64) -> String {
+    let mut at = selection;
+    loop {
+        let holds = |key: &str| match key.split_once(['<', '=']).unwrap() {
+            ("collective", name) => name == op,
+            ("comm_type", kind) => kind == "intra",
+            (_, "any") | ("algorithm", _) => true,
+            (quantity, bound) => {
+                let value = if quantity == "comm_size" {
+                    ranks
+                } else {
+                    bytes
+                };
+                match bound.strip_prefix('=') {
+                    Some(most) => value <= most.parse().unwrap(),
+                    None => value < bound.parse().unwrap(),
+                }
+            }
+        };
+        let (key, below) = at.0.iter().find(|(key, _)| holds(key)).unwrap();
+        if let Some(name) = key.strip_prefix("algorithm=") {
+            return name.to_owned();
+        }
+        at = below;
+    }
+}
+
+/// An object whose keys keep their order.
+struct Ordered(Vec<(String, Ordered)>);
+
+/// Reads one object and gives what stands behind it.
+fn read(text: &str) -> (Ordered, &str) {
+    let mut entries = Vec::new();
+    let mut rest = text.trim_start().strip_prefix('{').unwrap().trim_start();
+    while let Some(key) = rest.strip_prefix('"') {
+        let (key, behind) = key.split_once('"').unwrap();
+        let (below, behind) = read(behind.trim_start().strip_prefix(':').unwrap());
+        entries.push((key.to_owned(), below));
+        rest = behind.trim_start().trim_start_matches(',').trim_start();
+    }
+    (Ordered(entries), rest.strip_prefix('}').unwrap())
+}
+
+#[test]
+fn mpich_reads_the_rules_before_its_own_selection() {
+    use CollectiveOp::*;
+    let rules = [
+        rule(Bcast, 4, 1000, "binomial"),
+        rule(Bcast, 4, 1 << 20, "scatter-ring"),
+        rule(Bcast, 8, 0, "scatter-recursive-doubling"),
+        rule(Alltoall, 8, 8001, "linear width 32"),
+        rule(Gather, 4, 0, "binomial"),
+    ];
+    let json = mpich_rules(&rules, GENERIC).unwrap();
+    let (selection, rest) = read(&json);
+    assert_eq!(rest, "");
+    let ring = "MPIR_Bcast_intra_scatter_ring_allgather";
+    let doubling = "MPIR_Bcast_intra_scatter_recursive_doubling_allgather";
+    for (op, ranks, bytes, expected) in [
+        ("bcast", 4, 800, "short"),
+        ("bcast", 4, 999, "middle"),
+        ("bcast", 4, 1000, "MPIR_Bcast_intra_binomial"),
+        ("bcast", 4, 1 << 20, ring),
+        ("bcast", 3, 1 << 20, "long"),
+        ("bcast", 7, 900, "short"),
+        ("bcast", 8, 0, doubling),
+        ("bcast", 9, 901, "middle"),
+        // What goes to one rank: 8001 bytes for 8 are at least 1001 for one.
+        ("alltoall", 8, 1000, "own"),
+        ("alltoall", 8, 1001, "MPIR_Alltoall_intra_scattered"),
+        ("gather", 4, 5, "MPIR_Gather_intra_binomial"),
+        ("gather", 5, 5, "own"),
+    ] {
+        assert_eq!(
+            mpich_uses(&selection, op, ranks, bytes),
+            expected,
+            "{op} {ranks} {bytes}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn both_files_say_what_the_last_row_says(
+        rows in proptest::collection::btree_map((2u32..9, 0u64..50), 0usize..3, 1..12), ranks in 1u64..11, bytes in 0u64..60,
+    ) {
+        let algorithms = [Algorithm::Binomial, Algorithm::ScatterRecursiveDoubling, Algorithm::ScatterRing];
+        // The library of each has another binomial tree.
+        let rules = |binomial| -> Vec<LibraryRule> {
+            let choices = rows.iter().map(|((ranks, from), which)| {
+                let algorithm = if *which == 0 { binomial } else { algorithms[*which] };
+                LibraryRule { op: CollectiveOp::Bcast, ranks: *ranks, from: Bytes(*from), choice: Choice::plain(algorithm) }
+            });
+            choices.collect()
+        };
+        let expected = rows.iter().rfind(|((of, from), _)| u64::from(*of) == ranks && *from <= bytes).map(|(_, which)| *which);
+        let file = open_mpi_rules(&rules(Algorithm::BinomialNearest)).unwrap();
+        let number = expected.map_or(0, |which| [6, 8, 9][which]);
+        prop_assert_eq!(open_mpi_uses(&file, 7, ranks, bytes)[0], number);
+        let json = mpich_rules(&rules(Algorithm::Binomial), GENERIC).unwrap();
+        let names = ["binomial", "scatter_recursive_doubling_allgather", "scatter_ring_allgather"];
+        let name = expected.map_or("short".to_owned(), |which| format!("MPIR_Bcast_intra_{}", names[which]));
+        prop_assert_eq!(mpich_uses(&read(&json).0, "bcast", ranks, bytes), name);
+    }
+}
