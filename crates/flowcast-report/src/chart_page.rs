@@ -16,6 +16,8 @@ pub enum Picture {
     Models,
     /// The samples of each point: `points`, each with `label`, `times_us`, `low_us` and `high_us`.
     Samples,
+    /// Which algorithm is best where: the JSON of `flowcast collectives choose`.
+    Algorithms,
     /// Errors and durations of flows: the JSON of `flowcast validate pattern`.
     Flows,
     /// Errors of a program and its regions: the JSON of `flowcast validate app`.
@@ -37,6 +39,7 @@ impl Picture {
             Picture::Sensitivity => include_str!("assets/sensitivity.js"),
             Picture::Models => include_str!("assets/models.js"),
             Picture::Samples => include_str!("assets/samples.js"),
+            Picture::Algorithms => include_str!("assets/algorithms.js"),
             Picture::Flows => include_str!("assets/flows.js"),
             Picture::Program => include_str!("assets/program.js"),
         }

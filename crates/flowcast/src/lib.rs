@@ -29,11 +29,11 @@
 pub mod calibrate;
 mod case;
 mod choice;
+pub mod collectives;
 mod conversion;
 mod error;
 mod folded;
 mod interval;
-pub mod collectives;
 pub mod library_rules;
 pub mod models_page;
 mod options;

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     calibrate::{
@@ -30,6 +30,7 @@ use flowcast::{
 
 use super::{
     fit_calls::{CallArgs, FitCalls},
+    fit_collectives::{CollectiveArgs, FitCollectives},
     fit_conflicts,
     fit_models::{self, Models},
 };
@@ -65,6 +66,7 @@ const OVER_TCP: Progress = Progress::InCalls;
                         flowcast fit one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
                         flowcast fit one.rec two.rec --network lab.toml -o cluster.toml\n  \
                         flowcast fit examples/taurus-calls.csv -o taurus.toml\n  \
+                        flowcast fit --collectives measured.csv --allocations nodes.csv --system lumi -o lumi.toml\n  \
                         flowcast fit --model all examples/gige-samples.csv --report models.html\n  \
                         flowcast fit --model all examples/pair-round-trips.csv examples/pairs.csv"
 )]
@@ -74,8 +76,10 @@ pub(crate) struct Fit {
     /// a region for each operation and size; or outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's
     /// Send_Recv, Netgauge's one_one, nccl-tests' sendrecv_perf, or perftest's ib_send_lat or ib_write_lat. Their content says
     /// which they are
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "collectives", value_name = "FILE")]
     inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    collectives: CollectiveArgs,
     #[command(flatten)]
     calls: CallArgs,
     /// Fits all models of messages to round trips, and says which one explains the network best. Patterns between several
@@ -89,7 +93,7 @@ pub(crate) struct Fit {
     /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
     #[arg(short, long, value_name = "FILE.toml")]
     output: Vec<PathBuf>,
-    /// Recordings: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
+    /// Collectives: a network whose topology is that of the machine. Recordings: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
     /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
     /// does it
     #[arg(short, long, value_name = "NET")]
@@ -130,11 +134,16 @@ impl Fit {
         let inputs = self
             .inputs
             .iter()
+            .chain(&self.collectives.collectives)
+            .chain(&self.collectives.allocations)
             .chain(&network)
             .chain(&self.calls.predict);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
         declare(inputs.map(PathBuf::as_path), outputs)?;
+        if self.collectives.collectives.is_some() {
+            return self.fit_collectives();
+        }
         let inputs = self.inputs.iter().map(|path| FitInput::read(path));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         if self.model.is_some() {
@@ -159,6 +168,7 @@ impl Fit {
                 import::run(&inputs, self.output(), &self.network_name(), self.format)
             }
             Kind::RoundTrips | Kind::Pairs => self.fit_round_trips(input),
+            Kind::Collectives => self.fit_collectives(),
         }
     }
 
@@ -166,6 +176,10 @@ impl Fit {
         let calls = &self.calls;
         const CALLS: Kinds<'_, Kind> = (&[Kind::Calls], "medians of calls");
         const RECORDINGS: Kinds<'_, Kind> = (&[Kind::Recording], "recordings");
+        const KNOWN: Kinds<'_, Kind> = (
+            &[Kind::Recording, Kind::Collectives],
+            "recordings or collective operations",
+        );
         const CONFLICTS: Kinds<'_, Kind> = (&[Kind::Conflicts], "conflicts");
         const ROUND_TRIPS: Kinds<'_, Kind> = (&[Kind::RoundTrips], "round trips");
         let options = [
@@ -178,7 +192,7 @@ impl Fit {
                 self.rendezvous_from.is_some(),
                 RECORDINGS,
             ),
-            ("--network", self.network.is_some(), RECORDINGS),
+            ("--network", self.network.is_some(), KNOWN),
             ("--window", self.window.is_some(), CONFLICTS),
             ("--report", self.report.is_some(), ROUND_TRIPS),
             ("--all-sizes", self.all_sizes, ROUND_TRIPS),
@@ -274,14 +288,36 @@ impl Fit {
             output: self.output(),
             name: self.network_name(),
             rendezvous_from: self.rendezvous_from,
-            known: self
-                .network
-                .as_ref()
-                .map(|name| network_args::load(name, &[]))
-                .transpose()?,
+            known: self.known()?,
             format: self.format,
         };
         fit.run()
+    }
+
+    fn fit_collectives(&self) -> Result<()> {
+        self.refuse_others(Kind::Collectives)?;
+        let args = &self.collectives;
+        let (Some(measured), Some(allocations), Some(system)) =
+            (&args.collectives, &args.allocations, &args.system)
+        else {
+            bail!("--collectives: found it without --allocations and --system, expected all three");
+        };
+        let fit = FitCollectives {
+            measured,
+            allocations,
+            system,
+            known: self.known()?,
+            output: self.output(),
+            name: self.network_name(),
+            format: self.format,
+        };
+        fit.run()
+    }
+
+    /// What is known of the network beforehand.
+    fn known(&self) -> Result<Option<Network>> {
+        let load = |name: &String| network_args::load(name, &[]);
+        self.network.as_ref().map(load).transpose()
     }
 
     fn output(&self) -> Option<&Path> {

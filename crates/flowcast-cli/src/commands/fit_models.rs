@@ -65,7 +65,7 @@ pub(super) fn patterns(inputs: &[FitInput]) -> Result<Vec<PatternSamples>> {
                 continue;
             }
             Kind::Conflicts => {}
-            kind @ (Kind::Calls | Kind::Recording) => {
+            kind @ (Kind::Calls | Kind::Recording | Kind::Collectives) => {
                 bail!(
                     "{}: found {kind}, expected round trips or patterns",
                     place()

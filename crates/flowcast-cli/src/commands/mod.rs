@@ -23,6 +23,7 @@ macro_rules! subcommands {
 }
 
 mod bench;
+mod collectives;
 mod compare;
 mod compile;
 pub(crate) mod completions;
@@ -34,6 +35,7 @@ mod explain_events;
 mod explain_trace;
 mod fit;
 mod fit_calls;
+mod fit_collectives;
 mod fit_conflicts;
 mod fit_models;
 mod fit_packets;
@@ -106,6 +108,8 @@ subcommands!(Subcommands {
     #[command(subcommand)]
     Validate(validate::Validate),
     Place(place::Place),
+    #[command(subcommand)]
+    Collectives(collectives::Collectives),
     Mapping(mapping::Mapping),
     #[command(subcommand)]
     Rails(rails::Rails),

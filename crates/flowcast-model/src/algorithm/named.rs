@@ -57,7 +57,7 @@ pub fn named_choice(
     algorithm: &str,
     extent: &RuleExtent,
 ) -> Result<Choice, NameError> {
-    let base = base_of(library, version)?;
+    let base = library_base(library, version)?;
     let name = bare_name(algorithm);
     let names = match base {
         Base::OpenMpi => &OPEN_MPI,
@@ -125,8 +125,24 @@ fn read_names(text: &str) -> Names {
     toml::from_str(text).expect("the tables of the library are well formed")
 }
 
+/// The names under which a library knows algorithms of an operation, without `default`.
+pub fn algorithm_names(op: CollectiveOp, base: Base) -> impl Iterator<Item = &'static str> {
+    let names = match base {
+        Base::OpenMpi => &OPEN_MPI,
+        Base::Mpich | Base::CrayMpich => &MPICH,
+    };
+    names
+        .get(&op)
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+}
+
 /// The library whose table decides. Versions that have none of their own have that of the version before them.
-fn base_of(library: &str, version: &str) -> Result<Base, NameError> {
+///
+/// # Errors
+/// [`NameError::Library`].
+pub fn library_base(library: &str, version: &str) -> Result<Base, NameError> {
     let mut numbers = version
         .split('.')
         .map_while(|number| number.parse::<u32>().ok());

@@ -52,6 +52,11 @@ pub fn normal_score(share: f64) -> f64 {
     Normal::standard().inverse_cdf(share)
 }
 
+/// The share of a normal distribution below so many standard deviations above the mean.
+pub fn normal_share(score: f64) -> f64 {
+    Normal::standard().cdf(score)
+}
+
 /// The ends between which the share `level` of the estimates lies, as much left out below as above.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Collective operations as measured on machines: one row for each run, operation, algorithm and size.
 
 use flowcast_model::{
-    algorithm::{Choice, NameError, RuleExtent, named_choice},
+    algorithm::{Base, Choice, NameError, RuleExtent, library_base, named_choice},
     csv::{CsvError, Table},
 };
 use flowcast_units::{Bytes, CollectiveOp, Time};
@@ -31,6 +31,8 @@ pub struct CollectiveCase {
     pub job: JobKey,
     /// Ranks of each node.
     pub ranks_per_node: u32,
+    /// The library that carries it out.
+    pub library: Base,
     /// The operation.
     pub op: CollectiveOp,
     /// What its name means for this library, number of ranks and size.
@@ -126,19 +128,22 @@ fn case_row(line: usize, fields: [&str; 9]) -> Result<CaseRow, CsvError> {
         )
     })?;
     let extent = RuleExtent::from_buffer(op, nodes * ranks_per_node, bytes);
-    let case =
-        named_choice(op, library, version, algorithm, &extent).map(|choice| CollectiveCase {
+    let choice = named_choice(op, library, version, algorithm, &extent);
+    let case = choice.and_then(|choice| {
+        Ok(CollectiveCase {
             job: JobKey {
                 system: system.to_owned(),
                 run: run.to_owned(),
                 nodes,
             },
             ranks_per_node,
+            library: library_base(library, version)?,
             op,
             choice,
             is_chosen: algorithm.starts_with("default"),
             bytes,
-        });
+        })
+    });
     Ok(CaseRow { line, case })
 }
 

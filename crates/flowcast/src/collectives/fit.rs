@@ -1,6 +1,6 @@
 //! From measured operations to what steps cost and leave over.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast_model::{
     collective_costs::{COST_PARAMETERS, CollectiveCosts, CostParameter, FittedCosts},
@@ -25,6 +25,8 @@ const SCATTER: f64 = 0.2;
 const WIDEST: f64 = 4.0;
 /// A step that gains less of the sum of squares ends the search.
 const NO_GAIN: f64 = 1e-3;
+/// Growths of what is left over that are tried, by the square root of a doubling of the ranks.
+const GROWTHS: [f64; 7] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4];
 /// Level of intervals.
 const LEVEL: f64 = 0.9;
 
@@ -107,7 +109,8 @@ pub fn fit_collectives(
         known.left_over.extend(fit.left_over);
     }
     let (first, costs) = own.expect("the machine is one of the systems");
-    let spread = likeliest_spread(&known.places, &known.left_over);
+    let mut spread = likeliest_spread(&known.places, &known.left_over);
+    spread.growth = known.growth(&spread);
     let rows: Vec<&MeasuredCase> = measured
         .iter()
         .filter(|row| row.case.job.system == machine.system)
@@ -143,6 +146,50 @@ struct Known {
 }
 
 impl Known {
+    /// The growth with which intervals of runs on more nodes than known ones would have held: the smallest that does.
+    fn growth(&self, spread: &ResidualSpread) -> f64 {
+        let mut most: BTreeMap<&str, u32> = BTreeMap::new();
+        for place in &self.places {
+            let most = most.entry(&place.job().system).or_default();
+            *most = place.job().nodes.max(*most);
+        }
+        let is_large = |at: &usize| {
+            let job = self.places[*at].job();
+            2 * job.nodes > most[job.system.as_str()]
+        };
+        let (large, small): (Vec<usize>, Vec<usize>) = (0..self.places.len()).partition(is_large);
+        let holds = |growth: &f64| {
+            let spread = ResidualSpread {
+                growth: *growth,
+                ..*spread
+            };
+            widening(&self.told(&large, &small, &spread)) <= 1.0
+        };
+        GROWTHS
+            .into_iter()
+            .find(|growth| holds(growth))
+            .unwrap_or(GROWTHS[GROWTHS.len() - 1])
+    }
+
+    /// Residuals told by others.
+    fn told(&self, asked: &[usize], known: &[usize], spread: &ResidualSpread) -> Vec<LeftOut> {
+        let values: Vec<f64> = known.iter().map(|at| self.left_over[*at]).collect();
+        let places = |of: &[usize]| {
+            of.iter()
+                .map(|at| self.places[*at].clone())
+                .collect::<Vec<_>>()
+        };
+        let residuals = Residuals::new(places(known), &values, *spread);
+        let at_asked = places(asked);
+        let expected = residuals.expected(&at_asked);
+        let told = asked.iter().enumerate().map(|(place, at)| LeftOut {
+            case: *at,
+            error: self.left_over[*at] - expected.means[place],
+            expected: residuals.deviation(&at_asked, &expected, place),
+        });
+        told.collect()
+    }
+
     /// Each run of a machine told by all others.
     fn left_out(&self, own: std::ops::Range<usize>, spread: &ResidualSpread) -> Vec<LeftOut> {
         let jobs: BTreeSet<&JobKey> = self.places[own.clone()]
@@ -156,22 +203,10 @@ impl Known {
         for job in jobs {
             let (out, kept): (Vec<usize>, Vec<usize>) =
                 (0..self.places.len()).partition(|at| self.places[*at].job() == job);
-            let values: Vec<f64> = kept.iter().map(|at| self.left_over[*at]).collect();
-            let places = |of: &[usize]| {
-                of.iter()
-                    .map(|at| self.places[*at].clone())
-                    .collect::<Vec<_>>()
-            };
-            let residuals = Residuals::new(places(&kept), &values, *spread);
-            let asked = places(&out);
-            let expected = residuals.expected(&asked);
-            for (place, at) in out.iter().enumerate() {
-                left_out.push(LeftOut {
-                    case: at - own.start,
-                    error: self.left_over[*at] - expected.means[place],
-                    expected: residuals.deviation(&asked, &expected, place),
-                });
-            }
+            left_out.extend(self.told(&out, &kept, spread));
+        }
+        for out in &mut left_out {
+            out.case -= own.start;
         }
         left_out
     }
@@ -306,7 +341,11 @@ fn small_cases(placed: &[PlacedCase], logs: &[f64]) -> (Vec<PlacedCase>, Vec<f64
     let is_small = |case: &PlacedCase| {
         let ranks = u64::from(case.case.ranks());
         let is_logarithmic = case.case.choice.algorithm.is_logarithmic();
-        let each = if is_logarithmic { u64::from(ranks.ilog2()) } else { ranks };
+        let each = if is_logarithmic {
+            u64::from(ranks.ilog2())
+        } else {
+            ranks
+        };
         ranks * each <= MOST_MESSAGES
     };
     placed

@@ -6,6 +6,7 @@
 
 pub mod allocations;
 pub mod cases;
+pub mod choose;
 pub mod fit;
 mod memory;
 pub mod network;

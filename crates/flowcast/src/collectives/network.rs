@@ -19,14 +19,28 @@ pub fn to_network(
     base: Base,
     provenance: BTreeMap<String, String>,
 ) -> Network {
-    let CollectiveCosts { group_latency, send_overhead, receive_overhead, gap, eager_limit, combine, .. } =
-        measured.costs.costs;
+    let CollectiveCosts {
+        group_latency,
+        send_overhead,
+        receive_overhead,
+        gap,
+        eager_limit,
+        combine,
+        ..
+    } = measured.costs.costs;
     let per_byte = TimePerByte::from_nanos(gap * 1e9);
     let nic = Nic {
         overhead: Time::from_seconds((send_overhead + receive_overhead) / 2.0),
-        ..Nic::new(Time::from_seconds(group_latency), LoneFlow::GapPerByte(per_byte))
+        ..Nic::new(
+            Time::from_seconds(group_latency),
+            LoneFlow::GapPerByte(per_byte),
+        )
     };
-    let rows: usize = measured.series.iter().map(|series| series.bytes.len()).sum();
+    let rows: usize = measured
+        .series
+        .iter()
+        .map(|series| series.bytes.len())
+        .sum();
     let mut network = Network {
         title: format!("{}: costs of collective operations", measured.system),
         source: format!("flowcast fit of {rows} measured collective operations"),
@@ -35,7 +49,10 @@ pub fn to_network(
         ..Network::new(name, Rule::Loggops, nic)
     };
     network.point_to_point.rendezvous_from = Some(Bytes(eager_limit as u64 + 1));
-    network.collectives.algorithms = Some(AlgorithmTable { base, ..AlgorithmTable::default() });
+    network.collectives.algorithms = Some(AlgorithmTable {
+        base,
+        ..AlgorithmTable::default()
+    });
     network.collectives.reduction = Some(TimePerByte::from_nanos(combine * 1e9));
     network.collectives.measured = Some(Box::new(measured));
     network

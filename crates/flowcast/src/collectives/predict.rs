@@ -19,6 +19,19 @@ pub struct CollectivePrediction {
     pub high: Time,
 }
 
+impl CollectivePrediction {
+    /// A median whose logarithm has this standard deviation.
+    pub(super) fn new(seconds: f64, deviation: f64, level: f64) -> CollectivePrediction {
+        let predicted = Time::from_seconds(seconds);
+        let factor = (normal_score(0.5 + level / 2.0) * deviation).exp();
+        CollectivePrediction {
+            predicted,
+            low: predicted * (1.0 / factor),
+            high: predicted * factor,
+        }
+    }
+}
+
 /// The times of operations; `level` of the runs are to lie in their intervals.
 pub fn predict_collectives(
     measured: &MeasuredCollectives,
@@ -33,17 +46,11 @@ pub fn predict_collectives(
         .map(|placed| ResidualPlace::new(&placed.case))
         .collect();
     let expected = residuals.expected(&places);
-    let score = normal_score(0.5 + level / 2.0) * measured.widening;
     (0..)
         .zip(seconds)
         .map(|(at, seconds): (usize, f64)| {
-            let predicted = Time::from_seconds(seconds * expected.means[at].exp());
-            let factor = (score * residuals.deviation(&places, &expected, at)).exp();
-            CollectivePrediction {
-                predicted,
-                low: predicted * (1.0 / factor),
-                high: predicted * factor,
-            }
+            let deviation = residuals.deviation(&places, &expected, at) * measured.widening;
+            CollectivePrediction::new(seconds * expected.means[at].exp(), deviation, level)
         })
         .collect()
 }

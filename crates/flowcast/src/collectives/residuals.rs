@@ -5,7 +5,7 @@
 //! whole, the more the more nodes they have. How much each of these counts is found by likelihood.
 
 use flowcast_model::{
-    algorithm::Choice,
+    algorithm::{Base, Choice},
     measured_collectives::{ResidualSeries, ResidualSpread},
     stats::gaussian_process::GaussianProcess,
 };
@@ -232,6 +232,7 @@ fn place_in(series: &ResidualSeries, bytes: Bytes) -> ResidualPlace {
             nodes,
         },
         ranks_per_node: (series.ranks / nodes.max(1)).max(1),
+        library: Base::default(),
         op: series.operation,
         choice: series.algorithm,
         is_chosen: series.is_chosen,
@@ -264,9 +265,9 @@ pub fn likeliest_spread(places: &[ResidualPlace], left_over: &[f64]) -> Residual
     let every = places.len().div_ceil(MOST_ASKED).max(1);
     let asked: Vec<ResidualPlace> = places.iter().step_by(every).cloned().collect();
     let values: Vec<f64> = left_over.iter().step_by(every).copied().collect();
-    let worth = |logs: &[f64; 9]| {
-        let likelihood =
-            process(&asked, &values, &from_logs(logs)).map(|process| process.log_likelihood());
+    let worth = |logs: &[f64; 8]| {
+        let likelihood = process(&asked, &values, &from_logs(logs, PRIOR.growth))
+            .map(|process| process.log_likelihood());
         let away: f64 = logs
             .iter()
             .zip(to_logs(&PRIOR))
@@ -295,16 +296,16 @@ pub fn likeliest_spread(places: &[ResidualPlace], left_over: &[f64]) -> Residual
             step /= 2.0;
         }
     }
-    from_logs(&best)
+    from_logs(&best, PRIOR.growth)
 }
 
-fn to_logs(spread: &ResidualSpread) -> [f64; 9] {
+fn to_logs(spread: &ResidualSpread) -> [f64; 8] {
     let ResidualSpread {
         algorithm,
         algorithm_here,
         operation_here,
         chosen_here,
-        growth,
+        growth: _,
         run,
         single,
         sizes,
@@ -315,7 +316,6 @@ fn to_logs(spread: &ResidualSpread) -> [f64; 9] {
         algorithm_here,
         operation_here,
         chosen_here,
-        growth,
         run,
         single,
         sizes,
@@ -324,13 +324,12 @@ fn to_logs(spread: &ResidualSpread) -> [f64; 9] {
     .map(f64::ln)
 }
 
-fn from_logs(logs: &[f64; 9]) -> ResidualSpread {
+fn from_logs(logs: &[f64; 8], growth: f64) -> ResidualSpread {
     let [
         algorithm,
         algorithm_here,
         operation_here,
         chosen_here,
-        growth,
         run,
         single,
         sizes,

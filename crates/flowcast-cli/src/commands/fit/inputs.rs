@@ -19,6 +19,7 @@ pub(in crate::commands) enum Kind {
     Calls,
     Recording,
     Benchmark,
+    Collectives,
 }
 
 impl fmt::Display for Kind {
@@ -30,6 +31,7 @@ impl fmt::Display for Kind {
             Kind::Calls => "medians of calls",
             Kind::Recording => "recordings",
             Kind::Benchmark => "outputs of benchmarks",
+            Kind::Collectives => "collective operations of machines",
         })
     }
 }

@@ -1,0 +1,409 @@
+//! `flowcast collectives`: what collective operations take on a machine whose operations were measured, and which algorithm is best.
+
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use flowcast::{
+    collectives::{
+        allocations::Allocations,
+        cases::{CaseRow, cases},
+        choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
+        predict::{CollectivePrediction, predict_collectives},
+        step_times::PlacedCase,
+    },
+    library_rules::{mpich_rules, open_mpi_rules},
+    model::{
+        algorithm::Base, csv::Table, measured_collectives::MeasuredCollectives, network::Network,
+    },
+    replay::collective::RankPlace,
+    report::chart_page::{Picture, chart_page},
+    table::{Document, figure, percent, rows},
+    units::{Bytes, CollectiveOp},
+};
+
+use crate::{
+    network_args,
+    terminal::{
+        files::{Batch, Output, declare, read_text},
+        output::{Format, print_out, say},
+        progress::Progress,
+        provenance,
+    },
+    trace_args::threads,
+};
+
+subcommands!(
+    /// Predict collective operations of a machine that was measured, and choose their algorithms
+    Collectives {
+        Predict(Predict),
+        Choose(Choose),
+    }
+);
+
+/// Predict what collective operations take, each with an interval
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flowcast collectives predict cases.csv --network lumi.toml --allocations nodes.csv -o predicted.csv"
+)]
+pub(crate) struct Predict {
+    /// Cases of one machine: system,run,nodes,ranks_per_node,collective,library,version,algorithm,bytes and any others
+    cases: PathBuf,
+    /// A network file that `flowcast fit --collectives` wrote
+    #[arg(short, long, value_name = "NET")]
+    network: String,
+    /// Where the runs are: system,run,nodes,rank,node,group,switch
+    #[arg(long, value_name = "FILE.csv")]
+    allocations: PathBuf,
+    /// The rows again with predicted_ns,low_ns,high_ns [default: standard output]
+    #[arg(short, long, value_name = "FILE.csv")]
+    output: Option<PathBuf>,
+    /// Probability that a run's median lies in its interval
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
+    level: f64,
+}
+
+impl Predict {
+    fn run(self) -> Result<()> {
+        let network = PathBuf::from(&self.network);
+        let inputs = [&self.cases, &self.allocations, &network].map(PathBuf::as_path);
+        declare(
+            inputs,
+            self.output.iter().map(|path| Output::new("-o", path)),
+        )?;
+        let network = network_args::load(&self.network, &[])?;
+        let measured = measured(&network, &self.network)?;
+        let place = || self.cases.display().to_string();
+        let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
+        let rows = cases(&table).with_context(place)?;
+        let allocations = Allocations::from_csv(&read_text(&self.allocations)?)
+            .with_context(|| self.allocations.display().to_string())?;
+        let group_links = group_links(Some(&network));
+        let placed = placed(&rows, &allocations, group_links, &self.cases);
+        let known: Vec<PlacedCase> = placed.iter().flatten().cloned().collect();
+        let progress = Progress::without_end(format!("{} operations", known.len()));
+        let mut predictions =
+            predict_collectives(measured, &known, self.level, threads()).into_iter();
+        drop(progress);
+        let columns: Vec<[String; 3]> = placed
+            .iter()
+            .map(|placed| {
+                placed
+                    .as_ref()
+                    .and_then(|_| predictions.next())
+                    .map_or_else(Default::default, nanoseconds)
+            })
+            .collect();
+        let text = table.with_columns(["predicted_ns", "low_ns", "high_ns"], &columns);
+        match &self.output {
+            None => print_out!("{text}"),
+            Some(output) => {
+                let mut batch = Batch::new();
+                batch.write_text(output, &text)?;
+                batch.commit()?;
+                say!(
+                    "flowcast: {} of {} operations are predicted in {}",
+                    known.len(),
+                    rows.len(),
+                    output.display()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the ranks of each case are; those that cannot be predicted are told.
+fn placed(
+    rows: &[CaseRow],
+    allocations: &Allocations,
+    group_links: f64,
+    file: &Path,
+) -> Vec<Option<PlacedCase>> {
+    let untold = |row: &CaseRow, why: String| {
+        say!(
+            "flowcast: note: {}: line {}: {why}, so nothing is predicted",
+            file.display(),
+            row.line
+        );
+        None
+    };
+    rows.iter()
+        .map(|row| {
+            let case = match &row.case {
+                Ok(case) => case.clone(),
+                Err(error) => return untold(row, error.to_string()),
+            };
+            match allocations.places(&case.job, case.ranks_per_node) {
+                Some(places) => Some(PlacedCase {
+                    case,
+                    places: places.into(),
+                    group_links,
+                }),
+                None => untold(
+                    row,
+                    format!(
+                        "found no allocation of the run `{}` on {} nodes",
+                        case.job.run, case.job.nodes
+                    ),
+                ),
+            }
+        })
+        .collect()
+}
+
+fn nanoseconds(prediction: CollectivePrediction) -> [String; 3] {
+    let CollectivePrediction {
+        predicted,
+        low,
+        high,
+    } = prediction;
+    [predicted, low, high].map(|time| format!("{:.0}", time.as_nanos()))
+}
+
+fn measured<'a>(network: &'a Network, name: &str) -> Result<&'a MeasuredCollectives> {
+    let measured = network.collectives.measured.as_deref();
+    measured.with_context(|| {
+        format!("{name}: found no [collectives.measured], expected a file that `flowcast fit --collectives` wrote")
+    })
+}
+
+/// What the links out of a group of switches carry, in interfaces of a node; infinite where nothing is known of them.
+pub(super) fn group_links(_network: Option<&Network>) -> f64 {
+    f64::INFINITY
+}
+
+/// Choose the best algorithm of each operation, number of ranks and size
+///
+/// A gain that may as well be noise is no difference, and leaves the library its own decision.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flowcast collectives choose --network lumi.toml --collective allreduce --ranks 512 --sizes 1KiB,1MiB\n  \
+                        flowcast collectives choose --network mn5.toml --ranks 128,1024 --sizes 1KiB,64KiB,1MiB,64MiB \
+                        --write openmpi=rules.conf"
+)]
+pub(crate) struct Choose {
+    /// A network file that `flowcast fit --collectives` wrote
+    #[arg(short, long, value_name = "NET")]
+    network: String,
+    /// The operations, such as allreduce [default: those that were measured on the machine]
+    #[arg(long, value_name = "OPERATION", value_delimiter = ',', value_parser = operation)]
+    collective: Vec<CollectiveOp>,
+    /// Ranks of the communicator
+    #[arg(long, required = true, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..=65536))]
+    ranks: Vec<u32>,
+    /// Nodes of each number of ranks [default: as many as ranks]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
+    nodes: Vec<u32>,
+    /// Sizes of the buffer: the vector, or all blocks together
+    #[arg(long, required = true, value_name = "SIZE", value_delimiter = ',')]
+    sizes: Vec<Bytes>,
+    /// Write a library's selection file: openmpi=FILE or mpich=FILE
+    #[arg(long, value_name = "LIBRARY=FILE")]
+    write: Vec<RuleFile>,
+    /// --write mpich: the selection that MPICH has without it, maint/tuning/coll/mpir/generic.json of its sources
+    #[arg(long, value_name = "FILE.json")]
+    selection: Option<PathBuf>,
+    /// Write the heat map of algorithms over ranks and sizes
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
+    /// How sure a gain has to be
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
+    level: f64,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// A library and the file for it.
+#[derive(Debug, Clone)]
+struct RuleFile {
+    library: Base,
+    path: PathBuf,
+}
+
+impl FromStr for RuleFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RuleFile, String> {
+        let fail = || format!("found `{text}`, expected openmpi=FILE or mpich=FILE");
+        let (library, path) = text.split_once('=').ok_or_else(fail)?;
+        let library = match library {
+            "openmpi" => Base::OpenMpi,
+            "mpich" => Base::Mpich,
+            _ => return Err(fail()),
+        };
+        Ok(RuleFile {
+            library,
+            path: path.into(),
+        })
+    }
+}
+
+fn operation(text: &str) -> Result<CollectiveOp, String> {
+    CollectiveOp::from_function(text)
+        .ok_or_else(|| format!("found `{text}`, expected an operation such as allreduce"))
+}
+
+impl Choose {
+    fn run(self) -> Result<()> {
+        let outputs = self
+            .write
+            .iter()
+            .map(|file| Output::new("--write", &file.path));
+        let outputs = outputs.chain(self.output.iter().map(|path| Output::new("-o", path)));
+        let network_path = PathBuf::from(&self.network);
+        declare([network_path.as_path()], outputs)?;
+        let network = network_args::load(&self.network, &[])?;
+        let measured = measured(&network, &self.network)?;
+        let library = network
+            .collectives
+            .algorithms
+            .as_ref()
+            .map_or(Base::default(), |table| table.base);
+        let choices = self.choices(&network, measured, library)?;
+        let mut batch = Batch::new();
+        for file in &self.write {
+            self.refuse_other_library(file, library)?;
+            let rules = library_rules(&choices, self.level);
+            let text = match file.library {
+                Base::OpenMpi => open_mpi_rules(&rules)?,
+                Base::Mpich | Base::CrayMpich => mpich_rules(&rules, &self.mpich_selection()?)?,
+            };
+            batch.write_text(&file.path, &text)?;
+        }
+        let document =
+            document(&choices, self.level).titled(format!("{}: best algorithms", network.name));
+        if let Some(output) = &self.output {
+            let page = chart_page(&document, Picture::Algorithms, &provenance::of_this_run())?;
+            batch.write_text(output, &page)?;
+        }
+        batch.commit()?;
+        self.format.print(&document)
+    }
+
+    fn choices(
+        &self,
+        network: &Network,
+        measured: &MeasuredCollectives,
+        library: Base,
+    ) -> Result<Vec<AlgorithmChoice>> {
+        if !self.nodes.is_empty() && self.nodes.len() != self.ranks.len() {
+            bail!(
+                "--nodes: found {} numbers, expected {}, as of --ranks",
+                self.nodes.len(),
+                self.ranks.len()
+            );
+        }
+        let mut sizes = self.sizes.clone();
+        sizes.sort();
+        sizes.dedup();
+        let mut choices = Vec::new();
+        for op in self.operations(measured) {
+            for (at, ranks) in self.ranks.iter().enumerate() {
+                let nodes = self.nodes.get(at).copied().unwrap_or(*ranks);
+                if !ranks.is_multiple_of(nodes) {
+                    bail!("--nodes: found {nodes} for {ranks} ranks, expected a divisor");
+                }
+                let question = ChoiceQuestion {
+                    op,
+                    library,
+                    places: places(network, nodes, ranks / nodes),
+                    ranks_per_node: ranks / nodes,
+                    sizes: sizes.clone(),
+                    group_links: group_links(Some(network)),
+                };
+                choices.extend(choose(measured, &question, self.level, threads()));
+            }
+        }
+        Ok(choices)
+    }
+
+    fn mpich_selection(&self) -> Result<String> {
+        let selection = self.selection.as_ref();
+        read_text(selection.context("--write mpich: found no --selection FILE.json, expected the selection of MPICH's sources")?)
+    }
+
+    fn operations(&self, measured: &MeasuredCollectives) -> Vec<CollectiveOp> {
+        if !self.collective.is_empty() {
+            return self.collective.clone();
+        }
+        let here = measured
+            .series
+            .iter()
+            .filter(|series| series.system == measured.system);
+        let mut operations: Vec<CollectiveOp> = here.map(|series| series.operation).collect();
+        operations.sort();
+        operations.dedup();
+        operations
+    }
+
+    fn refuse_other_library(&self, file: &RuleFile, library: Base) -> Result<()> {
+        let is_open_mpi = |base| base == Base::OpenMpi;
+        if is_open_mpi(file.library) == is_open_mpi(library) {
+            return Ok(());
+        }
+        Err(anyhow!(
+            "--write: found {}, expected {}, whose algorithms {} has",
+            file.library.name(),
+            if is_open_mpi(library) {
+                "openmpi"
+            } else {
+                "mpich"
+            },
+            self.network
+        ))
+    }
+}
+
+/// Nodes in the order of the machine's, each with as many ranks.
+fn places(_network: &Network, nodes: u32, ranks_per_node: u32) -> Vec<RankPlace> {
+    (0..nodes * ranks_per_node)
+        .map(|rank| {
+            let node = rank / ranks_per_node;
+            RankPlace {
+                node,
+                switch: node,
+                group: node / 64,
+            }
+        })
+        .collect()
+}
+
+fn document(choices: &[AlgorithmChoice], level: f64) -> Document {
+    let advice = rows(choices)
+        .column("operation", "operation", |choice| choice.op.name())
+        .column("ranks", "ranks", |choice| choice.ranks)
+        .column("nodes", "nodes", |choice| choice.nodes)
+        .column("bytes", "size", |choice| choice.bytes)
+        .column("best", "best", |choice| choice.advised(level).name.clone())
+        .field("algorithm", |choice| {
+            choice.advised(level).choice.to_string()
+        })
+        .column("predicted", "time", |choice| {
+            choice.advised(level).time.predicted
+        })
+        .field("low", |choice| choice.advised(level).time.low)
+        .field("high", |choice| choice.advised(level).time.high)
+        .field("fastest", |choice| choice.algorithms[0].name.clone())
+        .field("default", |choice| choice.default.choice.to_string())
+        .field("gain", |choice| choice.gain)
+        .field("sure", |choice| choice.sure)
+        .cell("gain", |choice| match choice.is_no_difference(level) {
+            true => figure("no difference"),
+            false => percent(choice.gain, 0),
+        })
+        .cell("sure", |choice| percent(choice.sure, 0));
+    let gains = choices
+        .iter()
+        .filter(|choice| !choice.is_no_difference(level))
+        .count();
+    Document::new("collective-choice")
+        .table("choices", advice)
+        .line(format!(
+            "another algorithm than the library's own is faster in {gains} of {} cases, by more than noise",
+            choices.len()
+        ))
+}

@@ -1,0 +1,172 @@
+//! `flowcast fit --collectives`: what steps of collective operations cost on a machine, from operations measured on it.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use flowcast::{
+    collectives::{
+        allocations::Allocations,
+        cases::{MeasuredCase, measured_cases},
+        fit::{CollectiveFit, LeftOut, Machine, fit_collectives},
+        network::to_network,
+    },
+    model::{
+        collective_costs::{COST_PARAMETERS, CostParameter},
+        csv::Table,
+        network::Network,
+        stats::sample::quantile,
+    },
+    table::{Document, Record, percent, rows, shown},
+};
+
+use crate::{
+    terminal::{
+        files::{read_text, write_text},
+        output::Format,
+        progress::Progress,
+        provenance,
+    },
+    trace_args::threads,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct CollectiveArgs {
+    /// Medians of collective operations of machines: system,run,nodes,ranks_per_node,collective,library,version,algorithm,
+    /// bytes,median_ns and any others
+    #[arg(long, value_name = "FILE.csv", requires_all = ["allocations", "system"], conflicts_with = "inputs")]
+    pub collectives: Option<PathBuf>,
+    /// Collectives: where the runs were: system,run,nodes,rank,node,group,switch
+    #[arg(long, value_name = "FILE.csv")]
+    pub allocations: Option<PathBuf>,
+    /// Collectives: the machine that is fitted; the others tell what algorithms leave over
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<String>,
+}
+
+/// What is fitted, and where it goes.
+pub(super) struct FitCollectives<'a> {
+    pub measured: &'a Path,
+    pub allocations: &'a Path,
+    pub system: &'a str,
+    pub known: Option<Network>,
+    pub output: Option<&'a Path>,
+    pub name: String,
+    pub format: Format,
+}
+
+impl FitCollectives<'_> {
+    /// Fits, writes the network file if asked, and prints the costs.
+    pub(super) fn run(self) -> Result<()> {
+        let of = |path: &Path| path.display().to_string();
+        let measured = Table::parse(&read_text(self.measured)?)
+            .and_then(|table| measured_cases(&table))
+            .with_context(|| of(self.measured))?;
+        let allocations = Allocations::from_csv(&read_text(self.allocations)?)
+            .with_context(|| of(self.allocations))?;
+        let machine = Machine {
+            system: self.system,
+            group_links: super::collectives::group_links(self.known.as_ref()),
+        };
+        let progress = Progress::without_end(format!("{} operations", measured.len()));
+        let fit = fit_collectives(&measured, &allocations, &machine, threads())
+            .with_context(|| of(self.measured))?;
+        drop(progress);
+        let own: Vec<&MeasuredCase> = measured
+            .iter()
+            .filter(|row| row.case.job.system == self.system)
+            .collect();
+        if let Some(output) = self.output {
+            let mut stamp = provenance::of_this_run();
+            stamp.insert("collectives".to_owned(), of(self.measured));
+            stamp.insert("allocations".to_owned(), of(self.allocations));
+            let network = to_network(
+                fit.measured.clone(),
+                &self.name,
+                self.known.as_ref(),
+                own[0].case.library,
+                stamp,
+            );
+            write_text(output, &network.to_toml())?;
+        }
+        self.format.print(&document(&fit, &own))
+    }
+}
+
+fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
+    let columns = [
+        fit.measured.costs.costs,
+        fit.measured.costs.low,
+        fit.measured.costs.high,
+    ]
+    .map(|costs| costs.values());
+    let numbered: Vec<(usize, &CostParameter)> = (0..).zip(COST_PARAMETERS).collect();
+    let cost = |column: usize| {
+        let values = columns[column].clone();
+        move |(place, parameter): &(usize, &CostParameter)| {
+            shown(values[*place], parameter.unit.text(values[*place]))
+        }
+    };
+    let costs = rows(&numbered)
+        .heading("What steps cost (90 %)")
+        .column("cost", "cost", |(_, parameter)| parameter.name)
+        .column("value", "value", cost(0))
+        .column("low", "from", cost(1))
+        .column("high", "to", cost(2));
+    let mut by_operation: BTreeMap<&str, Vec<&LeftOut>> = BTreeMap::new();
+    for left_out in &fit.left_out {
+        by_operation
+            .entry(own[left_out.case].case.op.name())
+            .or_default()
+            .push(left_out);
+    }
+    let errors = rows(&by_operation)
+        .heading("Errors of runs that were left out")
+        .column("operation", "operation", |(op, _)| *op)
+        .column("cases", "cases", |(_, cases)| cases.len())
+        .column("median_error", "median", |(_, cases)| {
+            percent(error_quantile(cases, 0.5), 0)
+        })
+        .column("error_of_nine_in_ten", "nine in ten below", |(_, cases)| {
+            percent(error_quantile(cases, 0.9), 0)
+        });
+    let spread = fit.measured.spread;
+    let all: Vec<&LeftOut> = fit.left_out.iter().collect();
+    let line = match all.is_empty() {
+        true => "one run: nothing could be left out, so nothing says how well another is told"
+            .to_owned(),
+        false => format!(
+            "runs that were left out are missed by {:.0} % (median); intervals are {:.2} times as wide as the fit alone would have them",
+            100.0 * error_quantile(&all, 0.5),
+            fit.measured.widening
+        ),
+    };
+    let deviations = Record::new()
+        .field("algorithm", spread.algorithm)
+        .field("algorithm_here", spread.algorithm_here)
+        .field("operation_here", spread.operation_here)
+        .field("chosen_here", spread.chosen_here)
+        .field("growth", spread.growth)
+        .field("run", spread.run)
+        .field("single", spread.single);
+    Document::new("collective-fit")
+        .field("system", fit.measured.system.clone())
+        .field("cases", own.len())
+        .field("widening", fit.measured.widening)
+        .field("deviations", deviations)
+        .table("costs", costs)
+        .table("errors", errors)
+        .line(line)
+}
+
+/// Of `max(predicted / measured, measured / predicted) - 1`.
+fn error_quantile(cases: &[&LeftOut], share: f64) -> f64 {
+    let errors: Vec<f64> = cases
+        .iter()
+        .map(|case| case.error.abs().exp() - 1.0)
+        .collect();
+    quantile(&errors, share).unwrap_or(f64::NAN)
+}

@@ -1,0 +1,250 @@
+//! Which algorithm of a library is best for an operation, by what it gains over the library's own decision and how sure that is.
+
+use flowcast_model::{
+    algorithm::{AlgorithmTable, Base, Choice, RuleExtent, algorithm_names, named_choice},
+    measured_collectives::MeasuredCollectives,
+    stats::resampling::normal_share,
+};
+use flowcast_replay::collective::RankPlace;
+use flowcast_units::{Bytes, CollectiveOp};
+
+use super::{
+    allocations::JobKey,
+    cases::CollectiveCase,
+    predict::CollectivePrediction,
+    residuals::{ResidualPlace, Residuals},
+    step_times::{PlacedCase, seconds_once},
+};
+use crate::library_rules::LibraryRule;
+
+/// Gains below this are none, however sure.
+const SMALLEST_GAIN: f64 = 0.02;
+
+/// Operations that are to be decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChoiceQuestion {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// The library whose algorithms there are.
+    pub library: Base,
+    /// Where the ranks run.
+    pub places: Vec<RankPlace>,
+    /// Ranks of each node.
+    pub ranks_per_node: u32,
+    /// Buffers, as [`RuleExtent::from_buffer`] counts them.
+    pub sizes: Vec<Bytes>,
+    /// What the links out of a group carry, in interfaces of a node.
+    pub group_links: f64,
+}
+
+/// What one algorithm is expected to take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlgorithmTime {
+    /// How the library calls it.
+    pub name: String,
+    /// What it does.
+    pub choice: Choice,
+    /// Its time.
+    pub time: CollectivePrediction,
+}
+
+/// What is best for one size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlgorithmChoice {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// Ranks.
+    pub ranks: u32,
+    /// Nodes.
+    pub nodes: u32,
+    /// The buffer.
+    pub bytes: Bytes,
+    /// All algorithms, the fastest first.
+    pub algorithms: Vec<AlgorithmTime>,
+    /// What the library decides itself.
+    pub default: AlgorithmTime,
+    /// By which part the fastest takes less than the library's own decision.
+    pub gain: f64,
+    /// The probability that it is faster.
+    pub sure: f64,
+}
+
+impl AlgorithmChoice {
+    /// Whether the gain is within what cannot be told apart.
+    pub fn is_no_difference(&self, level: f64) -> bool {
+        self.gain < SMALLEST_GAIN || self.sure < level
+    }
+
+    /// What should be used: the fastest, or what the library decides where that makes no difference.
+    pub fn advised(&self, level: f64) -> &AlgorithmTime {
+        match self.is_no_difference(level) {
+            true => &self.default,
+            false => &self.algorithms[0],
+        }
+    }
+}
+
+/// The best algorithm of each size of a question.
+pub fn choose(
+    measured: &MeasuredCollectives,
+    question: &ChoiceQuestion,
+    level: f64,
+    threads: usize,
+) -> Vec<AlgorithmChoice> {
+    let residuals = Residuals::from_series(&measured.series, measured.spread);
+    let candidates: Vec<Vec<(String, PlacedCase)>> = question
+        .sizes
+        .iter()
+        .map(|size| candidates(measured, question, *size))
+        .collect();
+    let cases: Vec<PlacedCase> = candidates
+        .iter()
+        .flatten()
+        .map(|(_, case)| case.clone())
+        .collect();
+    let mut seconds = seconds_once(&cases, &measured.costs.costs, threads).into_iter();
+    let mut choices = Vec::new();
+    for (size, candidates) in question.sizes.iter().zip(&candidates) {
+        let own: Vec<f64> = seconds.by_ref().take(candidates.len()).collect();
+        choices.push(decide(
+            measured, &residuals, question, *size, candidates, &own, level,
+        ));
+    }
+    choices
+}
+
+/// The library's algorithms with different messages, its own decision first.
+fn candidates(
+    measured: &MeasuredCollectives,
+    question: &ChoiceQuestion,
+    bytes: Bytes,
+) -> Vec<(String, PlacedCase)> {
+    let ranks = question.places.len() as u32;
+    let extent = RuleExtent::from_buffer(question.op, ranks, bytes);
+    let (library, version) = library_and_version(question.library);
+    let default = AlgorithmTable::from_base(question.library).choose(question.op, &extent);
+    let named = algorithm_names(question.op, question.library).filter_map(|name| {
+        let choice = named_choice(question.op, library, version, name, &extent).ok()?;
+        Some((name.to_owned(), choice))
+    });
+    let mut candidates: Vec<(String, Choice)> = vec![("default".to_owned(), default)];
+    for (name, choice) in named {
+        if !candidates[1..].iter().any(|(_, known)| *known == choice) {
+            candidates.push((name, choice));
+        }
+    }
+    let case = |choice: Choice, is_chosen| CollectiveCase {
+        job: JobKey {
+            system: measured.system.clone(),
+            run: String::new(),
+            nodes: ranks / question.ranks_per_node,
+        },
+        ranks_per_node: question.ranks_per_node,
+        library: question.library,
+        op: question.op,
+        choice,
+        is_chosen,
+        bytes,
+    };
+    let placed = |case| PlacedCase {
+        case,
+        places: question.places.clone().into(),
+        group_links: question.group_links,
+    };
+    candidates
+        .into_iter()
+        .map(|(name, choice)| {
+            let is_chosen = name == "default";
+            (name, placed(case(choice, is_chosen)))
+        })
+        .collect()
+}
+
+/// A version that [`named_choice`] knows for each library.
+const fn library_and_version(base: Base) -> (&'static str, &'static str) {
+    match base {
+        Base::OpenMpi => ("OMPI", "4.1"),
+        Base::Mpich => ("MPICH", "4.0"),
+        Base::CrayMpich => ("CRAY_MPICH", "8.1"),
+    }
+}
+
+fn decide(
+    measured: &MeasuredCollectives,
+    residuals: &Residuals,
+    question: &ChoiceQuestion,
+    bytes: Bytes,
+    candidates: &[(String, PlacedCase)],
+    seconds: &[f64],
+    level: f64,
+) -> AlgorithmChoice {
+    let places: Vec<ResidualPlace> = candidates
+        .iter()
+        .map(|(_, placed)| ResidualPlace::new(&placed.case))
+        .collect();
+    let expected = residuals.expected(&places);
+    let times: Vec<AlgorithmTime> = candidates
+        .iter()
+        .enumerate()
+        .map(|(at, (name, placed))| AlgorithmTime {
+            name: name.clone(),
+            choice: placed.case.choice,
+            time: CollectivePrediction::new(
+                seconds[at] * expected.means[at].exp(),
+                residuals.deviation(&places, &expected, at) * measured.widening,
+                level,
+            ),
+        })
+        .collect();
+    let predicted = |at: usize| times[at].time.predicted.as_seconds();
+    let mut order: Vec<usize> = (1..times.len()).collect();
+    order.sort_by(|one, other| predicted(*one).total_cmp(&predicted(*other)));
+    let fastest = order[0];
+    let ratio = predicted(fastest) / predicted(0);
+    let deviation =
+        residuals.deviation_between(&places, &expected, [0, fastest]) * measured.widening;
+    let is_same = candidates[fastest].1.case.choice == candidates[0].1.case.choice;
+    AlgorithmChoice {
+        op: question.op,
+        ranks: question.places.len() as u32,
+        nodes: question.places.len() as u32 / question.ranks_per_node,
+        bytes,
+        algorithms: order.iter().map(|at| times[*at].clone()).collect(),
+        default: times[0].clone(),
+        gain: if is_same { 0.0 } else { (1.0 - ratio).max(0.0) },
+        sure: if is_same {
+            0.5
+        } else {
+            normal_share(-ratio.ln() / deviation)
+        },
+    }
+}
+
+/// Rows for the libraries' files: from the geometric mean of two sizes on what is advised for the larger one.
+pub fn library_rules(choices: &[AlgorithmChoice], level: f64) -> Vec<LibraryRule> {
+    let mut rules: Vec<LibraryRule> = Vec::new();
+    let mut before: Option<&AlgorithmChoice> = None;
+    for choice in choices {
+        let goes_on =
+            before.filter(|before| (before.op, before.ranks) == (choice.op, choice.ranks));
+        let from = goes_on.map_or(Bytes(0), |before| {
+            Bytes(
+                ((before.bytes.0 as f64) * (choice.bytes.0 as f64))
+                    .sqrt()
+                    .ceil() as u64,
+            )
+        });
+        let advised = choice.advised(level).choice;
+        let is_known = goes_on.is_some() && rules.last().is_some_and(|last| last.choice == advised);
+        if !is_known {
+            rules.push(LibraryRule {
+                op: choice.op,
+                ranks: choice.ranks,
+                from,
+                choice: advised,
+            });
+        }
+        before = Some(choice);
+    }
+    rules
+}
