@@ -255,9 +255,13 @@ pub fn files(
 
 /// The MPI library of this version text, if its algorithms are known.
 fn library(version: &str) -> Option<Base> {
-    [("Open MPI", Base::OpenMpi), ("MPICH", Base::Mpich)]
-        .into_iter()
-        .find_map(|(begin, base)| version.starts_with(begin).then_some(base))
+    [
+        ("Open MPI", Base::OpenMpi),
+        ("MPICH", Base::Mpich),
+        ("MPI VERSION    : CRAY MPICH", Base::CrayMpich),
+    ]
+    .into_iter()
+    .find_map(|(begin, base)| version.starts_with(begin).then_some(base))
 }
 
 fn program_name(name: &str, files: &[RankFile]) -> String {
@@ -437,5 +441,25 @@ impl Regions {
 
     fn number(&self, name: &str) -> i64 {
         self.0.get(name).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_known_by_the_begin_of_their_version() {
+        for (version, expected) in [
+            ("Open MPI v4.1.4, package: Debian", Some(Base::OpenMpi)),
+            ("MPICH Version:\t4.0.2", Some(Base::Mpich)),
+            (
+                "MPI VERSION    : CRAY MPICH version 8.1.29.8 (ANL base 3.4a2)",
+                Some(Base::CrayMpich),
+            ),
+            ("Intel(R) MPI Library 2021.9", None),
+        ] {
+            assert_eq!(library(version), expected, "{version}");
+        }
     }
 }
