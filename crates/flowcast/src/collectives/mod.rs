@@ -8,6 +8,7 @@ pub mod allocations;
 pub mod cases;
 pub mod choose;
 pub mod fit;
+mod labels;
 mod memory;
 pub mod network;
 pub mod predict;

@@ -5,6 +5,7 @@ mod aggregate;
 mod calls;
 mod closed_loop;
 mod collective_algorithms;
+mod collective_steps;
 mod compiled_damage;
 mod conflicts;
 mod conversions;
