@@ -9,7 +9,7 @@ pub(crate) mod parts;
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap},
     sync::Arc,
 };
 
@@ -24,6 +24,7 @@ use flowcast_model::{
         active_flows::Reach,
         components::components,
         fabric::{Fabric, Path},
+        link_loads::LinkLoads,
     },
 };
 use flowcast_network::flows::traffic::{Rule, Traffic};
@@ -172,6 +173,10 @@ pub struct Shared {
     /// The paths of the messages that move, by index.
     fabric: Fabric,
     routes: Arc<SharedRoutes>,
+    /// What links have carried, if anybody asks.
+    loads: Option<Arc<LinkLoads>>,
+    /// Where messages have ways of their own.
+    own_ways: Option<Box<OwnWays>>,
     traffic: Traffic,
     /// Messages that have departed.
     in_flight: Slab<TransitInFlight>,
@@ -195,6 +200,16 @@ struct SharedRoutes {
     of_slot: Vec<u32>,
     /// By ends: the path of one-sided transfers.
     transfers: BTreeMap<(Node, Node), u32>,
+    /// By path: what its links add to the latency; empty if nothing.
+    latencies: Vec<Time>,
+}
+
+/// Messages that go between the same nodes on different ways.
+struct OwnWays {
+    /// By path: its ends, and how many messages have gone between them.
+    pairs: Vec<([Node; 2], u32)>,
+    /// The ways that messages have chosen whose latency they spend, by their numbers.
+    chosen: HashMap<u32, Path>,
 }
 
 /// A message that has departed.
@@ -285,11 +300,26 @@ impl Shared {
         let messages = flows.len();
         flows.extend(&transfers);
         renumber(&mut flows);
-        let mut fabric = fabric_of(&flows, network)?;
+        let mut fabric = Fabric::of_program(&flows, &racks_of(&flows, network), network)?;
         let traffic = Traffic::new(&fabric, rule);
         let numbers = messages as u32..;
+        let paths = std::mem::take(&mut fabric.paths);
+        let mut latencies = Vec::new();
+        if !fabric.has_own_ways() {
+            latencies.extend(paths.iter().map(|path| fabric.latency(path)));
+            if latencies.iter().all(|latency| *latency == Time::ZERO) {
+                latencies.clear();
+            }
+        }
+        let own_ways = fabric.has_own_ways().then(|| {
+            Box::new(OwnWays {
+                pairs: flows.iter().map(|flow| ([flow.src, flow.dst], 0)).collect(),
+                chosen: HashMap::new(),
+            })
+        });
         let routes = SharedRoutes {
-            paths: std::mem::take(&mut fabric.paths),
+            paths,
+            latencies,
             of_slot: route_of,
             transfers: transfers
                 .iter()
@@ -297,13 +327,29 @@ impl Shared {
                 .zip(numbers)
                 .collect(),
         };
-        Ok(Shared::empty(fabric, Arc::new(routes), traffic))
+        let shared = Shared::empty(fabric, Arc::new(routes), traffic);
+        Ok(Shared { own_ways, ..shared })
+    }
+
+    /// Notes what links carry.
+    pub(super) fn noting_loads(self) -> Shared {
+        Shared {
+            loads: Some(Arc::new(LinkLoads::new(&self.fabric))),
+            ..self
+        }
+    }
+
+    /// What links carry, if that is noted.
+    pub(super) fn loads(&self) -> Option<Arc<LinkLoads>> {
+        self.loads.clone()
     }
 
     fn empty(fabric: Fabric, routes: Arc<SharedRoutes>, traffic: Traffic) -> Shared {
         Shared {
             fabric,
             routes,
+            loads: None,
+            own_ways: None,
             traffic,
             in_flight: Slab::default(),
             moving: Slab::default(),
@@ -317,7 +363,10 @@ impl Shared {
     /// The same network with other rules, through which nothing moves yet.
     pub(super) fn again(&self, rule: Rule) -> Shared {
         let traffic = Traffic::new(&self.fabric, rule);
-        Shared::empty(self.fabric.clone(), Arc::clone(&self.routes), traffic)
+        Shared {
+            loads: self.loads(),
+            ..Shared::empty(self.fabric.clone(), Arc::clone(&self.routes), traffic)
+        }
     }
 
     /// How the messages are dealt to threads that each solve a part of the network, under a model of this reach.
@@ -327,15 +376,36 @@ impl Shared {
         look_ahead: LookAhead,
         threads: usize,
     ) -> Option<Division> {
+        if self.own_ways.is_some() {
+            return None;
+        }
         let SharedRoutes { paths, of_slot, .. } = &*self.routes;
         let components = components(&self.fabric, paths, reach);
         Division::new(&components, of_slot, look_ahead, threads)
     }
 
+    /// The path of its own that a message takes, and which latency it has yet to spend for it; none where messages have no paths
+    /// of their own.
+    fn choose_way(&mut self, number: u32) -> Option<(Path, Time)> {
+        let own_ways = self.own_ways.as_mut()?;
+        if let Some(path) = own_ways.chosen.remove(&number) {
+            return Some((path, Time::ZERO));
+        }
+        let TransitInFlight { slot, route, .. } = self.in_flight[number];
+        let (ends, turn) = &mut own_ways.pairs[route as usize];
+        let load = |link| self.traffic.flows_over(link);
+        let path = self.fabric.way(*ends, *turn, slot.0, load)?;
+        *turn += 1;
+        let latency = self.fabric.latency(&path);
+        Some((path, latency))
+    }
+
     /// The index of a message that starts to move.
-    fn start(&mut self, number: u32, route: u32) -> u32 {
+    fn start(&mut self, number: u32, path: Path, work: Time) -> u32 {
         let index = self.moving.insert(number);
-        let path = self.routes.paths[route as usize];
+        if let Some(loads) = &self.loads {
+            loads.add(&path, work);
+        }
         match self.fabric.paths.get_mut(index as usize) {
             Some(place) => *place = path,
             None => self.fabric.paths.push(path),
@@ -379,16 +449,38 @@ impl Shared {
             let TransitInFlight {
                 slot, work, route, ..
             } = self.in_flight[number];
+            let own = self.choose_way(number);
+            if let Some((path, latency)) = &own
+                && *latency > Time::ZERO
+            {
+                self.put_off(number, path.clone(), *latency);
+                continue;
+            }
             if work == Time::ZERO {
                 self.arrive(number);
                 continue;
             }
-            let index = self.start(number, route);
+            let path = match own {
+                Some((path, _)) => path,
+                None => self.routes.paths[route as usize].clone(),
+            };
+            let index = self.start(number, path, work);
             self.traffic
                 .start(&self.fabric, index, self.now, work, slot.0);
         }
         self.are_empty = true;
         self.order_arrivals();
+    }
+
+    /// A message spends the latency of the way that it has chosen.
+    fn put_off(&mut self, number: u32, path: Path, latency: Time) {
+        let message = &mut self.in_flight[number];
+        message.latency += latency;
+        let coming = Coming::new(self.now + latency, message.slot, number);
+        self.coming.push(Reverse(coming));
+        if let Some(own_ways) = &mut self.own_ways {
+            own_ways.chosen.insert(number, path);
+        }
     }
 
     /// The caller takes from the end.
@@ -432,7 +524,10 @@ impl Leaving {
 }
 
 impl Shared {
-    fn leave(&mut self, leaving: Leaving, route: u32) {
+    fn leave(&mut self, mut leaving: Leaving, route: u32) {
+        if let Some(latency) = self.routes.latencies.get(route as usize) {
+            leaving.latency += *latency;
+        }
         let Leaving {
             slot,
             start,
@@ -535,8 +630,8 @@ fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
     (flows, route_of)
 }
 
-/// The links between the nodes of these flows, which stand in the racks of the machine where those are joined by a backbone.
-pub(super) fn fabric_of(flows: &[Flow], network: &Network) -> Result<Fabric, SharingError> {
+/// The racks of the machine in which the nodes of these flows stand, where those are joined by a backbone.
+pub(super) fn racks_of(flows: &[Flow], network: &Network) -> Racks {
     let nodes = flows
         .iter()
         .map(|flow| flow.src.max(flow.dst).index() + 1)
@@ -548,7 +643,7 @@ pub(super) fn fabric_of(flows: &[Flow], network: &Network) -> Result<Fabric, Sha
     } else {
         0
     };
-    Fabric::of(flows, &Racks::in_blocks(nodes, nodes_per_rack), network)
+    Racks::in_blocks(nodes, nodes_per_rack)
 }
 
 /// A flow for each pair of nodes between which one-sided transfers go.
