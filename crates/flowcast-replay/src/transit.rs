@@ -208,7 +208,7 @@ struct SharedRoutes {
 struct OwnWays {
     /// By path: its ends, and how many messages have gone between them.
     pairs: Vec<([Node; 2], u32)>,
-    /// The ways that messages have chosen whose latency they spend, by their numbers.
+    /// The ways that messages have chosen that have not started, by their numbers.
     chosen: HashMap<u32, Path>,
 }
 
@@ -384,27 +384,44 @@ impl Shared {
         Division::new(&components, of_slot, look_ahead, threads)
     }
 
-    /// The path of its own that a message takes, and which latency it has yet to spend for it; none where messages have no paths
-    /// of their own.
-    fn choose_way(&mut self, number: u32) -> Option<(Path, Time)> {
-        let own_ways = self.own_ways.as_mut()?;
-        if let Some(path) = own_ways.chosen.remove(&number) {
-            return Some((path, Time::ZERO));
+    /// Chooses the way of a message that has one of its own; whether the message has yet to spend the latency of that.
+    fn is_put_off(&mut self, number: u32) -> bool {
+        let Some(own_ways) = &mut self.own_ways else {
+            return false;
+        };
+        if own_ways.chosen.contains_key(&number) {
+            return false;
         }
-        let TransitInFlight { slot, route, .. } = self.in_flight[number];
-        let (ends, turn) = &mut own_ways.pairs[route as usize];
+        let message = &mut self.in_flight[number];
+        let (ends, turn) = &mut own_ways.pairs[message.route as usize];
         let load = |link| self.traffic.flows_over(link);
-        let path = self.fabric.way(*ends, *turn, slot.0, load)?;
+        let Some(path) = self.fabric.way(*ends, *turn, message.slot.0, load) else {
+            return false;
+        };
         *turn += 1;
         let latency = self.fabric.latency(&path);
-        Some((path, latency))
+        own_ways.chosen.insert(number, path);
+        if latency > Time::ZERO {
+            message.latency += latency;
+            let coming = Coming::new(self.now + latency, message.slot, number);
+            self.coming.push(Reverse(coming));
+        }
+        latency > Time::ZERO
+    }
+
+    /// The way of its own that a message has chosen.
+    fn own_way(&mut self, number: u32) -> Option<Path> {
+        let own_ways = self.own_ways.as_mut()?;
+        own_ways.chosen.remove(&number)
     }
 
     /// The index of a message that starts to move.
-    fn start(&mut self, number: u32, path: Path, work: Time) -> u32 {
+    fn start(&mut self, number: u32, route: u32) -> u32 {
         let index = self.moving.insert(number);
+        let own = self.own_way(number);
+        let path = own.unwrap_or_else(|| self.routes.paths[route as usize].clone());
         if let Some(loads) = &self.loads {
-            loads.add(&path, work);
+            loads.add(&path, self.in_flight[number].work);
         }
         match self.fabric.paths.get_mut(index as usize) {
             Some(place) => *place = path,
@@ -449,38 +466,20 @@ impl Shared {
             let TransitInFlight {
                 slot, work, route, ..
             } = self.in_flight[number];
-            let own = self.choose_way(number);
-            if let Some((path, latency)) = &own
-                && *latency > Time::ZERO
-            {
-                self.put_off(number, path.clone(), *latency);
+            if self.own_ways.is_some() && self.is_put_off(number) {
                 continue;
             }
             if work == Time::ZERO {
+                self.own_way(number);
                 self.arrive(number);
                 continue;
             }
-            let path = match own {
-                Some((path, _)) => path,
-                None => self.routes.paths[route as usize].clone(),
-            };
-            let index = self.start(number, path, work);
+            let index = self.start(number, route);
             self.traffic
                 .start(&self.fabric, index, self.now, work, slot.0);
         }
         self.are_empty = true;
         self.order_arrivals();
-    }
-
-    /// A message spends the latency of the way that it has chosen.
-    fn put_off(&mut self, number: u32, path: Path, latency: Time) {
-        let message = &mut self.in_flight[number];
-        message.latency += latency;
-        let coming = Coming::new(self.now + latency, message.slot, number);
-        self.coming.push(Reverse(coming));
-        if let Some(own_ways) = &mut self.own_ways {
-            own_ways.chosen.insert(number, path);
-        }
     }
 
     /// The caller takes from the end.

@@ -214,9 +214,11 @@ impl Fabric {
             router.number_all();
         }
         let paths = router.paths(&trips);
-        let mut fabric = router.clone().into_fabric(paths);
-        fabric.router = has_own_ways.then(|| Arc::new(router));
-        Ok(fabric)
+        let kept = has_own_ways.then(|| Arc::new(router.clone()));
+        Ok(Fabric {
+            router: kept,
+            ..router.into_fabric(paths)
+        })
     }
 
     /// Whether each message of a program has a way of its own.
@@ -287,13 +289,14 @@ impl Fabric {
     pub fn only(&self, path: &Path) -> Fabric {
         let ends = [path.src, path.dst];
         let mut inner: Vec<usize> = path
-            .all()
+            .data()
             .iter()
+            .chain(path.acknowledgements())
             .filter_map(|link| (link.index() / 2).checked_sub(self.ports.len()))
             .collect();
         inner.sort_unstable();
         inner.dedup();
-        let number = |link: &LinkId| {
+        let number = |link: LinkId| {
             let both = match (link.index() / 2).checked_sub(self.ports.len()) {
                 Some(place) => ends.len() + inner.partition_point(|other| *other < place),
                 None => usize::from(link.index() / 2 != path.src as usize),
@@ -301,11 +304,7 @@ impl Fabric {
             LinkId(2 * both as u32 + link.0 % 2)
         };
         Fabric {
-            paths: vec![Path::new(
-                [0, 1],
-                path.data().iter().map(number),
-                path.acknowledgements().iter().map(number),
-            )],
+            paths: vec![path.renumbered(number)],
             ports: ends.map(|end| self.ports[end as usize]).to_vec(),
             inner: inner
                 .iter()

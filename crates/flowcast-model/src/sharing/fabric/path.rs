@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::LinkId;
 
-/// So many links of data and acknowledgements together stand in place: those of a switch, and of racks with a backbone.
-const FEW: usize = 8;
+/// So many links in one direction stand in place: those of a switch, and of racks with a backbone.
+const FEW: usize = 4;
 
 /// The path of one flow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -14,70 +14,72 @@ pub struct Path {
     pub src: u32,
     /// Dense number of the interface at the destination.
     pub dst: u32,
-    data: u16,
-    all: u16,
-    links: PathLinks,
-}
-
-/// Those of the data, then those of the acknowledgements.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum PathLinks {
-    Few([LinkId; FEW]),
-    Many(Arc<[LinkId]>),
+    /// Links that the data cross, and those that the acknowledgements cross.
+    hops: [u16; 2],
+    /// The links of each direction that has few.
+    few: [[LinkId; FEW]; 2],
+    /// The links of the data, then those of the acknowledgements, where one of them has more.
+    many: Option<Arc<[LinkId]>>,
 }
 
 impl Path {
-    /// Between two interfaces: the links of the data (out of the source, into the destination, then those in between in the
-    /// order of travel), and those of the acknowledgements, likewise from the destination.
+    /// Between two interfaces, of the data and of the acknowledgements: the links out of the one and into the other, and those in
+    /// between in the order of travel.
     pub(super) fn new(
         [src, dst]: [u32; 2],
-        data: impl Iterator<Item = LinkId>,
-        acknowledgements: impl Iterator<Item = LinkId>,
+        ends: [[LinkId; 2]; 2],
+        between: [&[LinkId]; 2],
     ) -> Path {
-        let mut links: Vec<LinkId> = data.collect();
-        let data = links.len() as u16;
-        links.extend(acknowledgements);
-        let all = links.len() as u16;
-        let links = match links.len() {
-            ..=FEW => {
-                links.resize(FEW, LinkId(0));
-                PathLinks::Few(links.try_into().expect("as many as there is room for"))
+        let mut few = [[LinkId(0); FEW]; 2];
+        for way in 0..2 {
+            few[way][..2].copy_from_slice(&ends[way]);
+            for (place, link) in few[way][2..].iter_mut().zip(between[way]) {
+                *place = *link;
             }
-            _ => PathLinks::Many(links.into()),
-        };
+        }
+        let is_long = between.iter().any(|links| links.len() > FEW - 2);
+        let all = || [&ends[0], between[0], &ends[1], between[1]].concat().into();
         Path {
             src,
             dst,
-            data,
-            all,
-            links,
+            hops: between.map(|links| 2 + links.len() as u16),
+            few,
+            many: is_long.then(all),
         }
     }
 
-    /// The links of the data, then those of the acknowledgements.
-    #[inline]
-    pub(super) fn all(&self) -> &[LinkId] {
-        let links: &[LinkId] = match &self.links {
-            PathLinks::Few(links) => links,
-            PathLinks::Many(links) => links,
-        };
-        &links[..usize::from(self.all)]
+    /// The same between the interfaces 0 and 1, over links with other numbers.
+    pub(super) fn renumbered(&self, number: impl Fn(LinkId) -> LinkId) -> Path {
+        let both = [self.data(), self.acknowledgements()];
+        let between = both
+            .map(|links| -> Vec<LinkId> { links[2..].iter().map(|link| number(*link)).collect() });
+        Path::new(
+            [0, 1],
+            both.map(|links| [number(links[0]), number(links[1])]),
+            [&between[0], &between[1]],
+        )
     }
 
     /// The links that the data cross: out, in, and those in between from the source to the destination.
     #[inline]
     pub fn data(&self) -> &[LinkId] {
-        let links: &[LinkId] = match &self.links {
-            PathLinks::Few(links) => links,
-            PathLinks::Many(links) => links,
-        };
-        &links[..usize::from(self.data)]
+        match usize::from(self.hops[0]) {
+            hops @ ..=FEW => &self.few[0][..hops],
+            hops => &self.many()[..hops],
+        }
     }
 
     /// The links that the acknowledgements cross, in the same order.
     #[inline]
     pub fn acknowledgements(&self) -> &[LinkId] {
-        &self.all()[usize::from(self.data)..]
+        match usize::from(self.hops[1]) {
+            hops @ ..=FEW => &self.few[1][..hops],
+            _ => &self.many()[usize::from(self.hops[0])..],
+        }
+    }
+
+    fn many(&self) -> &[LinkId] {
+        self.many.as_deref().unwrap_or(&[])
     }
 
     /// The links that the data cross, from the source to the destination.
@@ -93,18 +95,18 @@ impl Path {
     /// Out link of the source.
     #[inline]
     pub fn out(&self) -> LinkId {
-        self.data()[0]
+        self.few[0][0]
     }
 
     /// In link of the destination.
     #[inline]
     pub fn into(&self) -> LinkId {
-        self.data()[1]
+        self.few[0][1]
     }
 
     /// Whether it crosses more than the two nodes' links.
     pub(crate) fn is_between_racks(&self) -> bool {
-        self.data > 2
+        self.hops[0] > 2
     }
 }
 

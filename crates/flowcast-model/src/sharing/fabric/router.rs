@@ -101,7 +101,6 @@ impl Trips {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Router {
     ports: Vec<Port>,
-    numbers: HashMap<Port, u32>,
     interfaces: Interfaces,
     duplex: Duplex,
     between: Between,
@@ -211,7 +210,6 @@ impl Router {
     ) -> Router {
         Router {
             ports: trips.ports.clone(),
-            numbers: trips.ports.iter().copied().zip(0..).collect(),
             interfaces,
             duplex,
             between,
@@ -241,7 +239,10 @@ impl Router {
     pub(super) fn paths(&mut self, trips: &Trips) -> Vec<Path> {
         let is_by_pair = match &self.between {
             Between::Switches(switches, _) => switches.topology.routing.is_by_pair(),
-            Between::Racks(_) => true,
+            // Few links are found as fast as they are looked up.
+            Between::Racks(_) => {
+                return trips.messages.iter().map(|trip| self.path(trip)).collect();
+            }
         };
         let mut known: HashMap<RoutedMessage, Path> = HashMap::new();
         let mut paths = Vec::with_capacity(trips.messages.len());
@@ -286,38 +287,36 @@ impl Router {
 
     /// The path of a message over links that have numbers.
     pub(super) fn path(&self, trip: &RoutedMessage) -> Path {
-        let links = |trip: RoutedMessage| match &self.between {
+        let links = |trip: &RoutedMessage| match &self.between {
             Between::Racks(links) => links.between(trip.src, trip.dst),
-            Between::Switches(..) => self.numbers_on(&self.hops(&trip, Way::Routed)),
+            Between::Switches(..) => self.numbers_on(&self.hops(trip, Way::Routed)),
         };
-        self.with_ends(trip, &links(*trip), &links(trip.back()))
+        self.with_ends(trip, [&links(trip), &links(&trip.back())])
     }
 
     /// The path of the longer way, if there is one; acknowledgements return as the data go.
     pub(super) fn detour(&self, trip: &RoutedMessage) -> Option<Path> {
-        let (there, back) = (
-            self.hops(trip, Way::Detour),
-            self.hops(&trip.back(), Way::Detour),
-        );
         let is_choice = matches!(&self.between, Between::Switches(switches, _)
             if switches.topology.routing == topology::Routing::Ugal);
-        (is_choice && !there.is_empty() && !back.is_empty())
-            .then(|| self.with_ends(trip, &self.numbers_on(&there), &self.numbers_on(&back)))
+        if !is_choice {
+            return None;
+        }
+        let both = [*trip, trip.back()].map(|trip| self.hops(&trip, Way::Detour));
+        let is_way = both.iter().all(|hops| !hops.is_empty());
+        let [there, back] = both.map(|hops| self.numbers_on(&hops));
+        is_way.then(|| self.with_ends(trip, [&there, &back]))
     }
 
-    fn with_ends(&self, trip: &RoutedMessage, data: &[u32], acknowledgements: &[u32]) -> Path {
-        let [src, dst] = trip.ports().map(|port| self.numbers[&port]);
-        let inward = u32::from(self.duplex == Duplex::Full);
-        let links = |from: u32, to: u32, inner: &[u32]| {
-            let ends = [2 * from, 2 * to + inward].into_iter();
-            let all: Vec<LinkId> = ends.chain(inner.iter().copied()).map(LinkId).collect();
-            all.into_iter()
+    fn with_ends(&self, trip: &RoutedMessage, between: [&[LinkId]; 2]) -> Path {
+        let number = |port: Port| {
+            let place = self.ports.binary_search(&port);
+            place.expect("the interfaces of all messages have numbers") as u32
         };
-        Path::new(
-            [src, dst],
-            links(src, dst, data),
-            links(dst, src, acknowledgements),
-        )
+        let [src, dst] = trip.ports().map(number);
+        let inward = u32::from(self.duplex == Duplex::Full);
+        let ends = [[src, dst], [dst, src]]
+            .map(|[from, to]: [u32; 2]| [LinkId(2 * from), LinkId(2 * to + inward)]);
+        Path::new([src, dst], ends, between)
     }
 
     /// The cables of a way; none where there are no switches.
@@ -339,11 +338,11 @@ impl Router {
         hops
     }
 
-    fn numbers_on(&self, hops: &[Hop]) -> Vec<u32> {
+    fn numbers_on(&self, hops: &[Hop]) -> Vec<LinkId> {
         let Between::Switches(_, numbers) = &self.between else {
             return Vec::new();
         };
-        let number = |hop: &Hop| numbers[&hop.cable] + u32::from(hop.is_backward);
+        let number = |hop: &Hop| LinkId(numbers[&hop.cable] + u32::from(hop.is_backward));
         hops.iter().map(number).collect()
     }
 
@@ -434,14 +433,17 @@ struct RackLinks {
 
 impl RackLinks {
     /// The links between the ports of two nodes; what is inside one group crosses its bus once.
-    fn between(&self, from: Node, to: Node) -> Vec<u32> {
-        let mut links: Vec<u32> = self.buses.link(from).into_iter().collect();
+    fn between(&self, from: Node, to: Node) -> Vec<LinkId> {
+        let mut links: Vec<LinkId> = self.buses.link(from).into_iter().collect();
         if let (Some(source), Some(destination)) =
             (self.racks.rack_of(from), self.racks.rack_of(to))
             && source != destination
             && self.has_backbone
         {
-            links.extend([self.rack(source), self.rack(destination) + 1]);
+            links.extend([
+                LinkId(self.rack(source)),
+                LinkId(self.rack(destination) + 1),
+            ]);
         }
         let last = self
             .buses
@@ -507,12 +509,12 @@ impl Buses {
     }
 
     /// The link of a node's group.
-    fn link(&self, node: Node) -> Option<u32> {
+    fn link(&self, node: Node) -> Option<LinkId> {
         let group = self.group(node)?;
         let place = self
             .groups
             .binary_search_by_key(&group, |(group, ..)| *group)
             .ok()?;
-        Some(self.first_link + 2 * place as u32)
+        Some(LinkId(self.first_link + 2 * place as u32))
     }
 }
