@@ -370,9 +370,9 @@ impl Network {
             rate: bus.rate.on_the_wire(of_goodput),
             ..bus
         });
-        let cables = network.topology.iter_mut().flat_map(Topology::rates_mut);
+        let cables = network.topology.iter_mut().flat_map(Topology::cables_mut);
         cables
-            .flatten()
+            .flat_map(|kind| kind.rate.as_mut())
             .for_each(|rate| *rate = rate.on_the_wire(of_goodput));
         network
     }

@@ -35,7 +35,7 @@ use graph::{Graph, RoutedGraph};
 use grid::Grid;
 use tree::{Level, RoutedTree, Tree, TreeError};
 pub use wiring::Routing;
-use wiring::{Cable, Switch, Wiring};
+use wiring::{Cable, Switch, Trip, Wiring};
 
 /// Switches and cables between the nodes, and how messages are routed through them.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,6 +153,32 @@ impl Topology {
         pairs.iter().map(meeting).collect()
     }
 
+    /// By pair of nodes: how many links of each class its first message crosses; of the nodes' own always two.
+    ///
+    /// # Errors
+    /// As [`Topology::meetings_of`].
+    pub fn crossed(&self, pairs: &[[Node; 2]]) -> Result<Vec<Vec<u32>>, SharingError> {
+        let wiring = self.wiring()?;
+        let classes = self.classes().len();
+        let crossed = |[src, dst]: &[Node; 2]| {
+            check_node(&*wiring, *src.max(dst))?;
+            let trip = Trip {
+                src: *src,
+                dst: *dst,
+                plane: 0,
+                message: 0,
+            };
+            let (mut way, mut counts) = (Vec::new(), vec![0; classes]);
+            wiring.way(&trip, &mut way);
+            counts[0] = 2;
+            for hop in way {
+                counts[usize::from(hop.cable.class)] += 1;
+            }
+            Ok(counts)
+        };
+        pairs.iter().map(crossed).collect()
+    }
+
     /// The goodput of all cables together that leave what nodes share that meet at this level (a switch, a group), in one
     /// direction, where cables without a rate have that of an interface; none where that is no limit or has no bounds.
     ///
@@ -209,17 +235,16 @@ impl Topology {
         self.wiring().map(drop)
     }
 
-    /// The rates of its cables.
-    pub(crate) fn rates_mut(&mut self) -> Vec<&mut Option<LinkRate>> {
+    /// The kinds of cables, to be changed: one where all classes but the nodes' own are alike (fat trees, k-ary n-trees, grids),
+    /// else one for each of these classes in their order.
+    pub fn cables_mut(&mut self) -> Vec<&mut CableKind> {
         match &mut self.shape {
             Shape::FatTree { cables, .. }
             | Shape::KAryTree { cables, .. }
-            | Shape::Grid(_, cables) => vec![&mut cables.rate],
-            Shape::Levels(levels) => levels.iter_mut().map(|(_, kind)| &mut kind.rate).collect(),
-            Shape::Dragonfly { local, global, .. } => vec![&mut local.rate, &mut global.rate],
-            Shape::Graph(_, classes) => {
-                classes.iter_mut().map(|(_, kind)| &mut kind.rate).collect()
-            }
+            | Shape::Grid(_, cables) => vec![cables],
+            Shape::Levels(levels) => levels.iter_mut().map(|(_, kind)| kind).collect(),
+            Shape::Dragonfly { local, global, .. } => vec![local, global],
+            Shape::Graph(_, classes) => classes.iter_mut().map(|(_, kind)| kind).collect(),
         }
     }
 

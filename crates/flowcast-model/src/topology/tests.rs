@@ -1,7 +1,7 @@
 //! Ways are walks, and what topologies tell.
 
 use super::{
-    wiring::{Hop, Trip, Wiring},
+    wiring::{Hop, Wiring},
     *,
 };
 use std::collections::BTreeSet;
@@ -92,6 +92,12 @@ fn a_topology_tells_levels_and_what_leaves_them() {
     let pairs = [pair(0, 1), pair(0, 7), pair(0, 8), pair(71, 0)];
     assert_eq!(topology.meetings_of(&pairs).unwrap(), [0, 1, 2, 2]);
     assert!(topology.meetings_of(&[pair(0, 72)]).is_err());
+    assert_eq!(
+        topology.crossed(&pairs[..2]).unwrap(),
+        [[2, 0, 0], [2, 1, 0]]
+    );
+    assert_eq!(topology.crossed(&pairs[2..]).unwrap()[0][2], 1);
+    assert_eq!(topology.cables_mut().len(), 2);
     let interface = Rate::from_bytes_per_second(1e9);
     let leaving = |topology: &Topology, level| {
         let rate = topology.leaving(level, interface).unwrap();

@@ -283,7 +283,8 @@ impl Engine {
             self.connections[connection].carry(frame, ack);
         }
         if self.routes.have_choices() {
-            self.routes.choose(now, connection, &self.links);
+            self.routes
+                .choose(now, connection, &self.links, &self.connections);
         }
         self.start(now, frame);
     }

@@ -1,6 +1,6 @@
 //! The links that the frames of a connection cross, there and back; and the longer way that a connection may take instead.
 
-use super::{link::Link, picos::Picos};
+use super::{connection::PacketConnection, link::Link, picos::Picos};
 use flowcast_model::sharing::{
     SharingError,
     fabric::{Fabric, LinkId},
@@ -30,6 +30,8 @@ struct Choices {
     decided: Vec<bool>,
     /// Flows that have taken the longer way.
     detoured: Vec<usize>,
+    /// By link: the connections that have chosen a way over it.
+    over: Vec<Vec<u32>>,
 }
 
 impl Routes {
@@ -52,6 +54,7 @@ impl Routes {
                 fabric: fabric.clone(),
                 decided: Vec::new(),
                 detoured: Vec::new(),
+                over: vec![Vec::new(); fabric.link_count()],
             })
         });
         Ok(Routes {
@@ -99,8 +102,15 @@ impl Routes {
         self.choices.is_some()
     }
 
-    /// The connection sends: with its first frame it chooses by what waits at the links.
-    pub(super) fn choose(&mut self, now: Picos, connection: usize, links: &[Link]) {
+    /// The connection sends: with its first frame it chooses by what waits at the links, where a frame of each connection counts
+    /// that has chosen a way over the link and is still in flight: its first frames may not have come there yet.
+    pub(super) fn choose(
+        &mut self,
+        now: Picos,
+        connection: usize,
+        links: &[Link],
+        connections: &[PacketConnection],
+    ) {
         let Some(choices) = &mut self.choices else {
             return;
         };
@@ -108,15 +118,26 @@ impl Routes {
             return;
         }
         let Choices {
-            fabric, detoured, ..
+            fabric,
+            detoured,
+            over,
+            ..
         } = &mut **choices;
         let flow = self.paths[connection];
         let Some(detour) = fabric.detour(flow) else {
             return;
         };
         let [shortest, longer] = [flow, detour].map(|path| &fabric.paths[path]);
-        let waiting = |link: LinkId| links[link.index()].waiting(now).0;
-        if fabric.is_less_loaded(longer, shortest, waiting) {
+        let waiting = |id: LinkId| {
+            let (link, chosen) = (&links[id.index()], over[id.index()].iter());
+            let in_flight = chosen.filter(|other| !connections[**other as usize].stream.is_whole());
+            link.waiting(now).0 + link.full_frame().0 * in_flight.count() as u64
+        };
+        let is_detour = fabric.is_less_loaded(longer, shortest, waiting);
+        for link in if is_detour { longer } else { shortest }.data() {
+            over[link.index()].push(connection as u32);
+        }
+        if is_detour {
             detoured.push(flow);
             self.paths[connection] = detour;
             let new: Vec<u32> = row_of(longer.data_in_order(), self.row)

@@ -8,7 +8,7 @@ use super::LinkId;
 const FEW: usize = 4;
 
 /// The path of one flow.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Path {
     /// Dense number of the interface at the source.
     pub src: u32,
@@ -107,6 +107,25 @@ impl Path {
     /// Whether it crosses more than the two nodes' links.
     pub(crate) fn is_between_racks(&self) -> bool {
         self.hops[0] > 2
+    }
+}
+
+impl Clone for Path {
+    fn clone(&self) -> Path {
+        Path {
+            many: self.many.clone(),
+            ..*self
+        }
+    }
+
+    /// Where both have few links nothing is counted.
+    #[inline]
+    fn clone_from(&mut self, source: &Path) {
+        (self.src, self.dst) = (source.src, source.dst);
+        (self.hops, self.few) = (source.hops, source.few);
+        if self.many.is_some() || source.many.is_some() {
+            self.many.clone_from(&source.many);
+        }
     }
 }
 

@@ -73,12 +73,24 @@ impl Trips {
                 message,
             });
         }
-        let mut ports: Vec<Port> = messages
-            .iter()
-            .flat_map(|message| message.ports())
-            .collect();
-        ports.sort_unstable();
-        ports.dedup();
+        let ports = match interfaces.count {
+            1 => {
+                let ends = messages
+                    .iter()
+                    .flat_map(|message| [message.src, message.dst]);
+                let nodes = ascending(ends.collect());
+                nodes
+                    .into_iter()
+                    .map(|node| Port { node, nic: 0 })
+                    .collect()
+            }
+            _ => ascending(
+                messages
+                    .iter()
+                    .flat_map(|message| message.ports())
+                    .collect(),
+            ),
+        };
         Trips {
             messages,
             ports,
@@ -95,6 +107,13 @@ impl Trips {
         trips.ports = nodes.into_iter().flat_map(all).collect();
         trips
     }
+}
+
+/// Each once.
+fn ascending<T: Ord>(mut all: Vec<T>) -> Vec<T> {
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Knows the links between all interfaces of the messages.
