@@ -19,6 +19,6 @@ pub(super) fn level_table<'a>(
         .column("links", "links in use", |(_, load)| load.links)
         .column("mean", "mean load", |(_, load)| fixed(load.mean, 3))
         .column("highest", "highest", |(_, load)| fixed(load.highest, 3))
-        .column("busiest", "of the", |(_, load)| &load.busiest)
+        .column("busiest", "busiest", |(_, load)| &load.busiest)
         .heading("how loaded the links of each level are")
 }
