@@ -21,7 +21,7 @@ const MARGIN: f64 = 40.0;
 const MOST_IN_ROW: u32 = 24;
 const MOST_LOWEST: u32 = 16;
 const MOST_GROUPS: u32 = 16;
-const MOST_WIDE_GROUPS: u32 = 10;
+const MOST_WIDE_GROUPS: u32 = 8;
 const MOST_IN_GROUP: u32 = 8;
 const MOST_ON_CIRCLE: u32 = 32;
 /// By the number of dimensions: switches along each.
