@@ -146,11 +146,12 @@ impl Topology {
     /// As [`Topology::check`], and a node that the topology has no place for.
     pub fn meetings_of(&self, pairs: &[[Node; 2]]) -> Result<Vec<usize>, SharingError> {
         let wiring = self.wiring()?;
-        let meeting = |[one, other]: &[Node; 2]| {
-            check_node(&*wiring, *one.max(other))?;
-            Ok(wiring.meeting(*one, *other))
-        };
-        pairs.iter().map(meeting).collect()
+        let mut meetings = Vec::with_capacity(pairs.len());
+        for [one, other] in pairs.iter().copied() {
+            check_node(&*wiring, one.max(other))?;
+            meetings.push(wiring.meeting(one, other));
+        }
+        Ok(meetings)
     }
 
     /// By pair of nodes: how many links of each class its first message crosses; of the nodes' own always two.
@@ -160,11 +161,12 @@ impl Topology {
     pub fn crossed(&self, pairs: &[[Node; 2]]) -> Result<Vec<Vec<u32>>, SharingError> {
         let wiring = self.wiring()?;
         let classes = self.classes().len();
-        let crossed = |[src, dst]: &[Node; 2]| {
-            check_node(&*wiring, *src.max(dst))?;
+        let mut crossed = Vec::with_capacity(pairs.len());
+        for [src, dst] in pairs.iter().copied() {
+            check_node(&*wiring, src.max(dst))?;
             let trip = Trip {
-                src: *src,
-                dst: *dst,
+                src,
+                dst,
                 plane: 0,
                 message: 0,
             };
@@ -174,9 +176,9 @@ impl Topology {
             for hop in way {
                 counts[usize::from(hop.cable.class)] += 1;
             }
-            Ok(counts)
-        };
-        pairs.iter().map(crossed).collect()
+            crossed.push(counts);
+        }
+        Ok(crossed)
     }
 
     /// The goodput of all cables together that leave what nodes share that meet at this level (a switch, a group), in one
@@ -187,12 +189,12 @@ impl Topology {
     pub fn leaving(&self, meeting: usize, interface: Rate) -> Result<Option<Rate>, SharingError> {
         let classes = self.classes();
         let cables = self.wiring()?.leaving(meeting);
-        let bytes_per_second = |(class, count): &(u8, u64)| {
-            let rate = classes[usize::from(*class)].cables.rate;
+        let mut sum = 0.0;
+        for (class, count) in cables {
+            let rate = classes[usize::from(class)].cables.rate;
             let rate = rate.map_or(interface, LinkRate::goodput);
-            rate.as_bytes_per_second() * *count as f64 * f64::from(self.planes)
-        };
-        let sum: f64 = cables.iter().map(bytes_per_second).sum();
+            sum += rate.as_bytes_per_second() * count as f64 * f64::from(self.planes);
+        }
         Ok((sum > 0.0).then(|| Rate::from_bytes_per_second(sum)))
     }
 

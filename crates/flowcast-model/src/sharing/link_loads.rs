@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::fabric::{Fabric, Path};
+use super::fabric::{Fabric, LinkId, Path};
 use flowcast_units::Time;
 
 /// The load of a class of links, of which only those count that carry data.
@@ -53,33 +53,31 @@ impl LinkLoads {
     pub fn by_class(&self, time: Time) -> Vec<ClassLoad> {
         let classes = self.fabric.classes();
         let mut loads: Vec<Vec<(f64, u32)>> = vec![Vec::new(); classes.len()];
-        for (work, link) in self.work.iter().zip((0..).map(super::LinkId)) {
+        for (work, link) in self.work.iter().zip((0..).map(LinkId)) {
             let work = f64::from_bits(work.load(Relaxed));
             if work > 0.0 && time > Time::ZERO {
                 let utilisation = work / (self.fabric.capacity(link).0 * time.as_nanos());
                 loads[self.fabric.class(link)].push((utilisation, link.0));
             }
         }
-        let used = classes
-            .iter()
-            .zip(loads)
-            .filter(|(_, loads)| !loads.is_empty());
-        used.map(|(class, loads): (&String, Vec<(f64, u32)>)| {
+        let mut known = Vec::new();
+        for (class, loads) in classes.iter().zip(loads) {
+            let highest = loads
+                .iter()
+                .copied()
+                .reduce(|best, other| if other.0 > best.0 { other } else { best });
+            let Some((highest, link)) = highest else {
+                continue;
+            };
             let sum: f64 = loads.iter().map(|(utilisation, _)| utilisation).sum();
-            let first = loads.iter().copied().reduce(
-                |best, other| {
-                    if other.0 > best.0 { other } else { best }
-                },
-            );
-            let (highest, link) = first.expect("a class in use has a link");
-            ClassLoad {
+            known.push(ClassLoad {
                 class: class.clone(),
                 links: loads.len(),
                 mean: sum / loads.len() as f64,
                 highest,
-                busiest: self.fabric.link(super::LinkId(link)).phrase(),
-            }
-        })
-        .collect()
+                busiest: self.fabric.link(LinkId(link)).phrase(),
+            });
+        }
+        known
     }
 }

@@ -61,25 +61,34 @@ impl Path {
     }
 
     /// The links that the data cross: out, in, and those in between from the source to the destination.
-    #[inline]
+    #[inline(always)]
     pub fn data(&self) -> &[LinkId] {
         match usize::from(self.hops[0]) {
             hops @ ..=FEW => &self.few[0][..hops],
-            hops => &self.many()[..hops],
+            _ => self.many_of_data(),
         }
     }
 
     /// The links that the acknowledgements cross, in the same order.
-    #[inline]
+    #[inline(always)]
     pub fn acknowledgements(&self) -> &[LinkId] {
         match usize::from(self.hops[1]) {
             hops @ ..=FEW => &self.few[1][..hops],
-            _ => &self.many()[usize::from(self.hops[0])..],
+            _ => self.many_of_acknowledgements(),
         }
     }
 
-    fn many(&self) -> &[LinkId] {
-        self.many.as_deref().unwrap_or(&[])
+    /// Apart, so that callers stay small.
+    #[inline(never)]
+    fn many_of_data(&self) -> &[LinkId] {
+        let many = self.many.as_deref().unwrap_or(&[]);
+        &many[..usize::from(self.hops[0])]
+    }
+
+    #[inline(never)]
+    fn many_of_acknowledgements(&self) -> &[LinkId] {
+        let many = self.many.as_deref().unwrap_or(&[]);
+        &many[usize::from(self.hops[0])..]
     }
 
     /// The links that the data cross, from the source to the destination.

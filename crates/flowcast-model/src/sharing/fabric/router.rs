@@ -326,12 +326,13 @@ impl Router {
         is_way.then(|| self.with_ends(trip, [&there, &back]))
     }
 
+    fn number_of(&self, port: Port) -> u32 {
+        let place = self.ports.binary_search(&port);
+        place.expect("the interfaces of all messages have numbers") as u32
+    }
+
     fn with_ends(&self, trip: &RoutedMessage, between: [&[LinkId]; 2]) -> Path {
-        let number = |port: Port| {
-            let place = self.ports.binary_search(&port);
-            place.expect("the interfaces of all messages have numbers") as u32
-        };
-        let [src, dst] = trip.ports().map(number);
+        let [src, dst] = trip.ports().map(|port| self.number_of(port));
         let inward = u32::from(self.duplex == Duplex::Full);
         let ends = [[src, dst], [dst, src]]
             .map(|[from, to]: [u32; 2]| [LinkId(2 * from), LinkId(2 * to + inward)]);
