@@ -47,6 +47,7 @@ mod shared_limits;
 mod shared_media;
 mod side_by_side;
 mod sweep;
+mod topologies;
 mod trace_errors;
 mod transient;
 mod why;
