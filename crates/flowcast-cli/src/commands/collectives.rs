@@ -12,6 +12,7 @@ use flowcast::{
         allocations::Allocations,
         cases::{CaseRow, cases},
         choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
+        network::{first_places, group_links},
         predict::{CollectivePrediction, predict_collectives},
         step_times::PlacedCase,
     },
@@ -19,7 +20,6 @@ use flowcast::{
     model::{
         algorithm::Base, csv::Table, measured_collectives::MeasuredCollectives, network::Network,
     },
-    replay::collective::RankPlace,
     report::chart_page::{Picture, chart_page},
     table::{Document, figure, percent, rows},
     units::{Bytes, CollectiveOp},
@@ -81,7 +81,7 @@ impl Predict {
         let rows = cases(&table).with_context(place)?;
         let allocations = Allocations::from_csv(&read_text(&self.allocations)?)
             .with_context(|| self.allocations.display().to_string())?;
-        let group_links = group_links(Some(&network));
+        let group_links = group_links(&network)?;
         let placed = placed(&rows, &allocations, group_links, &self.cases);
         let known: Vec<PlacedCase> = placed.iter().flatten().cloned().collect();
         let progress = Progress::without_end(format!("{} operations", known.len()));
@@ -171,11 +171,6 @@ fn measured<'a>(network: &'a Network, name: &str) -> Result<&'a MeasuredCollecti
     })
 }
 
-/// What the links out of a group of switches carry, in interfaces of a node; infinite where nothing is known of them.
-pub(super) fn group_links(_network: Option<&Network>) -> f64 {
-    f64::INFINITY
-}
-
 /// Choose the best algorithm of each operation, number of ranks and size
 ///
 /// A gain that may as well be noise is no difference, and leaves the library its own decision.
@@ -263,6 +258,12 @@ impl Choose {
             .algorithms
             .as_ref()
             .map_or(Base::default(), |table| table.base);
+        if network.topology.is_none() {
+            say!(
+                "flowcast: note: {} has no [topology]: each node is on a switch of its own, all in one group",
+                self.network
+            );
+        }
         let choices = self.choices(&network, measured, library)?;
         let mut batch = Batch::new();
         for file in &self.write {
@@ -310,10 +311,10 @@ impl Choose {
                 let question = ChoiceQuestion {
                     op,
                     library,
-                    places: places(network, nodes, ranks / nodes),
+                    places: first_places(network, nodes, ranks / nodes)?,
                     ranks_per_node: ranks / nodes,
                     sizes: sizes.clone(),
-                    group_links: group_links(Some(network)),
+                    group_links: group_links(network)?,
                 };
                 choices.extend(choose(measured, &question, self.level, threads()));
             }
@@ -356,20 +357,6 @@ impl Choose {
             self.network
         ))
     }
-}
-
-/// Nodes in the order of the machine's, each with as many ranks.
-fn places(_network: &Network, nodes: u32, ranks_per_node: u32) -> Vec<RankPlace> {
-    (0..nodes * ranks_per_node)
-        .map(|rank| {
-            let node = rank / ranks_per_node;
-            RankPlace {
-                node,
-                switch: node,
-                group: node / 64,
-            }
-        })
-        .collect()
 }
 
 fn document(choices: &[AlgorithmChoice], level: f64) -> Document {

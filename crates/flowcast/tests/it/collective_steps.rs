@@ -74,13 +74,7 @@ fn replayed(program: &Program, table: &AlgorithmTable, per_byte: f64) -> f64 {
     replay.run().unwrap().makespan().as_seconds()
 }
 
-fn stepped(
-    op: CollectiveOp,
-    ranks: u32,
-    block: u64,
-    table: &AlgorithmTable,
-    per_byte: f64,
-) -> f64 {
+fn stepped(op: CollectiveOp, ranks: u32, block: u64, table: &AlgorithmTable, per_byte: f64) -> f64 {
     let extent = RuleExtent {
         ranks,
         bytes: Bytes(block),
