@@ -68,8 +68,8 @@ pub struct ResidualSeries {
     pub is_chosen: bool,
     /// Sizes of the buffer.
     pub bytes: Vec<Bytes>,
-    /// `ln(measured / predicted)` of each.
-    pub left_over: Vec<f64>,
+    /// What was measured as multiples of what the steps take, above 0.
+    pub factors: Vec<f64>,
 }
 
 mod choice_as_text {

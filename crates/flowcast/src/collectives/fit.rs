@@ -215,7 +215,7 @@ impl Known {
         let mut series: Vec<ResidualSeries> = Vec::new();
         for (place, left_over) in self.places.iter().zip(&self.left_over) {
             let (own, bytes) = place.series();
-            let rounded = (left_over * 1e4).round() / 1e4;
+            let factor = (left_over.exp() * 1e4).round().max(1.0) / 1e4;
             match series.last_mut().filter(|last| {
                 (&last.system, &last.run, last.nodes, last.ranks)
                     == (&own.system, &own.run, own.nodes, own.ranks)
@@ -224,11 +224,11 @@ impl Known {
             }) {
                 Some(last) => {
                     last.bytes.push(bytes);
-                    last.left_over.push(rounded);
+                    last.factors.push(factor);
                 }
                 None => series.push(ResidualSeries {
                     bytes: vec![bytes],
-                    left_over: vec![rounded],
+                    factors: vec![factor],
                     ..own
                 }),
             }

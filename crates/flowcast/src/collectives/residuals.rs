@@ -78,7 +78,7 @@ impl ResidualPlace {
             algorithm: self.choice,
             is_chosen: self.is_chosen,
             bytes: Vec::new(),
-            left_over: Vec::new(),
+            factors: Vec::new(),
         };
         (series, Bytes(self.size.exp2().round() as u64))
     }
@@ -152,9 +152,9 @@ impl Residuals {
     pub fn from_series(series: &[ResidualSeries], spread: ResidualSpread) -> Residuals {
         let (mut places, mut left_over) = (Vec::new(), Vec::new());
         for one in series {
-            for (bytes, value) in one.bytes.iter().zip(&one.left_over) {
+            for (bytes, factor) in one.bytes.iter().zip(&one.factors) {
                 places.push(place_in(one, *bytes));
-                left_over.push(*value);
+                left_over.push(factor.ln());
             }
         }
         Residuals::new(places, &left_over, spread)
