@@ -12,6 +12,7 @@ use flowcast::{
         allocations::Allocations,
         cases::{CaseRow, cases},
         choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
+        hosts::{HostBlocks, host_names, host_places},
         predict::{CollectivePrediction, predict_collectives},
         step_times::PlacedCase,
     },
@@ -183,7 +184,8 @@ pub(super) fn group_links(_network: Option<&Network>) -> f64 {
 #[command(
     after_help = "Examples:\n  flowcast collectives choose --network lumi.toml --collective allreduce --ranks 512 --sizes 1KiB,1MiB\n  \
                         flowcast collectives choose --network mn5.toml --ranks 128,1024 --sizes 1KiB,64KiB,1MiB,64MiB \
-                        --write openmpi=rules.conf"
+                        --write openmpi=rules.conf\n  \
+                        flowcast collectives choose --network lumi.toml --ranks 128 --sizes 1MiB --hosts x1305c6s[0-7]b0n[0-1]"
 )]
 pub(crate) struct Choose {
     /// A network file that `flowcast fit --collectives` wrote
@@ -198,6 +200,12 @@ pub(crate) struct Choose {
     /// Nodes of each number of ranks [default: as many as ranks]
     #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
     nodes: Vec<u32>,
+    /// The nodes that the ranks run on, in this order: a list such as x1305c6s[0-7]b0n[0-1], or a file with one name per line
+    #[arg(long, value_name = "LIST|FILE", conflicts_with = "nodes")]
+    hosts: Option<String>,
+    /// --hosts whose names only count, such as lrdn0001: nodes of each switch, of each group, and the first number [default: 1]
+    #[arg(long, value_name = "SWITCH,GROUP[,FIRST]", requires = "hosts")]
+    host_blocks: Option<HostBlocks>,
     /// Sizes of the buffer: the vector, or all blocks together
     #[arg(long, required = true, value_name = "SIZE", value_delimiter = ',')]
     sizes: Vec<Bytes>,
@@ -256,15 +264,23 @@ impl Choose {
             .map(|file| Output::new("--write", &file.path));
         let outputs = outputs.chain(self.output.iter().map(|path| Output::new("-o", path)));
         let network_path = PathBuf::from(&self.network);
-        declare([network_path.as_path()], outputs)?;
+        let host_file = self.hosts.as_deref().map(Path::new);
+        let host_file = host_file.filter(|path| path.is_file());
+        let inputs = [
+            Some(network_path.as_path()),
+            host_file,
+            self.selection.as_deref(),
+        ];
+        declare(inputs.into_iter().flatten(), outputs)?;
         let network = network_args::load(&self.network, &[])?;
         let measured = measured(&network, &self.network)?;
+        let hosts = self.host_places(host_file).context("--hosts")?;
         let library = network
             .collectives
             .algorithms
             .as_ref()
             .map_or(Base::default(), |table| table.base);
-        let choices = self.choices(&network, measured, library)?;
+        let choices = self.choices(&network, measured, library, &hosts)?;
         let mut batch = Batch::new();
         for file in &self.write {
             self.refuse_other_library(file, library)?;
@@ -292,6 +308,7 @@ impl Choose {
         network: &Network,
         measured: &MeasuredCollectives,
         library: Base,
+        hosts: &[RankPlace],
     ) -> Result<Vec<AlgorithmChoice>> {
         if !self.nodes.is_empty() && self.nodes.len() != self.ranks.len() {
             bail!(
@@ -306,14 +323,21 @@ impl Choose {
         let mut choices = Vec::new();
         for op in self.operations(measured) {
             for (at, ranks) in self.ranks.iter().enumerate() {
-                let nodes = self.nodes.get(at).copied().unwrap_or(*ranks);
+                let (option, nodes) = match hosts {
+                    [] => ("--nodes", self.nodes.get(at).copied().unwrap_or(*ranks)),
+                    hosts => ("--hosts", hosts.len() as u32),
+                };
                 if !ranks.is_multiple_of(nodes) {
-                    bail!("--nodes: found {nodes} for {ranks} ranks, expected a divisor");
+                    bail!("{option}: found {nodes} nodes for {ranks} ranks, expected a divisor");
                 }
+                let places = match hosts {
+                    [] => places(network, nodes, ranks / nodes),
+                    hosts => on_hosts(hosts, ranks / nodes),
+                };
                 let question = ChoiceQuestion {
                     op,
                     library,
-                    places: places(network, nodes, ranks / nodes),
+                    places,
                     ranks_per_node: ranks / nodes,
                     sizes: sizes.clone(),
                     group_links: group_links(Some(network)),
@@ -322,6 +346,18 @@ impl Choose {
             }
         }
         Ok(choices)
+    }
+
+    /// The places of `--hosts`, one of each node; none without the option.
+    fn host_places(&self, file: Option<&Path>) -> Result<Vec<RankPlace>> {
+        let Some(hosts) = &self.hosts else {
+            return Ok(Vec::new());
+        };
+        let names = match file {
+            Some(file) => host_names(&read_text(file)?),
+            None => host_names(hosts),
+        };
+        Ok(host_places(&names?, self.host_blocks.as_ref())?)
     }
 
     fn mpich_selection(&self) -> Result<Option<String>> {
@@ -372,6 +408,12 @@ fn places(_network: &Network, nodes: u32, ranks_per_node: u32) -> Vec<RankPlace>
             }
         })
         .collect()
+}
+
+/// As many ranks on each of the nodes.
+fn on_hosts(hosts: &[RankPlace], ranks_per_node: u32) -> Vec<RankPlace> {
+    let on_one = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
+    hosts.iter().flat_map(on_one).collect()
 }
 
 fn document(choices: &[AlgorithmChoice], level: f64) -> Document {
