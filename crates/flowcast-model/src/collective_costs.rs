@@ -23,13 +23,15 @@ pub enum CostUnit {
 use CostUnit::{Bytes as InBytes, Ratio, Seconds, SecondsPerByte};
 
 impl CostUnit {
-    /// The number with its unit.
+    /// The number with its unit, to four digits.
     pub fn text(self, value: f64) -> String {
+        let digits = 10f64.powi(3 - value.log10().floor() as i32);
+        let value = (value * digits).round() / digits;
         match self {
-            Seconds => Time::from_seconds(value).to_string(),
-            SecondsPerByte => TimePerByte::from_nanos(value * 1e9).to_string(),
+            Seconds => format!("{}us", tidy(value * 1e6)),
+            SecondsPerByte => format!("{}ns/B", tidy(value * 1e9)),
             InBytes => Bytes(value.round() as u64).to_string(),
-            Ratio => format!("{value:.4}"),
+            Ratio => tidy(value).to_string(),
         }
     }
 
@@ -42,6 +44,11 @@ impl CostUnit {
         };
         (value > 0.0 && value.is_finite()).then_some(value)
     }
+}
+
+/// The nearest number with twelve decimals: what scaling left behind goes away.
+fn tidy(value: f64) -> f64 {
+    (value * 1e12).round() / 1e12
 }
 
 /// A parameter of [`CollectiveCosts`] and what is known of it before anything is measured: a log-normal distribution.

@@ -46,17 +46,19 @@ pub(crate) fn question_of_unknown(message: &str) -> String {
     }
 }
 
-/// Two interfaces in one network.
-pub(crate) const ONE_INTERFACE: &str = "a node has one interface: several are networks of their own (`flowcast predict \
-    --rail A.toml --rail B.toml`), or one with their bandwidths added up";
+/// Two interfaces of different kinds in one network.
+pub(crate) const ONE_INTERFACE: &str = "a node has nic.count interfaces of one kind: different ones are networks of their own \
+    (`flowcast predict --rail A.toml --rail B.toml`)";
 
 /// What no network file can say, by the names under which it is looked for.
 pub(crate) fn not_modelled(section: &str, name: &str) -> Option<&'static str> {
-    const TREES: &str = "Dragonfly, torus and mesh are not modelled: switches make trees, by topology.fat_tree or topology.levels";
+    const SHAPES: &str = "switches make trees (topology.fat_tree, topology.k_ary_n_tree, topology.levels), topology.torus, \
+        topology.mesh, topology.dragonfly, topology.dragonfly_plus or topology.graph";
     match (section, name) {
-        ("topology" | "", "dragonfly" | "torus" | "mesh" | "hypercube")
-        | ("topology", "type" | "kind" | "shape") => Some(TREES),
-        ("nic", "count" | "number" | "per_node") | ("nic" | "", "nics" | "rails" | "ports") => {
+        ("" | "topology", "hypercube")
+        | ("", "dragonfly" | "dragonfly_plus" | "torus" | "mesh" | "fat_tree")
+        | ("topology", "type" | "kind" | "shape") => Some(SHAPES),
+        ("nic" | "", "nics" | "rails" | "ports") | ("nic", "number" | "per_node") => {
             Some(ONE_INTERFACE)
         }
         _ => None,
@@ -78,13 +80,10 @@ mod tests {
         let message = "unknown field `latncy`, expected one of `gap`, `latency`";
         assert_eq!(question_of_unknown(message), " (did you mean latency?)");
         assert_eq!(question_of_unknown("missing field `gap`"), "");
-        let message = "unknown field `torus`, expected one of `fat_tree`, `levels`";
-        assert!(
-            question_of_unknown(message)
-                .starts_with("; Dragonfly, torus and mesh are not modelled")
-        );
-        let message = "unknown field `count`, expected one of `gap`, `gap_per_byte`";
-        assert!(question_of_unknown(message).starts_with("; a node has one interface"));
+        let message = "unknown field `hypercube`, expected one of `fat_tree`, `levels`";
+        assert!(question_of_unknown(message).starts_with("; switches make trees"));
+        let message = "unknown field `number`, expected one of `gap`, `gap_per_byte`";
+        assert!(question_of_unknown(message).starts_with("; a node has nic.count interfaces"));
         assert_eq!(
             question_of_unknown("unknown field `count`, expected one of `name`, `title`"),
             ""

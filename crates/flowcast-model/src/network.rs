@@ -144,6 +144,23 @@ pub struct Nic {
     pub gap: Time,
     /// What the two directions of the interface share.
     pub duplex: Duplex,
+    /// How many such interfaces a node has, at least 1.
+    pub count: u32,
+    /// Which of them a message takes.
+    pub choice: NicChoice,
+}
+
+named! {
+    /// Which interface of a node with several a message takes, the same at both ends.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum NicChoice {
+        /// By a hash of source and destination: a pair of nodes keeps its interface.
+        #[default]
+        Pair = "pair",
+        /// One after the other for the messages between two nodes.
+        RoundRobin = "round-robin",
+    }
 }
 
 named! {
@@ -178,6 +195,8 @@ impl Nic {
             overhead: Time::ZERO,
             gap: Time::ZERO,
             duplex: Duplex::Full,
+            count: 1,
+            choice: NicChoice::Pair,
         }
     }
 
@@ -351,9 +370,9 @@ impl Network {
             rate: bus.rate.on_the_wire(of_goodput),
             ..bus
         });
-        let cables = network.topology.iter_mut().flat_map(Topology::rates_mut);
+        let cables = network.topology.iter_mut().flat_map(Topology::cables_mut);
         cables
-            .flatten()
+            .flat_map(|kind| kind.rate.as_mut())
             .for_each(|rate| *rate = rate.on_the_wire(of_goodput));
         network
     }

@@ -45,6 +45,8 @@ struct SharedNetwork {
     network: Network,
     model: Model,
     seed: Option<u64>,
+    /// Whether the outcome says how loaded links are.
+    notes_loads: bool,
 }
 
 impl<'a> From<Replay<'a>> for Engine<'a> {
@@ -116,6 +118,7 @@ impl<'a> Engine<'a> {
                 network,
                 model,
                 seed: None,
+                notes_loads: false,
             })),
         })
     }
@@ -132,6 +135,15 @@ impl<'a> Engine<'a> {
             replay: self.replay.on_threads(threads),
             ..self
         }
+    }
+
+    /// The outcome says how loaded the links are that messages share ([`Outcome::loads`]).
+    #[must_use]
+    pub fn noting_loads(mut self) -> Engine<'a> {
+        if let Some(shared) = &mut self.shared {
+            shared.notes_loads = true;
+        }
+        self
     }
 
     /// With random times of hosts, where messages go packet by packet; other engines stay what they are.
@@ -177,6 +189,7 @@ impl<'a> Engine<'a> {
             network,
             model,
             seed,
+            notes_loads,
         }) = self.shared.as_deref()
         else {
             return match polls {
@@ -185,20 +198,31 @@ impl<'a> Engine<'a> {
             };
         };
         let Some(rule) = Rule::new(*model, network)? else {
-            let packets = Packets::new(program, placement, network, *seed)?;
-            return self.through(observer, packets);
+            let mut packets = Packets::new(program, placement, network, *seed)?;
+            if *notes_loads {
+                packets = packets.noting_loads();
+            }
+            let loads = packets.loads();
+            return Ok(self
+                .through(observer, packets)?
+                .with_loads(loads.as_deref()));
         };
         let reach = rule.local_reach();
-        let shared = Shared::new(program, placement, network, rule)?;
+        let mut shared = Shared::new(program, placement, network, rule)?;
+        if *notes_loads {
+            shared = shared.noting_loads();
+        }
+        let loads = shared.loads();
         if let Some(division) = self.division(&shared, reach)
             && let Some(outcome) = self.side_by_side(observer, &shared, &division)?
         {
-            return Ok(outcome);
+            return Ok(outcome.with_loads(loads.as_deref()));
         }
-        match polls {
+        let outcome = match polls {
             true => self.through(observer, Handshakes::above(shared)),
             false => self.through(observer, shared),
-        }
+        };
+        Ok(outcome?.with_loads(loads.as_deref()))
     }
 
     /// Into how many parts the threads divide the network, which they solve side by side; 1 if one of them solves all.

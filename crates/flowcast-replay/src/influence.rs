@@ -389,6 +389,9 @@ impl FieldList {
             NO_MODEL,
         );
         self.check("bus", done.network.bus.is_some(), is_shared, NO_MODEL);
+        let has_topology = done.network.topology.is_some();
+        self.check("topology", has_topology, done.model.is_some(), NO_MODEL);
+        self.check("nic.count", nic.count > 1, is_shared, NO_MODEL);
         self.check(
             "nic.duplex",
             nic.duplex != Duplex::Full,

@@ -1,5 +1,6 @@
 //! What a replay gives: the times of the ranks and of the whole.
 
+use flowcast_model::sharing::link_loads::{ClassLoad, LinkLoads};
 use flowcast_trace::program::Program;
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -57,6 +58,8 @@ pub struct Outcome {
     pub bytes: Bytes,
     /// How often something had to wait for what the machine limits.
     pub waits: Waits,
+    /// How loaded the links of each class were, if that was noted; headers do not count.
+    pub loads: Vec<ClassLoad>,
 }
 
 /// How often something had to wait for each thing that a machine limits.
@@ -88,7 +91,16 @@ impl Outcome {
             messages: u64::from(program.messages()),
             bytes: program.bytes(),
             waits: Waits::default(),
+            loads: Vec::new(),
         }
+    }
+
+    /// The same with what links have carried, if that was noted.
+    pub(crate) fn with_loads(mut self, loads: Option<&LinkLoads>) -> Outcome {
+        if let Some(loads) = loads {
+            self.loads = loads.by_class(self.makespan());
+        }
+        self
     }
 
     /// When the last rank ended.

@@ -10,6 +10,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap},
+    sync::Arc,
 };
 
 use super::{
@@ -17,11 +18,13 @@ use super::{
     polling::Polling,
     rank_order::RankOrder,
     slab::Slab,
-    transit::{
-        Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of,
-    },
+    transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, racks_of, transfers_of},
 };
-use flowcast_model::{cluster::flow::Flow, network::Network, sharing::SharingError};
+use flowcast_model::{
+    cluster::flow::Flow,
+    network::Network,
+    sharing::{SharingError, fabric::Fabric, link_loads::LinkLoads},
+};
 use flowcast_network::{
     flows::concurrent::trace_wire,
     packet::{
@@ -30,7 +33,7 @@ use flowcast_network::{
     },
 };
 use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
-use flowcast_units::{Bytes, Node, Rank, Time};
+use flowcast_units::{Bytes, Node, Rank, Time, TimePerByte};
 
 /// Bytes of an RTS or a CTS.
 const CONTROL: Bytes = Bytes(64);
@@ -41,6 +44,10 @@ const ENVELOPE: Bytes = Bytes(22);
 /// The messages in flight and the connections that carry them.
 pub(crate) struct Packets {
     live: Live,
+    fabric: Fabric,
+    /// What links have carried, if anybody asks.
+    loads: Option<Arc<LinkLoads>>,
+    per_byte: TimePerByte,
     /// The connections of pairs of ranks: there at even indices, back behind it.
     open: Vec<ConnectionId>,
     /// By slot: the index of the connection that it takes, if it leaves its node.
@@ -168,10 +175,11 @@ impl Packets {
     ) -> Result<Packets, SharingError> {
         let mut flows: Vec<Flow> = pairs.flows.iter().chain(transfers).copied().collect();
         renumber(&mut flows);
-        let fabric = fabric_of(&flows, network)?;
-        let mut live = Live::new(&fabric, wire);
-        let mut open: Vec<ConnectionId> =
-            fabric.paths.iter().map(|path| live.connect(path)).collect();
+        let fabric = Fabric::of(&flows, &racks_of(&flows, network), network)?;
+        let mut live = Live::new(&fabric, wire)?;
+        let mut open: Vec<ConnectionId> = (0..flows.len())
+            .map(|flow| live.connect(&fabric, flow))
+            .collect();
         let of_transfers = open.split_off(pairs.flows.len());
         open.chunks_exact(2)
             .for_each(|both| live.pair(both[0], both[1]));
@@ -182,6 +190,9 @@ impl Packets {
             places: pairs.places,
             transfers: ends.zip(of_transfers).collect(),
             live,
+            loads: None,
+            per_byte: network.nic.per_byte(),
+            fabric,
             in_flight: Slab::default(),
             requested: HashMap::new(),
             polling: Polling::new(network.point_to_point.progress),
@@ -191,6 +202,19 @@ impl Packets {
             now: Time::ZERO,
             latency: network.nic.latency,
         })
+    }
+
+    /// Notes what links carry.
+    pub(crate) fn noting_loads(self) -> Packets {
+        Packets {
+            loads: Some(Arc::new(LinkLoads::new(&self.fabric))),
+            ..self
+        }
+    }
+
+    /// What links carry, if that is noted.
+    pub(crate) fn loads(&self) -> Option<Arc<LinkLoads>> {
+        self.loads.clone()
     }
 
     fn place(&self, slot: Slot) -> SendPlace {
@@ -256,7 +280,13 @@ impl Packets {
                 return Ok(());
             }
         }
-        self.live.write(self.now, connection, index as usize, size)
+        self.live
+            .write(self.now, connection, index as usize, size)?;
+        if let Some(loads) = &self.loads {
+            let flow = self.live.path_of(connection);
+            loads.add(&self.fabric.paths[flow], self.per_byte.time_for(size));
+        }
+        Ok(())
     }
 
     /// An RTS, a CTS or the data have arrived.

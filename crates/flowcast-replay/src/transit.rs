@@ -5,34 +5,35 @@
 //! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes. The ranks follow the walk
 //! ([`crate::walk`]), or Dimemas' rules ([`crate::contention`]) where processors, links or buses are limited.
 
+mod pairs;
 pub(crate) mod parts;
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    collections::{BTreeMap, BinaryHeap, HashMap},
     sync::Arc,
 };
 
-use self::parts::{Division, LookAhead};
+pub(crate) use self::pairs::{racks_of, transfers_of};
+use self::{
+    pairs::routes_of,
+    parts::{Division, LookAhead},
+};
 use super::{costs::ClassCost, placement::Placement, rank_order::RankOrder};
 use crate::slab::Slab;
 use flowcast_model::{
-    cluster::{flow::Flow, racks::Racks},
+    cluster::flow::Flow,
     network::Network,
     sharing::{
         SharingError,
         active_flows::Reach,
         components::components,
         fabric::{Fabric, Path},
+        link_loads::LinkLoads,
     },
 };
 use flowcast_network::flows::traffic::{Rule, Traffic};
-use flowcast_trace::{
-    access::{Access, TransferKind},
-    opcodes::Op,
-    program::Program,
-    slot::Slot,
-};
+use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.
@@ -172,6 +173,10 @@ pub struct Shared {
     /// The paths of the messages that move, by index.
     fabric: Fabric,
     routes: Arc<SharedRoutes>,
+    /// What links have carried, if anybody asks.
+    loads: Option<Arc<LinkLoads>>,
+    /// Where messages have ways of their own.
+    own_ways: Option<Box<OwnWays>>,
     traffic: Traffic,
     /// Messages that have departed.
     in_flight: Slab<TransitInFlight>,
@@ -195,6 +200,16 @@ struct SharedRoutes {
     of_slot: Vec<u32>,
     /// By ends: the path of one-sided transfers.
     transfers: BTreeMap<(Node, Node), u32>,
+    /// By path: what its links add to the latency; empty if nothing.
+    latencies: Vec<Time>,
+}
+
+/// Messages that go between the same nodes on different ways.
+struct OwnWays {
+    /// By path: its ends, and how many messages have gone between them.
+    pairs: Vec<([Node; 2], u32)>,
+    /// The ways that messages have chosen that have not started, by their numbers.
+    chosen: HashMap<u32, Path>,
 }
 
 /// A message that has departed.
@@ -285,11 +300,26 @@ impl Shared {
         let messages = flows.len();
         flows.extend(&transfers);
         renumber(&mut flows);
-        let mut fabric = fabric_of(&flows, network)?;
+        let mut fabric = Fabric::of_program(&flows, &racks_of(&flows, network), network)?;
         let traffic = Traffic::new(&fabric, rule);
         let numbers = messages as u32..;
+        let paths = std::mem::take(&mut fabric.paths);
+        let mut latencies = Vec::new();
+        if !fabric.has_own_ways() {
+            latencies.extend(paths.iter().map(|path| fabric.latency(path)));
+            if latencies.iter().all(|latency| *latency == Time::ZERO) {
+                latencies.clear();
+            }
+        }
+        let own_ways = fabric.has_own_ways().then(|| {
+            Box::new(OwnWays {
+                pairs: flows.iter().map(|flow| ([flow.src, flow.dst], 0)).collect(),
+                chosen: HashMap::new(),
+            })
+        });
         let routes = SharedRoutes {
-            paths: std::mem::take(&mut fabric.paths),
+            paths,
+            latencies,
             of_slot: route_of,
             transfers: transfers
                 .iter()
@@ -297,13 +327,29 @@ impl Shared {
                 .zip(numbers)
                 .collect(),
         };
-        Ok(Shared::empty(fabric, Arc::new(routes), traffic))
+        let shared = Shared::empty(fabric, Arc::new(routes), traffic);
+        Ok(Shared { own_ways, ..shared })
+    }
+
+    /// Notes what links carry.
+    pub(super) fn noting_loads(self) -> Shared {
+        Shared {
+            loads: Some(Arc::new(LinkLoads::new(&self.fabric))),
+            ..self
+        }
+    }
+
+    /// What links carry, if that is noted.
+    pub(super) fn loads(&self) -> Option<Arc<LinkLoads>> {
+        self.loads.clone()
     }
 
     fn empty(fabric: Fabric, routes: Arc<SharedRoutes>, traffic: Traffic) -> Shared {
         Shared {
             fabric,
             routes,
+            loads: None,
+            own_ways: None,
             traffic,
             in_flight: Slab::default(),
             moving: Slab::default(),
@@ -317,7 +363,10 @@ impl Shared {
     /// The same network with other rules, through which nothing moves yet.
     pub(super) fn again(&self, rule: Rule) -> Shared {
         let traffic = Traffic::new(&self.fabric, rule);
-        Shared::empty(self.fabric.clone(), Arc::clone(&self.routes), traffic)
+        Shared {
+            loads: self.loads(),
+            ..Shared::empty(self.fabric.clone(), Arc::clone(&self.routes), traffic)
+        }
     }
 
     /// How the messages are dealt to threads that each solve a part of the network, under a model of this reach.
@@ -327,18 +376,56 @@ impl Shared {
         look_ahead: LookAhead,
         threads: usize,
     ) -> Option<Division> {
+        if self.own_ways.is_some() {
+            return None;
+        }
         let SharedRoutes { paths, of_slot, .. } = &*self.routes;
         let components = components(&self.fabric, paths, reach);
         Division::new(&components, of_slot, look_ahead, threads)
     }
 
+    /// Chooses the way of a message that has one of its own; whether the message has yet to spend the latency of that.
+    fn is_put_off(&mut self, number: u32) -> bool {
+        let Some(own_ways) = &mut self.own_ways else {
+            return false;
+        };
+        if own_ways.chosen.contains_key(&number) {
+            return false;
+        }
+        let message = &mut self.in_flight[number];
+        let (ends, turn) = &mut own_ways.pairs[message.route as usize];
+        let load = |link| self.traffic.flows_over(link);
+        let Some(path) = self.fabric.way(*ends, *turn, message.slot.0, load) else {
+            return false;
+        };
+        *turn += 1;
+        let latency = self.fabric.latency(&path);
+        own_ways.chosen.insert(number, path);
+        if latency > Time::ZERO {
+            message.latency += latency;
+            let coming = Coming::new(self.now + latency, message.slot, number);
+            self.coming.push(Reverse(coming));
+        }
+        latency > Time::ZERO
+    }
+
+    /// The way of its own that a message has chosen.
+    fn own_way(&mut self, number: u32) -> Option<Path> {
+        let own_ways = self.own_ways.as_mut()?;
+        own_ways.chosen.remove(&number)
+    }
+
     /// The index of a message that starts to move.
     fn start(&mut self, number: u32, route: u32) -> u32 {
         let index = self.moving.insert(number);
-        let path = self.routes.paths[route as usize];
+        let own = self.own_way(number);
+        let path = own.as_ref().unwrap_or(&self.routes.paths[route as usize]);
+        if let Some(loads) = &self.loads {
+            loads.add(path, self.in_flight[number].work);
+        }
         match self.fabric.paths.get_mut(index as usize) {
-            Some(place) => *place = path,
-            None => self.fabric.paths.push(path),
+            Some(place) => place.clone_from(path),
+            None => self.fabric.paths.push(path.clone()),
         }
         index
     }
@@ -379,7 +466,11 @@ impl Shared {
             let TransitInFlight {
                 slot, work, route, ..
             } = self.in_flight[number];
+            if self.own_ways.is_some() && self.is_put_off(number) {
+                continue;
+            }
             if work == Time::ZERO {
+                self.own_way(number);
                 self.arrive(number);
                 continue;
             }
@@ -432,7 +523,10 @@ impl Leaving {
 }
 
 impl Shared {
-    fn leave(&mut self, leaving: Leaving, route: u32) {
+    fn leave(&mut self, mut leaving: Leaving, route: u32) {
+        if let Some(latency) = self.routes.latencies.get(route as usize) {
+            leaving.latency += *latency;
+        }
         let Leaving {
             slot,
             start,
@@ -494,95 +588,4 @@ impl Transit for Shared {
             }
         }
     }
-}
-
-/// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot
-/// takes.
-fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
-    (ranks, slots): (usize, usize),
-    placement: &Placement,
-    sends: impl Fn(Rank) -> I,
-) -> (Vec<Flow>, Vec<u32>) {
-    const NONE: u32 = u32::MAX;
-    let mut flows = Vec::new();
-    let mut route_of = vec![0; slots];
-    // Ranks by node, so that one row of numbers is enough.
-    let mut ranks: Vec<Rank> = Rank::all(ranks).collect();
-    ranks.sort_by_key(|rank| placement.node(*rank));
-    let mut known = vec![NONE; placement.nodes()];
-    for of_one_node in ranks.chunk_by(|one, other| placement.node(*one) == placement.node(*other)) {
-        let src = placement.node(of_one_node[0]);
-        let first = flows.len();
-        for (slot, receiver) in of_one_node.iter().flat_map(|rank| sends(*rank)) {
-            let dst = placement.node(receiver);
-            let number = &mut known[dst];
-            if *number == NONE {
-                *number = flows.len() as u32;
-                flows.push(Flow {
-                    id: *number,
-                    src,
-                    dst,
-                    size: Bytes(0),
-                    start: Time::ZERO,
-                });
-            }
-            route_of[slot] = *number;
-        }
-        flows[first..]
-            .iter()
-            .for_each(|flow| known[flow.dst] = NONE);
-    }
-    (flows, route_of)
-}
-
-/// The links between the nodes of these flows, which stand in the racks of the machine where those are joined by a backbone.
-pub(super) fn fabric_of(flows: &[Flow], network: &Network) -> Result<Fabric, SharingError> {
-    let nodes = flows
-        .iter()
-        .map(|flow| flow.src.max(flow.dst).index() + 1)
-        .max()
-        .unwrap_or(0);
-    let is_split = network.backbone.is_some() && network.topology.is_none();
-    let nodes_per_rack = if is_split {
-        network.machine.nodes_per_rack
-    } else {
-        0
-    };
-    Fabric::of(flows, &Racks::in_blocks(nodes, nodes_per_rack), network)
-}
-
-/// A flow for each pair of nodes between which one-sided transfers go.
-pub(super) fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow> {
-    let ranks = if program.accesses().is_empty() {
-        0
-    } else {
-        program.ranks() as u32
-    };
-    let mut ends = BTreeSet::new();
-    for rank in (0..ranks).map(Rank) {
-        for (_, op) in program.ops(rank) {
-            let Op::Access(access) = op else { continue };
-            let Access::Transfer { kind, target, .. } = *program.access(access) else {
-                continue;
-            };
-            let (own, other) = (placement.node(rank), placement.node(target));
-            if own != other {
-                ends.insert(if kind == TransferKind::Get {
-                    (other, own)
-                } else {
-                    (own, other)
-                });
-            }
-        }
-    }
-    ends.into_iter()
-        .zip(0..)
-        .map(|((src, dst), id)| Flow {
-            id,
-            src,
-            dst,
-            size: Bytes(0),
-            start: Time::ZERO,
-        })
-        .collect()
 }

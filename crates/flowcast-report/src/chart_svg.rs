@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use flowcast_table::escape;
 
 /// Told apart by people who do not see all colours (Okabe and Ito).
-const COLOURS: [&str; 9] = [
+pub(crate) const COLOURS: [&str; 9] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c564b",
     "#b8a500",
 ];

@@ -32,6 +32,7 @@ pub mod pattern_page;
 pub mod pattern_plot;
 pub mod sites;
 pub mod sweep_page;
+pub mod topology_plot;
 pub mod validation;
 mod varint;
 

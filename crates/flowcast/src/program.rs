@@ -7,6 +7,7 @@ use flowcast_model::{
     machine::Mapping,
     network::{Duplex, Network},
     sharing::{model::Model, rates::quasi_dynamic_feedback},
+    topology::{CableKind, Topology},
 };
 use flowcast_replay::{
     Engine, contention,
@@ -231,7 +232,7 @@ impl<'a> PreparedProgram<'a> {
             && network.topology.is_none()
             && program.accesses().is_empty();
         match model {
-            Model::Independent => Ok(true),
+            Model::Independent => Ok(!has_kinds_of_cables(network)),
             Model::Packet => Ok(false),
             _ if !is_plain || !has_own_links || contention::is_needed(network, placement) => {
                 Ok(false)
@@ -285,6 +286,9 @@ impl<'a> PreparedProgram<'a> {
         export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
     ) -> Result<Prediction, E> {
         let mut engine = self.engine()?;
+        if outputs.explanation {
+            engine = engine.noting_loads();
+        }
         if !engine.is_free() && self.program.messages() >= MANY_MESSAGES {
             engine = engine.on_threads(self.threads);
         }
@@ -405,6 +409,14 @@ impl<'a> PreparedProgram<'a> {
         };
         without_influence(&done, asked)
     }
+}
+
+/// Whether messages take longer over some cables than over others.
+fn has_kinds_of_cables(network: &Network) -> bool {
+    let topology = network.topology.iter();
+    topology
+        .flat_map(Topology::classes)
+        .any(|class| class.cables != CableKind::default())
 }
 
 /// What the caller has to know besides: what the replay leaves out, then what was assumed.

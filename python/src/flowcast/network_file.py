@@ -28,6 +28,10 @@ class Nic:
         What each byte costs; one of the three is needed, and not both of the first two.
     duplex : str or None
         ``"full"`` if None.
+    count : int or None
+        Interfaces of a node, 1 if None.
+    choice : str or None
+        Which of them a message takes, ``"pair"`` if None.
     """
 
     latency: str = "0us"
@@ -37,6 +41,8 @@ class Nic:
     bandwidth: str | None = None
     wire_rate: str | None = None
     duplex: str | None = None
+    count: int | None = None
+    choice: str | None = None
 
 
 @dataclass

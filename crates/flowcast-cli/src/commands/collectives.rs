@@ -13,6 +13,7 @@ use flowcast::{
         cases::{CaseRow, cases},
         choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
         hosts::{HostBlocks, host_names, host_places},
+        network::{first_places, group_links},
         predict::{CollectivePrediction, predict_collectives},
         step_times::PlacedCase,
     },
@@ -82,7 +83,7 @@ impl Predict {
         let rows = cases(&table).with_context(place)?;
         let allocations = Allocations::from_csv(&read_text(&self.allocations)?)
             .with_context(|| self.allocations.display().to_string())?;
-        let group_links = group_links(Some(&network));
+        let group_links = group_links(&network)?;
         let placed = placed(&rows, &allocations, group_links, &self.cases);
         let known: Vec<PlacedCase> = placed.iter().flatten().cloned().collect();
         let progress = Progress::without_end(format!("{} operations", known.len()));
@@ -170,11 +171,6 @@ fn measured<'a>(network: &'a Network, name: &str) -> Result<&'a MeasuredCollecti
     measured.with_context(|| {
         format!("{name}: found no [collectives.measured], expected a file that `flowcast fit --collectives` wrote")
     })
-}
-
-/// What the links out of a group of switches carry, in interfaces of a node; infinite where nothing is known of them.
-pub(super) fn group_links(_network: Option<&Network>) -> f64 {
-    f64::INFINITY
 }
 
 /// Choose the best algorithm of each operation, number of ranks and size
@@ -280,6 +276,12 @@ impl Choose {
             .algorithms
             .as_ref()
             .map_or(Base::default(), |table| table.base);
+        if hosts.is_empty() && network.topology.is_none() {
+            say!(
+                "flowcast: note: {} has no [topology]: each node is on a switch of its own, all in one group",
+                self.network
+            );
+        }
         let choices = self.choices(&network, measured, library, &hosts)?;
         let mut batch = Batch::new();
         for file in &self.write {
@@ -331,7 +333,7 @@ impl Choose {
                     bail!("{option}: found {nodes} nodes for {ranks} ranks, expected a divisor");
                 }
                 let places = match hosts {
-                    [] => places(network, nodes, ranks / nodes),
+                    [] => first_places(network, nodes, ranks / nodes)?,
                     hosts => on_hosts(hosts, ranks / nodes),
                 };
                 let question = ChoiceQuestion {
@@ -340,7 +342,7 @@ impl Choose {
                     places,
                     ranks_per_node: ranks / nodes,
                     sizes: sizes.clone(),
-                    group_links: group_links(Some(network)),
+                    group_links: group_links(network)?,
                 };
                 choices.extend(choose(measured, &question, self.level, threads()));
             }
@@ -394,20 +396,6 @@ impl Choose {
             self.network
         ))
     }
-}
-
-/// Nodes in the order of the machine's, each with as many ranks.
-fn places(_network: &Network, nodes: u32, ranks_per_node: u32) -> Vec<RankPlace> {
-    (0..nodes * ranks_per_node)
-        .map(|rank| {
-            let node = rank / ranks_per_node;
-            RankPlace {
-                node,
-                switch: node,
-                group: node / 64,
-            }
-        })
-        .collect()
 }
 
 /// As many ranks on each of the nodes.

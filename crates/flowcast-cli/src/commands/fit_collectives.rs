@@ -12,7 +12,7 @@ use flowcast::{
         allocations::Allocations,
         cases::{MeasuredCase, measured_cases},
         fit::{CollectiveFit, LeftOut, Machine, fit_collectives},
-        network::to_network,
+        network::{group_links, to_network},
     },
     model::{
         collective_costs::{COST_PARAMETERS, CostParameter},
@@ -69,7 +69,7 @@ impl FitCollectives<'_> {
             .with_context(|| of(self.allocations))?;
         let machine = Machine {
             system: self.system,
-            group_links: super::collectives::group_links(self.known.as_ref()),
+            group_links: self.known.as_ref().map_or(Ok(f64::INFINITY), group_links)?,
         };
         let progress = Progress::without_end(format!("{} operations", measured.len()));
         let fit = fit_collectives(&measured, &allocations, &machine, threads())

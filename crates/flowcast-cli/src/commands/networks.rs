@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use flowcast::{
     model::{builtin, network::Network, network_file::upgrade::upgraded, origin::Origin},
+    report::topology_plot,
     table::{Document, figure, rows},
     units::Rate,
 };
@@ -28,6 +29,7 @@ use crate::{
 #[command(
     after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml\n  \
                         flowcast networks save mine.toml --name cluster\n  flowcast predict cg.rec --network cluster\n  \
+                        flowcast networks draw mine.toml -o mine.svg\n  \
                         flowcast networks upgrade mine.toml"
 )]
 pub(crate) struct Networks {
@@ -47,6 +49,17 @@ enum NetworkAction {
         /// Replace a field, such as nic.latency=5us (repeatable)
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
+    },
+    /// Draw the switches and cables of a network with a topology
+    Draw {
+        /// A built-in network, one that is kept, or a file
+        name: String,
+        /// Replace a field, such as topology.torus=[4,4] (repeatable)
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+        /// Where the drawing is written
+        #[arg(short, long, value_name = "FILE.svg")]
+        output: PathBuf,
     },
     /// Keep a network file in the user's data folder: its name then stands for it everywhere
     Save {
@@ -83,6 +96,11 @@ impl Networks {
                     print_out!("{}", with_sources(&network))
                 }
             }
+            Some(NetworkAction::Draw {
+                name,
+                overrides,
+                output,
+            }) => draw(&load(&name, &parse_overrides(&overrides)?)?, &output)?,
             Some(NetworkAction::Save { file, name }) => save(&file, name)?,
             Some(NetworkAction::Remove { name }) => store()?.remove(&name)?,
             Some(NetworkAction::Upgrade { file, output }) => {
@@ -120,6 +138,24 @@ fn save(file: &Path, name: Option<String>) -> Result<()> {
         place.display()
     );
     Ok(())
+}
+
+fn draw(network: &Network, output: &Path) -> Result<()> {
+    declare([], [Output::new("-o", output)])?;
+    if output.extension().and_then(|ending| ending.to_str()) != Some("svg") {
+        bail!(
+            "-o: found {}, expected a file that ends in .svg",
+            output.display()
+        );
+    }
+    let Some(topology) = &network.topology else {
+        bail!(
+            "{}: found no [topology], expected one (--set topology.fat_tree=8, for example)",
+            network.name
+        );
+    };
+    let drawing = topology_plot::svg(topology, network.nic.rate(), &network.name)?;
+    write_text(output, &drawing)
 }
 
 fn upgrade(file: &Path, output: &Path) -> Result<()> {

@@ -11,10 +11,10 @@
 use std::collections::BTreeMap;
 
 use flowcast_model::{
-    cluster::{tournament::rounds, tree::Level},
+    cluster::tournament::rounds,
     network::LinkRate,
     stats::StatsError,
-    topology::{Shape, Topology},
+    topology::{CableKind, Shape, Topology, tree::Level},
 };
 use flowcast_units::{Bytes, Node, Rate};
 
@@ -149,12 +149,12 @@ pub fn topology(groups: &Groups, samples: &PairSamples) -> Option<Topology> {
         return None;
     }
     let rate = upward(groups, samples)?;
-    let level = Level {
-        down: u32::try_from(down).ok()?,
-        up: 1,
+    let level = Level::new(u32::try_from(down).ok()?, 1);
+    let cables = CableKind {
+        rate: LinkRate::given(Some(rate), None),
+        ..CableKind::default()
     };
-    let shape = Shape::Levels(vec![(level, LinkRate::given(Some(rate), None))]);
-    Some(Topology { shape })
+    Some(Topology::new(Shape::Levels(vec![(level, cables)])))
 }
 
 /// The most bytes in a time that left a rack at once, by the largest size.

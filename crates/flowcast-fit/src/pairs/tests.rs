@@ -191,7 +191,7 @@ fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
     };
     assert_eq!((levels[0].0.down, levels[0].0.up), (4, 1));
     assert_eq!(
-        levels[0].1.unwrap().goodput(),
+        levels[0].1.rate.unwrap().goodput(),
         Rate::from_bytes_per_second(2e8)
     );
     // Racks whose nodes are not numbered one behind the other have no place in the file.

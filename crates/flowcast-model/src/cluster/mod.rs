@@ -7,5 +7,4 @@ pub mod racks;
 pub mod staggered;
 pub mod streaming;
 pub mod tournament;
-pub mod tree;
 pub mod two_racks;

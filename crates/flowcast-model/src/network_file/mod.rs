@@ -44,9 +44,12 @@ use crate::{
     link_rate::{LinkRate, LoneFlow},
     machine::Machine,
     name::check_name,
-    network::{Bus, Duplex, FitQuality, Network, Nic, OverheadPiece, Overheads, PointToPoint},
+    network::{
+        Bus, Duplex, FitQuality, Network, Nic, NicChoice, OverheadPiece, Overheads, PointToPoint,
+    },
     origin::Origin,
     parameter_interval::Interval,
+    sharing::fabric::check_planes,
     topology::Topology,
 };
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
@@ -107,6 +110,9 @@ pub(crate) struct NicFile {
     pub gap: Time,
     #[serde(default, skip_serializing_if = "is_default")]
     pub duplex: Duplex,
+    pub count: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub choice: NicChoice,
 }
 
 /// One of the two is given at least.
@@ -261,7 +267,7 @@ impl TryFrom<NetworkFile> for Network {
             .enumerate()
             .try_for_each(|(place, entry)| accuracy::check_entry(place, entry))?;
         let topology = file.topology.map(Topology::try_from).transpose();
-        Ok(Network {
+        let network = Network {
             name: file.name,
             title: file.title,
             source: file.source,
@@ -280,7 +286,9 @@ impl TryFrom<NetworkFile> for Network {
             accuracy: file.accuracy,
             fit: file.fit,
             provenance: file.provenance,
-        })
+        };
+        check_planes(&network).map_err(|error| NetworkError::Topology(error.to_string()))?;
+        Ok(network)
     }
 }
 
@@ -327,12 +335,18 @@ impl TryFrom<NicFile> for Nic {
             (Some(rate), None) => Some(LoneFlow::Bandwidth(rate)),
             (None, gap) => gap.map(LoneFlow::GapPerByte),
         };
+        let count = file.count.unwrap_or(1);
+        if !(1..=64).contains(&count) {
+            return Err(refused("nic.count", count, "1 to 64 interfaces of a node"));
+        }
         Ok(Nic {
             latency: file.latency,
             rate: given_rate(goodput, file.wire_rate, "nic.bandwidth", EXPECTED)?,
             overhead: file.overhead,
             gap: file.gap,
             duplex: file.duplex,
+            count,
+            choice: file.choice,
         })
     }
 }
@@ -352,6 +366,8 @@ impl From<Nic> for NicFile {
             overhead: nic.overhead,
             gap: nic.gap,
             duplex: nic.duplex,
+            count: (nic.count != 1).then_some(nic.count),
+            choice: nic.choice,
         }
     }
 }

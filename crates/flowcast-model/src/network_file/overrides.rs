@@ -9,7 +9,7 @@ use flowcast_units::TimePerByte;
 use toml::{Table, Value};
 
 /// What a field takes away when it is set, because it says the same thing otherwise or for one model alone.
-const INSTEAD_OF: [(&str, &[&str]); 8] = [
+const INSTEAD_OF: [(&str, &[&str]); 13] = [
     ("nic.bandwidth", &["nic.gap_per_byte", "nic.wire_rate"]),
     ("nic.gap_per_byte", &["nic.bandwidth", "nic.wire_rate"]),
     ("nic.latency", &["sharing.packet.latency"]),
@@ -19,6 +19,26 @@ const INSTEAD_OF: [(&str, &[&str]); 8] = [
     (
         "topology.levels.N.bandwidth",
         &["topology.levels.N.wire_rate"],
+    ),
+    (
+        "topology.dragonfly.local_cables.bandwidth",
+        &["topology.dragonfly.local_cables.wire_rate"],
+    ),
+    (
+        "topology.dragonfly.global_cables.bandwidth",
+        &["topology.dragonfly.global_cables.wire_rate"],
+    ),
+    (
+        "topology.dragonfly_plus.local_cables.bandwidth",
+        &["topology.dragonfly_plus.local_cables.wire_rate"],
+    ),
+    (
+        "topology.dragonfly_plus.global_cables.bandwidth",
+        &["topology.dragonfly_plus.global_cables.wire_rate"],
+    ),
+    (
+        "topology.graph.cables.N.bandwidth",
+        &["topology.graph.cables.N.wire_rate"],
     ),
     ("sharing.alpha", &["sharing.alpha_fair.alpha"]),
 ];

@@ -3,27 +3,114 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    cluster::tree::Level,
+    is_default,
     link_rate::LinkRate,
     sharing::error::SharingError,
-    topology::{Shape, Topology},
+    topology::{
+        CableKind, Routing, Shape, Topology,
+        dragonfly::{Dragonfly, Inside},
+        graph::{Edges, Graph},
+        grid::Grid,
+        refused,
+        tree::Level,
+    },
 };
-use flowcast_units::Rate;
+use flowcast_units::{Rate, Time};
 
-/// That of the destination (Zahavi and others, 2010): the one routing that there is.
-const D_MOD_K: &str = "d-mod-k";
-
-/// The section on disk. Either `fat_tree` or `levels` is given.
+/// The section on disk. One of the shapes is given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TopologyFile {
+    pub routing: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub seed: u64,
+    pub planes: Option<u32>,
     pub fat_tree: Option<u32>,
+    pub torus: Option<Vec<u32>>,
+    pub mesh: Option<Vec<u32>>,
     pub oversubscription: Option<u32>,
+    pub nodes_per_switch: Option<u32>,
     pub bandwidth: Option<Rate>,
     pub wire_rate: Option<Rate>,
-    pub routing: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub latency: Time,
+    pub k_ary_n_tree: Option<KAryTreeFile>,
+    pub dragonfly: Option<DragonflyFile>,
+    pub dragonfly_plus: Option<DragonflyPlusFile>,
+    pub graph: Option<GraphFile>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelFile>,
+}
+
+/// A k-ary n-tree on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KAryTreeFile {
+    pub arity: u32,
+    pub levels: u32,
+}
+
+/// A class of cables on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CablesFile {
+    pub bandwidth: Option<Rate>,
+    pub wire_rate: Option<Rate>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub latency: Time,
+}
+
+/// A Dragonfly on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DragonflyFile {
+    pub groups: u32,
+    pub switches: u32,
+    pub nodes: u32,
+    pub global: u32,
+    pub per_pair: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub local_cables: CablesFile,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub global_cables: CablesFile,
+}
+
+/// A Dragonfly+ on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DragonflyPlusFile {
+    pub groups: u32,
+    pub leaves: u32,
+    pub spines: u32,
+    pub nodes: u32,
+    pub global: u32,
+    pub per_pair: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub local_cables: CablesFile,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub global_cables: CablesFile,
+}
+
+/// Any graph on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GraphFile {
+    pub nodes: Vec<u32>,
+    pub cables: Vec<EdgesFile>,
+}
+
+/// Cables of one class in a graph on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EdgesFile {
+    pub class: String,
+    pub between: Vec<[u32; 2]>,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub count: u32,
+    pub bandwidth: Option<Rate>,
+    pub wire_rate: Option<Rate>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub latency: Time,
 }
 
 /// One level of switches on disk.
@@ -33,234 +120,408 @@ pub(crate) struct LevelFile {
     pub down: u32,
     #[serde(default = "one")]
     pub up: u32,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub cables: u32,
     pub bandwidth: Option<Rate>,
     pub wire_rate: Option<Rate>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub latency: Time,
 }
 
 const fn one() -> u32 {
     1
 }
 
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 impl TryFrom<TopologyFile> for Topology {
     type Error = SharingError;
 
-    fn try_from(file: TopologyFile) -> Result<Topology, SharingError> {
-        let refuse = |field: &str, found: &str, expected: &str| {
-            let (field, found, expected) = (
-                format!("topology.{field}"),
-                found.to_owned(),
-                expected.to_owned(),
-            );
-            Err(SharingError::Topology {
-                field,
-                found,
-                expected,
-            })
-        };
-        if let Some(other) = file.routing.filter(|routing| routing != D_MOD_K) {
-            let expected = "d-mod-k, by destination: no model routes by a hash or by load";
-            return refuse("routing", &format!("`{other}`"), expected);
+    fn try_from(mut file: TopologyFile) -> Result<Topology, SharingError> {
+        let shape = file.take_shape()?;
+        file.refuse_rest()?;
+        let mut topology = Topology::new(shape);
+        if let Some(name) = file.routing {
+            topology.routing = Routing::from_name(&name).ok_or_else(|| {
+                let known = topology.shape.routings().iter();
+                let names: Vec<&str> = known.map(|routing| routing.name()).collect();
+                refused(
+                    "routing",
+                    format!("`{name}`"),
+                    format!("one of {}, which this shape knows", names.join(", ")),
+                )
+            })?;
         }
-        let rate = checked_rate("topology", file.bandwidth, file.wire_rate)?;
-        let shape = match file.fat_tree {
-            Some(_) if !file.levels.is_empty() => {
-                return refuse("levels", "them beside fat_tree", "one of the two");
-            }
-            Some(ports) => Shape::FatTree {
-                ports,
-                oversubscription: file.oversubscription.unwrap_or(1),
-                rate,
-            },
-            None if file.oversubscription.is_some() => {
-                return refuse(
-                    "oversubscription",
-                    "it without fat_tree",
-                    "topology.fat_tree beside it",
-                );
-            }
-            None if rate.is_some() => {
-                let field = if file.bandwidth.is_some() {
-                    "bandwidth"
-                } else {
-                    "wire_rate"
-                };
-                return refuse(
-                    field,
-                    "it without fat_tree",
-                    "topology.fat_tree beside it, or it in topology.levels",
-                );
-            }
-            None => Shape::Levels(
-                file.levels
-                    .iter()
-                    .enumerate()
-                    .map(level)
-                    .collect::<Result<_, _>>()?,
-            ),
-        };
-        let topology = Topology { shape };
-        topology.tree().map(|_| topology)
+        topology.seed = file.seed;
+        topology.planes = file.planes.unwrap_or(1);
+        topology.check().map(|()| topology)
     }
 }
 
-fn level((place, file): (usize, &LevelFile)) -> Result<(Level, Option<LinkRate>), SharingError> {
-    let rate = checked_rate(
-        &format!("topology.levels.{place}"),
-        file.bandwidth,
-        file.wire_rate,
-    )?;
-    Ok((
-        Level {
-            down: file.down,
-            up: file.up,
-        },
-        rate,
-    ))
-}
-
-fn checked_rate(
-    section: &str,
-    goodput: Option<Rate>,
-    wire: Option<Rate>,
-) -> Result<Option<LinkRate>, SharingError> {
-    for (name, rate) in [("bandwidth", goodput), ("wire_rate", wire)] {
-        if let Some(rate) = rate.filter(|rate| rate.as_bytes_per_second() <= 0.0) {
-            let (field, expected) = (format!("{section}.{name}"), "a rate above 0".to_owned());
-            return Err(SharingError::Topology {
-                field,
-                found: rate.to_string(),
-                expected,
+impl TopologyFile {
+    /// The one shape that is given, with the fields that belong to it.
+    fn take_shape(&mut self) -> Result<Shape, SharingError> {
+        let given = [
+            ("fat_tree", self.fat_tree.is_some()),
+            ("k_ary_n_tree", self.k_ary_n_tree.is_some()),
+            ("levels", !self.levels.is_empty()),
+            ("torus", self.torus.is_some()),
+            ("mesh", self.mesh.is_some()),
+            ("dragonfly", self.dragonfly.is_some()),
+            ("dragonfly_plus", self.dragonfly_plus.is_some()),
+            ("graph", self.graph.is_some()),
+        ];
+        let mut names = given.iter().filter(|(_, is_given)| *is_given);
+        if let (Some((first, _)), Some((second, _))) = (names.next(), names.next()) {
+            return Err(refused(
+                second,
+                format!("it beside {first}"),
+                "one of the two",
+            ));
+        }
+        if let Some(ports) = self.fat_tree {
+            return Ok(Shape::FatTree {
+                ports,
+                oversubscription: self.oversubscription.take().unwrap_or(1),
+                cables: self.take_cables()?,
             });
         }
+        if let Some(KAryTreeFile { arity, levels }) = self.k_ary_n_tree {
+            return Ok(Shape::KAryTree {
+                arity,
+                levels,
+                oversubscription: self.oversubscription.take().unwrap_or(1),
+                cables: self.take_cables()?,
+            });
+        }
+        let is_torus = self.torus.is_some();
+        if let Some(sides) = self.torus.take().or(self.mesh.take()) {
+            let nodes_per_switch = self.nodes_per_switch.take().unwrap_or(1);
+            let grid = Grid {
+                sides,
+                is_torus,
+                nodes_per_switch,
+            };
+            return Ok(Shape::Grid(grid, self.take_cables()?));
+        }
+        if let Some(file) = self.dragonfly {
+            return file.shape();
+        }
+        if let Some(file) = self.dragonfly_plus {
+            return file.shape();
+        }
+        if let Some(graph) = self.graph.take() {
+            return graph.shape();
+        }
+        let levels = self.levels.iter().enumerate();
+        if self.levels.is_empty() {
+            // What belongs to a shape is more telling than that there is none.
+            self.refuse_rest()?;
+        }
+        let level = |(place, file): (usize, &LevelFile)| file.level(place);
+        Ok(Shape::Levels(levels.map(level).collect::<Result<_, _>>()?))
     }
-    Ok(LinkRate::given(goodput, wire))
+
+    /// The cables of a shape in which all are alike.
+    fn take_cables(&mut self) -> Result<CableKind, SharingError> {
+        let cables = CablesFile {
+            bandwidth: self.bandwidth.take(),
+            wire_rate: self.wire_rate.take(),
+            latency: std::mem::take(&mut self.latency),
+        };
+        cables.kind("")
+    }
+
+    /// Refuses what no shape has taken.
+    fn refuse_rest(&self) -> Result<(), SharingError> {
+        const TREES: &str = "topology.fat_tree or topology.k_ary_n_tree beside it";
+        const GRIDS: &str = "topology.torus or topology.mesh beside it";
+        const ALIKE: &str = "a shape whose cables are all alike beside it (fat_tree, k_ary_n_tree, torus, mesh), or it where \
+            the classes of cables stand";
+        let rest = [
+            (
+                "oversubscription",
+                self.oversubscription.is_some(),
+                "fat_tree",
+                TREES,
+            ),
+            (
+                "nodes_per_switch",
+                self.nodes_per_switch.is_some(),
+                "torus or mesh",
+                GRIDS,
+            ),
+            ("bandwidth", self.bandwidth.is_some(), "fat_tree", ALIKE),
+            ("wire_rate", self.wire_rate.is_some(), "fat_tree", ALIKE),
+            ("latency", self.latency > Time::ZERO, "fat_tree", ALIKE),
+        ];
+        match rest.into_iter().find(|(_, is_left, ..)| *is_left) {
+            Some((field, _, without, expected)) => {
+                Err(refused(field, format!("it without {without}"), expected))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl CablesFile {
+    /// In a section below `topology`, with a dot behind it.
+    fn kind(self, section: &str) -> Result<CableKind, SharingError> {
+        for (name, rate) in [("bandwidth", self.bandwidth), ("wire_rate", self.wire_rate)] {
+            if let Some(rate) = rate.filter(|rate| rate.as_bytes_per_second() <= 0.0) {
+                return Err(refused(&format!("{section}{name}"), rate, "a rate above 0"));
+            }
+        }
+        Ok(CableKind {
+            rate: LinkRate::given(self.bandwidth, self.wire_rate),
+            latency: self.latency,
+        })
+    }
+}
+
+impl From<CableKind> for CablesFile {
+    fn from(kind: CableKind) -> CablesFile {
+        CablesFile {
+            bandwidth: kind.rate.and_then(LinkRate::given_goodput),
+            wire_rate: kind.rate.and_then(LinkRate::given_wire),
+            latency: kind.latency,
+        }
+    }
+}
+
+impl DragonflyFile {
+    fn shape(self) -> Result<Shape, SharingError> {
+        Ok(Shape::Dragonfly {
+            groups: Dragonfly {
+                groups: self.groups,
+                inside: Inside::All {
+                    switches: self.switches,
+                },
+                nodes: self.nodes,
+                global: self.global,
+                per_pair: self.per_pair,
+            },
+            local: self.local_cables.kind("dragonfly.local_cables.")?,
+            global: self.global_cables.kind("dragonfly.global_cables.")?,
+        })
+    }
+}
+
+impl DragonflyPlusFile {
+    fn shape(self) -> Result<Shape, SharingError> {
+        Ok(Shape::Dragonfly {
+            groups: Dragonfly {
+                groups: self.groups,
+                inside: Inside::LeavesAndSpines {
+                    leaves: self.leaves,
+                    spines: self.spines,
+                },
+                nodes: self.nodes,
+                global: self.global,
+                per_pair: self.per_pair,
+            },
+            local: self.local_cables.kind("dragonfly_plus.local_cables.")?,
+            global: self.global_cables.kind("dragonfly_plus.global_cables.")?,
+        })
+    }
+}
+
+impl GraphFile {
+    fn shape(self) -> Result<Shape, SharingError> {
+        let (mut edges, mut classes) = (Vec::new(), Vec::<(String, CableKind)>::new());
+        for (place, file) in self.cables.into_iter().enumerate() {
+            let section = format!("graph.cables.{place}.");
+            let is_known = classes.iter().any(|(name, _)| *name == file.class);
+            let is_name = !file.class.is_empty() && !file.class.chars().any(char::is_control);
+            if is_known || !is_name || file.class == "node" {
+                return Err(refused(
+                    &format!("{section}class"),
+                    format!("{:?}", file.class),
+                    "a name of its own for each class of cables, and not `node`",
+                ));
+            }
+            let cables = CablesFile {
+                bandwidth: file.bandwidth,
+                wire_rate: file.wire_rate,
+                latency: file.latency,
+            };
+            classes.push((file.class, cables.kind(&section)?));
+            edges.push(Edges {
+                between: file.between,
+                count: file.count,
+            });
+        }
+        let graph = Graph {
+            nodes: self.nodes,
+            edges,
+        };
+        Ok(Shape::Graph(graph, classes))
+    }
+
+    fn from_shape(graph: &Graph, classes: &[(String, CableKind)]) -> GraphFile {
+        let all = graph.edges.iter().zip(classes);
+        let cables = all.map(|(edges, (class, kind)): (&Edges, &(String, CableKind))| {
+            let cables = CablesFile::from(*kind);
+            EdgesFile {
+                class: class.clone(),
+                between: edges.between.clone(),
+                count: edges.count,
+                bandwidth: cables.bandwidth,
+                wire_rate: cables.wire_rate,
+                latency: cables.latency,
+            }
+        });
+        GraphFile {
+            nodes: graph.nodes.clone(),
+            cables: cables.collect(),
+        }
+    }
+}
+
+impl LevelFile {
+    fn level(&self, place: usize) -> Result<(Level, CableKind), SharingError> {
+        let cables = CablesFile {
+            bandwidth: self.bandwidth,
+            wire_rate: self.wire_rate,
+            latency: self.latency,
+        };
+        let level = Level {
+            down: self.down,
+            up: self.up,
+            cables: self.cables,
+        };
+        Ok((level, cables.kind(&format!("levels.{place}."))?))
+    }
+
+    fn from_level(level: Level, kind: CableKind) -> LevelFile {
+        let cables = CablesFile::from(kind);
+        LevelFile {
+            down: level.down,
+            up: level.up,
+            cables: level.cables,
+            bandwidth: cables.bandwidth,
+            wire_rate: cables.wire_rate,
+            latency: cables.latency,
+        }
+    }
 }
 
 impl From<&Topology> for TopologyFile {
     fn from(topology: &Topology) -> TopologyFile {
-        match &topology.shape {
+        let routing = topology.routing;
+        TopologyFile {
+            routing: (routing != topology.shape.routings()[0]).then(|| routing.name().to_owned()),
+            seed: topology.seed,
+            planes: (topology.planes != 1).then_some(topology.planes),
+            ..TopologyFile::from_shape(&topology.shape)
+        }
+    }
+}
+
+impl TopologyFile {
+    fn from_shape(shape: &Shape) -> TopologyFile {
+        let unless_1 = |number: u32| (number != 1).then_some(number);
+        match shape {
             Shape::FatTree {
                 ports,
                 oversubscription,
-                rate,
-            } => {
-                let (bandwidth, wire_rate) = parts(rate);
-                let oversubscription = (*oversubscription != 1).then_some(*oversubscription);
-                let fat_tree = Some(*ports);
-                TopologyFile {
-                    fat_tree,
-                    oversubscription,
-                    bandwidth,
-                    wire_rate,
-                    ..TopologyFile::default()
-                }
-            }
+                cables,
+            } => TopologyFile {
+                fat_tree: Some(*ports),
+                oversubscription: unless_1(*oversubscription),
+                ..TopologyFile::with_cables(*cables)
+            },
+            Shape::KAryTree {
+                arity,
+                levels,
+                oversubscription,
+                cables,
+            } => TopologyFile {
+                k_ary_n_tree: Some(KAryTreeFile {
+                    arity: *arity,
+                    levels: *levels,
+                }),
+                oversubscription: unless_1(*oversubscription),
+                ..TopologyFile::with_cables(*cables)
+            },
             Shape::Levels(levels) => TopologyFile {
                 levels: levels
                     .iter()
-                    .map(|(Level { down, up }, rate): &(Level, Option<LinkRate>)| {
-                        let (bandwidth, wire_rate) = parts(rate);
-                        LevelFile {
-                            down: *down,
-                            up: *up,
-                            bandwidth,
-                            wire_rate,
-                        }
-                    })
+                    .map(|(level, kind): &(Level, CableKind)| LevelFile::from_level(*level, *kind))
                     .collect(),
+                ..TopologyFile::default()
+            },
+            Shape::Grid(grid, cables) => TopologyFile {
+                torus: grid.is_torus.then(|| grid.sides.clone()),
+                mesh: (!grid.is_torus).then(|| grid.sides.clone()),
+                nodes_per_switch: unless_1(grid.nodes_per_switch),
+                ..TopologyFile::with_cables(*cables)
+            },
+            Shape::Dragonfly {
+                groups,
+                local,
+                global,
+            } => TopologyFile::with_groups(groups, (*local).into(), (*global).into()),
+            Shape::Graph(graph, classes) => TopologyFile {
+                graph: Some(GraphFile::from_shape(graph, classes)),
+                ..TopologyFile::default()
+            },
+        }
+    }
+
+    fn with_cables(kind: CableKind) -> TopologyFile {
+        let cables = CablesFile::from(kind);
+        TopologyFile {
+            bandwidth: cables.bandwidth,
+            wire_rate: cables.wire_rate,
+            latency: cables.latency,
+            ..TopologyFile::default()
+        }
+    }
+
+    fn with_groups(
+        shape: &Dragonfly,
+        local_cables: CablesFile,
+        global_cables: CablesFile,
+    ) -> TopologyFile {
+        let Dragonfly {
+            groups,
+            inside,
+            nodes,
+            global,
+            per_pair,
+        } = *shape;
+        match inside {
+            Inside::All { switches } => TopologyFile {
+                dragonfly: Some(DragonflyFile {
+                    groups,
+                    switches,
+                    nodes,
+                    global,
+                    per_pair,
+                    local_cables,
+                    global_cables,
+                }),
+                ..TopologyFile::default()
+            },
+            Inside::LeavesAndSpines { leaves, spines } => TopologyFile {
+                dragonfly_plus: Some(DragonflyPlusFile {
+                    groups,
+                    leaves,
+                    spines,
+                    nodes,
+                    global,
+                    per_pair,
+                    local_cables,
+                    global_cables,
+                }),
                 ..TopologyFile::default()
             },
         }
     }
 }
 
-fn parts(rate: &Option<LinkRate>) -> (Option<Rate>, Option<Rate>) {
-    (
-        rate.and_then(LinkRate::given_goodput),
-        rate.and_then(LinkRate::given_wire),
-    )
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<Topology, SharingError> {
-        toml::from_str::<TopologyFile>(text).unwrap().try_into()
-    }
-
-    #[test]
-    fn the_one_routing_may_be_written() {
-        assert_eq!(
-            read("fat_tree = 8\nrouting = \"d-mod-k\"").unwrap(),
-            read("fat_tree = 8").unwrap()
-        );
-    }
-
-    #[test]
-    fn both_forms_give_the_same_tree() {
-        let short = read("fat_tree = 8\noversubscription = 2").unwrap();
-        let levels = "[[levels]]\ndown = 4\nup = 2\n[[levels]]\ndown = 4\nup = 4\n[[levels]]\ndown = 8\nup = 0";
-        let long = read(levels).unwrap();
-        assert_eq!(short.tree().unwrap(), long.tree().unwrap());
-        assert_eq!(short.tree().unwrap().0.nodes(), Some(128));
-    }
-
-    #[test]
-    fn errors_name_the_field() {
-        for (text, start) in [
-            (
-                "fat_tree = 7",
-                "topology.fat_tree: found 7 ports, expected an even number",
-            ),
-            (
-                "fat_tree = 8\noversubscription = 3",
-                "topology.oversubscription: found 3, expected a divisor of 4, half of the ports (3:1 needs a multiple of 6 ports)",
-            ),
-            (
-                "fat_tree = 8\noversubscription = 0",
-                "topology.oversubscription: found 0, expected a divisor of 4",
-            ),
-            (
-                "fat_tree = 8\nrouting = \"ecmp\"",
-                "topology.routing: found `ecmp`, expected d-mod-k",
-            ),
-            (
-                "fat_tree = 8\nrouting = \"adaptive\"",
-                "topology.routing: found `adaptive`, expected d-mod-k",
-            ),
-            (
-                "oversubscription = 2",
-                "topology.oversubscription: found it without fat_tree",
-            ),
-            (
-                "bandwidth = \"1GB/s\"",
-                "topology.bandwidth: found it without fat_tree",
-            ),
-            (
-                "wire_rate = \"1GB/s\"",
-                "topology.wire_rate: found it without fat_tree",
-            ),
-            (
-                "fat_tree = 4\nbandwidth = \"0B/s\"",
-                "topology.bandwidth: found 0MB/s",
-            ),
-            (
-                "[[levels]]\ndown = 4\n[[levels]]\ndown = 0",
-                "topology.levels.1: found down = 0",
-            ),
-            (
-                "[[levels]]\ndown = 4\nbandwidth = \"0B/s\"",
-                "topology.levels.0.bandwidth: found 0MB/s",
-            ),
-            (
-                "fat_tree = 4\n[[levels]]\ndown = 4",
-                "topology.levels: found them beside fat_tree",
-            ),
-            ("", "topology.levels.0: found 0 levels"),
-        ] {
-            let message = read(text).unwrap_err().to_string();
-            assert!(message.starts_with(start), "{text}: {message}");
-        }
-    }
-}
+mod tests;

@@ -70,7 +70,17 @@ pub enum SharingError {
         /// The most that are followed (`sharing.packet.most_packets`).
         most: u64,
     },
-    /// The topology makes no tree.
+    /// A path that crosses more links than a model follows.
+    #[error(
+        "found a way over {found} links, expected at most {most} under this model (fair and its kin follow any)"
+    )]
+    TooManyHops {
+        /// Links of the path.
+        found: usize,
+        /// The most that are followed.
+        most: usize,
+    },
+    /// A topology that cannot be built, or a routing that its shape does not know.
     #[error("{field}: found {found}, expected {expected}")]
     Topology {
         /// Dotted name, as in `--set`.

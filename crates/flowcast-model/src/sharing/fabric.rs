@@ -11,23 +11,25 @@
 //! there, and the goodput of a flow alone accounts for it: fluid models charge shared links with data only.
 
 mod capacities;
-mod paths;
+mod links;
+mod path;
+mod router;
 
-use std::{collections::BTreeMap, fmt};
+use std::sync::Arc;
 
 use super::error::SharingError;
 use crate::{
-    cluster::{
-        flow::Flow,
-        racks::{Rack, Racks},
-        tree::{Cable, MOST_LEVELS, Tree},
-    },
+    cluster::{flow::Flow, racks::Racks},
     network::{Duplex, Network},
+    topology::Routing,
 };
 pub use capacities::backbone_share;
-use capacities::bus_share;
-use flowcast_units::Node;
-use paths::{Buses, Climbing, NodePorts, Numbering, nodes_of, numbered};
+pub(crate) use capacities::check_planes;
+use flowcast_units::{Node, Time};
+pub use links::Link;
+use links::{Inner, InnerName, Switches};
+pub use path::Path;
+use router::{Router, Trips};
 
 /// The fraction of a node's interface that is allocated to a flow: 1 without others, never negative.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
@@ -46,55 +48,6 @@ impl LinkId {
     /// As an index into per-link tables.
     pub const fn index(self) -> usize {
         self.0 as usize
-    }
-}
-
-/// A link, as people call it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Link {
-    /// What a node sends.
-    Out(Node),
-    /// What a node receives.
-    In(Node),
-    /// What a node with a half-duplex port sends and receives.
-    Port(Node),
-    /// What nodes with consecutive numbers, from the one to the other, send and receive.
-    Bus(Node, Node),
-    /// What a rack sends to the others.
-    Up(String),
-    /// What a rack receives from the others.
-    Down(String),
-    /// What a switch sends up a cable.
-    Ascending(Cable),
-    /// What a switch receives from above over a cable.
-    Descending(Cable),
-}
-
-impl fmt::Display for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Link::Out(node) => write!(f, "out of node {node}"),
-            Link::In(node) => write!(f, "into node {node}"),
-            Link::Port(node) => write!(f, "at the port of node {node}"),
-            Link::Bus(first, last) if first == last => write!(f, "over the bus of node {first}"),
-            Link::Bus(first, last) => write!(f, "over the bus of nodes {first} to {last}"),
-            Link::Up(rack) => write!(f, "out of rack {rack}"),
-            Link::Down(rack) => write!(f, "into rack {rack}"),
-            Link::Ascending(Cable {
-                level,
-                switch,
-                port,
-            }) => {
-                write!(f, "up from switch {switch} of level {level}, cable {port}")
-            }
-            Link::Descending(Cable {
-                level,
-                switch,
-                port,
-            }) => {
-                write!(f, "down to switch {switch} of level {level}, cable {port}")
-            }
-        }
     }
 }
 
@@ -144,94 +97,40 @@ pub struct Allocation {
     pub limit: Limit,
 }
 
-/// Most links that a flow crosses.
-pub const MOST_HOPS: usize = 2 * MOST_LEVELS;
-
-/// The path of one flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Path {
-    /// Dense number of the source.
-    pub src: u32,
-    /// Dense number of the destination.
-    pub dst: u32,
-    data: [LinkId; MOST_HOPS],
-    acknowledgements: [LinkId; MOST_HOPS],
-    hops: u8,
-}
-
-impl Path {
-    /// The links that the data cross: out, in, and those in between from the source to the destination.
-    pub fn data(&self) -> &[LinkId] {
-        &self.data[..self.hops as usize]
-    }
-
-    /// The links that the acknowledgements cross, in the same order.
-    pub fn acknowledgements(&self) -> &[LinkId] {
-        &self.acknowledgements[..self.hops as usize]
-    }
-
-    /// The links that the data cross, from the source to the destination.
-    pub fn data_in_order(&self) -> impl Iterator<Item = LinkId> {
-        in_order(self.data())
-    }
-
-    /// The links that the acknowledgements cross, from the destination to the source.
-    pub fn acknowledgements_in_order(&self) -> impl Iterator<Item = LinkId> {
-        in_order(self.acknowledgements())
-    }
-
-    /// Out link of the source.
-    pub fn out(&self) -> LinkId {
-        self.data[0]
-    }
-
-    /// In link of the destination.
-    pub fn into(&self) -> LinkId {
-        self.data[1]
-    }
-
-    /// Whether it crosses more than the two nodes' links.
-    pub(crate) fn is_between_racks(&self) -> bool {
-        self.hops > 2
-    }
-}
-
-fn in_order(links: &[LinkId]) -> impl Iterator<Item = LinkId> {
-    links[..1]
-        .iter()
-        .chain(&links[2..])
-        .chain(&links[1..2])
-        .copied()
-}
-
-/// A cable between switches, in both directions.
-#[derive(Debug, Clone, PartialEq)]
-struct Inner {
-    name: InnerName,
-    capacity: AllocatedFraction,
-    level: u8,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum InnerName {
-    Rack(String),
-    Cable(Cable),
-    /// In both directions by one link.
-    Bus(Node, Node),
-}
-
 /// All links and the paths of all flows.
+///
+/// Where a flow chooses between two ways as it starts (UGAL), the paths of the shortest ways stand first, one for each flow,
+/// and behind them those of the longer ways, again one for each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fabric {
     /// Path of each flow, by the flow's index.
     pub paths: Vec<Path>,
-    nodes: Vec<Node>,
+    /// The interfaces, by number.
+    ports: Vec<Port>,
+    /// Interfaces of each node.
+    nics: u32,
     inner: Vec<Inner>,
-    depth: u8,
+    /// Names of the classes of links, by class.
+    classes: Vec<String>,
+    /// No way crosses more links between switches.
+    longest: u32,
     duplex: Duplex,
+    /// Behind so many paths stand those of the longer ways.
+    flows: Option<usize>,
+    switches: Option<Switches>,
+    /// Where each message of a replay has a way of its own.
+    router: Option<Arc<Router>>,
 }
 
-/// What joins the nodes where it is no tree of switches.
+/// An interface of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Port {
+    node: Node,
+    /// Which of the node's, from 0.
+    nic: u32,
+}
+
+/// What joins the nodes where no topology does.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cabling {
     /// Capacity of the link of each rack in each direction; none: the switch between the racks is no limit.
@@ -267,163 +166,228 @@ impl Fabric {
 
     /// The fabric that these flows cross over such cables.
     pub fn cabled(flows: &[Flow], racks: &Racks, cabling: Cabling) -> Fabric {
-        let nodes = nodes_of(flows);
-        let first_level = if cabling.bus.is_some() { 2 } else { 1 };
-        let capacity = cabling.backbone.unwrap_or(AllocatedFraction(f64::INFINITY));
-        let mut inner: Vec<Inner> = (0..racks.count() as u32)
-            .map(|rack| Inner {
-                name: InnerName::Rack(racks.name(Rack(rack)).to_owned()),
-                capacity,
-                level: first_level,
-            })
-            .collect();
-        let buses = Buses::new(cabling.bus, &nodes, inner.len());
-        inner.extend(buses.links());
-        let ports = NodePorts {
-            numbers: numbered(&nodes),
-            duplex: cabling.duplex,
-        };
-        let numbering = Numbering {
-            ports,
-            racks,
-            has_backbone: cabling.backbone.is_some(),
-            buses,
-        };
-        let paths = flows.iter().map(|flow| numbering.path(flow)).collect();
-        Fabric {
-            paths,
-            nodes,
-            inner,
-            depth: first_level,
-            duplex: cabling.duplex,
-        }
+        let trips = Trips::of_pattern(flows, capacities::ONE_INTERFACE);
+        let mut router = Router::cabled(&trips, racks, cabling, capacities::ONE_INTERFACE);
+        let paths = router.paths(&trips);
+        router.into_fabric(paths)
     }
 
-    /// The fabric of a network: that of its topology, else racks, backbone and buses.
+    /// The fabric of a network that the flows of a pattern cross: that of its topology, else racks, backbone and buses.
     ///
     /// # Errors
-    /// A topology that makes no tree or has no place for a node; racks or buses beside a topology.
+    /// A topology that cannot be built or has no place for a node; racks or buses beside a topology.
     pub fn of(flows: &[Flow], racks: &Racks, network: &Network) -> Result<Fabric, SharingError> {
-        let duplex = network.nic.duplex;
-        let Some(topology) = &network.topology else {
-            let cabling = Cabling {
-                backbone: backbone_share(network)?,
-                duplex,
-                bus: bus_share(network)?,
-            };
-            return Ok(Fabric::cabled(flows, racks, cabling));
-        };
-        if !racks.is_empty() {
-            return Err(SharingError::RacksInTopology);
+        let trips = Trips::of_pattern(flows, capacities::interfaces(network)?);
+        let mut router = Router::of_network(&trips, racks, network)?;
+        let mut paths = router.paths(&trips);
+        let chooses =
+            matches!(&network.topology, Some(topology) if topology.routing == Routing::Ugal);
+        if chooses {
+            let detours = router.detours(&trips, &paths);
+            paths.extend(detours);
         }
-        if network.bus.is_some() {
-            return Err(SharingError::BusInTopology);
-        }
-        let (tree, rates) = topology.tree()?;
-        let nic = network.nic.rate().as_bytes_per_second();
-        let capacities = rates
-            .into_iter()
-            .map(|rate: Option<flowcast_units::Rate>| match rate {
-                None => Ok(AllocatedFraction::WHOLE),
-                Some(rate) if nic > 0.0 => Ok(AllocatedFraction(rate.as_bytes_per_second() / nic)),
-                Some(_) => Err(capacities::infinite_interface()),
-            })
-            .collect::<Result<_, _>>()?;
-        Fabric::in_tree(flows, &tree, capacities, duplex)
+        let mut fabric = router.into_fabric(paths);
+        fabric.flows = chooses.then_some(flows.len());
+        Ok(fabric)
     }
 
-    fn in_tree(
+    /// The fabric for the messages of a program, which go between the ends of these flows. Where messages between the same
+    /// nodes take different ways, [`Fabric::way`] says which, and the paths are those of the first messages.
+    ///
+    /// # Errors
+    /// As [`Fabric::of`].
+    pub fn of_program(
         flows: &[Flow],
-        tree: &Tree,
-        capacities: Vec<AllocatedFraction>,
-        duplex: Duplex,
+        racks: &Racks,
+        network: &Network,
     ) -> Result<Fabric, SharingError> {
-        let nodes = nodes_of(flows);
-        let (last, places) = (nodes.last().copied(), tree.nodes().unwrap_or(u64::MAX));
-        if let Some(node) = last.filter(|node| u64::from(node.0) >= places) {
-            return Err(SharingError::NoSuchNode {
-                node,
-                nodes: places,
-            });
-        }
-        let mut climbing = Climbing {
-            tree,
-            capacities,
-            ports: NodePorts {
-                numbers: numbered(&nodes),
-                duplex,
-            },
-            cables: BTreeMap::new(),
-            inner: Vec::new(),
+        let interfaces = capacities::interfaces(network)?;
+        let has_own_ways = !interfaces.is_by_pair()
+            || matches!(&network.topology, Some(topology) if !topology.routing.is_by_pair());
+        let trips = if has_own_ways {
+            Trips::of_any_message(flows, interfaces)
+        } else {
+            Trips::of_pattern(flows, interfaces)
         };
-        let mut known = BTreeMap::new();
-        let paths = flows
-            .iter()
-            .map(&mut |flow: &Flow| {
-                *known
-                    .entry((flow.src, flow.dst))
-                    .or_insert_with(|| climbing.path(flow))
-            })
-            .collect();
+        let mut router = Router::of_network(&trips, racks, network)?;
+        if has_own_ways {
+            router.number_all();
+        }
+        let paths = router.paths(&trips);
+        let kept = has_own_ways.then(|| Arc::new(router.clone()));
         Ok(Fabric {
-            paths,
-            nodes,
-            inner: climbing.inner,
-            depth: tree.depth() as u8,
-            duplex,
+            router: kept,
+            ..router.into_fabric(paths)
         })
+    }
+
+    /// Whether each message of a program has a way of its own.
+    pub fn has_own_ways(&self) -> bool {
+        self.router.is_some()
+    }
+
+    /// The way of a message of a program that is the `turn`-th between its nodes and has this number among all, while links
+    /// have such loads, by link; none where all messages between two nodes take the same way.
+    pub fn way(
+        &self,
+        ends: [Node; 2],
+        turn: u32,
+        message: u32,
+        load: impl Fn(LinkId) -> u64,
+    ) -> Option<Path> {
+        let router = self.router.as_ref()?;
+        let trip = router.trip(ends, turn, message);
+        let path = router.path(&trip);
+        match router.detour(&trip) {
+            Some(detour) if self.is_less_loaded(&detour, &path, load) => Some(detour),
+            _ => Some(path),
+        }
+    }
+
+    /// The number of the path of a longer way that a flow may take instead of its own.
+    pub fn detour(&self, flow: usize) -> Option<usize> {
+        self.flows.map(|flows| flow + flows)
+    }
+
+    /// The flow that takes the path with this number, which may be that of a longer way.
+    pub fn flow_on(&self, path: usize) -> usize {
+        self.flows.map_or(path, |flows| path % flows)
+    }
+
+    /// Whether a flow that starts prefers a longer way: if the highest load on it, up to where it leaves its group, times the
+    /// links between switches on it, is less than that of the other way (UGAL, Singh 2005).
+    pub fn is_less_loaded(
+        &self,
+        detour: &Path,
+        shortest: &Path,
+        load: impl Fn(LinkId) -> u64,
+    ) -> bool {
+        let product = |path: &Path| {
+            let inner = &path.data()[2..];
+            let is_last = |link: &LinkId| self.class(*link) == links::GLOBAL_CLASS;
+            let first = inner
+                .iter()
+                .position(is_last)
+                .map_or(inner.len(), |at| at + 1);
+            let highest = inner[..first].iter().map(|link| load(*link)).max();
+            highest.unwrap_or(0) * inner.len() as u64
+        };
+        product(detour) < product(shortest)
+    }
+
+    /// Each flow has chosen this path of its two; only that stays.
+    pub fn settle_ways(&mut self, chosen: &[usize]) {
+        if self.flows.take().is_some() {
+            self.paths = chosen
+                .iter()
+                .map(|path| self.paths[*path].clone())
+                .collect();
+        }
     }
 
     /// The links of one flow and nothing else.
     pub fn only(&self, path: &Path) -> Fabric {
         let ends = [path.src, path.dst];
-        let crossed = path.data().iter().chain(path.acknowledgements());
-        let mut inner: Vec<usize> = crossed
-            .filter_map(|link| (link.index() / 2).checked_sub(self.nodes.len()))
+        let mut inner: Vec<usize> = path
+            .data()
+            .iter()
+            .chain(path.acknowledgements())
+            .filter_map(|link| (link.index() / 2).checked_sub(self.ports.len()))
             .collect();
         inner.sort_unstable();
         inner.dedup();
-        let number = |link: &LinkId| {
-            let both = match (link.index() / 2).checked_sub(self.nodes.len()) {
+        let number = |link: LinkId| {
+            let both = match (link.index() / 2).checked_sub(self.ports.len()) {
                 Some(place) => ends.len() + inner.partition_point(|other| *other < place),
                 None => usize::from(link.index() / 2 != path.src as usize),
             };
             LinkId(2 * both as u32 + link.0 % 2)
         };
-        let mut own = Path {
-            src: 0,
-            dst: 1,
-            ..*path
-        };
-        let hops = usize::from(path.hops);
-        for links in [&mut own.data[..hops], &mut own.acknowledgements[..hops]] {
-            links.iter_mut().for_each(|link| *link = number(link));
-        }
         Fabric {
-            paths: vec![own],
-            nodes: ends.map(|end| self.nodes[end as usize]).to_vec(),
+            paths: vec![path.renumbered(number)],
+            ports: ends.map(|end| self.ports[end as usize]).to_vec(),
             inner: inner
                 .iter()
                 .map(|place| self.inner[*place].clone())
                 .collect(),
-            depth: self.depth,
+            ..self.emptied()
+        }
+    }
+
+    /// The same links without flows.
+    pub(super) fn without_paths(&self) -> Fabric {
+        Fabric {
+            ports: self.ports.clone(),
+            inner: self.inner.clone(),
+            ..self.emptied()
+        }
+    }
+
+    /// What does not depend on flows.
+    fn emptied(&self) -> Fabric {
+        Fabric {
+            paths: Vec::new(),
+            ports: Vec::new(),
+            nics: self.nics,
+            inner: Vec::new(),
+            classes: self.classes.clone(),
+            longest: self.longest,
             duplex: self.duplex,
+            flows: None,
+            switches: self.switches.clone(),
+            router: None,
         }
     }
 
     /// How many links there are, used or not.
     pub fn link_count(&self) -> usize {
-        2 * (self.nodes.len() + self.inner.len())
+        2 * (self.ports.len() + self.inner.len())
     }
 
     /// No flow's data cross more links than this.
     pub fn most_hops(&self) -> u32 {
-        2 * (u32::from(self.depth) + 1)
+        self.longest + 2
+    }
+
+    /// The class of a link, an index into [`Fabric::classes`]; 0 for the nodes' own.
+    pub fn class(&self, link: LinkId) -> usize {
+        match (link.index() / 2).checked_sub(self.ports.len()) {
+            None => 0,
+            Some(place) => usize::from(self.inner[place].class),
+        }
+    }
+
+    /// The classes of the links that data and acknowledgements cross: flows of one size over the same classes take the same
+    /// time alone.
+    pub fn classes_on(&self, path: &Path) -> Vec<u8> {
+        let class = |link: &LinkId| self.class(*link) as u8;
+        let mut classes: Vec<u8> = path.data().iter().map(class).collect();
+        classes.extend(path.acknowledgements().iter().map(class));
+        classes
+    }
+
+    /// What the classes of links are called.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// What a link adds to the latency of each message that crosses it.
+    pub fn link_latency(&self, link: LinkId) -> Time {
+        match (link.index() / 2).checked_sub(self.ports.len()) {
+            None => Time::ZERO,
+            Some(place) => self.inner[place].latency,
+        }
+    }
+
+    /// What the links between switches add to the latency of a message.
+    pub fn latency(&self, path: &Path) -> Time {
+        let inner = path.data()[2..].iter();
+        inner.map(|link| self.link_latency(*link)).sum()
     }
 
     /// What a link carries.
     pub fn capacity(&self, link: LinkId) -> AllocatedFraction {
-        match (link.index() / 2).checked_sub(self.nodes.len()) {
+        match (link.index() / 2).checked_sub(self.ports.len()) {
             None => AllocatedFraction::WHOLE,
             Some(place) => self.inner[place].capacity,
         }
@@ -441,7 +405,7 @@ impl Fabric {
 
     /// Whether the link belongs to a node's interface, and not to a cable between switches or to a bus.
     pub fn is_of_node(&self, link: LinkId) -> bool {
-        link.index() < 2 * self.nodes.len()
+        link.index() < 2 * self.ports.len()
     }
 
     /// Whether the link carries both directions: a half-duplex port or a bus.
@@ -455,14 +419,14 @@ impl Fabric {
 
     /// Whether the link is a medium that a group of nodes shares.
     pub fn is_bus(&self, link: LinkId) -> bool {
-        let place = (link.index() / 2).checked_sub(self.nodes.len());
+        let place = (link.index() / 2).checked_sub(self.ports.len());
         place.is_some_and(|place| matches!(self.inner[place].name, InnerName::Bus(..)))
     }
 
     /// Whether the ACKs of all data on a link return over another link, its opposite; in a tree they may take another
     /// cable, and over what both directions share they return over the link itself.
     pub(crate) fn acks_return_over_opposite(&self, link: LinkId) -> bool {
-        match (link.index() / 2).checked_sub(self.nodes.len()) {
+        match (link.index() / 2).checked_sub(self.ports.len()) {
             None => self.duplex == Duplex::Full,
             Some(place) => matches!(self.inner[place].name, InnerName::Rack(_)),
         }
@@ -471,15 +435,15 @@ impl Fabric {
     /// How far along a path the link is: 0 out of a node, then upward, downward, and into a node. A shared link, which
     /// stands at both ends of paths, is where it stands first.
     pub fn place(&self, link: LinkId) -> u32 {
-        let top = 2 * u32::from(self.depth) + 1;
+        let top = self.longest + 1;
         match (
-            (link.index() / 2).checked_sub(self.nodes.len()),
+            (link.index() / 2).checked_sub(self.ports.len()),
             link.0.is_multiple_of(2),
         ) {
             (None, true) => 0,
             (None, false) => top,
-            (Some(place), true) => u32::from(self.inner[place].level),
-            (Some(place), false) => top - u32::from(self.inner[place].level),
+            (Some(place), true) => u32::from(self.inner[place].place[0]),
+            (Some(place), false) => u32::from(self.inner[place].place[1]),
         }
     }
 
@@ -495,18 +459,21 @@ impl Fabric {
     /// What the link is: of a node, a bus, a rack or a cable between switches, one direction or both.
     pub fn link(&self, link: LinkId) -> Link {
         let (place, is_outward) = (link.index() / 2, link.0.is_multiple_of(2));
-        if let Some(node) = self.nodes.get(place) {
+        if let Some(Port { node, nic }) = self.ports.get(place).copied() {
+            let nic = (self.nics > 1).then_some(nic);
             return match (self.duplex, is_outward) {
-                (Duplex::Half, _) => Link::Port(*node),
-                (Duplex::Full, true) => Link::Out(*node),
-                (Duplex::Full, false) => Link::In(*node),
+                (Duplex::Half, _) => Link::Port { node, nic },
+                (Duplex::Full, true) => Link::Out { node, nic },
+                (Duplex::Full, false) => Link::In { node, nic },
             };
         }
-        match (&self.inner[place - self.nodes.len()].name, is_outward) {
+        match (&self.inner[place - self.ports.len()].name, is_outward) {
             (InnerName::Rack(rack), true) => Link::Up(rack.clone()),
             (InnerName::Rack(rack), false) => Link::Down(rack.clone()),
-            (InnerName::Cable(cable), true) => Link::Ascending(*cable),
-            (InnerName::Cable(cable), false) => Link::Descending(*cable),
+            (InnerName::Cable(cable), _) => {
+                let switches = self.switches.as_ref().expect("a cable joins switches");
+                Link::Cable(switches.name(*cable, is_outward))
+            }
             (InnerName::Bus(first, last), _) => Link::Bus(*first, *last),
         }
     }
@@ -524,7 +491,11 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_units::{Bytes, Time};
+    use crate::{
+        network::{LinkRate, Nic, Rule},
+        topology::{CableKind, Shape, Topology},
+    };
+    use flowcast_units::{Bytes, Rate};
 
     #[test]
     fn acknowledgements_cross_the_links_of_the_reversed_flow() {
@@ -575,14 +546,17 @@ mod tests {
             size: Bytes(1),
             start: Time::ZERO,
         };
-        let tree = Tree::fat(4, 1).unwrap();
-        let fabric = Fabric::in_tree(
-            &[flow(0, 13), flow(0, 1)],
-            &tree,
-            vec![AllocatedFraction(0.5); 3],
-            Duplex::Full,
-        )
-        .unwrap();
+        let rate = Rate::from_bytes_per_second;
+        let mut network = Network::new("test", Rule::Hockney, Nic::new(Time::ZERO, rate(1e9)));
+        network.topology = Some(Topology::new(Shape::FatTree {
+            ports: 4,
+            oversubscription: 1,
+            cables: CableKind {
+                rate: Some(LinkRate::Goodput(rate(5e8))),
+                latency: Time::from_micros(1.0),
+            },
+        }));
+        let fabric = Fabric::of(&[flow(0, 13), flow(0, 1)], &Racks::default(), &network).unwrap();
         let names: Vec<String> = fabric.paths[0]
             .data_in_order()
             .map(|link| fabric.link(link).to_string())
@@ -601,21 +575,13 @@ mod tests {
             .map(|link| fabric.place(link))
             .collect();
         assert_eq!(places, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(
-            fabric.uncontended_share(&fabric.paths[0]),
-            AllocatedFraction(0.5)
-        );
-        assert_eq!(
-            fabric.uncontended_share(&fabric.paths[1]),
-            AllocatedFraction::WHOLE
-        );
-        let outside = Fabric::in_tree(
-            &[flow(0, 16)],
-            &tree,
-            vec![AllocatedFraction::WHOLE; 3],
-            Duplex::Full,
-        )
-        .unwrap_err();
+        let shares = [AllocatedFraction(0.5), AllocatedFraction::WHOLE];
+        let latencies = [4.0, 0.0].map(Time::from_micros);
+        for (path, (share, latency)) in fabric.paths.iter().zip(shares.into_iter().zip(latencies)) {
+            assert_eq!(fabric.uncontended_share(path), share);
+            assert_eq!(fabric.latency(path), latency);
+        }
+        let outside = Fabric::of(&[flow(0, 16)], &Racks::default(), &network).unwrap_err();
         assert_eq!(
             outside,
             SharingError::NoSuchNode {

@@ -214,17 +214,17 @@ impl<'a> ActivePattern<'a> {
         };
         let flows = self.counts[crowded];
         Err(match self.fabric.link(LinkId(crowded as u32)) {
-            Link::Out(node) => SharingError::Crowded {
+            Link::Out { node, .. } => SharingError::Crowded {
                 node,
                 flows,
                 direction: "out",
             },
-            Link::In(node) => SharingError::Crowded {
+            Link::In { node, .. } => SharingError::Crowded {
                 node,
                 flows,
                 direction: "in",
             },
-            Link::Port(node) => SharingError::Crowded {
+            Link::Port { node, .. } => SharingError::Crowded {
                 node,
                 flows,
                 direction: "in and out",

@@ -36,6 +36,7 @@ pub mod fair;
 pub mod flow_cuts;
 pub mod ib_penalty;
 pub mod independent;
+pub mod link_loads;
 pub mod model;
 pub mod parameters;
 pub mod protocol;

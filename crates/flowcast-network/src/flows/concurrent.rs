@@ -20,6 +20,7 @@ use flowcast_model::{
         completion::{FlowCompletion, Interval},
         fabric::{Fabric, Limit},
         flow_cuts::Strictness,
+        link_loads::{ClassLoad, LinkLoads},
         model::Model,
         protocol::{Protocol, Windows},
         rates::{finite_rate, rate_model, transient_windows},
@@ -80,6 +81,17 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    /// How loaded the links of each class are from the first start to the last end, on the network as the model sees it
+    /// ([`Network::seen_by`]); headers do not count.
+    pub fn loads(&self, network: &Network) -> Vec<ClassLoad> {
+        let loads = LinkLoads::new(&self.fabric);
+        for (flow, path) in self.flows.iter().zip(&self.fabric.paths) {
+            loads.add(path, network.nic.time_for(flow.flow.size));
+        }
+        let first = self.flows.iter().map(|flow| flow.flow.start).min();
+        loads.by_class(self.makespan() - first.unwrap_or_default())
+    }
+
     /// When the last flow ends.
     pub fn makespan(&self) -> Time {
         self.flows
@@ -106,10 +118,10 @@ impl Prediction {
         let id = |index: u32| self.flows[index as usize].flow.id;
         match limit {
             Limit::Alone => "alone".into(),
-            Limit::Link(link) => format!("shares the link {}", self.fabric.link(link)),
+            Limit::Link(link) => format!("shares the {}", self.fabric.link(link).phrase()),
             Limit::Acknowledgements(link) => format!(
-                "acknowledgements wait on the link {}",
-                self.fabric.link(link)
+                "acknowledgements wait on the {}",
+                self.fabric.link(link).phrase()
             ),
             Limit::ZigZag { flows } => format!("outgo/income conflict, zig-zag of {flows}"),
             Limit::CrowdedZigZag { flows } => {
@@ -211,13 +223,22 @@ fn settle(
     keeps_intervals: bool,
 ) -> Result<Prediction, PredictError> {
     let rate = finite_rate(network)?;
-    let settled = transient::simulate(flows, &fabric, windows, rate, keeps_intervals);
+    if fabric.detour(0).is_some() {
+        return Err(SharingError::Topology {
+            field: "topology.routing".to_owned(),
+            found: "`ugal` beside sharing.closed_loop.transient".to_owned(),
+            expected: "minimal or valiant, whose ways windows can be followed on".to_owned(),
+        }
+        .into());
+    }
+    let settled = transient::simulate(flows, &fabric, windows, rate, keeps_intervals)?;
     let intervals = Intervals {
         of_flow: settled.intervals,
         ..Intervals::default()
     };
+    let flows = with_latency(flows, network, &fabric, settled.completions);
     Ok(Prediction {
-        flows: with_latency(flows, network, &fabric, settled.completions),
+        flows,
         intervals,
         fabric,
     })
@@ -230,13 +251,16 @@ fn with_latency(
     fabric: &Fabric,
     completions: Vec<FlowCompletion>,
 ) -> Vec<FlowPrediction> {
-    let latency = network.nic.latency;
     let each = flows.iter().zip(&fabric.paths).zip(completions);
-    each.map(|((flow, path), completion)| FlowPrediction {
-        flow: *flow,
-        end: completion.end + latency,
-        duration: completion.duration + latency,
-        alone: network.nic.time_for(flow.size) * (1.0 / fabric.uncontended_share(path).0) + latency,
+    each.map(|((flow, path), completion)| {
+        let latency = network.nic.latency + fabric.latency(path);
+        let alone = network.nic.time_for(flow.size) * (1.0 / fabric.uncontended_share(path).0);
+        FlowPrediction {
+            flow: *flow,
+            end: completion.end + latency,
+            duration: completion.duration + latency,
+            alone: alone + latency,
+        }
     })
     .collect()
 }
@@ -244,7 +268,7 @@ fn with_latency(
 fn step_flows(
     flows: &[Flow],
     network: &Network,
-    fabric: Fabric,
+    mut fabric: Fabric,
     model: &mut dyn RateModel,
     keeps_intervals: bool,
 ) -> Result<Prediction, PredictError> {
@@ -258,12 +282,13 @@ fn step_flows(
     let mut intervals = Intervals::default();
     let completions = if keeps_intervals {
         intervals = Intervals::new(flows.len());
-        fluid::simulate(&demands, &fabric, model, &mut intervals)?
+        fluid::simulate_choosing(&demands, &mut fabric, model, &mut intervals)?
     } else {
-        fluid::simulate(&demands, &fabric, model, &mut ())?
+        fluid::simulate_choosing(&demands, &mut fabric, model, &mut ())?
     };
+    let flows = with_latency(flows, network, &fabric, completions);
     Ok(Prediction {
-        flows: with_latency(flows, network, &fabric, completions),
+        flows,
         intervals,
         fabric,
     })
@@ -272,10 +297,15 @@ fn step_flows(
 fn carry_packets(
     flows: &[Flow],
     network: &Network,
-    fabric: Fabric,
+    mut fabric: Fabric,
 ) -> Result<Prediction, PredictError> {
     let wire = undisturbed(wire(network)?);
     let carried = crate::packet::simulate(&messages(flows), &fabric, &wire)?;
+    let mut taken: Vec<usize> = (0..flows.len()).collect();
+    for flow in &carried.detoured {
+        taken[*flow] = fabric.detour(*flow).unwrap_or(*flow);
+    }
+    fabric.settle_ways(&taken);
     let flows = predictions(flows, &fabric, &wire, &carried.completions)?;
     let intervals = Intervals {
         of_flow: carried.intervals,
@@ -393,7 +423,7 @@ fn predictions(
     let mut lone_times = BTreeMap::new();
     let mut predicted = Vec::with_capacity(flows.len());
     for ((flow, path), completion) in flows.iter().zip(&fabric.paths).zip(completions) {
-        let alone = match lone_times.entry((flow.size, path.data().len())) {
+        let alone = match lone_times.entry((flow.size, fabric.classes_on(path))) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
                 let message = Message {

@@ -256,6 +256,10 @@ impl Progress for FlowClasses {
         self.count
     }
 
+    fn flows_over(&self, link: LinkId) -> u64 {
+        u64::from(self.active_flows.flows_over(link))
+    }
+
     fn next_end(&self) -> Option<Time> {
         self.ends.first().map(|(end, _)| end)
     }

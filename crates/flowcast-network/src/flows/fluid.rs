@@ -59,6 +59,37 @@ pub fn simulate<W: Watcher>(
     model: &mut dyn RateModel,
     watcher: &mut W,
 ) -> Result<Vec<FlowCompletion>, SharingError> {
+    follow(demands, fabric, model, watcher).map(|followed| followed.completions)
+}
+
+/// As [`simulate`]; where flows choose between two ways, only those that they have taken stay in the fabric.
+///
+/// # Errors
+/// Those of the model.
+pub(super) fn simulate_choosing<W: Watcher>(
+    demands: &[Demand],
+    fabric: &mut Fabric,
+    model: &mut dyn RateModel,
+    watcher: &mut W,
+) -> Result<Vec<FlowCompletion>, SharingError> {
+    let followed = follow(demands, fabric, model, watcher)?;
+    fabric.settle_ways(&followed.taken);
+    Ok(followed.completions)
+}
+
+/// What became of the flows.
+struct FollowedFlows {
+    completions: Vec<FlowCompletion>,
+    /// By flow: the number of the path that it took.
+    taken: Vec<usize>,
+}
+
+fn follow<W: Watcher>(
+    demands: &[Demand],
+    fabric: &Fabric,
+    model: &mut dyn RateModel,
+    watcher: &mut W,
+) -> Result<FollowedFlows, SharingError> {
     if model.is_by_path() && !W::OF_RATES {
         let in_flight = FlowClasses::new(fabric);
         return FluidEngine::new(demands, fabric, in_flight).run(model, watcher);
@@ -167,6 +198,8 @@ struct FluidEngine<'a, P> {
     tolerance: f64,
     in_flight: P,
     completions: Vec<FlowCompletion>,
+    /// By flow: the number of the path that it takes.
+    taken: Vec<usize>,
 }
 
 impl<'a, P: Progress> FluidEngine<'a, P> {
@@ -181,6 +214,7 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
             tolerance: ROUNDING,
             in_flight,
             completions: vec![FlowCompletion::default(); demands.len()],
+            taken: (0..demands.len()).collect(),
         }
     }
 
@@ -188,7 +222,7 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
         mut self,
         model: &mut dyn RateModel,
         watcher: &mut impl Watcher,
-    ) -> Result<Vec<FlowCompletion>, SharingError> {
+    ) -> Result<FollowedFlows, SharingError> {
         self.tolerance = model.tolerance(self.fabric).max(ROUNDING);
         loop {
             self.end_flows(watcher);
@@ -198,7 +232,12 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
                 self.update_rates(model, watcher)?;
                 match self.next_start() {
                     Some(start) => self.now = start,
-                    None => return Ok(self.completions),
+                    None => {
+                        return Ok(FollowedFlows {
+                            completions: self.completions,
+                            taken: self.taken,
+                        });
+                    }
                 }
                 continue;
             }
@@ -217,9 +256,9 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
     }
 
     fn end_flows(&mut self, watcher: &mut impl Watcher) {
-        while let Some((flow, completion)) = self.in_flight.end_next(self.fabric, self.about_now())
+        while let Some((path, completion)) = self.in_flight.end_next(self.fabric, self.about_now())
         {
-            let flow = flow as usize;
+            let flow = self.fabric.flow_on(path as usize);
             watcher.ended(flow, self.now);
             let duration = completion.duration;
             self.completions[flow] = FlowCompletion {
@@ -242,9 +281,23 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
                     duration: Time::ZERO,
                 };
             } else {
-                self.in_flight.start(self.fabric, flow as u32, start, work);
+                let path = self.choose_path(flow) as u32;
+                self.in_flight.start(self.fabric, path, start, work);
             }
         }
+    }
+
+    /// The number of the path that a flow takes which starts.
+    fn choose_path(&mut self, flow: usize) -> usize {
+        let fabric = self.fabric;
+        if let Some(detour) = fabric.detour(flow) {
+            let [shortest, longer] = [flow, detour].map(|path| &fabric.paths[path]);
+            let load = |link| self.in_flight.flows_over(link);
+            if fabric.is_less_loaded(longer, shortest, load) {
+                self.taken[flow] = detour;
+            }
+        }
+        self.taken[flow]
     }
 
     fn update_rates(
@@ -255,7 +308,8 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
         let now = self.now;
         self.in_flight
             .update_rates(self.fabric, model, now, |change: RateChange| {
-                watcher.changed(change.flow as usize, now, change.allocation)
+                let flow = self.fabric.flow_on(change.flow as usize);
+                watcher.changed(flow, now, change.allocation)
             })
     }
 

@@ -167,6 +167,14 @@ impl Progress for FlowsInFlight {
         self.count
     }
 
+    fn flows_over(&self, link: LinkId) -> u64 {
+        let is_lone = self
+            .lone
+            .get(link.index())
+            .is_some_and(|flow| *flow != NONE);
+        u64::from(self.active_flows.flows_over(link)) + u64::from(is_lone)
+    }
+
     fn next_end(&self) -> Option<Time> {
         self.ends.first().map(|(end, _)| end)
     }

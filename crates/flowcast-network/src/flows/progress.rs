@@ -3,7 +3,7 @@
 use flowcast_model::sharing::{
     RateModel, SharingError,
     completion::FlowCompletion,
-    fabric::{Allocation, Fabric},
+    fabric::{Allocation, Fabric, LinkId},
 };
 use flowcast_units::Time;
 
@@ -20,6 +20,9 @@ pub(super) struct RateChange {
 pub(super) trait Progress {
     /// How many flows there are.
     fn count(&self) -> usize;
+
+    /// How many flows go over a link.
+    fn flows_over(&self, link: LinkId) -> u64;
 
     /// The next end at the rates of now.
     fn next_end(&self) -> Option<Time>;

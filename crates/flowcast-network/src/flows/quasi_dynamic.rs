@@ -9,7 +9,10 @@ use crate::queues::indexed::IndexedHeap;
 use flowcast_model::{
     network::Network,
     sharing::{
-        active_flows::ActiveFlows, closed_loop::Feedback, fabric::Fabric, protocol::SEGMENT,
+        active_flows::ActiveFlows,
+        closed_loop::Feedback,
+        fabric::{Fabric, LinkId},
+        protocol::SEGMENT,
         quasi_dynamic::QuasiDynamicQueues,
     },
 };
@@ -65,6 +68,11 @@ impl QuasiDynamicFlows {
             },
             part: 1.0 - (-1.0 / steps).exp(),
         }
+    }
+
+    /// How many flows go over a link.
+    pub fn flows_over(&self, link: LinkId) -> u64 {
+        u64::from(self.active_flows.flows_over(link))
     }
 
     /// The next end, if it is within the step.

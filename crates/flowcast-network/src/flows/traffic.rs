@@ -11,7 +11,7 @@ use flowcast_model::{
         RateModel, SharingError,
         active_flows::Reach,
         closed_loop::Feedback,
-        fabric::Fabric,
+        fabric::{Fabric, LinkId},
         model::Model,
         rates::{program_model, quasi_dynamic_feedback},
     },
@@ -82,6 +82,14 @@ impl Traffic {
                 flows.adapt(fabric, now);
                 Ok(())
             }
+        }
+    }
+
+    /// How many messages go over a link.
+    pub fn flows_over(&self, link: LinkId) -> u64 {
+        match self {
+            Traffic::Rates(_, in_flight) => in_flight.flows_over(link),
+            Traffic::QuasiDynamic(flows) => flows.flows_over(link),
         }
     }
 

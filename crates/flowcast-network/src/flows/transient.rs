@@ -33,6 +33,7 @@ mod reference;
 use flowcast_model::{
     cluster::flow::Flow,
     sharing::{
+        SharingError,
         completion::{FlowCompletion, Interval},
         fabric::{AllocatedFraction, Fabric, Limit, LinkId, Path},
         protocol::Windows,
@@ -88,22 +89,35 @@ pub struct TransientFlows {
     pub intervals: Vec<Vec<Interval>>,
 }
 
+/// Windows are followed over at most so many links.
+const MOST_HOPS: usize = 64;
+
 /// Follows all flows, each with the same window, over links whose capacities are in units of `rate`, the goodput of a flow
 /// alone.
+///
+/// # Errors
+/// A path over more links than are followed.
 pub fn simulate(
     flows: &[Flow],
     fabric: &Fabric,
     windows: Windows,
     rate: Rate,
     keeps_intervals: bool,
-) -> TransientFlows {
+) -> Result<TransientFlows, SharingError> {
+    let lengths = fabric.paths.iter().map(|path| path.data().len());
+    if let Some(found) = lengths.max().filter(|found| *found > MOST_HOPS) {
+        return Err(SharingError::TooManyHops {
+            found,
+            most: MOST_HOPS,
+        });
+    }
     let input = SettlingInput {
         flows,
         fabric,
         windows,
         rate: rate.as_bytes_per_second(),
     };
-    Settling::new(input, keeps_intervals).run()
+    Ok(Settling::new(input, keeps_intervals).run())
 }
 
 /// What is given.
@@ -203,7 +217,8 @@ impl<'a> Settling<'a> {
             .collect();
         order.sort_by_key(|flow| flows[*flow as usize].start);
         let links = LinkQueues::new(input.fabric, input.windows, input.rate);
-        let hops = input.fabric.paths.iter().map(|path| path.data().len());
+        let paths = input.fabric.paths.iter();
+        let hops = paths.map(|path| path.data().len().max(path.acknowledgements().len()));
         let at_once = |flow: &Flow| FlowCompletion {
             end: flow.start,
             duration: Time::ZERO,

@@ -11,23 +11,23 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
-use super::{connection::PacketConnection, frame::Frame, jitter::Jitter, link::Link, picos::Picos};
+use super::{
+    connection::PacketConnection,
+    frame::Frame,
+    jitter::Jitter,
+    link::Link,
+    picos::Picos,
+    routes::{END, Routes},
+};
 use crate::queues::{KeyQueue, tournament::Tournament};
-use flowcast_model::sharing::{completion::FlowCompletion, fabric::MOST_HOPS};
+use flowcast_model::sharing::{completion::FlowCompletion, fabric::Fabric};
 use flowcast_units::Bytes;
 use periods::Noted;
-
-/// No link: the end of a way.
-pub(super) const END: u32 = u32::MAX;
-
-/// Links in the order of travel.
-pub(super) type LinkRoute = [u32; MOST_HOPS];
 
 /// The network with its connections.
 pub(super) struct Engine {
     pub(super) links: Vec<Link>,
-    /// For each connection the way of its data and that of its ACKs.
-    routes: Vec<LinkRoute>,
+    pub(super) routes: Routes,
     pub(super) connections: Vec<PacketConnection>,
     /// For each connection its other direction, if there is one whose data carry its ACKs; else itself.
     others: Vec<u32>,
@@ -50,7 +50,7 @@ pub(super) struct Engine {
 impl Engine {
     pub(super) fn new(
         links: Vec<Link>,
-        routes: Vec<LinkRoute>,
+        routes: Routes,
         connections: Vec<PacketConnection>,
         jitter: Option<Jitter>,
     ) -> Engine {
@@ -124,12 +124,12 @@ impl Engine {
         self.first().0
     }
 
-    /// Adds a connection with its ways there and back.
-    pub(super) fn connect(&mut self, connection: PacketConnection, routes: [LinkRoute; 2]) {
+    /// Adds a connection that carries a flow of the fabric.
+    pub(super) fn connect(&mut self, connection: PacketConnection, fabric: &Fabric, flow: usize) {
         self.has_small_queues |= connection.has_small_queue();
         self.others.push(self.connections.len() as u32);
         self.connections.push(connection);
-        self.routes.extend(routes);
+        self.routes.push(fabric, flow);
         self.scheduled.push(Picos::NEVER);
     }
 
@@ -158,7 +158,7 @@ impl Engine {
         let (frame, next) = self.links[lane].pop();
         self.set(lane, next);
         let hop = frame.hop() + 1;
-        let link = self.routes[frame.route()].get(hop).copied().unwrap_or(END);
+        let link = self.routes.at(frame.route(), hop);
         if link == END {
             return self.arrive(now, frame);
         }
@@ -282,6 +282,10 @@ impl Engine {
             let ack = self.connections[other].ride(now);
             self.connections[connection].carry(frame, ack);
         }
+        if self.routes.have_choices() {
+            self.routes
+                .choose(now, connection, &self.links, &self.connections);
+        }
         self.start(now, frame);
     }
 
@@ -294,7 +298,7 @@ impl Engine {
 
     #[inline]
     fn start(&mut self, now: Picos, frame: Frame) {
-        self.join(now, self.routes[frame.route()][0], frame);
+        self.join(now, self.routes.at(frame.route(), 0), frame);
     }
 
     /// Timers are not taken out when they are put off: they come early, and are put in again.

@@ -5,32 +5,32 @@
 /// | bits | what |
 /// |---|---|
 /// | 0 | the packet is the last of its message |
-/// | 1-3 | links behind it |
-/// | 4 | an ACK, which goes back |
-/// | 5-31 | connection |
+/// | 1-6 | links behind it |
+/// | 7 | an ACK, which goes back |
+/// | 8-31 | connection |
 /// | 32-63 | of data: which transmission of its connection; of an ACK: how many packets have come |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame(u64);
 
 /// Connections that a frame can name.
-pub(super) const MOST_CONNECTIONS: usize = 1 << 27;
+pub(super) const MOST_CONNECTIONS: usize = 1 << 24;
 
 const LAST: u64 = 1;
 const HOP: u64 = 1 << 1;
-const ACK: u64 = 1 << 4;
+const ACK: u64 = 1 << 7;
 
 impl Frame {
     /// A packet on its first link.
     #[inline]
     pub(super) fn data(connection: u32, number: u32, place: Place) -> Frame {
         let last = if place == Place::Last { LAST } else { 0 };
-        Frame(u64::from(number) << 32 | u64::from(connection) << 5 | last)
+        Frame(u64::from(number) << 32 | u64::from(connection) << 8 | last)
     }
 
     /// An ACK on its first link.
     #[inline]
     pub(super) fn ack(connection: u32, number: u32) -> Frame {
-        Frame(u64::from(number) << 32 | u64::from(connection) << 5 | ACK)
+        Frame(u64::from(number) << 32 | u64::from(connection) << 8 | ACK)
     }
 
     #[inline]
@@ -40,18 +40,18 @@ impl Frame {
 
     #[inline]
     pub(super) fn connection(self) -> u32 {
-        (self.0 as u32) >> 5
+        (self.0 as u32) >> 8
     }
 
     /// Row of the table of routes: two for each connection, data and ACKs.
     #[inline]
     pub(super) fn route(self) -> usize {
-        (self.0 as u32 >> 4) as usize
+        (self.0 as u32 >> 7) as usize
     }
 
     #[inline]
     pub(super) fn hop(self) -> usize {
-        (self.0 >> 1 & 7) as usize
+        (self.0 >> 1 & 63) as usize
     }
 
     #[inline]
@@ -86,8 +86,8 @@ pub(super) enum Place {
 
 #[cfg(test)]
 mod tests {
+    use super::super::routes::MOST_HOPS;
     use super::*;
-    use flowcast_model::sharing::fabric::MOST_HOPS;
 
     #[test]
     fn a_frame_gives_back_what_was_put_in() {

@@ -148,6 +148,11 @@ impl Link {
         )
     }
 
+    /// How long what waits takes.
+    pub(super) fn waiting(&self, now: Picos) -> Picos {
+        self.free.since(now)
+    }
+
     /// Whether as much waits as in `then`, which was the link at `earlier`.
     pub(super) fn is_alike(&self, now: Picos, then: &Link, earlier: Picos) -> bool {
         let waits = |time: fn(&Link) -> Picos| time(self).since(now) == time(then).since(earlier);

@@ -2,13 +2,9 @@
 
 use super::{
     LONGEST, Wire, connection::PacketConnection, engine::Engine, jitter::Jitter, links_of, opening,
-    picos::Picos, there_and_back,
+    picos::Picos, routes::Routes,
 };
-use flowcast_model::sharing::{
-    SharingError,
-    completion::FlowCompletion,
-    fabric::{Fabric, Path},
-};
+use flowcast_model::sharing::{SharingError, completion::FlowCompletion, fabric::Fabric};
 use flowcast_units::{Bytes, Time};
 
 /// A network whose connections stay open.
@@ -26,26 +22,36 @@ pub struct ConnectionId(pub u32);
 
 impl Live {
     /// The links of a fabric, without connections. Times of hosts are random if the wire has a seed.
-    pub fn new(fabric: &Fabric, wire: Wire) -> Live {
+    ///
+    /// # Errors
+    /// A path over more links than frames count.
+    pub fn new(fabric: &Fabric, wire: Wire) -> Result<Live, SharingError> {
         let jitter = wire.seed.map(Jitter::from_seed);
         // Of draws of its own: frames have many more.
         let hosts = wire.seed.map(|seed| Jitter::from_seed(!seed));
-        Live {
-            engine: Engine::new(links_of(fabric, &wire), Vec::new(), Vec::new(), jitter),
+        let routes = Routes::new(fabric)?;
+        Ok(Live {
+            engine: Engine::new(links_of(fabric, &wire), routes, Vec::new(), jitter),
             wire,
             hosts,
             packets: 0,
-        }
+        })
     }
 
-    /// Opens a connection along a path of the fabric.
-    pub fn connect(&mut self, path: &Path) -> ConnectionId {
+    /// Opens a connection for a flow of the fabric, which takes the flow's path.
+    pub fn connect(&mut self, fabric: &Fabric, flow: usize) -> ConnectionId {
         let number = self.engine.connections.len() as u32;
-        let opening = opening(path, &self.engine.links, &self.wire);
+        let path = &fabric.paths[flow];
+        let opening = opening(path, &self.engine.links, fabric, &self.wire);
         let connection =
             PacketConnection::open(number, &self.wire.protocol, self.wire.rate, opening);
-        self.engine.connect(connection, there_and_back(path));
+        self.engine.connect(connection, fabric, flow);
         ConnectionId(number)
+    }
+
+    /// The number of the path in the fabric that a connection takes.
+    pub fn path_of(&self, connection: ConnectionId) -> usize {
+        self.engine.routes.path_of(connection.0 as usize)
     }
 
     /// Two connections are the two directions of one: what goes one way acknowledges what came the other way.
@@ -148,14 +154,14 @@ mod tests {
 
     /// Messages with starts that no two share, over one connection for each pair of nodes, written when their time comes.
     fn one_by_one(messages: &[Message], fabric: &Fabric, wire: Wire) -> Vec<FlowCompletion> {
-        let mut live = Live::new(fabric, wire);
+        let mut live = Live::new(fabric, wire).unwrap();
         let mut open = std::collections::BTreeMap::new();
-        for path in &fabric.paths {
-            open.entry((path.src, path.dst)).or_insert_with(|| path);
+        for (flow, path) in fabric.paths.iter().enumerate() {
+            open.entry((path.src, path.dst)).or_insert(flow);
         }
         let open: std::collections::BTreeMap<_, _> = open
             .into_iter()
-            .map(|(ends, path)| (ends, live.connect(path)))
+            .map(|(ends, flow)| (ends, live.connect(fabric, flow)))
             .collect();
         let mut order: Vec<usize> = (0..messages.len())
             .filter(|place| messages[*place].size.0 > 0)
@@ -210,8 +216,8 @@ mod tests {
             protocol,
             seed: None,
         };
-        let mut live = Live::new(&fabric, wire);
-        let [there, back] = [0, 1].map(|flow| live.connect(&fabric.paths[flow]));
+        let mut live = Live::new(&fabric, wire).unwrap();
+        let [there, back] = [0, 1].map(|flow| live.connect(&fabric, flow));
         if is_pair {
             live.pair(there, back);
         }
@@ -332,7 +338,7 @@ mod tests {
             for copy in 1..copies {
                 let later = Time::from_micros(copy as f64 * 777.0);
                 messages.extend(few.iter().map(|message| Message { start: message.start + later, ..*message }));
-                fabric.paths.extend(&paths);
+                fabric.paths.extend(paths.iter().cloned());
             }
             for (place, message) in messages.iter_mut().enumerate() {
                 message.start += Time::from_nanos(place as f64 + 1.0);

@@ -49,6 +49,7 @@ mod receiver;
 #[cfg(test)]
 mod reference;
 mod round_trip;
+mod routes;
 pub mod seeds;
 mod sender;
 mod shift;
@@ -60,11 +61,11 @@ mod warm_up;
 use std::collections::BTreeMap;
 
 use connection::PacketConnection;
-use engine::{END, Engine, LinkRoute};
+use engine::Engine;
 use flowcast_model::sharing::{
     SharingError,
     completion::{FlowCompletion, Interval},
-    fabric::{Fabric, LinkId, MOST_HOPS, Path},
+    fabric::{Fabric, LinkId, Path},
     protocol::{Connections, Protocol},
 };
 use flowcast_units::{Bytes, Rate, Time};
@@ -72,6 +73,7 @@ use frame::MOST_CONNECTIONS;
 use jitter::Jitter;
 use link::{Link, LinkKind};
 use picos::Picos;
+use routes::Routes;
 use warm_up::Rounds;
 
 pub use flowcast_model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
@@ -112,12 +114,14 @@ pub struct CarriedPackets {
     pub packet_hops: u64,
     /// Frames that met a full queue.
     pub dropped: u64,
+    /// Messages that took the longer of two ways, by their places in the pattern.
+    pub detoured: Vec<usize>,
 }
 
 /// Carries all messages over the ways of the fabric.
 ///
 /// # Errors
-/// More than can be counted: 2^28 connections, 2^31 packets of one of them, or 26 days.
+/// More than can be counted: 2^24 connections, paths over more than 64 links, 2^31 packets of one of them, or 26 days.
 pub fn simulate(
     messages: &[Message],
     fabric: &Fabric,
@@ -178,7 +182,7 @@ fn carry_rounds(
     let plan = Plan::new(messages, fabric, wire, rounds)?;
     let mut engine = Engine::new(
         plan.links(),
-        plan.routes(),
+        plan.routes()?,
         plan.connections(),
         plan.jitter(),
     );
@@ -204,6 +208,7 @@ fn carry_rounds(
         intervals: vec![Vec::new(); rounds.count() * messages.len()],
         packet_hops: engine.packet_hops(),
         dropped: engine.dropped(),
+        detoured: plan.sharing_connections_of(engine.routes.detoured()),
     };
     engine
         .arrived
@@ -228,8 +233,13 @@ struct Plan<'a> {
     jitter: Option<Jitter>,
 }
 
-/// What one connection carries: its way, and its messages with their places in the pattern.
-type Load = (Path, Vec<(usize, Message)>);
+/// What one connection carries.
+struct Load {
+    /// The first of its flows, whose path it takes.
+    flow: usize,
+    /// Its messages with their places in the pattern.
+    messages: Vec<(usize, Message)>,
+}
 
 impl<'a> Plan<'a> {
     fn new(
@@ -242,10 +252,8 @@ impl<'a> Plan<'a> {
         let most = Picos::from_time(wire.protocol.jitter);
         let mut loads: BTreeMap<(u32, u32, usize), Load> = BTreeMap::new();
         for (place, message) in rounds.of(messages).enumerate() {
-            let (flow, path) = (
-                place % messages.len(),
-                &fabric.paths[place % messages.len()],
-            );
+            let flow = place % messages.len();
+            let path = &fabric.paths[flow];
             let later = jitter
                 .as_mut()
                 .map_or(Picos::ZERO, |jitter| jitter.of_start(most));
@@ -260,15 +268,18 @@ impl<'a> Plan<'a> {
             if message.size.0 > 0 {
                 loads
                     .entry(key)
-                    .or_insert_with(|| (*path, Vec::new()))
-                    .1
+                    .or_insert_with(|| Load {
+                        flow,
+                        messages: Vec::new(),
+                    })
+                    .messages
                     .push((place, message));
             }
         }
         let mut loads: Vec<_> = loads.into_values().collect();
-        loads
-            .iter_mut()
-            .for_each(|(_, messages)| messages.sort_by_key(|(_, message)| message.start));
+        for load in &mut loads {
+            load.messages.sort_by_key(|(_, message)| message.start);
+        }
         let plan = Plan {
             fabric,
             wire,
@@ -299,7 +310,7 @@ impl<'a> Plan<'a> {
             });
         }
         let packets = |load: &Load| {
-            load.1
+            load.messages
                 .iter()
                 .map(|(_, message)| message.size.0.div_ceil(self.wire.protocol.segment.0))
                 .sum::<u64>()
@@ -328,28 +339,42 @@ impl<'a> Plan<'a> {
         links_of(self.fabric, self.wire)
     }
 
-    fn routes(&self) -> Vec<LinkRoute> {
-        self.loads
-            .iter()
-            .flat_map(|(path, _)| there_and_back(path))
-            .collect()
+    fn routes(&self) -> Result<Routes, SharingError> {
+        let mut routes = Routes::new(self.fabric)?;
+        for load in &self.loads {
+            routes.push(self.fabric, load.flow);
+        }
+        Ok(routes)
     }
 
     fn connections(&self) -> Vec<PacketConnection> {
         let links = self.links();
         (0..)
             .zip(&self.loads)
-            .map(|(number, (path, messages)): (u32, &Load)| {
-                let opening = opening(path, &links, self.wire);
+            .map(|(number, load): (u32, &Load)| {
+                let path = &self.fabric.paths[load.flow];
+                let opening = opening(path, &links, self.fabric, self.wire);
                 PacketConnection::new(
                     number,
-                    messages,
+                    &load.messages,
                     &self.wire.protocol,
                     self.wire.rate,
                     opening,
                 )
             })
             .collect()
+    }
+
+    /// The flows that share their connections with these.
+    fn sharing_connections_of(&self, flows: &[usize]) -> Vec<usize> {
+        let all = self.fabric.detour(0).unwrap_or(1);
+        let loads = self.loads.iter().filter(|load| flows.contains(&load.flow));
+        let mut found: Vec<usize> = loads
+            .flat_map(|load| load.messages.iter().map(|(place, _)| place % all))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     fn jitter(&self) -> Option<Jitter> {
@@ -381,7 +406,7 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
                 latency: if is_of_node && !is_out {
                     behind_ports
                 } else {
-                    Time::ZERO
+                    fabric.link_latency(id)
                 },
                 queue: wire
                     .protocol
@@ -394,25 +419,9 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
 }
 
 /// What empty frames take there and back, before anything else is in flight.
-fn opening(path: &Path, links: &[Link], wire: &Wire) -> Picos {
+fn opening(path: &Path, links: &[Link], fabric: &Fabric, wire: &Wire) -> Picos {
     let ways = path.data_in_order().chain(path.acknowledgements_in_order());
     ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| {
-        sum + links[link.0 as usize].ack()
+        sum + links[link.index()].ack() + Picos::from_time(fabric.link_latency(link))
     })
-}
-
-fn there_and_back(path: &Path) -> [LinkRoute; 2] {
-    [
-        travel(path.data_in_order()),
-        travel(path.acknowledgements_in_order()),
-    ]
-}
-
-/// The links in the order of travel, and nothing behind the last.
-fn travel(links: impl Iterator<Item = LinkId>) -> LinkRoute {
-    let mut route = [END; MOST_HOPS];
-    for (place, link) in route.iter_mut().zip(links) {
-        *place = link.0;
-    }
-    route
 }

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use proptest::prelude::*;
 
-use super::{connection::PacketConnection, frame::Frame, link::Link, picos::Picos, *};
+use super::{connection::PacketConnection, frame::Frame, link::Link, picos::Picos, routes::END, *};
 use flowcast_model::{
     cluster::{flow::Flow, racks::Racks},
     network::Duplex,
@@ -28,7 +28,7 @@ type Queued = (Picos, usize, usize, usize, ReferenceEvent);
 struct Reference {
     links: Vec<Link>,
     free: Vec<Picos>,
-    routes: Vec<LinkRoute>,
+    routes: Routes,
     connections: Vec<PacketConnection>,
     frames: Vec<Frame>,
     queue: BinaryHeap<Reverse<Queued>>,
@@ -87,7 +87,7 @@ impl Reference {
     fn join(&mut self, now: Picos, frame: Frame) {
         let (connection, link) = (
             frame.connection() as usize,
-            self.routes[frame.route()][frame.hop()] as usize,
+            self.routes.at(frame.route(), frame.hop()) as usize,
         );
         let payload = match frame.is_ack() {
             true => Bytes(0),
@@ -131,10 +131,7 @@ impl Reference {
 
     fn leave(&mut self, now: Picos, frame: Frame) {
         let connection = frame.connection() as usize;
-        let next = self.routes[frame.route()]
-            .get(frame.hop() + 1)
-            .copied()
-            .unwrap_or(END);
+        let next = self.routes.at(frame.route(), frame.hop() + 1);
         if next != END {
             self.join(now, frame.on_next_hop());
             let is_first_of_data = frame.hop() == 0 && !frame.is_ack();
@@ -165,7 +162,7 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> CarriedPackets
     let mut twin = Reference {
         free: vec![Picos::ZERO; links.len()],
         links,
-        routes: plan.routes(),
+        routes: plan.routes().unwrap(),
         connections: plan.connections(),
         frames: Vec::new(),
         queue: BinaryHeap::new(),
@@ -186,6 +183,7 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> CarriedPackets
         intervals: vec![Vec::new(); messages.len()],
         packet_hops: twin.hops,
         dropped: twin.dropped,
+        detoured: Vec::new(),
     };
     for mut connection in twin.connections {
         while let Some((message, completion)) = connection.stream.tell() {

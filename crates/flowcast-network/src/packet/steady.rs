@@ -97,7 +97,8 @@ impl Search {
     fn hear(&mut self, engine: &mut Engine) {
         while let Some(changed) = engine.changed() {
             self.dissolve(engine, self.of_connection[changed]);
-            for link in engine.links_of(changed) {
+            let links: Vec<usize> = engine.links_of(changed).collect();
+            for link in links {
                 self.dissolve(engine, self.of_link[link]);
             }
             self.divide_at = self.divide_at.min(self.steps + self.pause());
@@ -446,7 +447,12 @@ mod tests {
             simulate_each_packet(&messages, &fabric, &wire).unwrap()
         );
         let plan = Plan::new(&messages, &fabric, &wire, Rounds::once()).unwrap();
-        let mut engine = Engine::new(plan.links(), plan.routes(), plan.connections(), None);
+        let mut engine = Engine::new(
+            plan.links(),
+            plan.routes().unwrap(),
+            plan.connections(),
+            None,
+        );
         let steps = engine.run_skipping();
         steps as f64 / engine.packet_hops() as f64
     }

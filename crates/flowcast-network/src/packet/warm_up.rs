@@ -90,6 +90,7 @@ impl Rounds {
                                 .collect()
                         })
                         .collect(),
+                    detoured: carried.detoured.clone(),
                     ..carried
                 }
             };

@@ -158,6 +158,7 @@ impl<'a> FoldedReplay<'a> {
                 .collect(),
             messages: sum(|program| u64::from(program.messages())),
             bytes: Bytes(sum(|program| program.bytes().0)),
+            loads: Vec::new(),
             waits: Waits::default(),
         }
     }

@@ -64,6 +64,8 @@ pub struct CaseRow {
 pub struct MeasuredCase {
     /// The case.
     pub case: CollectiveCase,
+    /// What the library was told to use.
+    pub label: String,
     /// The median of its iterations' slowest rank.
     pub median: Time,
 }
@@ -98,7 +100,12 @@ pub fn measured_cases(table: &Table) -> Result<Vec<MeasuredCase>, CsvError> {
             .ok_or_else(|| CsvError::field(line, "median_ns", median, "nanoseconds above 0"))?;
         let median = Time::from_nanos(nanos);
         if median >= LEAST {
-            measured.push(MeasuredCase { case, median });
+            let label = algorithm.to_owned();
+            measured.push(MeasuredCase {
+                case,
+                label,
+                median,
+            });
         }
     }
     Ok(measured)

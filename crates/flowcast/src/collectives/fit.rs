@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::{
     allocations::{Allocations, JobKey},
     cases::MeasuredCase,
+    labels::without_effect_are_chosen,
     residuals::{ResidualPlace, Residuals, likeliest_spread},
     step_times::{PlacedCase, StepTimes, seconds_once},
 };
@@ -103,9 +104,7 @@ pub fn fit_collectives(
         if system == machine.system {
             own = Some((known.left_over.len(), fit.costs.clone()));
         }
-        known
-            .places
-            .extend(rows.iter().map(|row| ResidualPlace::new(&row.case)));
+        known.places.extend(fit.places);
         known.left_over.extend(fit.left_over);
     }
     let (first, costs) = own.expect("the machine is one of the systems");
@@ -251,6 +250,8 @@ fn widening(left_out: &[LeftOut]) -> f64 {
 /// The costs of one machine.
 struct SystemFit {
     costs: FittedCosts,
+    /// By row; where a label had no effect, that of what the library chose.
+    places: Vec<ResidualPlace>,
     /// `ln(measured / predicted)` by row.
     left_over: Vec<f64>,
 }
@@ -262,10 +263,11 @@ impl SystemFit {
         group_links: f64,
         threads: usize,
     ) -> Result<SystemFit, CollectiveFitError> {
-        let placed = rows
+        let mut placed = rows
             .iter()
             .map(|row| place(row, allocations, group_links))
             .collect::<Result<Vec<_>, _>>()?;
+        without_effect_are_chosen(rows, &mut placed, threads);
         let logs: Vec<f64> = rows
             .iter()
             .map(|row| row.median.as_seconds().ln())
@@ -306,6 +308,10 @@ impl SystemFit {
         let costs = CollectiveCosts::from_values(&exponentials(&at));
         let seconds = seconds_once(&placed, &costs, threads);
         Ok(SystemFit {
+            places: placed
+                .iter()
+                .map(|placed| ResidualPlace::new(&placed.case))
+                .collect(),
             left_over: logs
                 .iter()
                 .zip(seconds)

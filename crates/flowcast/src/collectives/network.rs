@@ -7,8 +7,10 @@ use flowcast_model::{
     collective_costs::CollectiveCosts,
     measured_collectives::MeasuredCollectives,
     network::{LoneFlow, Network, Nic, Rule},
+    sharing::error::SharingError,
 };
-use flowcast_units::{Bytes, Time, TimePerByte};
+use flowcast_replay::collective::RankPlace;
+use flowcast_units::{Bytes, Node, Time, TimePerByte};
 
 /// The network with the costs of single messages for all other predictions: latency between switches of a group, the mean of
 /// both overheads, bandwidth, the limit of eager messages, and what combining costs. `known` has the topology, if anything is known.
@@ -56,4 +58,99 @@ pub fn to_network(
     network.collectives.reduction = Some(TimePerByte::from_nanos(combine * 1e9));
     network.collectives.measured = Some(Box::new(measured));
     network
+}
+
+/// What the links out of a group of switches carry, in interfaces of a node; infinite where the network has no topology, or
+/// none with groups.
+///
+/// # Errors
+/// A topology that contradicts itself.
+pub fn group_links(network: &Network) -> Result<f64, SharingError> {
+    let Some(topology) = &network.topology else {
+        return Ok(f64::INFINITY);
+    };
+    let group = topology.meetings()?.len().saturating_sub(2);
+    let interface = network.nic.rate();
+    let leaving = topology.leaving(group, interface)?;
+    Ok(leaving.map_or(f64::INFINITY, |rate| {
+        rate.as_bytes_per_second() / interface.as_bytes_per_second()
+    }))
+}
+
+/// The first nodes of a network, each with as many ranks. Without a topology each node has a switch of its own, all in one group.
+///
+/// # Errors
+/// A topology that contradicts itself or has fewer nodes.
+pub fn first_places(
+    network: &Network,
+    nodes: u32,
+    ranks_per_node: u32,
+) -> Result<Vec<RankPlace>, SharingError> {
+    let pairs: Vec<[Node; 2]> = (1..nodes)
+        .map(|node| [Node(node - 1), Node(node)])
+        .collect();
+    let (meetings, last) = match &network.topology {
+        Some(topology) => (
+            topology.meetings_of(&pairs)?,
+            topology.meetings()?.len() - 1,
+        ),
+        None => (vec![1; pairs.len()], 2),
+    };
+    let mut place = RankPlace {
+        node: 0,
+        switch: 0,
+        group: 0,
+    };
+    let mut places = vec![place; ranks_per_node as usize];
+    for meeting in meetings {
+        place.node += 1;
+        place.switch += u32::from(meeting > 0);
+        place.group += u32::from(meeting > 0 && meeting == last);
+        places.extend(std::iter::repeat_n(place, ranks_per_node as usize));
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(topology: &str) -> Network {
+        let nic = "schema = 'flowcast/network/2'\nname = 'n'\n[point_to_point]\nrule = 'loggops'\n[nic]\nlatency = '1us'\nbandwidth = '10GB/s'\n";
+        Network::from_toml(&format!("{nic}{topology}"), &[]).unwrap()
+    }
+
+    #[test]
+    fn nodes_fill_switches_and_groups_in_their_order() {
+        let dragonfly =
+            with("[topology]\ndragonfly = { groups = 3, switches = 2, nodes = 2, global = 1 }\n");
+        let places = first_places(&dragonfly, 6, 1).unwrap();
+        let numbers: Vec<_> = places
+            .iter()
+            .map(|place| (place.node, place.switch, place.group))
+            .collect();
+        assert_eq!(
+            numbers,
+            [
+                (0, 0, 0),
+                (1, 0, 0),
+                (2, 1, 0),
+                (3, 1, 0),
+                (4, 2, 1),
+                (5, 2, 1)
+            ]
+        );
+        assert_eq!(group_links(&dragonfly).unwrap(), 2.0);
+    }
+
+    #[test]
+    fn without_a_topology_nothing_is_shared() {
+        let places = first_places(&with(""), 2, 2).unwrap();
+        let numbers: Vec<_> = places
+            .iter()
+            .map(|place| (place.node, place.switch, place.group))
+            .collect();
+        assert_eq!(numbers, [(0, 0, 0), (0, 0, 0), (1, 1, 0), (1, 1, 0)]);
+        assert!(group_links(&with("")).unwrap().is_infinite());
+    }
 }

@@ -7,10 +7,10 @@ use flowcast::{
     },
     model::{
         builtin,
-        cluster::{flow::Flow, racks::Racks, tree::Level},
+        cluster::{flow::Flow, racks::Racks},
         network::{LinkRate, Network},
         sharing::{fabric::Fabric, flow_cuts::Strictness, model::Model, rates::rate_model},
-        topology::{Shape, Topology},
+        topology::{CableKind, Shape, Topology, tree::Level},
     },
     units::{Bytes, Node, Rate, Time},
 };
@@ -46,19 +46,18 @@ fn networks() -> Vec<(Network, Racks)> {
     racks.place(Node(8), Node(15), "B").unwrap();
     let two_racks = network(&[("backbone.bandwidth", "250MB/s")]);
     let fat_tree = network(&[("topology.fat_tree", "4"), ("topology.bandwidth", "80MB/s")]);
-    let rate = |megabytes| {
-        Some(LinkRate::Goodput(Rate::from_bytes_per_second(
+    let rate = |megabytes| CableKind {
+        rate: Some(LinkRate::Goodput(Rate::from_bytes_per_second(
             megabytes * 1e6,
-        )))
+        ))),
+        ..CableKind::default()
     };
     let levels = vec![
-        (Level { down: 2, up: 2 }, rate(60.0)),
-        (Level { down: 3, up: 1 }, rate(200.0)),
+        (Level::new(2, 2), rate(60.0)),
+        (Level::new(3, 1), rate(200.0)),
     ];
     let mut tree = network(&[]);
-    tree.topology = Some(Topology {
-        shape: Shape::Levels(levels),
-    });
+    tree.topology = Some(Topology::new(Shape::Levels(levels)));
     let half_duplex = network(&[("backbone.bandwidth", "250MB/s"), ("nic.duplex", "half")]);
     let buses = network(&[
         ("backbone.bandwidth", "250MB/s"),

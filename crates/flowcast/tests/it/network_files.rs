@@ -37,7 +37,7 @@ const VALUES: [&str; 22] = [
     "4294967296",
 ];
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 18] = [
     "schema",
     "name",
     "point_to_point.rule",
@@ -50,6 +50,10 @@ const KEYS: [&str; 14] = [
     "machine.nodes",
     "machine.mapping",
     "collectives.default",
+    "nic.count",
+    "topology.torus",
+    "topology.planes",
+    "topology.routing",
     "a.b.c",
     "..",
 ];
@@ -117,14 +121,27 @@ fn change_line(text: &str, share: f64, change: impl Fn(&str) -> String) -> Strin
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Files of both schemas, and sections of topologies.
 fn start() -> impl Strategy<Value = String> {
-    (
+    let topologies: Vec<&str> = examples()
+        .into_iter()
+        .filter(|section| section.contains("topology"))
+        .collect();
+    let built_in = (
         prop::sample::select(builtin::NETWORKS.to_vec()),
         any::<bool>(),
-    )
-        .prop_map(|((name, text), is_old)| {
-            if is_old { in_schema_1(name) } else { None }.unwrap_or_else(|| text.to_owned())
-        })
+    );
+    let built_in = built_in.prop_map(|((name, text), is_old)| {
+        if is_old { in_schema_1(name) } else { None }.unwrap_or_else(|| text.to_owned())
+    });
+    let with_topology = prop::sample::select(topologies).prop_map(|section| {
+        // Short, so that changes meet the topology.
+        format!(
+            "schema = \"flowcast/network/2\"\nname = \"x\"\npoint_to_point.rule = \"hockney\"\n[nic]\nlatency = \"1us\"\n\
+             bandwidth = \"1GB/s\"\ncount = 2\n{section}"
+        )
+    });
+    prop_oneof![built_in, with_topology]
 }
 
 fn value() -> impl Strategy<Value = String> {

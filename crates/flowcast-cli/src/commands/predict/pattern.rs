@@ -10,7 +10,7 @@ use flowcast::{
         cluster::pattern::Steps,
         network::Network,
         quantity::Quantity,
-        sharing::{completion::Interval, model::Model},
+        sharing::{completion::Interval, link_loads::ClassLoad, model::Model},
     },
     packet::seeds::{LEVEL, Runs, Spread},
     pattern_intervals, predict_steps,
@@ -21,6 +21,7 @@ use flowcast::{
 use super::{
     Asked, Predict,
     comparison::of_pattern,
+    levels::level_table,
     stand_ins::{marked_name, stand_in_sentences, stand_ins},
     trace::{interval_fields, margin, shown_time},
 };
@@ -123,6 +124,18 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
     };
     if args.explain {
         document = document.line("").shown(interval_table(&predicted, network));
+        if network.topology.is_some() {
+            let seen = network.seen_by(model);
+            let steps = (1..).zip(&predicted);
+            let loads: Vec<(usize, ClassLoad)> = steps
+                .flat_map(|(step, of)| {
+                    let loads = of.prediction.loads(&seen);
+                    loads.into_iter().map(move |load| (step, load))
+                })
+                .collect();
+            let table = level_table(&loads, predicted.len() > 1);
+            document = document.line("").table("levels", table);
+        }
     }
     asked.args.format.print(&document)
 }

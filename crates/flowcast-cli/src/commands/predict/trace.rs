@@ -25,6 +25,7 @@ use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
 
 use super::{
     Asked,
+    levels::level_table,
     stand_ins::{marked_name, stand_in_sentences, stand_ins},
 };
 use crate::{
@@ -381,7 +382,21 @@ impl PredictionResult<'_> {
             document = document.line(format!("no influence: {}", names.join(", ")));
         }
         match explanation {
-            Some(explanation) => explain_trace::explained(document, explanation),
+            Some(explanation) => {
+                let has_levels = self
+                    .network
+                    .is_some_and(|network| network.topology.is_some());
+                if has_levels && !outcome.loads.is_empty() {
+                    let loads: Vec<_> = outcome
+                        .loads
+                        .iter()
+                        .cloned()
+                        .map(|load| (1, load))
+                        .collect();
+                    document = document.table("levels", level_table(&loads, false));
+                }
+                explain_trace::explained(document, explanation)
+            }
             None => document,
         }
     }

@@ -1,7 +1,78 @@
 //! The capacities of a network's links in units of its interface.
 
 use super::{AllocatedFraction, BusShare};
-use crate::{network::Network, sharing::error::SharingError};
+use crate::{
+    network::{Network, NicChoice},
+    sharing::error::SharingError,
+    topology::{self, wiring::mixed},
+};
+use flowcast_units::Node;
+
+/// The interfaces of a node, and which of them messages take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Interfaces {
+    pub count: u32,
+    pub choice: NicChoice,
+    /// Bytes per second of each.
+    pub rate: f64,
+}
+
+/// A node with one interface, whose rate is the unit.
+pub(super) const ONE_INTERFACE: Interfaces = Interfaces {
+    count: 1,
+    choice: NicChoice::Pair,
+    rate: 1.0,
+};
+
+impl Interfaces {
+    /// Whether all messages between two nodes take the same interface.
+    pub(super) fn is_by_pair(&self) -> bool {
+        self.count == 1 || self.choice == NicChoice::Pair
+    }
+
+    /// Which interface the `turn`-th message between two nodes takes, the same number at both ends.
+    pub(super) fn chosen(&self, [src, dst]: [Node; 2], turn: u32) -> u32 {
+        match self.choice {
+            _ if self.count == 1 => 0,
+            NicChoice::Pair => {
+                let pair = u64::from(src.0) << 32 | u64::from(dst.0);
+                (mixed(pair) % u64::from(self.count)) as u32
+            }
+            NicChoice::RoundRobin => turn % self.count,
+        }
+    }
+}
+
+/// Refuses more planes of switches than a node has interfaces.
+pub(crate) fn check_planes(network: &Network) -> Result<(), SharingError> {
+    interfaces(network).map(drop)
+}
+
+/// The interfaces of each node of a network.
+///
+/// # Errors
+/// More planes of switches than interfaces.
+pub(super) fn interfaces(network: &Network) -> Result<Interfaces, SharingError> {
+    let (planes, count) = (
+        network
+            .topology
+            .as_ref()
+            .map_or(1, |topology| topology.planes),
+        network.nic.count,
+    );
+    if planes > count {
+        return Err(topology::refused(
+            "planes",
+            planes,
+            format!("at most nic.count = {count}, the interfaces of a node"),
+        ));
+    }
+    Ok(Interfaces {
+        count,
+        choice: network.nic.choice,
+        rate: network.nic.rate().as_bytes_per_second(),
+    })
+}
 
 /// The backbone's rate in units of the interface's.
 ///

@@ -42,6 +42,7 @@ pub(super) enum Weight {
 pub(super) struct Place(u32);
 
 impl Place {
+    #[inline(always)]
     pub(super) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -228,6 +229,7 @@ impl LinkQueues {
     }
 
     /// What leaves in so many seconds at the end of the step, of what comes in these.
+    #[inline(always)]
     pub(super) fn leaving_late(&self, place: Place, time: f64) -> Leaving {
         let link = self.of(place);
         let after = self.leaving[link].after;
@@ -239,6 +241,7 @@ impl LinkQueues {
     }
 
     /// What would have been there, had it been there throughout the step, for so many bytes in the end.
+    #[inline(always)]
     pub(super) fn there_for(&self, place: Place, left: f64) -> f64 {
         let stays = 1.0 - self.leaving[self.of(place)].after;
         if stays > 0.0 { left / stays } else { 0.0 }

@@ -1,10 +1,10 @@
 //! The windows of the flows in flight, stage by stage, and how a step carries them around.
 
 use super::links::{Leaving, LinkQueues, Place, Weight};
-use flowcast_model::sharing::fabric::{MOST_HOPS, Path};
+use flowcast_model::sharing::fabric::Path;
 
-/// Of a path over as many links as there may be, and back.
-const MOST_STAGES: usize = 2 * MOST_HOPS;
+/// Of the longest path and back.
+const MOST_STAGES: usize = 2 * super::MOST_HOPS;
 
 /// The windows in flight, each with the same number of stages: data, then acknowledgements, shorter paths with stages in
 /// which nothing is.
@@ -53,6 +53,8 @@ impl WindowLoops {
             5..=6 => 6,
             7..=8 => 8,
             9..=16 => 16,
+            17..=32 => 32,
+            33..=64 => 64,
             _ => MOST_STAGES,
         };
         WindowLoops {
@@ -169,6 +171,8 @@ impl WindowLoops {
             6 => self.carry_rings::<6>(links, sums),
             8 => self.carry_rings::<8>(links, sums),
             16 => self.carry_rings::<16>(links, sums),
+            32 => self.carry_rings::<32>(links, sums),
+            64 => self.carry_rings::<64>(links, sums),
             _ => self.carry_rings::<MOST_STAGES>(links, sums),
         }
     }

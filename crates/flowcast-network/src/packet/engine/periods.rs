@@ -2,7 +2,7 @@
 
 use super::{
     super::{link::Link, picos::Picos, shift::Shift, steady::Search},
-    END, Engine,
+    Engine,
 };
 
 /// What the engine notes for the search.
@@ -98,16 +98,8 @@ impl Engine {
     }
 
     /// The links of a connection, there and back.
-    pub(in super::super) fn links_of(
-        &self,
-        connection: usize,
-    ) -> impl Iterator<Item = usize> + use<> {
-        let [there, back] = [self.routes[2 * connection], self.routes[2 * connection + 1]];
-        there
-            .into_iter()
-            .chain(back)
-            .filter(|link| *link != END)
-            .map(|link| link as usize)
+    pub(in super::super) fn links_of(&self, connection: usize) -> impl Iterator<Item = usize> {
+        self.routes.links_of(connection)
     }
 
     /// Passes over so many periods of a connection, in each of which packets come as in the one that was noted.

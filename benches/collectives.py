@@ -1,0 +1,112 @@
+"""How well fits of collective operations tell runs on more nodes than they know.
+
+    python3 benches/collectives.py MEASURED.csv ALLOCATIONS.csv [--flowcast PATH] [--json]
+
+For each machine, runs on at most half of its most nodes are fitted (with all runs of the other machines) and the others are
+predicted; what is printed are errors, coverage of the intervals (90 %), their widths, and what the algorithm that is predicted
+best costs beside the one that was measured best.
+"""
+
+import argparse
+import collections
+import csv
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+# Operations on blocks without an element, which take 28 ns.
+LEAST_NS = 200
+
+
+def quantile(values, share):
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def write(path, names, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def predicted(flowcast, names, known, asked, allocations, system):
+    """The asked rows with what a fit of the known ones predicts."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        write(folder / "known.csv", names, known)
+        write(folder / "asked.csv", names, asked)
+        network = folder / "network.toml"
+        fit = ["fit", "--collectives", folder / "known.csv", "--allocations", allocations, "--system", system]
+        subprocess.run([flowcast, *fit, "-o", network], check=True, stdout=subprocess.DEVNULL)
+        predict = ["collectives", "predict", folder / "asked.csv", "--network", network, "--allocations", allocations]
+        subprocess.run([flowcast, *predict, "-o", folder / "out.csv"], check=True)
+        with open(folder / "out.csv", newline="") as file:
+            return list(csv.DictReader(file))
+
+
+def judged(rows):
+    """Errors, coverage, widths and the cost of choices."""
+    errors, inside, widths = [], 0, []
+    groups = collections.defaultdict(list)
+    for row in rows:
+        measured, told, low, high = (float(row[name]) for name in ("median_ns", "predicted_ns", "low_ns", "high_ns"))
+        errors.append(max(told / measured, measured / told) - 1)
+        inside += low <= measured <= high
+        widths.append(high / low)
+        groups[tuple(row[name] for name in ("run", "nodes", "ranks_per_node", "collective", "bytes"))].append((told, measured))
+    costs = [min(group)[1] / min(measured for _, measured in group) for group in groups.values() if len(group) > 1]
+    return {
+        "cases": len(rows),
+        "median_error": statistics.median(errors),
+        "error_of_nine_in_ten": quantile(errors, 0.9),
+        "coverage": inside / len(rows),
+        "median_width": statistics.median(widths),
+        "choices": len(costs),
+        "median_choice": statistics.median(costs),
+        "choice_of_nine_in_ten": quantile(costs, 0.9),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measured")
+    parser.add_argument("allocations")
+    parser.add_argument("--flowcast", default="target/release/flowcast")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with open(options.measured, newline="") as file:
+        reader = csv.DictReader(file)
+        rows = [row for row in reader if float(row["median_ns"]) >= LEAST_NS]
+        names = reader.fieldnames
+    results = {}
+    for system in sorted({row["system"] for row in rows}):
+        most = max(int(row["nodes"]) for row in rows if row["system"] == system)
+        is_asked = lambda row: row["system"] == system and 2 * int(row["nodes"]) > most
+        asked = [row for row in rows if is_asked(row)]
+        known = [row for row in rows if not is_asked(row)]
+        told = predicted(options.flowcast, names, known, asked, options.allocations, system)
+        kinds = {"all": told, "one rank a node": [row for row in told if row["ranks_per_node"] == "1"]}
+        for kind, part in kinds.items():
+            results[f"{system}, more than {most // 2} nodes, {kind}"] = judged(part)
+    if options.json:
+        print(json.dumps(results, indent=2))
+        return
+    print("| runs | cases | error, median | nine in ten | covered | high / low | choices | median | nine in ten |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, found in results.items():
+        print(
+            f"| {name} | {found['cases']} | {found['median_error']:.0%} | {found['error_of_nine_in_ten']:.0%} "
+            f"| {found['coverage']:.0%} | {found['median_width']:.1f} | {found['choices']} "
+            f"| {found['median_choice']:.3f} | {found['choice_of_nine_in_ten']:.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

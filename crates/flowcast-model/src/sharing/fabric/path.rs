@@ -1,0 +1,147 @@
+//! The path of a flow: few links in place, many behind a pointer.
+
+use std::sync::Arc;
+
+use super::LinkId;
+
+/// So many links in one direction stand in place: those of a switch, and of racks with a backbone.
+const FEW: usize = 4;
+
+/// The path of one flow.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Path {
+    /// Dense number of the interface at the source.
+    pub src: u32,
+    /// Dense number of the interface at the destination.
+    pub dst: u32,
+    /// Links that the data cross, and those that the acknowledgements cross.
+    hops: [u16; 2],
+    /// The links of each direction that has few.
+    few: [[LinkId; FEW]; 2],
+    /// The links of the data, then those of the acknowledgements, where one of them has more.
+    many: Option<Arc<[LinkId]>>,
+}
+
+impl Path {
+    /// Between two interfaces, of the data and of the acknowledgements: the links out of the one and into the other, and those in
+    /// between in the order of travel.
+    pub(super) fn new(
+        [src, dst]: [u32; 2],
+        ends: [[LinkId; 2]; 2],
+        between: [&[LinkId]; 2],
+    ) -> Path {
+        let mut few = [[LinkId(0); FEW]; 2];
+        for way in 0..2 {
+            few[way][..2].copy_from_slice(&ends[way]);
+            for (place, link) in few[way][2..].iter_mut().zip(between[way]) {
+                *place = *link;
+            }
+        }
+        let is_long = between.iter().any(|links| links.len() > FEW - 2);
+        let all = || [&ends[0], between[0], &ends[1], between[1]].concat().into();
+        Path {
+            src,
+            dst,
+            hops: between.map(|links| 2 + links.len() as u16),
+            few,
+            many: is_long.then(all),
+        }
+    }
+
+    /// The same between the interfaces 0 and 1, over links with other numbers.
+    pub(super) fn renumbered(&self, number: impl Fn(LinkId) -> LinkId) -> Path {
+        let both = [self.data(), self.acknowledgements()];
+        let between = both
+            .map(|links| -> Vec<LinkId> { links[2..].iter().map(|link| number(*link)).collect() });
+        Path::new(
+            [0, 1],
+            both.map(|links| [number(links[0]), number(links[1])]),
+            [&between[0], &between[1]],
+        )
+    }
+
+    /// The links that the data cross: out, in, and those in between from the source to the destination.
+    #[inline(always)]
+    pub fn data(&self) -> &[LinkId] {
+        match usize::from(self.hops[0]) {
+            hops @ ..=FEW => &self.few[0][..hops],
+            _ => self.many_of_data(),
+        }
+    }
+
+    /// The links that the acknowledgements cross, in the same order.
+    #[inline(always)]
+    pub fn acknowledgements(&self) -> &[LinkId] {
+        match usize::from(self.hops[1]) {
+            hops @ ..=FEW => &self.few[1][..hops],
+            _ => self.many_of_acknowledgements(),
+        }
+    }
+
+    /// Apart, so that callers stay small.
+    #[inline(never)]
+    fn many_of_data(&self) -> &[LinkId] {
+        let many = self.many.as_deref().unwrap_or(&[]);
+        &many[..usize::from(self.hops[0])]
+    }
+
+    #[inline(never)]
+    fn many_of_acknowledgements(&self) -> &[LinkId] {
+        let many = self.many.as_deref().unwrap_or(&[]);
+        &many[usize::from(self.hops[0])..]
+    }
+
+    /// The links that the data cross, from the source to the destination.
+    pub fn data_in_order(&self) -> impl Iterator<Item = LinkId> {
+        in_order(self.data())
+    }
+
+    /// The links that the acknowledgements cross, from the destination to the source.
+    pub fn acknowledgements_in_order(&self) -> impl Iterator<Item = LinkId> {
+        in_order(self.acknowledgements())
+    }
+
+    /// Out link of the source.
+    #[inline]
+    pub fn out(&self) -> LinkId {
+        self.few[0][0]
+    }
+
+    /// In link of the destination.
+    #[inline]
+    pub fn into(&self) -> LinkId {
+        self.few[0][1]
+    }
+
+    /// Whether it crosses more than the two nodes' links.
+    pub(crate) fn is_between_racks(&self) -> bool {
+        self.hops[0] > 2
+    }
+}
+
+impl Clone for Path {
+    fn clone(&self) -> Path {
+        Path {
+            many: self.many.clone(),
+            ..*self
+        }
+    }
+
+    /// Where both have few links nothing is counted.
+    #[inline]
+    fn clone_from(&mut self, source: &Path) {
+        (self.src, self.dst) = (source.src, source.dst);
+        (self.hops, self.few) = (source.hops, source.few);
+        if self.many.is_some() || source.many.is_some() {
+            self.many.clone_from(&source.many);
+        }
+    }
+}
+
+fn in_order(links: &[LinkId]) -> impl Iterator<Item = LinkId> {
+    links[..1]
+        .iter()
+        .chain(&links[2..])
+        .chain(&links[1..2])
+        .copied()
+}

@@ -1,0 +1,540 @@
+//! Which links the messages between nodes cross, in the order in which these are numbered.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{
+    AllocatedFraction, BusShare, Cabling, Fabric, Inner, InnerName, LinkId, Path, Port, Switches,
+    capacities::{self, Interfaces},
+};
+use crate::{
+    cluster::{
+        flow::Flow,
+        racks::{Rack, Racks},
+    },
+    network::{Duplex, Network},
+    sharing::error::SharingError,
+    topology::{
+        self, LinkClass,
+        wiring::{Cable, Hop, Trip},
+    },
+};
+use flowcast_units::{Node, Time};
+
+/// A message that looks for its way, with the interface that it takes at both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct RoutedMessage {
+    src: Node,
+    dst: Node,
+    nic: u32,
+    message: u32,
+}
+
+impl RoutedMessage {
+    fn back(self) -> RoutedMessage {
+        RoutedMessage {
+            src: self.dst,
+            dst: self.src,
+            ..self
+        }
+    }
+
+    fn ports(self) -> [Port; 2] {
+        [self.src, self.dst].map(|node| Port {
+            node,
+            nic: self.nic,
+        })
+    }
+}
+
+/// All messages that a fabric has paths for, and the interfaces between which they go.
+#[derive(Debug)]
+pub(super) struct Trips {
+    messages: Vec<RoutedMessage>,
+    /// Ascending.
+    ports: Vec<Port>,
+    interfaces: Interfaces,
+}
+
+impl Trips {
+    /// The flows of a pattern, and the interfaces that they take.
+    pub(super) fn of_pattern(flows: &[Flow], interfaces: Interfaces) -> Trips {
+        let mut turns: BTreeMap<(Node, Node), u32> = BTreeMap::new();
+        let mut messages = Vec::with_capacity(flows.len());
+        for (flow, message) in flows.iter().zip(0..) {
+            let mut turn = 0;
+            if !interfaces.is_by_pair() {
+                let next = turns.entry((flow.src, flow.dst)).or_default();
+                (turn, *next) = (*next, *next + 1);
+            }
+            messages.push(RoutedMessage {
+                src: flow.src,
+                dst: flow.dst,
+                nic: interfaces.chosen([flow.src, flow.dst], turn),
+                message,
+            });
+        }
+        let ports = match interfaces.count {
+            1 => {
+                let ends = messages
+                    .iter()
+                    .flat_map(|message| [message.src, message.dst]);
+                let nodes = ascending(ends.collect());
+                nodes
+                    .into_iter()
+                    .map(|node| Port { node, nic: 0 })
+                    .collect()
+            }
+            _ => ascending(
+                messages
+                    .iter()
+                    .flat_map(|message| message.ports())
+                    .collect(),
+            ),
+        };
+        Trips {
+            messages,
+            ports,
+            interfaces,
+        }
+    }
+
+    /// Any messages between the ends of the flows, over any interface.
+    pub(super) fn of_any_message(flows: &[Flow], interfaces: Interfaces) -> Trips {
+        let mut trips = Trips::of_pattern(flows, interfaces);
+        let mut nodes: Vec<Node> = trips.ports.iter().map(|port| port.node).collect();
+        nodes.dedup();
+        let all = |node: Node| (0..interfaces.count).map(move |nic| Port { node, nic });
+        trips.ports = nodes.into_iter().flat_map(all).collect();
+        trips
+    }
+}
+
+/// Each once.
+fn ascending<T: Ord>(mut all: Vec<T>) -> Vec<T> {
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Knows the links between all interfaces of the messages.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Router {
+    ports: Vec<Port>,
+    interfaces: Interfaces,
+    duplex: Duplex,
+    between: Between,
+    /// The links between the ports.
+    inner: Vec<Inner>,
+    classes: Vec<LinkClass>,
+}
+
+/// What joins the ports.
+#[derive(Debug, Clone, PartialEq)]
+enum Between {
+    /// Racks and buses.
+    Racks(RackLinks),
+    /// The cables of a topology, each with the number of its forward direction.
+    Switches(Switches, HashMap<Cable, u32>),
+}
+
+impl Router {
+    /// Over racks and buses.
+    pub(super) fn cabled(
+        trips: &Trips,
+        racks: &Racks,
+        cabling: Cabling,
+        interfaces: Interfaces,
+    ) -> Router {
+        let capacity = cabling.backbone.unwrap_or(AllocatedFraction(f64::INFINITY));
+        let first_level: u16 = if cabling.bus.is_some() { 2 } else { 1 };
+        let names = ["node", "rack", "bus"].map(|name| LinkClass {
+            name: name.to_owned(),
+            cables: topology::CableKind::default(),
+        });
+        let mut inner: Vec<Inner> = (0..racks.count() as u32)
+            .map(|rack| Inner {
+                name: InnerName::Rack(racks.name(Rack(rack)).to_owned()),
+                capacity,
+                latency: Time::ZERO,
+                class: 1,
+                place: [first_level, first_level + 1],
+            })
+            .collect();
+        let nodes: Vec<Node> = trips.ports.iter().map(|port| port.node).collect();
+        let first_bus = 2 * (trips.ports.len() + inner.len()) as u32;
+        let buses = Buses::new(cabling.bus, &nodes, first_bus);
+        inner.extend(buses.links(2 * first_level));
+        let links = RackLinks {
+            racks: racks.clone(),
+            first: 2 * trips.ports.len() as u32,
+            has_backbone: cabling.backbone.is_some(),
+            buses,
+        };
+        Router {
+            inner,
+            ..Router::new(
+                trips,
+                Between::Racks(links),
+                cabling.duplex,
+                names.into(),
+                interfaces,
+            )
+        }
+    }
+
+    /// Over what joins the nodes of a network.
+    ///
+    /// # Errors
+    /// A topology that cannot be built or has no place for a node; racks or buses beside a topology.
+    pub(super) fn of_network(
+        trips: &Trips,
+        racks: &Racks,
+        network: &Network,
+    ) -> Result<Router, SharingError> {
+        let duplex = network.nic.duplex;
+        let Some(topology) = &network.topology else {
+            let cabling = Cabling {
+                backbone: capacities::backbone_share(network)?,
+                duplex,
+                bus: capacities::bus_share(network)?,
+            };
+            return Ok(Router::cabled(trips, racks, cabling, trips.interfaces));
+        };
+        if !racks.is_empty() {
+            return Err(SharingError::RacksInTopology);
+        }
+        if network.bus.is_some() {
+            return Err(SharingError::BusInTopology);
+        }
+        let wiring = topology.wiring()?;
+        if let Some(last) = trips.ports.last() {
+            topology::check_node(&*wiring, last.node)?;
+        }
+        let switches = Switches {
+            topology: topology.clone().into(),
+            wiring,
+        };
+        let between = Between::Switches(switches, HashMap::new());
+        let router = Router::new(trips, between, duplex, topology.classes(), trips.interfaces);
+        router.capacities_in(network)?;
+        Ok(router)
+    }
+
+    fn new(
+        trips: &Trips,
+        between: Between,
+        duplex: Duplex,
+        classes: Vec<LinkClass>,
+        interfaces: Interfaces,
+    ) -> Router {
+        Router {
+            ports: trips.ports.clone(),
+            interfaces,
+            duplex,
+            between,
+            inner: Vec::new(),
+            classes,
+        }
+    }
+
+    /// Gives each cable of the topology its number.
+    pub(super) fn number_all(&mut self) {
+        let Between::Switches(switches, _) = &self.between else {
+            return;
+        };
+        let nodes = self
+            .ports
+            .last()
+            .map_or(0, |port| u64::from(port.node.0) + 1);
+        let planes = switches.topology.planes;
+        for cable in switches.wiring.cables(nodes) {
+            for plane in 0..planes {
+                self.number(Cable { plane, ..cable });
+            }
+        }
+    }
+
+    /// The paths of these messages; links get their numbers in the order in which they are used.
+    pub(super) fn paths(&mut self, trips: &Trips) -> Vec<Path> {
+        let is_by_pair = match &self.between {
+            Between::Switches(switches, _) => switches.topology.routing.is_by_pair(),
+            // Few links are found as fast as they are looked up.
+            Between::Racks(_) => {
+                return trips.messages.iter().map(|trip| self.path(trip)).collect();
+            }
+        };
+        let mut known: HashMap<RoutedMessage, Path> = HashMap::new();
+        let mut paths = Vec::with_capacity(trips.messages.len());
+        for trip in &trips.messages {
+            if !is_by_pair {
+                self.number_way(trip, Way::Routed);
+                paths.push(self.path(trip));
+                continue;
+            }
+            let pair = RoutedMessage {
+                message: 0,
+                ..*trip
+            };
+            let path = known.entry(pair).or_insert_with(|| {
+                self.number_way(&pair, Way::Routed);
+                self.path(&pair)
+            });
+            paths.push(path.clone());
+        }
+        paths
+    }
+
+    /// The longer ways of these messages, whose paths are those where there is none.
+    pub(super) fn detours(&mut self, trips: &Trips, paths: &[Path]) -> Vec<Path> {
+        let mut detours = Vec::with_capacity(paths.len());
+        for (trip, path) in trips.messages.iter().zip(paths) {
+            self.number_way(trip, Way::Detour);
+            detours.push(self.detour(trip).unwrap_or_else(|| path.clone()));
+        }
+        detours
+    }
+
+    /// A message that is the `turn`-th between its nodes and has this number among all.
+    pub(super) fn trip(&self, [src, dst]: [Node; 2], turn: u32, message: u32) -> RoutedMessage {
+        RoutedMessage {
+            src,
+            dst,
+            nic: self.interfaces.chosen([src, dst], turn),
+            message,
+        }
+    }
+
+    /// The path of a message over links that have numbers.
+    pub(super) fn path(&self, trip: &RoutedMessage) -> Path {
+        let links = |trip: &RoutedMessage| match &self.between {
+            Between::Racks(links) => links.between(trip.src, trip.dst),
+            Between::Switches(..) => self.numbers_on(&self.hops(trip, Way::Routed)),
+        };
+        self.with_ends(trip, [&links(trip), &links(&trip.back())])
+    }
+
+    /// The path of the longer way, if there is one; acknowledgements return as the data go.
+    pub(super) fn detour(&self, trip: &RoutedMessage) -> Option<Path> {
+        let is_choice = matches!(&self.between, Between::Switches(switches, _)
+            if switches.topology.routing == topology::Routing::Ugal);
+        if !is_choice {
+            return None;
+        }
+        let both = [*trip, trip.back()].map(|trip| self.hops(&trip, Way::Detour));
+        let is_way = both.iter().all(|hops| !hops.is_empty());
+        let [there, back] = both.map(|hops| self.numbers_on(&hops));
+        is_way.then(|| self.with_ends(trip, [&there, &back]))
+    }
+
+    fn number_of(&self, port: Port) -> u32 {
+        let place = self.ports.binary_search(&port);
+        place.expect("the interfaces of all messages have numbers") as u32
+    }
+
+    fn with_ends(&self, trip: &RoutedMessage, between: [&[LinkId]; 2]) -> Path {
+        let [src, dst] = trip.ports().map(|port| self.number_of(port));
+        let inward = u32::from(self.duplex == Duplex::Full);
+        let ends = [[src, dst], [dst, src]]
+            .map(|[from, to]: [u32; 2]| [LinkId(2 * from), LinkId(2 * to + inward)]);
+        Path::new([src, dst], ends, between)
+    }
+
+    /// The cables of a way; none where there are no switches.
+    fn hops(&self, trip: &RoutedMessage, way: Way) -> Vec<Hop> {
+        let Between::Switches(switches, _) = &self.between else {
+            return Vec::new();
+        };
+        let trip = Trip {
+            src: trip.src,
+            dst: trip.dst,
+            plane: trip.nic % switches.topology.planes,
+            message: u64::from(trip.message),
+        };
+        let mut hops = Vec::new();
+        match way {
+            Way::Routed => switches.wiring.way(&trip, &mut hops),
+            Way::Detour => drop(switches.wiring.detour(&trip, &mut hops)),
+        }
+        hops
+    }
+
+    fn numbers_on(&self, hops: &[Hop]) -> Vec<LinkId> {
+        let Between::Switches(_, numbers) = &self.between else {
+            return Vec::new();
+        };
+        let number = |hop: &Hop| LinkId(numbers[&hop.cable] + u32::from(hop.is_backward));
+        hops.iter().map(number).collect()
+    }
+
+    /// Numbers the cables of a way there and back.
+    fn number_way(&mut self, trip: &RoutedMessage, way: Way) {
+        for trip in [*trip, trip.back()] {
+            for hop in self.hops(&trip, way) {
+                self.number(hop.cable);
+            }
+        }
+    }
+
+    fn number(&mut self, cable: Cable) {
+        let Between::Switches(switches, numbers) = &mut self.between else {
+            return;
+        };
+        let next = 2 * (self.ports.len() + self.inner.len()) as u32;
+        if let std::collections::hash_map::Entry::Vacant(entry) = numbers.entry(cable) {
+            entry.insert(next);
+            let kind = self.classes[usize::from(cable.class)].cables;
+            let rate = kind.rate.map_or(1.0, |rate| {
+                rate.goodput().as_bytes_per_second() / self.interfaces.rate
+            });
+            let level = u16::from(cable.class);
+            let top = switches.wiring.longest() as u16 + 1;
+            let back = if switches.topology.is_tree() {
+                top - level
+            } else {
+                level
+            };
+            self.inner.push(Inner {
+                name: InnerName::Cable(cable),
+                capacity: AllocatedFraction(rate),
+                latency: kind.latency,
+                class: cable.class,
+                place: [level, back],
+            });
+        }
+    }
+
+    /// Rates of cables need an interface's rate to be held against.
+    fn capacities_in(&self, network: &Network) -> Result<(), SharingError> {
+        let is_infinite = network.nic.rate().as_bytes_per_second() <= 0.0;
+        if is_infinite && self.classes.iter().any(|class| class.cables.rate.is_some()) {
+            return Err(capacities::infinite_interface());
+        }
+        Ok(())
+    }
+
+    pub(super) fn into_fabric(self, paths: Vec<Path>) -> Fabric {
+        let (longest, switches) = match self.between {
+            Between::Racks(links) => (if links.buses.bus.is_some() { 4 } else { 2 }, None),
+            Between::Switches(switches, _) => (switches.wiring.longest(), Some(switches)),
+        };
+        Fabric {
+            paths,
+            ports: self.ports,
+            nics: self.interfaces.count,
+            inner: self.inner,
+            classes: self.classes.into_iter().map(|class| class.name).collect(),
+            longest,
+            duplex: self.duplex,
+            flows: None,
+            switches,
+            router: None,
+        }
+    }
+}
+
+/// Which way is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// That of the routing.
+    Routed,
+    /// The longer one beside it.
+    Detour,
+}
+
+/// The links of racks and buses.
+#[derive(Debug, Clone, PartialEq)]
+struct RackLinks {
+    racks: Racks,
+    /// Number of the first rack's.
+    first: u32,
+    has_backbone: bool,
+    buses: Buses,
+}
+
+impl RackLinks {
+    /// The links between the ports of two nodes; what is inside one group crosses its bus once.
+    fn between(&self, from: Node, to: Node) -> Vec<LinkId> {
+        let mut links: Vec<LinkId> = self.buses.link(from).into_iter().collect();
+        if let (Some(source), Some(destination)) =
+            (self.racks.rack_of(from), self.racks.rack_of(to))
+            && source != destination
+            && self.has_backbone
+        {
+            links.extend([
+                LinkId(self.rack(source)),
+                LinkId(self.rack(destination) + 1),
+            ]);
+        }
+        let last = self
+            .buses
+            .link(to)
+            .filter(|link| links.first() != Some(link));
+        links.extend(last);
+        links
+    }
+
+    fn rack(&self, rack: Rack) -> u32 {
+        self.first + 2 * rack.0
+    }
+}
+
+/// The media that groups of nodes share: even links behind those of the racks.
+#[derive(Debug, Clone, PartialEq)]
+struct Buses {
+    bus: Option<BusShare>,
+    /// The groups that have nodes, ascending, with the first and the last node of each.
+    groups: Vec<(u32, Node, Node)>,
+    first_link: u32,
+}
+
+impl Buses {
+    /// On these nodes, in ascending order.
+    fn new(bus: Option<BusShare>, nodes: &[Node], first_link: u32) -> Buses {
+        let mut buses = Buses {
+            bus,
+            groups: Vec::new(),
+            first_link,
+        };
+        for node in nodes {
+            let Some(group) = buses.group(*node) else {
+                break;
+            };
+            match buses.groups.last_mut().filter(|(last, ..)| *last == group) {
+                Some((_, _, last)) => *last = *node,
+                None => buses.groups.push((group, *node, *node)),
+            }
+        }
+        buses
+    }
+
+    fn group(&self, node: Node) -> Option<u32> {
+        self.bus
+            .map(|bus| bus.nodes.map_or(0, |size| node.0 / size))
+    }
+
+    /// One for each group, on paths of so many links between the ports.
+    fn links(&self, longest: u16) -> impl Iterator<Item = Inner> {
+        let capacity = self
+            .bus
+            .map_or(AllocatedFraction(f64::INFINITY), |bus| bus.capacity);
+        self.groups
+            .iter()
+            .map(move |(_, first, last): &(u32, Node, Node)| Inner {
+                name: InnerName::Bus(*first, *last),
+                capacity,
+                latency: Time::ZERO,
+                class: 2,
+                place: [1, longest],
+            })
+    }
+
+    /// The link of a node's group.
+    fn link(&self, node: Node) -> Option<LinkId> {
+        let group = self.group(node)?;
+        let place = self
+            .groups
+            .binary_search_by_key(&group, |(group, ..)| *group)
+            .ok()?;
+        Some(LinkId(self.first_link + 2 * place as u32))
+    }
+}

@@ -1,0 +1,518 @@
+//! Dragonflies: groups of switches, each joined with each other one by global cables.
+//!
+//! The switches of a group are all joined with each other (Kim, Dally, Scott and Abts, 2008), or leaves with spines, of which
+//! the spines have the global cables (Dragonfly+: Shpiner et al., 2017). A group deals its global cables to the other groups in
+//! the order of their numbers, as many to each (Hastings et al., 2015: the absolute arrangement), and the first switch has the
+//! first ones.
+//!
+//! The shortest way ([`Routing::Minimal`]) crosses one global cable, for which a hash of source and destination decides where
+//! there are several. Valiant's way crosses a third group, which a hash of the message chooses (Valiant and Brebner, 1981);
+//! inside a group another switch. UGAL (Singh, 2005) takes one of these two as a message starts.
+
+use super::wiring::{Cable, Hop, Routing, Switch, Trip, Wiring, mixed};
+use flowcast_units::Node;
+
+/// What the switches of a group are joined by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inside {
+    /// Each with each: a Dragonfly.
+    All {
+        /// How many switches.
+        switches: u32,
+    },
+    /// Leaves, which have the nodes, with spines, which have the global cables: a Dragonfly+.
+    LeavesAndSpines {
+        /// How many leaves.
+        leaves: u32,
+        /// How many spines.
+        spines: u32,
+    },
+}
+
+/// Groups of switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dragonfly {
+    /// How many groups.
+    pub groups: u32,
+    /// The switches of each.
+    pub inside: Inside,
+    /// Nodes on each switch, of a Dragonfly+ on each leaf.
+    pub nodes: u32,
+    /// Global cables of each switch, of a Dragonfly+ of each spine.
+    pub global: u32,
+    /// Cables between two groups; none: as many as there are for all.
+    pub per_pair: Option<u32>,
+}
+
+impl Dragonfly {
+    /// Switches of a group that have nodes.
+    pub(crate) fn leaves(&self) -> u32 {
+        match self.inside {
+            Inside::All { switches } => switches,
+            Inside::LeavesAndSpines { leaves, .. } => leaves,
+        }
+    }
+
+    /// Switches of a group that have global cables.
+    pub(crate) fn gateways(&self) -> u32 {
+        match self.inside {
+            Inside::All { switches } => switches,
+            Inside::LeavesAndSpines { spines, .. } => spines,
+        }
+    }
+
+    /// Global cables of a group.
+    fn ports(&self) -> u32 {
+        self.gateways() * self.global
+    }
+
+    /// Cables between two groups.
+    pub(crate) fn cables_per_pair(&self) -> u32 {
+        let most = match self.groups {
+            1 => 0,
+            groups => self.ports() / (groups - 1),
+        };
+        self.per_pair.map_or(most, |given| given.min(most))
+    }
+
+    fn group_of(&self, node: Node) -> u32 {
+        node.0 / (self.nodes * self.leaves())
+    }
+
+    /// The switch of a group to which the cable with this number to another group belongs.
+    fn gateway(&self, group: u32, other: u32, cable: u32) -> u32 {
+        let per_pair = self.cables_per_pair();
+        // With room for as many cables to itself, switch n has those to group n.
+        let has_room = self.ports() >= self.groups * per_pair;
+        let place = if other < group || has_room {
+            other
+        } else {
+            other - 1
+        };
+        (place * per_pair + cable) / self.global
+    }
+}
+
+/// A Dragonfly with the ways that messages take.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RoutedDragonfly {
+    pub shape: Dragonfly,
+    pub routing: Routing,
+    pub seed: u64,
+}
+
+/// Class of the cables inside a group, and of those between groups.
+pub(crate) const LOCAL: u8 = 1;
+pub(crate) const GLOBAL: u8 = 2;
+
+/// For what draws are made.
+const WHICH_CABLE: u64 = 1;
+const WHICH_GROUP: u64 = 2;
+const WHICH_SWITCH: u64 = 3;
+
+/// A way as it grows: at which switch of which group it is.
+struct Walk<'a> {
+    dragonfly: &'a RoutedDragonfly,
+    plane: u32,
+    group: u32,
+    at: Place,
+    draw: u64,
+    way: &'a mut Vec<Hop>,
+}
+
+/// A switch of a group.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// One with nodes.
+    Leaf(u32),
+    /// One with global cables; in a Dragonfly those have nodes as well.
+    Gateway(u32),
+}
+
+impl Walk<'_> {
+    fn cable(&self, class: u8, switch: u32, port: u32) -> Cable {
+        Cable {
+            class,
+            plane: self.plane,
+            switch,
+            port,
+        }
+    }
+
+    /// Between leaf and spine.
+    fn climb(&mut self, leaf: u32, spine: u32, is_up: bool) {
+        let leaves = self.dragonfly.shape.leaves();
+        let cable = self.cable(LOCAL, self.group * leaves + leaf, spine);
+        self.way.push(Hop::along(cable, is_up));
+    }
+
+    /// To another switch of the group.
+    fn go_to(&mut self, target: Place) {
+        match (self.dragonfly.shape.inside, self.at, target) {
+            (Inside::All { switches }, Place::Leaf(from) | Place::Gateway(from), to) => {
+                let (Place::Leaf(to) | Place::Gateway(to)) = to;
+                if from != to {
+                    let first = self.group * switches + from.min(to);
+                    let cable = self.cable(LOCAL, first, from.max(to));
+                    self.way.push(Hop::along(cable, from < to));
+                }
+            }
+            (_, Place::Leaf(from), Place::Gateway(to)) => self.climb(from, to, true),
+            (_, Place::Gateway(from), Place::Leaf(to)) => self.climb(to, from, false),
+            (Inside::LeavesAndSpines { spines, .. }, Place::Leaf(from), Place::Leaf(to)) => {
+                if from != to {
+                    let spine = (self.draw % u64::from(spines)) as u32;
+                    self.climb(from, spine, true);
+                    self.climb(to, spine, false);
+                }
+            }
+            (Inside::LeavesAndSpines { leaves, .. }, Place::Gateway(from), Place::Gateway(to)) => {
+                if from != to {
+                    let leaf = (self.draw % u64::from(leaves)) as u32;
+                    self.climb(leaf, from, false);
+                    self.climb(leaf, to, true);
+                }
+            }
+        }
+        self.at = target;
+    }
+
+    /// To another group over one global cable.
+    fn cross(&mut self, group: u32) {
+        let shape = self.dragonfly.shape;
+        self.draw = mixed(self.draw);
+        let number = (self.draw % u64::from(shape.cables_per_pair())) as u32;
+        self.go_to(Place::Gateway(shape.gateway(self.group, group, number)));
+        let pair = self.group.min(group) * shape.groups + self.group.max(group);
+        let cable = self.cable(GLOBAL, pair, number);
+        self.way.push(Hop::along(cable, self.group < group));
+        self.at = Place::Gateway(shape.gateway(group, self.group, number));
+        self.group = group;
+    }
+}
+
+impl RoutedDragonfly {
+    fn leaf(&self, node: Node) -> u32 {
+        node.0 / self.shape.nodes % self.shape.leaves()
+    }
+
+    fn walk<'a>(&'a self, trip: &Trip, draw: u64, way: &'a mut Vec<Hop>) -> Walk<'a> {
+        Walk {
+            dragonfly: self,
+            plane: trip.plane,
+            group: self.shape.group_of(trip.src),
+            at: Place::Leaf(self.leaf(trip.src)),
+            draw,
+            way,
+        }
+    }
+
+    fn shortest(&self, trip: &Trip, way: &mut Vec<Hop>) {
+        let mut walk = self.walk(trip, trip.pair_draw(self.seed, WHICH_CABLE), way);
+        let group = self.shape.group_of(trip.dst);
+        if walk.group != group {
+            walk.cross(group);
+        }
+        walk.go_to(Place::Leaf(self.leaf(trip.dst)));
+    }
+
+    /// Over another group, or over another switch of the same group.
+    fn over_another(&self, trip: &Trip, way: &mut Vec<Hop>) -> bool {
+        let (from, to) = (self.shape.group_of(trip.src), self.shape.group_of(trip.dst));
+        if from == to {
+            return self.over_another_switch(trip, way);
+        }
+        let Some(others) = self
+            .shape
+            .groups
+            .checked_sub(2)
+            .filter(|others| *others > 0)
+        else {
+            return false;
+        };
+        let draw = trip.own_draw(self.seed, WHICH_GROUP);
+        let middle = another((draw % u64::from(others)) as u32, from, to);
+        let mut walk = self.walk(trip, mixed(draw), way);
+        walk.cross(middle);
+        walk.cross(to);
+        walk.go_to(Place::Leaf(self.leaf(trip.dst)));
+        true
+    }
+
+    fn over_another_switch(&self, trip: &Trip, way: &mut Vec<Hop>) -> bool {
+        let (from, to) = (self.leaf(trip.src), self.leaf(trip.dst));
+        let draw = trip.own_draw(self.seed, WHICH_SWITCH);
+        let middle = match self.shape.inside {
+            _ if from == to => return false,
+            Inside::All { switches } if switches > 2 => {
+                Place::Leaf(another((draw % u64::from(switches - 2)) as u32, from, to))
+            }
+            Inside::All { .. } => return false,
+            Inside::LeavesAndSpines { spines, .. } => {
+                Place::Gateway((draw % u64::from(spines)) as u32)
+            }
+        };
+        let mut walk = self.walk(trip, draw, way);
+        walk.go_to(middle);
+        walk.go_to(Place::Leaf(to));
+        true
+    }
+}
+
+/// The number with this place among those that are neither of two.
+fn another(place: u32, one: u32, other: u32) -> u32 {
+    let (low, high) = (one.min(other), one.max(other));
+    let place = place + u32::from(place >= low);
+    place + u32::from(place >= high)
+}
+
+impl Wiring for RoutedDragonfly {
+    fn nodes(&self) -> Option<u64> {
+        let leaves = u64::from(self.shape.groups) * u64::from(self.shape.leaves());
+        Some(leaves * u64::from(self.shape.nodes))
+    }
+
+    fn longest(&self) -> u32 {
+        match (self.shape.inside, self.routing) {
+            (_, Routing::Minimal) => 3,
+            (Inside::All { .. }, _) => 5,
+            (Inside::LeavesAndSpines { .. }, _) => 6,
+        }
+    }
+
+    fn way(&self, trip: &Trip, way: &mut Vec<Hop>) {
+        if self.routing != Routing::Valiant || !self.over_another(trip, way) {
+            self.shortest(trip, way);
+        }
+    }
+
+    fn detour(&self, trip: &Trip, way: &mut Vec<Hop>) -> bool {
+        self.over_another(trip, way)
+    }
+
+    fn cables(&self, _nodes: u64) -> Vec<Cable> {
+        let cable = |class, switch, port| Cable {
+            class,
+            plane: 0,
+            switch,
+            port,
+        };
+        let (groups, leaves) = (self.shape.groups, self.shape.leaves());
+        let mut cables = Vec::new();
+        for switch in 0..groups * leaves {
+            let ports = match self.shape.inside {
+                Inside::All { switches } => switch % switches + 1..switches,
+                Inside::LeavesAndSpines { spines, .. } => 0..spines,
+            };
+            cables.extend(ports.map(|port| cable(LOCAL, switch, port)));
+        }
+        for one in 0..groups {
+            for other in one + 1..groups {
+                let numbers = 0..self.shape.cables_per_pair();
+                cables.extend(numbers.map(|port| cable(GLOBAL, one * groups + other, port)));
+            }
+        }
+        cables
+    }
+
+    fn switch_of(&self, node: Node) -> Switch {
+        Switch {
+            level: 1,
+            number: node.0 / self.shape.nodes,
+        }
+    }
+
+    fn ends(&self, cable: Cable) -> [Switch; 2] {
+        let shape = self.shape;
+        let level = match shape.inside {
+            Inside::All { .. } => 1,
+            Inside::LeavesAndSpines { .. } => 2,
+        };
+        if cable.class == LOCAL {
+            let group = cable.switch / shape.leaves();
+            let lower = Switch {
+                level: 1,
+                number: cable.switch,
+            };
+            let number = group * shape.gateways() + cable.port;
+            return [lower, Switch { level, number }];
+        }
+        let (one, other) = (cable.switch / shape.groups, cable.switch % shape.groups);
+        [(one, other), (other, one)].map(|(group, other): (u32, u32)| Switch {
+            level,
+            number: group * shape.gateways() + shape.gateway(group, other, cable.port),
+        })
+    }
+
+    fn meeting(&self, one: Node, other: Node) -> usize {
+        match () {
+            () if one.0 / self.shape.nodes == other.0 / self.shape.nodes => 0,
+            () if self.shape.group_of(one) == self.shape.group_of(other) => 1,
+            () => 2,
+        }
+    }
+
+    fn meetings(&self) -> Vec<String> {
+        ["same switch", "same group", "elsewhere"]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
+    fn leaving(&self, meeting: usize) -> Vec<(u8, u64)> {
+        let shape = self.shape;
+        let global = u64::from(shape.cables_per_pair()) * u64::from(shape.groups - 1);
+        match (meeting, shape.inside) {
+            (0, Inside::All { switches }) => vec![
+                (LOCAL, u64::from(switches - 1)),
+                (GLOBAL, global / u64::from(switches)),
+            ],
+            (0, Inside::LeavesAndSpines { spines, .. }) => vec![(LOCAL, u64::from(spines))],
+            (1, _) => vec![(GLOBAL, global)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn name(&self, hop: Hop) -> String {
+        let shape = self.shape;
+        let [mut from, mut to] = self.ends(hop.cable);
+        if hop.is_backward {
+            (from, to) = (to, from);
+        }
+        if hop.cable.class == GLOBAL {
+            let group = |switch: Switch| switch.number / shape.gateways();
+            let number = match shape.cables_per_pair() {
+                1 => String::new(),
+                _ => format!(", cable {}", hop.cable.port),
+            };
+            return format!(
+                "global cable from group {} to group {}{number}",
+                group(from),
+                group(to)
+            );
+        }
+        let group = hop.cable.switch / shape.leaves();
+        let (from, to) = (self.name_inside(from), self.name_inside(to));
+        format!("local cable from {from} to {to} of group {group}")
+    }
+
+    fn switch_name(&self, switch: Switch) -> String {
+        let in_group = match switch.level {
+            1 => self.shape.leaves(),
+            _ => self.shape.gateways(),
+        };
+        let group = switch.number / in_group;
+        format!("{} of group {group}", self.name_inside(switch))
+    }
+}
+
+impl RoutedDragonfly {
+    fn name_inside(&self, switch: Switch) -> String {
+        let shape = self.shape;
+        match (shape.inside, switch.level) {
+            (Inside::All { switches }, _) => format!("switch {}", switch.number % switches),
+            (_, 1) => format!("leaf {}", switch.number % shape.leaves()),
+            _ => format!("spine {}", switch.number % shape.gateways()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tests::{check_ways, hops};
+    use std::collections::BTreeMap;
+
+    fn shapes() -> Vec<Dragonfly> {
+        let shape = |groups, inside, nodes, global, per_pair| Dragonfly {
+            groups,
+            inside,
+            nodes,
+            global,
+            per_pair,
+        };
+        let all = |switches| Inside::All { switches };
+        let leaves = |leaves, spines| Inside::LeavesAndSpines { leaves, spines };
+        vec![
+            shape(9, all(4), 2, 2, None),
+            shape(3, all(4), 1, 1, Some(1)),
+            shape(3, all(4), 2, 1, None),
+            shape(2, all(2), 2, 1, None),
+            shape(1, all(3), 2, 1, None),
+            shape(5, leaves(4, 4), 4, 1, None),
+            shape(3, leaves(2, 4), 3, 2, None),
+            shape(1, leaves(2, 2), 2, 1, None),
+        ]
+    }
+
+    fn routed(shape: Dragonfly, routing: Routing) -> RoutedDragonfly {
+        RoutedDragonfly {
+            shape,
+            routing,
+            seed: 7,
+        }
+    }
+
+    #[test]
+    fn ways_are_walks_of_at_most_one_global_cable_or_two() {
+        for shape in shapes() {
+            for (routing, most) in [(Routing::Minimal, 1), (Routing::Valiant, 2)] {
+                let routed = routed(shape, routing);
+                let nodes = routed.nodes().unwrap() as u32;
+                check_ways(&routed, nodes);
+                for (src, dst) in (0..nodes).flat_map(|src| (0..nodes).map(move |dst| (src, dst))) {
+                    let way = hops(&routed, src, dst);
+                    let global = way.iter().filter(|hop| hop.cable.class == GLOBAL).count();
+                    assert!(global <= most, "{shape:?} {src} {dst}");
+                    assert_eq!(
+                        global > 0,
+                        shape.group_of(Node(src)) != shape.group_of(Node(dst))
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_switch_has_as_many_global_cables_as_it_has_ports() {
+        for shape in shapes() {
+            let routed = routed(shape, Routing::Minimal);
+            let mut cables: BTreeMap<Switch, u32> = BTreeMap::new();
+            for cable in routed.cables(0) {
+                if cable.class == GLOBAL {
+                    routed
+                        .ends(cable)
+                        .into_iter()
+                        .for_each(|end| *cables.entry(end).or_default() += 1);
+                }
+            }
+            assert!(
+                cables.values().all(|count| *count <= shape.global),
+                "{shape:?} {cables:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn switch_n_has_the_cable_to_group_n_where_there_is_room() {
+        let routed = routed(shapes()[1], Routing::Minimal);
+        // Of SimGrid's Dragonfly zone: from group 0 over its switch 2 to switch 0 of group 2.
+        let names: Vec<String> = hops(&routed, 1, 11)
+            .into_iter()
+            .map(|hop| routed.name(hop))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "local cable from switch 1 to switch 2 of group 0",
+                "global cable from group 0 to group 2",
+                "local cable from switch 0 to switch 3 of group 2",
+            ]
+        );
+    }
+
+    #[test]
+    fn those_that_are_neither_of_two_are_all_others() {
+        let others: Vec<u32> = (0..3).map(|place| another(place, 3, 1)).collect();
+        assert_eq!(others, [0, 2, 4]);
+    }
+}

@@ -1,0 +1,258 @@
+//! Tori and meshes: switches at the places of a grid, each joined with its neighbours in every dimension.
+//!
+//! Switch `s` has the coordinates `s mod d_0`, `s / d_0 mod d_1` and so on. A message crosses one dimension after the other,
+//! from the first on, the shorter way round (dimension-order routing; Dally and Seitz, 1987). Where both ways round are as
+//! long, it goes upward unless to coordinate 0, as SimGrid's torus zone does.
+
+use super::wiring::{Cable, Hop, Switch, Trip, Wiring};
+use flowcast_units::Node;
+
+/// A torus or a mesh.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grid {
+    /// Switches along each dimension.
+    pub sides: Vec<u32>,
+    /// Whether each row is closed to a ring.
+    pub is_torus: bool,
+    /// Nodes on each switch.
+    pub nodes_per_switch: u32,
+}
+
+/// Names of the first dimensions.
+const NAMES: [&str; 3] = ["x", "y", "z"];
+
+impl Grid {
+    /// What a dimension is called, from 0.
+    pub(crate) fn dimension(at: usize) -> String {
+        let name = NAMES.get(at).map(|name| (*name).to_owned());
+        name.unwrap_or_else(|| format!("dimension {at}"))
+    }
+
+    fn switches(&self) -> u32 {
+        self.sides.iter().product()
+    }
+
+    /// Switches between two neighbours of a dimension.
+    fn stride(&self, dimension: usize) -> u32 {
+        self.sides[..dimension].iter().product()
+    }
+
+    fn coordinate(&self, switch: u32, dimension: usize) -> u32 {
+        switch / self.stride(dimension) % self.sides[dimension]
+    }
+
+    /// How far it is from one coordinate to another, and whether the way goes upward.
+    fn steps(&self, dimension: usize, from: u32, to: u32) -> (u32, bool) {
+        let side = self.sides[dimension];
+        if !self.is_torus {
+            return (from.abs_diff(to), to > from);
+        }
+        let (up, down) = ((to + side - from) % side, (from + side - to) % side);
+        (up.min(down), up < down || up == down && to != 0)
+    }
+
+    /// The next switch upward, and the cable to it.
+    fn upward(&self, dimension: usize, switch: u32, plane: u32) -> (u32, Cable) {
+        let (stride, side) = (self.stride(dimension), self.sides[dimension]);
+        let is_last = self.coordinate(switch, dimension) == side - 1;
+        let next = if is_last {
+            switch - stride * (side - 1)
+        } else {
+            switch + stride
+        };
+        let cable = Cable {
+            class: dimension as u8 + 1,
+            plane,
+            switch,
+            port: 0,
+        };
+        (next, cable)
+    }
+
+    fn downward(&self, dimension: usize, switch: u32, plane: u32) -> (u32, Cable) {
+        let (stride, side) = (self.stride(dimension), self.sides[dimension]);
+        let before = if self.coordinate(switch, dimension) == 0 {
+            switch + stride * (side - 1)
+        } else {
+            switch - stride
+        };
+        (before, self.upward(dimension, before, plane).1)
+    }
+
+    fn distance(&self, one: Node, other: Node) -> u32 {
+        let (from, to) = (self.switch_of(one).number, self.switch_of(other).number);
+        let along = |dimension| {
+            let (from, to) = (
+                self.coordinate(from, dimension),
+                self.coordinate(to, dimension),
+            );
+            self.steps(dimension, from, to).0
+        };
+        (0..self.sides.len()).map(along).sum()
+    }
+}
+
+impl Wiring for Grid {
+    fn nodes(&self) -> Option<u64> {
+        Some(u64::from(self.switches()) * u64::from(self.nodes_per_switch))
+    }
+
+    fn longest(&self) -> u32 {
+        let of_side = |side: &u32| if self.is_torus { side / 2 } else { side - 1 };
+        self.sides.iter().map(of_side).sum()
+    }
+
+    fn way(&self, trip: &Trip, way: &mut Vec<Hop>) {
+        let (mut at, to) = (
+            self.switch_of(trip.src).number,
+            self.switch_of(trip.dst).number,
+        );
+        for dimension in 0..self.sides.len() {
+            let (from, target) = (
+                self.coordinate(at, dimension),
+                self.coordinate(to, dimension),
+            );
+            let (steps, is_upward) = self.steps(dimension, from, target);
+            for _ in 0..steps {
+                let (next, cable) = if is_upward {
+                    self.upward(dimension, at, trip.plane)
+                } else {
+                    self.downward(dimension, at, trip.plane)
+                };
+                way.push(Hop::along(cable, is_upward));
+                at = next;
+            }
+        }
+    }
+
+    fn cables(&self, _nodes: u64) -> Vec<Cable> {
+        let mut cables = Vec::new();
+        for (dimension, side) in self.sides.iter().enumerate() {
+            // A ring of two is one cable.
+            let is_closed = self.is_torus && *side > 2;
+            let switches = (0..self.switches())
+                .filter(|switch| is_closed || self.coordinate(*switch, dimension) + 1 < *side);
+            cables.extend(switches.map(|switch| self.upward(dimension, switch, 0).1));
+        }
+        cables
+    }
+
+    fn switch_of(&self, node: Node) -> Switch {
+        Switch {
+            level: 1,
+            number: node.0 / self.nodes_per_switch,
+        }
+    }
+
+    fn ends(&self, cable: Cable) -> [Switch; 2] {
+        let (next, _) = self.upward(usize::from(cable.class) - 1, cable.switch, 0);
+        [cable.switch, next].map(|number| Switch { level: 1, number })
+    }
+
+    fn meeting(&self, one: Node, other: Node) -> usize {
+        self.distance(one, other) as usize
+    }
+
+    fn meetings(&self) -> Vec<String> {
+        let farther = (1..=self.longest()).map(|steps| match steps {
+            1 => "1 switch further".to_owned(),
+            _ => format!("{steps} switches further"),
+        });
+        std::iter::once("same switch".to_owned())
+            .chain(farther)
+            .collect()
+    }
+
+    fn leaving(&self, meeting: usize) -> Vec<(u8, u64)> {
+        if meeting > 0 {
+            return Vec::new();
+        }
+        let cables = |side: &u32| match side {
+            1 => 0,
+            2 => 1,
+            _ => 2,
+        };
+        (1..).zip(self.sides.iter().map(cables)).collect()
+    }
+
+    fn name(&self, hop: Hop) -> String {
+        let [mut from, mut to] = self.ends(hop.cable);
+        if hop.is_backward {
+            (from, to) = (to, from);
+        }
+        format!(
+            "{} cable from {} to {}",
+            Grid::dimension(usize::from(hop.cable.class) - 1),
+            self.switch_name(from),
+            self.switch_name(to)
+        )
+    }
+
+    fn switch_name(&self, switch: Switch) -> String {
+        let places = (0..self.sides.len())
+            .map(|dimension| self.coordinate(switch.number, dimension).to_string());
+        format!("switch ({})", places.collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tests::{check_ways, hops};
+
+    fn grid(sides: &[u32], is_torus: bool) -> Grid {
+        Grid {
+            sides: sides.to_vec(),
+            is_torus,
+            nodes_per_switch: 1,
+        }
+    }
+
+    #[test]
+    fn ways_are_as_long_as_the_distance() {
+        for (sides, is_torus) in [
+            (&[5, 4][..], true),
+            (&[4, 3, 2], true),
+            (&[2, 2, 2], true),
+            (&[3, 4], false),
+            (&[6], true),
+            (&[1, 3], true),
+        ] {
+            let grid = grid(sides, is_torus);
+            check_ways(&grid, grid.nodes().unwrap() as u32);
+            for src in 0..grid.switches() {
+                for dst in 0..grid.switches() {
+                    let apart = |dimension: usize| {
+                        let (a, b) = (
+                            grid.coordinate(src, dimension),
+                            grid.coordinate(dst, dimension),
+                        );
+                        let around = sides[dimension] - a.abs_diff(b);
+                        a.abs_diff(b).min(if is_torus { around } else { u32::MAX })
+                    };
+                    let distance: u32 = (0..sides.len()).map(apart).sum();
+                    assert_eq!(hops(&grid, src, dst).len() as u32, distance);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn where_both_ways_round_are_as_long_the_way_goes_upward_but_to_coordinate_0() {
+        let ring = grid(&[4], true);
+        assert!(!hops(&ring, 0, 2)[0].is_backward);
+        assert!(!hops(&ring, 3, 1)[0].is_backward);
+        assert!(hops(&ring, 2, 0)[0].is_backward);
+        let names: Vec<String> = hops(&ring, 3, 1)
+            .into_iter()
+            .map(|hop| ring.name(hop))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "x cable from switch (3) to switch (0)",
+                "x cable from switch (0) to switch (1)"
+            ]
+        );
+    }
+}

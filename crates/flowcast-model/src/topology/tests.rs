@@ -1,0 +1,119 @@
+//! Ways are walks, and what topologies tell.
+
+use super::{
+    wiring::{Hop, Wiring},
+    *,
+};
+use std::collections::BTreeSet;
+
+/// The cables of the first message.
+pub(crate) fn hops(wiring: &dyn Wiring, src: u32, dst: u32) -> Vec<Hop> {
+    hops_of(wiring, src, dst, 0)
+}
+
+fn hops_of(wiring: &dyn Wiring, src: u32, dst: u32, message: u64) -> Vec<Hop> {
+    let trip = Trip {
+        src: Node(src),
+        dst: Node(dst),
+        plane: 0,
+        message,
+    };
+    let mut way = Vec::new();
+    wiring.way(&trip, &mut way);
+    way
+}
+
+/// Whether these cables lead from the one switch to the other.
+pub(crate) fn assert_walk(wiring: &dyn Wiring, way: &[Hop], src: u32, dst: u32) {
+    let mut at = wiring.switch_of(Node(src));
+    for hop in way {
+        let [mut from, mut to] = wiring.ends(hop.cable);
+        if hop.is_backward {
+            (from, to) = (to, from);
+        }
+        assert_eq!(at, from, "{src} {dst} {hop:?} of {way:?}");
+        at = to;
+    }
+    assert_eq!(at, wiring.switch_of(Node(dst)), "{src} {dst} {way:?}");
+}
+
+/// Whether all ways and detours between so many nodes are walks over the cables that there are.
+pub(crate) fn check_ways(wiring: &dyn Wiring, nodes: u32) {
+    let cables: BTreeSet<Cable> = wiring.cables(u64::from(nodes)).into_iter().collect();
+    for (src, dst) in (0..nodes).flat_map(|src| (0..nodes).map(move |dst| (src, dst))) {
+        let mut detour = Vec::new();
+        let trip = Trip {
+            src: Node(src),
+            dst: Node(dst),
+            plane: 0,
+            message: 5,
+        };
+        if wiring.detour(&trip, &mut detour) {
+            assert_walk(wiring, &detour, src, dst);
+        }
+        for way in [0, 1].map(|message| hops_of(wiring, src, dst, message)) {
+            assert_walk(wiring, &way, src, dst);
+            assert!(way.len() as u32 <= wiring.longest(), "{way:?}");
+            let is_known = |hop: &Hop| cables.contains(&hop.cable);
+            assert!(way.iter().all(is_known), "{src} {dst} {way:?}");
+            let is_same = wiring.switch_of(Node(src)) == wiring.switch_of(Node(dst));
+            assert_eq!(way.is_empty(), is_same);
+            assert_eq!(wiring.meeting(Node(src), Node(dst)) == 0, is_same);
+            assert!(wiring.meeting(Node(src), Node(dst)) < wiring.meetings().len());
+        }
+    }
+}
+
+#[test]
+fn a_topology_tells_levels_and_what_leaves_them() {
+    let groups = Dragonfly {
+        groups: 9,
+        inside: Inside::All { switches: 4 },
+        nodes: 2,
+        global: 2,
+        per_pair: None,
+    };
+    let rate = |rate| CableKind {
+        rate: Some(LinkRate::Goodput(Rate::from_bytes_per_second(rate))),
+        ..CableKind::default()
+    };
+    let mut topology = Topology::new(Shape::Dragonfly {
+        groups,
+        local: CableKind::default(),
+        global: rate(3e9),
+    });
+    let names: Vec<String> = topology
+        .classes()
+        .into_iter()
+        .map(|class| class.name)
+        .collect();
+    assert_eq!(names, ["node", "local", "global"]);
+    let pair = |one, other| [Node(one), Node(other)];
+    let pairs = [pair(0, 1), pair(0, 7), pair(0, 8), pair(71, 0)];
+    assert_eq!(topology.meetings_of(&pairs).unwrap(), [0, 1, 2, 2]);
+    assert!(topology.meetings_of(&[pair(0, 72)]).is_err());
+    assert_eq!(
+        topology.crossed(&pairs[..2]).unwrap(),
+        [[2, 0, 0], [2, 1, 0]]
+    );
+    assert_eq!(topology.crossed(&pairs[2..]).unwrap()[0][2], 1);
+    assert_eq!(topology.cables_mut().len(), 2);
+    let interface = Rate::from_bytes_per_second(1e9);
+    let leaving = |topology: &Topology, level| {
+        let rate = topology.leaving(level, interface).unwrap();
+        rate.map(|rate| rate.as_bytes_per_second())
+    };
+    assert_eq!(leaving(&topology, 0), Some(3e9 + 2.0 * 3e9));
+    assert_eq!(leaving(&topology, 1), Some(8.0 * 3e9));
+    assert_eq!(leaving(&topology, 2), None);
+    topology.planes = 2;
+    assert_eq!(leaving(&topology, 1), Some(48e9));
+    topology.routing = Routing::DModK;
+    let error = topology.check().unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "topology.routing: found `d-mod-k`, expected one of minimal, valiant, ugal"
+        ),
+        "{error}"
+    );
+}

@@ -1,0 +1,518 @@
+//! Trees of switches with one or more ways up: racks, two-level trees, fat trees, k-ary n-trees; and the ways through them.
+//!
+//! Nodes hang on the switches of level 1, `down` on each; groups of level `i` join `down` groups of the level below.
+//! Each switch has `up` parents, with `cables` parallel cables to each, so that a group of level `i + 1` has as many
+//! switches as a group of level `i` times its `up` (an extended generalised fat tree, Öhring et al., 1995; with parallel
+//! cables Zahavi's, 2012). Where the last level has cables upward, a core that is no limit joins all.
+//!
+//! A message goes up as far as it must and down again. Which cable it takes upward is a matter of [`Routing`]. By the
+//! destination (D-mod-k, Zahavi et al., 2010) it is at level `i` the cable `floor(dst / switches of a group) mod cables`: all
+//! messages to one node come down the same way, and neighbouring destinations go up different cables.
+
+use thiserror::Error;
+
+use super::wiring::{Cable, Hop, Routing, Switch, Trip, Wiring};
+use flowcast_units::Node;
+
+/// More levels than any network has.
+const MOST_LEVELS: usize = 8;
+
+/// The switches of one level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// Nodes, or groups of the level below, that each group joins.
+    pub down: u32,
+    /// Parents of each switch in the level above; 0 at the top.
+    pub up: u32,
+    /// Parallel cables to each parent.
+    pub cables: u32,
+}
+
+impl Level {
+    /// With one cable to each parent.
+    pub const fn new(down: u32, up: u32) -> Level {
+        Level {
+            down,
+            up,
+            cables: 1,
+        }
+    }
+
+    /// Cables upward of each switch.
+    fn ports(self) -> u64 {
+        u64::from(self.up) * u64::from(self.cables)
+    }
+}
+
+/// Levels that make no tree.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("level {level}: found {found}, expected {expected}")]
+pub struct TreeError {
+    /// Counted from 0, as the field of a file is.
+    pub level: usize,
+    /// The value of the level that cannot be.
+    pub found: String,
+    /// What would be right.
+    pub expected: String,
+}
+
+/// A tree of switches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    levels: Vec<Level>,
+}
+
+impl Tree {
+    /// From its levels, the lowest first.
+    ///
+    /// # Errors
+    /// No level or too many, a level that joins nothing, cables that lead nowhere or are missing.
+    pub fn new(levels: Vec<Level>) -> Result<Tree, TreeError> {
+        let error = |level, found: String, expected: &str| {
+            Err(TreeError {
+                level,
+                found,
+                expected: expected.to_owned(),
+            })
+        };
+        if levels.is_empty() || levels.len() > MOST_LEVELS {
+            return error(0, format!("{} levels", levels.len()), "1 to 8 levels");
+        }
+        let mut switches = 1u64;
+        for (place, level) in levels.iter().enumerate() {
+            if !(1..=1 << 16).contains(&level.down) {
+                return error(
+                    place,
+                    format!("down = {}", level.down),
+                    "1 to 65536 nodes or switches below",
+                );
+            }
+            if level.up > 1 << 10 {
+                return error(
+                    place,
+                    format!("up = {}", level.up),
+                    "at most 1024 switches above",
+                );
+            }
+            if !(1..=1 << 10).contains(&level.cables) {
+                return error(
+                    place,
+                    format!("cables = {}", level.cables),
+                    "1 to 1024 cables to each switch above",
+                );
+            }
+            if level.up == 0 && place + 1 < levels.len() {
+                return error(
+                    place,
+                    "up = 0".into(),
+                    "a cable to the level above (0 only in the last level)",
+                );
+            }
+            switches = switches.saturating_mul(u64::from(level.up.max(1)));
+            if switches > 1 << 20 {
+                return error(
+                    place,
+                    format!("{switches} switches of a group above"),
+                    "at most 1048576",
+                );
+            }
+        }
+        let nodes = levels.iter().map(|level| u64::from(level.down));
+        if nodes.fold(1, u64::saturating_mul) > 1 << 31 {
+            return error(
+                levels.len() - 1,
+                "more than 2147483648 nodes".into(),
+                "at most as many",
+            );
+        }
+        Ok(Tree { levels })
+    }
+
+    /// A k-ary n-tree (Petrini and Vanneschi, 1997): `n` levels of switches, `k` nodes or switches below each and `k` switches
+    /// above, `k^n` nodes; lowest switches have one cable upward for so many nodes.
+    ///
+    /// # Errors
+    /// No level or too many, or an over-subscription that does not divide `k`.
+    pub fn k_ary(arity: u32, levels: u32, oversubscription: u32) -> Result<Tree, TreeError> {
+        if oversubscription == 0 || !arity.is_multiple_of(oversubscription) {
+            return Err(TreeError {
+                level: 0,
+                found: oversubscription.to_string(),
+                expected: format!("a divisor of {arity}, the arity"),
+            });
+        }
+        let levels = levels.min(MOST_LEVELS as u32 + 1);
+        let mut all = vec![Level::new(arity, arity); levels as usize];
+        if let Some(lowest) = all.first_mut() {
+            lowest.up /= oversubscription;
+        }
+        if let Some(top) = all.last_mut() {
+            top.up = 0;
+        }
+        Tree::new(all)
+    }
+
+    /// A fat tree of switches with so many ports (Al-Fares et al., 2008): three levels, `ports^3 / 4` nodes. With an
+    /// over-subscription of `n` the lowest switches have one cable upward for `n` nodes.
+    ///
+    /// # Errors
+    /// An odd number of ports, or an over-subscription that does not divide half of it.
+    pub fn fat(ports: u32, oversubscription: u32) -> Result<Tree, TreeError> {
+        let half = ports / 2;
+        if ports < 2 || ports % 2 == 1 || ports > 1 << 9 {
+            let expected = "an even number of ports from 2 to 512".to_owned();
+            return Err(TreeError {
+                level: 0,
+                found: format!("{ports} ports"),
+                expected,
+            });
+        }
+        if oversubscription == 0 || !half.is_multiple_of(oversubscription) {
+            let least = oversubscription.max(1);
+            let expected = format!(
+                "a divisor of {half}, half of the ports ({least}:1 needs a multiple of {} ports)",
+                2 * u64::from(least)
+            );
+            return Err(TreeError {
+                level: 0,
+                found: oversubscription.to_string(),
+                expected,
+            });
+        }
+        Tree::new(vec![
+            Level::new(half, half / oversubscription),
+            Level::new(half, half),
+            Level::new(ports, 0),
+        ])
+    }
+
+    /// Its levels, the lowest first.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// How many levels have cables upward.
+    pub fn depth(&self) -> usize {
+        self.levels.iter().filter(|level| level.up > 0).count()
+    }
+
+    /// How many nodes there are; none if a core joins any number.
+    pub fn nodes(&self) -> Option<u64> {
+        let top = self.levels.last().expect("a tree has a level");
+        (top.up == 0).then(|| {
+            self.levels
+                .iter()
+                .map(|level| u64::from(level.down))
+                .product()
+        })
+    }
+
+    /// Nodes below a switch of this level, from 0 for the nodes themselves.
+    fn below(&self, level: usize) -> u64 {
+        let levels = self.levels[..level].iter();
+        levels.map(|level| u64::from(level.down)).product()
+    }
+
+    /// Switches of a group of this level, from 1.
+    fn switches(&self, level: usize) -> u64 {
+        let levels = self.levels[..level - 1].iter();
+        levels.map(|level| u64::from(level.up)).product()
+    }
+}
+
+/// A tree with the way that messages take upward.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RoutedTree {
+    pub tree: Tree,
+    pub routing: Routing,
+    pub seed: u64,
+}
+
+impl RoutedTree {
+    /// The cable upward at a level, whose groups have so many switches.
+    fn port(&self, trip: &Trip, place: usize, switches: u64, ports: u64) -> u64 {
+        match self.routing {
+            Routing::Ecmp => trip.pair_draw(self.seed, place as u64) % ports,
+            Routing::Random => trip.own_draw(self.seed, place as u64) % ports,
+            Routing::SModK => u64::from(trip.src.0) / switches % ports,
+            _ => u64::from(trip.dst.0) / switches % ports,
+        }
+    }
+}
+
+impl Wiring for RoutedTree {
+    fn nodes(&self) -> Option<u64> {
+        self.tree.nodes()
+    }
+
+    fn longest(&self) -> u32 {
+        2 * self.tree.depth() as u32
+    }
+
+    fn way(&self, trip: &Trip, way: &mut Vec<Hop>) {
+        let begin = way.len();
+        let (mut below, mut switches, mut here) = (1u64, 1u64, 0u64);
+        let mut down = [None; MOST_LEVELS];
+        for (place, level) in self.tree.levels.iter().enumerate() {
+            below *= u64::from(level.down);
+            let (from, to) = (u64::from(trip.src.0) / below, u64::from(trip.dst.0) / below);
+            if from == to || level.up == 0 {
+                break;
+            }
+            let port = self.port(trip, place, switches, level.ports());
+            let cable = |group: u64| Cable {
+                class: place as u8 + 1,
+                plane: trip.plane,
+                switch: (group * switches + here) as u32,
+                port: port as u32,
+            };
+            way.push(Hop::forward(cable(from)));
+            down[way.len() - begin - 1] = Some(Hop::forward(cable(to)).back());
+            here = here * u64::from(level.up) + port % u64::from(level.up);
+            switches *= u64::from(level.up);
+        }
+        way.extend(down.into_iter().rev().flatten());
+    }
+
+    fn cables(&self, nodes: u64) -> Vec<Cable> {
+        let mut cables = Vec::new();
+        for (place, level) in self.tree.levels.iter().enumerate() {
+            let groups = nodes.div_ceil(self.tree.below(place + 1));
+            let switches = groups * self.tree.switches(place + 1);
+            for switch in 0..switches as u32 {
+                cables.extend((0..level.ports() as u32).map(|port| Cable {
+                    class: place as u8 + 1,
+                    plane: 0,
+                    switch,
+                    port,
+                }));
+            }
+        }
+        cables
+    }
+
+    fn switch_of(&self, node: Node) -> Switch {
+        Switch {
+            level: 1,
+            number: node.0 / self.tree.levels[0].down,
+        }
+    }
+
+    fn ends(&self, cable: Cable) -> [Switch; 2] {
+        let place = usize::from(cable.class) - 1;
+        let level = self.tree.levels[place];
+        let switches = self.tree.switches(place + 1) as u32;
+        // A core that is no limit is one switch.
+        let above = self.tree.levels.get(place + 1).map_or(0, |above| {
+            let group = cable.switch / switches / above.down;
+            let here = cable.switch % switches * level.up + cable.port % level.up;
+            group * (switches * level.up) + here
+        });
+        [
+            Switch {
+                level: cable.class,
+                number: cable.switch,
+            },
+            Switch {
+                level: cable.class + 1,
+                number: above,
+            },
+        ]
+    }
+
+    fn meeting(&self, one: Node, other: Node) -> usize {
+        let levels = 1..=self.tree.levels.len();
+        let group = |node: Node, level| u64::from(node.0) / self.tree.below(level);
+        let met = levels
+            .clone()
+            .find(|level| group(one, *level) == group(other, *level));
+        met.map_or(self.tree.levels.len(), |level| level - 1)
+    }
+
+    fn meetings(&self) -> Vec<String> {
+        let has_core = self.tree.nodes().is_none();
+        let levels = self.tree.levels.len();
+        let mut names = vec!["same switch".to_owned()];
+        names.extend((2..=levels).map(|level| {
+            if level == levels && !has_core {
+                "elsewhere".to_owned()
+            } else {
+                format!("same group of level {level}")
+            }
+        }));
+        names.extend(has_core.then(|| "elsewhere".to_owned()));
+        names
+    }
+
+    fn leaving(&self, meeting: usize) -> Vec<(u8, u64)> {
+        let Some(level) = self.tree.levels.get(meeting).filter(|level| level.up > 0) else {
+            return Vec::new();
+        };
+        let cables = self.tree.switches(meeting + 1) * level.ports();
+        vec![(meeting as u8 + 1, cables)]
+    }
+
+    fn name(&self, hop: Hop) -> String {
+        let Cable {
+            class,
+            switch,
+            port,
+            ..
+        } = hop.cable;
+        let direction = if hop.is_backward {
+            "down to"
+        } else {
+            "up from"
+        };
+        format!("{direction} switch {switch} of level {class}, cable {port}")
+    }
+
+    fn switch_name(&self, Switch { level, number }: Switch) -> String {
+        if usize::from(level) > self.tree.levels.len() {
+            return "the core".to_owned();
+        }
+        format!("switch {number} of level {level}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tests::{check_ways, hops};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn routed(tree: Tree, routing: Routing) -> RoutedTree {
+        RoutedTree {
+            tree,
+            routing,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_fat_tree_of_four_port_switches_is_that_of_the_paper() {
+        let tree = Tree::fat(4, 1).unwrap();
+        assert_eq!(tree.nodes(), Some(16));
+        let tree = routed(tree, Routing::DModK);
+        assert_eq!(hops(&tree, 0, 1), []);
+        assert_eq!(hops(&tree, 0, 2).len(), 2);
+        // To node 13: 13 mod 2 = 1 at the edge, (13 / 2) mod 2 = 0 above.
+        let cable = |class, switch, port| {
+            Hop::forward(Cable {
+                class,
+                plane: 0,
+                switch,
+                port,
+            })
+        };
+        let way = [
+            cable(1, 0, 1),
+            cable(2, 1, 0),
+            cable(2, 7, 0).back(),
+            cable(1, 6, 1).back(),
+        ];
+        assert_eq!(hops(&tree, 0, 13), way);
+    }
+
+    #[test]
+    fn each_core_switch_serves_as_many_destinations_as_any_other() {
+        for ports in [2, 4, 8] {
+            let tree = Tree::fat(ports, 1).unwrap();
+            let mut served: BTreeMap<Cable, BTreeSet<u32>> = BTreeMap::new();
+            let nodes = tree.nodes().unwrap() as u32;
+            let tree = routed(tree, Routing::DModK);
+            // All that leave the first pod: a cable to the core carries what goes to a share of the destinations.
+            for dst in ports * ports / 4..nodes {
+                for src in 0..ports * ports / 4 {
+                    let up = hops(&tree, src, dst)[1].cable;
+                    served.entry(up).or_default().insert(dst);
+                }
+            }
+            let counts: BTreeSet<usize> = served.values().map(BTreeSet::len).collect();
+            assert_eq!(counts.len(), 1, "{counts:?}");
+            assert_eq!(
+                served.len() as u32,
+                ports * ports / 4,
+                "as many cables to the core as nodes in the pod"
+            );
+        }
+    }
+
+    #[test]
+    fn shift_permutations_meet_on_no_cable_of_a_k_ary_n_tree() {
+        for (arity, levels) in [(2, 3), (3, 3), (4, 2), (4, 3)] {
+            let tree = Tree::k_ary(arity, levels, 1).unwrap();
+            let nodes = tree.nodes().unwrap() as u32;
+            for routing in [Routing::DModK, Routing::SModK] {
+                let tree = routed(tree.clone(), routing);
+                for shift in 1..nodes {
+                    let mut used = BTreeSet::new();
+                    for src in 0..nodes {
+                        for hop in hops(&tree, src, (src + shift) % nodes) {
+                            assert!(
+                                used.insert((hop.cable, hop.is_backward)),
+                                "{arity} {levels} {routing} {shift} {hop:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ways_are_walks_up_and_down() {
+        let parallel = vec![
+            Level {
+                cables: 2,
+                ..Level::new(4, 3)
+            },
+            Level::new(3, 2),
+            Level::new(2, 0),
+        ];
+        for levels in [parallel, vec![Level::new(6, 4), Level::new(3, 2)]] {
+            for routing in [
+                Routing::DModK,
+                Routing::SModK,
+                Routing::Ecmp,
+                Routing::Random,
+            ] {
+                check_ways(&routed(Tree::new(levels.clone()).unwrap(), routing), 24);
+            }
+        }
+    }
+
+    #[test]
+    fn all_messages_to_a_node_come_down_the_same_last_cable() {
+        let tree = Tree::new(vec![Level::new(6, 4), Level::new(3, 2)]).unwrap();
+        assert_eq!(tree.nodes(), None);
+        let tree = routed(tree, Routing::DModK);
+        for dst in 0..40u32 {
+            let last: BTreeSet<Cable> = (0..40u32)
+                .filter(|src| src / 6 != dst / 6)
+                .map(|src| hops(&tree, src, dst).last().unwrap().cable)
+                .collect();
+            assert_eq!(last.len(), 1);
+        }
+    }
+
+    #[test]
+    fn levels_that_make_no_tree_are_refused() {
+        let level = Level::new;
+        for levels in [
+            vec![],
+            vec![level(0, 1)],
+            vec![level(4, 0), level(4, 0)],
+            vec![level(2, 1); 9],
+            vec![level(1 << 16, 1), level(1 << 16, 0)],
+            vec![level(2, 1 << 10); 3],
+            vec![level(2, 5000)],
+        ] {
+            assert!(Tree::new(levels.clone()).is_err(), "{levels:?}");
+        }
+        assert!(Tree::fat(5, 1).is_err());
+        assert!(Tree::fat(0, 1).is_err());
+        assert!(Tree::fat(8, 3).is_err());
+        assert!(Tree::fat(8, 0).is_err());
+    }
+}

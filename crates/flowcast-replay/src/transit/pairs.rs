@@ -1,0 +1,107 @@
+//! Between which nodes the messages of a program go, and in which racks these stand.
+
+use std::collections::BTreeSet;
+
+use crate::placement::Placement;
+use flowcast_model::{
+    cluster::{flow::Flow, racks::Racks},
+    network::Network,
+};
+use flowcast_trace::{
+    access::{Access, TransferKind},
+    opcodes::Op,
+    program::Program,
+    slot::Slot,
+};
+use flowcast_units::{Bytes, Rank, Time};
+
+/// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot
+/// takes.
+pub(super) fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
+    (ranks, slots): (usize, usize),
+    placement: &Placement,
+    sends: impl Fn(Rank) -> I,
+) -> (Vec<Flow>, Vec<u32>) {
+    const NONE: u32 = u32::MAX;
+    let mut flows = Vec::new();
+    let mut route_of = vec![0; slots];
+    // Ranks by node, so that one row of numbers is enough.
+    let mut ranks: Vec<Rank> = Rank::all(ranks).collect();
+    ranks.sort_by_key(|rank| placement.node(*rank));
+    let mut known = vec![NONE; placement.nodes()];
+    for of_one_node in ranks.chunk_by(|one, other| placement.node(*one) == placement.node(*other)) {
+        let src = placement.node(of_one_node[0]);
+        let first = flows.len();
+        for (slot, receiver) in of_one_node.iter().flat_map(|rank| sends(*rank)) {
+            let dst = placement.node(receiver);
+            let number = &mut known[dst];
+            if *number == NONE {
+                *number = flows.len() as u32;
+                flows.push(Flow {
+                    id: *number,
+                    src,
+                    dst,
+                    size: Bytes(0),
+                    start: Time::ZERO,
+                });
+            }
+            route_of[slot] = *number;
+        }
+        flows[first..]
+            .iter()
+            .for_each(|flow| known[flow.dst] = NONE);
+    }
+    (flows, route_of)
+}
+
+/// The racks of the machine in which the nodes of these flows stand, where those are joined by a backbone.
+pub(crate) fn racks_of(flows: &[Flow], network: &Network) -> Racks {
+    let nodes = flows
+        .iter()
+        .map(|flow| flow.src.max(flow.dst).index() + 1)
+        .max()
+        .unwrap_or(0);
+    let is_split = network.backbone.is_some() && network.topology.is_none();
+    let nodes_per_rack = if is_split {
+        network.machine.nodes_per_rack
+    } else {
+        0
+    };
+    Racks::in_blocks(nodes, nodes_per_rack)
+}
+
+/// A flow for each pair of nodes between which one-sided transfers go.
+pub(crate) fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow> {
+    let ranks = if program.accesses().is_empty() {
+        0
+    } else {
+        program.ranks() as u32
+    };
+    let mut ends = BTreeSet::new();
+    for rank in (0..ranks).map(Rank) {
+        for (_, op) in program.ops(rank) {
+            let Op::Access(access) = op else { continue };
+            let Access::Transfer { kind, target, .. } = *program.access(access) else {
+                continue;
+            };
+            let (own, other) = (placement.node(rank), placement.node(target));
+            if own != other {
+                ends.insert(if kind == TransferKind::Get {
+                    (other, own)
+                } else {
+                    (own, other)
+                });
+            }
+        }
+    }
+    ends.into_iter()
+        .zip(0..)
+        .map(|((src, dst), id)| Flow {
+            id,
+            src,
+            dst,
+            size: Bytes(0),
+            start: Time::ZERO,
+        })
+        .collect()
+}

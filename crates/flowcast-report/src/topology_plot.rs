@@ -1,0 +1,250 @@
+//! A topology as a drawing: groups as blocks, switches as squares, nodes as dots, cables in the colour of their class.
+//!
+//! What would be too much to see is left out: only the first nodes, groups or rows are drawn, and the drawing says how many there
+//! are.
+
+mod layout;
+
+use std::fmt::Write;
+
+use crate::chart_svg::{COLOURS, opened, text};
+use flowcast_model::{
+    network::LinkRate,
+    sharing::SharingError,
+    topology::{LinkClass, Topology},
+};
+use flowcast_table::escape;
+use flowcast_units::{Rate, Time};
+use layout::{Layout, SIDE, layout};
+
+const WIDTH: f64 = 1000.0;
+/// Above the picture, and for each line of the legend below it.
+const TOP: f64 = 60.0;
+const LINE: f64 = 22.0;
+/// Dots at a switch; more nodes are written as a number.
+const MOST_DOTS: usize = 4;
+
+/// The drawing as an SVG document, where cables without a rate have that of the interfaces.
+///
+/// # Errors
+/// A topology that cannot be built.
+pub fn svg(topology: &Topology, interface: Rate, title: &str) -> Result<String, SharingError> {
+    let layout = layout(topology, WIDTH)?;
+    let classes = topology.classes();
+    let lines = classes.len() + layout.notes.len();
+    let legend = TOP + layout.height + 24.0;
+    let mut out = opened(title, [WIDTH, legend + LINE * lines as f64 + 20.0]);
+    let _ = write!(out, "<g transform=\"translate(0 {TOP})\">");
+    for block in &layout.blocks {
+        let [x, y] = block.at;
+        let [width, height] = block.size;
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\" fill=\"#f4f4f4\" stroke=\"#bbb\"/>"
+        );
+        text(&mut out, [x + width / 2.0, y + 13.0], "middle", &block.name);
+    }
+    draw_cables(&mut out, &layout);
+    draw_switches(&mut out, &layout);
+    for [x, y] in &layout.others {
+        text(&mut out, [*x as f64, *y as f64 + 2.0], "middle", "...");
+    }
+    out.push_str("</g>\n");
+    draw_legend(&mut out, &layout, &classes, interface, legend);
+    out.push_str("</svg>\n");
+    Ok(out)
+}
+
+fn draw_cables(out: &mut String, layout: &Layout) {
+    for cable in &layout.cables {
+        let [[x1, y1], [x2, y2]] = cable.ends;
+        let colour = colour(cable.class);
+        // A bow keeps cables apart that would lie on top of switches or of each other.
+        let (dx, dy) = (x2 - x1, y2 - y1);
+        let (cx, cy) = (
+            (x1 + x2) / 2.0 - dy * cable.bow,
+            (y1 + y2) / 2.0 + dx * cable.bow,
+        );
+        let _ = writeln!(
+            out,
+            "<path d=\"M{x1:.1} {y1:.1}Q{cx:.1} {cy:.1} {x2:.1} {y2:.1}\" fill=\"none\" stroke=\"{colour}\" \
+             stroke-width=\"{:.1}\" stroke-opacity=\"0.7\"><title>{}</title></path>",
+            cable.width,
+            escape(&cable.name)
+        );
+    }
+}
+
+fn draw_switches(out: &mut String, layout: &Layout) {
+    let half = SIDE / 2.0;
+    for switch in &layout.switches {
+        let [x, y] = switch.at;
+        let [side_x, side_y] = switch.nodes_at;
+        let dots = switch.nodes.min(MOST_DOTS);
+        for dot in 0..dots {
+            let along = (dot as f64 - (dots as f64 - 1.0) / 2.0) * 6.0;
+            let [dot_x, dot_y] = [
+                x + side_x * 16.0 - side_y * along,
+                y + side_y * 16.0 + side_x * along,
+            ];
+            let _ = writeln!(
+                out,
+                "<path d=\"M{x:.1} {y:.1}L{dot_x:.1} {dot_y:.1}\" stroke=\"{0}\"/><circle cx=\"{dot_x:.1}\" cy=\"{dot_y:.1}\" r=\"2.2\" \
+                 fill=\"{0}\"/>",
+                colour(0)
+            );
+        }
+        let _ = writeln!(
+            out,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{SIDE}\" height=\"{SIDE}\" rx=\"2\" fill=\"#fff\" stroke=\"#333\"><title>{}</title></rect>",
+            x - half,
+            y - half,
+            escape(&switch.name)
+        );
+        if switch.nodes > MOST_DOTS {
+            let [text_x, text_y] = [x + side_x * 28.0, y + side_y * 28.0 + 4.0];
+            text(out, [text_x, text_y], "middle", &switch.nodes.to_string());
+        }
+    }
+}
+
+fn draw_legend(
+    out: &mut String,
+    layout: &Layout,
+    classes: &[LinkClass],
+    interface: Rate,
+    top: f64,
+) {
+    let mut y = top;
+    for (class, number) in classes.iter().zip(0usize..) {
+        let _ = writeln!(
+            out,
+            "<path d=\"M40 {0:.1}h36\" stroke=\"{1}\" stroke-width=\"3\"/>",
+            y - 4.0,
+            colour(number)
+        );
+        text(
+            out,
+            [88.0, y],
+            "start",
+            &described(class, number, layout, interface),
+        );
+        y += LINE;
+    }
+    for note in &layout.notes {
+        text(out, [40.0, y], "start", note);
+        y += LINE;
+    }
+}
+
+/// `global: 3 GB/s, 2 us; 288 cables`.
+fn described(class: &LinkClass, number: usize, layout: &Layout, interface: Rate) -> String {
+    let rate = class.cables.rate.map_or(interface, LinkRate::goodput);
+    let mut line = format!("{}: {rate} in each direction", class.name);
+    if class.cables.latency > Time::ZERO {
+        let _ = write!(line, ", {}", class.cables.latency);
+    }
+    let count = layout.counts.get(number).copied().unwrap_or(0);
+    let things = if number == 0 { "nodes" } else { "cables" };
+    if count > 0 {
+        let _ = write!(line, "; {count} {things}");
+    }
+    line
+}
+
+fn colour(class: usize) -> &'static str {
+    match class {
+        0 => "#777777",
+        _ => COLOURS[(class - 1) % COLOURS.len()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_model::topology::{
+        CableKind, Shape,
+        dragonfly::{Dragonfly, Inside},
+        grid::Grid,
+        tree::Level,
+    };
+
+    fn drawn(shape: Shape) -> String {
+        svg(
+            &Topology::new(shape),
+            Rate::from_bytes_per_second(1e9),
+            "a <title>",
+        )
+        .unwrap()
+    }
+
+    fn fat_tree(ports: u32) -> Shape {
+        Shape::FatTree {
+            ports,
+            oversubscription: 1,
+            cables: CableKind::default(),
+        }
+    }
+
+    fn grid(sides: &[u32]) -> Shape {
+        let grid = Grid {
+            sides: sides.to_vec(),
+            is_torus: true,
+            nodes_per_switch: 1,
+        };
+        Shape::Grid(grid, CableKind::default())
+    }
+
+    fn groups(groups: u32, inside: Inside) -> Shape {
+        Shape::Dragonfly {
+            groups: Dragonfly {
+                groups,
+                inside,
+                nodes: 2,
+                global: 4,
+                per_pair: None,
+            },
+            local: CableKind::default(),
+            global: CableKind::default(),
+        }
+    }
+
+    /// Squares, and lines between them.
+    fn counts(svg: &str) -> (usize, usize) {
+        (
+            svg.matches("stroke=\"#333\"").count(),
+            svg.matches("<path d=\"M").count(),
+        )
+    }
+
+    #[test]
+    fn small_topologies_are_drawn_whole() {
+        // Lines to nodes and in the legend are lines, too.
+        let tree = drawn(fat_tree(4));
+        assert_eq!(counts(&tree), (20, 32 + 16 + 3));
+        let torus = drawn(grid(&[3, 3]));
+        assert_eq!(counts(&torus), (9, 18 + 9 + 3));
+        let dragonfly = drawn(groups(3, Inside::All { switches: 4 }));
+        assert!(dragonfly.contains("global: 1000 MB/s in each direction; 24 cables"));
+        let ends = Inside::LeavesAndSpines {
+            leaves: 2,
+            spines: 2,
+        };
+        for svg in [tree, torus, dragonfly, drawn(groups(3, ends))] {
+            assert!(!svg.contains("drawn:"), "{svg}");
+            assert!(svg.contains("a &lt;title&gt;"));
+        }
+    }
+
+    #[test]
+    fn of_large_topologies_a_part_is_drawn_and_said_so() {
+        let all = Inside::All { switches: 16 };
+        for shape in [fat_tree(16), grid(&[16, 16, 16]), groups(33, all)] {
+            let svg = drawn(shape);
+            assert!(svg.contains("drawn: "), "{svg}");
+            assert!(svg.len() < 400_000, "{}", svg.len());
+        }
+        let racks = Shape::Levels(vec![(Level::new(8, 1), CableKind::default())]);
+        assert!(drawn(racks).contains("any number of lowest switches"));
+    }
+}

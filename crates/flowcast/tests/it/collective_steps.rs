@@ -1,0 +1,163 @@
+//! The clocks of single collective operations beside the replay of the same operation as a program.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use crate::random_programs::{as_program, read_text};
+use flowcast::{
+    model::{
+        algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent},
+        network::{LinkRate, Network, Rule},
+    },
+    replay::{
+        collective::{
+            CollectivePlan, MessageCosts, RankPlace, SharedPorts, StepCosts, slowest_rank,
+        },
+        costs::Rendezvous,
+        placement::Placement,
+        walk::Replay,
+    },
+    trace::{
+        Program, ReadOptions,
+        expand::{NonBlocking, expand, group::uniform_stages},
+    },
+    units::{Bytes, CollectiveOp, Rate, Time},
+};
+use proptest::prelude::*;
+
+const OVERHEAD: f64 = 300e-9;
+const LATENCY: f64 = 2e-6;
+
+/// One operation of all ranks, each with blocks, or a vector, of so many bytes.
+fn program(op: CollectiveOp, ranks: u32, block: u64) -> Program {
+    use CollectiveOp::*;
+    let all = block * u64::from(ranks);
+    let (send, receive) = match op {
+        Gather | Allgather => (block, all),
+        Scatter | ReduceScatter | ReduceScatterBlock => (all, block),
+        Alltoall => (all, all),
+        Barrier => (0, 0),
+        _ => (block, block),
+    };
+    let ones = vec!["1"; ranks as usize].join(",");
+    let members: String = (0..ranks).map(|rank| format!(":{rank}")).collect();
+    let mut text = format!("#DIMEMAS:\"one\":0:{ranks}({ones}),1\nd:1:1:{ranks}{members}\n");
+    for rank in 0..ranks {
+        let root = u32::from(rank == 0);
+        writeln!(
+            text,
+            "1:{rank}:0:0.0\n10:{rank}:0:{}:1:{root}:0:{send}:{receive}:1",
+            op as u8
+        )
+        .unwrap();
+    }
+    as_program(read_text(text).unwrap())
+}
+
+fn replayed(program: &Program, table: &AlgorithmTable, per_byte: f64) -> f64 {
+    let program = expand(
+        program,
+        table,
+        NonBlocking::Expanded,
+        ReadOptions::default(),
+    )
+    .unwrap()
+    .program;
+    let mut network: Network = flowcast::model::builtin::network("gige-lam").unwrap();
+    network.point_to_point.rule = Rule::Loggops;
+    network.point_to_point.rendezvous_from = None;
+    network.nic.latency = Time::from_seconds(LATENCY);
+    network.nic.overhead = Time::from_seconds(OVERHEAD);
+    network.nic.gap = Time::ZERO;
+    network.nic.rate = LinkRate::Goodput(Rate::from_bytes_per_second(1.0 / per_byte).into());
+    let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+    let replay = Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    replay.run().unwrap().makespan().as_seconds()
+}
+
+fn stepped(op: CollectiveOp, ranks: u32, block: u64, table: &AlgorithmTable, per_byte: f64) -> f64 {
+    let extent = RuleExtent {
+        ranks,
+        bytes: Bytes(block),
+        total: Bytes(block * u64::from(ranks)),
+    };
+    let stages = uniform_stages(op, table.choose(op, &extent), &extent, table);
+    let plan = CollectivePlan::new(&stages, ranks);
+    let places: Arc<[RankPlace]> = (0..ranks)
+        .map(|rank| RankPlace {
+            node: rank,
+            switch: 0,
+            group: 0,
+        })
+        .collect();
+    let messages = plan.sizes(&stages).into_iter().map(|size| MessageCosts {
+        send: OVERHEAD,
+        receive: OVERHEAD,
+        wire: [size.bytes as f64 * per_byte; 4],
+        latency: [LATENCY; 4],
+        handshake: None,
+    });
+    let costs = StepCosts {
+        start: 0.0,
+        messages: messages.collect(),
+        noise: 0.0,
+    };
+    slowest_rank(&plan, &costs, &places, &SharedPorts::default())
+}
+
+fn table(op: CollectiveOp, choice: Choice) -> AlgorithmTable {
+    AlgorithmTable::from_toml(&format!("[rows]\n{} = ['{choice}']", op.name())).unwrap()
+}
+
+/// Algorithms in which a rank receives one message at a time.
+fn exchanges() -> Vec<(CollectiveOp, Algorithm)> {
+    use Algorithm::*;
+    use CollectiveOp::*;
+    vec![
+        (Allgather, Ring),
+        (Allgather, RecursiveDoubling),
+        (Allgather, Bruck),
+        (Allgather, NeighborExchange),
+        (Allreduce, RecursiveDoubling),
+        (Allreduce, Ring),
+        (Allreduce, Rabenseifner),
+        (Alltoall, Pairwise),
+        (ReduceScatter, RecursiveHalving),
+        (ReduceScatter, Ring),
+        (ReduceScatter, Pairwise),
+        (Bcast, Binary),
+        (Bcast, ScatterRing),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn overheads_and_latencies_add_up_as_in_a_replay(ranks in 2u32..20, block in 1u64..2000) {
+        use CollectiveOp::*;
+        for op in [Barrier, Bcast, Gather, Scatter, Allgather, Alltoall, Reduce, Allreduce, ReduceScatter] {
+            for algorithm in Algorithm::of(op) {
+                let choice = Choice::plain(*algorithm);
+                let table = table(op, choice);
+                let (block, per_byte) = (block * u64::from(ranks), 1e-18);
+                let replayed = replayed(&program(op, ranks, block), &table, per_byte);
+                let stepped = stepped(op, ranks, block, &table, per_byte);
+                prop_assert!((stepped / replayed - 1.0).abs() < 1e-6, "{op:?} {choice} {ranks}: {stepped} {replayed}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_cost_what_they_cost_in_a_replay(doublings in 1u32..5, block in 1u64..2000) {
+        // Other numbers join ranks in pairs, whose messages share a port that the replay does not know.
+        let ranks = 1 << doublings;
+        for (op, algorithm) in exchanges() {
+            let choice = Choice::plain(algorithm);
+            let table = table(op, choice);
+            let block = block * u64::from(ranks) * 64;
+            let replayed = replayed(&program(op, ranks, block), &table, 1e-9);
+            let stepped = stepped(op, ranks, block, &table, 1e-9);
+            prop_assert!((stepped / replayed - 1.0).abs() < 1e-3, "{op:?} {choice} {ranks} {block}: {stepped} {replayed}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Shapes of switches and cables under the models: what is computed by hand, and what holds for all of them.
+
+use crate::random_programs::any_groups;
+use flowcast::{
+    flows::concurrent::{Method, Prediction, predict_flows},
+    model::{
+        cluster::{flow::Flow, racks::Racks},
+        network::Network,
+        sharing::{
+            fabric::{Fabric, LinkId, Path},
+            flow_cuts::Strictness,
+            model::Model,
+            rates::rate_model,
+        },
+    },
+    replay::{Engine, costs::Rendezvous, placement::Placement},
+    trace::Program,
+    units::{Bytes, Node, Time},
+};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sections of shapes with 32 nodes at least.
+const SHAPES: [&str; 10] = [
+    "fat_tree = 8\noversubscription = 2\nbandwidth = \"80MB/s\"",
+    "routing = \"s-mod-k\"\nk_ary_n_tree = { arity = 2, levels = 5 }",
+    "routing = \"ecmp\"\nlevels = [{ down = 8, up = 2, cables = 2, bandwidth = \"150MB/s\" }, { down = 4, up = 0 }]",
+    "routing = \"random\"\nk_ary_n_tree = { arity = 4, levels = 3 }",
+    "torus = [4, 3, 3]\nbandwidth = \"70MB/s\"",
+    "mesh = [6, 6]",
+    "dragonfly = { groups = 5, switches = 4, nodes = 2, global = 1, global_cables = { bandwidth = \"120MB/s\" } }",
+    "routing = \"valiant\"\ndragonfly = { groups = 9, switches = 4, nodes = 1, global = 2 }",
+    "routing = \"ugal\"\ndragonfly_plus = { groups = 4, leaves = 2, spines = 3, nodes = 4, global = 1 }",
+    "graph = { nodes = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3], \
+     cables = [{ class = \"ring\", between = [[0, 1], [1, 2], [2, 3], [3, 0]], bandwidth = \"300MB/s\" }] }",
+];
+
+/// 100 MB/s and a latency of 1 us.
+fn network(topology: &str) -> Network {
+    with_nic("", topology)
+}
+
+fn with_nic(nic: &str, topology: &str) -> Network {
+    let text = format!(
+        "schema = \"flowcast/network/2\"\nname = \"test\"\npoint_to_point = {{ rule = \"hockney\" }}\n\
+         [nic]\nlatency = \"1us\"\nbandwidth = \"100MB/s\"\n{nic}\n[topology]\n{topology}\n"
+    );
+    Network::from_toml(&text, &[]).unwrap()
+}
+
+fn flows(ends: &[(u32, u32)]) -> Vec<Flow> {
+    let flow = |(id, (src, dst)): (u32, &(u32, u32))| Flow {
+        id,
+        src: Node(*src),
+        dst: Node(*dst),
+        size: Bytes(1_000_000),
+        start: Time::ZERO,
+    };
+    (1..).zip(ends).map(flow).collect()
+}
+
+fn fabric(network: &Network, ends: &[(u32, u32)]) -> Fabric {
+    Fabric::of(&flows(ends), &Racks::default(), network).unwrap()
+}
+
+fn predicted(network: &Network, flows: &[Flow], model: Model) -> Prediction {
+    let method = Method {
+        model,
+        strictness: Strictness::Extended,
+    };
+    predict_flows(flows, &Racks::default(), network, method).unwrap()
+}
+
+fn makespan(network: &Network, ends: &[(u32, u32)], model: Model) -> Time {
+    predicted(network, &flows(ends), model).makespan()
+}
+
+/// How many flows cross each link of a class, by its name.
+fn crossings(fabric: &Fabric, class: &str) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for link in fabric.paths.iter().flat_map(Path::data) {
+        if fabric.classes()[fabric.class(*link)] == class {
+            *counts.entry(fabric.link(*link).to_string()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+fn all_pairs(nodes: u32) -> Vec<(u32, u32)> {
+    let others = |src| (0..nodes).filter(move |dst| *dst != src);
+    (0..nodes)
+        .flat_map(|src| others(src).map(move |dst| (src, dst)))
+        .collect()
+}
+
+fn any_pairs() -> impl Strategy<Value = Vec<(u32, u32)>> {
+    let pair = (0u32..32, 1u32..32).prop_map(|(src, other)| (src, (src + other) % 32));
+    prop::collection::vec(pair, 1..60)
+}
+
+#[test]
+fn cables_of_a_class_carry_as_much_of_an_exchange_among_all() {
+    let dragonfly = "dragonfly = { groups = 9, switches = 4, nodes = 2, global = 2, per_pair = 1 }";
+    let between_groups = crossings(&fabric(&network(dragonfly), &all_pairs(72)), "global");
+    assert_eq!(between_groups.len(), 9 * 8);
+    assert!(between_groups.values().all(|count| *count == 8 * 8));
+    let torus = fabric(&network("torus = [5, 5]"), &all_pairs(25));
+    for class in ["x", "y"] {
+        // Of the steps 1, 2, -1 and -2 three cross a given cable in one direction, from and to five rows.
+        let counts = crossings(&torus, class);
+        assert_eq!(counts.len(), 2 * 25);
+        assert!(counts.values().all(|count| *count == 3 * 5), "{counts:?}");
+    }
+    let tree = "k_ary_n_tree = { arity = 3, levels = 3 }";
+    let upward = crossings(&fabric(&network(tree), &all_pairs(27)), "leaf");
+    let counts: BTreeSet<usize> = upward.values().copied().collect();
+    assert_eq!(counts, BTreeSet::from([3 * 24 / 3]));
+}
+
+#[test]
+fn a_hash_of_the_pair_keeps_its_way_and_a_hash_of_the_message_does_not() {
+    let ends = vec![(0, 20); 40];
+    let ways = |routing: &str| {
+        let text = format!("routing = \"{routing}\"\nk_ary_n_tree = {{ arity = 4, levels = 3 }}");
+        let fabric = fabric(&network(&text), &ends);
+        let ways = fabric.paths.iter().map(|path| path.data().to_vec());
+        ways.collect::<BTreeSet<Vec<LinkId>>>().len()
+    };
+    assert_eq!(ways("ecmp"), 1);
+    assert_eq!(ways("d-mod-k"), 1);
+    assert!(ways("random") > 4, "{}", ways("random"));
+}
+
+#[test]
+fn another_seed_gives_other_ways() {
+    let ways = |seed: u32| {
+        let text = format!(
+            "routing = \"ecmp\"\nseed = {seed}\nk_ary_n_tree = {{ arity = 4, levels = 3 }}"
+        );
+        let fabric = fabric(&network(&text), &all_pairs(64));
+        crossings(&fabric, "spine")
+    };
+    assert_eq!(ways(1), ways(1));
+    assert_ne!(ways(1), ways(2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Bertsekas and Gallager: each flow crosses a full link on which no flow gets more, or has its whole interface.
+    #[test]
+    fn max_min_fairness_has_a_bottleneck_for_each_flow(ends in any_pairs(), shape in 0..SHAPES.len()) {
+        let network = network(SHAPES[shape]);
+        let mut fabric = fabric(&network, &ends);
+        fabric.settle_ways(&(0..ends.len()).collect::<Vec<_>>());
+        let mut model = rate_model(Model::Fair, &network, Strictness::Extended).unwrap().unwrap();
+        let active: Vec<usize> = (0..ends.len()).collect();
+        let shares: Vec<f64> = model.shares(&fabric, &active).unwrap().into_iter().map(|one| one.share.0).collect();
+        let mut over: Vec<Vec<f64>> = vec![Vec::new(); fabric.link_count()];
+        for (path, share) in fabric.paths.iter().zip(&shares) {
+            path.data().iter().for_each(|link| over[link.index()].push(*share));
+        }
+        let load = |link: LinkId| over[link.index()].iter().sum::<f64>() / fabric.capacity(link).0;
+        prop_assert!((0..fabric.link_count() as u32).all(|link| load(LinkId(link)) < 1.0 + 1e-9));
+        for (path, share) in fabric.paths.iter().zip(&shares) {
+            let is_bottleneck = |link: &LinkId| {
+                let is_most = over[link.index()].iter().all(|other| *other <= share * (1.0 + 1e-9));
+                load(*link) > 1.0 - 1e-9 && is_most
+            };
+            prop_assert!(path.data().iter().any(is_bottleneck), "{} {:?}", SHAPES[shape], ends);
+        }
+    }
+
+    #[test]
+    fn the_fluid_models_and_packets_carry_any_flows(ends in any_pairs(), shape in 0..SHAPES.len()) {
+        let network = network(SHAPES[shape]);
+        let few = &ends[..ends.len().min(8)];
+        let alone = makespan(&network, few, Model::Independent);
+        for model in [Model::Fair, Model::AlphaFair, Model::ClosedLoop, Model::DegreeFair, Model::Packet] {
+            let shared = makespan(&network, few, model);
+            prop_assert!(shared >= alone * 0.999, "{:?} {} {:?} {:?}", model, SHAPES[shape], shared, alone);
+        }
+    }
+}
+
+#[test]
+fn one_flow_takes_as_long_by_packets_as_alone() {
+    for shape in SHAPES {
+        let network = network(shape);
+        let far = 31;
+        let (fluid, packets) = (
+            makespan(&network, &[(0, far)], Model::Fair),
+            makespan(&network, &[(0, far)], Model::Packet),
+        );
+        // Frames are 90 bytes longer than their payload of 1448; each switch holds a frame until it is there.
+        let headers = 1538.0 / 1448.0;
+        let ratio = packets.as_seconds() / fluid.as_seconds();
+        assert!((ratio / headers - 1.0).abs() < 0.03, "{shape}: {ratio}");
+    }
+}
+
+#[test]
+fn latencies_add_up_over_the_classes_of_cables() {
+    let text = "dragonfly = { groups = 3, switches = 2, nodes = 2, global = 1, local_cables = { latency = \"100ns\" }, \
+        global_cables = { latency = \"2us\" } }";
+    let network = network(text);
+    let empty = |src, dst| {
+        let mut flow = flows(&[(src, dst)]);
+        flow[0].size = Bytes(0);
+        predicted(&network, &flow, Model::Fair).makespan()
+    };
+    let nanos = [(0, 1), (0, 2), (0, 4), (2, 7)].map(|(src, dst)| empty(src, dst).as_nanos());
+    // Switch 0 of each group leads to the first of the two others, switch 1 to the second.
+    let expected = [1000.0, 1100.0, 3000.0, 3200.0];
+    for (found, expected) in nanos.iter().zip(expected) {
+        assert!((found - expected).abs() < 1e-6, "{nanos:?}");
+    }
+}
+
+#[test]
+fn ugal_goes_round_what_is_loaded() {
+    let ends: Vec<(u32, u32)> = (0..8).map(|node| (node, 8 + node)).collect();
+    let shape = "dragonfly = { groups = 9, switches = 4, nodes = 2, global = 2, per_pair = 1 }";
+    for model in [Model::Fair, Model::Packet] {
+        let takes = |routing: &str| {
+            let text = format!("routing = \"{routing}\"\n{shape}");
+            makespan(&network(&text), &ends, model).as_seconds()
+        };
+        let (minimal, ugal) = (takes("minimal"), takes("ugal"));
+        // All eight flows from one group to another share one cable, or few of them do.
+        assert!(minimal > 7.9 * 0.01, "{model:?} {minimal}");
+        assert!(ugal < 0.6 * minimal, "{model:?} {ugal} {minimal}");
+        // One flow by itself takes the shortest way.
+        let text = format!("routing = \"ugal\"\n{shape}");
+        let one = predicted(&network(&text), &flows(&ends[..1]), model);
+        assert!(one.fabric.paths[0].data().len() <= 5);
+    }
+}
+
+#[test]
+fn interfaces_of_a_node_carry_flows_side_by_side() {
+    let ends = [(0, 1), (0, 1)];
+    let shape = "levels = [{ down = 4, up = 0 }]";
+    let seconds = |nic: &str, topology: &str| {
+        let network = with_nic(nic, topology);
+        makespan(&network, &ends, Model::Fair).as_seconds()
+    };
+    let one = seconds("", shape);
+    assert!((one - 0.020001).abs() < 1e-9, "{one}");
+    let two = "count = 2\nchoice = \"round-robin\"";
+    assert!((seconds(two, shape) - 0.010001).abs() < 1e-9);
+    assert!((seconds(two, &format!("planes = 2\n{shape}")) - 0.010001).abs() < 1e-9);
+    // A pair keeps its interface.
+    assert!((seconds("count = 2", shape) - one).abs() < 1e-9);
+    let network = with_nic(two, &format!("planes = 2\n{shape}"));
+    let names: Vec<String> = fabric(&network, &ends)
+        .paths
+        .iter()
+        .map(|path| path.out())
+        .zip(0..)
+        .map(|(link, _): (LinkId, u32)| fabric(&network, &ends).link(link).to_string())
+        .collect();
+    assert_eq!(
+        names,
+        ["out of node 0, interface 0", "out of node 0, interface 1"]
+    );
+}
+
+#[test]
+fn each_plane_has_cables_of_its_own() {
+    let ends = [(0, 1), (0, 1)];
+    let seconds = |planes: u32| {
+        let text = format!("planes = {planes}\nlevels = [{{ down = 1, up = 1 }}]");
+        let network = with_nic("count = 2\nchoice = \"round-robin\"", &text);
+        makespan(&network, &ends, Model::Fair).as_seconds()
+    };
+    assert!((seconds(1) - 0.020001).abs() < 1e-9);
+    assert!((seconds(2) - 0.010001).abs() < 1e-9);
+}
+
+#[test]
+fn limits_are_named_in_the_words_of_the_topology() {
+    let text = "dragonfly = { groups = 6, switches = 5, nodes = 2, global = 1 }";
+    let network = network(text);
+    let prediction = predicted(&network, &flows(&[(30, 50), (31, 51)]), Model::Fair);
+    let limit = prediction.intervals_of(0)[0].limit;
+    assert_eq!(
+        prediction.reason(limit),
+        "shares the local cable from switch 0 to switch 4 of group 3"
+    );
+    let loads = prediction.loads(&network);
+    let classes: Vec<(&str, usize)> = loads
+        .iter()
+        .map(|load| (load.class.as_str(), load.links))
+        .collect();
+    assert_eq!(classes, [("node", 4), ("local", 2), ("global", 1)]);
+    let global = &loads[2];
+    assert!(global.highest > 0.99 && global.highest < 1.0, "{global:?}");
+    assert_eq!(global.busiest, "global cable from group 3 to group 5");
+    assert!((loads[0].mean - global.mean / 2.0).abs() < 1e-9);
+}
+
+fn engine<'a>(program: &'a Program, network: &Network, model: Model, threads: usize) -> Engine<'a> {
+    let placement = Placement::of_program(&network.machine, None, program).unwrap();
+    let rendezvous = Rendezvous::from_network(network, None);
+    Engine::sharing(program, network, placement, rendezvous, model)
+        .unwrap()
+        .on_threads(threads)
+        .noting_loads()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn replays_give_the_same_bits_on_any_number_of_threads(records in any_groups(32), shape in 0..SHAPES.len()) {
+        prop_assume!(records.ranks.len() <= 32);
+        let (program, network) = (records.program(), network(SHAPES[shape]));
+        for model in [Model::Fair, Model::ClosedLoop, Model::Packet] {
+            let expected = engine(&program, &network, model, 1).run();
+            for threads in [2, 5] {
+                prop_assert_eq!(&engine(&program, &network, model, threads).run(), &expected, "{:?}", model);
+            }
+        }
+    }
+}
