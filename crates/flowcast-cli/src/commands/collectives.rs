@@ -12,6 +12,7 @@ use flowcast::{
         allocations::Allocations,
         cases::{CaseRow, cases},
         choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
+        hosts::{HostBlocks, host_names, host_places},
         network::{first_places, group_links},
         predict::{CollectivePrediction, predict_collectives},
         step_times::PlacedCase,
@@ -20,6 +21,7 @@ use flowcast::{
     model::{
         algorithm::Base, csv::Table, measured_collectives::MeasuredCollectives, network::Network,
     },
+    replay::collective::RankPlace,
     report::chart_page::{Picture, chart_page},
     table::{Document, figure, percent, rows},
     units::{Bytes, CollectiveOp},
@@ -178,7 +180,8 @@ fn measured<'a>(network: &'a Network, name: &str) -> Result<&'a MeasuredCollecti
 #[command(
     after_help = "Examples:\n  flowcast collectives choose --network lumi.toml --collective allreduce --ranks 512 --sizes 1KiB,1MiB\n  \
                         flowcast collectives choose --network mn5.toml --ranks 128,1024 --sizes 1KiB,64KiB,1MiB,64MiB \
-                        --write openmpi=rules.conf"
+                        --write openmpi=rules.conf\n  \
+                        flowcast collectives choose --network lumi.toml --ranks 128 --sizes 1MiB --hosts x1305c6s[0-7]b0n[0-1]"
 )]
 pub(crate) struct Choose {
     /// A network file that `flowcast fit --collectives` wrote
@@ -193,13 +196,20 @@ pub(crate) struct Choose {
     /// Nodes of each number of ranks [default: as many as ranks]
     #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
     nodes: Vec<u32>,
+    /// The nodes that the ranks run on, in this order: a list such as x1305c6s[0-7]b0n[0-1], or a file with one name per line
+    #[arg(long, value_name = "LIST|FILE", conflicts_with = "nodes")]
+    hosts: Option<String>,
+    /// --hosts whose names only count, such as lrdn0001: nodes of each switch, of each group, and the first number [default: 1]
+    #[arg(long, value_name = "SWITCH,GROUP[,FIRST]", requires = "hosts")]
+    host_blocks: Option<HostBlocks>,
     /// Sizes of the buffer: the vector, or all blocks together
     #[arg(long, required = true, value_name = "SIZE", value_delimiter = ',')]
     sizes: Vec<Bytes>,
     /// Write a library's selection file: openmpi=FILE or mpich=FILE
     #[arg(long, value_name = "LIBRARY=FILE")]
     write: Vec<RuleFile>,
-    /// --write mpich: the selection that MPICH has without it, maint/tuning/coll/mpir/generic.json of its sources
+    /// --write mpich: the selection behind the rules, instead of Flowcast's own for MPICH 4.0; such as MPICH's
+    /// maint/tuning/coll/mpir/generic.json
     #[arg(long, value_name = "FILE.json")]
     selection: Option<PathBuf>,
     /// Write the heat map of algorithms over ranks and sizes
@@ -250,28 +260,38 @@ impl Choose {
             .map(|file| Output::new("--write", &file.path));
         let outputs = outputs.chain(self.output.iter().map(|path| Output::new("-o", path)));
         let network_path = PathBuf::from(&self.network);
-        declare([network_path.as_path()], outputs)?;
+        let host_file = self.hosts.as_deref().map(Path::new);
+        let host_file = host_file.filter(|path| path.is_file());
+        let inputs = [
+            Some(network_path.as_path()),
+            host_file,
+            self.selection.as_deref(),
+        ];
+        declare(inputs.into_iter().flatten(), outputs)?;
         let network = network_args::load(&self.network, &[])?;
         let measured = measured(&network, &self.network)?;
+        let hosts = self.host_places(host_file).context("--hosts")?;
         let library = network
             .collectives
             .algorithms
             .as_ref()
             .map_or(Base::default(), |table| table.base);
-        if network.topology.is_none() {
+        if hosts.is_empty() && network.topology.is_none() {
             say!(
                 "flowcast: note: {} has no [topology]: each node is on a switch of its own, all in one group",
                 self.network
             );
         }
-        let choices = self.choices(&network, measured, library)?;
+        let choices = self.choices(&network, measured, library, &hosts)?;
         let mut batch = Batch::new();
         for file in &self.write {
             self.refuse_other_library(file, library)?;
             let rules = library_rules(&choices, self.level);
             let text = match file.library {
                 Base::OpenMpi => open_mpi_rules(&rules)?,
-                Base::Mpich | Base::CrayMpich => mpich_rules(&rules, &self.mpich_selection()?)?,
+                Base::Mpich | Base::CrayMpich => {
+                    mpich_rules(&rules, self.mpich_selection()?.as_deref())?
+                }
             };
             batch.write_text(&file.path, &text)?;
         }
@@ -290,6 +310,7 @@ impl Choose {
         network: &Network,
         measured: &MeasuredCollectives,
         library: Base,
+        hosts: &[RankPlace],
     ) -> Result<Vec<AlgorithmChoice>> {
         if !self.nodes.is_empty() && self.nodes.len() != self.ranks.len() {
             bail!(
@@ -304,14 +325,21 @@ impl Choose {
         let mut choices = Vec::new();
         for op in self.operations(measured) {
             for (at, ranks) in self.ranks.iter().enumerate() {
-                let nodes = self.nodes.get(at).copied().unwrap_or(*ranks);
+                let (option, nodes) = match hosts {
+                    [] => ("--nodes", self.nodes.get(at).copied().unwrap_or(*ranks)),
+                    hosts => ("--hosts", hosts.len() as u32),
+                };
                 if !ranks.is_multiple_of(nodes) {
-                    bail!("--nodes: found {nodes} for {ranks} ranks, expected a divisor");
+                    bail!("{option}: found {nodes} nodes for {ranks} ranks, expected a divisor");
                 }
+                let places = match hosts {
+                    [] => first_places(network, nodes, ranks / nodes)?,
+                    hosts => on_hosts(hosts, ranks / nodes),
+                };
                 let question = ChoiceQuestion {
                     op,
                     library,
-                    places: first_places(network, nodes, ranks / nodes)?,
+                    places,
                     ranks_per_node: ranks / nodes,
                     sizes: sizes.clone(),
                     group_links: group_links(network)?,
@@ -322,9 +350,20 @@ impl Choose {
         Ok(choices)
     }
 
-    fn mpich_selection(&self) -> Result<String> {
-        let selection = self.selection.as_ref();
-        read_text(selection.context("--write mpich: found no --selection FILE.json, expected the selection of MPICH's sources")?)
+    /// The places of `--hosts`, one of each node; none without the option.
+    fn host_places(&self, file: Option<&Path>) -> Result<Vec<RankPlace>> {
+        let Some(hosts) = &self.hosts else {
+            return Ok(Vec::new());
+        };
+        let names = match file {
+            Some(file) => host_names(&read_text(file)?),
+            None => host_names(hosts),
+        };
+        Ok(host_places(&names?, self.host_blocks.as_ref())?)
+    }
+
+    fn mpich_selection(&self) -> Result<Option<String>> {
+        self.selection.as_deref().map(read_text).transpose()
     }
 
     fn operations(&self, measured: &MeasuredCollectives) -> Vec<CollectiveOp> {
@@ -357,6 +396,12 @@ impl Choose {
             self.network
         ))
     }
+}
+
+/// As many ranks on each of the nodes.
+fn on_hosts(hosts: &[RankPlace], ranks_per_node: u32) -> Vec<RankPlace> {
+    let on_one = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
+    hosts.iter().flat_map(on_one).collect()
 }
 
 fn document(choices: &[AlgorithmChoice], level: f64) -> Document {

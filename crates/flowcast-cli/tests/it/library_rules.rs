@@ -15,7 +15,10 @@ use flowcast::{
     units::{Bytes, CollectiveOp},
 };
 
-use crate::recorder::{Bench, MPICH, Mpi, OPEN_MPI};
+use crate::{
+    mpich_selection::{MpichCall, Ordered},
+    recorder::{Bench, MPICH, Mpi, OPEN_MPI},
+};
 
 const ELEMENT: u64 = 4;
 
@@ -181,25 +184,20 @@ fn open_mpi_changes_its_algorithm_at_the_sizes_of_its_rules() {
 #[test]
 #[ignore = "needs MPICH: cargo xtask test record"]
 fn mpich_changes_its_algorithm_at_the_sizes_of_its_rules() {
-    let Some(generic) = selection_of_mpich() else {
-        println!("skipped: found no library of MPICH with its selection");
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("rules.json");
     let op = CollectiveOp::ReduceScatterBlock;
     let rules = [rule(op, 16384, "pairwise")];
-    fs::write(&file, mpich_rules(&rules, &generic).unwrap()).unwrap();
-    let settings = [(
-        "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE",
-        file.to_str().unwrap(),
-    )];
     let own = rule(op, 0, "recursive-halving");
-    let found = run(MPICH, &settings, &rules[0], &[1023, 1024]);
-    assert_eq!(
-        found,
-        [expected(&own, 1023), expected(&rules[0], 1024)].concat()
-    );
+    for selection in selections() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rules.json");
+        fs::write(&file, mpich_rules(&rules, selection.as_deref()).unwrap()).unwrap();
+        let settings = [(SELECTION, file.to_str().unwrap())];
+        let found = run(MPICH, &settings, &rules[0], &[1023, 1024]);
+        assert_eq!(
+            found,
+            [expected(&own, 1023), expected(&rules[0], 1024)].concat()
+        );
+    }
     let without = run(MPICH, &[], &own, &[1024]);
     assert_eq!(without, expected(&own, 1024));
 }
@@ -208,10 +206,6 @@ fn mpich_changes_its_algorithm_at_the_sizes_of_its_rules() {
 #[ignore = "needs MPICH: cargo xtask test record"]
 fn mpich_combines_what_the_algorithms_of_its_rules_combine() {
     use CollectiveOp::*;
-    let Some(generic) = selection_of_mpich() else {
-        println!("skipped: found no library of MPICH with its selection");
-        return;
-    };
     let rules = [
         among(4, Allreduce, "recursive-doubling"),
         among(6, Allreduce, "recursive-doubling"),
@@ -227,14 +221,93 @@ fn mpich_combines_what_the_algorithms_of_its_rules_combine() {
     for rule in rules {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rules.json");
-        fs::write(&file, mpich_rules(&[rule], &generic).unwrap()).unwrap();
-        let settings = [(
-            "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE",
-            file.to_str().unwrap(),
-        )];
-        let found = run(MPICH, &settings, &rule, &[1536]);
-        assert_eq!(found, expected(&rule, 1536), "{rule:?}");
+        for selection in selections() {
+            fs::write(&file, mpich_rules(&[rule], selection.as_deref()).unwrap()).unwrap();
+            let settings = [(SELECTION, file.to_str().unwrap())];
+            let found = run(MPICH, &settings, &rule, &[1536]);
+            assert_eq!(found, expected(&rule, 1536), "{rule:?}");
+        }
     }
+}
+
+#[test]
+#[ignore = "needs MPICH: cargo xtask test record"]
+fn every_collective_operation_ends_well_under_the_own_selection() {
+    use CollectiveOp::*;
+    let bench = Bench::new(MPICH);
+    let program = bench.compile("every_collective.c");
+    let rules = [
+        among(4, Bcast, "scatter-ring"),
+        among(4, Allreduce, "rabenseifner"),
+        among(4, Reduce, "rabenseifner"),
+        among(4, ReduceScatter, "pairwise"),
+        among(4, ReduceScatterBlock, "interleaved-halving"),
+        among(4, Alltoall, "bruck"),
+        among(4, Allgather, "ring"),
+        among(4, Barrier, "dissemination"),
+    ];
+    let file = bench.path("rules.json");
+    // Cliques are what the library takes for nodes.
+    for (ranks, cliques, rules) in [
+        ("4", "1", &rules[..]),
+        ("4", "2", &[]),
+        ("5", "1", &[]),
+        ("6", "3", &[]),
+    ] {
+        fs::write(&file, mpich_rules(rules, None).unwrap()).unwrap();
+        let mut command = Command::new("timeout");
+        command
+            .args(["100", "mpirun.mpich", "-np", ranks, &program])
+            .env(SELECTION, &file)
+            .env("MPIR_CVAR_NUM_CLIQUES", cliques);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{ranks} {cliques} {said}{errors}");
+        assert!(said.ends_with("all is right\n"), "{ranks} {cliques} {said}");
+    }
+}
+
+#[test]
+#[ignore = "needs MPICH: cargo xtask test record"]
+fn the_own_selection_decides_as_that_in_the_library() {
+    let Some(library) = selection_of_mpich() else {
+        println!("skipped: found no library of MPICH with its selection");
+        return;
+    };
+    let library = Ordered::read(&library);
+    let own = Ordered::read(&mpich_rules(&[], None).unwrap());
+    for (key, _) in &library.0 {
+        let op = key.strip_prefix("collective=").unwrap();
+        for facts in 0u32..32 {
+            for ranks in [2, 3, 7, 8, 9, 16, 20] {
+                for bytes in (0..24).flat_map(|power| [8 << power, (8 << power) + 8]) {
+                    let call = MpichCall {
+                        is_in_place: facts & 1 > 0,
+                        is_commutative: facts & 2 > 0,
+                        // Every operation of MPI's own commutes.
+                        is_built_in: facts & 6 == 6,
+                        is_block_regular: facts & 8 > 0,
+                        has_nodes: facts & 16 > 0,
+                        ..MpichCall::new(op, ranks, bytes)
+                    };
+                    assert_eq!(own.uses(&call), library.uses(&call), "{call:?}");
+                }
+            }
+        }
+    }
+    assert_eq!(own.0.len(), library.0.len());
+}
+
+const SELECTION: &str = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE";
+
+/// Flowcast's own selection, and that of the library if it is found.
+fn selections() -> Vec<Option<String>> {
+    let library = selection_of_mpich();
+    if library.is_none() {
+        println!("found no library of MPICH with its selection, so only Flowcast's own is tried");
+    }
+    [None].into_iter().chain(library.map(Some)).collect()
 }
 
 /// The selection stands as a text in MPICH's library.

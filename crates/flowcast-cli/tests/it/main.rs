@@ -13,6 +13,8 @@ mod hostile;
 mod lab;
 mod library_rules;
 mod measure;
+#[path = "../../../flowcast/tests/it/mpich_selection.rs"]
+mod mpich_selection;
 mod outcome;
 mod outputs;
 mod patterns;

@@ -11,7 +11,7 @@ mod named;
 mod rule;
 mod table;
 
-pub use named::{NameError, algorithm_names, library_base, named_choice};
+pub use named::{NameError, algorithm_names, library_base, mpich_non_blocking, named_choice};
 pub use rule::{Measure, Relation, Rule, RuleCondition, RuleExtent};
 pub use table::{AlgorithmTable, Base, TableError};
 

@@ -121,6 +121,11 @@ static MPICH_NON_BLOCKING: LazyLock<AlgorithmTable> = LazyLock::new(|| {
         .with_base()
 });
 
+/// What MPICH 4.0 uses for non-blocking operations, for all operations.
+pub fn mpich_non_blocking() -> &'static AlgorithmTable {
+    &MPICH_NON_BLOCKING
+}
+
 fn read_names(text: &str) -> Names {
     toml::from_str(text).expect("the tables of the library are well formed")
 }

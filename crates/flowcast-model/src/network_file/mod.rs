@@ -430,7 +430,8 @@ impl From<Bus> for BusFile {
     }
 }
 
-/// No field of any section may be negative, infinite or NaN; correlations and errors have checks of their own.
+/// No field of any section may be negative, infinite or NaN; correlations and errors have checks of their own, and what fits
+/// left over has both signs.
 fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
     match value {
         toml::Value::Table(table) => table
@@ -443,6 +444,7 @@ fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), Netw
             .iter()
             .enumerate()
             .try_for_each(|(at, value)| refuse_impossible_numbers(&format!("{name}.{at}"), value)),
+        toml::Value::Float(number) if number.is_finite() && name.contains(".left_over.") => Ok(()),
         toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => Err(refused(
             name,
             format!("`{number}`"),

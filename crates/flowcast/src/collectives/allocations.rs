@@ -54,7 +54,7 @@ impl Allocations {
         let jobs = ranks
             .into_iter()
             .map(|(job, rows)| {
-                let places = places(&rows);
+                let places = places(rows.values().copied());
                 if places.len() == job.nodes as usize {
                     return Ok((job, places));
                 }
@@ -78,11 +78,13 @@ impl Allocations {
     }
 }
 
-struct NodeRow<'a> {
-    line: usize,
-    node: u64,
-    group: &'a str,
-    switch: &'a str,
+/// A rank's node, and where that is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodeRow<'a> {
+    pub(super) line: usize,
+    pub(super) node: u64,
+    pub(super) group: &'a str,
+    pub(super) switch: &'a str,
 }
 
 fn from_zero(line: usize, column: &str, field: &str) -> Result<u64, CsvError> {
@@ -91,10 +93,10 @@ fn from_zero(line: usize, column: &str, field: &str) -> Result<u64, CsvError> {
 }
 
 /// Nodes, groups and switches numbered as they appear.
-fn places(rows: &BTreeMap<u64, NodeRow>) -> Vec<RankPlace> {
+pub(super) fn places<'a>(rows: impl Iterator<Item = NodeRow<'a>>) -> Vec<RankPlace> {
     let (mut nodes, mut groups, mut switches) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut places = Vec::new();
-    for row in rows.values() {
+    for row in rows {
         let known = nodes.len() as u32;
         let node = *nodes.entry(row.node).or_insert(known);
         if node < known {

@@ -1,13 +1,15 @@
 //! Collective operations of real machines: from what they took in runs to what others will take, and which algorithm is best.
 //!
 //! What an operation takes is what its algorithm's steps take ([`step_times`]) on the levels of the network that its ranks
-//! span ([`allocations`]), times what such steps leave over ([`residuals`]). [`fit`] finds the costs of the steps and what
-//! they leave over from measured operations ([`cases`]); [`predict`] tells the time of others with intervals.
+//! span ([`allocations`], or [`hosts`] by the names of the nodes), times what such steps leave over ([`residuals`]). [`fit`]
+//! finds the costs of the steps and what they leave over from measured operations ([`cases`]); [`predict`] tells the time of
+//! others with intervals.
 
 pub mod allocations;
 pub mod cases;
 pub mod choose;
 pub mod fit;
+pub mod hosts;
 mod labels;
 mod memory;
 pub mod network;

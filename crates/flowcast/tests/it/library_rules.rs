@@ -2,10 +2,12 @@
 
 use flowcast::{
     library_rules::{LibraryRule, mpich_rules, open_mpi_rules},
-    model::algorithm::{Algorithm, Choice},
+    model::algorithm::{Algorithm, AlgorithmTable, Base, Choice, RuleExtent},
     units::{Bytes, CollectiveOp},
 };
 use proptest::prelude::*;
+
+use crate::mpich_selection::{MpichCall, Ordered};
 
 /// What Open MPI would use: algorithm, fan-out, segment, requests.
 fn open_mpi_uses(file: &str, op: u64, ranks: u64, bytes: u64) -> [u64; 4] {
@@ -134,12 +136,12 @@ fn what_a_library_cannot_be_told_is_refused() {
         ),
         (rule(Scan, 4, 0, "linear"), "found `linear`"),
     ] {
-        let error = mpich_rules(&[rule], GENERIC).unwrap_err().to_string();
+        let error = mpich_rules(&[rule], Some(GENERIC)).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
     for generic in ["[]", "{\"collective=bcast\": 3}", "{}"] {
         let rule = rule(Bcast, 4, 0, "binomial");
-        assert!(mpich_rules(&[rule], generic).is_err(), "{generic}");
+        assert!(mpich_rules(&[rule], Some(generic)).is_err(), "{generic}");
     }
 }
 
@@ -158,50 +160,6 @@ const GENERIC: &str = r#"{
     "collective=scan": {"algorithm=own": {}}
 }"#;
 
-/// What MPICH would use: the first key that holds, all the way down.
-fn mpich_uses(selection: &Ordered, op: &str, ranks: u64, bytes: u64) -> String {
-    let mut at = selection;
-    loop {
-        let holds = |key: &str| match key.split_once(['<', '=']).unwrap() {
-            ("collective", name) => name == op,
-            ("comm_type", kind) => kind == "intra",
-            (_, "any") | ("algorithm", _) => true,
-            (quantity, bound) => {
-                let value = if quantity == "comm_size" {
-                    ranks
-                } else {
-                    bytes
-                };
-                match bound.strip_prefix('=') {
-                    Some(most) => value <= most.parse().unwrap(),
-                    None => value < bound.parse().unwrap(),
-                }
-            }
-        };
-        let (key, below) = at.0.iter().find(|(key, _)| holds(key)).unwrap();
-        if let Some(name) = key.strip_prefix("algorithm=") {
-            return name.to_owned();
-        }
-        at = below;
-    }
-}
-
-/// An object whose keys keep their order.
-struct Ordered(Vec<(String, Ordered)>);
-
-/// Reads one object and gives what stands behind it.
-fn read(text: &str) -> (Ordered, &str) {
-    let mut entries = Vec::new();
-    let mut rest = text.trim_start().strip_prefix('{').unwrap().trim_start();
-    while let Some(key) = rest.strip_prefix('"') {
-        let (key, behind) = key.split_once('"').unwrap();
-        let (below, behind) = read(behind.trim_start().strip_prefix(':').unwrap());
-        entries.push((key.to_owned(), below));
-        rest = behind.trim_start().trim_start_matches(',').trim_start();
-    }
-    (Ordered(entries), rest.strip_prefix('}').unwrap())
-}
-
 #[test]
 fn mpich_reads_the_rules_before_its_own_selection() {
     use CollectiveOp::*;
@@ -212,9 +170,8 @@ fn mpich_reads_the_rules_before_its_own_selection() {
         rule(Alltoall, 8, 8001, "linear width 32"),
         rule(Gather, 4, 0, "binomial"),
     ];
-    let json = mpich_rules(&rules, GENERIC).unwrap();
-    let (selection, rest) = read(&json);
-    assert_eq!(rest, "");
+    let json = mpich_rules(&rules, Some(GENERIC)).unwrap();
+    let selection = Ordered::read(&json);
     let ring = "MPIR_Bcast_intra_scatter_ring_allgather";
     let doubling = "MPIR_Bcast_intra_scatter_recursive_doubling_allgather";
     for (op, ranks, bytes, expected) in [
@@ -232,9 +189,10 @@ fn mpich_reads_the_rules_before_its_own_selection() {
         ("gather", 4, 5, "MPIR_Gather_intra_binomial"),
         ("gather", 5, 5, "own"),
     ] {
+        let call = MpichCall::new(op, ranks, bytes);
         assert_eq!(
-            mpich_uses(&selection, op, ranks, bytes),
-            expected,
+            selection.uses(&call),
+            Some(expected),
             "{op} {ranks} {bytes}"
         );
     }
@@ -258,9 +216,58 @@ proptest! {
         let file = open_mpi_rules(&rules(Algorithm::BinomialNearest)).unwrap();
         let number = expected.map_or(0, |which| [6, 8, 9][which]);
         prop_assert_eq!(open_mpi_uses(&file, 7, ranks, bytes)[0], number);
-        let json = mpich_rules(&rules(Algorithm::Binomial), GENERIC).unwrap();
+        let json = mpich_rules(&rules(Algorithm::Binomial), Some(GENERIC)).unwrap();
         let names = ["binomial", "scatter_recursive_doubling_allgather", "scatter_ring_allgather"];
         let name = expected.map_or("short".to_owned(), |which| format!("MPIR_Bcast_intra_{}", names[which]));
-        prop_assert_eq!(mpich_uses(&read(&json).0, "bcast", ranks, bytes), name);
+        let selection = Ordered::read(&json);
+        prop_assert_eq!(selection.uses(&MpichCall::new("bcast", ranks, bytes)), Some(&*name));
+    }
+}
+
+/// How MPICH's functions end that do what an algorithm of its table says.
+const ENDINGS: [(&str, Algorithm); 14] = [
+    ("dissemination", Algorithm::Dissemination),
+    ("binomial", Algorithm::Binomial),
+    ("linear", Algorithm::Linear),
+    ("scattered", Algorithm::Linear),
+    (
+        "scatter_recursive_doubling_allgather",
+        Algorithm::ScatterRecursiveDoubling,
+    ),
+    ("scatter_ring_allgather", Algorithm::ScatterRing),
+    ("brucks", Algorithm::Bruck),
+    ("_recursive_doubling", Algorithm::RecursiveDoubling),
+    ("a_ring", Algorithm::Ring),
+    ("v_ring", Algorithm::Ring),
+    ("pairwise", Algorithm::Pairwise),
+    ("reduce_scatter_gather", Algorithm::Rabenseifner),
+    ("reduce_scatter_allgather", Algorithm::Rabenseifner),
+    ("recursive_halving", Algorithm::RecursiveHalving),
+];
+
+#[test]
+fn the_own_selection_of_mpich_decides_as_its_table() {
+    let selection = Ordered::read(&mpich_rules(&[], None).unwrap());
+    let table = AlgorithmTable::from_base(Base::Mpich);
+    for op in CollectiveOp::ALL {
+        for ranks in [2, 3, 7, 8, 9, 16, 20] {
+            for bytes in (0..24).flat_map(|power| [8 << power, (8 << power) + 8]) {
+                let extent = RuleExtent {
+                    ranks,
+                    bytes: Bytes(bytes),
+                    total: Bytes(bytes * u64::from(ranks)),
+                };
+                let name = op.name().to_ascii_lowercase();
+                let call = MpichCall::new(&name, ranks.into(), bytes);
+                let used = selection.uses(&call).unwrap();
+                let found = ENDINGS.iter().find(|(ending, _)| used.ends_with(ending));
+                let expected = table.choose(op, &extent).algorithm;
+                assert_eq!(
+                    found.map(|found| found.1),
+                    Some(expected),
+                    "{call:?} {used}"
+                );
+            }
+        }
     }
 }

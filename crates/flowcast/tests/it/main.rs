@@ -24,6 +24,7 @@ mod library_rules;
 mod machines;
 mod margins;
 mod model_choice;
+mod mpich_selection;
 mod mutations;
 mod network_files;
 mod non_blocking_collectives;

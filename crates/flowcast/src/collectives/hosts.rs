@@ -1,0 +1,367 @@
+//! Where the nodes of a list are, by their names.
+//!
+//! The list is Slurm's (`lrdn[0001-0004,0010],nid00[1000-1003]`) or has one name per line. A name that tells where its node
+//! stands needs nothing else: HPE Cray's `x1305c6s0b0n1` (cabinet, chassis, slot, board, node) has the cabinet as group, the
+//! chassis and slot as switch; `as01r2b03` (island, rack, node), as on MareNostrum 5, the island and the rack. A name that only
+//! counts, such as `lrdn0001`, needs to be told how many nodes follow one another on a switch and in a group ([`HostBlocks`]).
+
+use std::str::FromStr;
+
+use flowcast_replay::collective::RankPlace;
+use thiserror::Error;
+
+use super::allocations::{NodeRow, places};
+
+/// Lists of more nodes are refused.
+const MOST_HOSTS: usize = 1 << 16;
+
+/// Lists with more brackets in a name, or longer numbers in them, are refused.
+const MOST_BRACKETS: usize = 8;
+const MOST_DIGITS: usize = 20;
+
+/// Why a list of nodes was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HostError {
+    /// A part of the list that is no name.
+    #[error(
+        "found `{found}`, expected names such as lrdn[0001-0004,0010], separated by commas or lines"
+    )]
+    List {
+        /// The part.
+        found: String,
+    },
+    /// More nodes than a list may have.
+    #[error("found more than {MOST_HOSTS} nodes, expected at most so many")]
+    Many,
+    /// A node twice, or none at all.
+    #[error("found {found}, expected each node once")]
+    Nodes {
+        /// What is wrong.
+        found: String,
+    },
+    /// A name that does not tell where its node is.
+    #[error("found `{name}`, which has no place: expected {expected}")]
+    Place {
+        /// The name.
+        name: String,
+        /// Which names have one.
+        expected: &'static str,
+    },
+    /// Not a rule for names that count.
+    #[error(
+        "found `{found}`, expected SWITCH,GROUP or SWITCH,GROUP,FIRST: nodes of a switch, nodes of a group, a multiple of it, \
+         and the number of the first node [default: 1]"
+    )]
+    Blocks {
+        /// The text.
+        found: String,
+    },
+}
+
+/// Names that count: from the first number on so many nodes are on one switch, so many in one group. Names with other letters
+/// before the number are in other groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostBlocks {
+    /// Nodes of a switch, at least 1.
+    pub switch: u64,
+    /// Nodes of a group, a multiple of a switch's.
+    pub group: u64,
+    /// The number of the first node.
+    pub first: u64,
+}
+
+impl FromStr for HostBlocks {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<HostBlocks, HostError> {
+        let fail = || HostError::Blocks {
+            found: text.to_owned(),
+        };
+        let numbers: Vec<u64> = text
+            .split(',')
+            .map(|number| number.trim().parse().map_err(|_| fail()))
+            .collect::<Result<_, _>>()?;
+        let (switch, group, first) = match numbers[..] {
+            [switch, group] => (switch, group, 1),
+            [switch, group, first] => (switch, group, first),
+            _ => return Err(fail()),
+        };
+        if switch == 0 || group == 0 || !group.is_multiple_of(switch) {
+            return Err(fail());
+        }
+        Ok(HostBlocks {
+            switch,
+            group,
+            first,
+        })
+    }
+}
+
+/// The names of a list, in its order.
+///
+/// # Errors
+/// [`HostError`] for what is no name, for a node twice, and for no or too many nodes.
+pub fn host_names(list: &str) -> Result<Vec<String>, HostError> {
+    let mut names = Vec::new();
+    for part in parts(list)? {
+        if part.matches('[').count() > MOST_BRACKETS {
+            return Err(HostError::List {
+                found: part.to_owned(),
+            });
+        }
+        expand(part, String::new(), part, &mut names)?;
+    }
+    let mut sorted: Vec<&String> = names.iter().collect();
+    sorted.sort();
+    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
+    let found = match twice {
+        Some(pair) => format!("`{}` twice", pair[0]),
+        None if names.is_empty() => "no node".to_owned(),
+        None => return Ok(names),
+    };
+    Err(HostError::Nodes { found })
+}
+
+/// Parts between commas and white space outside of brackets.
+fn parts(list: &str) -> Result<Vec<&str>, HostError> {
+    let mut is_inside = false;
+    let separates = |letter: char| {
+        is_inside = match letter {
+            '[' => true,
+            ']' => false,
+            _ => is_inside,
+        };
+        !is_inside && (letter == ',' || letter.is_whitespace())
+    };
+    let parts: Vec<&str> = list
+        .split(separates)
+        .filter(|part| !part.is_empty())
+        .collect();
+    let is_name = |part: &str| {
+        let mut letters = part.chars();
+        letters.all(|letter| letter.is_ascii_alphanumeric() || "-_.[],".contains(letter))
+    };
+    match parts.iter().find(|part| !is_name(part)) {
+        Some(part) => Err(HostError::List {
+            found: (*part).to_owned(),
+        }),
+        None => Ok(parts),
+    }
+}
+
+/// The names of `rest` with what stands before it, the last brackets counting fastest.
+fn expand(
+    rest: &str,
+    before: String,
+    part: &str,
+    names: &mut Vec<String>,
+) -> Result<(), HostError> {
+    let fail = || HostError::List {
+        found: part.to_owned(),
+    };
+    let Some((plain, behind)) = rest.split_once('[') else {
+        if rest.contains(']') {
+            return Err(fail());
+        }
+        if names.len() == MOST_HOSTS {
+            return Err(HostError::Many);
+        }
+        names.push(before + rest);
+        return Ok(());
+    };
+    let (ranges, behind) = behind.split_once(']').ok_or_else(fail)?;
+    for range in ranges.split(',') {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if !digits(from) || !digits(to) || from.len() > MOST_DIGITS || plain.contains(']') {
+            return Err(fail());
+        }
+        let bounds = (from.parse::<u64>(), to.parse::<u64>());
+        let (Ok(first), Ok(last)) = bounds else {
+            return Err(fail());
+        };
+        if first > last {
+            return Err(fail());
+        }
+        for number in first..=last {
+            let width = from.len();
+            let name = format!("{before}{plain}{number:0width$}");
+            expand(behind, name, part, names)?;
+        }
+    }
+    Ok(())
+}
+
+/// The places of nodes by their names, switches and groups numbered as they appear.
+///
+/// # Errors
+/// [`HostError::Place`] for a name that does not tell its place, which `blocks` tell for names that end in a number.
+pub fn host_places(
+    names: &[String],
+    blocks: Option<&HostBlocks>,
+) -> Result<Vec<RankPlace>, HostError> {
+    let found: Vec<[String; 2]> = names
+        .iter()
+        .map(|name| {
+            group_and_switch(name, blocks).ok_or_else(|| HostError::Place {
+                name: name.clone(),
+                expected: match blocks {
+                    None => {
+                        "names such as x1305c6s0b0n1 or as01r2b03, or --host-blocks for names that only count, such as lrdn0001"
+                    }
+                    Some(_) => "a name with a number at its end, not below the first of the blocks",
+                },
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let rows = found
+        .iter()
+        .enumerate()
+        .map(|(node, [group, switch])| NodeRow {
+            line: 0,
+            node: node as u64,
+            group,
+            switch,
+        });
+    Ok(places(rows))
+}
+
+fn group_and_switch(name: &str, blocks: Option<&HostBlocks>) -> Option<[String; 2]> {
+    let name = name.split('.').next()?;
+    if let Some(blocks) = blocks {
+        let letters = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let number: u64 = name[letters.len()..].parse().ok()?;
+        let place = number.checked_sub(blocks.first)?;
+        let group = format!("{letters}{}", place / blocks.group);
+        return Some([group, (place / blocks.switch).to_string()]);
+    }
+    let (letters, numbers) = letters_and_numbers(name)?;
+    let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
+    match (&letters[..], &numbers[..]) {
+        (["x", "c", "s", "b", "n"], [cabinet, chassis, slot, ..]) => {
+            Some([cabinet.clone(), format!("{chassis}.{slot}")])
+        }
+        ([of, "r", "b"], [island, rack, _]) => Some([format!("{of}{island}"), rack.clone()]),
+        _ => None,
+    }
+}
+
+/// `x1305c6` as x, c and 1305, 6; none if the name does not begin with a letter and end in a number.
+fn letters_and_numbers(name: &str) -> Option<(Vec<String>, Vec<String>)> {
+    let (mut letters, mut numbers) = (Vec::new(), Vec::new());
+    let mut rest = name;
+    while !rest.is_empty() {
+        let end = rest.find(|letter: char| letter.is_ascii_digit())?;
+        let (word, behind) = rest.split_at(end);
+        let end = behind
+            .find(|letter: char| !letter.is_ascii_digit())
+            .unwrap_or(behind.len());
+        let (number, behind) = behind.split_at(end);
+        letters.push(word.to_owned());
+        numbers.push(number.to_owned());
+        rest = behind;
+    }
+    (!letters.first()?.is_empty()).then_some((letters, numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(list: &str, blocks: Option<&str>) -> Vec<(u32, u32, u32)> {
+        let blocks: Option<HostBlocks> = blocks.map(|text| text.parse().unwrap());
+        let places = host_places(&host_names(list).unwrap(), blocks.as_ref()).unwrap();
+        places
+            .iter()
+            .map(|place| (place.node, place.switch, place.group))
+            .collect()
+    }
+
+    #[test]
+    fn lists_of_slurm_are_written_out_in_their_order() {
+        for (list, expected) in [
+            (
+                "lrdn[0009-0011,0007]",
+                "lrdn0009 lrdn0010 lrdn0011 lrdn0007",
+            ),
+            ("a[9-11],b", "a9 a10 a11 b"),
+            ("n[1-2]r[03-04]x", "n1r03x n1r04x n2r03x n2r04x"),
+            ("nid00[1000-1001],lrdn0001", "nid001000 nid001001 lrdn0001"),
+            (
+                "one.site.eu\ntwo-2\n\nthree_3\n",
+                "one.site.eu two-2 three_3",
+            ),
+        ] {
+            assert_eq!(host_names(list).unwrap().join(" "), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_named() {
+        for (list, part) in [
+            ("a[1-2", "found `a[1-2`, expected names"),
+            ("a1-2]", "found `a1-2]`"),
+            ("a[2-1]", "found `a[2-1]`"),
+            ("a[x]", "found `a[x]`"),
+            ("a[]", "found `a[]`"),
+            ("b,a/b", "found `a/b`"),
+            ("a[1-99999999999999999999]", "found `a[1-9"),
+            ("a[1-2],a2", "found `a2` twice"),
+            (" \n", "found no node"),
+            ("a[1-99999999]", "found more than 65536 nodes"),
+        ] {
+            let error = host_names(list).unwrap_err().to_string();
+            assert!(error.starts_with(part), "{list}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_cray_name_tells_cabinet_chassis_and_slot() {
+        let list = "x1305c6s0b0n0,x1305c6s0b1n1,x1305c6s1b0n0,x1302c6s0b0n0";
+        let expected = [(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 2, 1)];
+        assert_eq!(numbers(list, None), expected);
+    }
+
+    #[test]
+    fn a_name_of_mare_nostrum_tells_island_and_rack() {
+        let list = "as01r2b[03-04],as01r3b03,as02r2b03.bsc.es";
+        let expected = [(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 2, 1)];
+        assert_eq!(numbers(list, None), expected);
+    }
+
+    #[test]
+    fn names_that_count_are_placed_by_blocks() {
+        let list = "nid00[1000,1003-1004,1008],login1000";
+        let expected = [(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 2, 1), (4, 3, 2)];
+        assert_eq!(numbers(list, Some("4,8,1000")), expected);
+        assert_eq!(
+            numbers("lrdn[1,2,3]", Some("2,2")),
+            [(0, 0, 0), (1, 0, 0), (2, 1, 1)]
+        );
+        for text in ["", "4", "4,6", "0,0", "4,8,x", "1,2,3,4"] {
+            let error = text.parse::<HostBlocks>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("found `{text}`, expected SWITCH,GROUP")));
+        }
+    }
+
+    #[test]
+    fn a_name_without_a_place_is_refused() {
+        for (name, blocks) in [
+            ("lrdn0001", None),
+            ("x1305c6s0b0", None),
+            ("01r2b03", None),
+            ("as01r2b", None),
+            ("node", Some("4,8")),
+            ("nid0999", Some("4,8,1000")),
+            ("nid99999999999999999999", Some("4,8")),
+        ] {
+            let blocks: Option<HostBlocks> = blocks.map(|text: &str| text.parse().unwrap());
+            let names = [name.to_owned()];
+            let error = host_places(&names, blocks.as_ref())
+                .unwrap_err()
+                .to_string();
+            let part = format!("found `{name}`, which has no place: expected ");
+            assert!(error.starts_with(&part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The functions of MPICH 4.0 that carry collective operations out, and for which calls they are.
+
+use flowcast_model::algorithm::Algorithm;
+use flowcast_units::CollectiveOp;
+
+use super::{LIBRARY, selection::Selection};
+use crate::library_rules::{LibraryRule, LibraryRuleError};
+
+/// What a function does where it may be used, and `otherwise` where MPICH would stop or combine in a wrong order: buffers in
+/// place, operations that do not commute, vectors with fewer elements than ranks.
+pub(super) fn where_allowed(
+    op: CollectiveOp,
+    algorithm: Algorithm,
+    function: Selection,
+    otherwise: &Selection,
+) -> Selection {
+    use Algorithm::*;
+    use CollectiveOp as Op;
+    let condition = match (op, algorithm) {
+        (Op::Alltoall | Op::Alltoallv | Op::Alltoallw, _) => "is_sendbuf_inplace=no",
+        (Op::Reduce | Op::Allreduce, Rabenseifner) => "is_op_built_in=yes",
+        (Op::ReduceScatter | Op::ReduceScatterBlock, Pairwise | RecursiveHalving) => {
+            "is_commutative=yes"
+        }
+        (Op::ReduceScatter, InterleavedHalving) => "is_block_regular=yes",
+        _ => return function,
+    };
+    let function = match algorithm {
+        Rabenseifner => {
+            Selection::either(["count<pow2", "count=any"], [otherwise.clone(), function])
+        }
+        _ => function,
+    };
+    let opposite = match condition.strip_suffix("yes") {
+        Some(question) => format!("{question}no"),
+        None => condition.replace("=no", "=yes"),
+    };
+    Selection::either([condition, &opposite], [function, otherwise.clone()])
+}
+
+/// The algorithms of an operation and the ends of their functions' names; those of MPICH 4.0.
+pub(super) const fn algorithms(op: CollectiveOp) -> &'static [(Algorithm, &'static str)] {
+    use Algorithm::*;
+    use CollectiveOp as Op;
+    match op {
+        Op::Barrier => &[(Dissemination, "dissemination")],
+        Op::Bcast => &[
+            (Binomial, "binomial"),
+            (
+                ScatterRecursiveDoubling,
+                "scatter_recursive_doubling_allgather",
+            ),
+            (ScatterRing, "scatter_ring_allgather"),
+        ],
+        Op::Gather | Op::Scatter => &[(Binomial, "binomial")],
+        Op::Allgather | Op::Allgatherv => &[
+            (Bruck, "brucks"),
+            (RecursiveDoubling, "recursive_doubling"),
+            (Ring, "ring"),
+        ],
+        Op::Alltoall => &[
+            (Bruck, "brucks"),
+            (Pairwise, "pairwise"),
+            (Linear, "scattered"),
+        ],
+        Op::Alltoallv | Op::Alltoallw => &[(Linear, "scattered")],
+        Op::Reduce => &[
+            (Binomial, "binomial"),
+            (Rabenseifner, "reduce_scatter_gather"),
+        ],
+        Op::Allreduce => &[
+            (RecursiveDoubling, "recursive_doubling"),
+            (Rabenseifner, "reduce_scatter_allgather"),
+        ],
+        Op::ReduceScatter | Op::ReduceScatterBlock => &[
+            (Pairwise, "pairwise"),
+            (RecursiveDoubling, "recursive_doubling"),
+            (RecursiveHalving, "recursive_halving"),
+            (InterleavedHalving, "noncommutative"),
+        ],
+        Op::Scan => &[(RecursiveDoubling, "recursive_doubling")],
+        Op::Gatherv | Op::Scatterv => &[],
+    }
+}
+
+/// The function that a rule names. `scattered` has a parameter of its own for its requests, with 32 as default
+/// (`MPIR_CVAR_ALLTOALL_THROTTLE`).
+pub(super) fn function(rule: &LibraryRule) -> Result<String, LibraryRuleError> {
+    let LibraryRule { op, choice, .. } = *rule;
+    let known = algorithms(op);
+    let width = if choice.algorithm == Algorithm::Linear {
+        32
+    } else {
+        2
+    };
+    let found = known
+        .iter()
+        .find(|(algorithm, _)| *algorithm == choice.algorithm);
+    match found {
+        Some((_, name)) if choice.segment.is_none() && choice.width.unwrap_or(width) == width => {
+            Ok(format!("MPIR_{}_intra_{name}", op.name()))
+        }
+        _ => {
+            let names: Vec<&str> = known
+                .iter()
+                .map(|(algorithm, _)| algorithm.name())
+                .collect();
+            Err(LibraryRuleError::Choice {
+                rule: *rule,
+                library: LIBRARY,
+                expected: format!("{}, without segments", names.join(", ")),
+            })
+        }
+    }
+}

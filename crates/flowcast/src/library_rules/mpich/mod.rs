@@ -1,0 +1,119 @@
+//! MPICH's selection of algorithms (`MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE`), as its csel.c reads it.
+//!
+//! An object of conditions: the first key that holds leads on, and there is no way back. The file has to decide for all operations,
+//! or the library stops; so rows are put in front of a whole selection: [`own`], which decides as MPICH 4.0 does without a file, or
+//! one that is given.
+
+mod functions;
+mod own;
+mod selection;
+
+use flowcast_units::{Bytes, CollectiveOp};
+
+use self::{
+    functions::{function, where_allowed},
+    own::own_selection,
+    selection::Selection,
+};
+use super::{LibraryRule, LibraryRuleError, sorted};
+
+/// The selection for MPICH 4 with the rows in front of `selection`, as a library has it in its sources
+/// (maint/tuning/coll/mpir/generic.json), or of Flowcast's own, which is for MPICH 4.0.
+///
+/// Calls that a row's algorithm is not for are left to what stands behind: data in place of an alltoall, reductions whose
+/// operation does not commute or is the program's own, vectors with fewer elements than ranks.
+///
+/// # Errors
+/// [`LibraryRuleError`] for an algorithm that MPICH 4.0 cannot be told, and for a `selection` that is none.
+pub fn mpich_rules(
+    rules: &[LibraryRule],
+    selection: Option<&str>,
+) -> Result<String, LibraryRuleError> {
+    let mut selection: Selection = match selection {
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| LibraryRuleError::Generic(error.to_string()))?,
+        None => own_selection(),
+    };
+    let rules = sorted(rules)?;
+    for rules in rules.chunk_by(|one, other| one.op == other.op) {
+        let key = format!("collective={}", rules[0].op.name().to_ascii_lowercase());
+        let decides = selection.find(&key).ok_or_else(|| {
+            LibraryRuleError::Generic(format!("found no `{key}`, expected one for each operation"))
+        })?;
+        // Rules are for one group of ranks; a selection without this key takes both kinds alike.
+        let inside = match decides.find(INTRA) {
+            Some(inside) => inside,
+            None => {
+                let all = std::mem::take(decides);
+                *decides = Selection::either([INTRA, INTER], [all.clone(), all]);
+                &mut decides.0[0].1
+            }
+        };
+        *inside = with_rules(rules, inside)?;
+    }
+    Ok(serde_json::to_string_pretty(&selection).expect("a selection has text keys"))
+}
+
+const INTRA: &str = "comm_type=intra";
+const INTER: &str = "comm_type=inter";
+const LIBRARY: &str = "MPICH";
+
+/// By number of ranks, what the library does without rules in between.
+fn with_rules(rules: &[LibraryRule], own: &Selection) -> Result<Selection, LibraryRuleError> {
+    let mut by_ranks = Selection::default();
+    let mut last = 0;
+    for rules in rules.chunk_by(|one, other| one.ranks == other.ranks) {
+        let ranks = rules[0].ranks;
+        if last + 1 < ranks {
+            by_ranks.put(format!("comm_size<={}", ranks - 1), own.clone());
+        }
+        by_ranks.put(format!("comm_size<={ranks}"), by_size(rules, own)?);
+        last = ranks;
+    }
+    by_ranks.put("comm_size=any".to_owned(), own.clone());
+    Ok(by_ranks)
+}
+
+fn by_size(rules: &[LibraryRule], own: &Selection) -> Result<Selection, LibraryRuleError> {
+    let quantity = compared(rules[0].op);
+    let mut by_size = Selection::default();
+    let mut before = own.clone();
+    for rule in rules {
+        let found = Selection::function(&function(rule)?);
+        let found = where_allowed(rule.op, rule.choice.algorithm, found, own);
+        let before = std::mem::replace(&mut before, found);
+        if rule.from == Bytes(0) {
+            continue;
+        }
+        let Some(quantity) = quantity else {
+            return Err(LibraryRuleError::Size {
+                rule: *rule,
+                library: LIBRARY,
+            });
+        };
+        let is_pair = rule.op == CollectiveOp::Alltoall;
+        let shares = if is_pair { u64::from(rule.ranks) } else { 1 };
+        by_size.put(
+            format!("{quantity}<{}", rule.from.0.div_ceil(shares)),
+            before,
+        );
+    }
+    match quantity {
+        Some(quantity) if !by_size.0.is_empty() => {
+            by_size.put(format!("{quantity}=any"), before);
+            Ok(by_size)
+        }
+        _ => Ok(before),
+    }
+}
+
+/// The size that MPICH compares: the vector, what goes to one rank of an Alltoall, or all blocks. For gathers and scatters it
+/// counts elements in place of bytes (csel.c, `get_total_msgsize`).
+fn compared(op: CollectiveOp) -> Option<&'static str> {
+    use CollectiveOp::*;
+    match op {
+        Bcast | Reduce | Allreduce | Alltoall => Some("avg_msg_size"),
+        Allgather | Allgatherv | ReduceScatter | ReduceScatterBlock => Some("total_msg_size"),
+        _ => None,
+    }
+}

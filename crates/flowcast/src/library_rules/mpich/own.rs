@@ -1,0 +1,212 @@
+//! A whole selection that decides as MPICH 4.0 does without a file, made from the tables of its decisions.
+//!
+//! What these tables leave out is added here: the forms by node of barriers, scans and non-blocking operations, what reductions in
+//! a fixed order and data in place need, and one function for each operation between two groups of ranks, by neighbours, or
+//! without an algorithm to choose. Persistent operations use what the non-blocking ones do.
+
+use flowcast_model::algorithm::{
+    Algorithm, AlgorithmTable, Base, Measure, Relation, Rule, RuleCondition, mpich_non_blocking,
+};
+use flowcast_units::CollectiveOp;
+
+use super::{
+    INTER, INTRA, compared,
+    functions::{algorithms, where_allowed},
+    selection::Selection,
+};
+
+/// The selection for MPICH 4.0.
+pub(super) fn own_selection() -> Selection {
+    let mut whole = Selection::default();
+    for call in [Call::Blocking, Call::NonBlocking] {
+        for op in CollectiveOp::ALL {
+            whole.put(key(call.of(op)), operation(op, call));
+        }
+    }
+    let only = |function: &str| Selection::function(function);
+    whole.put(key("exscan"), only("MPIR_Exscan_intra_recursive_doubling"));
+    whole.put(
+        key("iexscan"),
+        only("MPIR_Iexscan_intra_sched_recursive_doubling"),
+    );
+    for of in [
+        "allgather",
+        "allgatherv",
+        "alltoall",
+        "alltoallv",
+        "alltoallw",
+    ] {
+        let blocking = format!("MPIR_Neighbor_{of}_allcomm_nb");
+        let non_blocking = format!("MPIR_Ineighbor_{of}_allcomm_sched_linear");
+        whole.put(key(&format!("neighbor_{of}")), only(&blocking));
+        whole.put(key(&format!("ineighbor_{of}")), only(&non_blocking));
+    }
+    whole
+}
+
+fn key(operation: &str) -> String {
+    format!("collective={}", operation.to_ascii_lowercase())
+}
+
+/// How a program calls an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Blocking,
+    NonBlocking,
+}
+
+impl Call {
+    const fn of(self, op: CollectiveOp) -> &'static str {
+        match self {
+            Call::Blocking => op.name(),
+            Call::NonBlocking => op.non_blocking_name(),
+        }
+    }
+
+    /// The function of MPICH, among `intra`, `inter` or `allcomm`.
+    fn function(self, op: CollectiveOp, among: &str, name: &str) -> Selection {
+        let schedule = match self {
+            Call::Blocking => "",
+            Call::NonBlocking => "sched_",
+        };
+        Selection::function(&format!("MPIR_{}_{among}_{schedule}{name}", self.of(op)))
+    }
+}
+
+fn operation(op: CollectiveOp, call: Call) -> Selection {
+    if matches!(op, CollectiveOp::Gatherv | CollectiveOp::Scatterv) {
+        return call.function(op, "allcomm", "linear");
+    }
+    let inside = inside(op, call);
+    let between = match call {
+        _ if op == CollectiveOp::Scan => return inside,
+        Call::Blocking => call.function(op, "allcomm", "nb"),
+        Call::NonBlocking => call.function(op, "inter", between_groups(op)),
+    };
+    Selection::either([INTRA, INTER], [inside, between])
+}
+
+/// The non-blocking function between two groups of ranks; where MPICH has two, the one for large blocks.
+const fn between_groups(op: CollectiveOp) -> &'static str {
+    use CollectiveOp::*;
+    match op {
+        Barrier => "bcast",
+        Bcast => "flat",
+        Gather => "long",
+        Scatter | Gatherv | Scatterv | Scan => "linear",
+        Allgather => "local_gather_remote_bcast",
+        Allgatherv => "remote_gather_local_bcast",
+        Alltoall | Alltoallv | Alltoallw => "pairwise_exchange",
+        Reduce => "local_reduce_remote_send",
+        Allreduce => "remote_reduce_local_bcast",
+        ReduceScatter | ReduceScatterBlock => "remote_reduce_local_scatterv",
+    }
+}
+
+/// What is used among the ranks of one group.
+fn inside(op: CollectiveOp, call: Call) -> Selection {
+    let table = match call {
+        Call::Blocking => AlgorithmTable::from_base(Base::Mpich),
+        Call::NonBlocking => mpich_non_blocking().clone(),
+    };
+    let otherwise = without_condition(op, call);
+    let flat = by_rules(op, call, &table.rows[&op], &otherwise);
+    let by_node = call.function(op, "intra", "smp");
+    let conditions = match (op, call) {
+        (CollectiveOp::Scan, Call::Blocking) => {
+            ["is_node_consecutive=yes", "is_node_consecutive=no"]
+        }
+        (CollectiveOp::Barrier, Call::Blocking)
+        | (CollectiveOp::Bcast | CollectiveOp::Reduce | CollectiveOp::Scan, Call::NonBlocking) => {
+            ["comm_hierarchy=parent", "comm_hierarchy=any"]
+        }
+        _ => return flat,
+    };
+    let by_node = match op {
+        CollectiveOp::Reduce => Selection::either(
+            ["is_commutative=yes", "is_commutative=no"],
+            [by_node, otherwise],
+        ),
+        _ => by_node,
+    };
+    Selection::either(conditions, [by_node, flat])
+}
+
+/// The function that is right for every call of an operation, where the others are not; else nothing.
+fn without_condition(op: CollectiveOp, call: Call) -> Selection {
+    use CollectiveOp::*;
+    let inside = |name| call.function(op, "intra", name);
+    match (op, call) {
+        (Alltoall | Alltoallv | Alltoallw, Call::Blocking) => inside("pairwise_sendrecv_replace"),
+        (Alltoall | Alltoallv | Alltoallw, Call::NonBlocking) => inside("inplace"),
+        (Reduce, _) => inside("binomial"),
+        (Allreduce, _) => inside("recursive_doubling"),
+        (ReduceScatter | ReduceScatterBlock, _) => {
+            let doubling = inside("recursive_doubling");
+            let by_ranks = Selection::either(
+                ["comm_size=pow2", "comm_size=any"],
+                [inside("noncommutative"), doubling.clone()],
+            );
+            where_allowed(op, Algorithm::InterleavedHalving, by_ranks, &doubling)
+        }
+        _ => Selection::default(),
+    }
+}
+
+/// The first rule that holds, as conditions below conditions.
+fn by_rules(op: CollectiveOp, call: Call, rules: &[Rule], otherwise: &Selection) -> Selection {
+    let algorithm = rules[0].choice.algorithm;
+    let Some(condition) = rules[0].conditions.first() else {
+        let function = call.function(op, "intra", function_name(op, call, algorithm));
+        return where_allowed(op, algorithm, function, otherwise);
+    };
+    let mut rules_where_it_holds = rules.to_vec();
+    for rule in &mut rules_where_it_holds {
+        rule.conditions.retain(|other| other != condition);
+    }
+    let mut other_rules = rules.to_vec();
+    other_rules.retain(|rule| !rule.conditions.contains(condition));
+    let [holds, fails] =
+        [rules_where_it_holds, other_rules].map(|rules| by_rules(op, call, &rules, otherwise));
+    let (key, is_opposite) = condition_key(op, *condition);
+    let (quantity, _) = key.split_once(['<', '=']).expect("a key compares");
+    let follow = if is_opposite {
+        [fails, holds]
+    } else {
+        [holds, fails]
+    };
+    Selection::either([&key, &format!("{quantity}=any")], follow)
+}
+
+/// The key of a condition, or of its opposite. MPICH 4.0 takes `comm_size<` in one place for `comm_size<=`, so only that is used.
+fn condition_key(op: CollectiveOp, condition: RuleCondition) -> (String, bool) {
+    let RuleCondition::Compare(measure, relation, bound) = condition else {
+        return ("comm_size=pow2".to_owned(), false);
+    };
+    let quantity = match measure {
+        Measure::Ranks => "comm_size",
+        Measure::Share => return ("count<pow2".to_owned(), false),
+        _ => compared(op).expect("the tables look at sizes that MPICH looks at"),
+    };
+    match relation {
+        Relation::AtMost => (format!("{quantity}<={bound}"), false),
+        Relation::Above => (format!("{quantity}<={bound}"), true),
+        Relation::Below => (format!("{quantity}<={}", bound - 1), false),
+        Relation::AtLeast => (format!("{quantity}<={}", bound - 1), true),
+        Relation::Equal => unreachable!("the tables compare by bounds"),
+    }
+}
+
+fn function_name(op: CollectiveOp, call: Call, algorithm: Algorithm) -> &'static str {
+    use CollectiveOp::*;
+    match (op, call) {
+        (Barrier, Call::NonBlocking) => return "recursive_doubling",
+        (Alltoall, Call::NonBlocking) if algorithm == Algorithm::Linear => {
+            return "permuted_sendrecv";
+        }
+        (Alltoallv | Alltoallw, Call::NonBlocking) => return "blocked",
+        _ => {}
+    }
+    let known = algorithms(op).iter().find(|(known, _)| *known == algorithm);
+    known.expect("the tables name MPICH's algorithms").1
+}
