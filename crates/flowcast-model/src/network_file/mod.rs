@@ -430,8 +430,7 @@ impl From<Bus> for BusFile {
     }
 }
 
-/// No field of any section may be negative, infinite or NaN; correlations and errors have checks of their own, and what fits
-/// left over has both signs.
+/// No field of any section may be negative, infinite or NaN; correlations and errors have checks of their own.
 fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
     match value {
         toml::Value::Table(table) => table
@@ -444,7 +443,6 @@ fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), Netw
             .iter()
             .enumerate()
             .try_for_each(|(at, value)| refuse_impossible_numbers(&format!("{name}.{at}"), value)),
-        toml::Value::Float(number) if number.is_finite() && name.contains(".left_over.") => Ok(()),
         toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => Err(refused(
             name,
             format!("`{number}`"),
