@@ -1,51 +1,10 @@
 //! The clocks of the ranks, each as far as the messages that it waits for allow.
 
-use flowcast_units::named;
-
 use super::{
+    place::RankPlace,
     plan::{CollectivePlan, PlannedMessage, Step, StepKind},
     shared_ports::SharedPorts,
 };
-
-/// Where a rank runs. Numbers are those of the whole machine, or of one job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RankPlace {
-    /// Its node.
-    pub node: u32,
-    /// The switch of the node.
-    pub switch: u32,
-    /// The group of switches: a cell, an island, a cabinet.
-    pub group: u32,
-}
-
-named! {
-    /// The lowest level of a network that joins two ranks.
-    pub enum Level {
-        /// One node.
-        Node = "node",
-        /// One switch.
-        Switch = "switch",
-        /// One group of switches.
-        Group = "group",
-        /// Different groups.
-        Global = "global",
-    }
-}
-
-impl RankPlace {
-    /// The level at which two ranks meet.
-    pub fn level(self, other: RankPlace) -> Level {
-        if self.node == other.node {
-            Level::Node
-        } else if self.group != other.group {
-            Level::Global
-        } else if self.switch == other.switch {
-            Level::Switch
-        } else {
-            Level::Group
-        }
-    }
-}
 
 /// What a message of one size costs, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

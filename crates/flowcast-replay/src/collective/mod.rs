@@ -6,9 +6,11 @@
 //! port, ranks that share an interface, late arrivals by chance. `tests/it/collective_steps.rs` compares the two.
 
 mod clocks;
+mod place;
 mod plan;
 mod shared_ports;
 
-pub use clocks::{Level, MessageCosts, RankPlace, StepCosts, slowest_rank};
+pub use clocks::{MessageCosts, StepCosts, slowest_rank};
+pub use place::{Level, RankPlace};
 pub use plan::{CollectivePlan, MessageSize};
 pub use shared_ports::SharedPorts;

@@ -4,7 +4,7 @@
 //! group of switches shares the links out of it.
 
 use super::{
-    clocks::{Level, RankPlace},
+    place::{Level, RankPlace},
     plan::CollectivePlan,
 };
 

@@ -5,18 +5,7 @@ use std::collections::BTreeMap;
 use flowcast_model::csv::{CsvError, Table};
 use flowcast_replay::collective::RankPlace;
 
-use super::cases::whole;
-
-/// A run of a machine with a number of nodes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct JobKey {
-    /// The machine.
-    pub system: String,
-    /// The run.
-    pub run: String,
-    /// Its nodes.
-    pub nodes: u32,
-}
+use super::job::{JobKey, whole};
 
 /// Allocations by run.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -6,7 +6,7 @@ use flowcast_model::{
 };
 use flowcast_units::{Bytes, CollectiveOp, Time};
 
-use super::allocations::JobKey;
+use super::job::{JobKey, whole};
 
 /// The columns of a case.
 pub const CASE_COLUMNS: [&str; 9] = [
@@ -152,19 +152,4 @@ fn case_row(line: usize, fields: [&str; 9]) -> Result<CaseRow, CsvError> {
         })
     });
     Ok(CaseRow { line, case })
-}
-
-pub(super) fn whole(line: usize, column: &str, field: &str, most: u64) -> Result<u64, CsvError> {
-    let number = field
-        .parse()
-        .ok()
-        .filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| {
-        CsvError::field(
-            line,
-            column,
-            field,
-            format!("a whole number from 1 to {most}"),
-        )
-    })
 }

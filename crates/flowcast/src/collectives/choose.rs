@@ -9,8 +9,8 @@ use flowcast_replay::collective::RankPlace;
 use flowcast_units::{Bytes, CollectiveOp};
 
 use super::{
-    allocations::JobKey,
     cases::CollectiveCase,
+    job::JobKey,
     predict::CollectivePrediction,
     residuals::{ResidualPlace, Residuals},
     step_times::{PlacedCase, seconds_once},

@@ -10,8 +10,9 @@ use flowcast_model::{
 use thiserror::Error;
 
 use super::{
-    allocations::{Allocations, JobKey},
+    allocations::Allocations,
     cases::MeasuredCase,
+    job::JobKey,
     labels::without_effect_are_chosen,
     residuals::{ResidualPlace, Residuals, likeliest_spread},
     step_times::{PlacedCase, StepTimes, seconds_once},
@@ -27,7 +28,7 @@ const WIDEST: f64 = 4.0;
 /// A step that gains less of the sum of squares ends the search.
 const NO_GAIN: f64 = 1e-3;
 /// Growths of what is left over that are tried, by the square root of a doubling of the ranks.
-const GROWTHS: [f64; 7] = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4];
+const GROWTHS: [f64; 4] = [0.2, 0.25, 0.3, 0.4];
 /// Level of intervals.
 const LEVEL: f64 = 0.9;
 

@@ -10,6 +10,7 @@ pub mod cases;
 pub mod choose;
 pub mod fit;
 pub mod hosts;
+pub mod job;
 mod labels;
 mod memory;
 pub mod network;

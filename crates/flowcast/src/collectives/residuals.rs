@@ -11,12 +11,12 @@ use flowcast_model::{
 };
 use flowcast_units::{Bytes, CollectiveOp};
 
-use super::{allocations::JobKey, cases::CollectiveCase};
+use super::{cases::CollectiveCase, job::JobKey};
 
 /// Residuals beyond count as this: a mechanism that the steps lack, or a run that was disturbed.
 const LARGEST: f64 = 1.5;
-/// A run's deviation holds over so many doublings of the size.
-const RUN_SIZES: f64 = 4.0;
+/// A run deviates alike over so many doublings of the size, whatever the algorithm.
+const RUN_SIZES: f64 = 1.5;
 /// With so many ranks, in doublings, an algorithm leaves over what it leaves with any number.
 const FEWEST_RANKS: f64 = 2.0;
 /// What is expected of [`ResidualSpread`] before anything is measured; each may be wrong by a factor of 2.7 (one standard

@@ -128,7 +128,7 @@ fn families(cases: &[PlacedCase]) -> Vec<Vec<usize>> {
     families.into_values().collect()
 }
 
-fn family<'a>(cases: &'a [PlacedCase], places: &Vec<usize>) -> Family<'a> {
+fn family<'a>(cases: &'a [PlacedCase], places: &[usize]) -> Family<'a> {
     let first = &cases[places[0]];
     let plan = CollectivePlan::new(&stages(&first.case), first.case.ranks());
     let prepared = places
