@@ -6,10 +6,10 @@ use flowcast::{
 };
 
 /// A row for each class; `steps` has the number of the step, where a pattern has several.
-pub(super) fn level_table<'a>(
-    loads: &'a [(usize, ClassLoad)],
+pub(super) fn level_table(
+    loads: &[(usize, ClassLoad)],
     has_steps: bool,
-) -> Rows<&'a (usize, ClassLoad)> {
+) -> Rows<&(usize, ClassLoad)> {
     let mut table = rows(loads);
     if has_steps {
         table = table.column("step", "step", |(step, _)| *step);
