@@ -225,7 +225,7 @@ mod tests {
         let torus = drawn(grid(&[3, 3]));
         assert_eq!(counts(&torus), (9, 18 + 9 + 3));
         let dragonfly = drawn(groups(3, Inside::All { switches: 4 }));
-        assert!(dragonfly.contains("global: 1000 MB/s in each direction; 24 cables"));
+        assert!(dragonfly.contains("global: 1000MB/s in each direction; 24 cables"));
         let ends = Inside::LeavesAndSpines {
             leaves: 2,
             spines: 2,
