@@ -17,7 +17,7 @@ use super::{
     residuals::{ResidualPlace, Residuals, likeliest_spread},
     step_times::{PlacedCase, StepTimes, seconds_once},
 };
-use crate::calibrate::descent::{Lowest, Range, descend_until};
+use crate::calibrate::descent::{Range, descend_until};
 
 /// Operations with more messages say nothing that smaller ones do not, and take longer than all others.
 const MOST_MESSAGES: u64 = 25_000;
@@ -90,38 +90,39 @@ pub fn fit_collectives(
         });
     }
     let mut own = None;
-    let mut known = Known::default();
+    let (mut known, mut others) = (Known::default(), Known::default());
     for system in systems {
         let rows: Vec<&MeasuredCase> = measured
             .iter()
             .filter(|row| row.case.job.system == system)
             .collect();
-        let group_links = if system == machine.system {
+        let is_own = system == machine.system;
+        let group_links = if is_own {
             machine.group_links
         } else {
             f64::INFINITY
         };
         let fit = SystemFit::new(&rows, allocations, group_links, threads)?;
-        if system == machine.system {
-            own = Some((known.left_over.len(), fit.costs.clone()));
+        let found = Known {
+            places: fit.places.clone(),
+            left_over: fit.left_over.clone(),
+        };
+        known.extend(&found);
+        match is_own {
+            true => own = Some(fit),
+            false => others.extend(&found),
         }
-        known.places.extend(fit.places);
-        known.left_over.extend(fit.left_over);
     }
-    let (first, costs) = own.expect("the machine is one of the systems");
+    let own = own.expect("the machine is one of the systems");
     let mut spread = likeliest_spread(&known.places, &known.left_over);
     spread.growth = known.growth(&spread);
-    let rows: Vec<&MeasuredCase> = measured
-        .iter()
-        .filter(|row| row.case.job.system == machine.system)
-        .collect();
-    let left_out = known.left_out(first..first + rows.len(), &spread);
+    let left_out = own.left_out(&others, &spread, threads);
     let widening = widening(&left_out);
     Ok(CollectiveFit {
         measured: MeasuredCollectives {
             system: machine.system.to_owned(),
             widening,
-            costs,
+            costs: own.costs,
             spread,
             series: known.series(),
         },
@@ -190,25 +191,9 @@ impl Known {
         told.collect()
     }
 
-    /// Each run of a machine told by all others.
-    fn left_out(&self, own: std::ops::Range<usize>, spread: &ResidualSpread) -> Vec<LeftOut> {
-        let jobs: BTreeSet<&JobKey> = self.places[own.clone()]
-            .iter()
-            .map(ResidualPlace::job)
-            .collect();
-        if jobs.len() < 2 {
-            return Vec::new();
-        }
-        let mut left_out = Vec::new();
-        for job in jobs {
-            let (out, kept): (Vec<usize>, Vec<usize>) =
-                (0..self.places.len()).partition(|at| self.places[*at].job() == job);
-            left_out.extend(self.told(&out, &kept, spread));
-        }
-        for out in &mut left_out {
-            out.case -= own.start;
-        }
-        left_out
+    fn extend(&mut self, others: &Known) {
+        self.places.extend(others.places.iter().cloned());
+        self.left_over.extend(&others.left_over);
     }
 
     /// Residuals by run and algorithm.
@@ -255,6 +240,13 @@ struct SystemFit {
     places: Vec<ResidualPlace>,
     /// `ln(measured / predicted)` by row.
     left_over: Vec<f64>,
+    placed: Vec<PlacedCase>,
+    /// Logarithms of the measured times.
+    logs: Vec<f64>,
+    /// Rows of few messages, which the costs are fitted to.
+    small: Vec<usize>,
+    /// Logarithms of the costs.
+    lowest: Vec<f64>,
 }
 
 impl SystemFit {
@@ -273,29 +265,15 @@ impl SystemFit {
             .iter()
             .map(|row| row.median.as_seconds().ln())
             .collect();
-        let (small, small_logs) = small_cases(&placed, &logs);
-        let times = StepTimes::new(&small, threads);
-        let mut errors = |values: &[f64]| {
-            let costs = CollectiveCosts::from_values(&exponentials(values));
-            let seconds = times.seconds(&costs, threads);
-            let misses = seconds
-                .iter()
-                .zip(&small_logs)
-                .map(|(seconds, log)| soft((seconds.ln() - log) / SCATTER));
-            let beliefs = COST_PARAMETERS
-                .iter()
-                .zip(values)
-                .map(|(parameter, value)| (value - parameter.prior.ln()) / parameter.spread);
-            Some(misses.chain(beliefs).collect::<Vec<f64>>())
-        };
+        let small = small_cases(&placed);
+        let search = CostSearch::new(&placed, &logs, &small, threads);
         let start: Vec<f64> = CollectiveCosts::prior()
             .values()
             .iter()
             .map(|value| value.ln())
             .collect();
-        let ranges: Vec<Range> = COST_PARAMETERS.iter().map(range).collect();
-        let Lowest { at, .. } =
-            descend_until(NO_GAIN, &start, &ranges, &mut errors).expect("each case takes a time");
+        let at = search.lowest(&start);
+        let mut errors = |values: &[f64]| Some(search.errors(values));
         let deviations = deviations(&at, &mut errors);
         let end = |sign: f64| {
             let score = sign * normal_score(0.5 + LEVEL / 2.0);
@@ -308,7 +286,10 @@ impl SystemFit {
         };
         let costs = CollectiveCosts::from_values(&exponentials(&at));
         let seconds = seconds_once(&placed, &costs, threads);
+        drop(search);
         Ok(SystemFit {
+            small,
+            lowest: at.clone(),
             places: placed
                 .iter()
                 .map(|placed| ResidualPlace::new(&placed.case))
@@ -323,7 +304,95 @@ impl SystemFit {
                 low: end(-1.0),
                 high: end(1.0),
             },
+            placed,
+            logs,
         })
+    }
+
+    /// What costs that were fitted without a run leave over, of each case of few messages.
+    fn left_over_without(&self, job: &JobKey, threads: usize) -> Vec<f64> {
+        let is_kept = |at: &&usize| self.placed[**at].case.job != *job;
+        let kept: Vec<usize> = self.small.iter().filter(is_kept).copied().collect();
+        let search = CostSearch::new(&self.placed, &self.logs, &kept, threads);
+        let costs = CollectiveCosts::from_values(&exponentials(&search.lowest(&self.lowest)));
+        let small: Vec<PlacedCase> = self
+            .small
+            .iter()
+            .map(|at| self.placed[*at].clone())
+            .collect();
+        let seconds = seconds_once(&small, &costs, threads);
+        let left_over = self.small.iter().zip(seconds);
+        left_over
+            .map(|(at, seconds)| self.logs[*at] - seconds.ln())
+            .collect()
+    }
+
+    /// Each run told by all others, and by costs that were fitted without it.
+    fn left_out(&self, others: &Known, spread: &ResidualSpread, threads: usize) -> Vec<LeftOut> {
+        let jobs: BTreeSet<&JobKey> = self.placed.iter().map(|placed| &placed.case.job).collect();
+        let mut left_out = Vec::new();
+        for job in jobs.iter().filter(|_| jobs.len() > 1) {
+            let mut known = Known {
+                places: self
+                    .small
+                    .iter()
+                    .map(|at| self.places[*at].clone())
+                    .collect(),
+                left_over: self.left_over_without(job, threads),
+            };
+            known.extend(others);
+            let (out, kept): (Vec<usize>, Vec<usize>) =
+                (0..known.places.len()).partition(|at| known.places[*at].job() == *job);
+            for told in known.told(&out, &kept, spread) {
+                left_out.push(LeftOut {
+                    case: self.small[told.case],
+                    ..told
+                });
+            }
+        }
+        left_out
+    }
+}
+
+/// The costs under which some cases of a machine are missed least.
+struct CostSearch<'a> {
+    times: StepTimes<'a>,
+    logs: Vec<f64>,
+    threads: usize,
+}
+
+impl<'a> CostSearch<'a> {
+    fn new(
+        placed: &'a [PlacedCase],
+        logs: &[f64],
+        rows: &[usize],
+        threads: usize,
+    ) -> CostSearch<'a> {
+        CostSearch {
+            times: StepTimes::new(rows.iter().map(|at| &placed[*at]), threads),
+            logs: rows.iter().map(|at| logs[*at]).collect(),
+            threads,
+        }
+    }
+
+    /// What is missed, and how far the costs are from what is known before.
+    fn errors(&self, values: &[f64]) -> Vec<f64> {
+        let costs = CollectiveCosts::from_values(&exponentials(values));
+        let seconds = self.times.seconds(&costs, self.threads);
+        let misses = seconds.iter().zip(&self.logs);
+        let misses = misses.map(|(seconds, log)| soft((seconds.ln() - log) / SCATTER));
+        let beliefs = COST_PARAMETERS.iter().zip(values);
+        let beliefs =
+            beliefs.map(|(parameter, value)| (value - parameter.prior.ln()) / parameter.spread);
+        misses.chain(beliefs).collect()
+    }
+
+    /// The logarithms of the costs that miss least, from others on.
+    fn lowest(&self, start: &[f64]) -> Vec<f64> {
+        let ranges: Vec<Range> = COST_PARAMETERS.iter().map(range).collect();
+        let mut errors = |values: &[f64]| Some(self.errors(values));
+        let lowest = descend_until(NO_GAIN, start, &ranges, &mut errors);
+        lowest.expect("each case takes a time").at
     }
 }
 
@@ -343,11 +412,12 @@ fn place(
     })
 }
 
-/// Cases of few messages, which the costs are fitted to.
-fn small_cases(placed: &[PlacedCase], logs: &[f64]) -> (Vec<PlacedCase>, Vec<f64>) {
-    let is_small = |case: &PlacedCase| {
-        let ranks = u64::from(case.case.ranks());
-        let is_logarithmic = case.case.choice.algorithm.is_logarithmic();
+/// Cases of few messages.
+fn small_cases(placed: &[PlacedCase]) -> Vec<usize> {
+    let is_small = |at: &usize| {
+        let case = &placed[*at].case;
+        let ranks = u64::from(case.ranks());
+        let is_logarithmic = case.choice.algorithm.is_logarithmic();
         let each = if is_logarithmic {
             u64::from(ranks.ilog2())
         } else {
@@ -355,12 +425,7 @@ fn small_cases(placed: &[PlacedCase], logs: &[f64]) -> (Vec<PlacedCase>, Vec<f64
         };
         ranks * each <= MOST_MESSAGES
     };
-    placed
-        .iter()
-        .zip(logs)
-        .filter(|(case, _): &(&PlacedCase, &f64)| is_small(case))
-        .map(|(case, log)| (case.clone(), *log))
-        .unzip()
+    (0..placed.len()).filter(is_small).collect()
 }
 
 fn range(parameter: &CostParameter) -> Range {

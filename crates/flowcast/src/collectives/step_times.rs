@@ -54,7 +54,9 @@ pub struct StepTimes<'a> {
 
 impl<'a> StepTimes<'a> {
     /// Makes the cases ready.
-    pub fn new(cases: &'a [PlacedCase], threads: usize) -> StepTimes<'a> {
+    pub fn new(cases: impl IntoIterator<Item = &'a PlacedCase>, threads: usize) -> StepTimes<'a> {
+        let cases: Vec<&PlacedCase> = cases.into_iter().collect();
+        let cases = &cases;
         let families = parallel::map(&families(cases), threads, |places| family(cases, places));
         StepTimes {
             families,
@@ -81,21 +83,11 @@ impl<'a> StepTimes<'a> {
         }
         seconds
     }
-
-    /// Messages of each case.
-    pub fn messages(&self) -> Vec<usize> {
-        let mut messages = vec![0; self.count];
-        for family in &self.families {
-            for (place, _) in &family.cases {
-                messages[*place] = family.plan.messages();
-            }
-        }
-        messages
-    }
 }
 
 /// The seconds of each case, without keeping the steps of more families than there are threads.
 pub fn seconds_once(cases: &[PlacedCase], costs: &CollectiveCosts, threads: usize) -> Vec<f64> {
+    let cases: &Vec<&PlacedCase> = &cases.iter().collect();
     let families = families(cases);
     let times = parallel::map(&families, threads, |places| {
         let Family { plan, cases } = family(cases, places);
@@ -112,7 +104,7 @@ pub fn seconds_once(cases: &[PlacedCase], costs: &CollectiveCosts, threads: usiz
 }
 
 /// The places of cases whose messages are the same, those with many ranks first.
-fn families(cases: &[PlacedCase]) -> Vec<Vec<usize>> {
+fn families(cases: &[&PlacedCase]) -> Vec<Vec<usize>> {
     let mut families: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, PlacedCase { case, .. }) in cases.iter().enumerate() {
         let stages = stages(case);
@@ -128,12 +120,12 @@ fn families(cases: &[PlacedCase]) -> Vec<Vec<usize>> {
     families.into_values().collect()
 }
 
-fn family<'a>(cases: &'a [PlacedCase], places: &[usize]) -> Family<'a> {
-    let first = &cases[places[0]];
+fn family<'a>(cases: &[&'a PlacedCase], places: &[usize]) -> Family<'a> {
+    let first = cases[places[0]];
     let plan = CollectivePlan::new(&stages(&first.case), first.case.ranks());
     let prepared = places
         .iter()
-        .map(|place| (*place, PreparedCase::new(&cases[*place], &plan)));
+        .map(|place| (*place, PreparedCase::new(cases[*place], &plan)));
     Family {
         cases: prepared.collect(),
         plan,
