@@ -100,7 +100,9 @@ pub(in crate::bench) fn count_stalled(
     Ok(count)
 }
 
-/// Valgrind on one processor: with more, readers would have threads that wait for each other.
+/// Valgrind on one processor: with more, readers would have threads that wait for each other. Large blocks are always
+/// new pages, which nobody has to clear: else glibc moves its threshold, and whether `calloc` clears recycled memory
+/// hangs on everything that was allocated before.
 fn valgrind(options: &[&str], command: &Path, arguments: &[String]) -> Result<Command> {
     let mut valgrind = Command::new("taskset");
     valgrind
@@ -109,6 +111,7 @@ fn valgrind(options: &[&str], command: &Path, arguments: &[String]) -> Result<Co
         .arg(command)
         .args(arguments);
     valgrind
+        .env("MALLOC_MMAP_THRESHOLD_", "131072")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
