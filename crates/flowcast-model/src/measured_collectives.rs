@@ -31,15 +31,15 @@ pub struct ResidualSpread {
     pub algorithm_here: f64,
     /// The same operation on the same machine.
     pub operation_here: f64,
-    /// What a library chose itself, of the same operation on the same machine.
-    pub chosen_here: f64,
-    /// The same algorithm of an operation, for the square root of each doubling of its ranks: a random walk, so that what is
-    /// known of few ranks says ever less of more.
-    pub growth: f64,
     /// The same run, for each doubling of its nodes: what other jobs and the place in the machine do.
     pub run: f64,
+    /// The same operation on the same machine, for the square root of each doubling of its ranks per node: they share memory,
+    /// caches and interfaces.
+    pub shared_node: f64,
     /// The single measurement.
     pub single: f64,
+    /// The single measurement, for each doubling of its nodes: what other jobs do to it alone.
+    pub disturbance: f64,
     /// Distance in size, in doublings.
     pub sizes: f64,
     /// Distance in number of ranks, in doublings.
@@ -63,9 +63,6 @@ pub struct ResidualSeries {
     /// Its algorithm.
     #[serde(with = "choice_as_text")]
     pub algorithm: Choice,
-    /// Whether the library chose it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_chosen: bool,
     /// Sizes of the buffer.
     pub bytes: Vec<Bytes>,
     /// What was measured as multiples of what the steps take, above 0.

@@ -11,7 +11,8 @@ use flowcast::{
     collectives::{
         allocations::Allocations,
         cases::{MeasuredCase, measured_cases},
-        fit::{CollectiveFit, LeftOut, Machine, fit_collectives},
+        fit::{CollectiveFit, Machine, fit_collectives},
+        held_out::HeldOutError,
         network::{group_links, to_network},
     },
     model::{
@@ -116,15 +117,15 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
         .column("value", "value", cost(0))
         .column("low", "from", cost(1))
         .column("high", "to", cost(2));
-    let mut by_operation: BTreeMap<&str, Vec<&LeftOut>> = BTreeMap::new();
-    for left_out in &fit.left_out {
+    let mut by_operation: BTreeMap<&str, Vec<&HeldOutError>> = BTreeMap::new();
+    for held_out in &fit.held_out {
         by_operation
-            .entry(own[left_out.case].case.op.name())
+            .entry(own[held_out.case].case.op.name())
             .or_default()
-            .push(left_out);
+            .push(held_out);
     }
     let errors = rows(&by_operation)
-        .heading("Errors of runs that were left out")
+        .heading("Errors of runs on more nodes, predicted from those on fewer")
         .column("operation", "operation", |(op, _)| *op)
         .column("cases", "cases", |(_, cases)| cases.len())
         .column("median_error", "median", |(_, cases)| {
@@ -134,12 +135,12 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
             percent(error_quantile(cases, 0.9), 0)
         });
     let spread = fit.measured.spread;
-    let all: Vec<&LeftOut> = fit.left_out.iter().collect();
+    let all: Vec<&HeldOutError> = fit.held_out.iter().collect();
     let line = match all.is_empty() {
-        true => "one run: nothing could be left out, so nothing says how well another is told"
+        true => "one run: nothing could be held out, so nothing of this machine says how well another run is predicted"
             .to_owned(),
         false => format!(
-            "runs that were left out are missed by {:.0} % (median); intervals are {:.2} times as wide as the fit alone would have them",
+            "runs that were held out are missed by {:.0} % (median); intervals are {:.2} times as wide as the fit alone would have them",
             100.0 * error_quantile(&all, 0.5),
             fit.measured.widening
         ),
@@ -148,10 +149,10 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
         .field("algorithm", spread.algorithm)
         .field("algorithm_here", spread.algorithm_here)
         .field("operation_here", spread.operation_here)
-        .field("chosen_here", spread.chosen_here)
-        .field("growth", spread.growth)
+        .field("shared_node", spread.shared_node)
         .field("run", spread.run)
-        .field("single", spread.single);
+        .field("single", spread.single)
+        .field("disturbance", spread.disturbance);
     Document::new("collective-fit")
         .field("system", fit.measured.system.clone())
         .field("cases", own.len())
@@ -163,7 +164,7 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
 }
 
 /// Of `max(predicted / measured, measured / predicted) - 1`.
-fn error_quantile(cases: &[&LeftOut], share: f64) -> f64 {
+fn error_quantile(cases: &[&HeldOutError], share: f64) -> f64 {
     let errors: Vec<f64> = cases
         .iter()
         .map(|case| case.error.abs().exp() - 1.0)

@@ -37,8 +37,6 @@ pub struct CollectiveCase {
     pub op: CollectiveOp,
     /// What its name means for this library, number of ranks and size.
     pub choice: Choice,
-    /// Whether the library chose it.
-    pub is_chosen: bool,
     /// The buffer: a vector, or all blocks together.
     pub bytes: Bytes,
 }
@@ -147,7 +145,6 @@ fn case_row(line: usize, fields: [&str; 9]) -> Result<CaseRow, CsvError> {
             library: library_base(library, version)?,
             op,
             choice,
-            is_chosen: algorithm.starts_with("default"),
             bytes,
         })
     });

@@ -12,7 +12,7 @@ use super::{
     cases::CollectiveCase,
     job::JobKey,
     predict::CollectivePrediction,
-    residuals::{ResidualPlace, Residuals},
+    residuals::{LeftOver, ResidualPlace, Residuals},
     step_times::{PlacedCase, seconds_once},
 };
 use crate::library_rules::LibraryRule;
@@ -91,7 +91,7 @@ pub fn choose(
     level: f64,
     threads: usize,
 ) -> Vec<AlgorithmChoice> {
-    let residuals = Residuals::from_series(&measured.series, measured.spread);
+    let residuals = Residuals::new(&LeftOver::from_series(&measured.series), measured.spread);
     let candidates: Vec<Vec<(String, PlacedCase)>> = question
         .sizes
         .iter()
@@ -133,7 +133,7 @@ fn candidates(
             candidates.push((name, choice));
         }
     }
-    let case = |choice: Choice, is_chosen| CollectiveCase {
+    let case = |choice| CollectiveCase {
         job: JobKey {
             system: measured.system.clone(),
             run: String::new(),
@@ -143,7 +143,6 @@ fn candidates(
         library: question.library,
         op: question.op,
         choice,
-        is_chosen,
         bytes,
     };
     let placed = |case| PlacedCase {
@@ -153,10 +152,7 @@ fn candidates(
     };
     candidates
         .into_iter()
-        .map(|(name, choice)| {
-            let is_chosen = name == "default";
-            (name, placed(case(choice, is_chosen)))
-        })
+        .map(|(name, choice)| (name, placed(case(choice))))
         .collect()
 }
 

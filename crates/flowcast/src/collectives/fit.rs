@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast_model::{
     collective_costs::{COST_PARAMETERS, CollectiveCosts, CostParameter, FittedCosts},
-    measured_collectives::{MeasuredCollectives, ResidualSeries, ResidualSpread},
-    stats::{linear_system::inverse_of_symmetric, resampling::normal_score, sample::quantile},
+    measured_collectives::MeasuredCollectives,
+    stats::{linear_system::inverse_of_symmetric, resampling::normal_score},
 };
+use flowcast_trace::parallel;
 use thiserror::Error;
 
 use super::{
     allocations::Allocations,
-    cases::MeasuredCase,
+    cases::{CollectiveCase, MeasuredCase},
+    held_out::{HeldOut, HeldOutError, best_spread, widening},
     job::JobKey,
     labels::without_effect_are_chosen,
-    residuals::{ResidualPlace, Residuals, likeliest_spread},
+    residuals::{LeftOver, ResidualPlace},
     step_times::{PlacedCase, StepTimes, seconds_once},
 };
 use crate::calibrate::descent::{Range, descend_until};
@@ -27,8 +29,8 @@ const SCATTER: f64 = 0.2;
 const WIDEST: f64 = 4.0;
 /// A step that gains less of the sum of squares ends the search.
 const NO_GAIN: f64 = 1e-3;
-/// Growths of what is left over that are tried, by the square root of a doubling of the ranks.
-const GROWTHS: [f64; 4] = [0.2, 0.25, 0.3, 0.4];
+/// Operations with more messages are not held out: they take too long.
+const MOST_HELD_OUT: u64 = 5_000_000;
 /// Level of intervals.
 const LEVEL: f64 = 0.9;
 
@@ -48,24 +50,13 @@ pub enum CollectiveFitError {
     Allocation(JobKey),
 }
 
-/// What was found, and how well it told runs that it did not know.
+/// What was found, and how well it predicts runs that it did not know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectiveFit {
     /// For the network file.
     pub measured: MeasuredCollectives,
-    /// Errors of runs, each predicted without it.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A case that was predicted by a fit without its run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LeftOut {
-    /// Index into the measured cases of the machine.
-    pub case: usize,
-    /// `ln(measured / predicted)`.
-    pub error: f64,
-    /// The standard deviation that the fit expected.
-    pub expected: f64,
+    /// Errors of runs of the machine, each predicted from runs on fewer nodes, or where all are on as many, from the others.
+    pub held_out: Vec<HeldOutError>,
 }
 
 /// Fits the costs of a machine; rows of other machines tell what algorithms leave over.
@@ -89,44 +80,48 @@ pub fn fit_collectives(
             known: known.join(", "),
         });
     }
-    let mut own = None;
-    let (mut known, mut others) = (Known::default(), Known::default());
+    let mut fits: BTreeMap<&str, SystemFit> = BTreeMap::new();
     for system in systems {
         let rows: Vec<&MeasuredCase> = measured
             .iter()
             .filter(|row| row.case.job.system == system)
             .collect();
-        let is_own = system == machine.system;
-        let group_links = if is_own {
+        let group_links = if system == machine.system {
             machine.group_links
         } else {
             f64::INFINITY
         };
         let fit = SystemFit::new(&rows, allocations, group_links, threads)?;
-        let found = Known {
-            places: fit.places.clone(),
-            left_over: fit.left_over.clone(),
-        };
-        known.extend(&found);
-        match is_own {
-            true => own = Some(fit),
-            false => others.extend(&found),
+        fits.insert(system, fit);
+    }
+    let left_over = |without: &str| {
+        let mut all = LeftOver::default();
+        for (_, fit) in fits.iter().filter(|(system, _)| **system != without) {
+            all.extend(&fit.left_over);
+        }
+        all
+    };
+    let mut held_out: Vec<HeldOut> = Vec::new();
+    let mut own_held_out = 0..0;
+    for (system, fit) in &fits {
+        let before = held_out.len();
+        held_out.extend(fit.held_out(&left_over(system), threads));
+        if *system == machine.system {
+            own_held_out = before..held_out.len();
         }
     }
-    let own = own.expect("the machine is one of the systems");
-    let mut spread = likeliest_spread(&known.places, &known.left_over);
-    spread.growth = known.growth(&spread);
-    let left_out = own.left_out(&others, &spread, threads);
-    let widening = widening(&left_out);
+    let spread = best_spread(&held_out, threads);
+    let errors = parallel::map(&held_out, threads, |one| one.errors(&spread));
+    let own_errors = errors[own_held_out].concat();
     Ok(CollectiveFit {
         measured: MeasuredCollectives {
             system: machine.system.to_owned(),
-            widening,
-            costs: own.costs,
+            widening: widening(&errors.concat(), LEVEL),
+            costs: fits[machine.system].costs.clone(),
             spread,
-            series: known.series(),
+            series: left_over("").series(),
         },
-        left_out,
+        held_out: own_errors,
     })
 }
 
@@ -139,112 +134,14 @@ pub struct Machine<'a> {
     pub group_links: f64,
 }
 
-/// Residuals of all machines.
-#[derive(Default)]
-struct Known {
-    places: Vec<ResidualPlace>,
-    left_over: Vec<f64>,
-}
-
-impl Known {
-    /// The growth with which intervals of runs on more nodes than known ones would have held: the smallest that does.
-    fn growth(&self, spread: &ResidualSpread) -> f64 {
-        let mut most: BTreeMap<&str, u32> = BTreeMap::new();
-        for place in &self.places {
-            let most = most.entry(&place.job().system).or_default();
-            *most = place.job().nodes.max(*most);
-        }
-        let is_large = |at: &usize| {
-            let job = self.places[*at].job();
-            2 * job.nodes > most[job.system.as_str()]
-        };
-        let (large, small): (Vec<usize>, Vec<usize>) = (0..self.places.len()).partition(is_large);
-        let holds = |growth: &f64| {
-            let spread = ResidualSpread {
-                growth: *growth,
-                ..*spread
-            };
-            widening(&self.told(&large, &small, &spread)) <= 1.0
-        };
-        GROWTHS
-            .into_iter()
-            .find(|growth| holds(growth))
-            .unwrap_or(GROWTHS[GROWTHS.len() - 1])
-    }
-
-    /// Residuals told by others.
-    fn told(&self, asked: &[usize], known: &[usize], spread: &ResidualSpread) -> Vec<LeftOut> {
-        let values: Vec<f64> = known.iter().map(|at| self.left_over[*at]).collect();
-        let places = |of: &[usize]| {
-            of.iter()
-                .map(|at| self.places[*at].clone())
-                .collect::<Vec<_>>()
-        };
-        let residuals = Residuals::new(places(known), &values, *spread);
-        let at_asked = places(asked);
-        let expected = residuals.expected(&at_asked);
-        let told = asked.iter().enumerate().map(|(place, at)| LeftOut {
-            case: *at,
-            error: self.left_over[*at] - expected.means[place],
-            expected: residuals.deviation(&at_asked, &expected, place),
-        });
-        told.collect()
-    }
-
-    fn extend(&mut self, others: &Known) {
-        self.places.extend(others.places.iter().cloned());
-        self.left_over.extend(&others.left_over);
-    }
-
-    /// Residuals by run and algorithm.
-    fn series(&self) -> Vec<ResidualSeries> {
-        let mut series: Vec<ResidualSeries> = Vec::new();
-        for (place, left_over) in self.places.iter().zip(&self.left_over) {
-            let (own, bytes) = place.series();
-            let factor = (left_over.exp() * 1e4).round().max(1.0) / 1e4;
-            match series.last_mut().filter(|last| {
-                (&last.system, &last.run, last.nodes, last.ranks)
-                    == (&own.system, &own.run, own.nodes, own.ranks)
-                    && (last.operation, last.algorithm, last.is_chosen)
-                        == (own.operation, own.algorithm, own.is_chosen)
-            }) {
-                Some(last) => {
-                    last.bytes.push(bytes);
-                    last.factors.push(factor);
-                }
-                None => series.push(ResidualSeries {
-                    bytes: vec![bytes],
-                    factors: vec![factor],
-                    ..own
-                }),
-            }
-        }
-        series
-    }
-}
-
-/// What the half-widths of intervals have to be multiplied by to hold for as many of the runs that were left out as they say.
-fn widening(left_out: &[LeftOut]) -> f64 {
-    let parts: Vec<f64> = left_out
-        .iter()
-        .map(|out| (out.error / out.expected).abs())
-        .collect();
-    let wanted = normal_score(0.5 + LEVEL / 2.0);
-    quantile(&parts, LEVEL).map_or(1.0, |found| (found / wanted).max(1.0))
-}
-
 /// The costs of one machine.
 struct SystemFit {
     costs: FittedCosts,
-    /// By row; where a label had no effect, that of what the library chose.
-    places: Vec<ResidualPlace>,
-    /// `ln(measured / predicted)` by row.
-    left_over: Vec<f64>,
+    /// By row; where a label had no effect, the place is that of what the library chose.
+    left_over: LeftOver,
     placed: Vec<PlacedCase>,
     /// Logarithms of the measured times.
     logs: Vec<f64>,
-    /// Rows of few messages, which the costs are fitted to.
-    small: Vec<usize>,
     /// Logarithms of the costs.
     lowest: Vec<f64>,
 }
@@ -265,8 +162,7 @@ impl SystemFit {
             .iter()
             .map(|row| row.median.as_seconds().ln())
             .collect();
-        let small = small_cases(&placed);
-        let search = CostSearch::new(&placed, &logs, &small, threads);
+        let search = CostSearch::new(&placed, &logs, threads);
         let start: Vec<f64> = CollectiveCosts::prior()
             .values()
             .iter()
@@ -288,17 +184,8 @@ impl SystemFit {
         let seconds = seconds_once(&placed, &costs, threads);
         drop(search);
         Ok(SystemFit {
-            small,
             lowest: at.clone(),
-            places: placed
-                .iter()
-                .map(|placed| ResidualPlace::new(&placed.case))
-                .collect(),
-            left_over: logs
-                .iter()
-                .zip(seconds)
-                .map(|(log, seconds)| log - seconds.ln())
-                .collect(),
+            left_over: left_over(&placed, &logs, &seconds),
             costs: FittedCosts {
                 costs,
                 low: end(-1.0),
@@ -309,48 +196,62 @@ impl SystemFit {
         })
     }
 
-    /// What costs that were fitted without a run leave over, of each case of few messages.
-    fn left_over_without(&self, job: &JobKey, threads: usize) -> Vec<f64> {
-        let is_kept = |at: &&usize| self.placed[**at].case.job != *job;
-        let kept: Vec<usize> = self.small.iter().filter(is_kept).copied().collect();
-        let search = CostSearch::new(&self.placed, &self.logs, &kept, threads);
-        let costs = CollectiveCosts::from_values(&exponentials(&search.lowest(&self.lowest)));
-        let small: Vec<PlacedCase> = self
-            .small
+    /// The runs on more than any number of nodes, predicted from those on as many and fewer.
+    fn held_out(&self, others: &LeftOver, threads: usize) -> Vec<HeldOut> {
+        let jobs: BTreeSet<&JobKey> = self.placed.iter().map(|placed| &placed.case.job).collect();
+        let nodes: BTreeSet<u32> = jobs.iter().map(|job| job.nodes).collect();
+        if nodes.len() == 1 {
+            let without = |job: &&JobKey| self.held_out_jobs(&|own| own == *job, others, threads);
+            return jobs
+                .iter()
+                .filter(|_| jobs.len() > 1)
+                .map(without)
+                .collect();
+        }
+        nodes
             .iter()
-            .map(|at| self.placed[*at].clone())
-            .collect();
-        let seconds = seconds_once(&small, &costs, threads);
-        let left_over = self.small.iter().zip(seconds);
-        left_over
-            .map(|(at, seconds)| self.logs[*at] - seconds.ln())
+            .take(nodes.len() - 1)
+            .map(|most| self.held_out_jobs(&|job| job.nodes > *most, others, threads))
             .collect()
     }
 
-    /// Each run told by all others, and by costs that were fitted without it.
-    fn left_out(&self, others: &Known, spread: &ResidualSpread, threads: usize) -> Vec<LeftOut> {
-        let jobs: BTreeSet<&JobKey> = self.placed.iter().map(|placed| &placed.case.job).collect();
-        let mut left_out = Vec::new();
-        for job in jobs.iter().filter(|_| jobs.len() > 1) {
-            let mut known = Known {
-                places: self
-                    .small
-                    .iter()
-                    .map(|at| self.places[*at].clone())
-                    .collect(),
-                left_over: self.left_over_without(job, threads),
-            };
-            known.extend(others);
-            let (out, kept): (Vec<usize>, Vec<usize>) =
-                (0..known.places.len()).partition(|at| known.places[*at].job() == *job);
-            for told in known.told(&out, &kept, spread) {
-                left_out.push(LeftOut {
-                    case: self.small[told.case],
-                    ..told
-                });
-            }
+    /// What costs that were fitted without some runs leave over.
+    fn held_out_jobs(
+        &self,
+        is_asked: &dyn Fn(&JobKey) -> bool,
+        others: &LeftOver,
+        threads: usize,
+    ) -> HeldOut {
+        let is_short = |at: &usize| messages(&self.placed[*at].case) <= MOST_HELD_OUT;
+        let all = (0..self.placed.len()).filter(is_short);
+        let (asked, known): (Vec<usize>, Vec<usize>) =
+            all.partition(|at| is_asked(&self.placed[*at].case.job));
+        let logs = |of: &[usize]| of.iter().map(|at| self.logs[*at]).collect::<Vec<f64>>();
+        let placed = |of: &[usize]| {
+            let placed = of.iter().map(|at| self.placed[*at].clone());
+            placed.collect::<Vec<PlacedCase>>()
+        };
+        let (placed_known, placed_asked) = (placed(&known), placed(&asked));
+        let (logs_known, logs_asked) = (logs(&known), logs(&asked));
+        let search = CostSearch::new(&placed_known, &logs_known, threads);
+        let costs = CollectiveCosts::from_values(&exponentials(&search.lowest(&self.lowest)));
+        let seconds = |of: &[PlacedCase]| seconds_once(of, &costs, threads);
+        let mut known = left_over(&placed_known, &logs_known, &seconds(&placed_known));
+        known.extend(others);
+        HeldOut {
+            known,
+            asked: left_over(&placed_asked, &logs_asked, &seconds(&placed_asked)),
+            cases: asked,
         }
-        left_out
+    }
+}
+
+fn left_over(placed: &[PlacedCase], logs: &[f64], seconds: &[f64]) -> LeftOver {
+    let places = placed.iter().map(|placed| ResidualPlace::new(&placed.case));
+    let values = logs.iter().zip(seconds);
+    LeftOver {
+        places: places.collect(),
+        values: values.map(|(log, seconds)| log - seconds.ln()).collect(),
     }
 }
 
@@ -362,15 +263,15 @@ struct CostSearch<'a> {
 }
 
 impl<'a> CostSearch<'a> {
-    fn new(
-        placed: &'a [PlacedCase],
-        logs: &[f64],
-        rows: &[usize],
-        threads: usize,
-    ) -> CostSearch<'a> {
+    /// Of the cases with few messages.
+    fn new(placed: &'a [PlacedCase], logs: &[f64], threads: usize) -> CostSearch<'a> {
+        let small = || {
+            let cases = placed.iter().zip(logs);
+            cases.filter(|(placed, _)| messages(&placed.case) <= MOST_MESSAGES)
+        };
         CostSearch {
-            times: StepTimes::new(rows.iter().map(|at| &placed[*at]), threads),
-            logs: rows.iter().map(|at| logs[*at]).collect(),
+            times: StepTimes::new(small().map(|(placed, _)| placed), threads),
+            logs: small().map(|(_, log)| *log).collect(),
             threads,
         }
     }
@@ -412,20 +313,14 @@ fn place(
     })
 }
 
-/// Cases of few messages.
-fn small_cases(placed: &[PlacedCase]) -> Vec<usize> {
-    let is_small = |at: &usize| {
-        let case = &placed[*at].case;
-        let ranks = u64::from(case.ranks());
-        let is_logarithmic = case.choice.algorithm.is_logarithmic();
-        let each = if is_logarithmic {
-            u64::from(ranks.ilog2())
-        } else {
-            ranks
-        };
-        ranks * each <= MOST_MESSAGES
-    };
-    (0..placed.len()).filter(is_small).collect()
+/// About how many messages a case has.
+fn messages(case: &CollectiveCase) -> u64 {
+    let ranks = u64::from(case.ranks());
+    if case.choice.algorithm.is_logarithmic() {
+        ranks * u64::from(ranks.ilog2())
+    } else {
+        ranks * ranks
+    }
 }
 
 fn range(parameter: &CostParameter) -> Range {

@@ -29,7 +29,8 @@ pub(super) fn without_effect_are_chosen(
     for (at, row) in rows.iter().enumerate() {
         let run = (&row.case.job, row.case.ranks_per_node, row.case.op);
         let labels = runs.entry(run).or_default();
-        let label = if row.case.is_chosen { "" } else { &row.label };
+        let is_default = row.label.starts_with("default");
+        let label = if is_default { "" } else { &row.label };
         labels.entry(label).or_default().insert(row.case.bytes, at);
     }
     for labels in runs.values() {
@@ -54,7 +55,6 @@ pub(super) fn without_effect_are_chosen(
             }
             for (own, chosen) in pairs {
                 placed[own].case.choice = placed[chosen].case.choice;
-                placed[own].case.is_chosen = true;
             }
         }
     }

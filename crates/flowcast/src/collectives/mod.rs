@@ -9,6 +9,7 @@ pub mod allocations;
 pub mod cases;
 pub mod choose;
 pub mod fit;
+pub mod held_out;
 pub mod hosts;
 pub mod job;
 mod labels;

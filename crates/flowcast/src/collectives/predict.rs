@@ -4,7 +4,7 @@ use flowcast_model::{measured_collectives::MeasuredCollectives, stats::resamplin
 use flowcast_units::Time;
 
 use super::{
-    residuals::{ResidualPlace, Residuals},
+    residuals::{LeftOver, ResidualPlace, Residuals},
     step_times::{PlacedCase, seconds_once},
 };
 
@@ -40,7 +40,7 @@ pub fn predict_collectives(
     threads: usize,
 ) -> Vec<CollectivePrediction> {
     let seconds = seconds_once(cases, &measured.costs.costs, threads);
-    let residuals = Residuals::from_series(&measured.series, measured.spread);
+    let residuals = Residuals::new(&LeftOver::from_series(&measured.series), measured.spread);
     let places: Vec<ResidualPlace> = cases
         .iter()
         .map(|placed| ResidualPlace::new(&placed.case))

@@ -2,7 +2,7 @@
 //! machines, runs, sizes and numbers of ranks.
 //!
 //! The same algorithm errs alike on neighbouring sizes and numbers of ranks, most of all on the same machine; runs differ as a
-//! whole, the more the more nodes they have. How much each of these counts is found by likelihood.
+//! whole, the more the more nodes they have. How much each of these counts is found from [held-out](super::held_out) runs.
 
 use flowcast_model::{
     algorithm::{Base, Choice},
@@ -17,34 +17,16 @@ use super::{cases::CollectiveCase, job::JobKey};
 const LARGEST: f64 = 1.5;
 /// A run deviates alike over so many doublings of the size, whatever the algorithm.
 const RUN_SIZES: f64 = 1.5;
-/// With so many ranks, in doublings, an algorithm leaves over what it leaves with any number.
-const FEWEST_RANKS: f64 = 2.0;
-/// What is expected of [`ResidualSpread`] before anything is measured; each may be wrong by a factor of 2.7 (one standard
-/// deviation of its logarithm).
-const PRIOR: ResidualSpread = ResidualSpread {
-    algorithm: 0.2,
-    algorithm_here: 0.2,
-    operation_here: 0.15,
-    chosen_here: 0.1,
-    growth: 0.18,
-    run: 0.05,
-    single: 0.1,
-    sizes: 2.5,
-    ranks: 3.0,
-};
-/// The likelihood is asked of no more residuals.
-const MOST_ASKED: usize = 360;
-
 /// What residuals have in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResidualPlace {
     job: JobKey,
     op: CollectiveOp,
     choice: Choice,
-    is_chosen: bool,
     /// In doublings.
     nodes: f64,
     ranks: f64,
+    ranks_per_node: f64,
     size: f64,
 }
 
@@ -55,9 +37,9 @@ impl ResidualPlace {
             job: case.job.clone(),
             op: case.op,
             choice: case.choice,
-            is_chosen: case.is_chosen,
             nodes: f64::from(case.job.nodes).log2(),
             ranks: f64::from(case.ranks()).log2(),
+            ranks_per_node: f64::from(case.ranks_per_node).log2(),
             size: (case.bytes.0.max(1) as f64).log2(),
         }
     }
@@ -67,51 +49,34 @@ impl ResidualPlace {
         &self.job
     }
 
-    /// A series without residuals, and the size.
-    pub(super) fn series(&self) -> (ResidualSeries, Bytes) {
-        let series = ResidualSeries {
+    fn empty_series(&self) -> ResidualSeries {
+        ResidualSeries {
             system: self.job.system.clone(),
             run: self.job.run.clone(),
             nodes: self.job.nodes,
             ranks: self.ranks.exp2().round() as u32,
             operation: self.op,
             algorithm: self.choice,
-            is_chosen: self.is_chosen,
             bytes: Vec::new(),
             factors: Vec::new(),
-        };
-        (series, Bytes(self.size.exp2().round() as u64))
+        }
     }
 
     /// The covariance of two residuals, without what is only one's own.
     fn covariance(&self, other: &ResidualPlace, spread: &ResidualSpread) -> f64 {
-        let size = self.size - other.size;
         let bell = |distance: f64, scale: f64| (-0.5 * (distance / scale).powi(2)).exp();
+        let size = self.size - other.size;
         let mut covariance = 0.0;
         if self.op == other.op {
             let is_here = self.job.system == other.job.system;
-            let mut common = 0.0;
+            let when = |holds: bool, deviation: f64| if holds { deviation.powi(2) } else { 0.0 };
+            let mut common = when(is_here, spread.operation_here);
             if self.choice.algorithm == other.choice.algorithm {
-                common += spread.algorithm.powi(2);
-                common += if is_here {
-                    spread.algorithm_here.powi(2)
-                } else {
-                    0.0
-                };
-            }
-            if is_here {
-                common += spread.operation_here.powi(2);
-                common += if self.is_chosen && other.is_chosen {
-                    spread.chosen_here.powi(2)
-                } else {
-                    0.0
-                };
+                common += spread.algorithm.powi(2) + when(is_here, spread.algorithm_here);
             }
             common *= bell(self.ranks - other.ranks, spread.ranks);
-            if self.choice.algorithm == other.choice.algorithm {
-                let doublings = self.ranks.min(other.ranks) - FEWEST_RANKS;
-                common += spread.growth.powi(2) * doublings.max(0.0);
-            }
+            let shared = self.ranks_per_node.min(other.ranks_per_node);
+            common += when(is_here, spread.shared_node) * shared;
             covariance += common * bell(size, spread.sizes);
         }
         if self.job == other.job {
@@ -119,6 +84,75 @@ impl ResidualPlace {
         }
         covariance
     }
+
+    /// The variance that is only one's own.
+    fn own_variance(&self, spread: &ResidualSpread) -> f64 {
+        spread.single.powi(2) + (spread.disturbance * self.nodes).powi(2)
+    }
+}
+
+/// Residuals and where they are.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LeftOver {
+    /// The places.
+    pub places: Vec<ResidualPlace>,
+    /// `ln(measured / predicted)` of each.
+    pub values: Vec<f64>,
+}
+
+impl LeftOver {
+    /// Those of a network file.
+    pub fn from_series(series: &[ResidualSeries]) -> LeftOver {
+        let mut left_over = LeftOver::default();
+        for one in series {
+            for (bytes, factor) in one.bytes.iter().zip(&one.factors) {
+                left_over.places.push(place_in(one, *bytes));
+                left_over.values.push(factor.ln());
+            }
+        }
+        left_over
+    }
+
+    /// For a network file: neighbours of the same run and algorithm together.
+    pub(super) fn series(&self) -> Vec<ResidualSeries> {
+        let mut series: Vec<ResidualSeries> = Vec::new();
+        for (place, value) in self.places.iter().zip(&self.values) {
+            let factor = (value.exp() * 1e4).round().max(1.0) / 1e4;
+            let own = ResidualSeries {
+                bytes: vec![Bytes(place.size.exp2().round() as u64)],
+                factors: vec![factor],
+                ..place.empty_series()
+            };
+            match series.last_mut().filter(|last| is_same_series(last, &own)) {
+                Some(last) => {
+                    last.bytes.extend(own.bytes);
+                    last.factors.push(factor);
+                }
+                None => series.push(own),
+            }
+        }
+        series
+    }
+
+    pub(super) fn extend(&mut self, others: &LeftOver) {
+        self.places.extend(others.places.iter().cloned());
+        self.values.extend(&others.values);
+    }
+
+    /// At most so many, evenly.
+    pub(super) fn thinned(&self, most: usize) -> LeftOver {
+        let every = self.values.len().div_ceil(most).max(1);
+        LeftOver {
+            places: self.places.iter().step_by(every).cloned().collect(),
+            values: self.values.iter().step_by(every).copied().collect(),
+        }
+    }
+}
+
+fn is_same_series(one: &ResidualSeries, other: &ResidualSeries) -> bool {
+    (&one.system, &one.run, one.nodes, one.ranks)
+        == (&other.system, &other.run, other.nodes, other.ranks)
+        && (one.operation, one.algorithm) == (other.operation, other.algorithm)
 }
 
 /// Residuals and what they say of others.
@@ -139,25 +173,12 @@ pub struct Expected {
 
 impl Residuals {
     /// From known ones.
-    pub fn new(places: Vec<ResidualPlace>, left_over: &[f64], spread: ResidualSpread) -> Residuals {
-        let process = process(&places, left_over, &spread);
+    pub fn new(known: &LeftOver, spread: ResidualSpread) -> Residuals {
         Residuals {
-            places,
+            places: known.places.clone(),
             spread,
-            process,
+            process: process(known, &spread),
         }
-    }
-
-    /// From the series of a network file.
-    pub fn from_series(series: &[ResidualSeries], spread: ResidualSpread) -> Residuals {
-        let (mut places, mut left_over) = (Vec::new(), Vec::new());
-        for one in series {
-            for (bytes, factor) in one.bytes.iter().zip(&one.factors) {
-                places.push(place_in(one, *bytes));
-                left_over.push(factor.ln());
-            }
-        }
-        Residuals::new(places, &left_over, spread)
     }
 
     /// What is expected at other places.
@@ -215,7 +236,7 @@ impl Residuals {
             .map(|(a, b)| a * b)
             .sum();
         let own = if one == other {
-            self.spread.single.powi(2)
+            places[one].own_variance(&self.spread)
         } else {
             0.0
         };
@@ -235,115 +256,24 @@ fn place_in(series: &ResidualSeries, bytes: Bytes) -> ResidualPlace {
         library: Base::default(),
         op: series.operation,
         choice: series.algorithm,
-        is_chosen: series.is_chosen,
         bytes,
     })
 }
 
-fn process(
-    places: &[ResidualPlace],
-    left_over: &[f64],
-    spread: &ResidualSpread,
-) -> Option<GaussianProcess> {
-    let mut covariance = vec![vec![0.0; places.len()]; places.len()];
-    for (one, place) in places.iter().enumerate() {
+fn process(known: &LeftOver, spread: &ResidualSpread) -> Option<GaussianProcess> {
+    let count = known.places.len();
+    let mut covariance = vec![vec![0.0; count]; count];
+    for (one, place) in known.places.iter().enumerate() {
         // The lower triangle is all that is looked at.
-        for (other, known) in places[..=one].iter().enumerate() {
-            covariance[one][other] = place.covariance(known, spread);
+        for (other, before) in known.places[..=one].iter().enumerate() {
+            covariance[one][other] = place.covariance(before, spread);
         }
-        covariance[one][one] += spread.single.powi(2);
+        covariance[one][one] += place.own_variance(spread);
     }
-    let bounded: Vec<f64> = left_over
+    let bounded: Vec<f64> = known
+        .values
         .iter()
         .map(|value| value.clamp(-LARGEST, LARGEST))
         .collect();
     GaussianProcess::new(&covariance, &bounded)
-}
-
-/// The spread under which residuals are most likely.
-pub fn likeliest_spread(places: &[ResidualPlace], left_over: &[f64]) -> ResidualSpread {
-    let every = places.len().div_ceil(MOST_ASKED).max(1);
-    let asked: Vec<ResidualPlace> = places.iter().step_by(every).cloned().collect();
-    let values: Vec<f64> = left_over.iter().step_by(every).copied().collect();
-    let worth = |logs: &[f64; 8]| {
-        let likelihood = process(&asked, &values, &from_logs(logs, PRIOR.growth))
-            .map(|process| process.log_likelihood());
-        let away: f64 = logs
-            .iter()
-            .zip(to_logs(&PRIOR))
-            .map(|(log, prior)| (log - prior).powi(2))
-            .sum();
-        likelihood.unwrap_or(f64::NEG_INFINITY) - 0.5 * away
-    };
-    let mut best = to_logs(&PRIOR);
-    let mut best_worth = worth(&best);
-    // Each in turn up and down, in ever smaller steps.
-    let mut step = 0.7;
-    while step > 0.05 {
-        let before = best_worth;
-        for parameter in 0..best.len() {
-            for change in [step, -step] {
-                let mut changed = best;
-                changed[parameter] += change;
-                let worth = worth(&changed);
-                if worth > best_worth {
-                    (best, best_worth) = (changed, worth);
-                    break;
-                }
-            }
-        }
-        if best_worth - before < 0.05 {
-            step /= 2.0;
-        }
-    }
-    from_logs(&best, PRIOR.growth)
-}
-
-fn to_logs(spread: &ResidualSpread) -> [f64; 8] {
-    let ResidualSpread {
-        algorithm,
-        algorithm_here,
-        operation_here,
-        chosen_here,
-        growth: _,
-        run,
-        single,
-        sizes,
-        ranks,
-    } = *spread;
-    [
-        algorithm,
-        algorithm_here,
-        operation_here,
-        chosen_here,
-        run,
-        single,
-        sizes,
-        ranks,
-    ]
-    .map(f64::ln)
-}
-
-fn from_logs(logs: &[f64; 8], growth: f64) -> ResidualSpread {
-    let [
-        algorithm,
-        algorithm_here,
-        operation_here,
-        chosen_here,
-        run,
-        single,
-        sizes,
-        ranks,
-    ] = logs.map(f64::exp);
-    ResidualSpread {
-        algorithm,
-        algorithm_here,
-        operation_here,
-        chosen_here,
-        growth,
-        run,
-        single,
-        sizes,
-        ranks,
-    }
 }
