@@ -1,10 +1,11 @@
 """How well fits of collective operations tell runs on more nodes than they know.
 
-    python3 benches/collectives.py MEASURED.csv ALLOCATIONS.csv [--flowcast PATH] [--json]
+    python3 benches/collectives.py MEASURED.csv ALLOCATIONS.csv [--flowcast PATH] [--json] [--picture FILE.svg]
 
 For each machine, runs on at most half of its most nodes are fitted (with all runs of the other machines) and the others are
 predicted; what is printed are errors, coverage of the intervals (90 %), their widths, and what the algorithm that is predicted
-best costs beside the one that was measured best.
+best costs beside the one that was measured best, for all and by operation, size and ranks of a node. The picture (matplotlib)
+has each prediction by size.
 """
 
 import argparse
@@ -69,9 +70,46 @@ def judged(rows):
         "coverage": inside / len(rows),
         "median_width": statistics.median(widths),
         "choices": len(costs),
-        "median_choice": statistics.median(costs),
-        "choice_of_nine_in_ten": quantile(costs, 0.9),
+        "median_choice": statistics.median(costs) if costs else math.nan,
+        "choice_of_nine_in_ten": quantile(costs, 0.9) if costs else math.nan,
     }
+
+
+def kinds(rows):
+    """All rows, and those of each operation, size and number of ranks on a node."""
+    yield "all", rows
+    for operation in sorted({row["collective"] for row in rows}):
+        yield operation, [row for row in rows if row["collective"] == operation]
+    for name, least, most in (("below 8 KiB", 0, 2**13), ("8 KiB to 1 MiB", 2**13, 2**20), ("1 MiB and more", 2**20, 2**63)):
+        yield name, [row for row in rows if least <= int(row["bytes"]) < most]
+    for count in sorted({int(row["ranks_per_node"]) for row in rows}):
+        yield f"{count} ranks a node", [row for row in rows if int(row["ranks_per_node"]) == count]
+
+
+def draw(predictions, path):
+    """Predicted over measured by size, with the intervals."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "flowcast"
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(predictions), figsize=(4.2 * len(predictions), 3.8), sharey=True)
+    colours = {1: "#0072b2", 4: "#e69f00", 32: "#009e73", 64: "#009e73"}
+    for panel, (title, rows) in zip(panels, predictions.items()):
+        for count in sorted({int(row["ranks_per_node"]) for row in rows}):
+            part = [row for row in rows if int(row["ranks_per_node"]) == count]
+            measured = [float(row["median_ns"]) for row in part]
+            over = lambda name: [float(row[name]) / time for row, time in zip(part, measured)]
+            sizes = [int(row["bytes"]) for row in part]
+            panel.vlines(sizes, over("low_ns"), over("high_ns"), color=colours[count], alpha=0.2)
+            panel.scatter(sizes, over("predicted_ns"), s=12, color=colours[count], label=f"{count} ranks a node")
+        panel.axhline(1, color="#555555", linewidth=0.8)
+        panel.set(title=title, xscale="log", yscale="log", xlabel="bytes")
+        panel.legend(frameon=False, fontsize=8)
+    panels[0].set_ylabel("predicted / measured")
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main():
@@ -80,21 +118,26 @@ def main():
     parser.add_argument("allocations")
     parser.add_argument("--flowcast", default="target/release/flowcast")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--picture")
     options = parser.parse_args()
     with open(options.measured, newline="") as file:
         reader = csv.DictReader(file)
         rows = [row for row in reader if float(row["median_ns"]) >= LEAST_NS]
         names = reader.fieldnames
-    results = {}
+    results, predictions = {}, {}
     for system in sorted({row["system"] for row in rows}):
         most = max(int(row["nodes"]) for row in rows if row["system"] == system)
         is_asked = lambda row: row["system"] == system and 2 * int(row["nodes"]) > most
         asked = [row for row in rows if is_asked(row)]
         known = [row for row in rows if not is_asked(row)]
         told = predicted(options.flowcast, names, known, asked, options.allocations, system)
-        kinds = {"all": told, "one rank a node": [row for row in told if row["ranks_per_node"] == "1"]}
-        for kind, part in kinds.items():
-            results[f"{system}, more than {most // 2} nodes, {kind}"] = judged(part)
+        title = f"{system}, more than {most // 2} nodes"
+        predictions[title] = told
+        for kind, part in kinds(told):
+            if part:
+                results[f"{title}, {kind}"] = judged(part)
+    if options.picture:
+        draw(predictions, options.picture)
     if options.json:
         print(json.dumps(results, indent=2))
         return
