@@ -137,7 +137,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The outcome says how loaded the links are that messages share ([`Outcome::loads`]).
+    /// The outcome says how loaded the links are that messages share ([`Outcome::loads`]), and what these cost ([`Outcome::delays`]).
     #[must_use]
     pub fn noting_loads(mut self) -> Engine<'a> {
         if let Some(shared) = &mut self.shared {
@@ -212,17 +212,22 @@ impl<'a> Engine<'a> {
         if *notes_loads {
             shared = shared.noting_loads();
         }
-        let loads = shared.loads();
+        let (loads, delays) = (shared.loads(), shared.delays());
+        let noted = |outcome: Outcome| {
+            outcome
+                .with_loads(loads.as_deref())
+                .with_delays(delays.as_deref())
+        };
         if let Some(division) = self.division(&shared, reach)
             && let Some(outcome) = self.side_by_side(observer, &shared, &division)?
         {
-            return Ok(outcome.with_loads(loads.as_deref()));
+            return Ok(noted(outcome));
         }
         let outcome = match polls {
             true => self.through(observer, Handshakes::above(shared)),
             false => self.through(observer, shared),
         };
-        Ok(outcome?.with_loads(loads.as_deref()))
+        outcome.map(noted)
     }
 
     /// Into how many parts the threads divide the network, which they solve side by side; 1 if one of them solves all.
