@@ -72,6 +72,7 @@ fn a_topology_tells_levels_and_what_leaves_them() {
         nodes: 2,
         global: 2,
         per_pair: None,
+        arrangement: Arrangement::Absolute,
     };
     let rate = |rate| CableKind {
         rate: Some(LinkRate::Goodput(Rate::from_bytes_per_second(rate))),
