@@ -4,6 +4,7 @@ use super::{
     wiring::{Hop, Wiring},
     *,
 };
+use dragonfly::Arrangement;
 use std::collections::BTreeSet;
 
 /// The cables of the first message.

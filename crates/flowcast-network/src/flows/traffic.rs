@@ -1,11 +1,11 @@
 //! The messages in flight of a replay, whose rates are constant from event to event or follow quasi-dynamic queues.
 
+pub use super::progress::RateChange;
 use super::{
     in_flight::FlowsInFlight,
     progress::Progress,
     quasi_dynamic::{Pace, QuasiDynamicFlows},
 };
-pub use super::progress::RateChange;
 use flowcast_model::{
     network::Network,
     sharing::{

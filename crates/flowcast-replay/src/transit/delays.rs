@@ -48,9 +48,11 @@ impl LinkDelays {
     }
 
     fn note(&self, slot: Slot, lost: &[(LinkId, Time)]) {
-        let Some((worst, _)) = lost.iter().copied().reduce(|worst, other| {
-            if other.1 > worst.1 { other } else { worst }
-        }) else {
+        let Some((worst, _)) = lost
+            .iter()
+            .copied()
+            .reduce(|worst, other| if other.1 > worst.1 { other } else { worst })
+        else {
             return;
         };
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,8 @@ for (const operation of operations) {
   const colourOf = (name) => COLOURS[Math.min(names.indexOf(name), COLOURS.length - 1)];
   const heading = document.createElement("h3");
   heading.textContent = operation;
-  const table = document.createElement("table");
+  const around = Object.assign(document.createElement("div"), { className: "scroll" });
+  const table = around.appendChild(Object.assign(document.createElement("table"), { className: "map" }));
   const head = table.insertRow();
   head.insertCell().textContent = "ranks";
   for (const size of sizes) head.insertCell().textContent = bytesText(size);
@@ -30,7 +31,7 @@ for (const operation of operations) {
       else cell.style.background = pale(colourOf(choice.fastest));
     }
   }
-  place.append(heading, legendOf(names, colourOf), table);
+  place.append(heading, legendOf(names, colourOf), around);
 }
 
 // Names beside their colours, and what pale ones say.
