@@ -18,7 +18,7 @@ use super::{
     packet_transit::Packets,
     placement::Placement,
     transit::{
-        Shared, Transit, Undisturbed,
+        Shared, Transit, Undisturbed, cable_latencies,
         parts::{Division, LookAhead, side_by_side},
     },
 };
@@ -29,7 +29,7 @@ use flowcast_model::{
 };
 use flowcast_network::flows::traffic::Rule;
 use flowcast_trace::program::Program;
-use flowcast_units::Bytes;
+use flowcast_units::{Bytes, Time};
 
 /// The replay of a program: without limits and sharing a walk without events.
 pub struct Engine<'a> {
@@ -302,6 +302,16 @@ impl<'a> Engine<'a> {
             None => self.replay.through(observer, &mut transit),
             Some(links) => contention::run(&self.replay, links, observer, &mut transit),
         }
+    }
+
+    /// By slot: what the cables of the topology add to a message's latency, on the way of the first between its nodes; empty if
+    /// nothing.
+    pub fn cable_latencies(&self) -> Vec<Time> {
+        let Some(SharedNetwork { network, .. }) = self.shared.as_deref() else {
+            return Vec::new();
+        };
+        // A node without a place stops the replay itself.
+        cable_latencies(self.replay.program, &self.replay.placement, network).unwrap_or_default()
     }
 
     /// The same program without contention, for its costs.

@@ -15,10 +15,10 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use self::pairs::{racks_of, transfers_of};
+pub(crate) use self::pairs::{cable_latencies, racks_of, transfers_of};
 use self::{
     delays::{LinkDelays, MessageDelays},
-    pairs::routes_of,
+    pairs::{routes_of, routes_of_program},
     parts::{Division, LookAhead},
 };
 use super::{costs::ClassCost, placement::Placement, rank_order::RankOrder};
@@ -35,7 +35,7 @@ use flowcast_model::{
     },
 };
 use flowcast_network::flows::traffic::{Rule, Traffic};
-use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.
@@ -261,16 +261,7 @@ impl Shared {
         network: &Network,
         rule: Rule,
     ) -> Result<Shared, SharingError> {
-        let routes = routes_of(
-            (program.streams(), program.messages() as usize),
-            placement,
-            |rank: Rank| {
-                program.ops(rank).filter_map(|(_, op)| match op {
-                    Op::Send { slot, .. } => Some((slot, program.receiver(slot))),
-                    _ => None,
-                })
-            },
-        );
+        let routes = routes_of_program(program, placement);
         let order = matches!(rule, Rule::QuasiDynamic(..))
             .then(|| RankOrder::by_colour(program, placement));
         let renumber = |flows: &mut [Flow]| {
