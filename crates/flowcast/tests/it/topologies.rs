@@ -363,14 +363,18 @@ proptest! {
         let (program, network) = (records.program(), network(SHAPES[shape]));
         let engine = engine(&program, &network, Model::Fair, 1);
         let (outcome, journal) = recorded(&program, |journal| engine.observed(journal));
-        let mut longer = Time::ZERO;
+        let (sources, mut longer) = (program.sources(), Time::ZERO);
         for slot in (0..program.messages()).map(Slot) {
             let flight = journal.flight(slot);
+            let sender = program.owner(sources[slot.index()].0);
+            if sender == program.owner(program.receiver(slot)) {
+                continue;
+            }
             let (Some(start), Some(arrival)) = (flight.start, flight.arrival) else {
                 continue;
             };
-            let path = engine.free().path(slot);
-            let alone = path.latency + path.classes[flight.class as usize].bytes;
+            let size = program.class(flight.class).size;
+            let alone = network.nic.latency + network.nic.time_for(size);
             longer += arrival - start - alone;
         }
         let lost = outcome.delays.iter().map(|delay| delay.lost).fold(Time::ZERO, |sum, lost| sum + lost);
@@ -439,8 +443,9 @@ fn programs_run_on_the_machines_under_all_models() {
             let outcome = engine(&program, &network, model, 1).run().unwrap();
             let alone = network.nic.latency + network.nic.time_for(Bytes(100_000));
             let makespan = outcome.makespan();
+            // Packets go at the rate of the wire, which is higher.
             assert!(
-                makespan >= alone && makespan <= alone * 1.5,
+                makespan >= alone * 0.9 && makespan <= alone * 1.5,
                 "{name} {model:?}: {makespan}"
             );
         }
