@@ -19,6 +19,7 @@ use super::{
     placement::Placement,
     transit::{
         Shared, Transit, Undisturbed, cable_latencies,
+        delays::LinkDelays,
         parts::{Division, LookAhead, side_by_side},
     },
 };
@@ -214,9 +215,13 @@ impl<'a> Engine<'a> {
         }
         let (loads, delays) = (shared.loads(), shared.delays());
         let noted = |outcome: Outcome| {
-            outcome
-                .with_loads(loads.as_deref())
-                .with_delays(delays.as_deref())
+            let found = delays.as_deref().map(LinkDelays::finish);
+            let (delays, delayed) = found.unwrap_or_default();
+            Outcome {
+                delays,
+                delayed,
+                ..outcome.with_loads(loads.as_deref())
+            }
         };
         if let Some(division) = self.division(&shared, reach)
             && let Some(outcome) = self.side_by_side(observer, &shared, &division)?

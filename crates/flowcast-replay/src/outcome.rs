@@ -4,8 +4,6 @@ use flowcast_model::sharing::link_loads::{ClassLoad, LinkLoads};
 use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
 
-use crate::transit::delays::LinkDelays;
-
 /// Where one rank's time goes: `compute + overhead + blocked = end`, exactly.
 ///
 /// | time | class |
@@ -133,14 +131,6 @@ impl Outcome {
     pub(crate) fn with_loads(mut self, loads: Option<&LinkLoads>) -> Outcome {
         if let Some(loads) = loads {
             self.loads = loads.by_class(self.makespan());
-        }
-        self
-    }
-
-    /// The same with what messages have lost, if that was noted.
-    pub(crate) fn with_delays(mut self, delays: Option<&LinkDelays>) -> Outcome {
-        if let Some(delays) = delays {
-            (self.delays, self.delayed) = delays.finish();
         }
         self
     }
