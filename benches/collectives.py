@@ -1,6 +1,7 @@
 """How well fits of collective operations tell runs on more nodes than they know.
 
-    python3 benches/collectives.py MEASURED.csv ALLOCATIONS.csv [--flowcast PATH] [--json] [--picture FILE.svg]
+    python3 benches/collectives.py MEASURED.csv ALLOCATIONS.csv [--network SYSTEM=NET]... [--flowcast PATH] [--json]
+        [--picture FILE.svg]
 
 For each machine, runs on at most half of its most nodes are fitted (with all runs of the other machines) and the others are
 predicted; what is printed are errors, coverage of the intervals (90 %), their widths, and what the algorithm that is predicted
@@ -37,14 +38,15 @@ def write(path, names, rows):
         writer.writerows(rows)
 
 
-def predicted(flowcast, names, known, asked, allocations, system):
-    """The asked rows with what a fit of the known ones predicts."""
+def predicted(flowcast, names, known, asked, allocations, system, topology):
+    """The asked rows with what a fit of the known ones predicts; `topology` is the network whose switches join the machine, or none."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         write(folder / "known.csv", names, known)
         write(folder / "asked.csv", names, asked)
         network = folder / "network.toml"
         fit = ["fit", "--collectives", folder / "known.csv", "--allocations", allocations, "--system", system]
+        fit += ["--network", topology] if topology else []
         subprocess.run([flowcast, *fit, "-o", network], check=True, stdout=subprocess.DEVNULL)
         predict = ["collectives", "predict", folder / "asked.csv", "--network", network, "--allocations", allocations]
         subprocess.run([flowcast, *predict, "-o", folder / "out.csv"], check=True)
@@ -116,6 +118,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measured")
     parser.add_argument("allocations")
+    parser.add_argument("--network", action="append", default=[], metavar="SYSTEM=NET", help="the topology of a machine")
     parser.add_argument("--flowcast", default="target/release/flowcast")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--picture")
@@ -124,13 +127,14 @@ def main():
         reader = csv.DictReader(file)
         rows = [row for row in reader if float(row["median_ns"]) >= LEAST_NS]
         names = reader.fieldnames
+    topologies = dict(one.split("=", 1) for one in options.network)
     results, predictions = {}, {}
     for system in sorted({row["system"] for row in rows}):
         most = max(int(row["nodes"]) for row in rows if row["system"] == system)
         is_asked = lambda row: row["system"] == system and 2 * int(row["nodes"]) > most
         asked = [row for row in rows if is_asked(row)]
         known = [row for row in rows if not is_asked(row)]
-        told = predicted(options.flowcast, names, known, asked, options.allocations, system)
+        told = predicted(options.flowcast, names, known, asked, options.allocations, system, topologies.get(system))
         title = f"{system}, more than {most // 2} nodes"
         predictions[title] = told
         for kind, part in kinds(told):

@@ -270,6 +270,8 @@ pub struct EventGraph<'a> {
     pub(crate) class_of: Vec<u32>,
     /// By slot of a program's message.
     pub(crate) sender_of: Vec<u32>,
+    /// By slot of a program's message: what cables add to its latency; empty if nothing.
+    pub(crate) cables: Vec<Time>,
     /// By slot of a message: the user function that sends it, counted as in `functions`; empty if the trace tells none.
     pub(crate) function_of: Vec<u32>,
     /// Values of the trace's event of user functions; the first stands for none.

@@ -99,6 +99,13 @@ fn link(replay: &Replay<'_>, slot: Slot) -> Link {
     }
 }
 
+/// Of a program's message: its class and its sender.
+#[derive(Debug, Clone, Copy)]
+struct MessageSource {
+    class: u32,
+    sender: Rank,
+}
+
 /// What a message costs alone, as parts of one unit each and how many units there are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageCosts {
@@ -186,7 +193,13 @@ impl MessageCosts {
         }
     }
 
-    fn in_program(replay: &Replay<'_>, slot: Slot, class: u32, sender: Rank) -> MessageCosts {
+    fn in_program(
+        replay: &Replay<'_>,
+        slot: Slot,
+        sent: MessageSource,
+        cables: Time,
+    ) -> MessageCosts {
+        let MessageSource { class, sender } = sent;
         let (program, path) = (
             replay.program(),
             &replay.costs().paths[replay.route_number(slot)],
@@ -218,14 +231,14 @@ impl MessageCosts {
             gap: none.gap.of(outside, path.gap),
             latency: none
                 .latency
-                .of(f64::from(u8::from(!is_dimemas)), path.latency),
+                .of(f64::from(u8::from(!is_dimemas)), path.latency + cables),
             bytes: none
                 .bytes
                 .of(counted, cost.bytes * (1.0 / counted.max(1.0))),
             in_flight: counted,
             at_interface: counted,
             held: if is_dimemas { 0.0 } else { counted },
-            delay: cost.delay.as_nanos(),
+            delay: (cost.delay + cables).as_nanos(),
             far: if is_dimemas { path.latency } else { Time::ZERO },
             ..none
         }
@@ -299,7 +312,8 @@ impl EventGraph<'_> {
         match self.source {
             Source::Program(replay) => {
                 let (class, sender) = (self.class_of[slot], Rank(self.sender_of[slot]));
-                MessageCosts::in_program(replay, slot, class, sender)
+                let cables = self.cables.get(slot.index()).copied().unwrap_or_default();
+                MessageCosts::in_program(replay, slot, MessageSource { class, sender }, cables)
             }
             Source::Schedule(_, costs) => {
                 MessageCosts::in_schedule(costs, slot, self.message(slot))

@@ -1,4 +1,4 @@
-//! The networks that come with Flowcast: eight as the papers print them, then those of today.
+//! The networks that come with Flowcast: eight as the papers print them, then those of today, then machines with their switches.
 //!
 //! Every value has its source in the file's `[origins]`; a value without one says `unknown` and how to measure it.
 
@@ -14,7 +14,7 @@ macro_rules! files {
 }
 
 /// Name and file of each built-in network, in the order in which they are listed.
-pub const NETWORKS: [(&str, &str); 32] = files![
+pub const NETWORKS: [(&str, &str); 35] = files![
     "gige-lam",
     "gige-mpich",
     "myrinet-mx",
@@ -47,6 +47,9 @@ pub const NETWORKS: [(&str, &str); 32] = files![
     "aws-efa",
     "azure-hbv3",
     "gcp-n1",
+    "leonardo",
+    "lumi",
+    "mare-nostrum-5",
 ];
 
 /// The text of a built-in network's file.

@@ -18,7 +18,8 @@ use super::{
     packet_transit::Packets,
     placement::Placement,
     transit::{
-        Shared, Transit, Undisturbed,
+        Shared, Transit, Undisturbed, cable_latencies,
+        delays::LinkDelays,
         parts::{Division, LookAhead, side_by_side},
     },
 };
@@ -29,7 +30,7 @@ use flowcast_model::{
 };
 use flowcast_network::flows::traffic::Rule;
 use flowcast_trace::program::Program;
-use flowcast_units::Bytes;
+use flowcast_units::{Bytes, Time};
 
 /// The replay of a program: without limits and sharing a walk without events.
 pub struct Engine<'a> {
@@ -137,7 +138,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The outcome says how loaded the links are that messages share ([`Outcome::loads`]).
+    /// The outcome says how loaded the links are that messages share ([`Outcome::loads`]), and what these cost ([`Outcome::delays`]).
     #[must_use]
     pub fn noting_loads(mut self) -> Engine<'a> {
         if let Some(shared) = &mut self.shared {
@@ -212,17 +213,26 @@ impl<'a> Engine<'a> {
         if *notes_loads {
             shared = shared.noting_loads();
         }
-        let loads = shared.loads();
+        let (loads, delays) = (shared.loads(), shared.delays());
+        let noted = |outcome: Outcome| {
+            let found = delays.as_deref().map(LinkDelays::finish);
+            let (delays, delayed) = found.unwrap_or_default();
+            Outcome {
+                delays,
+                delayed,
+                ..outcome.with_loads(loads.as_deref())
+            }
+        };
         if let Some(division) = self.division(&shared, reach)
             && let Some(outcome) = self.side_by_side(observer, &shared, &division)?
         {
-            return Ok(outcome.with_loads(loads.as_deref()));
+            return Ok(noted(outcome));
         }
         let outcome = match polls {
             true => self.through(observer, Handshakes::above(shared)),
             false => self.through(observer, shared),
         };
-        Ok(outcome?.with_loads(loads.as_deref()))
+        outcome.map(noted)
     }
 
     /// Into how many parts the threads divide the network, which they solve side by side; 1 if one of them solves all.
@@ -297,6 +307,16 @@ impl<'a> Engine<'a> {
             None => self.replay.through(observer, &mut transit),
             Some(links) => contention::run(&self.replay, links, observer, &mut transit),
         }
+    }
+
+    /// By slot: what the cables of the topology add to a message's latency, on the way of the first between its nodes; empty if
+    /// nothing.
+    pub fn cable_latencies(&self) -> Vec<Time> {
+        let Some(SharedNetwork { network, .. }) = self.shared.as_deref() else {
+            return Vec::new();
+        };
+        // A node without a place stops the replay itself.
+        cable_latencies(self.replay.program, &self.replay.placement, network).unwrap_or_default()
     }
 
     /// The same program without contention, for its costs.

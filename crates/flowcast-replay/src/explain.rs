@@ -119,6 +119,8 @@ pub struct Explainer<'a> {
     ranks: Vec<Account>,
     flights: Flights<'a>,
     own: OwnCalls,
+    /// By slot: what cables add to its latency; empty if nothing.
+    cables: Vec<Time>,
 }
 
 impl<'a> Explainer<'a> {
@@ -133,6 +135,7 @@ impl<'a> Explainer<'a> {
             ranks: vec![Account::default(); program.streams()],
             flights: Flights::new(Source::Program(program), columns),
             own: OwnCalls::new(program),
+            cables: engine.cable_latencies(),
         }
     }
 
@@ -189,7 +192,9 @@ impl<'a> Explainer<'a> {
             .min(end);
         account.add(site, late, asked - begin);
         account.add(site, TimePart::Contention, moving - asked);
-        let alone = (path.latency, path.classes[flight.class as usize].bytes);
+        let cables = self.cables.get(slot.index()).copied().unwrap_or_default();
+        let bytes = path.classes[flight.class as usize].bytes;
+        let alone = (path.latency + cables, bytes);
         let whole = flight
             .arrival
             .zip(flight.start)

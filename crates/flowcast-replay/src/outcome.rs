@@ -1,7 +1,7 @@
 //! What a replay gives: the times of the ranks and of the whole.
 
 use flowcast_model::sharing::link_loads::{ClassLoad, LinkLoads};
-use flowcast_trace::program::Program;
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Where one rank's time goes: `compute + overhead + blocked = end`, exactly.
@@ -60,6 +60,36 @@ pub struct Outcome {
     pub waits: Waits,
     /// How loaded the links of each class were, if that was noted; headers do not count.
     pub loads: Vec<ClassLoad>,
+    /// What sharing the links of each class cost messages, if that was noted; those that cost nothing are left out.
+    pub delays: Vec<LevelDelay>,
+    /// The messages that lost most to others, the worst first; of many the first hundred.
+    pub delayed: Vec<DelayedMessage>,
+}
+
+/// What sharing the links of a class with others cost messages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LevelDelay {
+    /// The class, such as `node` or `global`.
+    pub class: String,
+    /// How many messages lost more at such a link than at any other.
+    pub messages: u64,
+    /// By how much messages took longer than alone while such a link limited them, all together.
+    pub lost: Time,
+    /// The link that cost most; the first of several.
+    pub worst: String,
+    /// What that cost.
+    pub lost_there: Time,
+}
+
+/// A message that lost time to others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DelayedMessage {
+    /// Its slot; from the number of messages on, a one-sided transfer.
+    pub slot: Slot,
+    /// By how much it took longer than alone.
+    pub lost: Time,
+    /// The link at which it lost most.
+    pub link: String,
 }
 
 /// How often something had to wait for each thing that a machine limits.
@@ -92,6 +122,8 @@ impl Outcome {
             bytes: program.bytes(),
             waits: Waits::default(),
             loads: Vec::new(),
+            delays: Vec::new(),
+            delayed: Vec::new(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes. The ranks follow the walk
 //! ([`crate::walk`]), or Dimemas' rules ([`crate::contention`]) where processors, links or buses are limited.
 
+pub(crate) mod delays;
 mod pairs;
 pub(crate) mod parts;
 
@@ -14,9 +15,10 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use self::pairs::{racks_of, transfers_of};
+pub(crate) use self::pairs::{cable_latencies, racks_of, transfers_of};
 use self::{
-    pairs::routes_of,
+    delays::{LinkDelays, MessageDelays},
+    pairs::{routes_of, routes_of_program},
     parts::{Division, LookAhead},
 };
 use super::{costs::ClassCost, placement::Placement, rank_order::RankOrder};
@@ -33,7 +35,7 @@ use flowcast_model::{
     },
 };
 use flowcast_network::flows::traffic::{Rule, Traffic};
-use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.
@@ -175,6 +177,8 @@ pub struct Shared {
     routes: Arc<SharedRoutes>,
     /// What links have carried, if anybody asks.
     loads: Option<Arc<LinkLoads>>,
+    /// What messages lose to others, if anybody asks.
+    delays: Option<Box<MessageDelays>>,
     /// Where messages have ways of their own.
     own_ways: Option<Box<OwnWays>>,
     traffic: Traffic,
@@ -257,16 +261,7 @@ impl Shared {
         network: &Network,
         rule: Rule,
     ) -> Result<Shared, SharingError> {
-        let routes = routes_of(
-            (program.streams(), program.messages() as usize),
-            placement,
-            |rank: Rank| {
-                program.ops(rank).filter_map(|(_, op)| match op {
-                    Op::Send { slot, .. } => Some((slot, program.receiver(slot))),
-                    _ => None,
-                })
-            },
-        );
+        let routes = routes_of_program(program, placement);
         let order = matches!(rule, Rule::QuasiDynamic(..))
             .then(|| RankOrder::by_colour(program, placement));
         let renumber = |flows: &mut [Flow]| {
@@ -331,10 +326,12 @@ impl Shared {
         Ok(Shared { own_ways, ..shared })
     }
 
-    /// Notes what links carry.
+    /// Notes what links carry, and what messages lose there to others.
     pub(super) fn noting_loads(self) -> Shared {
+        let delays = Arc::new(LinkDelays::new(&self.fabric));
         Shared {
             loads: Some(Arc::new(LinkLoads::new(&self.fabric))),
+            delays: Some(Box::new(MessageDelays::new(delays))),
             ..self
         }
     }
@@ -344,11 +341,17 @@ impl Shared {
         self.loads.clone()
     }
 
+    /// What messages lose at which link, if that is noted.
+    pub(super) fn delays(&self) -> Option<Arc<LinkDelays>> {
+        Some(self.delays.as_ref()?.links())
+    }
+
     fn empty(fabric: Fabric, routes: Arc<SharedRoutes>, traffic: Traffic) -> Shared {
         Shared {
             fabric,
             routes,
             loads: None,
+            delays: None,
             own_ways: None,
             traffic,
             in_flight: Slab::default(),
@@ -365,6 +368,9 @@ impl Shared {
         let traffic = Traffic::new(&self.fabric, rule);
         Shared {
             loads: self.loads(),
+            delays: self
+                .delays()
+                .map(|links| Box::new(MessageDelays::new(links))),
             ..Shared::empty(self.fabric.clone(), Arc::clone(&self.routes), traffic)
         }
     }
@@ -451,7 +457,11 @@ impl Shared {
     fn end_messages(&mut self) {
         while let Some(index) = self.traffic.end_next(&self.fabric, self.now) {
             self.moving.give_back(index);
-            self.arrive(self.moving[index]);
+            let number = self.moving[index];
+            if let Some(delays) = &mut self.delays {
+                delays.end(index, self.in_flight[number].slot, self.now);
+            }
+            self.arrive(number);
         }
         self.are_empty = false;
         self.order_arrivals();
@@ -544,6 +554,17 @@ impl Shared {
             .push(Reverse(Coming::new(leaving.comes(), slot, number)));
     }
 
+    fn update_rates(&mut self) -> Result<(), SharingError> {
+        let (fabric, now) = (&self.fabric, self.now);
+        match &mut self.delays {
+            None => self.traffic.update_rates(fabric, now, |_| {}),
+            Some(delays) => {
+                let note = |change| delays.change(fabric, change, now);
+                self.traffic.update_rates(fabric, now, note)
+            }
+        }
+    }
+
     /// When something happens next by itself.
     fn next_event(&self) -> Option<Time> {
         let start = self.coming.peek().map(|Reverse(coming)| coming.time());
@@ -571,7 +592,7 @@ impl Transit for Shared {
             let start = self.coming.peek().map(|Reverse(coming)| coming.time());
             // Whatever starts now starts together.
             if start.is_none_or(|start| start > self.now) {
-                self.traffic.update_rates(&self.fabric, self.now)?;
+                self.update_rates()?;
             }
             let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
             let next = start.into_iter().chain(end).chain(step).min();

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use flowcast_model::topology::{
         CableKind, Shape,
-        dragonfly::{Dragonfly, Inside},
+        dragonfly::{Arrangement, Dragonfly, Inside},
         grid::Grid,
         tree::Level,
     };
@@ -203,6 +203,7 @@ mod tests {
                 nodes: 2,
                 global: 4,
                 per_pair: None,
+                arrangement: Arrangement::Absolute,
             },
             local: CableKind::default(),
             global: CableKind::default(),

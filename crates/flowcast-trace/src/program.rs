@@ -320,7 +320,7 @@ impl Program {
     }
 
     /// By slot: the sender and the class of the message that fills it.
-    pub(super) fn sources(&self) -> Vec<(Rank, u32)> {
+    pub fn sources(&self) -> Vec<(Rank, u32)> {
         let mut sources = vec![(Rank(0), 0); self.slots as usize];
         for rank in (0..self.streams() as u32).map(Rank) {
             for (_, op) in self.ops(rank) {

@@ -53,9 +53,10 @@ const TRACES: [(&str, &[&str]); 2] = [
 ];
 
 const PATTERN: &str = "examples/figure5.pattern";
+const MACHINE: &str = "crates/flowcast-cli/tests/cmd/choose.in/machine.toml";
 
 /// Pages of charts by name, and what writes them.
-const CHART_PAGES: [(&str, &[&str]); 3] = [
+const CHART_PAGES: [(&str, &[&str]); 4] = [
     (
         "pattern.html",
         &[
@@ -81,6 +82,20 @@ const CHART_PAGES: [(&str, &[&str]); 3] = [
     (
         "rails.html",
         &["rails", "compare", "--count", "50", "--report"],
+    ),
+    (
+        "algorithms.html",
+        &[
+            "collectives",
+            "choose",
+            "--network",
+            "machine.toml",
+            "--ranks",
+            "4,6,16",
+            "--sizes",
+            "1KiB,128KiB,8MiB",
+            "-o",
+        ],
     ),
 ];
 
@@ -138,6 +153,7 @@ fn check_pages(flowcast: &Path, browser: &Path, node: &Path) -> Result<()> {
         )?;
     }
     fs::copy(PATTERN, folder.join("chain.pattern"))?;
+    fs::copy(MACHINE, folder.join("machine.toml"))?;
     for (page, command) in CHART_PAGES {
         write_in(&folder, &flowcast, &[command, &[page]].concat(), page)?;
     }

@@ -1,7 +1,7 @@
 //! `flowcast networks`: the built-in networks and their files.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -238,11 +238,13 @@ fn bandwidth(rate: Rate) -> String {
 fn with_sources(network: &Network) -> String {
     let text = network.to_toml();
     let (values, evidence) = text.split_at(text.find("\n[origins").unwrap_or(text.len()));
-    let (mut section, mut groups, mut out) = (String::new(), 0, String::new());
+    let (mut section, mut lists, mut out) = (String::new(), BTreeMap::new(), String::new());
     for line in values.lines() {
-        if line == "[[machine.nodes]]" {
-            section = format!("machine.nodes.{groups}");
-            groups += 1;
+        if let Some(list) = line.strip_prefix("[[") {
+            let list = list.trim_end_matches(']');
+            let place: &mut usize = lists.entry(list).or_default();
+            section = format!("{list}.{place}");
+            *place += 1;
         } else if line.starts_with('[') {
             section = line.trim_matches(['[', ']']).to_owned();
         }

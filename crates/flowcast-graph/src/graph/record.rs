@@ -32,6 +32,8 @@ pub struct ProgramRecorder<'a> {
     events: Events,
     class_of: Vec<u32>,
     sender_of: Vec<u32>,
+    /// By slot: what cables add to its latency; empty if nothing.
+    cables: Vec<Time>,
     function_of: Vec<u32>,
     functions: Vec<i64>,
     ops: Vec<CollectiveOp>,
@@ -88,6 +90,7 @@ impl<'a> ProgramRecorder<'a> {
             events: Events::new(streams, room.sum()),
             class_of: vec![0; slots],
             sender_of: vec![0; slots],
+            cables: engine.cable_latencies(),
             function_of: vec![0; if tells { slots } else { 0 }],
             functions: vec![0],
             ops,
@@ -113,6 +116,7 @@ impl<'a> ProgramRecorder<'a> {
             ends: self.events.ends,
             class_of: self.class_of,
             sender_of: self.sender_of,
+            cables: self.cables,
             function_of: self.function_of,
             functions: self.functions,
             ops: self.ops,
@@ -145,7 +149,8 @@ impl<'a> ProgramRecorder<'a> {
 
     /// The event of a message's arrival, where that is not what the message would take alone.
     fn arrive(&mut self, slot: Slot, from: u32, arrival: Time) -> u32 {
-        let delay = self.path(slot).classes[self.class_of[slot] as usize].delay;
+        let cables = self.cables.get(slot.index()).copied().unwrap_or_default();
+        let delay = self.path(slot).classes[self.class_of[slot] as usize].delay + cables;
         let rank = Rank(self.sender_of[slot]);
         self.events.arrive(slot, rank, from, (delay, arrival))
     }

@@ -56,6 +56,7 @@ impl<'a> ScheduleRecorder<'a> {
             function_of: Vec::new(),
             functions: Vec::new(),
             ops: Vec::new(),
+            cables: Vec::new(),
             is_exact: false,
         }
     }

@@ -8,7 +8,7 @@ use crate::{
     sharing::error::SharingError,
     topology::{
         CableKind, Routing, Shape, Topology,
-        dragonfly::{Dragonfly, Inside},
+        dragonfly::{Arrangement, Dragonfly, Inside},
         graph::{Edges, Graph},
         grid::Grid,
         refused,
@@ -70,6 +70,8 @@ pub(crate) struct DragonflyFile {
     pub global: u32,
     pub per_pair: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
+    pub arrangement: Arrangement,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub local_cables: CablesFile,
     #[serde(default, skip_serializing_if = "is_default")]
     pub global_cables: CablesFile,
@@ -85,6 +87,8 @@ pub(crate) struct DragonflyPlusFile {
     pub nodes: u32,
     pub global: u32,
     pub per_pair: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub arrangement: Arrangement,
     #[serde(default, skip_serializing_if = "is_default")]
     pub local_cables: CablesFile,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -302,6 +306,7 @@ impl DragonflyFile {
                 nodes: self.nodes,
                 global: self.global,
                 per_pair: self.per_pair,
+                arrangement: self.arrangement,
             },
             local: self.local_cables.kind("dragonfly.local_cables.")?,
             global: self.global_cables.kind("dragonfly.global_cables.")?,
@@ -321,6 +326,7 @@ impl DragonflyPlusFile {
                 nodes: self.nodes,
                 global: self.global,
                 per_pair: self.per_pair,
+                arrangement: self.arrangement,
             },
             local: self.local_cables.kind("dragonfly_plus.local_cables.")?,
             global: self.global_cables.kind("dragonfly_plus.global_cables.")?,
@@ -492,6 +498,7 @@ impl TopologyFile {
             nodes,
             global,
             per_pair,
+            arrangement,
         } = *shape;
         match inside {
             Inside::All { switches } => TopologyFile {
@@ -501,6 +508,7 @@ impl TopologyFile {
                     nodes,
                     global,
                     per_pair,
+                    arrangement,
                     local_cables,
                     global_cables,
                 }),
@@ -514,6 +522,7 @@ impl TopologyFile {
                     nodes,
                     global,
                     per_pair,
+                    arrangement,
                     local_cables,
                     global_cables,
                 }),

@@ -315,7 +315,7 @@ impl Fabric {
     }
 
     /// The same links without flows.
-    pub(super) fn without_paths(&self) -> Fabric {
+    pub fn without_paths(&self) -> Fabric {
         Fabric {
             ports: self.ports.clone(),
             inner: self.inner.clone(),

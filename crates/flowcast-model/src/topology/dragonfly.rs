@@ -2,15 +2,16 @@
 //!
 //! The switches of a group are all joined with each other (Kim, Dally, Scott and Abts, 2008), or leaves with spines, of which
 //! the spines have the global cables (Dragonfly+: Shpiner et al., 2017). A group deals its global cables to the other groups in
-//! the order of their numbers, as many to each (Hastings et al., 2015: the absolute arrangement), and the first switch has the
-//! first ones.
+//! the order of their numbers, as many to each, and the first switch has the first ones (Hastings et al., 2015: the absolute
+//! arrangement), or its switches have one after the other in turn.
 //!
 //! The shortest way ([`Routing::Minimal`]) crosses one global cable, for which a hash of source and destination decides where
 //! there are several. Valiant's way crosses a third group, which a hash of the message chooses (Valiant and Brebner, 1981);
 //! inside a group another switch. UGAL (Singh, 2005) takes one of these two as a message starts.
 
 use super::wiring::{Cable, Hop, Routing, Switch, Trip, Wiring, mixed};
-use flowcast_units::Node;
+use flowcast_units::{Node, named};
+use serde::{Deserialize, Serialize};
 
 /// What the switches of a group are joined by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,19 @@ pub enum Inside {
     },
 }
 
+named! {
+    /// At which switches of a group its global cables are.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Arrangement {
+        /// The first ones at the first switch, as many as it has room for.
+        #[default]
+        Absolute = "absolute",
+        /// One at each switch in turn: cables between two groups are at as many switches as there are.
+        Spread = "spread",
+    }
+}
+
 /// Groups of switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dragonfly {
@@ -42,6 +56,8 @@ pub struct Dragonfly {
     pub global: u32,
     /// Cables between two groups; none: as many as there are for all.
     pub per_pair: Option<u32>,
+    /// At which switches these are.
+    pub arrangement: Arrangement,
 }
 
 impl Dragonfly {
@@ -89,7 +105,11 @@ impl Dragonfly {
         } else {
             other - 1
         };
-        (place * per_pair + cable) / self.global
+        let number = place * per_pair + cable;
+        match self.arrangement {
+            Arrangement::Absolute => number / self.global,
+            Arrangement::Spread => number % self.gateways(),
+        }
     }
 }
 
@@ -429,10 +449,11 @@ mod tests {
             nodes,
             global,
             per_pair,
+            arrangement: Arrangement::Absolute,
         };
         let all = |switches| Inside::All { switches };
         let leaves = |leaves, spines| Inside::LeavesAndSpines { leaves, spines };
-        vec![
+        let mut shapes = vec![
             shape(9, all(4), 2, 2, None),
             shape(3, all(4), 1, 1, Some(1)),
             shape(3, all(4), 2, 1, None),
@@ -441,7 +462,33 @@ mod tests {
             shape(5, leaves(4, 4), 4, 1, None),
             shape(3, leaves(2, 4), 3, 2, None),
             shape(1, leaves(2, 2), 2, 1, None),
-        ]
+            shape(4, leaves(3, 3), 2, 3, None),
+        ];
+        let spread = shapes.clone().into_iter().map(|shape| Dragonfly {
+            arrangement: Arrangement::Spread,
+            ..shape
+        });
+        shapes.extend(spread);
+        shapes
+    }
+
+    #[test]
+    fn spread_cables_between_two_groups_are_at_as_many_switches_as_there_are() {
+        for shape in shapes() {
+            let most = match shape.arrangement {
+                Arrangement::Absolute => continue,
+                Arrangement::Spread => shape.gateways().min(shape.cables_per_pair()),
+            };
+            for (group, other) in [(0, 1), (1, 0)] {
+                let numbers = 0..shape.cables_per_pair();
+                let mut gateways: Vec<u32> = numbers
+                    .map(|cable| shape.gateway(group, other, cable))
+                    .collect();
+                gateways.sort_unstable();
+                gateways.dedup();
+                assert_eq!(gateways.len() as u32, most, "{shape:?}");
+            }
+        }
     }
 
     fn routed(shape: Dragonfly, routing: Routing) -> RoutedDragonfly {

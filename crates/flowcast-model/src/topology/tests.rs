@@ -4,6 +4,7 @@ use super::{
     wiring::{Hop, Wiring},
     *,
 };
+use dragonfly::Arrangement;
 use std::collections::BTreeSet;
 
 /// The cables of the first message.
@@ -72,6 +73,7 @@ fn a_topology_tells_levels_and_what_leaves_them() {
         nodes: 2,
         global: 2,
         per_pair: None,
+        arrangement: Arrangement::Absolute,
     };
     let rate = |rate| CableKind {
         rate: Some(LinkRate::Goodput(Rate::from_bytes_per_second(rate))),

@@ -9,7 +9,7 @@ use flowcast_units::Time;
 
 /// A flow's new allocation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct RateChange {
+pub struct RateChange {
     /// Index of the flow whose allocation changes.
     pub flow: u32,
     /// Its share, and what limits it.

@@ -1,5 +1,6 @@
 //! The messages in flight of a replay, whose rates are constant from event to event or follow quasi-dynamic queues.
 
+pub use super::progress::RateChange;
 use super::{
     in_flight::FlowsInFlight,
     progress::Progress,
@@ -69,14 +70,20 @@ impl Traffic {
         }
     }
 
-    /// Updates the rates after messages have started or ended.
+    /// Updates the rates after messages have started or ended; `notify` is called for each that changes, but for those that
+    /// follow queues.
     ///
     /// # Errors
     /// Those of the model.
-    pub fn update_rates(&mut self, fabric: &Fabric, now: Time) -> Result<(), SharingError> {
+    pub fn update_rates(
+        &mut self,
+        fabric: &Fabric,
+        now: Time,
+        notify: impl FnMut(RateChange),
+    ) -> Result<(), SharingError> {
         match self {
             Traffic::Rates(model, in_flight) => {
-                in_flight.update_rates(fabric, model.as_mut(), now, |_| {})
+                in_flight.update_rates(fabric, model.as_mut(), now, notify)
             }
             Traffic::QuasiDynamic(flows) => {
                 flows.adapt(fabric, now);

@@ -173,8 +173,9 @@ impl Receiver {
     /// How many packets an ACK newly acknowledges, if all arrive in order.
     #[inline]
     pub(super) fn hear_count(&mut self, ack: u32) -> u32 {
-        let more = ack - self.heard;
-        self.heard = ack;
+        // One that rode on data may come behind a later one.
+        let more = ack.saturating_sub(self.heard);
+        self.heard += more;
         more
     }
 

@@ -25,7 +25,9 @@ impl SharedPorts {
     ) -> SharedPorts {
         let nodes = 1 + places.iter().map(|place| place.node).max().unwrap_or(0) as usize;
         let groups = 1 + places.iter().map(|place| place.group).max().unwrap_or(0) as usize;
-        if nodes >= places.len() && group_links.is_infinite() {
+        // What one rank sends or receives alone its own port already puts in order.
+        let shares_nodes = nodes < places.len();
+        if !shares_nodes && group_links.is_infinite() {
             return SharedPorts::default();
         }
         let turns = 1 + plan
@@ -63,7 +65,10 @@ impl SharedPorts {
             if level == Level::Node || own <= 0.0 {
                 return 1.0;
             }
-            let mut most = out.at(from.node, turn).max(into.at(to.node, turn));
+            let mut most = match shares_nodes {
+                true => out.at(from.node, turn).max(into.at(to.node, turn)),
+                false => own,
+            };
             if level == Level::Global {
                 most = most
                     .max(up.at(from.group, turn) / links)

@@ -569,7 +569,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
             messages: self.messages,
             bytes: Bytes(self.bytes),
             waits: Waits::default(),
-            loads: Vec::new(),
+            ..Outcome::default()
         })
     }
 }

@@ -6,6 +6,8 @@ use crate::placement::Placement;
 use flowcast_model::{
     cluster::{flow::Flow, racks::Racks},
     network::Network,
+    sharing::SharingError,
+    topology::LinkClass,
 };
 use flowcast_trace::{
     access::{Access, TransferKind},
@@ -13,7 +15,44 @@ use flowcast_trace::{
     program::Program,
     slot::Slot,
 };
-use flowcast_units::{Bytes, Rank, Time};
+use flowcast_units::{Bytes, Node, Rank, Time};
+
+/// As [`routes_of`], of a program.
+pub(super) fn routes_of_program(program: &Program, placement: &Placement) -> (Vec<Flow>, Vec<u32>) {
+    let counts = (program.streams(), program.messages() as usize);
+    routes_of(counts, placement, |rank| {
+        program.ops(rank).filter_map(|(_, op)| match op {
+            Op::Send { slot, .. } => Some((slot, program.receiver(slot))),
+            _ => None,
+        })
+    })
+}
+
+/// By slot: what the cables on the way of the first message between its nodes add to its latency; empty if nothing.
+pub(crate) fn cable_latencies(
+    program: &Program,
+    placement: &Placement,
+    network: &Network,
+) -> Result<Vec<Time>, SharingError> {
+    let Some(topology) = &network.topology else {
+        return Ok(Vec::new());
+    };
+    let classes = topology.classes();
+    let latency = |class: &LinkClass| class.cables.latency;
+    if classes.iter().all(|class| latency(class) == Time::ZERO) {
+        return Ok(Vec::new());
+    }
+    let (flows, route_of) = routes_of_program(program, placement);
+    let pairs: Vec<[Node; 2]> = flows.iter().map(|flow| [flow.src, flow.dst]).collect();
+    let mut latencies = Vec::with_capacity(pairs.len());
+    for crossed in topology.crossed(&pairs)? {
+        let cables = classes.iter().zip(crossed);
+        let times = cables.map(|(class, count)| latency(class) * f64::from(count));
+        latencies.push(times.fold(Time::ZERO, |sum, time| sum + time));
+    }
+    let of_slot = route_of.iter().map(|route| latencies[*route as usize]);
+    Ok(of_slot.collect())
+}
 
 /// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot
 /// takes.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     SimulateError,
     observer::Unobserved,
-    outcome::{Outcome, RankOutcome, Waits},
+    outcome::{Outcome, RankOutcome},
     transit::Undisturbed,
 };
 use flowcast_trace::{
@@ -158,8 +158,7 @@ impl<'a> FoldedReplay<'a> {
                 .collect(),
             messages: sum(|program| u64::from(program.messages())),
             bytes: Bytes(sum(|program| program.bytes().0)),
-            loads: Vec::new(),
-            waits: Waits::default(),
+            ..Outcome::default()
         }
     }
 }

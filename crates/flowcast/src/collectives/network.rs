@@ -13,7 +13,8 @@ use flowcast_replay::collective::RankPlace;
 use flowcast_units::{Bytes, Node, Time, TimePerByte};
 
 /// The network with the costs of single messages for all other predictions: latency between switches of a group, the mean of
-/// both overheads, bandwidth, the limit of eager messages, and what combining costs. `known` has the topology, if anything is known.
+/// both overheads, bandwidth, the limit of eager messages, and what combining costs. `known` has the topology and the
+/// interfaces of a node, if anything is known.
 pub fn to_network(
     measured: MeasuredCollectives,
     name: &str,
@@ -31,13 +32,17 @@ pub fn to_network(
         ..
     } = measured.costs.costs;
     let per_byte = TimePerByte::from_nanos(gap * 1e9);
-    let nic = Nic {
+    let mut nic = Nic {
         overhead: Time::from_seconds((send_overhead + receive_overhead) / 2.0),
         ..Nic::new(
             Time::from_seconds(group_latency),
             LoneFlow::GapPerByte(per_byte),
         )
     };
+    if let Some(known) = known {
+        // Planes of switches have an interface each.
+        (nic.count, nic.choice) = (known.nic.count, known.nic.choice);
+    }
     let rows: usize = measured
         .series
         .iter()

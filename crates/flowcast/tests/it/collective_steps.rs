@@ -85,11 +85,13 @@ fn stepped(op: CollectiveOp, ranks: u32, block: u64, table: &AlgorithmTable, per
     let places: Arc<[RankPlace]> = (0..ranks)
         .map(|rank| RankPlace {
             node: rank,
-            switch: 0,
-            group: 0,
+            switch: rank % 2,
+            group: rank % 2,
         })
         .collect();
-    let messages = plan.sizes(&stages).into_iter().map(|size| MessageCosts {
+    let sizes = plan.sizes(&stages);
+    let bytes: Vec<u64> = sizes.iter().map(|size| size.bytes).collect();
+    let messages = sizes.into_iter().map(|size| MessageCosts {
         send: OVERHEAD,
         receive: OVERHEAD,
         wire: [size.bytes as f64 * per_byte; 4],
@@ -101,7 +103,11 @@ fn stepped(op: CollectiveOp, ranks: u32, block: u64, table: &AlgorithmTable, per
         messages: messages.collect(),
         noise: 0.0,
     };
-    slowest_rank(&plan, &costs, &places, &SharedPorts::default())
+    let seconds = slowest_rank(&plan, &costs, &places, &SharedPorts::default());
+    let wide_links = SharedPorts::new(&plan, &bytes, &places, 1e6);
+    let through_links = slowest_rank(&plan, &costs, &places, &wide_links);
+    assert_eq!(through_links, seconds, "links that carry all of it");
+    seconds
 }
 
 fn table(op: CollectiveOp, choice: Choice) -> AlgorithmTable {

@@ -1,8 +1,9 @@
 //! Shapes of switches and cables under the models: what is computed by hand, and what holds for all of them.
 
-use crate::random_programs::any_groups;
+use crate::random_programs::{any_groups, as_program, explained, read_text, recorded};
 use flowcast::{
     flows::concurrent::{Method, Prediction, predict_flows},
+    graph::EventGraph,
     model::{
         cluster::{flow::Flow, racks::Racks},
         network::Network,
@@ -12,10 +13,11 @@ use flowcast::{
             model::Model,
             rates::rate_model,
         },
+        topology::Topology,
     },
-    replay::{Engine, costs::Rendezvous, placement::Placement},
-    trace::Program,
-    units::{Bytes, Node, Time},
+    replay::{Engine, costs::Rendezvous, placement::Placement, time_part::TimePart},
+    trace::{Program, slot::Slot},
+    units::{Bytes, Node, Rate, Time},
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -321,6 +323,162 @@ proptest! {
             for threads in [2, 5] {
                 prop_assert_eq!(&engine(&program, &network, model, threads).run(), &expected, "{:?}", model);
             }
+        }
+    }
+}
+
+#[test]
+fn messages_that_share_a_global_cable_lose_their_time_there() {
+    let text = "#DIMEMAS:\"t\":0:4(1,1,1,1),1\nd:1:1:4:0:1:2:3\n2:0:0:2:-1:1000000:1:1:0\n2:1:0:3:-1:2000000:1:1:0\n\
+                3:2:0:0:-1:1000000:1:1:0\n3:3:0:1:-1:2000000:1:1:0\n";
+    let program = as_program(read_text(text).unwrap());
+    let network = network("dragonfly = { groups = 2, switches = 1, nodes = 2, global = 1 }");
+    let outcome = engine(&program, &network, Model::Fair, 1).run().unwrap();
+    // Both have half of the cable for 20 ms, until the shorter one ends; alone they take 10 and 20 ms.
+    let [global] = &outcome.delays[..] else {
+        panic!("{:?}", outcome.delays);
+    };
+    assert_eq!((global.class.as_str(), global.messages), ("global", 2));
+    assert_eq!(global.worst, "global cable from group 0 to group 1");
+    let millis = |time: Time| (time.as_seconds() * 1e9).round() / 1e6;
+    assert_eq!([global.lost, global.lost_there].map(millis), [20.0; 2]);
+    let lost: Vec<(f64, &str)> = outcome
+        .delayed
+        .iter()
+        .map(|message| (millis(message.lost), message.link.as_str()))
+        .collect();
+    assert_eq!(lost, [(10.0, global.worst.as_str()); 2]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Where no cable is slower than an interface.
+    #[test]
+    fn what_messages_lose_at_links_is_what_they_take_longer_than_alone(
+        records in any_groups(32),
+        shape in prop::sample::select(vec![1usize, 2, 3, 5, 6, 7, 8, 9]),
+    ) {
+        prop_assume!(records.ranks.len() <= 32);
+        let (program, network) = (records.program(), network(SHAPES[shape]));
+        let engine = engine(&program, &network, Model::Fair, 1);
+        let (outcome, journal) = recorded(&program, |journal| engine.observed(journal));
+        let (sources, mut longer) = (program.sources(), Time::ZERO);
+        for slot in (0..program.messages()).map(Slot) {
+            let flight = journal.flight(slot);
+            let sender = program.owner(sources[slot.index()].0);
+            if sender == program.owner(program.receiver(slot)) {
+                continue;
+            }
+            let (Some(start), Some(arrival)) = (flight.start, flight.arrival) else {
+                continue;
+            };
+            let size = program.class(flight.class).size;
+            let alone = network.nic.latency + network.nic.time_for(size);
+            longer += arrival - start - alone;
+        }
+        let lost = outcome.delays.iter().map(|delay| delay.lost).fold(Time::ZERO, |sum, lost| sum + lost);
+        let difference = (lost - longer).as_nanos().abs();
+        prop_assert!(difference <= 1e-6 * (1.0 + outcome.makespan().as_nanos()), "{lost} {longer}");
+        let messages: u64 = outcome.delays.iter().map(|delay| delay.messages).sum();
+        prop_assert!(messages <= u64::from(program.messages()));
+        prop_assert_eq!(outcome.delayed.len() as u64, messages.min(100));
+    }
+}
+
+/// What the files of machines say is what the networks have.
+#[test]
+fn machines_have_the_nodes_and_links_that_their_sources_say() {
+    let machine = |name| flowcast::model::builtin::network(name).unwrap();
+    let crossed = |network: &Network, pairs: &[(u32, u32)]| {
+        let pairs: Vec<[Node; 2]> = pairs
+            .iter()
+            .map(|(one, other)| [Node(*one), Node(*other)])
+            .collect();
+        network.topology.as_ref().unwrap().crossed(&pairs).unwrap()
+    };
+    let leonardo = machine("leonardo");
+    let topology = leonardo.topology.as_ref().unwrap();
+    assert_eq!(topology.nodes().unwrap(), Some(23 * 180));
+    // One connection of each of 18 spines to each of 22 other cells.
+    let interface = leonardo.nic.rate();
+    let links = |topology: &Topology, interface: Rate, level| {
+        let leaving = topology.leaving(level, interface).unwrap().unwrap();
+        (leaving.as_bytes_per_second() / interface.as_bytes_per_second()).round()
+    };
+    assert_eq!(links(topology, interface, 1), 396.0);
+    let ways = crossed(&leonardo, &[(0, 9), (0, 10), (0, 180)]);
+    assert_eq!(
+        ways.iter().map(|way| (way[1], way[2])).collect::<Vec<_>>(),
+        [(0, 0), (2, 0), (2, 1)]
+    );
+
+    let lumi = machine("lumi");
+    let topology = lumi.topology.as_ref().unwrap();
+    assert_eq!(topology.nodes().unwrap(), Some(24 * 128));
+    assert_eq!(links(topology, lumi.nic.rate(), 1), 23.0 * 20.0);
+
+    let mare_nostrum = machine("mare-nostrum-5");
+    let topology = mare_nostrum.topology.as_ref().unwrap();
+    assert_eq!(topology.nodes().unwrap(), Some(1120));
+    let nodes = f64::from(mare_nostrum.nic.count) * 32.0;
+    assert_eq!(
+        [0, 1].map(|level| links(topology, mare_nostrum.nic.rate(), level)),
+        [nodes, 5.0 * nodes]
+    );
+}
+
+#[test]
+fn programs_run_on_the_machines_under_all_models() {
+    let text = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n2:0:0:1:-1:100000:1:1:0\n3:1:0:0:-1:100000:1:1:0\n";
+    let program = as_program(read_text(text).unwrap());
+    for name in ["leonardo", "lumi", "mare-nostrum-5"] {
+        let network = flowcast::model::builtin::network(name).unwrap();
+        for model in [
+            Model::Independent,
+            Model::Fair,
+            Model::ClosedLoop,
+            Model::Packet,
+        ] {
+            let outcome = engine(&program, &network, model, 1).run().unwrap();
+            let alone = network.nic.latency + network.nic.time_for(Bytes(100_000));
+            let makespan = outcome.makespan();
+            // Packets go at the rate of the wire, which is higher.
+            assert!(
+                makespan >= alone * 0.9 && makespan <= alone * 1.5,
+                "{name} {model:?}: {makespan}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_cables_add_to_a_latency_is_latency_and_no_conflict() {
+    let shape = "dragonfly = { groups = 2, switches = 1, nodes = 1, global = 1, global_cables = { latency = \"1ms\" } }";
+    let network = network(shape);
+    for sync in [0, 1] {
+        let text = format!(
+            "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n2:0:0:1:-1:1000:1:1:{sync}\n3:1:0:0:-1:1000:1:1:0\n"
+        );
+        let program = as_program(read_text(text).unwrap());
+        for model in [Model::Independent, Model::Fair] {
+            let engine = engine(&program, &network, model, 1);
+            let (outcome, explanation) = explained(&engine);
+            let of = |part| explanation.ranks[1].of(part).as_micros().round();
+            // 1 us of the interface, 1000 us of the cable, 10 us of the bytes.
+            assert_eq!(outcome.makespan().as_micros().round(), 1011.0);
+            assert_eq!(of(TimePart::Contention), 0.0, "{model:?} {sync}");
+            assert_eq!(of(TimePart::Latency), 1001.0, "{model:?} {sync}");
+            let (_, graph) = EventGraph::record(&engine).unwrap();
+            let path = graph.critical_path();
+            let shares = path.shares();
+            let latency = shares.iter().find(|share| share.limit == TimePart::Latency);
+            assert_eq!(latency.unwrap().time.as_micros().round(), 1001.0);
+            assert!(
+                shares
+                    .iter()
+                    .all(|share| share.limit != TimePart::Contention || share.time == Time::ZERO)
+            );
         }
     }
 }

@@ -1,9 +1,14 @@
-//! `--explain` on a network with a topology: how loaded the links of each class are.
+//! `--explain` on a network with a topology: how loaded the links of each class are, and what they cost the messages of a program.
 
 use flowcast::{
     model::sharing::link_loads::ClassLoad,
-    table::{Rows, fixed, rows},
+    replay::outcome::{DelayedMessage, LevelDelay, Outcome},
+    table::{Document, Rows, Table, fixed, rows},
+    trace::program::Program,
+    units::Bytes,
 };
+
+use crate::terminal::tables::{Most, ROWS};
 
 /// A row for each class; `steps` has the number of the step, where a pattern has several.
 pub(super) fn level_table(
@@ -21,4 +26,61 @@ pub(super) fn level_table(
         .column("highest", "highest", |(_, load)| fixed(load.highest, 3))
         .column("busiest", "busiest", |(_, load)| &load.busiest)
         .heading("how loaded the links of each level are")
+}
+
+/// The document with what sharing the links of each class cost messages, and those that lost most.
+pub(super) fn with_delays(
+    document: Document,
+    program: &Program,
+    outcome: &Outcome,
+    show: Most,
+) -> Document {
+    if outcome.delays.is_empty() {
+        return document;
+    }
+    document
+        .table("delays", delay_table(&outcome.delays))
+        .table("delayed", message_table(program, &outcome.delayed, show))
+}
+
+fn delay_table(delays: &[LevelDelay]) -> Rows<&LevelDelay> {
+    rows(delays)
+        .column("class", "level", |delay| &delay.class)
+        .column("messages", "messages", |delay| delay.messages)
+        .column("lost_s", "in all", |delay| delay.lost)
+        .column("worst", "most at", |delay| &delay.worst)
+        .column("lost_there_s", "there", |delay| delay.lost_there)
+        .heading("what sharing the links of each level cost messages")
+}
+
+fn message_table(program: &Program, delayed: &[DelayedMessage], show: Most) -> Table {
+    let sources = program.sources();
+    let mut messages = Vec::with_capacity(delayed.len());
+    for message in delayed {
+        // One-sided transfers have no send.
+        let source = sources.get(message.slot.index());
+        let sent = source.map(|(from, class)| Sent {
+            from: program.owner(*from).0,
+            to: program.owner(program.receiver(message.slot)).0,
+            size: program.class(*class).size,
+        });
+        messages.push((message, sent));
+    }
+    rows(&messages)
+        .column("from", "from", |(_, sent)| sent.map(|sent| sent.from))
+        .column("to", "to", |(_, sent)| sent.map(|sent| sent.to))
+        .column("bytes", "size", |(_, sent)| sent.map(|sent| sent.size))
+        .column("lost_s", "lost", |(message, _)| message.lost)
+        .column("link", "most at", |(message, _)| &message.link)
+        .heading("messages that lost most to others")
+        .most(show.rows(), ROWS)
+        .into()
+}
+
+/// Who sent a message to whom.
+#[derive(Clone, Copy)]
+struct Sent {
+    from: u32,
+    to: u32,
+    size: Bytes,
 }

@@ -25,7 +25,7 @@ use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
 
 use super::{
     Asked,
-    levels::level_table,
+    levels::{level_table, with_delays},
     stand_ins::{marked_name, stand_in_sentences, stand_ins},
 };
 use crate::{
@@ -394,6 +394,9 @@ impl PredictionResult<'_> {
                         .map(|load| (1, load))
                         .collect();
                     document = document.table("levels", level_table(&loads, false));
+                    if let Some(program) = self.prepared.program() {
+                        document = with_delays(document, program, outcome, args.rows);
+                    }
                 }
                 explain_trace::explained(document, explanation)
             }

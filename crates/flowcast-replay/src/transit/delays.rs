@@ -1,0 +1,199 @@
+//! What each message loses to others, and at which link: for `--explain`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flowcast_model::sharing::fabric::{Fabric, Limit, LinkId};
+use flowcast_network::flows::traffic::RateChange;
+use flowcast_trace::slot::Slot;
+use flowcast_units::Time;
+
+use crate::outcome::{DelayedMessage, LevelDelay};
+
+/// So many messages are told, those that lose most.
+const MOST_TOLD: usize = 100;
+
+/// What links have cost so far. Several threads may note different links.
+#[derive(Debug)]
+pub(crate) struct LinkDelays {
+    fabric: Fabric,
+    noted: Mutex<NotedDelays>,
+}
+
+#[derive(Debug)]
+struct NotedDelays {
+    /// By link.
+    links: Vec<LinkDelay>,
+    /// Messages that lost most, in no order.
+    worst: Vec<(Time, Slot, LinkId)>,
+}
+
+/// What a link has cost.
+#[derive(Debug, Clone, Copy, Default)]
+struct LinkDelay {
+    /// Messages that lost more here than at any other link.
+    messages: u64,
+    lost: Time,
+}
+
+impl LinkDelays {
+    /// Nothing yet.
+    pub(super) fn new(fabric: &Fabric) -> LinkDelays {
+        LinkDelays {
+            fabric: fabric.without_paths(),
+            noted: Mutex::new(NotedDelays {
+                links: vec![LinkDelay::default(); fabric.link_count()],
+                worst: Vec::new(),
+            }),
+        }
+    }
+
+    fn note(&self, slot: Slot, lost: &[(LinkId, Time)]) {
+        let Some((worst, _)) = lost
+            .iter()
+            .copied()
+            .reduce(|worst, other| if other.1 > worst.1 { other } else { worst })
+        else {
+            return;
+        };
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.links[worst.index()].messages += 1;
+        let mut sum = Time::ZERO;
+        for (link, time) in lost {
+            noted.links[link.index()].lost += *time;
+            sum += *time;
+        }
+        noted.worst.push((sum, slot, worst));
+        if noted.worst.len() >= 2 * MOST_TOLD {
+            noted.keep_worst();
+        }
+    }
+
+    /// By class of links what they cost, those that cost nothing left out, and the messages that lost most, the worst first.
+    pub(crate) fn finish(&self) -> (Vec<LevelDelay>, Vec<DelayedMessage>) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.keep_worst();
+        let name = |link: LinkId| self.fabric.link(link).phrase();
+        let messages = noted.worst.iter().map(|(lost, slot, link)| DelayedMessage {
+            slot: *slot,
+            lost: *lost,
+            link: name(*link),
+        });
+        let messages = messages.collect();
+        let mut levels: Vec<Option<(LevelDelay, LinkId, Time)>> =
+            vec![None; self.fabric.classes().len()];
+        for (delay, link) in noted.links.iter().zip((0..).map(LinkId)) {
+            if delay.lost == Time::ZERO {
+                continue;
+            }
+            let class = self.fabric.class(link);
+            let (level, worst, most) = levels[class].get_or_insert_with(|| {
+                let level = LevelDelay {
+                    class: self.fabric.classes()[class].clone(),
+                    messages: 0,
+                    lost: Time::ZERO,
+                    worst: String::new(),
+                    lost_there: Time::ZERO,
+                };
+                (level, link, delay.lost)
+            });
+            level.messages += delay.messages;
+            level.lost += delay.lost;
+            if delay.lost > *most {
+                (*worst, *most) = (link, delay.lost);
+            }
+        }
+        let levels = levels.into_iter().flatten();
+        let levels = levels.map(|(level, worst, most)| LevelDelay {
+            worst: name(worst),
+            lost_there: most,
+            ..level
+        });
+        (levels.collect(), messages)
+    }
+}
+
+impl NotedDelays {
+    fn keep_worst(&mut self) {
+        self.worst
+            .sort_unstable_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(&other.1)));
+        self.worst.truncate(MOST_TOLD);
+    }
+}
+
+/// Messages that move, and what each has lost until now.
+#[derive(Debug)]
+pub(super) struct MessageDelays {
+    links: Arc<LinkDelays>,
+    /// By index.
+    moving: Vec<MovingMessage>,
+}
+
+#[derive(Debug, Clone)]
+struct MovingMessage {
+    /// Since when it has the rate that it has.
+    since: Time,
+    /// The link that limits it, and the part of its time that it loses there.
+    limit: Option<(LinkId, f64)>,
+    /// By link.
+    lost: Vec<(LinkId, Time)>,
+}
+
+impl MessageDelays {
+    pub(super) fn new(links: Arc<LinkDelays>) -> MessageDelays {
+        MessageDelays {
+            links,
+            moving: Vec::new(),
+        }
+    }
+
+    pub(super) fn links(&self) -> Arc<LinkDelays> {
+        Arc::clone(&self.links)
+    }
+
+    /// A message that moves gets another rate, or its first.
+    pub(super) fn change(&mut self, fabric: &Fabric, change: RateChange, now: Time) {
+        let index = change.flow as usize;
+        if self.moving.len() <= index {
+            let nothing = MovingMessage {
+                since: now,
+                limit: None,
+                lost: Vec::new(),
+            };
+            self.moving.resize(index + 1, nothing);
+        }
+        let moving = &mut self.moving[index];
+        moving.settle(now);
+        let alone = fabric.uncontended_share(&fabric.paths[index]).0;
+        moving.limit = match change.allocation.limit {
+            Limit::Link(link) | Limit::Acknowledgements(link) => {
+                let part = 1.0 - change.allocation.share.0 / alone;
+                (part > 0.0).then_some((link, part))
+            }
+            _ => None,
+        };
+    }
+
+    /// A message's last byte passes; its index is free for another.
+    pub(super) fn end(&mut self, index: u32, slot: Slot, now: Time) {
+        let Some(moving) = self.moving.get_mut(index as usize) else {
+            return;
+        };
+        moving.settle(now);
+        moving.limit = None;
+        self.links.note(slot, &moving.lost);
+        moving.lost.clear();
+    }
+}
+
+impl MovingMessage {
+    fn settle(&mut self, now: Time) {
+        if let Some((link, part)) = self.limit {
+            let lost = (now - self.since) * part;
+            match self.lost.iter_mut().find(|(known, _)| *known == link) {
+                Some((_, sum)) => *sum += lost,
+                None => self.lost.push((link, lost)),
+            }
+        }
+        self.since = now;
+    }
+}
