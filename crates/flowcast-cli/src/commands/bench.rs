@@ -1,5 +1,6 @@
 //! `flowcast bench`: how fast this machine replays.
 
+mod flows;
 mod packet;
 mod sweep;
 
@@ -62,6 +63,22 @@ pub(crate) enum Bench {
         /// Messages under way together share the network by this model (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
+        /// Machine-readable output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Flows per second of a fluid model, reading excluded: the median of several runs
+    Flows {
+        /// Pattern
+        input: PathBuf,
+        #[command(flatten)]
+        network: NetworkArgs,
+        /// Flows under way together share the network by this model (see `flowcast predict --help`)
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// Runs
+        #[arg(long, value_name = "COUNT", default_value_t = 11)]
+        runs: u32,
         /// Machine-readable output
         #[arg(long)]
         json: bool,
@@ -143,6 +160,19 @@ impl Bench {
                         json,
                     },
                 )
+            }
+            Bench::Flows {
+                input,
+                network,
+                model,
+                runs,
+                json,
+            } => {
+                refuse_none(runs)?;
+                let network = network.load()?;
+                let given = model.as_deref().map(Model::named).transpose()?;
+                let model = given.unwrap_or(Model::from_network(&network));
+                flows::run(&input, &network, model, runs, json)
             }
             Bench::Packet {
                 input,

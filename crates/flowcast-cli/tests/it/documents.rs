@@ -14,6 +14,7 @@ use serde_json::Value;
 
 /// Commands that read what `examples` has, each with one JSON document on its standard output.
 const COMMANDS: &[&str] = &[
+    "bench flows figure5.pattern -n gige-lam --runs 1",
     "bench packet figure5.pattern -n gige-tcp --set sharing.window=64KiB --runs 1",
     "bench replay ring.dim -n gige-tcp --runs 1",
     "bench sweep ring.dim -n gige-tcp --runs 1 --count 2",

@@ -16,7 +16,7 @@
 //!
 //! where `d'` is the departure of the frame before it; a switch port that holds more than `sharing.queue` bytes drops it.
 //! A data frame carries up to `sharing.segment` bytes of payload and is [`FRAME_OVERHEAD`] longer; an ACK is a frame of
-//! [`FRAME_OVERHEAD`] bytes that returns through the queues of the reversed path. The receiver sends an ACK for every
+//! [`FRAME_OVERHEAD`] bytes that returns by the way of a message in that direction. The receiver sends an ACK for every
 //! second full packet, for the last of a message, and at once for whatever arrives beside a gap; any other packet is
 //! acknowledged after at most 40 ms (RFC 5681, section 4.2). The sender keeps at most a window of `w` packets in flight,
 //! so that alone it runs at `min(C, w * segment / RTT)`. How `w` grows and shrinks is the congestion control: fixed after

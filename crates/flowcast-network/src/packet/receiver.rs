@@ -170,10 +170,9 @@ impl Receiver {
         self.last_came += by.time;
     }
 
-    /// How many packets an ACK newly acknowledges, if all arrive in order.
+    /// How many packets an ACK newly acknowledges, if all arrive in order: none if a later one took a faster way.
     #[inline]
     pub(super) fn hear_count(&mut self, ack: u32) -> u32 {
-        // One that rode on data may come behind a later one.
         let more = ack.saturating_sub(self.heard);
         self.heard += more;
         more

@@ -38,6 +38,7 @@ mod paraver_rules;
 mod parquet;
 mod pattern_invariants;
 mod pattern_twin;
+mod peers;
 mod placed_schedules;
 mod protobuf;
 mod random_programs;

@@ -1,6 +1,6 @@
 //! Which links the messages between nodes cross, in the order in which these are numbered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use super::{
     AllocatedFraction, BusShare, Cabling, Fabric, Inner, InnerName, LinkId, Path, Port, Switches,
@@ -267,18 +267,16 @@ impl Router {
         let mut paths = Vec::with_capacity(trips.messages.len());
         for trip in &trips.messages {
             if !is_by_pair {
-                self.number_way(trip, Way::Routed);
-                paths.push(self.path(trip));
+                paths.push(self.numbered_path(trip));
                 continue;
             }
             let pair = RoutedMessage {
                 message: 0,
                 ..*trip
             };
-            let path = known.entry(pair).or_insert_with(|| {
-                self.number_way(&pair, Way::Routed);
-                self.path(&pair)
-            });
+            let path = known
+                .entry(pair)
+                .or_insert_with(|| self.numbered_path(&pair));
             paths.push(path.clone());
         }
         paths
@@ -288,7 +286,7 @@ impl Router {
     pub(super) fn detours(&mut self, trips: &Trips, paths: &[Path]) -> Vec<Path> {
         let mut detours = Vec::with_capacity(paths.len());
         for (trip, path) in trips.messages.iter().zip(paths) {
-            self.number_way(trip, Way::Detour);
+            self.number_detour(trip);
             detours.push(self.detour(trip).unwrap_or_else(|| path.clone()));
         }
         detours
@@ -324,6 +322,16 @@ impl Router {
         let is_way = both.iter().all(|hops| !hops.is_empty());
         let [there, back] = both.map(|hops| self.numbers_on(&hops));
         is_way.then(|| self.with_ends(trip, [&there, &back]))
+    }
+
+    /// The path of a message whose cables get numbers if they have none.
+    fn numbered_path(&mut self, trip: &RoutedMessage) -> Path {
+        let [there, back] = [*trip, trip.back()].map(|trip| {
+            let hops = self.hops(&trip, Way::Routed).into_iter();
+            hops.map(|hop| LinkId(self.number(hop.cable) + u32::from(hop.is_backward)))
+                .collect::<Vec<_>>()
+        });
+        self.with_ends(trip, [&there, &back])
     }
 
     fn number_of(&self, port: Port) -> u32 {
@@ -366,41 +374,45 @@ impl Router {
         hops.iter().map(number).collect()
     }
 
-    /// Numbers the cables of a way there and back.
-    fn number_way(&mut self, trip: &RoutedMessage, way: Way) {
+    /// Numbers the cables of the longer way there and back.
+    fn number_detour(&mut self, trip: &RoutedMessage) {
         for trip in [*trip, trip.back()] {
-            for hop in self.hops(&trip, way) {
+            for hop in self.hops(&trip, Way::Detour) {
                 self.number(hop.cable);
             }
         }
     }
 
-    fn number(&mut self, cable: Cable) {
+    /// The number of a cable's forward direction.
+    fn number(&mut self, cable: Cable) -> u32 {
         let Between::Switches(switches, numbers) = &mut self.between else {
-            return;
+            unreachable!("there are no cables between racks");
         };
         let next = 2 * (self.ports.len() + self.inner.len()) as u32;
-        if let std::collections::hash_map::Entry::Vacant(entry) = numbers.entry(cable) {
-            entry.insert(next);
-            let kind = self.classes[usize::from(cable.class)].cables;
-            let rate = kind.rate.map_or(1.0, |rate| {
-                rate.goodput().as_bytes_per_second() / self.interfaces.rate
-            });
-            let level = u16::from(cable.class);
-            let top = switches.wiring.longest() as u16 + 1;
-            let back = if switches.topology.is_tree() {
-                top - level
-            } else {
-                level
-            };
-            self.inner.push(Inner {
-                name: InnerName::Cable(cable),
-                capacity: AllocatedFraction(rate),
-                latency: kind.latency,
-                class: cable.class,
-                place: [level, back],
-            });
-        }
+        let entry = match numbers.entry(cable) {
+            Entry::Occupied(entry) => return *entry.get(),
+            Entry::Vacant(entry) => entry,
+        };
+        entry.insert(next);
+        let kind = self.classes[usize::from(cable.class)].cables;
+        let rate = kind.rate.map_or(1.0, |rate| {
+            rate.goodput().as_bytes_per_second() / self.interfaces.rate
+        });
+        let level = u16::from(cable.class);
+        let top = switches.wiring.longest() as u16 + 1;
+        let back = if switches.topology.is_tree() {
+            top - level
+        } else {
+            level
+        };
+        self.inner.push(Inner {
+            name: InnerName::Cable(cable),
+            capacity: AllocatedFraction(rate),
+            latency: kind.latency,
+            class: cable.class,
+            place: [level, back],
+        });
+        next
     }
 
     /// Rates of cables need an interface's rate to be held against.

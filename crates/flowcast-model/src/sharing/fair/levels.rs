@@ -118,7 +118,11 @@ impl Levels {
             changed,
             crossed,
         };
-        if !solver.limit_by_one_link() {
+        if solver.limit_by_one_link() {
+            // Nothing else is to be solved.
+        } else if solver.begins_anew() {
+            solver.fill();
+        } else {
             for link in active_flows.touched() {
                 if !solver.settle_easily(*link) {
                     solver.doubt(*link);
@@ -181,6 +185,12 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             self.advertise(narrowest, rate);
         }
         is_limit
+    }
+
+    /// Whether flows start where none were, on so many of the links that water-filling, which looks at each link, costs less than
+    /// to find their rates from one another.
+    fn begins_anew(&self) -> bool {
+        *self.limits == 0 && 4 * self.active_flows.touched().len() >= self.offers.len()
     }
 
     /// Settles a link that nothing crosses any more, or one of a flow that shares none of its two links. Whether it is such

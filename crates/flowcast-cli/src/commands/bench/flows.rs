@@ -1,0 +1,54 @@
+//! `flowcast bench flows`: how many flows of a pattern a second a fluid model steps from the first start to the last end, on one
+//! core, its network's links and the ways over them included.
+
+use std::path::Path;
+
+use anyhow::Result;
+use flowcast::{
+    flows::concurrent::{Method, predict_ends},
+    model::{
+        cluster::pattern::Pattern,
+        network::Network,
+        sharing::{flow_cuts::Strictness, model::Model},
+    },
+    table::Document,
+};
+
+use super::{print_rates, timed};
+use crate::trace_args::read_pattern;
+
+/// Steps the pattern `runs` times and prints the median.
+pub(super) fn run(
+    input: &Path,
+    network: &Network,
+    model: Model,
+    runs: u32,
+    json: bool,
+) -> Result<()> {
+    let (name, content) = read_pattern(input)?;
+    let pattern = Pattern::read(&name, &content)?;
+    let method = Method {
+        model,
+        strictness: Strictness::Extended,
+    };
+    let seconds = timed(runs, || {
+        Ok(predict_ends(
+            &pattern.flows,
+            &pattern.racks,
+            network,
+            method,
+        )?)
+    })?;
+    let document = Document::new("bench-flows")
+        .field("model", model.name())
+        .field("flows", pattern.flows.len());
+    let tail = format!(", model {}", model.name());
+    print_rates(
+        "flows",
+        pattern.flows.len() as u64,
+        seconds,
+        document,
+        &tail,
+        json,
+    )
+}
