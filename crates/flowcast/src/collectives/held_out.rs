@@ -34,6 +34,18 @@ const DOUBT: ResidualSpread = ResidualSpread {
     sizes: 1.0,
     ranks: 1.0,
 };
+/// What is looked for.
+const FIELDS: [fn(&mut ResidualSpread) -> &mut f64; 9] = [
+    |spread| &mut spread.algorithm,
+    |spread| &mut spread.algorithm_here,
+    |spread| &mut spread.operation_here,
+    |spread| &mut spread.shared_node,
+    |spread| &mut spread.run,
+    |spread| &mut spread.single,
+    |spread| &mut spread.disturbance,
+    |spread| &mut spread.sizes,
+    |spread| &mut spread.ranks,
+];
 /// Errors have the tails of Student's distribution with so many degrees of freedom.
 const FREEDOM: f64 = 8.0;
 /// A fold is asked with no more known and other cases while the spread is looked for.
@@ -101,21 +113,20 @@ impl HeldOut {
 /// The spread under which runs that were held out are predicted best, the errors' expected size included.
 pub(super) fn best_spread(held_out: &[HeldOut], threads: usize) -> ResidualSpread {
     let thinned: Vec<HeldOut> = held_out.iter().map(HeldOut::thinned).collect();
-    let worth = |values: &[f64; 9]| {
-        let spread = from_values(*values);
-        let densities = parallel::map(&thinned, threads, |one| one.log_density(&spread));
-        densities.iter().sum::<f64>() - 0.5 * doubts(&spread)
+    let worth = |spread: &ResidualSpread| {
+        let densities = parallel::map(&thinned, threads, |one| one.log_density(spread));
+        densities.iter().sum::<f64>() - 0.5 * doubts(*spread)
     };
-    let mut best = to_values(&PRIOR);
+    let mut best = PRIOR;
     let mut best_worth = worth(&best);
     // Each in turn up and down, in ever smaller steps.
     let mut step = 0.7_f64;
     while step > 0.1 {
         let before = best_worth;
-        for parameter in 0..best.len() {
+        for field in FIELDS {
             for factor in [step.exp(), (-step).exp()] {
                 let mut changed = best;
-                changed[parameter] *= factor;
+                *field(&mut changed) *= factor;
                 let worth = worth(&changed);
                 if worth > best_worth {
                     (best, best_worth) = (changed, worth);
@@ -127,15 +138,16 @@ pub(super) fn best_spread(held_out: &[HeldOut], threads: usize) -> ResidualSprea
             step /= 2.0;
         }
     }
-    from_values(best)
+    best
 }
 
 /// How far a spread is from what is expected: the sum of squares in standard deviations.
-fn doubts(spread: &ResidualSpread) -> f64 {
-    let (prior, doubt) = (to_values(&PRIOR), to_values(&DOUBT));
-    let away = to_values(spread).into_iter().zip(prior).zip(doubt);
-    away.map(|((value, prior), doubt)| ((value / prior).ln() / doubt).powi(2))
-        .sum()
+fn doubts(mut spread: ResidualSpread) -> f64 {
+    let (mut prior, mut doubt) = (PRIOR, DOUBT);
+    let away = FIELDS.map(|field| {
+        ((*field(&mut spread) / *field(&mut prior)).ln() / *field(&mut doubt)).powi(2)
+    });
+    away.iter().sum()
 }
 
 /// What the half-widths of intervals have to be multiplied by to hold for as many of the held-out runs as they say.
@@ -146,54 +158,4 @@ pub(super) fn widening(errors: &[HeldOutError], level: f64) -> f64 {
         .collect();
     let wanted = normal_score(0.5 + level / 2.0);
     quantile(&scores, level).map_or(1.0, |found| (found / wanted).max(1.0))
-}
-
-fn to_values(spread: &ResidualSpread) -> [f64; 9] {
-    let ResidualSpread {
-        algorithm,
-        algorithm_here,
-        operation_here,
-        shared_node,
-        run,
-        single,
-        disturbance,
-        sizes,
-        ranks,
-    } = *spread;
-    [
-        algorithm,
-        algorithm_here,
-        operation_here,
-        shared_node,
-        run,
-        single,
-        disturbance,
-        sizes,
-        ranks,
-    ]
-}
-
-fn from_values(values: [f64; 9]) -> ResidualSpread {
-    let [
-        algorithm,
-        algorithm_here,
-        operation_here,
-        shared_node,
-        run,
-        single,
-        disturbance,
-        sizes,
-        ranks,
-    ] = values;
-    ResidualSpread {
-        algorithm,
-        algorithm_here,
-        operation_here,
-        shared_node,
-        run,
-        single,
-        disturbance,
-        sizes,
-        ranks,
-    }
 }

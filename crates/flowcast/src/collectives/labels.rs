@@ -24,7 +24,7 @@ pub(super) fn without_effect_are_chosen(
     threads: usize,
 ) {
     let steps = seconds_once(placed, &CollectiveCosts::prior(), threads);
-    let seconds = |at: usize| rows[at].median.as_seconds();
+    let seconds: Vec<f64> = rows.iter().map(|row| row.median.as_seconds()).collect();
     let mut runs: BTreeMap<_, BTreeMap<&str, BTreeMap<Bytes, usize>>> = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
         let run = (&row.case.job, row.case.ranks_per_node, row.case.op);
@@ -34,28 +34,50 @@ pub(super) fn without_effect_are_chosen(
         labels.entry(label).or_default().insert(row.case.bytes, at);
     }
     for labels in runs.values() {
-        let Some(chosen) = labels.get("") else {
+        let Some(default) = labels.get("") else {
             continue;
         };
-        for (_, own) in labels.iter().filter(|(label, _)| !label.is_empty()) {
-            let pairs: Vec<(usize, usize)> = own
-                .iter()
-                .filter_map(|(bytes, at)| Some((*at, *chosen.get(bytes)?)))
-                .collect();
-            let apart = pairs
-                .iter()
-                .filter(|(own, chosen)| (steps[*own] / steps[*chosen]).ln().abs() > APART);
-            let differences: Vec<f64> = apart
-                .map(|(own, chosen)| (seconds(*own) / seconds(*chosen)).ln().abs())
-                .collect();
-            if differences.len() < FEWEST_SIZES
-                || median(&differences).is_ok_and(|middle| middle > SAME)
-            {
-                continue;
-            }
-            for (own, chosen) in pairs {
-                placed[own].case.choice = placed[chosen].case.choice;
-            }
+        let choice = |at: usize| placed[at].case.choice;
+        let is_chosen = |own: &BTreeMap<Bytes, usize>| {
+            pairs(own, default).all(|(own, default)| choice(own) == choice(default))
+        };
+        // What the library chooses, by whatever label, with the default's own noise or without.
+        let chosen: Vec<_> = labels.values().filter(|own| is_chosen(own)).collect();
+        let is_like_one = |own: &&BTreeMap<Bytes, usize>| {
+            let mut chosen = chosen.iter();
+            chosen.any(|chosen| is_same(own, chosen, &steps, &seconds))
+        };
+        let others = labels.values().filter(|own| !is_chosen(own));
+        let without_effect: Vec<(usize, usize)> = others
+            .filter(is_like_one)
+            .flat_map(|own| pairs(own, default))
+            .collect();
+        for (own, default) in without_effect {
+            placed[own].case.choice = placed[default].case.choice;
         }
     }
+}
+
+/// Whether algorithms whose steps differ took the same time.
+fn is_same(
+    own: &BTreeMap<Bytes, usize>,
+    other: &BTreeMap<Bytes, usize>,
+    steps: &[f64],
+    seconds: &[f64],
+) -> bool {
+    let difference = |of: &[f64], (own, other): (usize, usize)| (of[own] / of[other]).ln().abs();
+    let differences: Vec<f64> = pairs(own, other)
+        .filter(|pair| difference(steps, *pair) > APART)
+        .map(|pair| difference(seconds, pair))
+        .collect();
+    differences.len() >= FEWEST_SIZES && median(&differences).is_ok_and(|middle| middle <= SAME)
+}
+
+/// The cases of the same sizes.
+fn pairs<'a>(
+    own: &'a BTreeMap<Bytes, usize>,
+    other: &'a BTreeMap<Bytes, usize>,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    own.iter()
+        .filter_map(|(bytes, at)| Some((*at, *other.get(bytes)?)))
 }
