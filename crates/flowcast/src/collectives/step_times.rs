@@ -173,9 +173,9 @@ impl<'a> PreparedCase<'a> {
 
     fn step_costs(&self, costs: &CollectiveCosts) -> StepCosts {
         let case = &self.placed.case;
-        let crowd = (f64::from(case.ranks_per_node) / costs.memory_ranks).max(1.0);
+        let memory_slowdown = (f64::from(case.ranks_per_node) / costs.memory_ranks).max(1.0);
         let bytes = case.bytes.0 as f64;
-        let beyond_cache = |bytes: f64| (bytes - costs.cache).max(0.0) * crowd;
+        let beyond_cache = |bytes: f64| (bytes - costs.cache).max(0.0) * memory_slowdown;
         let combining =
             |bytes: f64| bytes * costs.combine + beyond_cache(bytes) * costs.far_combine;
         let count = temporaries(case.op, case.choice);
