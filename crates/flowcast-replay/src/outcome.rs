@@ -77,7 +77,7 @@ pub struct LevelDelay {
     pub lost: Time,
     /// The link that cost most; the first of several.
     pub worst: String,
-    /// What that cost.
+    /// What that link alone cost, a part of `lost`.
     pub lost_there: Time,
 }
 

@@ -60,7 +60,7 @@ pub(crate) enum Bench {
         /// link
         #[arg(long, value_name = "COUNT", default_value_t = 1)]
         threads: usize,
-        /// Messages under way together share the network by this model (see `flowcast predict --help`)
+        /// Messages in flight together share the network by this model (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         /// Machine-readable output
@@ -73,7 +73,7 @@ pub(crate) enum Bench {
         input: PathBuf,
         #[command(flatten)]
         network: NetworkArgs,
-        /// Flows under way together share the network by this model (see `flowcast predict --help`)
+        /// Flows in flight together share the network by this model (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         /// Runs

@@ -125,7 +125,7 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
             .push(held_out);
     }
     let errors = rows(&by_operation)
-        .heading("Errors of runs on more nodes, predicted from those on fewer")
+        .heading("Errors of runs that were held out")
         .column("operation", "operation", |(op, _)| *op)
         .column("cases", "cases", |(_, cases)| cases.len())
         .column("median_error", "median", |(_, cases)| {

@@ -36,7 +36,7 @@ struct LinkDelay {
 }
 
 impl LinkDelays {
-    /// Nothing yet.
+    /// No message has lost anything yet.
     pub(super) fn new(fabric: &Fabric) -> LinkDelays {
         LinkDelays {
             fabric: fabric.without_paths(),
@@ -124,7 +124,7 @@ impl NotedDelays {
 #[derive(Debug)]
 pub(super) struct MessageDelays {
     links: Arc<LinkDelays>,
-    /// By index.
+    /// By the index of the flow, which is used again after its end.
     moving: Vec<MovingMessage>,
 }
 
@@ -134,7 +134,7 @@ struct MovingMessage {
     since: Time,
     /// The link that limits it, and the part of its time that it loses there.
     limit: Option<(LinkId, f64)>,
-    /// By link.
+    /// What it has lost at each link that has limited it.
     lost: Vec<(LinkId, Time)>,
 }
 

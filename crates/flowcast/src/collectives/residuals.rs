@@ -94,7 +94,7 @@ impl ResidualPlace {
 /// Residuals and where they are.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LeftOver {
-    /// The places.
+    /// Where each of them is, in the order of the values.
     pub places: Vec<ResidualPlace>,
     /// `ln(measured / predicted)` of each.
     pub values: Vec<f64>,
