@@ -2,8 +2,8 @@
 //!
 //! What an operation takes is what its algorithm's steps take ([`step_times`]) on the levels of the network that its ranks
 //! span ([`allocations`], or [`hosts`] by the names of the nodes), times what such steps leave over ([`residuals`]). [`fit`]
-//! finds the costs of the steps and what they leave over from measured operations ([`cases`]); [`predict`] tells the time of
-//! others with intervals.
+//! finds the costs of the steps and what they leave over from measured operations ([`cases`]), and from runs that are
+//! [`held_out`] how wide intervals have to be; [`predict`] tells the time of others with intervals.
 
 pub mod allocations;
 pub mod cases;
