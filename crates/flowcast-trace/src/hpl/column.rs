@@ -1,0 +1,416 @@
+//! What the processes of a column exchange, by process row: pivot rows while a panel is factored (`HPL_pdmxswp`), and the rows
+//! that a panel's pivots swap (`HPL_pdlaswp00`: binary exchange; `HPL_pdlaswp01`: spread, equilibration and roll).
+
+use std::collections::BTreeMap;
+
+use super::Settings;
+
+/// One exchange of a process with another of its column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnStep {
+    /// Row of the other process.
+    pub partner: u32,
+    /// What is sent; nothing is sent if it is 0.
+    pub send: Rows,
+    /// What is received.
+    pub receive: Rows,
+}
+
+/// Rows of the matrix in a message, each with as many elements as columns are swapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rows {
+    /// How many.
+    pub count: u32,
+    /// Each has the place it goes to as one more element.
+    pub with_place: bool,
+}
+
+impl Rows {
+    fn plain(count: u32) -> Rows {
+        Rows {
+            count,
+            with_place: false,
+        }
+    }
+
+    fn with_place(count: u32) -> Rows {
+        Rows {
+            count,
+            with_place: true,
+        }
+    }
+
+    /// Bytes of so many columns.
+    #[must_use]
+    pub fn bytes(self, columns: u64) -> u64 {
+        8 * u64::from(self.count) * (columns + u64::from(self.with_place))
+    }
+}
+
+const NOTHING: Rows = Rows {
+    count: 0,
+    with_place: false,
+};
+
+/// How often each process row is a source and a destination of the rows that a panel swaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swapped {
+    /// Rows that leave their place, by the process row that has them.
+    leaving: Vec<u32>,
+    /// Rows of the panel's own process row that end in U or elsewhere, by the process row that gets them.
+    spread: Vec<u32>,
+    /// The panel's process row.
+    root: u32,
+    width: u32,
+}
+
+impl Swapped {
+    /// From the row that each column of a panel is swapped with.
+    #[must_use]
+    pub fn new(settings: &Settings, panel: u32, pivots: &[u64]) -> Swapped {
+        let first = settings.first(panel);
+        let mut rows: BTreeMap<u64, u64> = BTreeMap::new();
+        for (source, &pivot) in (first..).zip(pivots) {
+            let moved = *rows.entry(source).or_insert(source);
+            if pivot != source {
+                let other = rows.insert(pivot, moved).unwrap_or(pivot);
+                rows.insert(source, other);
+            }
+        }
+        let owner = |row: u64| settings.owner(row, settings.rows);
+        let (width, root) = (settings.width(panel), panel % settings.rows);
+        let mut leaving = vec![0; settings.rows as usize];
+        let mut spread = leaving.clone();
+        for (&destination, &source) in &rows {
+            leaving[owner(source) as usize] += 1;
+            let inside = destination - first < u64::from(width);
+            if owner(source) == root && (owner(destination) != root || inside) {
+                spread[owner(destination) as usize] += 1;
+            }
+        }
+        Swapped {
+            leaving,
+            spread,
+            root,
+            width,
+        }
+    }
+
+    /// Rows that a process row packs before it swaps.
+    #[must_use]
+    pub fn packed(&self, row: u32) -> u32 {
+        self.leaving[row as usize]
+    }
+
+    fn processes(&self) -> u32 {
+        self.leaving.len() as u32
+    }
+
+    /// The binary exchange, for each process row. U comes from the panel's process row; the others send the rows they have
+    /// packed, of which each knows where in U it goes.
+    #[must_use]
+    pub fn binary_exchange(&self) -> Vec<Vec<ColumnStep>> {
+        let processes = self.processes();
+        let power = 1 << processes.ilog2();
+        let beyond = processes - power;
+        let at = |distance: u32| (self.root + distance) % processes;
+        let mut steps = vec![Vec::new(); processes as usize];
+        let u = Rows::plain(self.width);
+        let mut held: Vec<u32> = (0..processes)
+            .map(|distance| self.leaving[at(distance) as usize])
+            .collect();
+        held[0] = 0;
+        for distance in 0..beyond {
+            let other = distance + power;
+            let back = if distance == 0 { u } else { NOTHING };
+            let packed = Rows::with_place(held[other as usize]);
+            exchange(&mut steps, [at(distance), at(other)], [back, packed]);
+            held[distance as usize] += held[other as usize];
+        }
+        for step in 0..power.ilog2() {
+            let bit = 1 << step;
+            for distance in (0..power).filter(|distance| distance & bit == 0) {
+                let other = distance | bit;
+                let has_u = distance >> step == 0;
+                let packed = |distance: u32| Rows::with_place(held[distance as usize]);
+                let sends = if has_u { u } else { packed(distance) };
+                let pair = [at(distance), at(other)];
+                exchange(&mut steps, pair, [sends, packed(other)]);
+            }
+            for distance in (0..power).filter(|distance| distance & bit == 0) {
+                let both = held[distance as usize] + held[(distance | bit) as usize];
+                held[distance as usize] = both;
+                held[(distance | bit) as usize] = both;
+            }
+        }
+        binomial(beyond, |from, to| {
+            exchange(&mut steps, [at(power + from), at(power + to)], [u, NOTHING]);
+        });
+        for distance in 0..beyond {
+            exchange(
+                &mut steps,
+                [at(distance), at(distance + power)],
+                [u, NOTHING],
+            );
+        }
+        steps
+    }
+
+    /// Spread, equilibration and roll, for each process row.
+    #[must_use]
+    pub fn spread_and_roll(&self) -> Vec<Vec<ColumnStep>> {
+        let (order, lengths) = self.logarithmic_order();
+        let mut steps = vec![Vec::new(); order.len()];
+        let mut starts = starts_of(&lengths);
+        spread_right(&mut steps, &order, 0, &starts);
+        equilibrate(&mut steps, &order, &mut starts);
+        roll(&mut steps, &order, &starts);
+        steps
+    }
+
+    /// The process rows in the order in which U is spread, and the rows that each gets: of those at greater logarithmic distance
+    /// (more ones in the distance's binary form) none is to have more (`HPL_logsort`).
+    fn logarithmic_order(&self) -> (Vec<u32>, Vec<u32>) {
+        let processes = self.processes() as usize;
+        let mut order: Vec<u32> = (0..self.processes())
+            .map(|distance| (distance + self.root) % self.processes())
+            .collect();
+        let mut lengths: Vec<u32> = order.iter().map(|row| self.spread[*row as usize]).collect();
+        let ones = |place: usize| place.count_ones();
+        for level in 1..=(0..processes).map(ones).max().unwrap_or(0) {
+            for near in (1..processes).filter(|place| ones(*place) == level) {
+                for far in (2..processes).filter(|place| ones(*place) > level) {
+                    if lengths[near] < lengths[far] {
+                        lengths.swap(near, far);
+                        order.swap(near, far);
+                    }
+                }
+            }
+        }
+        (order, lengths)
+    }
+}
+
+/// Where each process's rows begin in U, and the end of the last.
+fn starts_of(lengths: &[u32]) -> Vec<u32> {
+    let mut starts = vec![0];
+    for length in lengths {
+        starts.push(starts[starts.len() - 1] + length);
+    }
+    starts
+}
+
+/// Both processes get a step, the first sending `sends[0]`, the second `sends[1]`; none if there is nothing to send.
+fn exchange(steps: &mut [Vec<ColumnStep>], pair: [u32; 2], sends: [Rows; 2]) {
+    if sends[0].count == 0 && sends[1].count == 0 {
+        return;
+    }
+    for side in 0..2 {
+        steps[pair[side] as usize].push(ColumnStep {
+            partner: pair[1 - side],
+            send: sends[side],
+            receive: sends[1 - side],
+        });
+    }
+}
+
+/// The messages of a binomial tree over so many processes, from process 0, the farthest first.
+fn binomial(processes: u32, mut message: impl FnMut(u32, u32)) {
+    if processes < 2 {
+        return;
+    }
+    let mut bit = 1 << (processes - 1).ilog2();
+    while bit > 0 {
+        for from in (0..processes).step_by(2 * bit as usize) {
+            if from + bit < processes {
+                message(from, from + bit);
+            }
+        }
+        bit >>= 1;
+    }
+}
+
+/// From the process at `source` in the order to those behind it: each forwards what those in its part of the tree get.
+fn spread_right(steps: &mut [Vec<ColumnStep>], order: &[u32], source: usize, starts: &[u32]) {
+    let (behind, end) = (&order[source..], order.len());
+    binomial(behind.len() as u32, |from, to| {
+        let bit = to - from;
+        let begin = source + to as usize;
+        let count = starts[(begin + bit as usize).min(end)] - starts[begin];
+        let pair = [behind[from as usize], behind[to as usize]];
+        exchange(steps, pair, [Rows::plain(count), NOTHING]);
+    });
+}
+
+/// The same towards the processes before it. What the program sends begins one process earlier than need be.
+fn spread_left(steps: &mut [Vec<ColumnStep>], order: &[u32], source: usize, starts: &[u32]) {
+    binomial(source as u32 + 1, |from, to| {
+        let bit = (to - from) as usize;
+        let last = source - to as usize;
+        let count = starts[last + 1] - starts[last.saturating_sub(bit)];
+        let pair = [order[source - from as usize], order[last]];
+        exchange(steps, pair, [Rows::plain(count), NOTHING]);
+    });
+}
+
+/// Makes the pieces of U as equal as can be before they are rolled (`HPL_equil`): each process in turn spreads what it has too
+/// much of.
+fn equilibrate(steps: &mut [Vec<ColumnStep>], order: &[u32], starts: &mut [u32]) {
+    let processes = order.len();
+    if processes <= 2 {
+        return;
+    }
+    let rows = starts[processes];
+    let (least, more) = (rows / processes as u32, rows % processes as u32);
+    let most = rows.div_ceil(processes as u32);
+    if starts
+        .windows(2)
+        .all(|piece| [least, most].contains(&(piece[1] - piece[0])))
+    {
+        return;
+    }
+    let wanted = |place: usize| place as u32 * least + (place as u32).min(more);
+    for place in 0..processes {
+        let (begin, end) = (starts[place], starts[place + 1]);
+        let left = begin < wanted(place);
+        let right = wanted(place + 1) < end;
+        if begin == end || !(left || right) {
+            continue;
+        }
+        let pieces: Vec<u32> = (0..=processes)
+            .map(|place| wanted(place).clamp(begin, end))
+            .collect();
+        if left {
+            spread_left(steps, order, place, &pieces);
+        }
+        if right {
+            spread_right(steps, order, place, &pieces);
+        }
+    }
+    for (place, start) in starts.iter_mut().enumerate() {
+        *start = wanted(place);
+    }
+}
+
+/// Every process gets all pieces: neighbours exchange them by turns to either side (`HPL_rollT`).
+fn roll(steps: &mut [Vec<ColumnStep>], order: &[u32], starts: &[u32]) {
+    let processes = order.len();
+    let piece = |place: usize| Rows::plain(starts[place + 1] - starts[place]);
+    for (place, &row) in order.iter().enumerate() {
+        for round in 0..processes - 1 {
+            let turn = rolled(place, round, processes);
+            let step = ColumnStep {
+                partner: order[turn.partner],
+                send: piece(turn.sent),
+                receive: piece(turn.received),
+            };
+            if step.send.count + step.receive.count > 0 {
+                steps[row as usize].push(step);
+            }
+        }
+    }
+}
+
+/// A round of a roll for one process: with whom it exchanges and which pieces.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    pub partner: usize,
+    pub sent: usize,
+    pub received: usize,
+}
+
+pub(super) fn rolled(place: usize, round: usize, processes: usize) -> Turn {
+    let up = |by: usize| (place + by) % processes;
+    let down = |by: usize| (place + processes - by % processes) % processes;
+    let half = round / 2;
+    if (place + round) % 2 == 1 {
+        Turn {
+            partner: down(1),
+            sent: up(half),
+            received: down(half + 1),
+        }
+    } else {
+        Turn {
+            partner: up(1),
+            sent: down(half),
+            received: up(half + 1),
+        }
+    }
+}
+
+/// Doubles in a message of the search for a pivot, of a panel `width` wide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PivotRows {
+    /// No message.
+    None,
+    /// The panel's own row.
+    Own,
+    /// The row with the largest element, and which it is.
+    Largest,
+    /// Both.
+    Both,
+}
+
+impl PivotRows {
+    /// Bytes of the message.
+    #[must_use]
+    pub fn bytes(self, width: u32) -> u64 {
+        let width = u64::from(width);
+        8 * match self {
+            PivotRows::None => 0,
+            PivotRows::Own => width,
+            PivotRows::Largest => width + 4,
+            PivotRows::Both => 2 * width + 4,
+        }
+    }
+}
+
+/// An exchange while a pivot is searched. Distances are counted from the process row that has the panel's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PivotStep {
+    /// Distance of the first process.
+    pub near: u32,
+    /// Distance of the second.
+    pub far: u32,
+    /// What the first sends.
+    pub to_far: PivotRows,
+    /// What the second sends.
+    pub to_near: PivotRows,
+}
+
+/// The search for the pivot of one column among so many process rows (`HPL_pdmxswp`), in an order in which each process
+/// carries out its exchanges.
+#[must_use]
+pub fn pivot_search(processes: u32) -> Vec<PivotStep> {
+    use PivotRows::{Both, Largest, None, Own};
+    let power = 1 << processes.ilog2();
+    let beyond = processes - power;
+    let mut steps = Vec::new();
+    let mut push = |near: u32, far: u32, to_far: PivotRows, to_near: PivotRows| {
+        steps.push(PivotStep {
+            near,
+            far,
+            to_far,
+            to_near,
+        });
+    };
+    for near in 0..beyond {
+        push(
+            near,
+            near + power,
+            if near == 0 { Own } else { None },
+            Largest,
+        );
+    }
+    for step in 0..power.ilog2() {
+        for near in (0..power).filter(|near| near >> step & 1 == 0) {
+            let to_far = if near >> step == 0 { Both } else { Largest };
+            push(near, near | 1 << step, to_far, Largest);
+        }
+    }
+    binomial(beyond, |from, to| push(power + from, power + to, Own, None));
+    for near in 0..beyond {
+        push(near, near + power, Largest, None);
+    }
+    steps
+}

@@ -1,0 +1,36 @@
+//! Which row each column of the matrix is swapped with.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::Settings;
+
+/// The pivots of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pivots {
+    /// Each row below is as likely as the others, as in a random matrix.
+    Random {
+        /// Start of the random numbers.
+        seed: u64,
+    },
+    /// The global row that each column is swapped with.
+    Given(Vec<u64>),
+}
+
+impl Pivots {
+    /// Those of a panel's columns.
+    #[must_use]
+    pub fn of(&self, settings: &Settings, panel: u32) -> Vec<u64> {
+        let (first, end) = (settings.first(panel), settings.first(panel + 1));
+        match self {
+            Pivots::Given(rows) => rows[first as usize..end as usize].to_vec(),
+            Pivots::Random { seed } => {
+                let stream = u64::from(panel).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let mut random = Pcg64Mcg::seed_from_u64(seed ^ stream);
+                (first..end)
+                    .map(|row| random.random_range(row..settings.order))
+                    .collect()
+            }
+        }
+    }
+}

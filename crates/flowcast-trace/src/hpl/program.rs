@@ -1,0 +1,583 @@
+//! What each process does, one action after the other (`HPL_pdgesv`, `HPL_pdupdate`, `HPL_pdtrsv`).
+
+use std::sync::Arc;
+
+use super::{
+    Forwarding, Settings,
+    column::{ColumnStep, Swapped},
+    forwarding,
+};
+
+/// Computation of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// Multiplies an `m` by `k` with a `k` by `n` matrix.
+    Multiply {
+        /// Rows of the product.
+        m: u64,
+        /// Columns of the product.
+        n: u64,
+        /// Columns of the first factor.
+        k: u32,
+    },
+    /// Solves a triangular system of order `k` for `n` columns.
+    Solve {
+        /// Right-hand sides.
+        n: u64,
+        /// Order of the triangle.
+        k: u32,
+    },
+    /// Copies this many elements between rows of the matrix and a buffer: each from another cache line.
+    CopyRows(u64),
+    /// Copies this many elements between buffers.
+    Copy(u64),
+    /// Multiplies a matrix of this many elements with a vector.
+    MultiplyVector(u64),
+}
+
+/// What a process does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It computes.
+    Compute(Kernel),
+    /// It exchanges messages with a rank and waits for both.
+    Exchange(Exchange),
+    /// It factors a panel together with its column.
+    Factor(u32),
+    /// It looks whether the panel's message from this rank is there: [`Process::answer`] 1 if so, or 0.
+    Probe(u32),
+    /// It updates blocks of its columns by a panel until a probe behind one of them finds the message of this rank, and probes on if
+    /// there are none left: [`Process::answer`] with the columns that are updated.
+    UpdateUntil {
+        /// Sender of the message.
+        from: u32,
+        /// What is updated.
+        update: Update,
+    },
+    /// It has ended.
+    End,
+}
+
+/// Columns to update by a panel. With a single process row the swaps are local and part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Update {
+    /// The panel.
+    pub panel: u32,
+    /// Columns of this process.
+    pub columns: u64,
+}
+
+/// A receive that is posted, a send, a wait; either may be absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// The other rank.
+    pub partner: u32,
+    /// Bytes that are sent.
+    pub send: Option<u64>,
+    /// Bytes that are received.
+    pub receive: Option<u64>,
+    /// The send ends only when it is received, however short it is.
+    pub synchronous: bool,
+    /// It belongs to a panel's broadcast (its tag) and not to the column or the solution.
+    pub purpose: Purpose,
+}
+
+/// What an exchange is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// Broadcast of a panel.
+    Broadcast,
+    /// Swap of rows and broadcast of U.
+    Swap,
+    /// The triangular solution.
+    Solution,
+}
+
+/// The exchanges by which a panel's rows are swapped, for each process row, in both ways.
+#[derive(Debug)]
+pub struct PanelSwaps {
+    /// What is swapped.
+    pub swapped: Swapped,
+    /// By binary exchange.
+    pub binary: Vec<Vec<ColumnStep>>,
+    /// By spread and roll.
+    pub long: Vec<Vec<ColumnStep>>,
+}
+
+impl PanelSwaps {
+    /// From the pivots of a panel; only the ways that the settings may take.
+    #[must_use]
+    pub fn new(settings: &Settings, panel: u32, pivots: &[u64]) -> PanelSwaps {
+        let swapped = Swapped::new(settings, panel, pivots);
+        let narrow = u64::from(settings.width(panel));
+        let widest = (0..settings.columns).map(|column| settings.local_columns(panel, column));
+        let may_be_long = settings.swap.is_long(widest.max().unwrap_or(0));
+        let may_be_binary = !settings.swap.is_long(narrow.min(1));
+        PanelSwaps {
+            binary: if may_be_binary {
+                swapped.binary_exchange()
+            } else {
+                Vec::new()
+            },
+            long: if may_be_long {
+                swapped.spread_and_roll()
+            } else {
+                Vec::new()
+            },
+            swapped,
+        }
+    }
+}
+
+/// What a process has still to do, the last first.
+#[derive(Debug, Clone, Copy)]
+enum Task {
+    Panel(u32),
+    Factor(u32),
+    /// Begins the broadcast of a panel.
+    Broadcast(u32),
+    /// Ends it.
+    Await,
+    Probe,
+    Update(Update),
+    Swap {
+        update: Update,
+        long: bool,
+        next: u32,
+    },
+    Trail(Update),
+    Exchange(Exchange),
+    Compute(Kernel),
+    Solve(u32),
+}
+
+/// One process of a run.
+#[derive(Debug)]
+pub struct Process {
+    settings: Settings,
+    row: u32,
+    column: u32,
+    tasks: Vec<Task>,
+    /// The panel whose broadcast this process has not done its part of.
+    awaited: Option<u32>,
+    /// The update during which the broadcast is probed for, when it was cut.
+    cut: Option<Update>,
+    steps: Option<(u32, bool, Arc<PanelSwaps>)>,
+}
+
+/// Gives the swaps of a panel.
+pub trait Swaps {
+    /// Those of this panel: always the same.
+    fn of(&mut self, panel: u32) -> Arc<PanelSwaps>;
+}
+
+impl Process {
+    /// The process at a place of the grid, which begins with a panel, as if all before it were done.
+    #[must_use]
+    pub fn new(settings: Settings, row: u32, column: u32, panels: std::ops::Range<u32>) -> Process {
+        let mut process = Process {
+            settings,
+            row,
+            column,
+            tasks: Vec::new(),
+            awaited: None,
+            cut: None,
+            steps: None,
+        };
+        process.begin(panels);
+        process
+    }
+
+    /// The first panels are factored and broadcast one by one; then each is factored that many panels ahead.
+    fn begin(&mut self, panels: std::ops::Range<u32>) {
+        let Settings { depth, .. } = self.settings;
+        let last = self.settings.panels();
+        let ahead = (panels.start + depth).min(last);
+        if panels.end == last {
+            self.tasks.push(Task::Solve(0));
+            let has_right_side = self
+                .settings
+                .owner(self.settings.order, self.settings.columns)
+                == self.column;
+            for panel in (last.saturating_sub(depth).max(panels.start)..last).rev() {
+                self.tasks.push(Task::Update(Update {
+                    panel,
+                    columns: u64::from(has_right_side),
+                }));
+            }
+        }
+        for panel in (ahead..panels.end).rev() {
+            self.tasks.push(Task::Panel(panel));
+        }
+        for panel in (panels.start..ahead).rev() {
+            if panel + 1 < ahead {
+                let columns = self.columns_between(panel + 1, ahead);
+                self.tasks.push(Task::Update(Update { panel, columns }));
+            }
+            self.tasks.push(Task::Await);
+            self.tasks.push(Task::Broadcast(panel));
+            if self.settings_column(panel) {
+                self.tasks.push(Task::Factor(panel));
+            }
+        }
+    }
+
+    fn settings_column(&self, panel: u32) -> bool {
+        panel % self.settings.columns == self.column
+    }
+
+    fn columns_between(&self, from: u32, to: u32) -> u64 {
+        let owned = |panel: u32| {
+            self.settings.owned(
+                self.settings.first(panel),
+                self.column,
+                self.settings.columns,
+            )
+        };
+        owned(to) - owned(from)
+    }
+
+    /// The next action. An [`Action::Probe`] or [`Action::UpdateUntil`] is to be answered before the next call.
+    pub fn next(&mut self, swaps: &mut dyn Swaps) -> Action {
+        while let Some(task) = self.tasks.pop() {
+            let action = match task {
+                Task::Panel(panel) => self.start_panel(panel),
+                Task::Factor(panel) => Some(Action::Factor(panel)),
+                Task::Broadcast(panel) => {
+                    self.awaited = (self.settings.columns > 1).then_some(panel);
+                    None
+                }
+                Task::Await => self.probe(Some(Update {
+                    panel: 0,
+                    columns: 0,
+                })),
+                Task::Probe => self.probe(None),
+                Task::Update(update) => self.start_update(update, swaps),
+                Task::Swap { update, long, next } => self.swap(update, long, next),
+                Task::Trail(update) => self.trail(update),
+                Task::Exchange(exchange) => Some(Action::Exchange(exchange)),
+                Task::Compute(kernel) => Some(Action::Compute(kernel)),
+                Task::Solve(step) => self.solve(step),
+            };
+            if let Some(action) = action {
+                return action;
+            }
+        }
+        Action::End
+    }
+
+    /// Answers a probe: 1 if the message is there, or how many columns were updated when it was.
+    pub fn answer(&mut self, found: u64) {
+        match self.cut.take() {
+            Some(update) => {
+                let columns = update.columns - found.min(update.columns);
+                if columns > 0 {
+                    self.tasks.push(Task::Trail(Update { columns, ..update }));
+                }
+            }
+            None if found == 0 => return,
+            None => {}
+        }
+        self.take_part(true);
+    }
+
+    /// Where a panel is ahead of its update by the depth.
+    fn start_panel(&mut self, panel: u32) -> Option<Action> {
+        let depth = self.settings.depth;
+        let columns = self.settings.local_columns(panel + 1, self.column);
+        let updating = panel - depth.min(panel);
+        self.tasks.push(Task::Update(Update {
+            panel: updating,
+            columns,
+        }));
+        if depth == 0 {
+            self.tasks.push(Task::Await);
+        }
+        self.tasks.push(Task::Broadcast(panel));
+        if self.settings_column(panel) {
+            self.tasks.push(Task::Factor(panel));
+            for earlier in (panel - depth..panel).rev() {
+                self.tasks.push(Task::Update(Update {
+                    panel: earlier,
+                    columns: u64::from(self.settings.width(panel)),
+                }));
+            }
+        }
+        None
+    }
+
+    /// Looks for the panel that is broadcast, unless this process has done its part: once, or while it updates what is given.
+    fn probe(&mut self, until: Option<Update>) -> Option<Action> {
+        let panel = self.awaited?;
+        let Forwarding::WhenItComes {
+            from: Some(from), ..
+        } = self.forwarding(panel)
+        else {
+            self.cut = None;
+            if let Some(update) = until.filter(|update| update.columns > 0) {
+                self.tasks.push(Task::Trail(update));
+            }
+            self.take_part(false);
+            return None;
+        };
+        let from = self.settings.rank(self.row, from);
+        self.cut = until;
+        Some(match until {
+            Some(update) => Action::UpdateUntil { from, update },
+            None => Action::Probe(from),
+        })
+    }
+
+    fn forwarding(&self, panel: u32) -> Forwarding {
+        let bytes = self.settings.panel_bytes(panel, self.row);
+        forwarding(&self.settings, panel, self.column, bytes)
+    }
+
+    /// Does this process's part of a broadcast, now that it can.
+    fn take_part(&mut self, _found: bool) {
+        let Some(panel) = self.awaited.take() else {
+            return;
+        };
+        let bytes = self.settings.panel_bytes(panel, self.row);
+        let row = self.row;
+        let at = |column: u32| self.settings.rank(row, column);
+        let exchange = |partner, send, receive, synchronous| {
+            Task::Exchange(Exchange {
+                partner,
+                send,
+                receive,
+                synchronous,
+                purpose: Purpose::Broadcast,
+            })
+        };
+        match self.forwarding(panel) {
+            Forwarding::WhenItComes { from, to } => {
+                let sends = to.iter().rev();
+                let sends = sends.map(|column| exchange(at(*column), Some(bytes), None, false));
+                let received = from.map(|column| exchange(at(column), None, Some(bytes), false));
+                let tasks: Vec<Task> = sends.chain(received).collect();
+                self.tasks.extend(tasks);
+            }
+            Forwarding::AtOnce(steps) => {
+                let steps = steps.iter().rev();
+                let tasks: Vec<Task> = steps
+                    .map(|step| exchange(at(step.partner), step.send, step.receive, true))
+                    .collect();
+                self.tasks.extend(tasks);
+            }
+        }
+    }
+
+    fn start_update(&mut self, update: Update, swaps: &mut dyn Swaps) -> Option<Action> {
+        let Update { panel, columns } = update;
+        if columns == 0 {
+            self.tasks.push(Task::Await);
+            return None;
+        }
+        self.tasks.push(Task::Trail(update));
+        if self.settings.rows > 1 {
+            let long = self.settings.swap.is_long(columns);
+            if self
+                .steps
+                .as_ref()
+                .is_none_or(|(known, ..)| *known != panel)
+            {
+                self.steps = Some((panel, long, swaps.of(panel)));
+            }
+            self.tasks.push(Task::Swap {
+                update,
+                long,
+                next: 0,
+            });
+            let packed = self
+                .steps
+                .as_ref()
+                .map(|(.., steps)| u64::from(steps.swapped.packed(self.row)));
+            self.tasks.push(Task::Compute(Kernel::CopyRows(
+                packed.unwrap_or(0) * columns,
+            )));
+        }
+        self.tasks.push(Task::Probe);
+        None
+    }
+
+    /// One exchange of a swap after the other, each followed by a probe.
+    fn swap(&mut self, update: Update, long: bool, next: u32) -> Option<Action> {
+        let (_, _, steps) = self.steps.as_ref()?;
+        let ways = if long { &steps.long } else { &steps.binary };
+        let Some(step) = ways[self.row as usize].get(next as usize) else {
+            let width = u64::from(self.settings.width(update.panel));
+            return Some(Action::Compute(Kernel::Copy(width * update.columns)));
+        };
+        let step = *step;
+        self.tasks.push(Task::Swap {
+            update,
+            long,
+            next: next + 1,
+        });
+        if self.awaited.is_some() {
+            self.tasks.push(Task::Probe);
+        }
+        let bytes =
+            |rows: super::column::Rows| (rows.count > 0).then(|| rows.bytes(update.columns));
+        Some(Action::Exchange(Exchange {
+            partner: self.settings.rank(step.partner, self.column),
+            send: bytes(step.send),
+            receive: bytes(step.receive),
+            synchronous: false,
+            purpose: Purpose::Swap,
+        }))
+    }
+
+    /// Solves for the rows of U and multiplies: block by block while the broadcast is not done.
+    fn trail(&mut self, update: Update) -> Option<Action> {
+        if self.awaited.is_some() {
+            return self.probe(Some(update));
+        }
+        let Update { panel, columns } = update;
+        let width = self.settings.width(panel);
+        let m = self.settings.rows_below(panel, self.row);
+        self.tasks.push(Task::Compute(Kernel::Multiply {
+            m,
+            n: columns,
+            k: width,
+        }));
+        if self.settings.rows == 1 {
+            self.tasks.push(Task::Compute(Kernel::Solve {
+                n: columns,
+                k: width,
+            }));
+            return Some(Action::Compute(Kernel::CopyRows(
+                2 * u64::from(width) * columns,
+            )));
+        }
+        if self.row == panel % self.settings.rows {
+            self.tasks
+                .push(Task::Compute(Kernel::CopyRows(u64::from(width) * columns)));
+        }
+        Some(Action::Compute(Kernel::Solve {
+            n: columns,
+            k: width,
+        }))
+    }
+
+    /// A step of the solution: the right-hand side moves to the column that has the last of A; then block after block, backwards:
+    /// the solution goes up the column that has it, and what it changes in the next blocks goes to the next column.
+    fn solve(&mut self, step: u32) -> Option<Action> {
+        let settings = self.settings;
+        let panels = settings.panels();
+        if step < panels {
+            self.tasks.push(Task::Solve(step + 1));
+        }
+        if step == 0 {
+            return self.move_right_side();
+        }
+        let (rows, columns) = (settings.rows, settings.columns);
+        let block = panels - step;
+        let (own_row, own_column) = (block % rows, block % columns);
+        let has_column = own_column == self.column;
+        let width = settings.width(block);
+        if step == panels {
+            self.replicate(own_row, has_column, u64::from(width));
+            return self.tasks.pop().map(|task| match task {
+                Task::Exchange(exchange) => Action::Exchange(exchange),
+                _ => Action::End,
+            });
+        }
+        let next_column = (block - 1) % columns;
+        // Rows of the next blocks, which the next columns need first.
+        let window = u64::from(settings.block) * u64::from((columns - 1).max(1));
+        let end = settings.first(block);
+        let rows_before = |index: u64| settings.owned(index, self.row, rows);
+        let soon = rows_before(end) - rows_before(end.saturating_sub(window));
+        let later = rows_before(end) - soon;
+        let exchange = |partner, send, receive| {
+            Task::Exchange(Exchange {
+                partner,
+                send,
+                receive,
+                synchronous: false,
+                purpose: Purpose::Solution,
+            })
+        };
+        let vector = |rows: u64| Task::Compute(Kernel::MultiplyVector(rows * u64::from(width)));
+        let mut tasks = Vec::new();
+        if has_column {
+            let above = settings.rank((self.row + rows - 1) % rows, self.column);
+            let below = settings.rank((self.row + 1) % rows, self.column);
+            let x = Some(8 * u64::from(width));
+            if self.row == own_row && rows > 1 {
+                tasks.push(exchange(above, x, None));
+            } else if self.row != own_row {
+                tasks.push(exchange(below, None, x));
+            }
+            if soon > 0 {
+                tasks.push(vector(soon));
+                if columns > 1 {
+                    let to = settings.rank(self.row, next_column);
+                    tasks.push(exchange(to, Some(8 * soon), None));
+                }
+            }
+            if self.row != own_row && self.row != (own_row + 1) % rows {
+                tasks.push(exchange(above, x, None));
+            }
+            if later > 0 {
+                tasks.push(vector(later));
+            }
+        } else if self.column == next_column && soon > 0 {
+            let from = settings.rank(self.row, own_column);
+            tasks.push(exchange(from, None, Some(8 * soon)));
+        }
+        self.tasks.extend(tasks.into_iter().rev());
+        None
+    }
+
+    fn move_right_side(&mut self) -> Option<Action> {
+        let settings = self.settings;
+        let last = (settings.panels() - 1) % settings.columns;
+        let holder = settings.owner(settings.order, settings.columns);
+        let rows = settings.owned(settings.order, self.row, settings.rows);
+        if rows == 0 || last == holder {
+            return None;
+        }
+        let (send, receive, other) = match self.column {
+            column if column == holder => (Some(8 * rows), None, last),
+            column if column == last => (None, Some(8 * rows), holder),
+            _ => return None,
+        };
+        Some(Action::Exchange(Exchange {
+            partner: settings.rank(self.row, other),
+            send,
+            receive,
+            synchronous: false,
+            purpose: Purpose::Solution,
+        }))
+    }
+
+    /// The last block of the solution goes to all of its column, down a tree.
+    fn replicate(&mut self, root: u32, has_column: bool, width: u64) {
+        let rows = self.settings.rows;
+        if !has_column || rows == 1 {
+            return;
+        }
+        let place = (self.row + rows - root) % rows;
+        let mut tasks = Vec::new();
+        let mut bit = 1u32 << (rows - 1).ilog2();
+        while bit > 0 {
+            let other = place ^ bit;
+            if place & (bit - 1) == 0 && other < rows {
+                let sends = place & bit == 0;
+                let bytes = Some(8 * width);
+                tasks.push(Task::Exchange(Exchange {
+                    partner: self.settings.rank((root + other) % rows, self.column),
+                    send: bytes.filter(|_| sends),
+                    receive: bytes.filter(|_| !sends),
+                    synchronous: false,
+                    purpose: Purpose::Solution,
+                }));
+            }
+            bit >>= 1;
+        }
+        self.tasks.extend(tasks.into_iter().rev());
+    }
+}
