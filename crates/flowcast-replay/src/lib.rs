@@ -51,6 +51,7 @@ pub mod flights;
 mod handshakes;
 pub mod influence;
 pub mod inside;
+pub mod hpl;
 pub mod journal;
 pub mod loggops;
 mod matching;

@@ -1,0 +1,8 @@
+//! How long High Performance Linpack takes on a machine.
+
+mod factor;
+mod machine;
+mod simulation;
+
+pub use machine::{Channel, Machine, Multiplication, Rates, SendCost};
+pub use simulation::Simulation;
