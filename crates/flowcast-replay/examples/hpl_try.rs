@@ -32,7 +32,7 @@ fn main() {
             inside: Channel { latency: env("LI", 0.5e-6), receive: 0.2e-6, per_byte: 1.0 / env("BI", 5e9), shared_per_byte: 1.0 / env("BN", 60e9), rendezvous_from: 8192 },
             between: Channel { latency: env("LB", 1.2e-6), receive: 0.3e-6, per_byte: 1.0 / 12.2e9, shared_per_byte: 1.0 / env("NIC", 12.2e9), rendezvous_from: 9000 },
             sends: vec![SendCost { from: 0, fixed: 0.3e-6, per_byte: 0.1e-9 }],
-            rates: Rates { multiply: env("MUL", 1.0), solve: env("SOLVE", 1.5), cache: env("CACHE", 2.4e6), cache_rate: env("CR", 20e9), memory_rate: env("MR", 10e9), node_memory_rate: env("NM", 150e9), call: 0.2e-6 },
+            rates: Rates { multiply: env("MUL", 1.0), solve: env("SOLVE", 1.3), cache: env("CACHE", 2.4e6), cache_rate: env("CR", 20e9), memory_rate: env("MR", 10e9), node_memory_rate: env("NM", 190e9), call: 0.2e-6 },
         };
         let started = std::time::Instant::now();
         let (seconds, actions) = Simulation::new(settings, &machine, Pivots::Random { seed: 1 }, 0..settings.panels()).run();

@@ -453,7 +453,7 @@ impl Process {
         }
         if self.row == panel % self.settings.rows {
             self.tasks
-                .push(Task::Compute(Kernel::CopyRows(u64::from(width) * columns)));
+                .push(Task::Compute(Kernel::Copy(u64::from(width) * columns)));
         }
         Some(Action::Compute(Kernel::Solve {
             n: columns,
