@@ -7,12 +7,14 @@
 
 mod broadcast;
 mod column;
+mod kernels;
 mod pivots;
 mod program;
 mod settings;
 
 pub use broadcast::{Forwarding, RowStep, forwarding};
 pub use column::{ColumnStep, PivotRows, PivotStep, Rows, Swapped, pivot_search};
+pub use kernels::{ColumnWork, KernelRates, PanelProduct, Processor, panel_columns};
 pub use pivots::Pivots;
 pub use program::{Action, Exchange, Kernel, PanelSwaps, Process, Purpose, Swaps, Update};
 pub use settings::{Broadcast, Settings, Swap};
