@@ -174,7 +174,16 @@ pub trait Swaps {
 impl Process {
     /// The process at a place of the grid, which begins with a panel, as if all before it were done.
     #[must_use]
-    pub fn new(settings: Settings, row: u32, column: u32, panels: std::ops::Range<u32>) -> Process {
+    pub fn new(
+        mut settings: Settings,
+        row: u32,
+        column: u32,
+        panels: std::ops::Range<u32>,
+    ) -> Process {
+        // With a single process column there is nobody to be ahead of.
+        if settings.columns == 1 {
+            settings.depth = 0;
+        }
         let mut process = Process {
             settings,
             row,

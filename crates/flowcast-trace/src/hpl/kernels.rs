@@ -1,0 +1,255 @@
+//! What the computations of HPL cost on a processor: its products by what was measured, everything else by rates.
+//!
+//! A panel is factored recursively (`HPL_pdrpanrlT` in halves down to `HPL_pdpancrT` of two columns): rfact right-looking, pfact
+//! Crout, NDIV 2, NBMIN 2.
+
+use flowcast_units::Time;
+
+use super::Kernel;
+
+/// How fast one core multiplies matrices: `intercept + per_mnk * m * n * k`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Processor {
+    /// Seconds of a product of any size.
+    pub intercept: f64,
+    /// Seconds of a multiplication and an addition.
+    pub per_mnk: f64,
+}
+
+/// What the other computations cost, beside the products of a [`Processor`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KernelRates {
+    /// Time of a product, as a multiple of the processor's.
+    pub multiply: f64,
+    /// Time of an addition and a multiplication of a triangular solution, as a multiple of a product's: the solution of order
+    /// `k` for `n` columns has `n * k * k / 2`.
+    pub solve: f64,
+    /// Bytes of cache that a core has for itself.
+    pub cache_bytes: f64,
+    /// Bytes per second that a core reads and writes in its cache.
+    pub cache_rate: f64,
+    /// Bytes per second that a core reads from and writes to memory while the others do as well.
+    pub memory_rate: f64,
+    /// Seconds for an element of a row, each in another cache line.
+    pub row_element: f64,
+}
+
+impl Default for KernelRates {
+    /// Round figures of a core of a processor with 1 MiB of second-level cache and about 100 GB/s for 16 cores, not measured.
+    fn default() -> KernelRates {
+        KernelRates {
+            multiply: 1.0,
+            solve: 2.0,
+            cache_bytes: 1048576.0,
+            cache_rate: 20e9,
+            memory_rate: 6e9,
+            row_element: 5e-9,
+        }
+    }
+}
+
+/// What a process computes between the search for one pivot of a panel and the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnWork {
+    /// Bytes that the kernels on single columns read and write, for each row.
+    pub bytes_per_row: u32,
+    /// Columns that were gone through since these were last used: they are still in the cache if all of those fit.
+    pub reach: u32,
+    /// Elements of rows that are copied for the search and by its result.
+    pub row_elements: u32,
+    /// The product by which what is factored changes what comes next.
+    pub product: Option<PanelProduct>,
+}
+
+/// A product within a panel, of as many rows as the process has below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PanelProduct {
+    /// Columns that are changed.
+    pub n: u32,
+    /// Columns that were factored.
+    pub k: u32,
+}
+
+/// Columns that are factored one by one (NBMIN).
+const NARROWEST: u32 = 2;
+
+/// What is computed for each column of a panel. The search of its first column for the largest element counts to that column.
+#[must_use]
+pub fn panel_columns(width: u32) -> Vec<ColumnWork> {
+    let mut columns = Vec::with_capacity(width as usize);
+    factor(width, width, &mut columns);
+    for work in &mut columns {
+        work.row_elements = 2 * width;
+    }
+    columns
+}
+
+fn factor(width: u32, reach: u32, columns: &mut Vec<ColumnWork>) {
+    // Bytes of a row: to search an element is read, to scale it is read and written; the next column changes by the one before.
+    const SEARCH: u32 = 8;
+    const SCALE: u32 = 16;
+    const CHANGE_NEXT: u32 = 24;
+    if width <= NARROWEST {
+        for column in 0..width {
+            let first = if column == 0 { SEARCH } else { 0 };
+            let next = if column + 1 < width {
+                CHANGE_NEXT + SEARCH
+            } else {
+                0
+            };
+            columns.push(ColumnWork {
+                bytes_per_row: first + SCALE + next,
+                reach,
+                row_elements: 0,
+                product: None,
+            });
+        }
+        return;
+    }
+    let left = width.div_ceil(NARROWEST).div_ceil(2) * NARROWEST;
+    let right = width - left;
+    factor(left, reach, columns);
+    if let Some(last) = columns.last_mut() {
+        last.product = Some(PanelProduct { n: right, k: left });
+    }
+    factor(right, left + right, columns);
+}
+
+impl KernelRates {
+    /// Time of a computation on a core.
+    #[must_use]
+    pub fn time(&self, kernel: Kernel, processor: &Processor) -> Time {
+        Time::from_seconds(match kernel {
+            Kernel::Multiply { m, n, k } => {
+                self.product(m as f64 * n as f64 * f64::from(k), processor)
+            }
+            Kernel::Solve { n, k } => self.solution(n as f64, f64::from(k), processor),
+            Kernel::CopyRows(elements) => elements as f64 * self.row_element,
+            Kernel::Copy(elements) => self.stream(16.0 * elements as f64, 16.0 * elements as f64),
+            Kernel::MultiplyVector(elements) => {
+                self.stream(8.0 * elements as f64, 8.0 * elements as f64)
+            }
+        })
+    }
+
+    /// Time between the search for a column's pivot and the next search, with so many rows below that column. A product of
+    /// few columns takes as long as its operands need from memory.
+    #[must_use]
+    pub fn column_time(&self, work: &ColumnWork, rows: u64, processor: &Processor) -> Time {
+        let rows = rows as f64;
+        let reached = |columns: u32| 8.0 * rows * f64::from(columns);
+        let kernels = self.stream(rows * f64::from(work.bytes_per_row), reached(work.reach));
+        let product = work.product.map_or(0.0, |PanelProduct { n, k }| {
+            let moved = self.stream(reached(2 * n + k), reached(n + k));
+            let (n, k) = (f64::from(n), f64::from(k));
+            self.product(rows * n * k, processor).max(moved) + self.solution(n, k, processor)
+        });
+        let copied = f64::from(work.row_elements) * self.row_element;
+        Time::from_seconds(kernels + product + copied)
+    }
+
+    fn product(&self, mnk: f64, processor: &Processor) -> f64 {
+        if mnk == 0.0 {
+            return 0.0;
+        }
+        self.multiply * (processor.intercept + processor.per_mnk * mnk)
+    }
+
+    fn solution(&self, n: f64, k: f64, processor: &Processor) -> f64 {
+        self.solve * processor.per_mnk * n * k * k / 2.0
+    }
+
+    /// Time to read and write so many bytes, of data that lie within `reach` bytes.
+    fn stream(&self, bytes: f64, reach: f64) -> f64 {
+        let rate = if reach <= self.cache_bytes {
+            self.cache_rate
+        } else {
+            self.memory_rate
+        };
+        bytes / rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panel_of_eight_columns_is_halved_down_to_two() {
+        let products: Vec<Option<(u32, u32)>> = panel_columns(8)
+            .iter()
+            .map(|work| work.product.map(|product| (product.n, product.k)))
+            .collect();
+        let expected = [
+            None,
+            Some((2, 2)),
+            None,
+            Some((4, 4)),
+            None,
+            Some((2, 2)),
+            None,
+            None,
+        ];
+        assert_eq!(products, expected);
+    }
+
+    #[test]
+    fn the_products_of_a_panel_of_any_width_change_all_pairs_of_columns_but_those_within_a_base() {
+        for width in 1..200 {
+            let columns = panel_columns(width);
+            assert_eq!(columns.len(), width as usize);
+            let pairs: u32 = columns
+                .iter()
+                .filter_map(|work| work.product)
+                .map(|product| product.n * product.k)
+                .sum();
+            let within = columns
+                .iter()
+                .filter(|work| work.bytes_per_row > 24)
+                .count() as u32;
+            assert_eq!(pairs + within, width * (width - 1) / 2, "width {width}");
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_the_formulas() {
+        let processor = Processor {
+            intercept: 2e-6,
+            per_mnk: 1e-10,
+        };
+        let rates = KernelRates::default();
+        let micros = |kernel| rates.time(kernel, &processor).as_micros();
+        let near = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
+        };
+        near(
+            micros(Kernel::Multiply {
+                m: 100,
+                n: 200,
+                k: 50,
+            }),
+            102.0,
+        );
+        near(
+            micros(Kernel::Multiply {
+                m: 0,
+                n: 200,
+                k: 50,
+            }),
+            0.0,
+        );
+        near(micros(Kernel::Solve { n: 10, k: 100 }), 10.0);
+        near(micros(Kernel::CopyRows(1000)), 5.0);
+        near(micros(Kernel::Copy(1000)), 0.8);
+        near(micros(Kernel::MultiplyVector(600_000)), 800.0);
+        let work = ColumnWork {
+            bytes_per_row: 24,
+            reach: 2,
+            row_elements: 16,
+            product: Some(PanelProduct { n: 2, k: 2 }),
+        };
+        // 24 kB at 20 GB/s, 16 elements of 5 ns, a product of 4,000 steps and a solution of 4 at twice the time.
+        let column = rates.column_time(&work, 1000, &processor).as_micros();
+        near(column, 1.2 + 0.08 + 2.4 + 0.0008);
+    }
+}

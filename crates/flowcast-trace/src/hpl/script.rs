@@ -1,0 +1,182 @@
+//! A run in one fixed order: each process's computations and exchanges, with the panels' factorization in full.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use flowcast_units::{Rank, Time};
+
+use super::{
+    Action, ColumnWork, Exchange, KernelRates, PanelSwaps, Pivots, Process, Processor, Purpose,
+    Settings, Swaps, panel_columns, pivot_search,
+};
+
+/// A run of HPL whose probes find what they look for: a process waits for a panel at the first place where it asks for it.
+#[derive(Debug, Clone)]
+pub struct Script {
+    settings: Settings,
+    rates: KernelRates,
+    /// That of each rank.
+    processors: Vec<Processor>,
+    swaps: Vec<Arc<PanelSwaps>>,
+}
+
+/// What a process does next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ScriptStep {
+    /// It computes that long, in whole nanoseconds.
+    Compute(Time),
+    /// It exchanges messages with another and waits for both.
+    Exchange(Exchange),
+}
+
+impl Script {
+    /// On these processors, one for each rank.
+    ///
+    /// # Panics
+    /// If there are fewer processors than ranks, or fewer pivots given than the matrix has columns.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        pivots: &Pivots,
+        rates: KernelRates,
+        processors: Vec<Processor>,
+    ) -> Script {
+        assert!(processors.len() >= settings.ranks() as usize);
+        let swaps = (0..settings.panels())
+            .map(|panel| PanelSwaps::new(&settings, panel, &pivots.of(&settings, panel)))
+            .map(Arc::new)
+            .collect();
+        Script {
+            settings,
+            rates,
+            processors,
+            swaps,
+        }
+    }
+
+    /// Its matrix, grid and algorithms.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What a rank does, from the first panel to the end of the solution.
+    #[must_use]
+    pub fn steps(&self, rank: Rank) -> ScriptSteps<'_> {
+        let columns = self.settings.columns;
+        let (row, column) = (rank.0 / columns, rank.0 % columns);
+        ScriptSteps {
+            script: self,
+            processor: self.processors[rank.index()],
+            row,
+            column,
+            process: Process::new(self.settings, row, column, 0..self.settings.panels()),
+            computed: Time::ZERO,
+            ready: VecDeque::new(),
+            ended: false,
+        }
+    }
+}
+
+/// The steps of one process.
+#[derive(Debug)]
+pub struct ScriptSteps<'a> {
+    script: &'a Script,
+    processor: Processor,
+    row: u32,
+    column: u32,
+    process: Process,
+    /// Computation that has not been given yet.
+    computed: Time,
+    ready: VecDeque<ScriptStep>,
+    ended: bool,
+}
+
+struct KnownSwaps<'a>(&'a [Arc<PanelSwaps>]);
+
+impl Swaps for KnownSwaps<'_> {
+    fn of(&mut self, panel: u32) -> Arc<PanelSwaps> {
+        Arc::clone(&self.0[panel as usize])
+    }
+}
+
+impl Iterator for ScriptSteps<'_> {
+    type Item = ScriptStep;
+
+    fn next(&mut self) -> Option<ScriptStep> {
+        while self.ready.is_empty() && !self.ended {
+            match self.process.next(&mut KnownSwaps(&self.script.swaps)) {
+                Action::Compute(kernel) => {
+                    self.compute(self.script.rates.time(kernel, &self.processor));
+                }
+                Action::Exchange(exchange) => self.exchange(exchange),
+                Action::Factor(panel) => self.factor(panel),
+                Action::Probe(_) => self.process.answer(1),
+                // The probe before the update has found the panel: there is nothing to update by blocks.
+                Action::UpdateUntil { .. } => self.process.answer(0),
+                Action::End => {
+                    self.give_computed();
+                    self.ended = true;
+                }
+            }
+        }
+        self.ready.pop_front()
+    }
+}
+
+impl ScriptSteps<'_> {
+    fn compute(&mut self, time: Time) {
+        self.computed = self.computed + time;
+    }
+
+    fn give_computed(&mut self) {
+        let computed = std::mem::replace(&mut self.computed, Time::ZERO).whole_nanos();
+        if computed > Time::ZERO {
+            self.ready.push_back(ScriptStep::Compute(computed));
+        }
+    }
+
+    fn exchange(&mut self, exchange: Exchange) {
+        self.give_computed();
+        self.ready.push_back(ScriptStep::Exchange(exchange));
+    }
+
+    /// Column after column: the search for the pivot, and what is computed before the next.
+    fn factor(&mut self, panel: u32) {
+        let settings = &self.script.settings;
+        let root = panel % settings.rows;
+        let distance = (self.row + settings.rows - root) % settings.rows;
+        let width = settings.width(panel);
+        let rows = settings.local_rows(panel, self.row);
+        let search = self.pivot_exchanges(distance, root, width);
+        for (column, work) in (1..).zip(panel_columns(width)) {
+            search.iter().for_each(|exchange| self.exchange(*exchange));
+            let above = if distance == 0 { column } else { 0 };
+            self.column(&work, rows.saturating_sub(above));
+        }
+    }
+
+    fn column(&mut self, work: &ColumnWork, rows: u64) {
+        self.compute(self.script.rates.column_time(work, rows, &self.processor));
+    }
+
+    fn pivot_exchanges(&self, own: u32, root: u32, width: u32) -> Vec<Exchange> {
+        let settings = &self.script.settings;
+        let mut exchanges = Vec::new();
+        for step in pivot_search(settings.rows) {
+            let (other, send, receive) = match own {
+                own if own == step.near => (step.far, step.to_far, step.to_near),
+                own if own == step.far => (step.near, step.to_near, step.to_far),
+                _ => continue,
+            };
+            let bytes = |bytes: u64| (bytes > 0).then_some(bytes);
+            exchanges.push(Exchange {
+                partner: settings.rank((root + other) % settings.rows, self.column),
+                send: bytes(send.bytes(width)),
+                receive: bytes(receive.bytes(width)),
+                synchronous: false,
+                purpose: Purpose::Swap,
+            });
+        }
+        exchanges
+    }
+}
