@@ -1,14 +1,14 @@
 use flowcast_replay::hpl::*;
-use flowcast_trace::hpl::{Broadcast, Pivots, Settings, Swap};
+use flowcast_trace::hpl::{KernelRates, Processor, Broadcast, Pivots, Settings, Swap};
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let dgemm = std::fs::read_to_string("/work/shared/measured/hpl/dgemm_by_cpu.csv").unwrap();
-    let cpus: Vec<Multiplication> = dgemm
+    let cpus: Vec<Processor> = dgemm
         .lines()
         .skip(1)
         .map(|line| {
             let f: Vec<f64> = line.split(',').map(|x| x.parse().unwrap()).collect();
-            Multiplication { intercept: f[2], per_mnk: f[3] }
+            Processor { intercept: f[2], per_mnk: f[3] }
         })
         .collect();
     let env = |name: &str, default: f64| {
@@ -28,11 +28,12 @@ fn main() {
         let machine = Machine {
             nodes: (0..ranks).map(|r| r / 32).collect(),
             ranks_per_node: 32,
-            multiplications: (0..ranks).map(|r| cpus[(r / 16) as usize]).collect(),
+            processors: (0..ranks).map(|r| cpus[(r / 16) as usize]).collect(),
             inside: Channel { latency: env("LI", 0.5e-6), receive: 0.2e-6, per_byte: 1.0 / env("BI", 5e9), shared_per_byte: 1.0 / env("BN", 60e9), rendezvous_from: 8192 },
             between: Channel { latency: env("LB", 1.2e-6), receive: 0.3e-6, per_byte: 1.0 / 12.2e9, shared_per_byte: 1.0 / env("NIC", 12.2e9), rendezvous_from: 9000 },
             sends: vec![SendCost { from: 0, fixed: 0.3e-6, per_byte: 0.1e-9 }],
-            rates: Rates { multiply: env("MUL", 1.0), solve: env("SOLVE", 1.3), cache: env("CACHE", 2.4e6), cache_rate: env("CR", 20e9), memory_rate: env("MR", 10e9), node_memory_rate: env("NM", 190e9), call: 0.2e-6 },
+            rates: KernelRates { multiply: env("MUL", 1.0), solve: env("SOLVE", 1.3), cache_bytes: env("CACHE", 2.4e6), cache_rate: env("CR", 20e9), memory_rate: env("MR", 10e9) },
+            node_memory_rate: env("NM", 190e9),
         };
         let started = std::time::Instant::now();
         let (seconds, actions) = Simulation::new(settings, &machine, Pivots::Random { seed: 1 }, 0..settings.panels()).run();

@@ -1,6 +1,6 @@
 //! What a run of HPL takes place on, in plain numbers: seconds, bytes, seconds per byte.
 
-use flowcast_trace::hpl::Kernel;
+use flowcast_trace::hpl::{Kernel, KernelRates, Processor};
 
 /// How messages travel between two ranks of a node, or of two nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,34 +28,6 @@ pub struct SendCost {
     pub per_byte: f64,
 }
 
-/// Constants of the kernels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rates {
-    /// Factor on the times of dgemm.
-    pub multiply: f64,
-    /// A triangular solve takes this many times as long as a multiplication with as many operations.
-    pub solve: f64,
-    /// Bytes of cache that a core has for itself.
-    pub cache: f64,
-    /// Bytes per second of a core from its cache.
-    pub cache_rate: f64,
-    /// Bytes per second of one core alone from memory.
-    pub memory_rate: f64,
-    /// Bytes per second of all cores of a node from memory.
-    pub node_memory_rate: f64,
-    /// Seconds of a call of a kernel.
-    pub call: f64,
-}
-
-/// A processor's dgemm.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Multiplication {
-    /// Seconds of a call.
-    pub intercept: f64,
-    /// Seconds for each `m n k`.
-    pub per_mnk: f64,
-}
-
 /// The machine.
 #[derive(Debug, Clone)]
 pub struct Machine {
@@ -64,43 +36,33 @@ pub struct Machine {
     /// Ranks of each node.
     pub ranks_per_node: u32,
     /// Processor of each rank.
-    pub multiplications: Vec<Multiplication>,
+    pub processors: Vec<Processor>,
     /// Messages inside nodes.
     pub inside: Channel,
     /// Messages between nodes.
     pub between: Channel,
     /// Cost of sends, the smallest size first.
     pub sends: Vec<SendCost>,
-    /// Constants of the kernels.
-    pub rates: Rates,
+    /// What computations cost on a core whose node does nothing else.
+    pub rates: KernelRates,
+    /// Bytes per second of all cores of a node from and to memory.
+    pub node_memory_rate: f64,
 }
 
 impl Machine {
-    /// Seconds of a kernel while all ranks of the node compute.
-    pub(super) fn time(&self, rank: u32, kernel: Kernel) -> f64 {
-        let share = self.rates.node_memory_rate / f64::from(self.ranks_per_node);
-        let rate = share.min(self.rates.memory_rate);
-        match kernel {
-            Kernel::Multiply { m, n, k } => {
-                self.multiply(rank, m as f64 * n as f64 * f64::from(k))
-            }
-            Kernel::Solve { n, k } => {
-                let operations = n as f64 * f64::from(k) * f64::from(k) / 2.0;
-                self.rates.solve * self.multiply(rank, operations)
-            }
-            // Each element of a row is in a cache line of its own, which is read and written back.
-            Kernel::CopyRows(elements) => self.rates.call + 128.0 * elements as f64 / rate,
-            Kernel::Copy(elements) => self.rates.call + 24.0 * elements as f64 / rate,
-            Kernel::MultiplyVector(elements) => self.rates.call + 8.0 * elements as f64 / rate,
+    /// What computations cost while so many ranks of the node compute alike.
+    pub(super) fn rates_beside(&self, ranks: u32) -> KernelRates {
+        let share = self.node_memory_rate / f64::from(ranks);
+        KernelRates {
+            memory_rate: self.rates.memory_rate.min(share),
+            ..self.rates
         }
     }
 
-    pub(super) fn multiply(&self, rank: u32, operations: f64) -> f64 {
-        if operations == 0.0 {
-            return 0.0;
-        }
-        let processor = self.multiplications[rank as usize];
-        processor.intercept + self.rates.multiply * processor.per_mnk * operations
+    /// Seconds of a kernel.
+    pub(super) fn time(&self, rates: &KernelRates, rank: u32, kernel: Kernel) -> f64 {
+        let processor = &self.processors[rank as usize];
+        rates.time(kernel, processor).as_seconds()
     }
 
     /// Seconds of a sender for a message that it does not wait for.
@@ -118,7 +80,7 @@ impl Machine {
     }
 
     /// Seconds from the start of a short send to the end of its receive, if nothing else is in the way.
-    pub(super) fn message(&self, from: u32, to: u32, bytes: u64) -> f64 {
+    pub(super) fn message(&self, [from, to]: [u32; 2], bytes: u64) -> f64 {
         let channel = self.channel(from, to);
         self.send(bytes) + channel.latency + channel.per_byte * bytes as f64 + channel.receive
     }

@@ -4,5 +4,5 @@ mod factor;
 mod machine;
 mod simulation;
 
-pub use machine::{Channel, Machine, Multiplication, Rates, SendCost};
+pub use machine::{Channel, Machine, SendCost};
 pub use simulation::Simulation;

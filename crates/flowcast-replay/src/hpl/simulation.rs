@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
 use flowcast_trace::hpl::{
-    Action, Exchange, Kernel, PanelSwaps, Pivots, Process, Settings, Swaps, Update,
+    Action, Exchange, Kernel, KernelRates, PanelSwaps, Pivots, Process, Settings, Swaps, Update,
 };
 
 use super::{factor::Factorization, machine::Machine};
@@ -99,6 +99,8 @@ pub struct Simulation<'a> {
     /// When the processes of each column began to factor a panel.
     factoring: Vec<Vec<(u32, f64)>>,
     factorization: Factorization,
+    /// What computations cost while all ranks update.
+    rates: KernelRates,
     ended: f64,
     /// Actions carried out.
     pub actions: u64,
@@ -145,7 +147,8 @@ impl<'a> Simulation<'a> {
             receiving: vec![0.0; nodes],
             copying: vec![0.0; nodes],
             factoring: vec![Vec::new(); settings.columns as usize],
-            factorization: Factorization::new(&settings),
+            rates: machine.rates_beside(machine.ranks_per_node),
+            factorization: Factorization::new(&settings, machine),
             ended: 0.0,
             actions: 0,
         }
@@ -177,7 +180,7 @@ impl<'a> Simulation<'a> {
             }
             self.actions += 1;
             match self.ranks[me].process.next(&mut self.swaps) {
-                Action::Compute(kernel) => now += self.machine.time(rank, kernel),
+                Action::Compute(kernel) => now += self.machine.time(&self.rates, rank, kernel),
                 Action::Exchange(exchange) => match self.exchange(rank, exchange, now) {
                     Some(end) => now = end,
                     None => return,
@@ -235,7 +238,7 @@ impl<'a> Simulation<'a> {
         let m = self
             .settings
             .rows_below(update.panel, rank / self.settings.columns);
-        let time = |kernel| self.machine.time(rank, kernel);
+        let time = |kernel| self.machine.time(&self.rates, rank, kernel);
         let mut total = time(Kernel::Solve { n, k }) + time(Kernel::Multiply { m, n, k });
         if self.settings.rows == 1 {
             total += time(Kernel::CopyRows(2 * u64::from(k) * n));

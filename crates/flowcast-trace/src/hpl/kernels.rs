@@ -30,8 +30,6 @@ pub struct KernelRates {
     pub cache_rate: f64,
     /// Bytes per second that a core reads from and writes to memory while the others do as well.
     pub memory_rate: f64,
-    /// Seconds for an element of a row, each in another cache line.
-    pub row_element: f64,
 }
 
 impl Default for KernelRates {
@@ -43,7 +41,6 @@ impl Default for KernelRates {
             cache_bytes: 1048576.0,
             cache_rate: 20e9,
             memory_rate: 6e9,
-            row_element: 5e-9,
         }
     }
 }
@@ -69,6 +66,9 @@ pub struct PanelProduct {
     /// Columns that were factored.
     pub k: u32,
 }
+
+/// Bytes of an element of a row: the cache line that it is in is read and written back.
+const CACHE_LINES: f64 = 128.0;
 
 /// Columns that are factored one by one (NBMIN).
 const NARROWEST: u32 = 2;
@@ -124,8 +124,8 @@ impl KernelRates {
                 self.product(m as f64 * n as f64 * f64::from(k), processor)
             }
             Kernel::Solve { n, k } => self.solution(n as f64, f64::from(k), processor),
-            Kernel::CopyRows(elements) => elements as f64 * self.row_element,
-            Kernel::Copy(elements) => self.stream(16.0 * elements as f64, 16.0 * elements as f64),
+            Kernel::CopyRows(elements) => elements as f64 * CACHE_LINES / self.memory_rate,
+            Kernel::Copy(elements) => self.stream(24.0 * elements as f64, 16.0 * elements as f64),
             Kernel::MultiplyVector(elements) => {
                 self.stream(8.0 * elements as f64, 8.0 * elements as f64)
             }
@@ -144,7 +144,7 @@ impl KernelRates {
             let (n, k) = (f64::from(n), f64::from(k));
             self.product(rows * n * k, processor).max(moved) + self.solution(n, k, processor)
         });
-        let copied = f64::from(work.row_elements) * self.row_element;
+        let copied = f64::from(work.row_elements) * CACHE_LINES / self.memory_rate;
         Time::from_seconds(kernels + product + copied)
     }
 
@@ -239,8 +239,8 @@ mod tests {
             0.0,
         );
         near(micros(Kernel::Solve { n: 10, k: 100 }), 10.0);
-        near(micros(Kernel::CopyRows(1000)), 5.0);
-        near(micros(Kernel::Copy(1000)), 0.8);
+        near(micros(Kernel::CopyRows(6000)), 128.0);
+        near(micros(Kernel::Copy(1000)), 1.2);
         near(micros(Kernel::MultiplyVector(600_000)), 800.0);
         let work = ColumnWork {
             bytes_per_row: 24,
@@ -248,8 +248,8 @@ mod tests {
             row_elements: 16,
             product: Some(PanelProduct { n: 2, k: 2 }),
         };
-        // 24 kB at 20 GB/s, 16 elements of 5 ns, a product of 4,000 steps and a solution of 4 at twice the time.
+        // 24 kB at 20 GB/s, 16 lines of 128 bytes at 6 GB/s, a product of 4,000 steps and a solution of 4 at twice the time.
         let column = rates.column_time(&work, 1000, &processor).as_micros();
-        near(column, 1.2 + 0.08 + 2.4 + 0.0008);
+        near(column, 1.2 + 2.048 / 6.0 + 2.4 + 0.0008);
     }
 }
