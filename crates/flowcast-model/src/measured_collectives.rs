@@ -3,7 +3,7 @@
 use flowcast_units::{Bytes, CollectiveOp};
 use serde::{Deserialize, Serialize};
 
-use crate::{algorithm::Choice, collective_costs::FittedCosts};
+use crate::{algorithm::Choice, collective_costs::CollectiveCosts, costs::FittedCosts};
 
 /// What the steps of operations cost on a machine, and what they leave unexplained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub struct MeasuredCollectives {
     /// By which the half-widths of intervals are multiplied, so that they held for runs that were left out.
     pub widening: f64,
     /// What the steps cost.
-    pub costs: FittedCosts,
+    pub costs: FittedCosts<CollectiveCosts>,
     /// How what is left over hangs together.
     pub spread: ResidualSpread,
     /// What is left over, of this machine and of others with the same algorithms.

@@ -16,6 +16,7 @@ use super::{
     accuracy::AccuracyRecord,
     collective::Collectives,
     file_system::FileSystem,
+    linpack_costs::FittedLinpack,
     machine::Machine,
     origin::{Evidence, Origin, OriginKind},
     sharing::{
@@ -57,6 +58,8 @@ pub struct Network {
     pub collectives: Collectives,
     /// What reading and writing files costs.
     pub file_system: FileSystem,
+    /// Constants of High Performance Linpack, if they were fitted.
+    pub linpack: Option<Box<FittedLinpack>>,
     /// Confidence intervals of fitted fields, by dotted field name.
     pub intervals: BTreeMap<String, Interval>,
     /// Where single values come from, by dotted field name.
@@ -291,6 +294,7 @@ impl Network {
             machine: Machine::default(),
             collectives: Collectives::default(),
             file_system: FileSystem::default(),
+            linpack: None,
             intervals: BTreeMap::new(),
             origins: BTreeMap::new(),
             accuracy: Vec::new(),

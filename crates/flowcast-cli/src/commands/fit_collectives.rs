@@ -16,7 +16,8 @@ use flowcast::{
         network::{group_links, to_network},
     },
     model::{
-        collective_costs::{COST_PARAMETERS, CostParameter},
+        collective_costs::CollectiveCosts,
+        costs::{CostParameter, Costs},
         csv::Table,
         network::Network,
         stats::sample::quantile,
@@ -104,7 +105,7 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
         fit.measured.costs.high,
     ]
     .map(|costs| costs.values());
-    let numbered: Vec<(usize, &CostParameter)> = (0..).zip(COST_PARAMETERS).collect();
+    let numbered: Vec<(usize, &CostParameter)> = (0..).zip(CollectiveCosts::PARAMETERS).collect();
     let cost = |column: usize| {
         let values = columns[column].clone();
         move |(place, parameter): &(usize, &CostParameter)| {

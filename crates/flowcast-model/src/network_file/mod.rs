@@ -42,6 +42,7 @@ use crate::{
     file_system::FileSystem,
     is_default,
     link_rate::{LinkRate, LoneFlow},
+    linpack_costs::FittedLinpack,
     machine::Machine,
     name::check_name,
     network::{
@@ -84,6 +85,7 @@ pub(crate) struct NetworkFile {
     pub collectives: Collectives,
     #[serde(default, skip_serializing_if = "is_default")]
     pub file_system: FileSystem,
+    pub linpack: Option<Box<FittedLinpack>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub intervals: BTreeMap<String, Interval>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -281,6 +283,7 @@ impl TryFrom<NetworkFile> for Network {
             machine: file.machine,
             collectives: file.collectives,
             file_system: file.file_system,
+            linpack: file.linpack,
             intervals: file.intervals,
             origins: file.origins,
             accuracy: file.accuracy,
@@ -310,6 +313,7 @@ impl From<&Network> for NetworkFile {
             machine: network.machine,
             collectives: network.collectives,
             file_system: network.file_system,
+            linpack: network.linpack,
             intervals: network.intervals,
             origins: network.origins,
             accuracy: network.accuracy,

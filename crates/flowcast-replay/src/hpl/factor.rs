@@ -64,15 +64,27 @@ impl Factorization {
             .map(|step| Meeting {
                 near: step.near as usize,
                 far: step.far as usize,
-                to_far: message(machine, [rank(step.near), rank(step.far)], step.to_far, width),
-                to_near: message(machine, [rank(step.far), rank(step.near)], step.to_near, width),
+                to_far: message(
+                    machine,
+                    [rank(step.near), rank(step.far)],
+                    step.to_far,
+                    width,
+                ),
+                to_near: message(
+                    machine,
+                    [rank(step.far), rank(step.near)],
+                    step.to_near,
+                    width,
+                ),
             })
             .collect();
         let rates = &self.rates[column as usize];
         for work in &self.works {
             for meeting in &meetings {
                 let (near, far) = (times[meeting.near], times[meeting.far]);
-                let Meeting { to_far, to_near, .. } = meeting;
+                let Meeting {
+                    to_far, to_near, ..
+                } = meeting;
                 times[meeting.near] = (near + to_far.sent).max(far + to_near.received);
                 times[meeting.far] = (far + to_near.sent).max(near + to_far.received);
             }

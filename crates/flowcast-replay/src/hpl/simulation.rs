@@ -61,6 +61,24 @@ struct Rank {
     missing: u8,
     until: f64,
     inbox: Vec<Pending>,
+    noise: Noise,
+}
+
+/// Numbers of a normal distribution, near enough: twelve even ones.
+#[derive(Debug)]
+struct Noise(u64);
+
+impl Noise {
+    fn normal(&mut self) -> f64 {
+        let mut sum = -6.0;
+        for _ in 0..12 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            sum += (self.0 >> 11) as f64 / (1u64 << 53) as f64;
+        }
+        sum
+    }
 }
 
 /// The swaps of the panels that processes are at.
@@ -102,6 +120,7 @@ pub struct Simulation<'a> {
     /// What computations cost while all ranks update.
     rates: KernelRates,
     ended: f64,
+    spread: f64,
     /// Actions carried out.
     pub actions: u64,
 }
@@ -129,6 +148,7 @@ impl<'a> Simulation<'a> {
                 missing: 0,
                 until: 0.0,
                 inbox: Vec::new(),
+                noise: Noise((u64::from(rank) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             })
             .collect();
         Simulation {
@@ -150,6 +170,7 @@ impl<'a> Simulation<'a> {
             rates: machine.rates_beside(machine.ranks_per_node),
             factorization: Factorization::new(&settings, machine),
             ended: 0.0,
+            spread: std::env::var("SPREAD").map_or(0.0, |v| v.parse().unwrap()),
             actions: 0,
         }
     }
@@ -180,7 +201,7 @@ impl<'a> Simulation<'a> {
             }
             self.actions += 1;
             match self.ranks[me].process.next(&mut self.swaps) {
-                Action::Compute(kernel) => now += self.machine.time(&self.rates, rank, kernel),
+                Action::Compute(kernel) => now += self.time(rank, kernel),
                 Action::Exchange(exchange) => match self.exchange(rank, exchange, now) {
                     Some(end) => now = end,
                     None => return,
@@ -225,23 +246,40 @@ impl<'a> Simulation<'a> {
         let (mut now, mut columns) = (since, 0);
         while columns < update.columns && (columns == 0 || now < arrival) {
             let cut = block.min(update.columns - columns);
-            now += self.block_time(rank, Update { columns: cut, ..update });
+            now += self.block_time(
+                rank,
+                Update {
+                    columns: cut,
+                    ..update
+                },
+            );
             columns += cut;
         }
         self.ranks[rank as usize].waiting = Waiting::Answer(columns);
         self.queue.push(Reverse((At(now.max(arrival)), rank)));
     }
 
-    fn block_time(&self, rank: u32, update: Update) -> f64 {
+    /// Seconds of a kernel; products vary from call to call.
+    fn time(&mut self, rank: u32, kernel: Kernel) -> f64 {
+        let time = self.machine.time(&self.rates, rank, kernel);
+        match kernel {
+            Kernel::Multiply { .. } if self.spread > 0.0 => {
+                time * (1.0 + self.spread * self.ranks[rank as usize].noise.normal())
+            }
+            _ => time,
+        }
+    }
+
+    fn block_time(&mut self, rank: u32, update: Update) -> f64 {
         let k = self.settings.width(update.panel);
         let n = update.columns;
         let m = self
             .settings
             .rows_below(update.panel, rank / self.settings.columns);
-        let time = |kernel| self.machine.time(&self.rates, rank, kernel);
-        let mut total = time(Kernel::Solve { n, k }) + time(Kernel::Multiply { m, n, k });
+        let mut total = self.time(rank, Kernel::Solve { n, k });
+        total += self.time(rank, Kernel::Multiply { m, n, k });
         if self.settings.rows == 1 {
-            total += time(Kernel::CopyRows(2 * u64::from(k) * n));
+            total += self.time(rank, Kernel::CopyRows(2 * u64::from(k) * n));
         }
         total
     }

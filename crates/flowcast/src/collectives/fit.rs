@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast_model::{
-    collective_costs::{COST_PARAMETERS, CollectiveCosts, CostParameter, FittedCosts},
+    collective_costs::CollectiveCosts,
+    costs::{CostParameter, Costs, FittedCosts},
     measured_collectives::MeasuredCollectives,
     stats::{linear_system::inverse_of_symmetric, resampling::normal_score},
 };
@@ -136,7 +137,7 @@ pub struct Machine<'a> {
 
 /// The costs of one machine.
 struct SystemFit {
-    costs: FittedCosts,
+    costs: FittedCosts<CollectiveCosts>,
     /// By row; where a label had no effect, the place is that of what the library chose.
     left_over: LeftOver,
     placed: Vec<PlacedCase>,
@@ -282,7 +283,7 @@ impl<'a> CostSearch<'a> {
         let seconds = self.times.seconds(&costs, self.threads);
         let misses = seconds.iter().zip(&self.logs);
         let misses = misses.map(|(seconds, log)| soft((seconds.ln() - log) / SCATTER));
-        let beliefs = COST_PARAMETERS.iter().zip(values);
+        let beliefs = CollectiveCosts::PARAMETERS.iter().zip(values);
         let beliefs =
             beliefs.map(|(parameter, value)| (value - parameter.prior.ln()) / parameter.spread);
         misses.chain(beliefs).collect()
@@ -290,7 +291,7 @@ impl<'a> CostSearch<'a> {
 
     /// The logarithms of the costs that miss least, from others on.
     fn lowest(&self, start: &[f64]) -> Vec<f64> {
-        let ranges: Vec<Range> = COST_PARAMETERS.iter().map(range).collect();
+        let ranges: Vec<Range> = CollectiveCosts::PARAMETERS.iter().map(range).collect();
         let mut errors = |values: &[f64]| Some(self.errors(values));
         let lowest = descend_until(NO_GAIN, start, &ranges, &mut errors);
         lowest.expect("each case takes a time").at
@@ -368,7 +369,9 @@ fn deviations(at: &[f64], errors: &mut dyn FnMut(&[f64]) -> Option<Vec<f64>>) ->
                 .collect()
         })
         .collect();
-    let priors = COST_PARAMETERS.iter().map(|parameter| parameter.spread);
+    let priors = CollectiveCosts::PARAMETERS
+        .iter()
+        .map(|parameter| parameter.spread);
     match inverse_of_symmetric(&information) {
         Some(inverse) => (0..at.len()).map(|at| inverse[at][at].sqrt()).collect(),
         None => priors.collect(),
