@@ -1,4 +1,6 @@
-//! `flowcast generate`: synthetic workloads as traces, and streams of random flows as patterns.
+//! `flowcast generate`: synthetic workloads and High Performance Linpack as traces, and streams of random flows as patterns.
+
+mod hpl;
 
 use std::{
     io::{BufWriter, Write, stdout},
@@ -22,41 +24,44 @@ use crate::{
     terminal::files::{Output, declare, write_whole},
 };
 
-/// Write a synthetic workload as a trace, or a stream of random flows as a pattern
+/// Write a synthetic workload or a run of High Performance Linpack as a trace, or a stream of random flows as a pattern
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate halo --ranks 1024 --iterations 2500000 --period 1 --format fct -o long.fct\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern"
+    after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate halo --ranks 1024 --iterations 2500000 --period 1 --format fct -o long.fct\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern\n  flowcast generate hpl --n 20000 --block 128 --grid 8x8 --depth 1 --bcast 2rM --swap mix:128 --compute dgemm.csv --format fct -o hpl.fct"
 )]
 pub(crate) struct Generate {
-    /// Workload of a trace, or `stream`: a pattern of random flows
+    /// Workload of a trace, `hpl`: High Performance Linpack, or `stream`: a pattern of random flows
     #[arg(value_parser = workload)]
     workload: WorkloadKind,
-    /// Number of ranks; of nodes for a stream
-    #[arg(long)]
-    ranks: u32,
+    /// Number of ranks; of nodes for a stream; not for hpl, whose grid says it
+    #[arg(long, required_unless_present = "grid", conflicts_with = "grid")]
+    ranks: Option<u32>,
     /// Iterations
     #[arg(long, default_value_t = 10)]
     iterations: u32,
     /// Bytes of each message, such as 8KiB
     #[arg(long, default_value = "8KiB")]
     size: Bytes,
-    /// Computation of each rank in each iteration
-    #[arg(long, default_value = "10us")]
-    compute: Time,
+    /// Computation of each rank in each iteration; for hpl a CSV file with how fast each processor multiplies matrices
+    #[arg(long, default_value = "10us", value_name = "TIME|FILE.csv", value_parser = computation)]
+    compute: Computation,
     /// The computation varies by up to this fraction
     #[arg(long, default_value_t = 0.2)]
     jitter: f64,
-    /// Start of the random numbers
+    /// Start of the random numbers; for hpl those of the pivots
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The computations repeat themselves after so many iterations, which fct keeps as a loop; 0: never
     #[arg(long, default_value_t = 0, value_name = "ITERATIONS")]
     period: u32,
-    /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct (compiled)
-    #[arg(long, value_enum, default_value = "dim")]
-    format: GeneratedFormat,
+    /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct (compiled).
+    /// If absent: fct for a file with that ending, dim for others
+    #[arg(long, value_enum)]
+    format: Option<GeneratedFormat>,
     #[command(flatten)]
     stream: StreamArgs,
+    #[command(flatten)]
+    hpl: hpl::HplArgs,
     /// File to write; standard output if absent (not for ti)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -65,7 +70,15 @@ pub(crate) struct Generate {
 #[derive(Debug, Clone, Copy)]
 enum WorkloadKind {
     Trace(Workload),
+    Hpl,
     Stream,
+}
+
+/// How long ranks compute: a time, or the file by which it is told.
+#[derive(Debug, Clone)]
+enum Computation {
+    Each(Time),
+    ByFile(PathBuf),
 }
 
 /// Options for a stream.
@@ -94,17 +107,27 @@ enum GeneratedFormat {
 }
 
 fn workload(name: &str) -> Result<WorkloadKind, String> {
-    if name == "stream" {
-        return Ok(WorkloadKind::Stream);
+    match name {
+        "hpl" => return Ok(WorkloadKind::Hpl),
+        "stream" => return Ok(WorkloadKind::Stream),
+        _ => {}
     }
     let found = Workload::ALL.iter().find(|(known, _)| *known == name);
     found
         .map(|(_, workload)| WorkloadKind::Trace(*workload))
-        .ok_or_else(|| format!("expected one of: {}, stream", names()))
+        .ok_or_else(|| format!("expected one of: {}, hpl, stream", names()))
 }
 
 fn names() -> String {
     Workload::ALL.map(|(known, _)| known).join(", ")
+}
+
+fn computation(text: &str) -> Result<Computation, String> {
+    if text.ends_with(".csv") {
+        return Ok(Computation::ByFile(PathBuf::from(text)));
+    }
+    let time = Time::parse(text).map_err(|error| error.to_string())?;
+    Ok(Computation::Each(time))
 }
 
 fn size_range(text: &str) -> Result<(Bytes, Bytes), String> {
@@ -125,8 +148,16 @@ fn size(text: &str) -> Result<Bytes, String> {
 impl Generate {
     /// Writes the trace.
     pub(crate) fn run(self) -> Result<()> {
-        if !(1..=1 << 24).contains(&self.ranks) {
-            bail!("--ranks: found {}, expected 1 to 16,777,216", self.ranks);
+        if matches!(self.workload, WorkloadKind::Hpl) {
+            return self.write_hpl();
+        }
+        let Some(ranks) = self.ranks else {
+            bail!(
+                "--grid: found a workload without a grid, expected --ranks N (--grid is for hpl)"
+            );
+        };
+        if !(1..=1 << 24).contains(&ranks) {
+            bail!("--ranks: found {ranks}, expected 1 to 16,777,216");
         }
         if !(0.0..=1.0).contains(&self.jitter) {
             bail!("--jitter: found {}, expected 0 to 1", self.jitter);
@@ -135,13 +166,15 @@ impl Generate {
         declare([], outputs)?;
         let workload = match self.workload {
             WorkloadKind::Trace(workload) => workload,
-            WorkloadKind::Stream => return self.write_stream(),
+            WorkloadKind::Hpl | WorkloadKind::Stream => return self.write_stream(ranks),
         };
+        let Computation::Each(compute) = self.compute else {
+            bail!("--compute: found a file, expected a time such as 10us (files are for hpl)");
+        };
+        let format = self.format();
         let Generate {
-            ranks,
             iterations,
             size,
-            compute,
             jitter,
             seed,
             period,
@@ -157,7 +190,7 @@ impl Generate {
             seed,
             period,
         };
-        match (self.format, &self.output) {
+        match (format, &self.output) {
             (GeneratedFormat::Ti, Some(path)) => write_list(path, ranks, |rank, out| {
                 write::simgrid_rank(shape, rank, out)
             }),
@@ -173,18 +206,24 @@ impl Generate {
         }
     }
 
-    fn write_stream(self) -> Result<()> {
+    fn format(&self) -> GeneratedFormat {
+        let ending = self.output.as_ref().and_then(|path| path.extension());
+        match self.format {
+            Some(format) => format,
+            None if ending.is_some_and(|ending| ending == "fct") => GeneratedFormat::Fct,
+            None => GeneratedFormat::Dim,
+        }
+    }
+
+    fn write_stream(self, ranks: u32) -> Result<()> {
         let StreamArgs {
             flows,
             sizes,
             load,
             bandwidth,
         } = self.stream;
-        if self.ranks < 2 {
-            bail!(
-                "--ranks: found {}, expected at least 2 nodes for a stream",
-                self.ranks
-            );
+        if ranks < 2 {
+            bail!("--ranks: found {ranks}, expected at least 2 nodes for a stream");
         }
         if !(load > 0.0 && load <= 100.0) {
             bail!("--load: found {load}, expected a number above 0, such as 0.5");
@@ -194,7 +233,7 @@ impl Generate {
         }
         let drawn = Stream {
             flows,
-            nodes: self.ranks,
+            nodes: ranks,
             sizes,
             load,
             rate: bandwidth,

@@ -9,14 +9,17 @@ mod broadcast;
 mod column;
 mod kernels;
 mod pivots;
+mod processors;
 mod program;
 mod script;
 mod settings;
+mod trace;
 
 pub use broadcast::{Forwarding, RowStep, forwarding};
 pub use column::{ColumnStep, PivotRows, PivotStep, Rows, Swapped, pivot_search};
 pub use kernels::{ColumnWork, KernelRates, PanelProduct, Processor, panel_columns};
 pub use pivots::Pivots;
+pub use processors::NodeProcessors;
 pub use program::{Action, Exchange, Kernel, PanelSwaps, Process, Purpose, Swaps, Update};
 pub use script::{Script, ScriptStep, ScriptSteps};
 pub use settings::{Broadcast, Settings, Swap};

@@ -1,0 +1,216 @@
+//! High Performance Linpack as a trace.
+
+use std::{fs, io::stdout};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use flowcast::{
+    Conversion, TraceForm,
+    convert::{self, Losses, Tables},
+    trace::{
+        Program, Trace, compiled,
+        hpl::{Broadcast, KernelRates, NodeProcessors, Pivots, Script, Settings, Swap},
+    },
+    units::{Bytes, Rate, Time},
+};
+
+use super::{Computation, Generate, GeneratedFormat};
+use crate::{
+    rank_files::write_list,
+    terminal::{
+        files::{Output, declare, write_whole},
+        output::say,
+    },
+};
+
+/// Options for High Performance Linpack.
+#[derive(Debug, Args)]
+pub(super) struct HplArgs {
+    /// HPL: order of the matrix
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    n: u64,
+    /// HPL: block size NB
+    #[arg(long, value_name = "NB", default_value_t = 128)]
+    block: u32,
+    /// HPL: process rows and columns; ranks go along the rows
+    #[arg(long, value_name = "PxQ", value_parser = grid)]
+    grid: Option<Grid>,
+    /// HPL: panels that are factored ahead
+    #[arg(long, default_value_t = 1)]
+    depth: u32,
+    /// HPL: broadcast of panels: 1rg, 1rM, 2rg, 2rM, lng, lnM
+    #[arg(long, default_value = "1rM")]
+    bcast: Broadcast,
+    /// HPL: swaps: binary, long, mix or mix:THRESHOLD (64: spread and roll for more columns)
+    #[arg(long, default_value = "mix")]
+    swap: Swap,
+    /// HPL: ranks that fill a node; its processors have equal parts of them
+    #[arg(long, value_name = "RANKS", default_value_t = 32)]
+    ranks_per_node: u32,
+    /// HPL: time of a step of a triangular solution, as a multiple of a product's
+    #[arg(long, value_name = "FACTOR", default_value_t = KernelRates::default().solve)]
+    solve: f64,
+    /// HPL: cache of a core; kernels on panels and vectors that fit run at the cache's rate
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    cache: Bytes,
+    /// HPL: rate at which a core reads and writes in its cache
+    #[arg(long, value_name = "RATE", default_value = "20GB/s")]
+    cache_rate: Rate,
+    /// HPL: the same of a core in memory, while all cores of its node do
+    #[arg(long, value_name = "RATE", default_value = "6GB/s")]
+    memory_rate: Rate,
+    /// HPL: time to copy an element of a row, each of another cache line
+    #[arg(long, value_name = "TIME", default_value = "5ns")]
+    row_element: Time,
+}
+
+/// Process rows and columns.
+#[derive(Debug, Clone, Copy)]
+struct Grid {
+    rows: u32,
+    columns: u32,
+}
+
+fn grid(text: &str) -> Result<Grid, String> {
+    const EXPECTED: &str = "expected process rows and columns, each above 0, such as 4x8";
+    const MOST: u32 = 1 << 24;
+    let (rows, columns) = text.split_once('x').ok_or(EXPECTED)?;
+    let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+    let (rows, columns): (u32, u32) = number(rows).zip(number(columns)).ok_or(EXPECTED)?;
+    match rows.checked_mul(columns) {
+        Some(ranks) if ranks <= MOST => Ok(Grid { rows, columns }),
+        _ => Err("expected at most 16,777,216 processes".into()),
+    }
+}
+
+impl HplArgs {
+    fn settings(&self) -> Result<Settings> {
+        let Some(Grid { rows, columns }) = self.grid else {
+            bail!("hpl: found no grid, expected --grid PxQ, such as 4x8");
+        };
+        if !(1..=1 << 31).contains(&self.n) {
+            bail!("--n: found {}, expected 1 to 2,147,483,648", self.n);
+        }
+        if self.block == 0 {
+            bail!("--block: found 0, expected at least 1");
+        }
+        let settings = Settings {
+            order: self.n,
+            block: self.block,
+            rows,
+            columns,
+            depth: self.depth,
+            broadcast: self.bcast,
+            swap: self.swap,
+        };
+        // Deeper than that the program broadcasts panels that are empty.
+        if self.depth > settings.panels() {
+            bail!(
+                "--depth: found {}, expected at most as many as there are panels ({})",
+                self.depth,
+                settings.panels()
+            );
+        }
+        Ok(settings)
+    }
+
+    fn rates(&self) -> Result<KernelRates> {
+        if !(self.solve.is_finite() && self.solve >= 0.0) {
+            bail!("--solve: found {}, expected a number from 0", self.solve);
+        }
+        for (option, rate) in [
+            ("--cache-rate", self.cache_rate),
+            ("--memory-rate", self.memory_rate),
+        ] {
+            if rate.as_bytes_per_second() <= 0.0 {
+                bail!("{option}: found {rate}, expected a rate above 0");
+            }
+        }
+        Ok(KernelRates {
+            solve: self.solve,
+            cache_bytes: self.cache.0 as f64,
+            cache_rate: self.cache_rate.as_bytes_per_second(),
+            memory_rate: self.memory_rate.as_bytes_per_second(),
+            row_element: self.row_element.as_seconds(),
+            ..KernelRates::default()
+        })
+    }
+}
+
+impl Generate {
+    /// Writes the trace of a run of HPL.
+    pub(super) fn write_hpl(self) -> Result<()> {
+        let Computation::ByFile(table) = &self.compute else {
+            bail!(
+                "hpl: found no table of processors, expected --compute FILE.csv with the columns node, intercept_s and s_per_mnk"
+            );
+        };
+        let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        declare([table.as_path()], outputs)?;
+        let settings = self.hpl.settings()?;
+        let rates = self.hpl.rates()?;
+        let name = table.display().to_string();
+        let text = fs::read_to_string(table).with_context(|| format!("cannot read {name}"))?;
+        let nodes = NodeProcessors::parse(&name, &text)?;
+        let per_node = self.hpl.ranks_per_node;
+        if per_node == 0 {
+            bail!("--ranks-per-node: found 0, expected at least 1");
+        }
+        let Some(processors) = nodes.of_ranks(settings.ranks(), per_node) else {
+            bail!(
+                "{name}: found {} nodes, expected {} for {} ranks of {per_node} a node",
+                nodes.nodes(),
+                settings.ranks().div_ceil(per_node),
+                settings.ranks()
+            );
+        };
+        let pivots = Pivots::Random { seed: self.seed };
+        let program = Script::new(settings, &pivots, rates, processors).program()?;
+        let losses = self.write_program(program)?;
+        for (kind, count) in losses.kinds() {
+            say!("flowcast: note: {count} {kind}");
+        }
+        Ok(())
+    }
+
+    fn write_program(&self, program: Program) -> Result<Losses> {
+        let form = match self.format() {
+            GeneratedFormat::Ti => return self.write_ti(&program),
+            GeneratedFormat::Dim => Some(TraceForm::Dim),
+            GeneratedFormat::Goal => Some(TraceForm::Goal),
+            GeneratedFormat::Fct => None,
+        };
+        let trace = Trace::Program(program);
+        let mut losses = Losses::default();
+        let mut write = |out: &mut dyn std::io::Write| -> Result<()> {
+            match form {
+                None => compiled::write(&trace, out)?,
+                Some(form) => {
+                    let conversion = Conversion {
+                        form,
+                        strict: false,
+                        collectives: None,
+                    };
+                    losses = conversion.write(&trace, out)?;
+                }
+            }
+            Ok(out.flush()?)
+        };
+        match &self.output {
+            Some(path) => write_whole(path, |out| write(out))?,
+            None => write(&mut stdout().lock())?,
+        }
+        Ok(losses)
+    }
+
+    fn write_ti(&self, program: &Program) -> Result<Losses> {
+        let Some(path) = &self.output else {
+            bail!("--format ti: found no file name, expected -o LIST (it writes several files)");
+        };
+        let (tables, mut losses) = (Tables::new(program), Losses::default());
+        write_list(path, program.ranks() as u32, |rank, out| {
+            convert::ti_rank(&tables, rank, &mut losses, out)
+        })?;
+        Ok(losses)
+    }
+}

@@ -1,0 +1,105 @@
+//! A run in one fixed order as a trace.
+
+use flowcast_units::{Bytes, Rank};
+
+use super::{Exchange, Purpose, Script, ScriptStep};
+use crate::{
+    Program, ReadOptions, TraceError,
+    build::{Channel, EAGER, RankBuilder, RecordFault},
+    link::{Parts, link},
+    opcodes::Record,
+    program::{MessageClass, SendMode},
+};
+
+impl Script {
+    /// The trace in memory. Messages have the tag of what they are for: 1 columns, 2 broadcasts, 3 the solution.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`] for more messages than can be numbered.
+    pub fn program(&self) -> Result<Program, TraceError> {
+        const TOO_MANY: TraceError =
+            TraceError::Limit("more messages of a rank than can be numbered (2^27)");
+        let ranks = (0..self.settings().ranks()).map(Rank);
+        let parts = Parts {
+            name: "hpl".to_owned(),
+            ranks: ranks
+                .map(|rank| self.build(rank).map_err(|_| TOO_MANY))
+                .collect::<Result<_, _>>()?,
+            communicators: Vec::new(),
+            ignored_kind: |_| String::new(),
+            source: None,
+            threads: Vec::new(),
+        };
+        link(parts, ReadOptions::default())
+    }
+
+    fn build(&self, rank: Rank) -> Result<RankBuilder, RecordFault> {
+        let mut builder = RankBuilder::default();
+        for step in self.steps(rank) {
+            match step {
+                ScriptStep::Compute(time) => builder.compute(time),
+                ScriptStep::Exchange(exchange) => add(&mut builder, &exchange)?,
+            }
+        }
+        builder.finish();
+        Ok(builder)
+    }
+}
+
+/// Of two messages the receive is posted, the send blocks, the receive is waited for; if synchronous, it is the send that is
+/// started and waited for.
+fn add(builder: &mut RankBuilder, exchange: &Exchange) -> Result<(), RecordFault> {
+    let both = exchange.send.is_some() && exchange.receive.is_some();
+    let overlaps = both && exchange.synchronous;
+    let posted = match exchange.receive {
+        Some(_) if both && !overlaps => {
+            let channel = builder.channel(channel(exchange));
+            Some(builder.irecv_waited_by_slot(channel)?)
+        }
+        _ => None,
+    };
+    let number = builder.sends();
+    if let Some(bytes) = exchange.send {
+        let mode = SendMode {
+            synchronous: exchange.synchronous,
+            non_blocking: overlaps,
+            ..EAGER
+        };
+        let Channel {
+            peer,
+            tag,
+            communicator,
+        } = channel(exchange);
+        let class = MessageClass {
+            size: Bytes(bytes),
+            tag,
+            communicator,
+            mode,
+        };
+        builder.send(peer, class, Record::Begins)?;
+    }
+    match (exchange.receive, posted) {
+        (Some(_), Some(slot)) => builder.wait_slot(slot, Record::Begins),
+        (Some(_), None) => {
+            let channel = builder.channel(channel(exchange));
+            builder.recv(channel, Record::Begins)?;
+        }
+        (None, _) => {}
+    }
+    if overlaps {
+        builder.wait_send(number, Record::Begins)?;
+    }
+    Ok(())
+}
+
+fn channel(exchange: &Exchange) -> Channel {
+    Channel {
+        peer: Rank(exchange.partner),
+        tag: match exchange.purpose {
+            Purpose::Swap => 1,
+            Purpose::Broadcast => 2,
+            Purpose::Solution => 3,
+        },
+        communicator: 1,
+    }
+}
