@@ -101,6 +101,7 @@ impl Calls<'_> {
         Overheads {
             send: pieces(&self.send.curve),
             receive,
+            latency: Vec::new(),
         }
     }
 
