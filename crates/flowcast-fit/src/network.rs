@@ -129,7 +129,7 @@ impl LogGpFit {
 }
 
 /// Ten significant digits: more than any measurement has, and short in a file.
-fn tidy(value: f64) -> f64 {
+pub(super) fn tidy(value: f64) -> f64 {
     format!("{value:.9e}")
         .parse()
         .expect("a printed number is a number")

@@ -229,9 +229,10 @@ impl MessageCosts {
                 receive_overhead(path, class),
             ),
             gap: none.gap.of(outside, path.gap),
-            latency: none
-                .latency
-                .of(f64::from(u8::from(!is_dimemas)), path.latency + cables),
+            latency: none.latency.of(
+                f64::from(u8::from(!is_dimemas)),
+                path.latency + cost.added_latency + cables,
+            ),
             bytes: none
                 .bytes
                 .of(counted, cost.bytes * (1.0 / counted.max(1.0))),

@@ -236,7 +236,7 @@ impl Nic {
     }
 }
 
-/// Processor time of a message by its size, on both sides; empty where the file has none.
+/// Processor time of a message by its size, on both sides, and latency by its size; empty where the file has none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Overheads {
@@ -246,15 +246,19 @@ pub struct Overheads {
     /// Of the receiver, by ascending size from 0 on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub receive: Vec<OverheadPiece>,
+    /// What the network takes of a message beyond the latency and the bytes at the bandwidth, as for a handshake; no
+    /// processor and no link is busy with it. By ascending size from 0 on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<OverheadPiece>,
 }
 
 impl Overheads {
-    /// Whether neither side's depend on the size.
-    pub fn is_empty(&self) -> bool {
+    /// Whether no side's processor time depends on the size.
+    pub fn spare_processors(&self) -> bool {
         self.send.is_empty() && self.receive.is_empty()
     }
 
-    /// The processor time of a message of this size on one of the two sides; none where the list is empty.
+    /// The time of a message of this size by one of the three lists; none where it is empty.
     pub fn at(pieces: &[OverheadPiece], size: Bytes) -> Option<Time> {
         let piece = pieces.iter().rev().find(|piece| piece.from <= size);
         piece.map(|piece| piece.fixed + piece.per_byte.time_for(size))

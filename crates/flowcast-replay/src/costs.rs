@@ -7,7 +7,8 @@
 //! | LogGOPS | `o` | `L + (S-1)G` | `o`, spent on the message that has come |
 //!
 //! Where the network has overheads by size, these stand in the place of the processors' times under every rule, between
-//! nodes: the sender's before the message leaves, the receiver's on the message that has come.
+//! nodes: the sender's before the message leaves, the receiver's on the message that has come. Latency by size is added to
+//! the time until the message arrives.
 //!
 //! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next. A blocking send waits for that; a
 //! non-blocking one leaves its message to the interface, and the wait for it ends when the message has left, `(S-1)G` after
@@ -32,6 +33,8 @@ use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
 pub struct ClassCost {
     /// From the end of the sender's overhead to the last byte at the receiver.
     pub delay: Time,
+    /// The part of that which its size adds to [`PathCosts::latency`].
+    pub added_latency: Time,
     /// From one start at the sending interface to the next.
     pub busy: Time,
     /// How long a sender that waited for its receiver is held by the transfer.
@@ -158,7 +161,7 @@ impl Costs {
                 .iter()
                 .map(|group| speed(groups[*group].accelerator_speed))
                 .collect(),
-            class_of_slot: if network.overheads.is_empty() {
+            class_of_slot: if network.overheads.spare_processors() {
                 Vec::new()
             } else {
                 classes_of_slots(program)
@@ -702,9 +705,9 @@ impl RouteTimes {
             classes: program
                 .classes()
                 .iter()
-                .map(|class| self.class_cost(class, rendezvous))
+                .map(|class| self.message_cost(class, rendezvous))
                 .collect(),
-            overheads: match self.overheads.is_empty() {
+            overheads: match self.overheads.spare_processors() {
                 true => Vec::new(),
                 false => program
                     .classes()
@@ -744,6 +747,17 @@ impl RouteTimes {
         }
     }
 
+    /// With the latency by size, which one-sided transfers do not have.
+    fn message_cost(&self, class: &MessageClass, rendezvous: Rendezvous) -> ClassCost {
+        let cost = self.class_cost(class, rendezvous);
+        let added_latency = Overheads::at(&self.overheads.latency, class.size).unwrap_or_default();
+        ClassCost {
+            delay: cost.delay + added_latency,
+            added_latency,
+            ..cost
+        }
+    }
+
     fn class_cost(&self, class: &MessageClass, rendezvous: Rendezvous) -> ClassCost {
         let counted = match self.rule {
             Rule::Loggops => Bytes(class.size.0.saturating_sub(1)),
@@ -752,6 +766,7 @@ impl RouteTimes {
         let bytes = self.per_byte.time_for(counted);
         ClassCost {
             delay: self.latency + bytes,
+            added_latency: Time::ZERO,
             busy: if self.rule == Rule::Loggops {
                 self.gap + bytes
             } else {

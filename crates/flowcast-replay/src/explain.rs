@@ -193,8 +193,8 @@ impl<'a> Explainer<'a> {
         account.add(site, late, asked - begin);
         account.add(site, TimePart::Contention, moving - asked);
         let cables = self.cables.get(slot.index()).copied().unwrap_or_default();
-        let bytes = path.classes[flight.class as usize].bytes;
-        let alone = (path.latency + cables, bytes);
+        let cost = &path.classes[flight.class as usize];
+        let alone = (path.latency + cost.added_latency + cables, cost.bytes);
         let whole = flight
             .arrival
             .zip(flight.start)

@@ -18,7 +18,7 @@ use flowcast_model::{
         scheduler::Policy,
         wide_area::{Traffic, WideArea},
     },
-    network::{Duplex, LoneFlow, Network, Rule},
+    network::{Duplex, LoneFlow, Network, Overheads, Rule},
     network_file::upgrade::current_name,
     sharing::{Sharing, model::Model},
 };
@@ -406,7 +406,7 @@ impl FieldList {
         );
         self.check(
             "overheads",
-            !done.network.overheads.is_empty(),
+            done.network.overheads != Overheads::default(),
             messages,
             NONE,
         );

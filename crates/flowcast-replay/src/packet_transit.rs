@@ -345,6 +345,7 @@ impl Transit for Packets {
             slot,
             start,
             size,
+            cost,
             rts,
             ends,
             ..
@@ -381,7 +382,8 @@ impl Transit for Packets {
         if rts.is_some_and(|rts| rts.posted.is_none()) {
             self.requested.insert(slot, index);
         }
-        self.schedule(start, TransitTurn::Own(self.place(slot)), index);
+        let written = start + cost.added_latency;
+        self.schedule(written, TransitTurn::Own(self.place(slot)), index);
     }
 
     fn receive_posted(&mut self, slot: Slot, posted: ReceivePosted) {

@@ -454,13 +454,14 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
     /// A message that leaves its sender for the network that it shares.
     fn departure(&self, slot: Slot, class: u32, start: Time) -> Departure {
         let path = &self.costs.networks[0].paths[self.route_number(slot)];
+        let cost = path.classes[class as usize];
         Departure {
             slot,
             start,
             size: self.program.class(class).size,
-            cost: path.classes[class as usize],
+            cost,
             rts: None,
-            latency: path.latency,
+            latency: path.latency + cost.added_latency,
             ends: None,
         }
     }

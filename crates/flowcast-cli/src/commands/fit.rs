@@ -93,7 +93,8 @@ pub(crate) struct Fit {
     /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
     #[arg(short, long, value_name = "FILE.toml")]
     output: Vec<PathBuf>,
-    /// Collectives: a network whose topology is that of the machine. Recordings: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
+    /// Collectives: a network whose topology is that of the machine. Calls: a network with what they do not show: nodes, what
+    /// happens inside them, switches. Recordings: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
     /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
     /// does it
     #[arg(short, long, value_name = "NET")]
@@ -160,6 +161,8 @@ impl Fit {
                 args: &self.calls,
                 outputs: &self.output,
                 name: &|to| self.name.clone().or_else(|| stem(to)).unwrap_or_default(),
+                known: self.known()?,
+                options: self.options(),
                 format: self.format,
             }
             .run(),
@@ -177,8 +180,8 @@ impl Fit {
         const CALLS: Kinds<'_, Kind> = (&[Kind::Calls], "medians of calls");
         const RECORDINGS: Kinds<'_, Kind> = (&[Kind::Recording], "recordings");
         const KNOWN: Kinds<'_, Kind> = (
-            &[Kind::Recording, Kind::Collectives],
-            "recordings or collective operations",
+            &[Kind::Recording, Kind::Collectives, Kind::Calls],
+            "recordings, collective operations or medians of calls",
         );
         const CONFLICTS: Kinds<'_, Kind> = (&[Kind::Conflicts], "conflicts");
         const ROUND_TRIPS: Kinds<'_, Kind> = (&[Kind::RoundTrips], "round trips");

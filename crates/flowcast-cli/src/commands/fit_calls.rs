@@ -9,21 +9,26 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    fit::calls::{
-        CallFit, CallTime, fit_calls,
-        network::to_network,
-        table::{CallCases, CallName, CallTimes},
+    fit::{
+        calls::{
+            CallFit, CallTime, fit_calls,
+            network::{CallNetworkOptions, to_network},
+            table::{CallCases, CallName, CallTimes},
+        },
+        loggp::FitOptions,
     },
-    model::network::Network,
-    table::{self, Document, figure, rows},
+    model::{network::Network, quantity::Quantity},
+    table::{self, Document, Value, figure, rows, shown},
     units::{Bytes, Time},
 };
 
-use super::{fit::inputs::FitInput, fit_conflicts::percent};
+use super::{
+    fit::{inputs::FitInput, provenance_of_bootstrap},
+    fit_conflicts::percent,
+};
 use crate::terminal::{
     files::{Batch, read_text},
     output::{Format, say},
-    provenance,
 };
 
 /// Level of the intervals of predicted medians.
@@ -48,6 +53,10 @@ pub(super) struct FitCalls<'a> {
     pub args: &'a CallArgs,
     pub outputs: &'a [PathBuf],
     pub name: &'a dyn Fn(&Path) -> String,
+    /// What is known of the network besides.
+    pub known: Option<Network>,
+    /// Of the bootstrap.
+    pub options: FitOptions,
     pub format: Format,
 }
 
@@ -61,12 +70,22 @@ impl FitCalls<'_> {
             let text = predictions_of(cases, &fits)?;
             batch.write(to, |out| Ok(out.write_all(text.as_bytes())?))?;
         }
+        let mut document = document(&fits);
+        let mut warnings = Vec::new();
         if let Some(to) = network {
             let network = self.network(&fits, to)?;
-            batch.write(to, |out| Ok(out.write_all(network.to_toml().as_bytes())?))?;
+            batch.write_text(to, &network.to_toml())?;
+            document = with_network(document, &network);
+            warnings = network.fit.warnings;
         }
         batch.commit()?;
-        self.format.print(&document(&fits))
+        self.format.print(&document)?;
+        if !self.format.json {
+            warnings
+                .iter()
+                .for_each(|warning| say!("warning: {warning}"));
+        }
+        Ok(())
     }
 
     /// Where predictions and where the network go: with --predict a name that ends in .toml is the network's.
@@ -100,11 +119,30 @@ impl FitCalls<'_> {
                 bail!("--only: found no row of `{cluster}`, expected some");
             }
         }
-        fit_calls(&times, usize::from(self.args.pieces.unwrap_or(8))).with_context(place)
+        fit_calls(&times, self.pieces()).with_context(place)
+    }
+
+    fn pieces(&self) -> usize {
+        usize::from(self.args.pieces.unwrap_or(8))
     }
 
     fn network(&self, fits: &BTreeMap<CallName, CallFit>, to: &Path) -> Result<Network> {
-        let network = to_network(fits, &(self.name)(to), provenance::of_this_run());
+        let FitOptions {
+            replicates,
+            level,
+            seed,
+            ..
+        } = self.options;
+        let options = CallNetworkOptions {
+            name: &(self.name)(to),
+            known: self.known.as_ref(),
+            pieces: self.pieces(),
+            replicates,
+            level,
+            seed,
+            provenance: provenance_of_bootstrap(&BTreeMap::new(), seed, replicates),
+        };
+        let network = to_network(fits, &options);
         network.with_context(|| format!("{} (--only NAME chooses one)", self.calls.place()))
     }
 }
@@ -171,4 +209,45 @@ fn document(fits: &BTreeMap<CallName, CallFit>) -> Document {
     Document::new("call-fit")
         .shown(pieces)
         .table("calls", calls)
+}
+
+/// With the parameters of the network that is written.
+fn with_network(document: Document, network: &Network) -> Document {
+    const FIELDS: [&str; 4] = [
+        "nic.latency",
+        "nic.gap_per_byte",
+        "nic.overhead",
+        "point_to_point.rendezvous_from",
+    ];
+    let fields = FIELDS.into_iter().filter_map(|field| {
+        Some((
+            field,
+            network.quantity(field)?,
+            network.intervals.get(field),
+        ))
+    });
+    let number = |quantity: Quantity| shown(quantity.number(), quantity.rounded());
+    let parameters = rows(fields)
+        .heading("The network")
+        .column("field", "field", |(field, ..)| field)
+        .column("value", "value", |(_, value, _)| number(value))
+        .column("low", "from", |(.., interval)| {
+            interval.map(|interval| number(interval.low))
+        })
+        .column("high", "to", |(.., interval)| {
+            interval.map(|interval| number(interval.high))
+        });
+    let misfit = network.fit.misfit.unwrap_or_default();
+    document
+        .table("network", parameters)
+        .field("misfit", misfit)
+        .field(
+            "warnings",
+            network.fit.warnings.iter().cloned().collect::<Value>(),
+        )
+        .line(format!(
+            "The bandwidth is {}; round trips are missed by {:.2} % (median).",
+            Quantity::Rate(network.nic.rate()).rounded(),
+            100.0 * misfit
+        ))
 }

@@ -25,6 +25,7 @@ const COMMANDS: &[&str] = &[
     "explain path ring.dim -n gige-tcp --model independent",
     "explain slack ring.dim -n gige-tcp --model independent",
     "fit taurus-calls.csv --only taurus",
+    "fit taurus-calls.csv -o {out}/taurus.toml",
     "fit osu-latency.txt",
     "fit --model all pair-round-trips.csv",
     "fit gige-samples.csv",

@@ -183,13 +183,15 @@ mod open_mpi {
             "formula",
         ];
         let predicted = json(&bench.validate(&again, &[]));
-        // The run that it was fitted to, and the others.
-        assert!(median_error(&fit) < 0.5, "{fit}");
+        // Where more ranks than cores wait for turns, a region's time says little of another's, as little as of the same region's in
+        // another run: neither the run that it was fitted to nor the others can be met better than the runs meet one another.
+        let bound = median_distance(&rows(&document_of_three, "region")).max(0.5);
+        let error = median_error(&fit);
+        assert!(error < bound, "{error} {bound} {fit}");
         let regions = &predicted["predictions"][0]["regions"];
-        let apart = median_distance(&rows(&document_of_three, "region"));
         assert!(
-            regions["median_absolute_error"].as_f64() < Some(apart.max(0.5)),
-            "{apart} {regions}"
+            regions["median_absolute_error"].as_f64() < Some(bound),
+            "{bound} {regions}"
         );
         let refused = bench.validate(
             &[&again[..], &["--tolerance", "limits/formula=0%"]].concat(),

@@ -2,10 +2,11 @@
 //!
 //! One line misses such times by a quarter: protocols change with the size (eager to rendezvous, with a jump), caches and
 //! pipelines end. [`fit_calls`] finds the knees by itself ([`piecewise`]); [`CallFit::predict`] gives the median of another
-//! size with an interval, [`network::to_network`] the overheads of sender and receiver as a network file.
+//! size with an interval, [`network::to_network`] a network file with the overheads of sender and receiver, latency and bandwidth.
 //!
 //! [`piecewise`]: flowcast_model::stats::piecewise
 
+mod half_trip;
 pub mod network;
 pub mod table;
 

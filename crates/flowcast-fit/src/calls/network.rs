@@ -1,66 +1,129 @@
 //! Fitted calls as a network file: overheads of sender and receiver by size, latency and bandwidth beneath them.
 //!
-//! - `o_s(s)` is what `MPI_Isend` alone takes, `o_r(s)` what `MPI_Recv` takes of a message that has arrived.
-//! - Half a round trip is `o_s(s) + L + s·G + o_r(s)`: what the overheads leave of it is a line, of which relative errors of
-//!   the whole are least.
-//! - A sender that copies eagerly is done in less time from the size on at which it sends a request instead, so the
-//!   switch from eager to rendezvous is the largest fall of `o_s`. From there on an arrived message is a request alone,
-//!   and `MPI_Recv` contains the transfer; the receiver's overhead goes on as below.
+//! - **Eager limit.** An eager `MPI_Send` takes the time of `MPI_Isend`, one that waits for its receiver takes longer. The switch
+//!   is where the fewest sizes are on the wrong side of that.
+//! - **Overheads.** `o_s(s)` is what `MPI_Isend` alone takes, `o_r(s)` what `MPI_Recv` takes of a message that has arrived. Calls that are
+//!   measured alone may find cold caches, and then the two would take longer than the whole trip: where an eager `MPI_Send` in the
+//!   ping-pong takes less than `MPI_Isend` alone, it is the sender's overhead, and the receiver's is less by the same ratio, the median
+//!   over the eager sizes.
+//! - From the eager limit on `MPI_Recv` contains the transfer; the receiver's overhead is that of the smallest message.
+//! - **The rest** of half a round trip is the network's ([`super::half_trip`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CallError, CallFit, table::CallName};
-use crate::network::{tidy_per_byte, tidy_time};
+use super::{
+    CallError, CallFit,
+    half_trip::{HalfTrip, HalfTrips, Transfer},
+    median_error,
+    table::CallName,
+};
+use crate::network::{tidy, tidy_per_byte, tidy_time};
 use flowcast_model::{
-    network::{LoneFlow, Network, Nic, OverheadPiece, Overheads, Rule},
-    stats::{piecewise::PiecewiseLine, relative_line::weighted_line_at_least_zero},
+    link_rate::{LinkRate, LoneFlow},
+    machine::NodeGroup,
+    network::{FitQuality, Interval, Network, Nic, OverheadPiece, Overheads, Rule},
+    stats::{
+        StatsError,
+        piecewise::{LinePiece, PiecewiseLine},
+        regression::Line,
+        resampling::{Resampler, percentile_interval},
+        sample::median,
+    },
 };
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-/// A sender's time falls by more than this share where a protocol changes, not by noise.
-const FALL: f64 = 0.2;
+/// An `MPI_Send` that takes so many times as long as `MPI_Isend` waits for its receiver.
+const WAITS: f64 = 1.5;
+
+/// Below this ratio of the two, calls that were measured alone are told to be slower than those of the ping-pong.
+const COLD: f64 = 0.8;
+
+/// Sizes that speak for an eager limit at least, so that no wild one makes it.
+const FEWEST: usize = 2;
+
+/// Fields that calls show; intervals and origins that are known of them no longer hold.
+const SHOWN: [&str; 6] = [
+    "nic.latency",
+    "nic.bandwidth",
+    "nic.gap_per_byte",
+    "nic.overhead",
+    "point_to_point.",
+    "overheads.",
+];
+
+/// How calls make a network.
+#[derive(Debug, Clone)]
+pub struct CallNetworkOptions<'a> {
+    /// Name of the network.
+    pub name: &'a str,
+    /// What is known of the network besides: nodes, what happens inside them, switches.
+    pub known: Option<&'a Network>,
+    /// Most lines of the half round trips, at least 1.
+    pub pieces: usize,
+    /// Number of bootstrap replicates, at least 1.
+    pub replicates: usize,
+    /// Confidence level of the intervals, in (0, 1).
+    pub level: f64,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+    /// How the numbers were obtained.
+    pub provenance: BTreeMap<String, String>,
+}
 
 /// The network of the one cluster that was fitted.
 ///
 /// # Errors
-/// Several clusters, or one of the four calls is missing.
+/// Several clusters, one of the four calls is missing, or options out of range.
 pub fn to_network(
     fits: &BTreeMap<CallName, CallFit>,
-    name: &str,
-    provenance: BTreeMap<String, String>,
+    options: &CallNetworkOptions<'_>,
 ) -> Result<Network, CallError> {
     let calls = Calls::new(fits)?;
-    let rendezvous_from = rendezvous_from(&calls.send.curve);
-    let overheads = calls.overheads(rendezvous_from);
-    let (latency, per_byte) = calls.beneath(&overheads)?;
-    let nic = Nic {
-        overhead: calls.smallest_overhead(),
-        ..Nic::new(latency, LoneFlow::GapPerByte(per_byte))
-    };
-    let mut network = Network {
-        title: format!("{}: overheads by size", calls.cluster),
-        source: format!("flowcast fit of calls, {} sizes", calls.send.times.len()),
-        overheads,
-        provenance,
-        ..Network::new(name, Rule::Loggops, nic)
-    };
-    network.point_to_point.rendezvous_from = rendezvous_from;
-    Ok(network)
+    let name = CallName::new(calls.cluster, "PingPong", "MPI_Send and MPI_Recv");
+    let network = calls.network(options);
+    network.map_err(|source| CallError::Fit {
+        name: Box::new(name),
+        source,
+    })
 }
 
-/// The size from which the sender's time falls most, if it falls by more than noise would.
-fn rendezvous_from(send: &PiecewiseLine) -> Option<Bytes> {
-    let falls = send.pieces().windows(2).map(|pair| {
-        let knee = pair[1].from;
-        (1.0 - pair[1].line.at(knee) / pair[0].line.at(knee), knee)
-    });
-    let (fall, knee) = falls.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (fall > FALL).then(|| first_size(knee))
+/// Where messages begin to wait for their receiver.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct EagerLimit {
+    rendezvous_from: Bytes,
+    /// The measured sizes around it allow `rendezvous_from` to lie between these.
+    between: [Bytes; 2],
 }
 
-/// The smallest size of a piece.
-fn first_size(from: f64) -> Bytes {
-    Bytes(from.ceil() as u64)
+impl EagerLimit {
+    /// Between the largest size below, if there is one, and the smallest above: a power of two if there is one, as limits of
+    /// protocols are, or the geometric mean.
+    fn new(below: Option<Bytes>, above: Bytes) -> EagerLimit {
+        let Some(below) = below else {
+            return EagerLimit {
+                rendezvous_from: Bytes(0),
+                between: [Bytes(0), above],
+            };
+        };
+        let power = 1 << above.0.max(1).ilog2();
+        let mean = (below.0 as f64 * above.0 as f64).sqrt().ceil() as u64;
+        let from = if power > below.0 { power } else { mean };
+        EagerLimit {
+            rendezvous_from: Bytes(from.clamp(below.0 + 1, above.0)),
+            between: [Bytes(below.0 + 1), above],
+        }
+    }
+}
+
+/// What calls say of a network, without what is known besides.
+struct Estimate {
+    limit: Option<EagerLimit>,
+    /// By eager size, and their median: the times of the ping-pong over those of calls that are measured alone.
+    warmths: Vec<f64>,
+    warmth: f64,
+    overheads: Overheads,
+    trips: HalfTrips,
+    transfer: Transfer,
 }
 
 struct Calls<'a> {
@@ -93,57 +156,299 @@ impl Calls<'_> {
         })
     }
 
-    fn overheads(&self, rendezvous_from: Option<Bytes>) -> Overheads {
-        let mut receive = pieces(&self.receive.curve);
-        if let Some(switch) = rendezvous_from {
-            receive.retain(|piece| piece.from < switch);
+    fn estimate(&self, most_pieces: usize) -> Result<Estimate, StatsError> {
+        let limit = self.eager_limit();
+        let rendezvous_from = limit.map(|limit| limit.rendezvous_from);
+        let warmths = self.warmths(rendezvous_from);
+        let warmth = warmth(&warmths);
+        let mut overheads = Overheads {
+            send: self.sending(rendezvous_from, warmth),
+            receive: self.receiving(rendezvous_from),
+            latency: Vec::new(),
+        };
+        let trips = HalfTrips::new(self.half_trips(&overheads), most_pieces)?;
+        let transfer = trips.transfer(warmth)?;
+        overheads.latency = added(&trips.added(warmth, transfer)?);
+        for piece in &mut overheads.receive {
+            piece.fixed = tidy_time(piece.fixed * warmth);
+            piece.per_byte =
+                tidy_per_byte(TimePerByte::from_nanos(piece.per_byte.as_nanos() * warmth));
         }
-        Overheads {
-            send: pieces(&self.send.curve),
-            receive,
+        Ok(Estimate {
+            limit,
+            warmths,
+            warmth,
+            overheads,
+            trips,
+            transfer,
+        })
+    }
+
+    fn network(&self, options: &CallNetworkOptions<'_>) -> Result<Network, StatsError> {
+        let estimate = self.estimate(options.pieces)?;
+        let Transfer { latency, per_byte } = estimate.transfer;
+        let nic = Nic {
+            overhead: self.smallest_overhead(&estimate.overheads),
+            ..Nic::new(
+                tidy_time(Time::from_nanos(latency)),
+                LoneFlow::GapPerByte(tidy_per_byte(TimePerByte::from_nanos(per_byte))),
+            )
+        };
+        let mut network = with_known(options.known, nic);
+        network.name = options.name.to_owned();
+        network.title = format!("{}: overheads by size", self.cluster);
+        network.source = format!("flowcast fit of calls, {} sizes", self.send.times.len());
+        network.point_to_point.rendezvous_from = estimate.limit.map(|limit| limit.rendezvous_from);
+        network.overheads = estimate.overheads.clone();
+        network.provenance = options.provenance.clone();
+        network.fit = FitQuality {
+            misfit: Some(tidy(self.misfit(&network, &estimate.trips)?)),
+            warnings: warnings(&network, estimate.warmth),
+        };
+        let intervals = self.intervals(&estimate, &network, options)?;
+        network.intervals.extend(intervals);
+        Ok(network)
+    }
+
+    fn intervals(
+        &self,
+        estimate: &Estimate,
+        network: &Network,
+        options: &CallNetworkOptions<'_>,
+    ) -> Result<BTreeMap<String, Interval>, StatsError> {
+        let [latency, per_byte] = estimate.transfer_intervals(options)?;
+        let overhead = self.overhead_interval(estimate.warmth, options.level)?;
+        let mut ends = vec![
+            ("nic.latency", latency),
+            ("nic.gap_per_byte", per_byte),
+            ("nic.overhead", overhead),
+        ];
+        if let Some(EagerLimit { between, .. }) = estimate.limit {
+            let [low, high] = between.map(|size| size.0 as f64);
+            ends.push(("point_to_point.rendezvous_from", (low, high)));
+        }
+        let mut intervals = BTreeMap::new();
+        for (field, (low, high)) in ends {
+            let value = network
+                .quantity(field)
+                .expect("the network has what was fitted");
+            let [low, high] = [low, high].map(|number| value.with_number(tidy(number)));
+            let interval = Interval::around(value, (low, high), options.level);
+            intervals.insert(field.to_owned(), interval);
+        }
+        intervals.retain(|_, interval| interval.has_width());
+        Ok(intervals)
+    }
+
+    /// Where `MPI_Send` begins to wait; none where fewer than two sizes speak for that.
+    fn eager_limit(&self) -> Option<EagerLimit> {
+        let sends = &self.round_trip[0].times;
+        let waits: Vec<(Bytes, bool)> = sends
+            .iter()
+            .map(|(size, time)| (*size, *time > self.sent_alone(*size) * WAITS))
+            .collect();
+        // Sizes on the wrong side of a limit at the first size, the second, .., behind the last.
+        let mut wrong = waits.iter().filter(|(_, waits)| !waits).count();
+        let mut best = (0, wrong);
+        for (at, (_, waits)) in (1..).zip(&waits) {
+            wrong = if *waits { wrong + 1 } else { wrong - 1 };
+            if wrong <= best.1 {
+                best = (at, wrong);
+            }
+        }
+        let (at, least) = best;
+        let (above, _) = *waits.get(at)?;
+        let below = at.checked_sub(1).map(|at| waits[at].0);
+        (least + FEWEST <= wrong).then(|| EagerLimit::new(below, above))
+    }
+
+    /// `MPI_Isend` alone: as measured, since the curve is least sure at the limit; of other sizes by the curve.
+    fn sent_alone(&self, size: Bytes) -> Time {
+        let measured = self.send.times.get(&size).copied();
+        measured.unwrap_or_else(|| self.send.at(size))
+    }
+
+    /// By eager size: `MPI_Send` in the ping-pong over `MPI_Isend` alone; 1 where no size is eager.
+    fn warmths(&self, rendezvous_from: Option<Bytes>) -> Vec<f64> {
+        let sends = self.round_trip[0].times.iter();
+        let eager = sends.filter(|(size, _)| rendezvous_from.is_none_or(|from| **size < from));
+        let ratios: Vec<f64> = eager
+            .map(|(size, time)| time.as_nanos() / self.sent_alone(*size).as_nanos())
+            .filter(|ratio| ratio.is_finite())
+            .collect();
+        if ratios.is_empty() { vec![1.0] } else { ratios }
+    }
+
+    /// The sender's overhead.
+    fn sending(&self, rendezvous_from: Option<Bytes>, warmth: f64) -> Vec<OverheadPiece> {
+        let alone = pieces(&self.send.curve);
+        if warmth < 1.0 {
+            joined(pieces(&self.round_trip[0].curve), rendezvous_from, &alone)
+        } else {
+            alone
         }
     }
 
-    /// Latency `L` and time per byte `G` that remain of half round trips without the overheads.
-    fn beneath(&self, overheads: &Overheads) -> Result<(Time, TimePerByte), CallError> {
-        let [send, receive] = self.round_trip;
-        let both = send
-            .times
-            .iter()
-            .filter_map(|(size, time)| Some((*size, *time + *receive.times.get(size)?)));
-        let points = both.map(|(size, round_trip)| {
-            let half = round_trip.as_nanos() / 2.0;
-            let [sender, receiver] = [&overheads.send, &overheads.receive]
-                .map(|side| Overheads::at(side, size).unwrap_or_default());
-            (
-                size.0 as f64,
-                (half - sender.as_nanos() - receiver.as_nanos(), 1.0 / half),
-            )
-        });
-        let (x, rest): (Vec<f64>, Vec<(f64, f64)>) = points.unzip();
-        let (y, weights): (Vec<f64>, Vec<f64>) = rest.into_iter().unzip();
-        let name = || {
-            Box::new(CallName::new(
-                self.cluster,
-                "PingPong",
-                "MPI_Send and MPI_Recv",
-            ))
+    /// The receiver's overhead, as it was measured alone.
+    fn receiving(&self, rendezvous_from: Option<Bytes>) -> Vec<OverheadPiece> {
+        let request = OverheadPiece {
+            from: Bytes(0),
+            fixed: smallest(self.receive),
+            per_byte: TimePerByte::default(),
         };
-        let line =
-            weighted_line_at_least_zero(&x, &y, &weights).map_err(|source| CallError::Fit {
-                name: name(),
-                source,
-            })?;
-        Ok((
-            tidy_time(Time::from_nanos(line.intercept)),
-            tidy_per_byte(TimePerByte::from_nanos(line.slope)),
-        ))
+        joined(pieces(&self.receive.curve), rendezvous_from, &[request])
+    }
+
+    fn half_trips(&self, overheads: &Overheads) -> Vec<HalfTrip> {
+        let [send, receive] = self.round_trip.map(|fit| &fit.times);
+        let both = send
+            .iter()
+            .filter_map(|(size, time)| Some((*size, *time + *receive.get(size)?)));
+        both.map(|(size, round_trip)| HalfTrip {
+            size: size.0 as f64,
+            half: round_trip.as_nanos() / 2.0,
+            send: overhead(&overheads.send, size).as_nanos(),
+            receive: overhead(&overheads.receive, size).as_nanos(),
+        })
+        .collect()
     }
 
     /// For what knows one overhead alone, the mean of both sides at the smallest size.
-    fn smallest_overhead(&self) -> Time {
-        tidy_time((smallest(self.send) + smallest(self.receive)) * 0.5)
+    fn smallest_overhead(&self, overheads: &Overheads) -> Time {
+        let size = self.send.times.keys().next().copied().unwrap_or_default();
+        let both = overhead(&overheads.send, size) + overhead(&overheads.receive, size);
+        tidy_time(both * 0.5)
     }
+
+    /// Of the mean of both overheads, in nanoseconds: what is measured again lies there.
+    fn overhead_interval(&self, warmth: f64, level: f64) -> Result<(f64, f64), StatsError> {
+        let sender = match warmth < 1.0 {
+            true => self.round_trip[0],
+            false => self.send,
+        };
+        let smallest = |fit: &CallFit| {
+            let size = fit.times.keys().next().copied().unwrap_or_default();
+            fit.predict(size, level)
+        };
+        let (send, receive) = (smallest(sender)?, smallest(self.receive)?);
+        let mean = |send: Time, receive: Time| (send + receive * warmth).as_nanos() / 2.0;
+        Ok((mean(send.low, receive.low), mean(send.high, receive.high)))
+    }
+
+    /// The median of `|predicted / measured - 1|` of the round trips, of the sizes that were fitted or of those left out, whichever
+    /// is more.
+    fn misfit(&self, network: &Network, trips: &HalfTrips) -> Result<f64, StatsError> {
+        let errors: Vec<f64> = self
+            .half_trips(&network.overheads)
+            .iter()
+            .map(|trip| {
+                let size = Bytes(trip.size as u64);
+                let bytes = network.nic.time_for(size);
+                let added = overhead(&network.overheads.latency, size);
+                let transfer = (network.nic.latency + bytes + added).as_nanos();
+                ((trip.send + transfer + trip.receive) / trip.half - 1.0).abs()
+            })
+            .collect();
+        Ok(median(&errors)?.max(median_error(&trips.residuals)?))
+    }
+}
+
+/// The times of the ping-pong over those of calls that are measured alone; at most 1.
+fn warmth(ratios: &[f64]) -> f64 {
+    median(ratios).map_or(1.0, |ratio| ratio.min(1.0))
+}
+
+/// The network that is known, or one of which nothing is, with this interface's times.
+fn with_known(known: Option<&Network>, nic: Nic) -> Network {
+    let Some(known) = known else {
+        return Network::new("", Rule::Loggops, nic);
+    };
+    let mut network = known.clone();
+    network.nic = Nic {
+        rate: LinkRate::given(nic.rate.given_goodput(), known.nic.rate.given_wire())
+            .unwrap_or(nic.rate),
+        latency: nic.latency,
+        overhead: nic.overhead,
+        ..known.nic
+    };
+    network.point_to_point.rule = Rule::Loggops;
+    network.sharing.packet.latency = None;
+    network.accuracy.clear();
+    let is_shown = |name: &String| SHOWN.iter().any(|shown| name.starts_with(shown));
+    network.intervals.retain(|name, _| !is_shown(name));
+    for interval in network.intervals.values_mut() {
+        interval.correlations.retain(|name, _| !is_shown(name));
+    }
+    network.origins.retain(|name, _| !is_shown(name));
+    network
+}
+
+/// What has to be known before the numbers.
+fn warnings(network: &Network, warmth: f64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if warmth < COLD {
+        warnings.push(format!(
+            "MPI_Send in the ping-pong takes {warmth:.2} times as long as MPI_Isend alone: the overheads are those in a ping-pong"
+        ));
+    }
+    if network.nic.latency == Time::ZERO {
+        warnings.push(
+            "the overheads leave nothing of half a round trip for the latency, which is 0"
+                .to_owned(),
+        );
+    }
+    let nodes = &network.machine.nodes;
+    let inside_is_known =
+        |group: &NodeGroup| group.intra_latency.is_some() && group.intra_bandwidth.is_some();
+    if nodes.is_empty() || !nodes.iter().all(inside_is_known) {
+        warnings.push(
+            "calls between two nodes show nothing of messages inside a node: the built-in network shared-memory stands in \
+             (--network NET states intra_latency, intra_bandwidth, ranks on a node and switches)"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+impl Estimate {
+    /// Of latency and gap per byte, from sizes that are drawn again.
+    fn transfer_intervals(
+        &self,
+        options: &CallNetworkOptions<'_>,
+    ) -> Result<[(f64, f64); 2], StatsError> {
+        let mut resampler = Resampler::from_seed(options.seed);
+        let (mut latencies, mut per_bytes, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..options.replicates {
+            resampler.draw_into(&self.warmths, &mut drawn);
+            let again = self.trips.resampled(&mut resampler);
+            let transfer = again.transfer(warmth(&drawn))?;
+            latencies.push(transfer.latency);
+            per_bytes.push(transfer.per_byte);
+        }
+        Ok([
+            percentile_interval(&latencies, options.level)?,
+            percentile_interval(&per_bytes, options.level)?,
+        ])
+    }
+}
+
+/// The pieces below a limit, and from there on the others.
+fn joined(
+    mut below: Vec<OverheadPiece>,
+    limit: Option<Bytes>,
+    above: &[OverheadPiece],
+) -> Vec<OverheadPiece> {
+    let Some(limit) = limit else { return below };
+    below.retain(|piece| piece.from < limit);
+    let in_force = above.iter().rposition(|piece| piece.from <= limit);
+    let mut above = above[in_force.unwrap_or(0)..].to_vec();
+    above[0].from = limit;
+    below.extend(above);
+    below
+}
+
+fn overhead(pieces: &[OverheadPiece], size: Bytes) -> Time {
+    Overheads::at(pieces, size).unwrap_or_default()
 }
 
 fn smallest(fit: &CallFit) -> Time {
@@ -154,15 +459,121 @@ fn smallest(fit: &CallFit) -> Time {
 }
 
 fn pieces(curve: &PiecewiseLine) -> Vec<OverheadPiece> {
-    let piece = |piece: &flowcast_model::stats::piecewise::LinePiece| OverheadPiece {
-        from: first_size(piece.from),
-        fixed: tidy_time(Time::from_nanos(piece.line.intercept)),
-        per_byte: tidy_per_byte(TimePerByte::from_nanos(piece.line.slope)),
+    let lines = curve.pieces().iter();
+    by_size(lines.map(|piece: &LinePiece| (piece.from, piece.line)))
+}
+
+/// What the network adds by size, to a millionth of a nanosecond; nothing where that is 0 for all sizes.
+fn added(lines: &[(f64, Line)]) -> Vec<OverheadPiece> {
+    let rounded = |number: f64| (number * 1e6).round() / 1e6;
+    let lines = lines.iter().map(|(from, line)| {
+        let line = Line {
+            intercept: rounded(line.intercept),
+            slope: rounded(line.slope),
+        };
+        (*from, line)
+    });
+    let pieces = by_size(lines);
+    let is_nothing = |piece: &OverheadPiece| {
+        piece.fixed == Time::ZERO && piece.per_byte == TimePerByte::default()
     };
-    let mut pieces: Vec<OverheadPiece> = curve.pieces().iter().map(piece).collect();
+    if pieces.iter().all(is_nothing) {
+        return Vec::new();
+    }
+    pieces
+}
+
+fn by_size(lines: impl Iterator<Item = (f64, Line)>) -> Vec<OverheadPiece> {
+    let mut pieces: Vec<OverheadPiece> = lines
+        .map(|(from, line)| OverheadPiece {
+            // The smallest size of the piece.
+            from: Bytes(from.ceil() as u64),
+            fixed: tidy_time(Time::from_nanos(line.intercept)),
+            per_byte: tidy_per_byte(TimePerByte::from_nanos(line.slope)),
+        })
+        .collect();
     // Of pieces that begin within one byte the last one holds.
     pieces.reverse();
     pieces.dedup_by_key(|piece| piece.from);
     pieces.reverse();
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::{fit_calls, table::CallTimes};
+    use proptest::prelude::*;
+
+    const CALLS: [(&str, &str); 4] = [
+        ("Isend", "MPI_Isend"),
+        ("Recv", "MPI_Recv"),
+        ("PingPong", "MPI_Send"),
+        ("PingPong", "MPI_Recv"),
+    ];
+
+    fn options() -> CallNetworkOptions<'static> {
+        CallNetworkOptions {
+            name: "x",
+            known: None,
+            pieces: 4,
+            replicates: 5,
+            level: 0.9,
+            seed: 1,
+            provenance: BTreeMap::new(),
+        }
+    }
+
+    /// The limit where `MPI_Send` takes so many nanoseconds at 1, 2, 4, .. bytes and `MPI_Isend` 100.
+    fn limit(sends: &[f64]) -> Option<EagerLimit> {
+        let of_call = |(experiment, call): (&str, &str)| {
+            let sizes = sends.iter().enumerate().map(|(at, send)| {
+                let time = if call == "MPI_Send" { *send } else { 100.0 };
+                (Bytes(1 << at), Time::from_nanos(time))
+            });
+            (CallName::new("k", experiment, call), sizes.collect())
+        };
+        let times = CallTimes {
+            calls: CALLS.into_iter().map(of_call).collect(),
+        };
+        let fits = fit_calls(&times, 2).unwrap();
+        Calls::new(&fits).unwrap().eager_limit()
+    }
+
+    #[test]
+    fn the_eager_limit_has_fewest_sizes_on_its_wrong_side() {
+        let from = |sends: &[f64]| limit(sends).map(|limit| limit.rendezvous_from);
+        assert_eq!(from(&[100.0; 6]), None);
+        assert_eq!(from(&[100.0, 100.0, 100.0, 100.0, 100.0, 900.0]), None);
+        assert_eq!(
+            from(&[90.0, 110.0, 100.0, 300.0, 400.0, 500.0]),
+            Some(Bytes(8))
+        );
+        // One wild size on each side.
+        assert_eq!(
+            from(&[90.0, 800.0, 100.0, 100.0, 300.0, 400.0, 90.0, 500.0, 600.0]),
+            Some(Bytes(16))
+        );
+        assert_eq!(from(&[200.0; 4]), Some(Bytes(0)));
+        let found = EagerLimit::new(Some(Bytes(8093)), Bytes(12_610));
+        assert_eq!(found.rendezvous_from, Bytes(8192));
+        assert_eq!(found.between, [Bytes(8094), Bytes(12_610)]);
+        let found = EagerLimit::new(Some(Bytes(9000)), Bytes(16_000));
+        assert_eq!(found.rendezvous_from, Bytes(12_000));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_calls_take_their_network_is_read_back(
+            medians in prop::collection::btree_map(0..1u64 << 40, prop::array::uniform4(-3.0..12.0f64), 2..16),
+        ) {
+            let of_call = |(at, (experiment, call)): (usize, (&str, &str))| {
+                let times = medians.iter().map(|(size, powers)| (Bytes(*size), Time::from_nanos(10f64.powf(powers[at]))));
+                (CallName::new("k", experiment, call), times.collect())
+            };
+            let times = CallTimes { calls: CALLS.into_iter().enumerate().map(of_call).collect() };
+            let network = to_network(&fit_calls(&times, 4).unwrap(), &options()).unwrap();
+            prop_assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
+        }
+    }
 }

@@ -260,6 +260,7 @@ impl TryFrom<NetworkFile> for Network {
         }
         check_overheads("overheads.send", &file.overheads.send)?;
         check_overheads("overheads.receive", &file.overheads.receive)?;
+        check_overheads("overheads.latency", &file.overheads.latency)?;
         intervals::check(&table, &file.intervals)?;
         file.origins
             .keys()

@@ -140,7 +140,11 @@ fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
         send: delay(path.send_overhead),
         before: delay(path.recv_before),
         after: delay(path.recv_after),
-        has_latency: path.latency > Time::ZERO,
+        has_latency: path.latency > Time::ZERO
+            || path
+                .classes
+                .iter()
+                .any(|class| class.added_latency > Time::ZERO),
         moves: moves.collect(),
         overheads: path
             .overheads

@@ -63,6 +63,43 @@ fn a_side_without_overheads_by_size_keeps_that_of_the_rule() {
     assert_eq!(found, [4.0, 1018.0].map(Time::from_micros));
 }
 
+/// A message of 1000 bytes alone, whose receiver waits for it: it comes 7 us later than at the latency and bandwidth alone, while no
+/// processor and no link is busy.
+#[test]
+fn latency_by_size_is_added_under_every_rule_and_engine() {
+    let trace = "#DIMEMAS:\"one\":1,0:2(1,1),1\nd:1:1:2:0:1\n2:0:0:1:-1:1000:7:1:0\n3:1:0:0:-1:1000:7:1:0\n";
+    let trace = read_text("one.dim", trace).unwrap();
+    let by_size = "[overheads]\nlatency = [{ from = \"0B\", fixed = \"3us\", per_byte = \"0ns/B\" }, \
+                   { from = \"500B\", fixed = \"5us\", per_byte = \"2ns/B\" }]\n";
+    let links = "[machine]\nbuses = 1\n";
+    for rule in ["hockney", "dimemas", "loggops"] {
+        for (machine, contention) in [
+            ("", Contention::Limits),
+            (links, Contention::Limits),
+            ("", Contention::Shared(Model::Independent)),
+            ("", Contention::Shared(Model::Fair)),
+            (links, Contention::Shared(Model::Fair)),
+            ("", Contention::Shared(Model::Packet)),
+        ] {
+            let options = Options {
+                contention,
+                ..Options::default()
+            };
+            let ends = ["", by_size].map(|overheads| {
+                let network = network(rule, &format!("{overheads}{machine}"));
+                let outcome = predict(&trace, &network, &options).unwrap().outcome;
+                [0, 1].map(|rank| outcome.ranks[rank].end)
+            });
+            assert_eq!(ends[0][0], ends[1][0], "{rule} {contention:?}");
+            let later = (ends[1][1] - ends[0][1]).as_micros();
+            assert!(
+                (later - 7.0).abs() < 1e-6,
+                "{rule} {machine} {contention:?}: {later}"
+            );
+        }
+    }
+}
+
 #[test]
 fn sweeps_have_networks_with_and_without_them_side_by_side() {
     let Trace::Program(program) = read_text("two.dim", TWO_MESSAGES).unwrap() else {

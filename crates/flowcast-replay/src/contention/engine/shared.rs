@@ -186,7 +186,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let latency = if T::CONTROL_FRAMES {
             Time::ZERO
         } else {
-            self.costs.paths[route].latency
+            let path = &self.costs.paths[route];
+            path.latency + path.classes[self.messages[number].class as usize].added_latency
         };
         if O::WATCHES {
             self.observer.moved(slot, start, arrival + latency);

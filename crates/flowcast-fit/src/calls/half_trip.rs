@@ -1,0 +1,142 @@
+//! Half round trips beneath the overheads of both sides: `o_s(s) + L + s·G + a(s) + o_r(s)`, in which `a` is what the network
+//! adds by size, as for a handshake.
+//!
+//! The pieces are those of the half round trips' own fit. `L` is where the first of them begins; `G` is the least slope among those
+//! that bytes dominate, so that `a`, what is left, is never negative. All lines have the smallest sum of relative errors, so that
+//! single wild samples do not bend them.
+
+use std::ops::Range;
+
+use flowcast_model::stats::{
+    StatsError,
+    piecewise::{LinePiece, PiecewiseFit, fit_piecewise},
+    regression::Line,
+    relative_line::weighted_line_at_least_zero,
+    resampling::Resampler,
+};
+
+/// What a message of one size takes, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HalfTrip {
+    /// Bytes.
+    pub size: f64,
+    /// Half of the round trip, above 0.
+    pub half: f64,
+    /// The sender's overhead.
+    pub send: f64,
+    /// The receiver's, before it is scaled.
+    pub receive: f64,
+}
+
+/// Half round trips by ascending size.
+#[derive(Debug, Clone)]
+pub(super) struct HalfTrips {
+    trips: Vec<HalfTrip>,
+    pieces: Vec<HalfTripPiece>,
+    /// Of each size, `ln(measured / predicted)` of a fit without it.
+    pub residuals: Vec<f64>,
+}
+
+#[derive(Debug, Clone)]
+struct HalfTripPiece {
+    from: f64,
+    trips: Range<usize>,
+}
+
+/// What the network takes of a message: `L + s·G`, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Transfer {
+    /// `L`.
+    pub latency: f64,
+    /// `G`.
+    pub per_byte: f64,
+}
+
+impl HalfTrips {
+    /// In at most so many pieces.
+    pub(super) fn new(trips: Vec<HalfTrip>, most: usize) -> Result<HalfTrips, StatsError> {
+        let (sizes, halves): (Vec<f64>, Vec<f64>) =
+            trips.iter().map(|trip| (trip.size, trip.half)).unzip();
+        let PiecewiseFit { curve, residuals } = fit_piecewise(&sizes, &halves, most)?;
+        let first = |piece: &LinePiece| sizes.partition_point(|size| *size < piece.from);
+        let ends = curve.pieces()[1..].iter().map(first).chain([sizes.len()]);
+        let pieces = curve
+            .pieces()
+            .iter()
+            .zip(ends)
+            .map(|(piece, end)| HalfTripPiece {
+                from: piece.from,
+                trips: first(piece)..end,
+            });
+        Ok(HalfTrips {
+            pieces: pieces.filter(|piece| !piece.trips.is_empty()).collect(),
+            trips,
+            residuals,
+        })
+    }
+
+    /// `L` and `G` where the receiver's overhead is so many times what it was measured alone.
+    pub(super) fn transfer(&self, warmth: f64) -> Result<Transfer, StatsError> {
+        let none = Transfer {
+            latency: 0.0,
+            per_byte: 0.0,
+        };
+        let latency = self.line(&self.pieces[0], warmth, none)?.intercept;
+        let lines = self.pieces.iter().map(|piece| {
+            let line = self.line(piece, warmth, Transfer { latency, ..none })?;
+            let last = self.trips[piece.trips.end - 1];
+            Ok((line.slope, line.slope * last.size >= last.half / 2.0))
+        });
+        let slopes = lines.collect::<Result<Vec<(f64, bool)>, StatsError>>()?;
+        let dominant = slopes.iter().filter(|(_, dominates)| *dominates);
+        let per_byte = dominant.map(|(slope, _)| *slope).min_by(f64::total_cmp);
+        Ok(Transfer {
+            latency,
+            per_byte: per_byte.unwrap_or(slopes[slopes.len() - 1].0),
+        })
+    }
+
+    /// What the network takes beyond that: by piece, from which size on, and a line over the size.
+    pub(super) fn added(
+        &self,
+        warmth: f64,
+        transfer: Transfer,
+    ) -> Result<Vec<(f64, Line)>, StatsError> {
+        self.pieces
+            .iter()
+            .map(|piece| Ok((piece.from, self.line(piece, warmth, transfer)?)))
+            .collect()
+    }
+
+    /// Of a piece, what is left of the half round trips.
+    fn line(
+        &self,
+        piece: &HalfTripPiece,
+        warmth: f64,
+        transfer: Transfer,
+    ) -> Result<Line, StatsError> {
+        let trips = &self.trips[piece.trips.clone()];
+        let left = |trip: &HalfTrip| {
+            let overheads = trip.send + warmth * trip.receive;
+            trip.half - overheads - transfer.latency - transfer.per_byte * trip.size
+        };
+        let x: Vec<f64> = trips.iter().map(|trip| trip.size).collect();
+        let y: Vec<f64> = trips.iter().map(left).collect();
+        let weights: Vec<f64> = trips.iter().map(|trip| 1.0 / trip.half).collect();
+        weighted_line_at_least_zero(&x, &y, &weights)
+    }
+
+    /// As many sizes in each piece, drawn from its own.
+    pub(super) fn resampled(&self, resampler: &mut Resampler) -> HalfTrips {
+        let mut drawn = self.clone();
+        for piece in &self.pieces {
+            let own = &self.trips[piece.trips.clone()];
+            let mut places = resampler.draw_places(own.len());
+            places.sort_unstable();
+            for (trip, place) in drawn.trips[piece.trips.clone()].iter_mut().zip(places) {
+                *trip = own[place];
+            }
+        }
+        drawn
+    }
+}
