@@ -11,7 +11,7 @@ use flowcast::{
         Program, Trace, compiled,
         hpl::{Broadcast, KernelRates, NodeProcessors, Pivots, Script, Settings, Swap},
     },
-    units::{Bytes, Rate, Time},
+    units::{Bytes, Rate},
 };
 
 use super::{Computation, Generate, GeneratedFormat};
@@ -59,9 +59,6 @@ pub(super) struct HplArgs {
     /// HPL: the same of a core in memory, while all cores of its node do
     #[arg(long, value_name = "RATE", default_value = "6GB/s")]
     memory_rate: Rate,
-    /// HPL: time to copy an element of a row, each of another cache line
-    #[arg(long, value_name = "TIME", default_value = "5ns")]
-    row_element: Time,
 }
 
 /// Process rows and columns.
@@ -131,7 +128,6 @@ impl HplArgs {
             cache_bytes: self.cache.0 as f64,
             cache_rate: self.cache_rate.as_bytes_per_second(),
             memory_rate: self.memory_rate.as_bytes_per_second(),
-            row_element: self.row_element.as_seconds(),
             ..KernelRates::default()
         })
     }
