@@ -33,6 +33,7 @@ pub mod collectives;
 mod conversion;
 mod error;
 mod folded;
+pub mod hpl;
 mod interval;
 pub mod library_rules;
 pub mod models_page;

@@ -40,6 +40,7 @@ mod fit_conflicts;
 mod fit_models;
 mod fit_packets;
 mod generate;
+mod hpl;
 pub(crate) mod lab;
 mod mapping;
 pub(crate) mod measure;
@@ -110,6 +111,8 @@ subcommands!(Subcommands {
     Place(place::Place),
     #[command(subcommand)]
     Collectives(collectives::Collectives),
+    #[command(subcommand)]
+    Hpl(hpl::Hpl),
     Mapping(mapping::Mapping),
     #[command(subcommand)]
     Rails(rails::Rails),

@@ -109,15 +109,18 @@ fn together(settings: &Settings, machine: &Machine, column: u32) -> u32 {
 }
 
 /// If there is no message, nobody waits for it.
-fn message(machine: &Machine, ends: [u32; 2], rows: PivotRows, width: u32) -> MessageTimes {
+fn message(machine: &Machine, [from, to]: [u32; 2], rows: PivotRows, width: u32) -> MessageTimes {
     match rows.bytes(width) {
         0 => MessageTimes {
             sent: 0.0,
             received: f64::NEG_INFINITY,
         },
-        bytes => MessageTimes {
-            sent: machine.send(bytes),
-            received: machine.message(ends, bytes),
-        },
+        bytes => {
+            let channel = machine.channel(from, to);
+            MessageTimes {
+                sent: channel.send(bytes),
+                received: channel.message(bytes),
+            }
+        }
     }
 }

@@ -1,14 +1,48 @@
 //! When every process of HPL does what it does: actions in the order of their times, messages matched as they are sent.
+//!
+//! The processes of a column factor a panel in one go ([`Factorization`]): none of them does anything else before the last is
+//! there. Long messages take turns at the interfaces of nodes and at their memory, in the order in which they start.
 
-use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, sync::Arc};
 
 use flowcast_trace::hpl::{
-    Action, Exchange, Kernel, KernelRates, PanelSwaps, Pivots, Process, Settings, Swaps, Update,
+    Action, Exchange, Kernel, KernelRates, PanelSwaps, Pivots, Process, Purpose, Settings, Swaps,
+    Update,
 };
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::{factor::Factorization, machine::Machine};
 
-/// A time in seconds that is ordered.
+/// What the processes spend their time on, in seconds, on average.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    /// Multiplications, the whole of dgemm but that inside panels.
+    pub multiply: f64,
+    /// Triangular solutions, copies and swaps of rows.
+    pub kernels: f64,
+    /// Factorization of panels, with the search for pivots.
+    pub factor: f64,
+    /// Broadcasts of panels: sending, receiving, waiting.
+    pub broadcast: f64,
+    /// Exchanges of rows and of U.
+    pub swap: f64,
+    /// The triangular system at the end.
+    pub solution: f64,
+}
+
+/// A run, or some panels of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Seconds until the last process has ended.
+    pub seconds: f64,
+    /// When each panel was factored, in seconds.
+    pub factored: Vec<f64>,
+    /// What the time went to.
+    pub spent: Spent,
+}
+
+/// A time in seconds, ordered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct At(f64);
 
@@ -37,48 +71,32 @@ struct Pending {
     rendezvous: bool,
 }
 
-/// What a process waits for.
+/// What a process goes on with.
 #[derive(Debug, Clone, Copy)]
 enum Waiting {
-    Nothing,
-    /// The answer to a probe, given when it goes on.
+    /// Its next action, when what it waited for is over.
+    Action(Purpose),
+    /// The answer to its probes.
     Answer(u64),
-    /// A message that it probes for behind each block of an update.
-    Message {
-        from: u32,
-        since: f64,
-        update: Update,
-    },
+    /// Nothing yet: it updates and probes for a message.
+    Message { from: u32, update: Update },
+    /// The end of a panel's factorization.
+    Factor,
 }
 
 #[derive(Debug)]
 struct Rank {
     process: Process,
     waiting: Waiting,
+    since: f64,
     /// The rank that it has posted a receive for.
     posted: Option<u32>,
     /// Ends of an exchange that are missing, and when the latest of the others was.
     missing: u8,
     until: f64,
     inbox: Vec<Pending>,
-    noise: Noise,
-}
-
-/// Numbers of a normal distribution, near enough: twelve even ones.
-#[derive(Debug)]
-struct Noise(u64);
-
-impl Noise {
-    fn normal(&mut self) -> f64 {
-        let mut sum = -6.0;
-        for _ in 0..12 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            sum += (self.0 >> 11) as f64 / (1u64 << 53) as f64;
-        }
-        sum
-    }
+    random: Pcg64Mcg,
+    spent: Spent,
 }
 
 /// The swaps of the panels that processes are at.
@@ -88,9 +106,12 @@ struct SwapCache {
     recent: Vec<Option<(u32, Arc<PanelSwaps>)>>,
 }
 
+/// More panels than processes are apart.
+const RECENT_PANELS: usize = 64;
+
 impl Swaps for SwapCache {
     fn of(&mut self, panel: u32) -> Arc<PanelSwaps> {
-        let slot = panel as usize % self.recent.len();
+        let slot = panel as usize % RECENT_PANELS;
         if let Some((known, swaps)) = &self.recent[slot]
             && *known == panel
         {
@@ -107,6 +128,7 @@ impl Swaps for SwapCache {
 pub struct Simulation<'a> {
     settings: Settings,
     machine: &'a Machine,
+    panels: Range<u32>,
     ranks: Vec<Rank>,
     swaps: SwapCache,
     queue: BinaryHeap<Reverse<(At, u32)>>,
@@ -114,51 +136,39 @@ pub struct Simulation<'a> {
     sending: Vec<f64>,
     receiving: Vec<f64>,
     copying: Vec<f64>,
-    /// When the processes of each column began to factor a panel.
+    /// When the processes of each column began to factor a panel, by process row.
     factoring: Vec<Vec<(u32, f64)>>,
     factorization: Factorization,
-    /// What computations cost while all ranks update.
+    /// What computations cost while all ranks of a node update.
     rates: KernelRates,
-    ended: f64,
-    spread: f64,
-    /// Actions carried out.
-    pub actions: u64,
+    outcome: Outcome,
 }
 
 impl<'a> Simulation<'a> {
-    /// All processes at the first panel at time 0.
+    /// All processes at the first of the panels at time 0. The seed is that of the products' times.
     #[must_use]
     pub fn new(
         settings: Settings,
         machine: &'a Machine,
         pivots: Pivots,
-        panels: std::ops::Range<u32>,
+        panels: Range<u32>,
+        seed: u64,
     ) -> Simulation<'a> {
         let nodes = machine.nodes.iter().max().map_or(0, |node| node + 1) as usize;
-        let ranks = (0..settings.ranks())
-            .map(|rank| Rank {
-                process: Process::new(
-                    settings,
-                    rank / settings.columns,
-                    rank % settings.columns,
-                    panels.clone(),
-                ),
-                waiting: Waiting::Nothing,
-                posted: None,
-                missing: 0,
-                until: 0.0,
-                inbox: Vec::new(),
-                noise: Noise((u64::from(rank) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
-            })
-            .collect();
+        let process = |rank: u32| {
+            let (row, column) = (rank / settings.columns, rank % settings.columns);
+            Process::new(settings, row, column, panels.clone())
+        };
         Simulation {
             settings,
             machine,
-            ranks,
+            ranks: (0..settings.ranks())
+                .map(|rank| Rank::new(process(rank), seed, rank))
+                .collect(),
             swaps: SwapCache {
                 settings,
                 pivots,
-                recent: vec![None; 64],
+                recent: vec![None; RECENT_PANELS],
             },
             queue: (0..settings.ranks())
                 .map(|rank| Reverse((At(0.0), rank)))
@@ -167,121 +177,137 @@ impl<'a> Simulation<'a> {
             receiving: vec![0.0; nodes],
             copying: vec![0.0; nodes],
             factoring: vec![Vec::new(); settings.columns as usize],
-            rates: machine.rates_beside(machine.ranks_per_node),
             factorization: Factorization::new(&settings, machine),
-            ended: 0.0,
-            spread: std::env::var("SPREAD").map_or(0.0, |v| v.parse().unwrap()),
-            actions: 0,
+            rates: machine.rates_beside(machine.ranks_per_node),
+            outcome: Outcome {
+                seconds: 0.0,
+                factored: vec![0.0; panels.len()],
+                spent: Spent::default(),
+            },
+            panels,
         }
     }
 
-    /// Seconds until the last process has ended.
-    pub fn run(mut self) -> (f64, u64) {
+    /// Runs to the end.
+    #[must_use]
+    pub fn run(mut self) -> Outcome {
         while let Some(Reverse((At(now), rank))) = self.queue.pop() {
+            self.resume(rank, now);
             self.advance(rank, now);
         }
-        (self.ended, self.actions)
+        for rank in &self.ranks {
+            self.outcome.spent.add(&rank.spent);
+        }
+        self.outcome.spent = self.outcome.spent.times(1.0 / self.ranks.len() as f64);
+        self.outcome
+    }
+
+    /// Ends what a process waited for.
+    fn resume(&mut self, rank: u32, now: f64) {
+        let me = &mut self.ranks[rank as usize];
+        match me.waiting {
+            Waiting::Action(purpose) => *me.spent.of(purpose) += now - me.since,
+            Waiting::Answer(found) => me.process.answer(found),
+            Waiting::Message { .. } => {}
+            Waiting::Factor => me.spent.factor += now - me.since,
+        }
+        me.since = now;
     }
 
     /// Lets a process act until it waits, or another is to act before.
     fn advance(&mut self, rank: u32, mut now: f64) {
         let me = rank as usize;
-        if let Waiting::Answer(found) = self.ranks[me].waiting {
-            self.ranks[me].waiting = Waiting::Nothing;
-            self.ranks[me].process.answer(found);
-        }
         loop {
             if self
                 .queue
                 .peek()
                 .is_some_and(|Reverse(next)| *next < (At(now), rank))
             {
+                self.wait(rank, Waiting::Action(Purpose::Swap), now);
                 self.queue.push(Reverse((At(now), rank)));
                 return;
             }
-            self.actions += 1;
             match self.ranks[me].process.next(&mut self.swaps) {
-                Action::Compute(kernel) => now += self.time(rank, kernel),
-                Action::Exchange(exchange) => match self.exchange(rank, exchange, now) {
-                    Some(end) => now = end,
-                    None => return,
-                },
+                Action::Compute(kernel) => now += self.compute(rank, kernel),
+                Action::Exchange(exchange) => {
+                    self.wait(rank, Waiting::Action(exchange.purpose), now);
+                    match self.exchange(rank, exchange, now) {
+                        Some(end) => {
+                            self.resume(rank, end);
+                            now = end;
+                        }
+                        None => return,
+                    }
+                }
                 Action::Probe(from) => {
-                    let inbox = &self.ranks[me].inbox;
-                    let found = inbox
-                        .iter()
-                        .any(|message| message.from == from && message.arrival <= now);
+                    let found = self.ranks[me].sees(from, now);
                     self.ranks[me].process.answer(u64::from(found));
                 }
                 Action::UpdateUntil { from, update } => {
-                    self.ranks[me].waiting = Waiting::Message {
-                        from,
-                        since: now,
-                        update,
-                    };
-                    let inbox = &self.ranks[me].inbox;
-                    if let Some(message) = inbox.iter().find(|message| message.from == from) {
-                        self.find(rank, message.arrival);
+                    self.wait(rank, Waiting::Message { from, update }, now);
+                    if let Some(arrival) = self.ranks[me].pending(from) {
+                        self.find(rank, arrival);
                     }
                     return;
                 }
                 Action::Factor(panel) => {
+                    self.wait(rank, Waiting::Factor, now);
                     self.factor(rank, panel, now);
                     return;
                 }
                 Action::End => {
-                    self.ended = self.ended.max(now);
+                    self.outcome.seconds = self.outcome.seconds.max(now);
                     return;
                 }
             }
         }
     }
 
+    fn wait(&mut self, rank: u32, waiting: Waiting, now: f64) {
+        let me = &mut self.ranks[rank as usize];
+        (me.waiting, me.since) = (waiting, now);
+    }
+
     /// A process that probes behind each block finds the message that arrives at this time.
     fn find(&mut self, rank: u32, arrival: f64) {
-        let Waiting::Message { since, update, .. } = self.ranks[rank as usize].waiting else {
+        let Rank { waiting, since, .. } = self.ranks[rank as usize];
+        let Waiting::Message { update, .. } = waiting else {
             return;
         };
         let block = u64::from(self.settings.block);
         let (mut now, mut columns) = (since, 0);
         while columns < update.columns && (columns == 0 || now < arrival) {
             let cut = block.min(update.columns - columns);
-            now += self.block_time(
-                rank,
-                Update {
-                    columns: cut,
-                    ..update
-                },
-            );
+            let update = Update {
+                columns: cut,
+                ..update
+            };
+            for kernel in self.settings.update_kernels(update, rank) {
+                now += self.compute(rank, kernel);
+            }
             columns += cut;
         }
-        self.ranks[rank as usize].waiting = Waiting::Answer(columns);
+        let me = &mut self.ranks[rank as usize];
+        me.spent.broadcast += (arrival - now).max(0.0);
+        me.waiting = Waiting::Answer(columns);
         self.queue.push(Reverse((At(now.max(arrival)), rank)));
     }
 
     /// Seconds of a kernel; products vary from call to call.
-    fn time(&mut self, rank: u32, kernel: Kernel) -> f64 {
+    fn compute(&mut self, rank: u32, kernel: Kernel) -> f64 {
         let time = self.machine.time(&self.rates, rank, kernel);
-        match kernel {
-            Kernel::Multiply { .. } if self.spread > 0.0 => {
-                time * (1.0 + self.spread * self.ranks[rank as usize].noise.normal())
-            }
-            _ => time,
+        let me = &mut self.ranks[rank as usize];
+        if !matches!(kernel, Kernel::Multiply { .. }) {
+            me.spent.kernels += time;
+            return time;
         }
-    }
-
-    fn block_time(&mut self, rank: u32, update: Update) -> f64 {
-        let k = self.settings.width(update.panel);
-        let n = update.columns;
-        let m = self
-            .settings
-            .rows_below(update.panel, rank / self.settings.columns);
-        let mut total = self.time(rank, Kernel::Solve { n, k });
-        total += self.time(rank, Kernel::Multiply { m, n, k });
-        if self.settings.rows == 1 {
-            total += self.time(rank, Kernel::CopyRows(2 * u64::from(k) * n));
-        }
-        total
+        let spread = self.machine.call_spread * self.machine.processors[rank as usize].spread;
+        let factor = match spread > 0.0 {
+            true => (1.0 + spread * normal(&mut me.random)).max(0.0),
+            false => 1.0,
+        };
+        me.spent.multiply += time * factor;
+        time * factor
     }
 
     fn factor(&mut self, rank: u32, panel: u32, now: f64) {
@@ -297,7 +323,10 @@ impl<'a> Simulation<'a> {
         }
         self.factorization
             .advance(&self.settings, self.machine, panel, &mut times);
+        let place = (panel - self.panels.start) as usize;
         for (row, end) in (0..).zip(times) {
+            let factored = &mut self.outcome.factored[place];
+            *factored = factored.max(end);
             let rank = self.settings.rank(row, column);
             self.queue.push(Reverse((At(end), rank)));
         }
@@ -306,8 +335,7 @@ impl<'a> Simulation<'a> {
     /// When an exchange ends that begins now, unless the process has to wait for another one.
     fn exchange(&mut self, rank: u32, exchange: Exchange, now: f64) -> Option<f64> {
         let me = rank as usize;
-        self.ranks[me].until = now;
-        self.ranks[me].missing = 0;
+        (self.ranks[me].until, self.ranks[me].missing) = (now, 0);
         if exchange.receive.is_some() {
             self.post(rank, exchange.partner, now);
         }
@@ -319,30 +347,81 @@ impl<'a> Simulation<'a> {
     }
 
     fn post(&mut self, rank: u32, from: u32, now: f64) {
+        let machine = self.machine;
         let me = &mut self.ranks[rank as usize];
         let Some(place) = me.inbox.iter().position(|message| message.from == from) else {
             me.posted = Some(from);
             me.missing += 1;
             return;
         };
-        let message = me.inbox.remove(place);
-        let channel = *self.machine.channel(from, rank);
-        if message.rendezvous {
-            let start = now.max(message.arrival) + channel.latency;
-            let end = self.transfer(start, from, rank, message.bytes);
-            self.arrive(rank, end + channel.receive);
+        let Pending {
+            bytes,
+            arrival,
+            rendezvous,
+            ..
+        } = me.inbox.remove(place);
+        let channel = machine.channel(from, rank);
+        let mut end = now.max(arrival);
+        if rendezvous {
+            end = self.transfer(end + channel.latency, from, rank, bytes);
             self.complete(from, end);
+        }
+        self.arrive(rank, end + channel.receive(bytes));
+    }
+
+    fn send(&mut self, rank: u32, exchange: Exchange, bytes: u64, now: f64) {
+        let (machine, to) = (self.machine, exchange.partner);
+        let channel = machine.channel(rank, to);
+        let ready = now + channel.send(bytes);
+        let rendezvous = exchange.synchronous || bytes >= channel.rendezvous_from;
+        let receiver = &mut self.ranks[to as usize];
+        let posted = receiver.posted == Some(rank);
+        if posted {
+            receiver.posted = None;
+        }
+        if rendezvous && !posted {
+            self.ranks[rank as usize].missing += 1;
+            self.leave(
+                to,
+                Pending {
+                    from: rank,
+                    bytes,
+                    arrival: ready + channel.latency,
+                    rendezvous,
+                },
+            );
+            return;
+        }
+        // The receiver is asked and answers.
+        let asked = if rendezvous {
+            2.0 * channel.latency
         } else {
-            self.arrive(rank, now.max(message.arrival) + channel.receive);
+            0.0
+        };
+        let arrival = self.transfer(ready + asked, rank, to, bytes);
+        self.arrive(rank, if rendezvous { arrival } else { ready });
+        if posted {
+            self.complete(to, arrival + channel.receive(bytes));
+        } else {
+            self.leave(
+                to,
+                Pending {
+                    from: rank,
+                    bytes,
+                    arrival,
+                    rendezvous,
+                },
+            );
         }
     }
 
+    /// One end of an exchange is known.
     fn arrive(&mut self, rank: u32, time: f64) {
         let me = &mut self.ranks[rank as usize];
         me.until = me.until.max(time);
     }
 
-    /// One end of an exchange of a waiting process is there.
+    /// One end of an exchange of a process that waits for it is known.
     fn complete(&mut self, rank: u32, time: f64) {
         self.arrive(rank, time);
         let me = &mut self.ranks[rank as usize];
@@ -353,77 +432,109 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn send(&mut self, rank: u32, exchange: Exchange, bytes: u64, now: f64) {
-        let to = exchange.partner;
-        let channel = *self.machine.channel(rank, to);
-        let ready = now + self.machine.send(bytes.min(channel.rendezvous_from));
-        let rendezvous = exchange.synchronous || bytes >= channel.rendezvous_from;
-        let posted = self.ranks[to as usize].posted == Some(rank);
-        if posted {
-            self.ranks[to as usize].posted = None;
-        }
-        match (rendezvous, posted) {
-            (true, true) => {
-                let start = ready + 2.0 * channel.latency;
-                let end = self.transfer(start, rank, to, bytes);
-                self.arrive(rank, end);
-                self.complete(to, end + channel.receive);
-            }
-            (true, false) => {
-                self.ranks[rank as usize].missing += 1;
-                self.leave(to, rank, bytes, ready + channel.latency, true);
-            }
-            (false, posted) => {
-                let end = self.transfer(ready, rank, to, bytes);
-                self.arrive(rank, ready);
-                if posted {
-                    self.complete(to, end + channel.receive);
-                } else {
-                    self.leave(to, rank, bytes, end, false);
-                }
-            }
-        }
-    }
-
-    fn leave(&mut self, to: u32, from: u32, bytes: u64, arrival: f64, rendezvous: bool) {
+    fn leave(&mut self, to: u32, message: Pending) {
         let receiver = &mut self.ranks[to as usize];
-        receiver.inbox.push(Pending {
-            from,
-            bytes,
-            arrival,
-            rendezvous,
-        });
-        if let Waiting::Message { from: wanted, .. } = receiver.waiting
-            && wanted == from
+        receiver.inbox.push(message);
+        if let Waiting::Message { from, .. } = receiver.waiting
+            && from == message.from
         {
-            self.find(to, arrival);
+            self.find(to, message.arrival);
         }
     }
 
-    /// When the last byte is there. Long messages take turns at interfaces and memory.
+    /// When the last byte is there.
     fn transfer(&mut self, start: f64, from: u32, to: u32, bytes: u64) -> f64 {
         let machine = self.machine;
-        let (source, target) = (
-            machine.nodes[from as usize] as usize,
-            machine.nodes[to as usize] as usize,
-        );
-        let size = bytes as f64;
+        let node = |rank: u32| machine.nodes[rank as usize] as usize;
+        let (source, target) = (node(from), node(to));
+        let channel = machine.channel(from, to);
+        let latency = channel.latency(bytes);
+        let alone = bytes as f64 * channel.per_byte;
+        let shared = bytes as f64 * channel.shared_per_byte;
         if source == target {
-            let channel = &machine.inside;
-            let free = start.max(self.copying[source]) + size * channel.shared_per_byte;
-            self.copying[source] = free;
-            return (start + size * channel.per_byte).max(free) + channel.latency;
+            let copied = start.max(self.copying[source]) + shared;
+            self.copying[source] = copied;
+            return (start + alone).max(copied) + latency;
         }
-        let channel = &machine.between;
-        let alone = size * channel.per_byte;
+        // Short messages find their way between the packets of long ones.
         if bytes < channel.rendezvous_from {
-            return start + alone + channel.latency;
+            return start + alone + latency;
         }
-        let shared = size * channel.shared_per_byte;
         let sent = start.max(self.sending[source]);
         self.sending[source] = sent + shared;
         let received = sent.max(self.receiving[target]);
         self.receiving[target] = received + shared;
-        received + alone + channel.latency
+        received + alone + latency
     }
+}
+
+impl Rank {
+    fn new(process: Process, seed: u64, rank: u32) -> Rank {
+        let stream = u64::from(rank + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Rank {
+            process,
+            waiting: Waiting::Action(Purpose::Swap),
+            since: 0.0,
+            posted: None,
+            missing: 0,
+            until: 0.0,
+            inbox: Vec::new(),
+            random: Pcg64Mcg::seed_from_u64(seed ^ stream),
+            spent: Spent::default(),
+        }
+    }
+
+    /// When the next message of a rank can be seen.
+    fn pending(&self, from: u32) -> Option<f64> {
+        let mut inbox = self.inbox.iter();
+        inbox
+            .find(|message| message.from == from)
+            .map(|message| message.arrival)
+    }
+
+    fn sees(&self, from: u32, now: f64) -> bool {
+        self.pending(from).is_some_and(|arrival| arrival <= now)
+    }
+}
+
+impl Spent {
+    fn of(&mut self, purpose: Purpose) -> &mut f64 {
+        match purpose {
+            Purpose::Broadcast => &mut self.broadcast,
+            Purpose::Swap => &mut self.swap,
+            Purpose::Solution => &mut self.solution,
+        }
+    }
+
+    fn parts(&mut self) -> [&mut f64; 6] {
+        [
+            &mut self.multiply,
+            &mut self.kernels,
+            &mut self.factor,
+            &mut self.broadcast,
+            &mut self.swap,
+            &mut self.solution,
+        ]
+    }
+
+    /// Adds what others spent.
+    pub fn add(&mut self, other: &Spent) {
+        for (own, others) in self.parts().into_iter().zip({ *other }.parts()) {
+            *own += *others;
+        }
+    }
+
+    /// Each part so many times.
+    #[must_use]
+    pub fn times(mut self, factor: f64) -> Spent {
+        for part in self.parts() {
+            *part *= factor;
+        }
+        self
+    }
+}
+
+/// A number of the standard normal distribution, near enough: the sum of twelve even ones.
+fn normal(random: &mut Pcg64Mcg) -> f64 {
+    (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
 }

@@ -14,6 +14,8 @@ pub struct Processor {
     pub intercept: f64,
     /// Seconds of a multiplication and an addition.
     pub per_mnk: f64,
+    /// Standard deviation of a product's time, as a part of it.
+    pub spread: f64,
 }
 
 /// What the other computations cost, beside the products of a [`Processor`].
@@ -216,6 +218,7 @@ mod tests {
         let processor = Processor {
             intercept: 2e-6,
             per_mnk: 1e-10,
+            spread: 0.0,
         };
         let rates = KernelRates::default();
         let micros = |kernel| rates.time(kernel, &processor).as_micros();

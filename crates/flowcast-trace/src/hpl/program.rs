@@ -104,6 +104,30 @@ pub struct PanelSwaps {
     pub long: Vec<Vec<ColumnStep>>,
 }
 
+impl Settings {
+    /// What a rank computes to update columns, once the rows of U are there; with a single process row it swaps them first.
+    #[must_use]
+    pub fn update_kernels(&self, update: Update, rank: u32) -> [Kernel; 3] {
+        let Update { panel, columns: n } = update;
+        let (row, k) = (rank / self.columns, self.width(panel));
+        let m = self.rows_below(panel, row);
+        let elements = u64::from(k) * n;
+        let solve = Kernel::Solve { n, k };
+        let multiply = Kernel::Multiply { m, n, k };
+        if self.rows == 1 {
+            [Kernel::CopyRows(2 * elements), solve, multiply]
+        } else {
+            // The panel's own process row takes U back into the matrix.
+            let back = if row == panel % self.rows {
+                elements
+            } else {
+                0
+            };
+            [solve, multiply, Kernel::Copy(back)]
+        }
+    }
+}
+
 impl PanelSwaps {
     /// From the pivots of a panel; only the ways that the settings may take.
     #[must_use]
@@ -443,31 +467,11 @@ impl Process {
         if self.awaited.is_some() {
             return self.probe(Some(update));
         }
-        let Update { panel, columns } = update;
-        let width = self.settings.width(panel);
-        let m = self.settings.rows_below(panel, self.row);
-        self.tasks.push(Task::Compute(Kernel::Multiply {
-            m,
-            n: columns,
-            k: width,
-        }));
-        if self.settings.rows == 1 {
-            self.tasks.push(Task::Compute(Kernel::Solve {
-                n: columns,
-                k: width,
-            }));
-            return Some(Action::Compute(Kernel::CopyRows(
-                2 * u64::from(width) * columns,
-            )));
-        }
-        if self.row == panel % self.settings.rows {
-            self.tasks
-                .push(Task::Compute(Kernel::Copy(u64::from(width) * columns)));
-        }
-        Some(Action::Compute(Kernel::Solve {
-            n: columns,
-            k: width,
-        }))
+        let rank = self.settings.rank(self.row, self.column);
+        let kernels = self.settings.update_kernels(update, rank);
+        self.tasks
+            .extend(kernels.map(Task::Compute).into_iter().rev());
+        None
     }
 
     /// A step of the solution: the right-hand side moves to the column that has the last of A; then block after block, backwards:

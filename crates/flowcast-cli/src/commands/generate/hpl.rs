@@ -147,7 +147,7 @@ impl Generate {
         let rates = self.hpl.rates()?;
         let name = table.display().to_string();
         let text = fs::read_to_string(table).with_context(|| format!("cannot read {name}"))?;
-        let nodes = NodeProcessors::parse(&name, &text)?;
+        let nodes = NodeProcessors::parse(&text).with_context(|| name.clone())?;
         let per_node = self.hpl.ranks_per_node;
         if per_node == 0 {
             bail!("--ranks-per-node: found 0, expected at least 1");

@@ -1,0 +1,217 @@
+//! `flowcast hpl`: how long High Performance Linpack takes on a cluster, and which settings are best.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use flowcast::{
+    hpl::{
+        Cluster, Extent, LinpackFit, MeasuredRun, RunPrediction, fit_linpack, measured_runs,
+        predict_runs, settings,
+    },
+    model::{
+        costs::{CostParameter, Costs},
+        csv::Table,
+        linpack_costs::LinpackCosts,
+    },
+    table::{Document, fixed, percent, rows, shown},
+    trace::hpl::NodeProcessors,
+};
+
+use crate::{
+    network_args,
+    terminal::{
+        files::{Batch, Output, declare, read_text},
+        output::{Format, print_out, say},
+        progress::Progress,
+        provenance,
+    },
+    trace_args::threads,
+};
+
+subcommands!(
+    /// High Performance Linpack on a cluster: fit its constants, predict runs, choose settings
+    Hpl {
+        Fit(Fit),
+        Predict(Predict),
+    }
+);
+
+/// What every question needs of the cluster.
+#[derive(Debug, Args)]
+struct ClusterArgs {
+    /// The network between the nodes, as `flowcast fit --calls` or `flowcast hpl fit` wrote it
+    #[arg(short, long, value_name = "NET")]
+    network: String,
+    /// Products of each processor: node,intercept_s,s_per_mnk,resid_per_mnk
+    #[arg(long, value_name = "DGEMM.csv")]
+    compute: PathBuf,
+    /// Ranks that fill a node
+    #[arg(long, value_name = "RANKS", default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    ranks_per_node: u32,
+}
+
+impl ClusterArgs {
+    fn read(&self) -> Result<Cluster> {
+        let network = network_args::load(&self.network, &[])?;
+        let processors = NodeProcessors::parse(&read_text(&self.compute)?)
+            .with_context(|| self.compute.display().to_string())?;
+        Ok(Cluster::new(network, processors, self.ranks_per_node))
+    }
+
+    fn inputs<'a>(&'a self, cases: &'a Path) -> [&'a Path; 3] {
+        [Path::new(&self.network), &self.compute, cases]
+    }
+}
+
+/// Fit the constants of a cluster to measured runs
+///
+/// They are the rates of memory and caches, triangular solutions and messages inside a node; nothing of the network between nodes.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flowcast fit --calls calls.csv -o cluster.toml\n  flowcast hpl fit runs.csv --network cluster.toml --compute dgemm.csv -o fitted.toml"
+)]
+pub(crate) struct Fit {
+    /// Runs: N,P,Q,block_size,depth,bcast,swap,time_s and any others, with HPL.dat's numbers
+    cases: PathBuf,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// The network file with the constants in [linpack]
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Fit {
+    fn run(self) -> Result<()> {
+        let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        declare(self.cluster.inputs(&self.cases), outputs)?;
+        let mut cluster = self.cluster.read()?;
+        let place = || self.cases.display().to_string();
+        let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
+        let runs = measured_runs(&table).with_context(place)?;
+        for run in &runs {
+            cluster.check(&run.settings).with_context(place)?;
+        }
+        // A fit begins from what is assumed of any cluster.
+        cluster.costs = LinpackCosts::prior();
+        let progress = Progress::without_end("simulations");
+        let fit = fit_linpack(&cluster, &runs, threads(), &|_| progress.add(1));
+        drop(progress);
+        if let Some(output) = &self.output {
+            cluster.network.linpack = Some(Box::new(fit.linpack.clone()));
+            cluster.network.provenance.extend(provenance::of_this_run());
+            let mut batch = Batch::new();
+            batch.write_text(output, &cluster.network.to_toml())?;
+            batch.commit()?;
+        }
+        self.format.print(&constants(&fit, &runs))
+    }
+}
+
+fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
+    let fitted = &fit.linpack.costs;
+    let columns = [fitted.costs, fitted.low, fitted.high].map(|costs| costs.values());
+    let numbered: Vec<(usize, &CostParameter)> = (0..).zip(LinpackCosts::PARAMETERS).collect();
+    let cost = |column: usize| {
+        let values = columns[column].clone();
+        move |(place, parameter): &(usize, &CostParameter)| {
+            shown(values[*place], parameter.unit.text(values[*place]))
+        }
+    };
+    let costs = rows(&numbered)
+        .heading("Constants (90 %)")
+        .column("constant", "constant", |(_, parameter)| parameter.name)
+        .column("value", "value", cost(0))
+        .column("low", "from", cost(1))
+        .column("high", "to", cost(2))
+        .column("assumed", "assumed", |(_, parameter)| {
+            shown(parameter.prior, parameter.unit.text(parameter.prior))
+        });
+    let fits: Vec<(&MeasuredRun, f64)> = runs.iter().zip(fit.errors.iter().copied()).collect();
+    let errors = rows(&fits)
+        .heading("Runs that they were fitted to")
+        .column("order", "N", |(run, _)| run.settings.order)
+        .column("grid", "grid", |(run, _)| {
+            format!("{}x{}", run.settings.rows, run.settings.columns)
+        })
+        .column("measured_s", "measured", |(run, _)| fixed(run.seconds, 2))
+        .column("error", "error", |(_, error)| percent(error.exp_m1(), 1));
+    Document::new("linpack-fit")
+        .table("constants", costs)
+        .table("runs", errors)
+        .line(format!(
+            "runs are missed by {:.1} % (root mean square)",
+            100.0 * fit.linpack.spread
+        ))
+}
+
+/// Predict how long runs take, each with an interval
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv -o predicted.csv\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv --windows 8 --members 1"
+)]
+pub(crate) struct Predict {
+    /// Runs: N,P,Q,block_size,depth,bcast,swap and any others, with HPL.dat's numbers
+    cases: PathBuf,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// The rows again with predicted_s,low_s,high_s [default: standard output]
+    #[arg(short, long, value_name = "FILE.csv")]
+    output: Option<PathBuf>,
+    /// Simulations of each run, with other pivots, times of products and, if there are more than it takes, nodes
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    members: u32,
+    /// Simulate panels at so many places of each run and not all: quicker, with the error that this may make in the interval
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(4..=1000))]
+    windows: Option<u32>,
+    /// Probability that a run's time lies in its interval
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
+    level: f64,
+}
+
+impl Predict {
+    fn run(self) -> Result<()> {
+        let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        declare(self.cluster.inputs(&self.cases), outputs)?;
+        let cluster = self.cluster.read()?;
+        let place = || self.cases.display().to_string();
+        let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
+        let runs = settings(&table).with_context(place)?;
+        for run in &runs {
+            cluster.check(run).with_context(place)?;
+        }
+        if cluster.network.linpack.is_none() {
+            say!(
+                "flowcast: note: {} has no [linpack]: rates of memory and caches are assumed (`flowcast hpl fit` finds them)",
+                self.cluster.network
+            );
+        }
+        let extent = self.windows.map_or(Extent::Full, Extent::Windows);
+        let progress = Progress::without_end("simulations");
+        let predictions = predict_runs(
+            &cluster,
+            &runs,
+            extent,
+            self.members,
+            self.level,
+            threads(),
+            &|_| progress.add(1),
+        );
+        drop(progress);
+        let columns: Vec<[String; 3]> = predictions.iter().map(seconds).collect();
+        let text = table.with_columns(["predicted_s", "low_s", "high_s"], &columns);
+        let Some(output) = &self.output else {
+            print_out!("{text}");
+            return Ok(());
+        };
+        let mut batch = Batch::new();
+        batch.write_text(output, &text)?;
+        batch.commit()
+    }
+}
+
+fn seconds(prediction: &RunPrediction) -> [String; 3] {
+    [prediction.seconds, prediction.low, prediction.high].map(|seconds| format!("{seconds:.3}"))
+}

@@ -1,0 +1,72 @@
+//! Runs of HPL as tables: one row for each.
+
+use flowcast_model::csv::{CsvError, Table};
+use flowcast_trace::hpl::{Broadcast, Settings, Swap};
+
+/// The columns of a run: numbers as in HPL.dat.
+pub const HPL_COLUMNS: [&str; 7] = ["N", "P", "Q", "block_size", "depth", "bcast", "swap"];
+
+/// Ranks that a run may have.
+const MOST_RANKS: u64 = 1 << 16;
+
+/// A run and what it took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredRun {
+    /// The run.
+    pub settings: Settings,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// The runs of a table, in its order; a mix of swaps has the block size as its threshold.
+///
+/// # Errors
+/// Missing columns, or a field that is no such number, with its line.
+pub fn settings(table: &Table) -> Result<Vec<Settings>, CsvError> {
+    table
+        .fields(HPL_COLUMNS)?
+        .map(|(line, fields)| row(line, fields))
+        .collect()
+}
+
+/// The runs of a table with their times, `time_s`.
+///
+/// # Errors
+/// As [`settings`].
+pub fn measured_runs(table: &Table) -> Result<Vec<MeasuredRun>, CsvError> {
+    let times = table.fields(["time_s"])?;
+    let runs = settings(table)?.into_iter().zip(times);
+    runs.map(|(settings, (line, [time]))| {
+        let seconds = time.parse::<f64>().ok();
+        let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+        let seconds =
+            seconds.ok_or_else(|| CsvError::field(line, "time_s", time, "seconds above 0"))?;
+        Ok(MeasuredRun { settings, seconds })
+    })
+    .collect()
+}
+
+fn row(line: usize, fields: [&str; 7]) -> Result<Settings, CsvError> {
+    let number = |place: usize, least: u64, most: u64| -> Result<u64, CsvError> {
+        let value = fields[place].parse::<u64>().ok();
+        value
+            .filter(|value| (least..=most).contains(value))
+            .ok_or_else(|| {
+                let expected = format!("a whole number from {least} to {most}");
+                CsvError::field(line, HPL_COLUMNS[place], fields[place], expected)
+            })
+    };
+    let order = number(0, 1, 1 << 31)?;
+    let rows = number(1, 1, MOST_RANKS)?;
+    let columns = number(2, 1, MOST_RANKS / rows)?;
+    let block = number(3, 1, 1 << 16)? as u32;
+    Ok(Settings {
+        order,
+        block,
+        rows: rows as u32,
+        columns: columns as u32,
+        depth: number(4, 0, order.div_ceil(u64::from(block)).min(16))? as u32,
+        broadcast: Broadcast::ALL[number(5, 0, 5)? as usize].1,
+        swap: [Swap::Binary, Swap::Long, Swap::Mix(block)][number(6, 0, 2)? as usize],
+    })
+}

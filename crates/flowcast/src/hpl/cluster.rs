@@ -1,0 +1,134 @@
+//! A cluster for HPL: its network, its processors and the constants of its computations.
+
+use flowcast_model::{
+    costs::Costs,
+    linpack_costs::LinpackCosts,
+    network::{Network, Overheads},
+    stats::resampling::{Resampler, normal_score},
+};
+use flowcast_replay::hpl::{Channel, Machine};
+use flowcast_trace::hpl::{KernelRates, NodeProcessors, Settings};
+use thiserror::Error;
+
+/// A run that a cluster cannot carry out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ClusterError {
+    /// Too few nodes.
+    #[error(
+        "found {found} nodes, expected at least {expected} for {ranks} ranks, {per_node} on each"
+    )]
+    Nodes {
+        /// Nodes whose processors are known.
+        found: usize,
+        /// Nodes that it takes.
+        expected: usize,
+        /// Ranks of the run.
+        ranks: u32,
+        /// Ranks of a node.
+        per_node: u32,
+    },
+}
+
+/// The cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cluster {
+    /// Messages between nodes.
+    pub network: Network,
+    /// Products of each node's processors.
+    pub processors: NodeProcessors,
+    /// Ranks that fill a node.
+    pub ranks_per_node: u32,
+    /// Everything else.
+    pub costs: LinpackCosts,
+}
+
+impl Cluster {
+    /// With the constants of the network file, or those that are assumed before any run is measured.
+    #[must_use]
+    pub fn new(network: Network, processors: NodeProcessors, ranks_per_node: u32) -> Cluster {
+        let fitted = network.linpack.as_deref();
+        Cluster {
+            costs: fitted.map_or_else(LinpackCosts::prior, |fitted| fitted.costs.costs),
+            network,
+            processors,
+            ranks_per_node,
+        }
+    }
+
+    /// Whether it has the nodes for a run.
+    ///
+    /// # Errors
+    /// Too few of them.
+    pub fn check(&self, settings: &Settings) -> Result<(), ClusterError> {
+        let expected = self.nodes_of(settings);
+        if expected <= self.processors.nodes() {
+            return Ok(());
+        }
+        Err(ClusterError::Nodes {
+            found: self.processors.nodes(),
+            expected,
+            ranks: settings.ranks(),
+            per_node: self.ranks_per_node,
+        })
+    }
+
+    fn nodes_of(&self, settings: &Settings) -> usize {
+        settings.ranks().div_ceil(self.ranks_per_node) as usize
+    }
+
+    /// The machine as a member of an ensemble sees it: of the nodes, any that suffice, in their order; and a common factor of all
+    /// products, of the spread that is not from call to call. Member 0 has the first nodes and no factor.
+    ///
+    /// # Panics
+    /// If the cluster has too few nodes.
+    #[must_use]
+    pub fn machine(&self, settings: &Settings, member: u64) -> Machine {
+        let costs = &self.costs;
+        let nodes = self.nodes_of(settings);
+        let mut random = Resampler::from_seed(member);
+        let mut places: Vec<usize> = (0..self.processors.nodes()).collect();
+        let mut factor = 1.0;
+        if member > 0 {
+            random.shuffle(&mut places);
+            factor += RUN_SPREAD * normal_score(random.share().clamp(1e-3, 1.0 - 1e-3));
+        }
+        places.truncate(nodes);
+        places.sort_unstable();
+        let (ranks, per_node) = (settings.ranks(), self.ranks_per_node);
+        let processors = self.processors.only(&places).of_ranks(ranks, per_node);
+        let rendezvous_from = self.network.point_to_point.rendezvous_from;
+        let rendezvous_from = rendezvous_from.map_or(u64::MAX, |size| size.0);
+        let per_byte = self.network.nic.per_byte().as_nanos() * 1e-9;
+        Machine {
+            nodes: (0..ranks).map(|rank| rank / per_node).collect(),
+            ranks_per_node: per_node.min(ranks),
+            processors: processors.expect("the nodes suffice"),
+            call_spread: costs.call_spread,
+            inside: Channel {
+                latency: costs.node_latency,
+                per_byte: costs.node_gap,
+                shared_per_byte: costs.node_copy_gap,
+                rendezvous_from,
+                overheads: Overheads::default(),
+            },
+            between: Channel {
+                latency: self.network.nic.latency.as_seconds(),
+                per_byte,
+                shared_per_byte: per_byte / f64::from(self.network.nic.count),
+                rendezvous_from,
+                overheads: self.network.overheads.clone(),
+            },
+            rates: KernelRates {
+                multiply: factor * costs.multiply,
+                solve: costs.solve,
+                cache_bytes: costs.cache,
+                cache_rate: 1.0 / costs.cache_gap,
+                memory_rate: 1.0 / costs.memory_gap,
+            },
+            node_memory_rate: 1.0 / costs.node_memory_gap,
+        }
+    }
+}
+
+/// Standard deviation of the speed of all processors from run to run: temperature, other states of the machine.
+const RUN_SPREAD: f64 = 0.01;

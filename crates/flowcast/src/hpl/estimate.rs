@@ -1,0 +1,132 @@
+//! The time of a run, from all of its panels or from some.
+
+use flowcast_replay::hpl::{Machine, Simulation, Spent};
+use flowcast_trace::hpl::{Pivots, Settings};
+
+/// How much of a run is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All panels, unless swaps by spread and roll are too many.
+    Full,
+    /// Some panels at each of so many places, at least four: the time of a panel changes steadily.
+    Windows(u32),
+}
+
+/// The time of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Seconds.
+    pub seconds: f64,
+    /// What the panels that were left out may add or take, as a part of it: two standard errors; 0 if none was.
+    pub error: f64,
+    /// What the time goes to; of what was simulated.
+    pub spent: Spent,
+    /// Seconds of what was simulated.
+    pub simulated: f64,
+}
+
+/// Exchanges of a full simulation at most.
+const MOST_EXCHANGES: f64 = 4e8;
+/// Places where panels are simulated in place of a run that is too long.
+const WINDOWS: u32 = 10;
+
+/// The time of a run on a machine; the seed is that of pivots and of the products' times.
+#[must_use]
+pub fn estimate(settings: &Settings, machine: &Machine, extent: Extent, seed: u64) -> Estimate {
+    let windows = match extent {
+        Extent::Windows(windows) => windows.max(4),
+        Extent::Full if exchanges(settings) > MOST_EXCHANGES => WINDOWS,
+        Extent::Full => return full(settings, machine, seed),
+    };
+    // The first panels of a window begin together, which those of a run do not.
+    let (lead, measured) = (2 * settings.columns + settings.depth, 16);
+    let length = lead + measured;
+    let panels = settings.panels();
+    if windows * length >= panels {
+        return full(settings, machine, seed);
+    }
+    let mut rates = Vec::new();
+    let (mut spent, mut simulated) = (Spent::default(), 0.0);
+    for window in 0..windows {
+        let middle = (f64::from(window) + 0.5) / f64::from(windows);
+        let start = (middle * f64::from(panels - length)) as u32;
+        let pivots = Pivots::Random { seed };
+        let end = start + length;
+        let outcome = Simulation::new(*settings, machine, pivots, start..end, seed).run();
+        let from = outcome.factored[lead as usize - 1];
+        let to = outcome.factored[length as usize - 1];
+        let place = f64::from(start + lead + measured / 2) / f64::from(panels);
+        rates.push((place, (to - from) / f64::from(measured)));
+        spent.add(&outcome.spent);
+        simulated += outcome.seconds;
+    }
+    let Parabola { mean, error } = parabola(&rates);
+    Estimate {
+        seconds: mean * f64::from(panels),
+        error: 2.0 * error / mean,
+        spent,
+        simulated,
+    }
+}
+
+fn full(settings: &Settings, machine: &Machine, seed: u64) -> Estimate {
+    let pivots = Pivots::Random { seed };
+    let outcome = Simulation::new(*settings, machine, pivots, 0..settings.panels(), seed).run();
+    Estimate {
+        seconds: outcome.seconds,
+        error: 0.0,
+        spent: outcome.spent,
+        simulated: outcome.seconds,
+    }
+}
+
+/// Exchanges of all processes in swaps by spread and roll.
+fn exchanges(settings: &Settings) -> f64 {
+    if !settings.swap.is_long(u64::from(settings.block) + 1) {
+        return 0.0;
+    }
+    let ranks = f64::from(settings.ranks());
+    ranks * f64::from(settings.rows) * f64::from(settings.panels())
+}
+
+/// The mean over [0, 1] of the parabola through some points, and its standard error.
+struct Parabola {
+    mean: f64,
+    error: f64,
+}
+
+fn parabola(points: &[(f64, f64)]) -> Parabola {
+    // Legendre's polynomials: the mean over [0, 1] is the first coefficient, if the points cover it evenly.
+    let basis = |x: f64| {
+        let x = 2.0 * x - 1.0;
+        [1.0, x, 1.5 * x * x - 0.5]
+    };
+    let mut normal = vec![vec![0.0; 3]; 3];
+    let mut right = [0.0; 3];
+    for &(x, y) in points {
+        let terms = basis(x);
+        for row in 0..3 {
+            right[row] += terms[row] * y;
+            for column in 0..3 {
+                normal[row][column] += terms[row] * terms[column];
+            }
+        }
+    }
+    let inverse = flowcast_model::stats::linear_system::inverse_of_symmetric(&normal)
+        .expect("four points or more at different places");
+    let solve = |row: usize| -> f64 { (0..3).map(|at| inverse[row][at] * right[at]).sum() };
+    let coefficients = [solve(0), solve(1), solve(2)];
+    let squares: f64 = points
+        .iter()
+        .map(|&(x, y)| {
+            let terms = basis(x);
+            let fitted: f64 = (0..3).map(|at| coefficients[at] * terms[at]).sum();
+            (y - fitted).powi(2)
+        })
+        .sum();
+    let freedom = (points.len() - 3).max(1) as f64;
+    Parabola {
+        mean: coefficients[0],
+        error: (squares / freedom * inverse[0][0]).sqrt(),
+    }
+}

@@ -1,0 +1,14 @@
+//! High Performance Linpack on a cluster whose processors and messages were measured: its constants from some runs, the time of
+//! others with intervals, the best grid.
+
+mod cases;
+mod cluster;
+mod estimate;
+mod fit;
+mod predict;
+
+pub use cases::{HPL_COLUMNS, MeasuredRun, measured_runs, settings};
+pub use cluster::{Cluster, ClusterError};
+pub use estimate::{Estimate, Extent, estimate};
+pub use fit::{LinpackFit, fit_linpack};
+pub use predict::{RunPrediction, predict_runs};

@@ -1,0 +1,83 @@
+//! The times of runs with intervals.
+
+use flowcast_model::{linpack_costs::FittedLinpack, stats::resampling::normal_score};
+use flowcast_replay::hpl::Spent;
+use flowcast_trace::{hpl::Settings, parallel};
+
+use super::{
+    Cluster,
+    estimate::{Estimate, Extent, estimate},
+};
+
+/// A run's time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunPrediction {
+    /// Seconds.
+    pub seconds: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// What the panels that were not simulated may change, as a part of it.
+    pub left_out: f64,
+    /// What the processes spend their time on, as parts of it.
+    pub spent: Spent,
+}
+
+/// By how much what is not a product may differ from its model, as a part of it: what broadcasts, swaps and panels were seen to
+/// differ on machines for which the constants were not fitted.
+const BESIDE_PRODUCTS: f64 = 0.2;
+/// How far runs of the same settings are apart before any was measured.
+const UNFITTED: f64 = 0.04;
+
+/// The times of runs, and intervals that hold a run's time with this probability. Each run is simulated as many times as there are
+/// members: with other pivots, other times of products and, where the cluster has more nodes than it takes, other nodes.
+///
+/// # Panics
+/// If the cluster has too few nodes for a run.
+pub fn predict_runs(
+    cluster: &Cluster,
+    runs: &[Settings],
+    extent: Extent,
+    members: u32,
+    level: f64,
+    threads: usize,
+    done: &(dyn Fn(usize) + Sync),
+) -> Vec<RunPrediction> {
+    let members = members.max(1);
+    let jobs: Vec<(usize, u64)> = (0..runs.len())
+        .flat_map(|run| (0..u64::from(members)).map(move |member| (run, member)))
+        .collect();
+    let estimates = parallel::map(&jobs, threads, |&(run, member)| {
+        let machine = cluster.machine(&runs[run], member);
+        let found = estimate(&runs[run], &machine, extent, member + 1);
+        done(run);
+        found
+    });
+    estimates
+        .chunks(members as usize)
+        .map(|members| prediction(cluster, members, level))
+        .collect()
+}
+
+fn prediction(cluster: &Cluster, members: &[Estimate], level: f64) -> RunPrediction {
+    let count = members.len() as f64;
+    let first = &members[0];
+    let logs: Vec<f64> = members.iter().map(|member| member.seconds.ln()).collect();
+    let mean = logs.iter().sum::<f64>() / count;
+    let apart = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+    let spent = first.spent.times(1.0 / first.simulated);
+    let fitted = cluster.network.linpack.as_deref();
+    let runs = fitted.map_or(UNFITTED, |FittedLinpack { spread, .. }| *spread);
+    let beside = BESIDE_PRODUCTS * (1.0 - spent.multiply).max(0.0);
+    let variance = apart + runs.powi(2) + beside.powi(2) + (first.error / 2.0).powi(2);
+    let width = normal_score((1.0 + level) / 2.0) * variance.sqrt();
+    let seconds = mean.exp();
+    RunPrediction {
+        seconds,
+        low: seconds * (-width).exp(),
+        high: seconds * width.exp(),
+        left_out: first.error,
+        spent,
+    }
+}
