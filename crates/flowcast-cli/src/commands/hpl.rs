@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
     hpl::{
-        Cluster, Extent, LinpackFit, MeasuredRun, RunPrediction, fit_linpack, measured_runs,
-        predict_runs, settings,
+        Change, Cluster, Extent, LinpackChoice, LinpackFit, MeasuredRun, Question, RunPrediction,
+        choose, fit_linpack, hpl_dat, measured_runs, operations, predict_runs, settings,
     },
     model::{
         costs::{CostParameter, Costs},
@@ -15,7 +15,7 @@ use flowcast::{
         linpack_costs::LinpackCosts,
     },
     table::{Document, fixed, percent, rows, shown},
-    trace::hpl::NodeProcessors,
+    trace::hpl::{NodeProcessors, Settings},
 };
 
 use crate::{
@@ -34,6 +34,7 @@ subcommands!(
     Hpl {
         Fit(Fit),
         Predict(Predict),
+        Choose(Choose),
     }
 );
 
@@ -97,7 +98,7 @@ impl Fit {
         // A fit begins from what is assumed of any cluster.
         cluster.costs = LinpackCosts::prior();
         let progress = Progress::without_end("simulations");
-        let fit = fit_linpack(&cluster, &runs, threads(), &|_| progress.add(1));
+        let fit = fit_linpack(&cluster, &runs, threads(), &|| progress.add(1));
         drop(progress);
         if let Some(output) = &self.output {
             cluster.network.linpack = Some(Box::new(fit.linpack.clone()));
@@ -197,7 +198,7 @@ impl Predict {
             self.members,
             self.level,
             threads(),
-            &|_| progress.add(1),
+            &|| progress.add(1),
         );
         drop(progress);
         let columns: Vec<[String; 3]> = predictions.iter().map(seconds).collect();
@@ -214,4 +215,127 @@ impl Predict {
 
 fn seconds(prediction: &RunPrediction) -> [String; 3] {
     [prediction.seconds, prediction.low, prediction.high].map(|seconds| format!("{seconds:.3}"))
+}
+
+/// Choose grid, block size, broadcast, swap and depth, and say what the time goes to
+///
+/// Grids are compared first, then for the best of them the broadcast, the swap with the depth and the block size; the best are
+/// simulated whole.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flowcast hpl choose --n 250000 --ranks 960 --network fitted.toml --compute dgemm.csv -o HPL.dat\n  flowcast hpl choose --n 250000 --ranks 960 --network fitted.toml --compute dgemm.csv --other-network faster.toml"
+)]
+pub(crate) struct Choose {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Order of the matrix
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 31))]
+    n: u64,
+    /// Ranks, all of which are used
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    ranks: u32,
+    /// Block sizes to choose from
+    #[arg(long, value_name = "NB", value_delimiter = ',', default_value = "128,192,256", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    blocks: Vec<u32>,
+    /// Depths of look-ahead to choose from
+    #[arg(long, value_name = "DEPTH", value_delimiter = ',', default_value = "1,0", value_parser = clap::value_parser!(u32).range(0..=16))]
+    depths: Vec<u32>,
+    /// Another network, to see what it would bring
+    #[arg(long, value_name = "NET")]
+    other_network: Option<String>,
+    /// Write the input file of HPL
+    #[arg(short, long, value_name = "HPL.dat")]
+    output: Option<PathBuf>,
+    /// Simulations of each of the best settings
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    members: u32,
+    /// Probability that a run's time lies in its interval
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
+    level: f64,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Choose {
+    fn run(self) -> Result<()> {
+        let inputs = [Path::new(&self.cluster.network), &self.cluster.compute];
+        declare(
+            inputs,
+            self.output.iter().map(|path| Output::new("-o", path)),
+        )?;
+        let cluster = self.cluster.read()?;
+        let other_network = match &self.other_network {
+            Some(name) => Some(network_args::load(name, &[])?),
+            None => None,
+        };
+        let question = Question {
+            order: self.n,
+            ranks: self.ranks,
+            blocks: self.blocks,
+            depths: self.depths,
+            other_network,
+        };
+        question.check(&cluster).context("--ranks")?;
+        let progress = Progress::without_end("simulations");
+        let choice = choose(
+            &cluster,
+            &question,
+            self.members,
+            self.level,
+            threads(),
+            &|| progress.add(1),
+        );
+        drop(progress);
+        if let Some(output) = &self.output {
+            let mut batch = Batch::new();
+            batch.write_text(output, &hpl_dat(&choice.candidates[0].0))?;
+            batch.commit()?;
+        }
+        self.format.print(&chosen(&choice))
+    }
+}
+
+fn chosen(choice: &LinpackChoice) -> Document {
+    let gigaflops =
+        |settings: &Settings, seconds: f64| fixed(operations(settings) / seconds / 1e9, 0);
+    let candidates = rows(&choice.candidates)
+        .heading("The best settings")
+        .column("grid", "grid", |(settings, _)| {
+            format!("{}x{}", settings.rows, settings.columns)
+        })
+        .column("block", "NB", |(settings, _)| settings.block)
+        .column("broadcast", "broadcast", |(settings, _)| {
+            settings.broadcast.to_string()
+        })
+        .column("swap", "swap", |(settings, _)| settings.swap.to_string())
+        .column("depth", "depth", |(settings, _)| settings.depth)
+        .column("predicted_s", "seconds", |(_, run)| fixed(run.seconds, 1))
+        .column("low_s", "from", |(_, run)| fixed(run.low, 1))
+        .column("high_s", "to", |(_, run)| fixed(run.high, 1))
+        .column("gflops", "Gflop/s", |(settings, run)| {
+            gigaflops(settings, run.seconds)
+        });
+    let (_, best) = &choice.candidates[0];
+    let spent = [
+        ("dgemm", best.spent.multiply),
+        ("factoring panels", best.spent.factor),
+        ("waiting for panels", best.spent.broadcast),
+        ("swaps, and waiting for slower processors", best.spent.swap),
+        ("solving, copying", best.spent.kernels),
+        ("the triangular system", best.spent.solution),
+    ];
+    let parts = rows(&spent)
+        .heading("What the time of the first goes to (mean of all processes)")
+        .column("part", "part", |(name, _)| *name)
+        .column("share", "share", |(_, share)| percent(*share, 1));
+    let changes = rows(&choice.changes)
+        .heading("What would change it")
+        .column("change", "change", |change: &Change| change.what)
+        .column("time", "time", |change: &Change| {
+            percent(change.factor - 1.0, 1)
+        });
+    Document::new("linpack-choice")
+        .table("candidates", candidates)
+        .table("parts", parts)
+        .table("changes", changes)
 }

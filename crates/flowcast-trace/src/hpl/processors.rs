@@ -51,6 +51,20 @@ impl NodeProcessors {
         NodeProcessors(places.iter().map(|place| self.0[*place].clone()).collect())
     }
 
+    /// With the node that has the slowest processor replaced by one as fast as the median node.
+    #[must_use]
+    pub fn without_slowest(&self) -> NodeProcessors {
+        let slowest =
+            |node: &Vec<Processor>| node.iter().map(|one| one.per_mnk).fold(0.0, f64::max);
+        let mut order: Vec<usize> = (0..self.0.len()).collect();
+        order.sort_by(|a, b| slowest(&self.0[*a]).total_cmp(&slowest(&self.0[*b])));
+        let mut nodes = self.clone();
+        if let Some(last) = order.last() {
+            nodes.0[*last] = self.0[order[order.len() / 2]].clone();
+        }
+        nodes
+    }
+
     /// The processor of each of so many ranks, which fill one node after the other, and in each its processors by equal parts;
     /// none if there are too few nodes.
     #[must_use]

@@ -1,7 +1,8 @@
 //! The constants of a cluster from runs of HPL.
 //!
-//! Gauss and Newton's steps on `ln(measured / predicted)`, with what is known of each constant before (a log-normal distribution) as
-//! further observations: constants of which the runs say nothing stay where they are.
+//! Least squares of `ln(predicted / measured)`, with what is known of each constant before (a log-normal distribution) as further
+//! observations: constants of which the runs say nothing stay where they are. Slopes are taken once, over two standard deviations
+//! of what is known before: between near values the order of actions changes the times by more than the constants do.
 
 use flowcast_model::{
     costs::{Costs, FittedCosts},
@@ -38,7 +39,7 @@ pub fn fit_linpack(
     cluster: &Cluster,
     runs: &[MeasuredRun],
     threads: usize,
-    done: &(dyn Fn(usize) + Sync),
+    done: &(dyn Fn() + Sync),
 ) -> LinpackFit {
     let parameters = LinpackCosts::PARAMETERS;
     let errors_of = |all: &[LinpackCosts]| -> Vec<Vec<f64>> {
@@ -53,7 +54,7 @@ pub fn fit_linpack(
             let MeasuredRun { settings, seconds } = &runs[run];
             let machine = cluster.machine(settings, 0);
             let found = estimate(settings, &machine, Extent::Full, 1).seconds;
-            done(jobs.len());
+            done();
             (found / seconds).ln()
         });
         errors.chunks(runs.len()).map(<[f64]>::to_vec).collect()
@@ -68,38 +69,46 @@ pub fn fit_linpack(
         LinpackCosts::from_values(&values)
     };
     let mut offsets = vec![0.0; parameters.len()];
-    let mut covariance = Vec::new();
+    let mut tried = vec![at(&offsets)];
+    for (place, parameter) in parameters.iter().enumerate() {
+        for side in [-1.0, 1.0] {
+            let mut moved = offsets.clone();
+            moved[place] += side * parameter.spread;
+            tried.push(at(&moved));
+        }
+    }
+    let found = errors_of(&tried);
+    let slope = |place: usize, run: usize| {
+        let (below, above) = (&found[1 + 2 * place], &found[2 + 2 * place]);
+        (above[run] - below[run]) / (2.0 * parameters[place].spread)
+    };
+    let mut normal = vec![vec![0.0; parameters.len()]; parameters.len()];
+    for (row, parameter) in parameters.iter().enumerate() {
+        normal[row][row] += parameter.spread.powi(-2);
+        for run in 0..runs.len() {
+            for (column, entry) in normal[row].iter_mut().enumerate() {
+                *entry += slope(row, run) * slope(column, run) / NOISE.powi(2);
+            }
+        }
+    }
+    let covariance = inverse_of_symmetric(&normal).expect("priors make it definite");
+    let mut errors = found[0].clone();
     for _ in 0..STEPS {
-        let mut tried = vec![at(&offsets)];
-        for (place, parameter) in parameters.iter().enumerate() {
-            for side in [-1.0, 1.0] {
-                let mut moved = offsets.clone();
-                moved[place] += side * parameter.spread;
-                tried.push(at(&moved));
-            }
-        }
-        let errors = errors_of(&tried);
-        let slope = |place: usize, run: usize| {
-            let (below, above) = (&errors[1 + 2 * place], &errors[2 + 2 * place]);
-            (above[run] - below[run]) / (2.0 * parameters[place].spread)
-        };
-        let mut normal = vec![vec![0.0; parameters.len()]; parameters.len()];
-        let mut right = vec![0.0; parameters.len()];
-        for (row, parameter) in parameters.iter().enumerate() {
-            normal[row][row] += parameter.spread.powi(-2);
-            right[row] -= offsets[row] / parameter.spread.powi(2);
-            for run in 0..runs.len() {
-                right[row] -= slope(row, run) * errors[0][run] / NOISE.powi(2);
-                for (column, entry) in normal[row].iter_mut().enumerate() {
-                    *entry += slope(row, run) * slope(column, run) / NOISE.powi(2);
-                }
-            }
-        }
-        covariance = inverse_of_symmetric(&normal).expect("priors make it definite");
+        let right: Vec<f64> = (0..parameters.len())
+            .map(|row| {
+                let runs = errors.iter().enumerate();
+                let pulls: f64 = runs.map(|(run, error)| slope(row, run) * error).sum();
+                -offsets[row] / parameters[row].spread.powi(2) - pulls / NOISE.powi(2)
+            })
+            .collect();
         for (row, offset) in offsets.iter_mut().enumerate() {
-            let step: f64 = covariance[row].iter().zip(&right).map(|(a, b)| a * b).sum();
-            *offset += step.clamp(-2.0 * parameters[row].spread, 2.0 * parameters[row].spread);
+            *offset += covariance[row]
+                .iter()
+                .zip(&right)
+                .map(|(a, b)| a * b)
+                .sum::<f64>();
         }
+        errors = errors_of(&[at(&offsets)]).remove(0);
     }
     let moved = |side: f64| {
         let moved: Vec<f64> = (0..offsets.len())
@@ -108,7 +117,6 @@ pub fn fit_linpack(
         at(&moved)
     };
     let costs = at(&offsets);
-    let errors = errors_of(&[costs]).remove(0);
     let squares: f64 = errors.iter().map(|error| error * error).sum();
     LinpackFit {
         linpack: FittedLinpack {

@@ -2,12 +2,14 @@
 //! others with intervals, the best grid.
 
 mod cases;
+mod choose;
 mod cluster;
 mod estimate;
 mod fit;
 mod predict;
 
 pub use cases::{HPL_COLUMNS, MeasuredRun, measured_runs, settings};
+pub use choose::{Change, LinpackChoice, Question, choose, hpl_dat, operations};
 pub use cluster::{Cluster, ClusterError};
 pub use estimate::{Estimate, Extent, estimate};
 pub use fit::{LinpackFit, fit_linpack};

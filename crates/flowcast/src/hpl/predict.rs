@@ -42,7 +42,7 @@ pub fn predict_runs(
     members: u32,
     level: f64,
     threads: usize,
-    done: &(dyn Fn(usize) + Sync),
+    done: &(dyn Fn() + Sync),
 ) -> Vec<RunPrediction> {
     let members = members.max(1);
     let jobs: Vec<(usize, u64)> = (0..runs.len())
@@ -51,7 +51,7 @@ pub fn predict_runs(
     let estimates = parallel::map(&jobs, threads, |&(run, member)| {
         let machine = cluster.machine(&runs[run], member);
         let found = estimate(&runs[run], &machine, extent, member + 1);
-        done(run);
+        done();
         found
     });
     estimates

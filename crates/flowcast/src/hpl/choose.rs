@@ -1,0 +1,276 @@
+//! The best settings of HPL for a cluster, and why.
+
+use flowcast_model::network::{LinkRate, LoneFlow, Network};
+use flowcast_trace::{
+    hpl::{Broadcast, Settings, Swap},
+    parallel,
+};
+
+use flowcast_units::TimePerByte;
+
+use super::{
+    Cluster, ClusterError, RunPrediction,
+    estimate::{Extent, estimate},
+    predict_runs,
+};
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// Order of the matrix.
+    pub order: u64,
+    /// Ranks: all of them are used.
+    pub ranks: u32,
+    /// Block sizes that may be taken.
+    pub blocks: Vec<u32>,
+    /// Depths that may be taken.
+    pub depths: Vec<u32>,
+    /// Another network to compare.
+    pub other_network: Option<Network>,
+}
+
+impl Question {
+    /// Whether the cluster has the nodes.
+    ///
+    /// # Errors
+    /// Too few of them.
+    pub fn check(&self, cluster: &Cluster) -> Result<(), ClusterError> {
+        grids(self).iter().try_for_each(|grid| cluster.check(grid))
+    }
+}
+
+/// A change of the cluster and what the best settings take then.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What changes.
+    pub what: &'static str,
+    /// Seconds of the best settings with the change as a multiple of those without.
+    pub factor: f64,
+}
+
+/// The best settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinpackChoice {
+    /// The best candidates, the fastest first.
+    pub candidates: Vec<(Settings, RunPrediction)>,
+    /// What would change the time of the first.
+    pub changes: Vec<Change>,
+}
+
+/// Places of each run whose panels are simulated in the search.
+const WINDOWS: Extent = Extent::Windows(5);
+/// Grids whose other settings are searched, and candidates that are simulated whole.
+const FINALISTS: usize = 3;
+
+/// The best grid first, then for the best of them its broadcast, swap with depth, and block size, one after the other; the best are
+/// simulated whole. `done` is told of each simulation.
+///
+/// # Panics
+/// If the cluster has too few nodes.
+pub fn choose(
+    cluster: &Cluster,
+    question: &Question,
+    members: u32,
+    level: f64,
+    threads: usize,
+    done: &(dyn Fn() + Sync),
+) -> LinpackChoice {
+    let search = Search {
+        cluster,
+        threads,
+        done,
+    };
+    let mut best = search.fastest(grids(question), FINALISTS);
+    let vary = |best: &[Settings], variants: &dyn Fn(Settings) -> Vec<Settings>| -> Vec<Settings> {
+        let each = best.iter();
+        each.flat_map(|settings| search.fastest(variants(*settings), 1))
+            .collect()
+    };
+    best = vary(&best, &|settings| {
+        let broadcasts = Broadcast::ALL.iter();
+        broadcasts
+            .map(|(_, broadcast)| Settings {
+                broadcast: *broadcast,
+                ..settings
+            })
+            .collect()
+    });
+    best = vary(&best, &|settings| {
+        let swaps = [Swap::Binary, Swap::Long].into_iter();
+        swaps
+            .flat_map(|swap| question.depths.iter().map(move |depth| (swap, *depth)))
+            .map(|(swap, depth)| Settings {
+                swap,
+                depth,
+                ..settings
+            })
+            .collect()
+    });
+    best = vary(&best, &|settings| {
+        let blocks = question.blocks.iter();
+        blocks
+            .map(|block| Settings {
+                block: *block,
+                ..settings
+            })
+            .collect()
+    });
+    let predictions = predict_runs(cluster, &best, Extent::Full, members, level, threads, done);
+    let mut candidates: Vec<(Settings, RunPrediction)> =
+        best.into_iter().zip(predictions).collect();
+    candidates.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
+    let changes = search.changes(candidates[0].0, question.other_network.as_ref());
+    LinpackChoice {
+        candidates,
+        changes,
+    }
+}
+
+/// All grids of as many ranks, with settings that are seldom bad.
+fn grids(question: &Question) -> Vec<Settings> {
+    (1..=question.ranks)
+        .filter(|rows| question.ranks.is_multiple_of(*rows))
+        .map(|rows| Settings {
+            order: question.order,
+            block: question.blocks[0],
+            rows,
+            columns: question.ranks / rows,
+            depth: question.depths[0],
+            broadcast: Broadcast::RingModified,
+            swap: Swap::Binary,
+        })
+        .collect()
+}
+
+struct Search<'a> {
+    cluster: &'a Cluster,
+    threads: usize,
+    done: &'a (dyn Fn() + Sync),
+}
+
+impl Search<'_> {
+    /// The fastest of some settings, in the order of their times.
+    fn fastest(&self, all: Vec<Settings>, count: usize) -> Vec<Settings> {
+        let seconds = parallel::map(&all, self.threads, |settings| {
+            self.seconds(self.cluster, settings)
+        });
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by(|a, b| seconds[*a].total_cmp(&seconds[*b]));
+        order.into_iter().take(count).map(|at| all[at]).collect()
+    }
+
+    fn seconds(&self, cluster: &Cluster, settings: &Settings) -> f64 {
+        let machine = cluster.machine(settings, 0);
+        let found = estimate(settings, &machine, WINDOWS, 1);
+        (self.done)();
+        found.seconds
+    }
+
+    fn changes(&self, settings: Settings, other: Option<&Network>) -> Vec<Change> {
+        let whole = self.cluster;
+        let with_network = |change: &dyn Fn(&mut Network)| {
+            let mut cluster = whole.clone();
+            change(&mut cluster.network);
+            cluster
+        };
+        let mut clusters = vec![
+            (
+                "the slowest node is replaced by one as fast as the median",
+                Cluster {
+                    processors: whole.processors.without_slowest(),
+                    ..whole.clone()
+                },
+            ),
+            (
+                "interfaces are twice as fast",
+                with_network(&|network| {
+                    let half = TimePerByte::from_nanos(network.nic.per_byte().as_nanos() / 2.0);
+                    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(half));
+                }),
+            ),
+            (
+                "latency is half",
+                with_network(&|network| network.nic.latency = network.nic.latency * 0.5),
+            ),
+        ];
+        if let Some(other) = other {
+            let mut cluster = whole.clone();
+            cluster.network = other.clone();
+            clusters.push(("the other network", cluster));
+        }
+        let seconds = parallel::map(&clusters, self.threads, |(_, cluster)| {
+            self.seconds(cluster, &settings)
+        });
+        let now = self.seconds(whole, &settings);
+        let changes = clusters.iter().zip(seconds);
+        changes
+            .map(|((what, _), seconds)| Change {
+                what,
+                factor: seconds / now,
+            })
+            .collect()
+    }
+}
+
+/// Operations of a run as HPL counts them.
+#[must_use]
+pub fn operations(settings: &Settings) -> f64 {
+    let order = settings.order as f64;
+    2.0 / 3.0 * order.powi(3) + 1.5 * order.powi(2)
+}
+
+/// HPL.dat of these settings.
+#[must_use]
+pub fn hpl_dat(settings: &Settings) -> String {
+    let broadcast = Broadcast::ALL
+        .iter()
+        .position(|(_, broadcast)| *broadcast == settings.broadcast)
+        .unwrap_or(0);
+    let (swap, threshold) = match settings.swap {
+        Swap::Binary => (0, 64),
+        Swap::Long => (1, 64),
+        Swap::Mix(threshold) => (2, threshold),
+    };
+    let Settings {
+        order,
+        block,
+        rows,
+        columns,
+        depth,
+        ..
+    } = settings;
+    format!(
+        "HPLinpack benchmark input file
+Chosen by flowcast hpl choose
+HPL.out      output file name (if any)
+6            device out (6=stdout,7=stderr,file)
+1            # of problems sizes (N)
+{order}      Ns
+1            # of NBs
+{block}      NBs
+0            PMAP process mapping (0=Row-,1=Column-major)
+1            # of process grids (P x Q)
+{rows}       Ps
+{columns}    Qs
+16.0         threshold
+1            # of panel fact
+1            PFACTs (0=left, 1=Crout, 2=Right)
+1            # of recursive stopping criterium
+2            NBMINs (>= 1)
+1            # of panels in recursion
+2            NDIVs
+1            # of recursive panel fact.
+2            RFACTs (0=left, 1=Crout, 2=Right)
+1            # of broadcast
+{broadcast}  BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+1            # of lookahead depth
+{depth}      DEPTHs (>=0)
+{swap}       SWAP (0=bin-exch,1=long,2=mix)
+{threshold}  swapping threshold
+0            L1 in (0=transposed,1=no-transposed) form
+0            U  in (0=transposed,1=no-transposed) form
+1            Equilibration (0=no,1=yes)
+8            memory alignment in double (> 0)
+"
+    )
+}
