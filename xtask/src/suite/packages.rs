@@ -64,7 +64,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "hpcc",
         program: "hpcc",
-        needed_by: &["openmpi"],
+        needed_by: &["record", "openmpi"],
     },
     Package {
         name: "netpipe-openmpi",

@@ -8,7 +8,7 @@ const LIBRARIES: [(&str, &str, &str); 2] = [
     ("MPICH", "mpich", "mpich"),
 ];
 
-/// Runs the tests of each library; skipped by name if one is missing.
+/// Runs the tests of each library, and those of HPL under Open MPI; skipped by name if one is missing.
 pub(super) fn check() -> Outcome {
     let mut missing = Vec::new();
     let mut modules = Vec::new();
@@ -18,6 +18,13 @@ pub(super) fn check() -> Outcome {
             Some(program) => missing.push(format!("{name} (no {program})")),
             None => modules.push(module),
         }
+    }
+    match ["hpcc", "mpirun.openmpi"]
+        .iter()
+        .find(|program| find(program).is_none())
+    {
+        Some(program) => missing.push(format!("High Performance Linpack (no {program})")),
+        None => modules.push("hpl::hpcc"),
     }
     // One after the other: each program has more ranks than there are processors already.
     let tests = [

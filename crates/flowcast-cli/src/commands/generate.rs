@@ -27,14 +27,14 @@ use crate::{
 /// Write a synthetic workload or a run of High Performance Linpack as a trace, or a stream of random flows as a pattern
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate halo --ranks 1024 --iterations 2500000 --period 1 --format fct -o long.fct\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern\n  flowcast generate hpl --n 20000 --block 128 --grid 8x8 --depth 1 --bcast 2rM --swap mix:128 --compute dgemm.csv --format fct -o hpl.fct"
+    after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate halo --ranks 1024 --iterations 2500000 --period 1 --format fct -o long.fct\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern\n  flowcast generate hpl --n 20000 --block 128 --grid 8x8 --depth 1 --bcast 2rM --swap mix:128 --compute dgemm.csv -o hpl.fct"
 )]
 pub(crate) struct Generate {
     /// Workload of a trace, `hpl`: High Performance Linpack, or `stream`: a pattern of random flows
     #[arg(value_parser = workload)]
     workload: WorkloadKind,
     /// Number of ranks; of nodes for a stream; not for hpl, whose grid says it
-    #[arg(long, required_unless_present = "grid", conflicts_with = "grid")]
+    #[arg(long, conflicts_with = "grid")]
     ranks: Option<u32>,
     /// Iterations
     #[arg(long, default_value_t = 10)]
@@ -152,9 +152,7 @@ impl Generate {
             return self.write_hpl();
         }
         let Some(ranks) = self.ranks else {
-            bail!(
-                "--grid: found a workload without a grid, expected --ranks N (--grid is for hpl)"
-            );
+            bail!("found no number of ranks, expected --ranks N");
         };
         if !(1..=1 << 24).contains(&ranks) {
             bail!("--ranks: found {ranks}, expected 1 to 16,777,216");

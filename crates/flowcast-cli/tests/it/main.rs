@@ -10,6 +10,7 @@ mod documents;
 mod failed_runs;
 mod formats;
 mod hostile;
+mod hpl;
 mod lab;
 mod library_rules;
 mod measure;

@@ -2,8 +2,9 @@
 //! and the pivots.
 //!
 //! HPL (Petitet, Whaley, Dongarra, Cleary) factors a matrix of order N in blocks on a grid of P by Q processes. A [`Process`]
-//! gives its actions one after the other; whoever carries them out answers its probes. Sizes and partners are those of HPL 2.x
-//! with `HPL_NO_MPI_DATATYPE`, L1 and U transposed, equilibration on, and a row-major map of processes.
+//! gives its actions one after the other; whoever carries them out answers its probes; a [`Script`] is what all do in one fixed
+//! order. Sizes, partners and order of messages are those of HPL 2.0 to 2.3, with L1 and U transposed, equilibration on, a row-major
+//! map of processes, and no more lookahead than there are panels; they were compared with recordings (`tests/data/hpl`).
 
 mod broadcast;
 mod column;

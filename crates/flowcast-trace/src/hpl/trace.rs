@@ -49,47 +49,53 @@ impl Script {
 /// Of two messages the receive is posted, the send blocks, the receive is waited for; if synchronous, it is the send that is
 /// started and waited for.
 fn add(builder: &mut RankBuilder, exchange: &Exchange) -> Result<(), RecordFault> {
-    let both = exchange.send.is_some() && exchange.receive.is_some();
-    let overlaps = both && exchange.synchronous;
-    let posted = match exchange.receive {
-        Some(_) if both && !overlaps => {
-            let channel = builder.channel(channel(exchange));
-            Some(builder.irecv_waited_by_slot(channel)?)
-        }
-        _ => None,
+    let channel = channel(exchange);
+    let blocking = SendMode {
+        synchronous: exchange.synchronous,
+        ..EAGER
     };
-    let number = builder.sends();
-    if let Some(bytes) = exchange.send {
-        let mode = SendMode {
-            synchronous: exchange.synchronous,
-            non_blocking: overlaps,
-            ..EAGER
-        };
-        let Channel {
-            peer,
-            tag,
-            communicator,
-        } = channel(exchange);
-        let class = MessageClass {
-            size: Bytes(bytes),
-            tag,
-            communicator,
-            mode,
-        };
-        builder.send(peer, class, Record::Begins)?;
-    }
-    match (exchange.receive, posted) {
-        (Some(_), Some(slot)) => builder.wait_slot(slot, Record::Begins),
-        (Some(_), None) => {
-            let channel = builder.channel(channel(exchange));
-            builder.recv(channel, Record::Begins)?;
+    match (exchange.send, exchange.receive) {
+        (Some(bytes), Some(_)) if exchange.synchronous => {
+            let number = builder.sends();
+            let started = SendMode {
+                non_blocking: true,
+                ..blocking
+            };
+            send(builder, channel, bytes, started)?;
+            receive(builder, channel)?;
+            builder.wait_send(number, Record::Begins)
         }
-        (None, _) => {}
+        (Some(bytes), Some(_)) => {
+            let receiving = builder.channel(channel);
+            let slot = builder.irecv_waited_by_slot(receiving)?;
+            send(builder, channel, bytes, blocking)?;
+            builder.wait_slot(slot, Record::Begins);
+            Ok(())
+        }
+        (Some(bytes), None) => send(builder, channel, bytes, blocking),
+        (None, Some(_)) => receive(builder, channel),
+        (None, None) => Ok(()),
     }
-    if overlaps {
-        builder.wait_send(number, Record::Begins)?;
-    }
-    Ok(())
+}
+
+fn send(
+    builder: &mut RankBuilder,
+    channel: Channel,
+    bytes: u64,
+    mode: SendMode,
+) -> Result<(), RecordFault> {
+    let class = MessageClass {
+        size: Bytes(bytes),
+        tag: channel.tag,
+        communicator: channel.communicator,
+        mode,
+    };
+    builder.send(channel.peer, class, Record::Begins).map(drop)
+}
+
+fn receive(builder: &mut RankBuilder, channel: Channel) -> Result<(), RecordFault> {
+    let channel = builder.channel(channel);
+    builder.recv(channel, Record::Begins)
 }
 
 fn channel(exchange: &Exchange) -> Channel {

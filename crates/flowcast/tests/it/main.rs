@@ -19,6 +19,7 @@ mod explain;
 mod exports;
 mod fit;
 mod folded;
+mod hpl;
 mod incremental;
 mod library_rules;
 mod machines;
