@@ -1,7 +1,7 @@
 #![no_main]
 
 use flowcast::fit::calls::fit_calls;
-use flowcast::fit::calls::network::to_network;
+use flowcast::fit::calls::network::{CallNetworkOptions, to_network};
 use flowcast::fit::calls::table::{CallCases, CallTimes};
 use flowcast::units::Bytes;
 
@@ -19,5 +19,14 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
             let _ = fit.predict(Bytes(size), 0.9);
         }
     }
-    let _ = to_network(&fits, "fuzzed", Default::default());
+    let options = CallNetworkOptions {
+        name: "fuzzed",
+        known: None,
+        pieces: 3,
+        replicates: 2,
+        level: 0.9,
+        seed: 1,
+        provenance: Default::default(),
+    };
+    let _ = to_network(&fits, &options);
 });

@@ -254,7 +254,7 @@ pub struct Overheads {
 
 impl Overheads {
     /// Whether no side's processor time depends on the size.
-    pub fn spare_processors(&self) -> bool {
+    pub fn have_no_processor_time(&self) -> bool {
         self.send.is_empty() && self.receive.is_empty()
     }
 

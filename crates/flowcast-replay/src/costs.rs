@@ -161,7 +161,7 @@ impl Costs {
                 .iter()
                 .map(|group| speed(groups[*group].accelerator_speed))
                 .collect(),
-            class_of_slot: if network.overheads.spare_processors() {
+            class_of_slot: if network.overheads.have_no_processor_time() {
                 Vec::new()
             } else {
                 classes_of_slots(program)
@@ -707,7 +707,7 @@ impl RouteTimes {
                 .iter()
                 .map(|class| self.message_cost(class, rendezvous))
                 .collect(),
-            overheads: match self.overheads.spare_processors() {
+            overheads: match self.overheads.have_no_processor_time() {
                 true => Vec::new(),
                 false => program
                     .classes()

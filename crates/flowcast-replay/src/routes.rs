@@ -74,7 +74,7 @@ pub(crate) fn route_of_messages(
     }
     let is_one =
         placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages();
-    if is_one && network.overheads.spare_processors() {
+    if is_one && network.overheads.have_no_processor_time() {
         return Ok(Vec::new());
     }
     let mut routes = vec![0; program.messages() as usize];

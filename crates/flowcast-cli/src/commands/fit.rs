@@ -156,16 +156,7 @@ impl Fit {
         let input = &inputs[0];
         match kind {
             Kind::Conflicts => self.fit_conflicts(input).with_context(|| input.place()),
-            Kind::Calls => FitCalls {
-                calls: input,
-                args: &self.calls,
-                outputs: &self.output,
-                name: &|to| self.name.clone().or_else(|| stem(to)).unwrap_or_default(),
-                known: self.known()?,
-                options: self.options(),
-                format: self.format,
-            }
-            .run(),
+            Kind::Calls => self.fit_calls(input),
             Kind::Recording => self.fit_regions(),
             Kind::Benchmark => {
                 import::run(&inputs, self.output(), &self.network_name(), self.format)
@@ -283,6 +274,21 @@ impl Fit {
         network.point_to_point.progress = OVER_TCP;
         write(self.output(), &network)?;
         self.print(&fit_conflicts::document(&fit, samples), &fit.warnings())
+    }
+
+    fn fit_calls(&self, calls: &FitInput) -> Result<()> {
+        let options = self.options();
+        let fit = FitCalls {
+            calls,
+            args: &self.calls,
+            outputs: &self.output,
+            name: &|to| self.name.clone().or_else(|| stem(to)).unwrap_or_default(),
+            known: self.known()?,
+            options,
+            provenance: provenance_of_bootstrap(&BTreeMap::new(), options.seed, options.replicates),
+            format: self.format,
+        };
+        fit.run()
     }
 
     fn fit_regions(&self) -> Result<()> {

@@ -22,10 +22,7 @@ use flowcast::{
     units::{Bytes, Time},
 };
 
-use super::{
-    fit::{inputs::FitInput, provenance_of_bootstrap},
-    fit_conflicts::percent,
-};
+use super::{fit::inputs::FitInput, fit_conflicts::percent};
 use crate::terminal::{
     files::{Batch, read_text},
     output::{Format, say},
@@ -57,6 +54,7 @@ pub(super) struct FitCalls<'a> {
     pub known: Option<Network>,
     /// Of the bootstrap.
     pub options: FitOptions,
+    pub provenance: BTreeMap<String, String>,
     pub format: Format,
 }
 
@@ -140,7 +138,7 @@ impl FitCalls<'_> {
             replicates,
             level,
             seed,
-            provenance: provenance_of_bootstrap(&BTreeMap::new(), seed, replicates),
+            provenance: self.provenance.clone(),
         };
         let network = to_network(fits, &options);
         network.with_context(|| format!("{} (--only NAME chooses one)", self.calls.place()))
