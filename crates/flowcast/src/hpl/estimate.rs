@@ -55,7 +55,9 @@ pub fn estimate(settings: &Settings, machine: &Machine, extent: Extent, seed: u6
         let outcome = Simulation::new(*settings, machine, pivots, start..end, seed).run();
         let from = outcome.factored[lead as usize - 1];
         let to = outcome.factored[length as usize - 1];
-        let place = f64::from(start + lead + measured / 2) / f64::from(panels);
+        // When a panel is factored, the update of the one before those ahead has just ended.
+        let updated = start + lead + measured / 2 - settings.depth - 1;
+        let place = f64::from(updated) / f64::from(panels);
         rates.push((place, (to - from) / f64::from(measured)));
         spent.add(&outcome.spent);
         simulated += outcome.seconds;

@@ -1,5 +1,6 @@
 //! High Performance Linpack calls what its recordings show, and its traces come to their end.
 
+mod simulation;
 mod solves;
 
 use std::{collections::BTreeMap, str::FromStr};

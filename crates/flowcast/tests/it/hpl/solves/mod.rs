@@ -50,6 +50,7 @@ pub(crate) fn script(settings: Settings, pivots: &Pivots) -> Script {
     let processor = Processor {
         intercept: 1e-6,
         per_mnk: 1e-10,
+        spread: 0.0,
     };
     let processors = vec![processor; settings.ranks() as usize];
     Script::new(settings, pivots, KernelRates::default(), processors)

@@ -1,0 +1,197 @@
+//! The simulation of HPL against the replay of its trace, and what holds of any cluster.
+
+use flowcast::{
+    hpl::{Cluster, Extent, MeasuredRun, estimate, fit_linpack, predict_runs},
+    model::network::{Network, Overheads},
+    predict,
+    replay::hpl::{Channel, Machine, Simulation},
+    trace::{
+        Trace,
+        hpl::{Broadcast, KernelRates, NodeProcessors, Pivots, Processor, Script, Settings, Swap},
+    },
+};
+use proptest::prelude::*;
+
+const LATENCY: f64 = 2e-6;
+const PER_BYTE: f64 = 1e-9;
+
+fn processor(rank: u32) -> Processor {
+    Processor {
+        intercept: 1e-6,
+        per_mnk: 1e-10 * (1.0 + 0.01 * f64::from(rank % 5)),
+        spread: 0.0,
+    }
+}
+
+fn processors(ranks: u32) -> Vec<Processor> {
+    (0..ranks).map(processor).collect()
+}
+
+/// A rank on each node, and interfaces that take any number of messages at once.
+fn machine(ranks: u32) -> Machine {
+    let channel = Channel {
+        latency: LATENCY,
+        per_byte: PER_BYTE,
+        shared_per_byte: 0.0,
+        rendezvous_from: u64::MAX,
+        overheads: Overheads::default(),
+    };
+    Machine {
+        nodes: (0..ranks).collect(),
+        ranks_per_node: 1,
+        processors: processors(ranks),
+        call_spread: 0.0,
+        inside: channel.clone(),
+        between: channel,
+        rates: KernelRates::default(),
+        node_memory_rate: KernelRates::default().memory_rate,
+    }
+}
+
+/// What the trace takes whose messages cost the same.
+fn replayed(settings: Settings) -> f64 {
+    let pivots = Pivots::Random { seed: 7 };
+    let script = Script::new(
+        settings,
+        &pivots,
+        KernelRates::default(),
+        processors(settings.ranks()),
+    );
+    let network = "schema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n\
+                   [nic]\nlatency = \"2us\"\ngap_per_byte = \"1ns/B\"\n";
+    let network = Network::from_toml(network, &[]).unwrap();
+    let trace = Trace::Program(script.program().unwrap());
+    let prediction = predict(&trace, &network, &flowcast::Options::default()).unwrap();
+    prediction.outcome.makespan().as_seconds()
+}
+
+fn simulated(settings: Settings) -> f64 {
+    let pivots = Pivots::Random { seed: 7 };
+    let panels = 0..settings.panels();
+    let machine = machine(settings.ranks());
+    Simulation::new(settings, &machine, pivots, panels, 1)
+        .run()
+        .seconds
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn without_look_ahead_the_simulation_takes_as_long_as_the_replayed_trace(
+        order in 1u64..400,
+        block in 1u32..40,
+        rows in 1u32..7,
+        columns in 1u32..7,
+        broadcast in 0usize..4,
+        swap in prop::sample::select(vec![Swap::Binary, Swap::Long, Swap::Mix(20)]),
+    ) {
+        let settings = Settings {
+            order,
+            block,
+            rows,
+            columns,
+            depth: 0,
+            broadcast: Broadcast::ALL[broadcast].1,
+            swap,
+        };
+        let (simulated, replayed) = (simulated(settings), replayed(settings));
+        // The trace has computations in whole nanoseconds: some for each column, some for each panel.
+        let roundings = 2.0 * order as f64 + 20.0 * f64::from(settings.panels()) + 10.0;
+        let apart = (simulated - replayed).abs();
+        prop_assert!(apart < roundings * 0.5e-9 + 1e-9 * replayed, "{simulated} {replayed}");
+    }
+}
+
+fn nodes(count: usize, factor: f64) -> NodeProcessors {
+    let mut text = "node,intercept_s,s_per_mnk,resid_per_mnk\n".to_owned();
+    for node in 0..count {
+        let per_mnk = factor * 7e-11 * (1.0 + 0.02 * (node % 4) as f64);
+        text += &format!("{node},2e-6,{per_mnk:e},2e-12\n");
+    }
+    NodeProcessors::parse(&text).unwrap()
+}
+
+fn cluster(nodes: NodeProcessors, bandwidth: &str) -> Cluster {
+    let network = format!(
+        "schema = \"flowcast/network/2\"\nname = \"x\"\n\
+         [point_to_point]\nrule = \"loggops\"\nrendezvous_from = \"8KiB\"\n\
+         [nic]\nlatency = \"1us\"\nbandwidth = \"{bandwidth}\"\n"
+    );
+    Cluster::new(Network::from_toml(&network, &[]).unwrap(), nodes, 4)
+}
+
+fn run(order: u64, rows: u32, columns: u32) -> Settings {
+    Settings {
+        order,
+        block: 64,
+        rows,
+        columns,
+        depth: 1,
+        broadcast: Broadcast::TwoRings,
+        swap: Swap::Binary,
+    }
+}
+
+fn seconds(cluster: &Cluster, settings: Settings) -> f64 {
+    let machine = cluster.machine(&settings, 0);
+    estimate(&settings, &machine, Extent::Full, 1).seconds
+}
+
+#[test]
+fn slower_products_lengthen_a_run_and_a_slower_network_never_shortens_it() {
+    let settings = run(12_000, 4, 8);
+    let usual = seconds(&cluster(nodes(8, 1.0), "10GB/s"), settings);
+    let slower = seconds(&cluster(nodes(8, 1.5), "10GB/s"), settings);
+    assert!((1.3..1.5).contains(&(slower / usual)), "{slower} {usual}");
+    let narrow = seconds(&cluster(nodes(8, 1.0), "5GB/s"), settings);
+    assert!(narrow >= usual, "{narrow} {usual}");
+    let more = seconds(&cluster(nodes(16, 1.0), "10GB/s"), run(12_000, 8, 8));
+    assert!(more < usual, "{more} {usual}");
+}
+
+#[test]
+fn some_panels_tell_the_time_of_all_within_the_error_that_is_said() {
+    let cluster = cluster(nodes(4, 1.0), "10GB/s");
+    for settings in [run(20_000, 4, 4), run(20_000, 8, 2)] {
+        let machine = cluster.machine(&settings, 0);
+        let whole = estimate(&settings, &machine, Extent::Full, 1);
+        let some = estimate(&settings, &machine, Extent::Windows(6), 1);
+        println!("{whole:?} {some:?}");
+        assert!(some.simulated < 0.7 * whole.seconds);
+        let error = (some.seconds / whole.seconds - 1.0).abs();
+        assert!(error < some.error.max(0.02), "{error} {}", some.error);
+    }
+}
+
+#[test]
+fn predictions_are_equal_on_any_number_of_threads_and_intervals_hold_them() {
+    let cluster = cluster(nodes(6, 1.0), "10GB/s");
+    let runs = [run(3000, 2, 8), run(3000, 4, 4), run(3000, 16, 1)];
+    let predict = |threads| predict_runs(&cluster, &runs, Extent::Full, 3, 0.9, threads, &|| ());
+    let predictions = predict(1);
+    assert_eq!(predictions, predict(3));
+    for prediction in predictions {
+        assert!(prediction.low < prediction.seconds && prediction.seconds < prediction.high);
+    }
+}
+
+#[test]
+fn a_fit_finds_a_cluster_whose_products_are_slower_than_measured() {
+    let mut slow = cluster(nodes(4, 1.0), "10GB/s");
+    slow.costs.multiply = 1.06;
+    let runs: Vec<MeasuredRun> = [4000, 6000, 8000]
+        .map(|order| run(order, 4, 4))
+        .map(|settings| MeasuredRun {
+            settings,
+            seconds: seconds(&slow, settings),
+        })
+        .to_vec();
+    let fit = fit_linpack(&cluster(nodes(4, 1.0), "10GB/s"), &runs, 2, &|| ());
+    let multiply = fit.linpack.costs.costs.multiply;
+    assert!((1.02..1.08).contains(&multiply), "{multiply}");
+    assert!(
+        fit.errors.iter().all(|error| error.abs() < 0.02),
+        "{:?}",
+        fit.errors
+    );
+}
