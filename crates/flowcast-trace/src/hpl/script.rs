@@ -125,7 +125,7 @@ impl Iterator for ScriptSteps<'_> {
 
 impl ScriptSteps<'_> {
     fn compute(&mut self, time: Time) {
-        self.computed = self.computed + time;
+        self.computed += time;
     }
 
     fn give_computed(&mut self) {
