@@ -54,9 +54,9 @@ impl Factorization {
             self.works = panel_columns(width);
         }
         let root = panel % rows;
-        let column = panel % settings.columns;
+        let own_column = panel % settings.columns;
         let row = |distance: u32| (root + distance) % rows;
-        let rank = |distance: u32| settings.rank(row(distance), column);
+        let rank = |distance: u32| settings.rank(row(distance), own_column);
         times.rotate_left(root as usize);
         let meetings: Vec<Meeting> = self
             .search
@@ -78,8 +78,8 @@ impl Factorization {
                 ),
             })
             .collect();
-        let rates = &self.rates[column as usize];
-        for work in &self.works {
+        let rates = &self.rates[own_column as usize];
+        for (column, work) in (1..).zip(&self.works) {
             for meeting in &meetings {
                 let (near, far) = (times[meeting.near], times[meeting.far]);
                 let Meeting {
@@ -89,7 +89,10 @@ impl Factorization {
                 times[meeting.far] = (far + to_near.sent).max(near + to_far.received);
             }
             for (distance, time) in (0..).zip(&mut *times) {
-                let below = settings.rows_below(panel, row(distance));
+                let above = if distance == 0 { column } else { 0 };
+                let below = settings
+                    .local_rows(panel, row(distance))
+                    .saturating_sub(above);
                 let processor = &machine.processors[rank(distance) as usize];
                 *time += rates.column_time(work, below, processor).as_seconds();
             }
