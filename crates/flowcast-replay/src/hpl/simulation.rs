@@ -95,7 +95,6 @@ struct Rank {
     missing: u8,
     until: f64,
     inbox: Vec<Pending>,
-    random: Pcg64Mcg,
     spent: Spent,
 }
 
@@ -128,6 +127,7 @@ impl Swaps for SwapCache {
 pub struct Simulation<'a> {
     settings: Settings,
     machine: &'a Machine,
+    seed: u64,
     panels: Range<u32>,
     ranks: Vec<Rank>,
     swaps: SwapCache,
@@ -162,8 +162,9 @@ impl<'a> Simulation<'a> {
         Simulation {
             settings,
             machine,
+            seed,
             ranks: (0..settings.ranks())
-                .map(|rank| Rank::new(process(rank), seed, rank))
+                .map(|rank| Rank::new(process(rank)))
                 .collect(),
             swaps: SwapCache {
                 settings,
@@ -229,6 +230,7 @@ impl<'a> Simulation<'a> {
             }
             match self.ranks[me].process.next(&mut self.swaps) {
                 Action::Compute(kernel) => now += self.compute(rank, kernel),
+                Action::Update(update) => now += self.update(rank, update),
                 Action::Exchange(exchange) => {
                     self.wait(rank, Waiting::Action(exchange.purpose), now);
                     match self.exchange(rank, exchange, now) {
@@ -282,9 +284,7 @@ impl<'a> Simulation<'a> {
                 columns: cut,
                 ..update
             };
-            for kernel in self.settings.update_kernels(update, rank) {
-                now += self.compute(rank, kernel);
-            }
+            now += self.update(rank, update);
             columns += cut;
         }
         let me = &mut self.ranks[rank as usize];
@@ -293,21 +293,38 @@ impl<'a> Simulation<'a> {
         self.queue.push(Reverse((At(now.max(arrival)), rank)));
     }
 
-    /// Seconds of a kernel; products vary from call to call.
+    /// Seconds of a kernel.
     fn compute(&mut self, rank: u32, kernel: Kernel) -> f64 {
         let time = self.machine.time(&self.rates, rank, kernel);
-        let me = &mut self.ranks[rank as usize];
-        if !matches!(kernel, Kernel::Multiply { .. }) {
-            me.spent.kernels += time;
-            return time;
+        self.ranks[rank as usize].spent.kernels += time;
+        time
+    }
+
+    /// Seconds of an update, whose product varies from panel to panel.
+    fn update(&mut self, rank: u32, update: Update) -> f64 {
+        let mut total = 0.0;
+        for kernel in self.settings.update_kernels(update, rank) {
+            if let Kernel::Multiply { .. } = kernel {
+                let time = self.machine.time(&self.rates, rank, kernel);
+                let time = time * self.variation(rank, update.panel);
+                self.ranks[rank as usize].spent.multiply += time;
+                total += time;
+            } else {
+                total += self.compute(rank, kernel);
+            }
         }
+        total
+    }
+
+    /// The same for a rank and a panel whatever else changes, so that a slightly other machine takes slightly other times.
+    fn variation(&self, rank: u32, panel: u32) -> f64 {
         let spread = self.machine.call_spread * self.machine.processors[rank as usize].spread;
-        let factor = match spread > 0.0 {
-            true => (1.0 + spread * normal(&mut me.random)).max(0.0),
-            false => 1.0,
-        };
-        me.spent.multiply += time * factor;
-        time * factor
+        if spread == 0.0 {
+            return 1.0;
+        }
+        let stream = (u64::from(rank) << 32 | u64::from(panel)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
+        (1.0 + spread * normal(&mut random)).max(0.0)
     }
 
     fn factor(&mut self, rank: u32, panel: u32, now: f64) {
@@ -469,8 +486,7 @@ impl<'a> Simulation<'a> {
 }
 
 impl Rank {
-    fn new(process: Process, seed: u64, rank: u32) -> Rank {
-        let stream = u64::from(rank + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    fn new(process: Process) -> Rank {
         Rank {
             process,
             waiting: Waiting::Action(Purpose::Swap),
@@ -479,7 +495,6 @@ impl Rank {
             missing: 0,
             until: 0.0,
             inbox: Vec::new(),
-            random: Pcg64Mcg::seed_from_u64(seed ^ stream),
             spent: Spent::default(),
         }
     }

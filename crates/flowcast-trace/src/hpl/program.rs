@@ -40,6 +40,8 @@ pub enum Kernel {
 pub enum Action {
     /// It computes.
     Compute(Kernel),
+    /// It updates columns: [`Settings::update_kernels`].
+    Update(Update),
     /// It exchanges messages with a rank and waits for both.
     Exchange(Exchange),
     /// It factors a panel together with its column.
@@ -471,11 +473,7 @@ impl Process {
             }
             return self.probe(Some(update));
         }
-        let rank = self.settings.rank(self.row, self.column);
-        let kernels = self.settings.update_kernels(update, rank);
-        self.tasks
-            .extend(kernels.map(Task::Compute).into_iter().rev());
-        None
+        Some(Action::Update(update))
     }
 
     /// A step of the solution: the right-hand side moves to the column that has the last of A; then block after block, backwards:

@@ -108,6 +108,13 @@ impl Iterator for ScriptSteps<'_> {
                 Action::Compute(kernel) => {
                     self.compute(self.script.rates.time(kernel, &self.processor));
                 }
+                Action::Update(update) => {
+                    let settings = &self.script.settings;
+                    let rank = settings.rank(self.row, self.column);
+                    for kernel in settings.update_kernels(update, rank) {
+                        self.compute(self.script.rates.time(kernel, &self.processor));
+                    }
+                }
                 Action::Exchange(exchange) => self.exchange(exchange),
                 Action::Factor(panel) => self.factor(panel),
                 Action::Probe(_) => self.process.answer(1),
