@@ -11,7 +11,7 @@ costs! {
 LinpackCosts {
     /// Time of a product in the program, as a multiple of the measured.
     multiply: Ratio, 1.0, 0.037;
-    /// Part of the spread of measured products that differs from call to call; the rest is the same for all processors.
+    /// Part of the spread of measured products that differs from call to call; the rest goes with their shape.
     call_spread: Ratio, 0.3, 0.5;
     /// Time of a triangular solution, as a multiple of a product with as many operations.
     solve: Ratio, 1.3, 0.2;
@@ -20,7 +20,7 @@ LinpackCosts {
     /// Time per byte of a core from and to its cache.
     cache_gap: SecondsPerByte, 5e-11, 0.4;
     /// Time per byte of a core from and to memory while the others do not use it.
-    memory_gap: SecondsPerByte, 1e-10, 0.3;
+    memory_gap: SecondsPerByte, 8e-11, 0.2;
     /// Time per byte of all cores of a node from and to memory.
     node_memory_gap: SecondsPerByte, 5.3e-12, 0.2;
     /// Latency inside a node.

@@ -76,8 +76,9 @@ impl Cluster {
         settings.ranks().div_ceil(self.ranks_per_node) as usize
     }
 
-    /// The machine as a member of an ensemble sees it: of the nodes, any that suffice, in their order; and a common factor of all
-    /// products, of the spread that is not from call to call. Member 0 has the first nodes and no factor.
+    /// The machine as a member of an ensemble sees it: of the nodes, any that suffice, in their order; in each, ranks on any of its
+    /// processors, as they are where nothing binds them; and a common factor of all products. Member 0 has the first nodes, their
+    /// processors in order, and no factor.
     ///
     /// # Panics
     /// If the cluster has too few nodes.
@@ -96,13 +97,19 @@ impl Cluster {
         places.sort_unstable();
         let (ranks, per_node) = (settings.ranks(), self.ranks_per_node);
         let processors = self.processors.only(&places).of_ranks(ranks, per_node);
+        let mut processors = processors.expect("the nodes suffice");
+        if member > 0 {
+            for node in processors.chunks_mut(per_node as usize) {
+                random.shuffle(node);
+            }
+        }
         let rendezvous_from = self.network.point_to_point.rendezvous_from;
         let rendezvous_from = rendezvous_from.map_or(u64::MAX, |size| size.0);
         let per_byte = self.network.nic.per_byte().as_nanos() * 1e-9;
         Machine {
             nodes: (0..ranks).map(|rank| rank / per_node).collect(),
             ranks_per_node: per_node.min(ranks),
-            processors: processors.expect("the nodes suffice"),
+            processors,
             call_spread: costs.call_spread,
             inside: Channel {
                 latency: costs.node_latency,
