@@ -207,6 +207,18 @@ impl Predict {
             &|| progress.add(1),
         );
         drop(progress);
+        let partly = predictions.iter().filter(|run| run.left_out > 0.0).count();
+        if partly > 0 {
+            let most = predictions
+                .iter()
+                .map(|run| run.left_out)
+                .fold(0.0, f64::max);
+            say!(
+                "flowcast: note: some panels stand for all in {partly} of {} runs: their times may be off by up to {:.1} % by that, which the intervals contain",
+                runs.len(),
+                100.0 * most
+            );
+        }
         let columns: Vec<[String; 3]> = predictions.iter().map(seconds).collect();
         let text = table.with_columns(["predicted_s", "low_s", "high_s"], &columns);
         let Some(output) = &self.output else {

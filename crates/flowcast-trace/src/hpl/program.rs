@@ -175,6 +175,15 @@ enum Task {
     Solve(u32),
 }
 
+/// What a process does for the broadcast of a panel.
+#[derive(Debug)]
+struct Part {
+    /// The rank whose message it probes for before it begins, if it does.
+    from: Option<u32>,
+    /// Its exchanges, the last first.
+    tasks: Vec<Task>,
+}
+
 /// One process of a run.
 #[derive(Debug)]
 pub struct Process {
@@ -182,8 +191,8 @@ pub struct Process {
     row: u32,
     column: u32,
     tasks: Vec<Task>,
-    /// The panel whose broadcast this process has not done its part of.
-    awaited: Option<u32>,
+    /// Its part of the broadcast that it has not done yet.
+    awaited: Option<Part>,
     /// The update during which the broadcast is probed for, when it was cut.
     cut: Option<Update>,
     steps: Option<(u32, bool, Arc<PanelSwaps>)>,
@@ -249,13 +258,13 @@ impl Process {
             }
             self.tasks.push(Task::Await);
             self.tasks.push(Task::Broadcast(panel));
-            if self.settings_column(panel) {
+            if self.has_panel(panel) {
                 self.tasks.push(Task::Factor(panel));
             }
         }
     }
 
-    fn settings_column(&self, panel: u32) -> bool {
+    fn has_panel(&self, panel: u32) -> bool {
         panel % self.settings.columns == self.column
     }
 
@@ -277,7 +286,7 @@ impl Process {
                 Task::Panel(panel) => self.start_panel(panel),
                 Task::Factor(panel) => Some(Action::Factor(panel)),
                 Task::Broadcast(panel) => {
-                    self.awaited = (self.settings.columns > 1).then_some(panel);
+                    self.awaited = (self.settings.columns > 1).then(|| self.part(panel));
                     None
                 }
                 Task::Await => self.probe(Some(Update {
@@ -311,7 +320,7 @@ impl Process {
             None if found == 0 => return,
             None => {}
         }
-        self.take_part(true);
+        self.take_part();
     }
 
     /// Where a panel is ahead of its update by the depth.
@@ -327,7 +336,7 @@ impl Process {
             self.tasks.push(Task::Await);
         }
         self.tasks.push(Task::Broadcast(panel));
-        if self.settings_column(panel) {
+        if self.has_panel(panel) {
             self.tasks.push(Task::Factor(panel));
             for earlier in (panel - depth..panel).rev() {
                 self.tasks.push(Task::Update(Update {
@@ -341,19 +350,10 @@ impl Process {
 
     /// Looks for the panel that is broadcast, unless this process has done its part: once, or while it updates what is given.
     fn probe(&mut self, until: Option<Update>) -> Option<Action> {
-        let panel = self.awaited?;
-        let Forwarding::WhenItComes {
-            from: Some(from), ..
-        } = self.forwarding(panel)
-        else {
-            self.cut = None;
-            if let Some(update) = until.filter(|update| update.columns > 0) {
-                self.tasks.push(Task::Trail(update));
-            }
-            self.take_part(false);
+        let Some(from) = self.awaited.as_ref()?.from else {
+            self.take_part();
             return None;
         };
-        let from = self.settings.rank(self.row, from);
         self.cut = until;
         Some(match until {
             Some(update) => Action::UpdateUntil { from, update },
@@ -361,42 +361,43 @@ impl Process {
         })
     }
 
-    fn forwarding(&self, panel: u32) -> Forwarding {
-        let bytes = self.settings.panel_bytes(panel, self.row);
-        forwarding(&self.settings, panel, self.column, bytes)
+    /// Does this process's part of a broadcast, now that it can.
+    fn take_part(&mut self) {
+        if let Some(part) = self.awaited.take() {
+            self.tasks.extend(part.tasks);
+        }
     }
 
-    /// Does this process's part of a broadcast, now that it can.
-    fn take_part(&mut self, _found: bool) {
-        let Some(panel) = self.awaited.take() else {
-            return;
-        };
+    fn part(&self, panel: u32) -> Part {
         let bytes = self.settings.panel_bytes(panel, self.row);
-        let row = self.row;
-        let at = |column: u32| self.settings.rank(row, column);
-        let exchange = |partner, send, receive, synchronous| {
+        let at = |column: u32| self.settings.rank(self.row, column);
+        let exchange = |column: u32, send, receive, synchronous| {
             Task::Exchange(Exchange {
-                partner,
+                partner: at(column),
                 send,
                 receive,
                 synchronous,
                 purpose: Purpose::Broadcast,
             })
         };
-        match self.forwarding(panel) {
+        match forwarding(&self.settings, panel, self.column, bytes) {
             Forwarding::WhenItComes { from, to } => {
                 let sends = to.iter().rev();
-                let sends = sends.map(|column| exchange(at(*column), Some(bytes), None, false));
-                let received = from.map(|column| exchange(at(column), None, Some(bytes), false));
-                let tasks: Vec<Task> = sends.chain(received).collect();
-                self.tasks.extend(tasks);
+                let sends = sends.map(|column| exchange(*column, Some(bytes), None, false));
+                let received = from.map(|column| exchange(column, None, Some(bytes), false));
+                Part {
+                    from: from.map(at),
+                    tasks: sends.chain(received).collect(),
+                }
             }
             Forwarding::AtOnce(steps) => {
                 let steps = steps.iter().rev();
-                let tasks: Vec<Task> = steps
-                    .map(|step| exchange(at(step.partner), step.send, step.receive, true))
-                    .collect();
-                self.tasks.extend(tasks);
+                Part {
+                    from: None,
+                    tasks: steps
+                        .map(|step| exchange(step.partner, step.send, step.receive, true))
+                        .collect(),
+                }
             }
         }
     }
@@ -464,7 +465,10 @@ impl Process {
 
     /// Solves for the rows of U and multiplies: block by block while the broadcast is not done.
     fn trail(&mut self, update: Update) -> Option<Action> {
-        if self.awaited.is_some() {
+        if let Some(part) = &self.awaited {
+            if part.from.is_none() {
+                self.tasks.push(Task::Trail(update));
+            }
             return self.probe(Some(update));
         }
         let rank = self.settings.rank(self.row, self.column);
