@@ -65,6 +65,15 @@ impl ClusterArgs {
     }
 }
 
+/// Whether the cluster has the nodes for each run of a table, which the file holds.
+fn check_nodes(cluster: &Cluster, table: &Table, runs: &[Settings], file: &Path) -> Result<()> {
+    for ((line, _), run) in table.rows().zip(runs) {
+        let place = || format!("{}: line {line}", file.display());
+        cluster.check(run).with_context(place)?;
+    }
+    Ok(())
+}
+
 /// Fit the constants of a cluster to measured runs
 ///
 /// They are the rates of memory and caches, triangular solutions and messages inside a node; nothing of the network between nodes.
@@ -92,9 +101,8 @@ impl Fit {
         let place = || self.cases.display().to_string();
         let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
         let runs = measured_runs(&table).with_context(place)?;
-        for run in &runs {
-            cluster.check(&run.settings).with_context(place)?;
-        }
+        let settings: Vec<Settings> = runs.iter().map(|run| run.settings).collect();
+        check_nodes(&cluster, &table, &settings, &self.cases)?;
         // A fit begins from what is assumed of any cluster.
         cluster.costs = LinpackCosts::prior();
         let progress = Progress::without_end("simulations");
@@ -180,9 +188,7 @@ impl Predict {
         let place = || self.cases.display().to_string();
         let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
         let runs = settings(&table).with_context(place)?;
-        for run in &runs {
-            cluster.check(run).with_context(place)?;
-        }
+        check_nodes(&cluster, &table, &runs, &self.cases)?;
         if cluster.network.linpack.is_none() {
             say!(
                 "flowcast: note: {} has no [linpack]: rates of memory and caches are assumed (`flowcast hpl fit` finds them)",

@@ -29,6 +29,8 @@ const COMMANDS: &[&str] = &[
     "fit osu-latency.txt",
     "fit --model all pair-round-trips.csv",
     "fit gige-samples.csv",
+    "hpl choose --n 1500 --ranks 8 --ranks-per-node 4 -n infiniband-edr --compute dgemm.csv --blocks 64 --members 1",
+    "hpl fit linpack-runs.csv -n infiniband-edr --compute dgemm.csv --ranks-per-node 4",
     "lab list",
     "lab profiles",
     "networks",

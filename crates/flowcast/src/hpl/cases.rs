@@ -21,12 +21,16 @@ pub struct MeasuredRun {
 /// The runs of a table, in its order; a mix of swaps has the block size as its threshold.
 ///
 /// # Errors
-/// Missing columns, or a field that is no such number, with its line.
+/// No row, missing columns, or a field that is no such number, with its line.
 pub fn settings(table: &Table) -> Result<Vec<Settings>, CsvError> {
-    table
-        .fields(HPL_COLUMNS)?
+    let rows = table.fields(HPL_COLUMNS)?;
+    let runs: Vec<Settings> = rows
         .map(|(line, fields)| row(line, fields))
-        .collect()
+        .collect::<Result<_, _>>()?;
+    if runs.is_empty() {
+        return Err(CsvError::no_row(&HPL_COLUMNS));
+    }
+    Ok(runs)
 }
 
 /// The runs of a table with their times, `time_s`.

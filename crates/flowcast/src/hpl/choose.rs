@@ -245,13 +245,13 @@ Chosen by flowcast hpl choose
 HPL.out      output file name (if any)
 6            device out (6=stdout,7=stderr,file)
 1            # of problems sizes (N)
-{order}      Ns
+{order:<12} Ns
 1            # of NBs
-{block}      NBs
+{block:<12} NBs
 0            PMAP process mapping (0=Row-,1=Column-major)
 1            # of process grids (P x Q)
-{rows}       Ps
-{columns}    Qs
+{rows:<12} Ps
+{columns:<12} Qs
 16.0         threshold
 1            # of panel fact
 1            PFACTs (0=left, 1=Crout, 2=Right)
@@ -262,11 +262,11 @@ HPL.out      output file name (if any)
 1            # of recursive panel fact.
 2            RFACTs (0=left, 1=Crout, 2=Right)
 1            # of broadcast
-{broadcast}  BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+{broadcast:<12} BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
 1            # of lookahead depth
-{depth}      DEPTHs (>=0)
-{swap}       SWAP (0=bin-exch,1=long,2=mix)
-{threshold}  swapping threshold
+{depth:<12} DEPTHs (>=0)
+{swap:<12} SWAP (0=bin-exch,1=long,2=mix)
+{threshold:<12} swapping threshold
 0            L1 in (0=transposed,1=no-transposed) form
 0            U  in (0=transposed,1=no-transposed) form
 1            Equilibration (0=no,1=yes)

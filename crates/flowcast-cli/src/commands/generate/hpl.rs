@@ -138,7 +138,7 @@ impl Generate {
     pub(super) fn write_hpl(self) -> Result<()> {
         let Computation::ByFile(table) = &self.compute else {
             bail!(
-                "hpl: found no table of processors, expected --compute FILE.csv with the columns node, intercept_s and s_per_mnk"
+                "hpl: found no table of processors, expected --compute FILE.csv with the columns node, intercept_s, s_per_mnk and resid_per_mnk"
             );
         };
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
