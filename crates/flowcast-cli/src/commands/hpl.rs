@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     hpl::{
@@ -151,7 +151,7 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
         .table("constants", costs)
         .table("runs", errors)
         .line(format!(
-            "runs are missed by {:.1} % (root mean square)",
+            "runs are taken to be missed by {:.1} % (root mean square, at least 1.2 %)",
             100.0 * fit.linpack.spread
         ))
 }
@@ -294,6 +294,14 @@ impl Choose {
             other_network,
         };
         question.check(&cluster).context("--ranks")?;
+        let panels = question.order.div_ceil(u64::from(question.blocks[0]));
+        if let Some(depth) = question
+            .depths
+            .iter()
+            .find(|depth| u64::from(**depth) > panels)
+        {
+            bail!("--depths: found {depth}, expected at most {panels}, the panels of the matrix");
+        }
         let progress = Progress::without_end("simulations");
         let choice = choose(
             &cluster,

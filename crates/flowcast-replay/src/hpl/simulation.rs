@@ -105,6 +105,9 @@ struct SwapCache {
     recent: Vec<Option<(u32, Arc<PanelSwaps>)>>,
 }
 
+/// Messages from this size on take turns, whatever their protocol.
+const LONG_MESSAGE: u64 = 16384;
+
 /// More panels than processes are apart.
 const RECENT_PANELS: usize = 64;
 
@@ -474,7 +477,7 @@ impl<'a> Simulation<'a> {
             return (start + alone).max(copied) + latency;
         }
         // Short messages find their way between the packets of long ones.
-        if bytes < channel.rendezvous_from {
+        if bytes < channel.rendezvous_from.min(LONG_MESSAGE) {
             return start + alone + latency;
         }
         let sent = start.max(self.sending[source]);

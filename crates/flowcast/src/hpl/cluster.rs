@@ -3,11 +3,12 @@
 use flowcast_model::{
     costs::Costs,
     linpack_costs::LinpackCosts,
-    network::{Network, Overheads},
+    network::{Network, OverheadPiece, Overheads},
     stats::resampling::{Resampler, normal_score},
 };
 use flowcast_replay::hpl::{Channel, Machine};
 use flowcast_trace::hpl::{KernelRates, NodeProcessors, Settings};
+use flowcast_units::{Bytes, TimePerByte};
 use thiserror::Error;
 
 /// A run that a cluster cannot carry out.
@@ -123,7 +124,7 @@ impl Cluster {
                 per_byte,
                 shared_per_byte: per_byte / f64::from(self.network.nic.count),
                 rendezvous_from,
-                overheads: self.network.overheads.clone(),
+                overheads: self.overheads(),
             },
             rates: KernelRates {
                 multiply: factor * costs.multiply,
@@ -134,6 +135,23 @@ impl Cluster {
             },
             node_memory_rate: 1.0 / costs.node_memory_gap,
         }
+    }
+}
+
+impl Cluster {
+    /// Those of the network by size, or else the same of every message.
+    fn overheads(&self) -> Overheads {
+        let mut overheads = self.network.overheads.clone();
+        for side in [&mut overheads.send, &mut overheads.receive] {
+            if side.is_empty() {
+                side.push(OverheadPiece {
+                    from: Bytes(0),
+                    fixed: self.network.nic.overhead,
+                    per_byte: TimePerByte::from_nanos(0.0),
+                });
+            }
+        }
+        overheads
     }
 }
 
