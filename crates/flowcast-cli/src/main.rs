@@ -6,6 +6,7 @@ mod carrying;
 mod collectives;
 mod commands;
 mod core_pairs;
+mod costs_table;
 mod embedded;
 mod former_flags;
 mod launcher;

@@ -15,17 +15,12 @@ use flowcast::{
         held_out::HeldOutError,
         network::{group_links, to_network},
     },
-    model::{
-        collective_costs::CollectiveCosts,
-        costs::{CostParameter, Costs},
-        csv::Table,
-        network::Network,
-        stats::sample::quantile,
-    },
-    table::{Document, Record, percent, rows, shown},
+    model::{csv::Table, network::Network, stats::sample::quantile},
+    table::{Document, Record, percent, rows},
 };
 
 use crate::{
+    costs_table::costs_table,
     terminal::{
         files::{read_text, write_text},
         output::Format,
@@ -99,25 +94,7 @@ impl FitCollectives<'_> {
 }
 
 fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
-    let columns = [
-        fit.measured.costs.costs,
-        fit.measured.costs.low,
-        fit.measured.costs.high,
-    ]
-    .map(|costs| costs.values());
-    let numbered: Vec<(usize, &CostParameter)> = (0..).zip(CollectiveCosts::PARAMETERS).collect();
-    let cost = |column: usize| {
-        let values = columns[column].clone();
-        move |(place, parameter): &(usize, &CostParameter)| {
-            shown(values[*place], parameter.unit.text(values[*place]))
-        }
-    };
-    let costs = rows(&numbered)
-        .heading("What steps cost (90 %)")
-        .column("cost", "cost", |(_, parameter)| parameter.name)
-        .column("value", "value", cost(0))
-        .column("low", "from", cost(1))
-        .column("high", "to", cost(2));
+    let costs = costs_table("What steps cost (90 %)", &fit.measured.costs);
     let mut by_operation: BTreeMap<&str, Vec<&HeldOutError>> = BTreeMap::new();
     for held_out in &fit.held_out {
         by_operation

@@ -9,16 +9,13 @@ use flowcast::{
         Change, Cluster, Extent, LinpackChoice, LinpackFit, MeasuredRun, Question, RunPrediction,
         choose, fit_linpack, hpl_dat, measured_runs, operations, predict_runs, settings,
     },
-    model::{
-        costs::{CostParameter, Costs},
-        csv::Table,
-        linpack_costs::LinpackCosts,
-    },
-    table::{Document, fixed, percent, rows, shown},
+    model::{costs::Costs, csv::Table, linpack_costs::LinpackCosts},
+    table::{Document, fixed, percent, rows},
     trace::hpl::{NodeProcessors, Settings},
 };
 
 use crate::{
+    costs_table::costs_table,
     network_args,
     terminal::{
         files::{Batch, Output, declare, read_text},
@@ -120,24 +117,7 @@ impl Fit {
 }
 
 fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
-    let fitted = &fit.linpack.costs;
-    let columns = [fitted.costs, fitted.low, fitted.high].map(|costs| costs.values());
-    let numbered: Vec<(usize, &CostParameter)> = (0..).zip(LinpackCosts::PARAMETERS).collect();
-    let cost = |column: usize| {
-        let values = columns[column].clone();
-        move |(place, parameter): &(usize, &CostParameter)| {
-            shown(values[*place], parameter.unit.text(values[*place]))
-        }
-    };
-    let costs = rows(&numbered)
-        .heading("Constants (90 %)")
-        .column("constant", "constant", |(_, parameter)| parameter.name)
-        .column("value", "value", cost(0))
-        .column("low", "from", cost(1))
-        .column("high", "to", cost(2))
-        .column("assumed", "assumed", |(_, parameter)| {
-            shown(parameter.prior, parameter.unit.text(parameter.prior))
-        });
+    let costs = costs_table("Constants (90 %)", &fit.linpack.costs);
     let fits: Vec<(&MeasuredRun, f64)> = runs.iter().zip(fit.errors.iter().copied()).collect();
     let errors = rows(&fits)
         .heading("Runs that they were fitted to")
