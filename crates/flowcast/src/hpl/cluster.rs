@@ -4,7 +4,7 @@ use flowcast_model::{
     costs::Costs,
     linpack_costs::LinpackCosts,
     network::{Network, OverheadPiece, Overheads},
-    stats::resampling::{Resampler, normal_score},
+    stats::resampling::Resampler,
 };
 use flowcast_replay::hpl::{Channel, Machine};
 use flowcast_trace::hpl::{KernelRates, NodeProcessors, Settings};
@@ -78,8 +78,7 @@ impl Cluster {
     }
 
     /// The machine as a member of an ensemble sees it: of the nodes, any that suffice, in their order; in each, ranks on any of its
-    /// processors, as they are where nothing binds them; and a common factor of all products. Member 0 has the first nodes, their
-    /// processors in order, and no factor.
+    /// processors, as they are where nothing binds them. Member 0 has the first nodes and their processors in order.
     ///
     /// # Panics
     /// If the cluster has too few nodes.
@@ -89,10 +88,8 @@ impl Cluster {
         let nodes = self.nodes_of(settings);
         let mut random = Resampler::from_seed(member);
         let mut places: Vec<usize> = (0..self.processors.nodes()).collect();
-        let mut factor = 1.0;
         if member > 0 {
             random.shuffle(&mut places);
-            factor += RUN_SPREAD * normal_score(random.share().clamp(1e-3, 1.0 - 1e-3));
         }
         places.truncate(nodes);
         places.sort_unstable();
@@ -127,7 +124,7 @@ impl Cluster {
                 overheads: self.overheads(),
             },
             rates: KernelRates {
-                multiply: factor * costs.multiply,
+                multiply: costs.multiply,
                 solve: costs.solve,
                 cache_bytes: costs.cache,
                 cache_rate: 1.0 / costs.cache_gap,
@@ -154,6 +151,3 @@ impl Cluster {
         overheads
     }
 }
-
-/// Standard deviation of the speed of all processors from run to run: temperature, other states of the machine.
-const RUN_SPREAD: f64 = 0.01;
