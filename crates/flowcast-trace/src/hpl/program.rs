@@ -1,5 +1,7 @@
 //! What each process does, one action after the other (`HPL_pdgesv`, `HPL_pdupdate`, `HPL_pdtrsv`).
 
+mod solution;
+
 use std::sync::Arc;
 
 use super::{
@@ -301,7 +303,10 @@ impl Process {
                 Task::Trail(update) => self.trail(update),
                 Task::Exchange(exchange) => Some(Action::Exchange(exchange)),
                 Task::Compute(kernel) => Some(Action::Compute(kernel)),
-                Task::Solve(step) => self.solve(step),
+                Task::Solve(step) => {
+                    self.solve(step);
+                    None
+                }
             };
             if let Some(action) = action {
                 return action;
@@ -474,125 +479,5 @@ impl Process {
             return self.probe(Some(update));
         }
         Some(Action::Update(update))
-    }
-
-    /// A step of the solution: the right-hand side moves to the column that has the last of A; then block after block, backwards:
-    /// the solution goes up the column that has it, and what it changes in the next blocks goes to the next column.
-    fn solve(&mut self, step: u32) -> Option<Action> {
-        let settings = self.settings;
-        let panels = settings.panels();
-        if step < panels {
-            self.tasks.push(Task::Solve(step + 1));
-        }
-        if step == 0 {
-            return self.move_right_side();
-        }
-        let (rows, columns) = (settings.rows, settings.columns);
-        let block = panels - step;
-        let (own_row, own_column) = (block % rows, block % columns);
-        let has_column = own_column == self.column;
-        let width = settings.width(block);
-        if step == panels {
-            self.replicate(own_row, has_column, u64::from(width));
-            return self.tasks.pop().map(|task| match task {
-                Task::Exchange(exchange) => Action::Exchange(exchange),
-                _ => Action::End,
-            });
-        }
-        let next_column = (block - 1) % columns;
-        // Rows of the next blocks, which the next columns need first.
-        let window = u64::from(settings.block) * u64::from((columns - 1).max(1));
-        let end = settings.first(block);
-        let rows_before = |index: u64| settings.owned(index, self.row, rows);
-        let soon = rows_before(end) - rows_before(end.saturating_sub(window));
-        let later = rows_before(end) - soon;
-        let exchange = |partner, send, receive| {
-            Task::Exchange(Exchange {
-                partner,
-                send,
-                receive,
-                synchronous: false,
-                purpose: Purpose::Solution,
-            })
-        };
-        let vector = |rows: u64| Task::Compute(Kernel::MultiplyVector(rows * u64::from(width)));
-        let mut tasks = Vec::new();
-        if has_column {
-            let above = settings.rank((self.row + rows - 1) % rows, self.column);
-            let below = settings.rank((self.row + 1) % rows, self.column);
-            let x = Some(8 * u64::from(width));
-            if self.row == own_row && rows > 1 {
-                tasks.push(exchange(above, x, None));
-            } else if self.row != own_row {
-                tasks.push(exchange(below, None, x));
-            }
-            if soon > 0 {
-                tasks.push(vector(soon));
-                if columns > 1 {
-                    let to = settings.rank(self.row, next_column);
-                    tasks.push(exchange(to, Some(8 * soon), None));
-                }
-            }
-            if self.row != own_row && self.row != (own_row + 1) % rows {
-                tasks.push(exchange(above, x, None));
-            }
-            if later > 0 {
-                tasks.push(vector(later));
-            }
-        } else if self.column == next_column && soon > 0 {
-            let from = settings.rank(self.row, own_column);
-            tasks.push(exchange(from, None, Some(8 * soon)));
-        }
-        self.tasks.extend(tasks.into_iter().rev());
-        None
-    }
-
-    fn move_right_side(&mut self) -> Option<Action> {
-        let settings = self.settings;
-        let last = (settings.panels() - 1) % settings.columns;
-        let holder = settings.owner(settings.order, settings.columns);
-        let rows = settings.owned(settings.order, self.row, settings.rows);
-        if rows == 0 || last == holder {
-            return None;
-        }
-        let (send, receive, other) = match self.column {
-            column if column == holder => (Some(8 * rows), None, last),
-            column if column == last => (None, Some(8 * rows), holder),
-            _ => return None,
-        };
-        Some(Action::Exchange(Exchange {
-            partner: settings.rank(self.row, other),
-            send,
-            receive,
-            synchronous: false,
-            purpose: Purpose::Solution,
-        }))
-    }
-
-    /// The last block of the solution goes to all of its column, down a tree.
-    fn replicate(&mut self, root: u32, has_column: bool, width: u64) {
-        let rows = self.settings.rows;
-        if !has_column || rows == 1 {
-            return;
-        }
-        let place = (self.row + rows - root) % rows;
-        let mut tasks = Vec::new();
-        let mut bit = 1u32 << (rows - 1).ilog2();
-        while bit > 0 {
-            let other = place ^ bit;
-            if place & (bit - 1) == 0 && other < rows {
-                let sends = place & bit == 0;
-                let bytes = Some(8 * width);
-                tasks.push(Task::Exchange(Exchange {
-                    partner: self.settings.rank((root + other) % rows, self.column),
-                    send: bytes.filter(|_| sends),
-                    receive: bytes.filter(|_| !sends),
-                    synchronous: false,
-                    purpose: Purpose::Solution,
-                }));
-            }
-            bit >>= 1;
-        }
-        self.tasks.extend(tasks.into_iter().rev());
     }
 }
