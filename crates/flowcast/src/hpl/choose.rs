@@ -81,40 +81,11 @@ pub fn choose(
         done,
     };
     let mut best = search.fastest(grids(question), FINALISTS);
-    let vary = |best: &[Settings], variants: &dyn Fn(Settings) -> Vec<Settings>| -> Vec<Settings> {
-        let each = best.iter();
-        each.flat_map(|settings| search.fastest(variants(*settings), 1))
-            .collect()
-    };
-    best = vary(&best, &|settings| {
-        let broadcasts = Broadcast::ALL.iter();
-        broadcasts
-            .map(|(_, broadcast)| Settings {
-                broadcast: *broadcast,
-                ..settings
-            })
-            .collect()
-    });
-    best = vary(&best, &|settings| {
-        let swaps = [Swap::Binary, Swap::Long].into_iter();
-        swaps
-            .flat_map(|swap| question.depths.iter().map(move |depth| (swap, *depth)))
-            .map(|(swap, depth)| Settings {
-                swap,
-                depth,
-                ..settings
-            })
-            .collect()
-    });
-    best = vary(&best, &|settings| {
-        let blocks = question.blocks.iter();
-        blocks
-            .map(|block| Settings {
-                block: *block,
-                ..settings
-            })
-            .collect()
-    });
+    for variants in [broadcasts, swaps_and_depths, blocks] {
+        for settings in &mut best {
+            *settings = search.fastest(variants(*settings, question), 1)[0];
+        }
+    }
     let predictions = predict_runs(cluster, &best, Extent::Full, members, level, threads, done);
     let mut candidates: Vec<(Settings, RunPrediction)> =
         best.into_iter().zip(predictions).collect();
@@ -140,6 +111,36 @@ fn grids(question: &Question) -> Vec<Settings> {
             swap: Swap::Binary,
         })
         .collect()
+}
+
+fn broadcasts(settings: Settings, _: &Question) -> Vec<Settings> {
+    let all = Broadcast::ALL.iter().map(|(_, broadcast)| *broadcast);
+    all.map(|broadcast| Settings {
+        broadcast,
+        ..settings
+    })
+    .collect()
+}
+
+fn swaps_and_depths(settings: Settings, question: &Question) -> Vec<Settings> {
+    let mut all = Vec::new();
+    for swap in [Swap::Binary, Swap::Long] {
+        all.extend(question.depths.iter().map(|depth| Settings {
+            swap,
+            depth: *depth,
+            ..settings
+        }));
+    }
+    all
+}
+
+fn blocks(settings: Settings, question: &Question) -> Vec<Settings> {
+    let all = question.blocks.iter();
+    all.map(|block| Settings {
+        block: *block,
+        ..settings
+    })
+    .collect()
 }
 
 struct Search<'a> {

@@ -133,9 +133,7 @@ impl Cluster {
             node_memory_rate: 1.0 / costs.node_memory_gap,
         }
     }
-}
 
-impl Cluster {
     /// Those of the network by size, or else the same of every message.
     fn overheads(&self) -> Overheads {
         let mut overheads = self.network.overheads.clone();

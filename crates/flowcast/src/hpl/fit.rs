@@ -31,7 +31,7 @@ const STEPS: usize = 2;
 /// Half-width of an interval (90 %) in standard deviations.
 const NINETY: f64 = 1.645;
 
-/// Fits a cluster's constants, from those that it has; `done` is told of each simulation out of how many.
+/// Fits a cluster's constants, from what is assumed of any cluster; `done` is told of each simulation.
 ///
 /// # Panics
 /// If the cluster has too few nodes for a run.
@@ -41,92 +41,128 @@ pub fn fit_linpack(
     threads: usize,
     done: &(dyn Fn() + Sync),
 ) -> LinpackFit {
-    let parameters = LinpackCosts::PARAMETERS;
-    let errors_of = |all: &[LinpackCosts]| -> Vec<Vec<f64>> {
-        let jobs: Vec<(usize, usize)> = (0..all.len())
-            .flat_map(|costs| (0..runs.len()).map(move |run| (costs, run)))
-            .collect();
-        let errors = parallel::map(&jobs, threads, |&(costs, run)| {
-            let cluster = Cluster {
-                costs: all[costs],
-                ..cluster.clone()
-            };
-            let MeasuredRun { settings, seconds } = &runs[run];
-            let machine = cluster.machine(settings, 0);
-            let found = estimate(settings, &machine, Extent::Full, 1).seconds;
-            done();
-            (found / seconds).ln()
-        });
-        errors.chunks(runs.len()).map(<[f64]>::to_vec).collect()
+    let trials = Trials {
+        cluster,
+        runs,
+        threads,
+        done,
     };
-    let priors = LinpackCosts::prior().values();
-    let at = |offsets: &[f64]| {
-        let values: Vec<f64> = priors
-            .iter()
-            .zip(offsets)
-            .map(|(prior, offset)| prior * offset.exp())
-            .collect();
-        LinpackCosts::from_values(&values)
-    };
-    let mut offsets = vec![0.0; parameters.len()];
-    let mut tried = vec![at(&offsets)];
-    for (place, parameter) in parameters.iter().enumerate() {
-        for side in [-1.0, 1.0] {
-            let mut moved = offsets.clone();
-            moved[place] += side * parameter.spread;
-            tried.push(at(&moved));
-        }
-    }
-    let found = errors_of(&tried);
-    let slope = |place: usize, run: usize| {
-        let (below, above) = (&found[1 + 2 * place], &found[2 + 2 * place]);
-        (above[run] - below[run]) / (2.0 * parameters[place].spread)
-    };
-    let mut normal = vec![vec![0.0; parameters.len()]; parameters.len()];
-    for (row, parameter) in parameters.iter().enumerate() {
-        normal[row][row] += parameter.spread.powi(-2);
-        for run in 0..runs.len() {
-            for (column, entry) in normal[row].iter_mut().enumerate() {
-                *entry += slope(row, run) * slope(column, run) / NOISE.powi(2);
-            }
-        }
-    }
-    let covariance = inverse_of_symmetric(&normal).expect("priors make it definite");
-    let mut errors = found[0].clone();
+    let spreads = LinpackCosts::PARAMETERS.iter().map(|known| known.spread);
+    let spreads: Vec<f64> = spreads.collect();
+    let mut offsets = vec![0.0; spreads.len()];
+    let (mut errors, slopes) = trials.slopes(&spreads);
+    let covariance = inverse_of_symmetric(&information(&slopes, &spreads))
+        .expect("what is known before makes it definite");
     for _ in 0..STEPS {
-        let right: Vec<f64> = (0..parameters.len())
-            .map(|row| {
-                let runs = errors.iter().enumerate();
-                let pulls: f64 = runs.map(|(run, error)| slope(row, run) * error).sum();
-                -offsets[row] / parameters[row].spread.powi(2) - pulls / NOISE.powi(2)
+        let pulls: Vec<f64> = (0..offsets.len())
+            .map(|at| {
+                let runs = slopes[at].iter().zip(&errors);
+                let pull: f64 = runs.map(|(slope, error)| slope * error).sum();
+                -offsets[at] / spreads[at].powi(2) - pull / NOISE.powi(2)
             })
             .collect();
-        for (row, offset) in offsets.iter_mut().enumerate() {
-            *offset += covariance[row]
-                .iter()
-                .zip(&right)
-                .map(|(a, b)| a * b)
-                .sum::<f64>();
+        for (offset, row) in offsets.iter_mut().zip(&covariance) {
+            *offset += row.iter().zip(&pulls).map(|(a, b)| a * b).sum::<f64>();
         }
-        errors = errors_of(&[at(&offsets)]).remove(0);
+        errors = trials.errors(&[costs_at(&offsets)]).remove(0);
     }
     let moved = |side: f64| {
-        let moved: Vec<f64> = (0..offsets.len())
-            .map(|place| offsets[place] + side * NINETY * covariance[place][place].sqrt())
+        let widths = (0..offsets.len()).map(|at| covariance[at][at].sqrt());
+        let ends = offsets.iter().zip(widths);
+        let ends: Vec<f64> = ends
+            .map(|(offset, width)| offset + side * NINETY * width)
             .collect();
-        at(&moved)
+        costs_at(&ends)
     };
-    let costs = at(&offsets);
     let squares: f64 = errors.iter().map(|error| error * error).sum();
     LinpackFit {
         linpack: FittedLinpack {
             spread: (squares / errors.len() as f64).sqrt().max(NOISE),
             costs: FittedCosts {
-                costs,
+                costs: costs_at(&offsets),
                 low: moved(-1.0),
                 high: moved(1.0),
             },
         },
         errors,
+    }
+}
+
+/// Constants by the logarithms of how far they are from what is known before.
+fn costs_at(offsets: &[f64]) -> LinpackCosts {
+    let known = LinpackCosts::PARAMETERS.iter().zip(offsets);
+    let values: Vec<f64> = known
+        .map(|(known, offset)| known.prior * offset.exp())
+        .collect();
+    LinpackCosts::from_values(&values)
+}
+
+/// What runs and what is known before say of each pair of constants.
+fn information(slopes: &[Vec<f64>], spreads: &[f64]) -> Vec<Vec<f64>> {
+    let pair = |row: usize, column: usize| -> f64 {
+        let runs = slopes[row].iter().zip(&slopes[column]);
+        let told: f64 = runs.map(|(a, b)| a * b).sum();
+        let known = if row == column {
+            spreads[row].powi(-2)
+        } else {
+            0.0
+        };
+        told / NOISE.powi(2) + known
+    };
+    let row = |row: usize| (0..spreads.len()).map(|column| pair(row, column)).collect();
+    (0..spreads.len()).map(row).collect()
+}
+
+/// Simulations of the measured runs.
+struct Trials<'a> {
+    cluster: &'a Cluster,
+    runs: &'a [MeasuredRun],
+    threads: usize,
+    done: &'a (dyn Fn() + Sync),
+}
+
+impl Trials<'_> {
+    /// `ln(predicted / measured)` of each run, by each of the constants.
+    fn errors(&self, all: &[LinpackCosts]) -> Vec<Vec<f64>> {
+        let jobs: Vec<(LinpackCosts, &MeasuredRun)> = all
+            .iter()
+            .flat_map(|costs| self.runs.iter().map(move |run| (*costs, run)))
+            .collect();
+        let errors = parallel::map(&jobs, self.threads, |(costs, run)| {
+            let cluster = Cluster {
+                costs: *costs,
+                ..self.cluster.clone()
+            };
+            let machine = cluster.machine(&run.settings, 0);
+            let found = estimate(&run.settings, &machine, Extent::Full, 1).seconds;
+            (self.done)();
+            (found / run.seconds).ln()
+        });
+        errors
+            .chunks(self.runs.len())
+            .map(<[f64]>::to_vec)
+            .collect()
+    }
+
+    /// The errors by what is known before, and by how much each of them changes with each constant, over two standard deviations.
+    fn slopes(&self, spreads: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
+        let mut tried = vec![costs_at(&vec![0.0; spreads.len()])];
+        for (place, spread) in spreads.iter().enumerate() {
+            for side in [-spread, *spread] {
+                let mut moved = vec![0.0; spreads.len()];
+                moved[place] = side;
+                tried.push(costs_at(&moved));
+            }
+        }
+        let mut errors = self.errors(&tried);
+        let sides = errors[1..].chunks(2).zip(spreads);
+        let slopes = sides
+            .map(|(sides, spread)| {
+                let runs = sides[0].iter().zip(&sides[1]);
+                runs.map(|(below, above)| (above - below) / (2.0 * spread))
+                    .collect()
+            })
+            .collect();
+        (errors.swap_remove(0), slopes)
     }
 }
