@@ -7,7 +7,7 @@
 //!   ping-pong takes less than `MPI_Isend` alone, it is the sender's overhead, and the receiver's is less by the same ratio, the median
 //!   over the eager sizes.
 //! - From the eager limit on `MPI_Recv` contains the transfer; the receiver's overhead is that of the smallest message.
-//! - **The rest** of half a round trip is the network's ([`super::half_trip`]).
+//! - **The rest** of half a round trip is the network's (`half_trip`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
