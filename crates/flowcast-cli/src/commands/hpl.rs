@@ -16,7 +16,7 @@ use flowcast::{
 
 use crate::{
     costs_table::costs_table,
-    network_args,
+    network_args::{self, NetworkArgs},
     terminal::{
         files::{Batch, Output, declare, read_text},
         output::{Format, print_out, say},
@@ -38,9 +38,8 @@ subcommands!(
 /// What every question needs of the cluster.
 #[derive(Debug, Args)]
 struct ClusterArgs {
-    /// The network between the nodes, as `flowcast fit --calls` or `flowcast hpl fit` wrote it
-    #[arg(short, long, value_name = "NET")]
-    network: String,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// Products of each processor: node,intercept_s,s_per_mnk,resid_per_mnk
     #[arg(long, value_name = "DGEMM.csv")]
     compute: PathBuf,
@@ -51,14 +50,14 @@ struct ClusterArgs {
 
 impl ClusterArgs {
     fn read(&self) -> Result<Cluster> {
-        let network = network_args::load(&self.network, &[])?;
+        let network = self.network.load()?;
         let processors = NodeProcessors::parse(&read_text(&self.compute)?)
             .with_context(|| self.compute.display().to_string())?;
         Ok(Cluster::new(network, processors, self.ranks_per_node))
     }
 
     fn inputs<'a>(&'a self, cases: &'a Path) -> [&'a Path; 3] {
-        [Path::new(&self.network), &self.compute, cases]
+        [Path::new(&self.network.network), &self.compute, cases]
     }
 }
 
@@ -172,7 +171,7 @@ impl Predict {
         if cluster.network.linpack.is_none() {
             say!(
                 "flowcast: note: {} has no [linpack]: rates of memory and caches are assumed (`flowcast hpl fit` finds them)",
-                self.cluster.network
+                self.cluster.network.network
             );
         }
         let extent = self.windows.map_or(Extent::Full, Extent::Windows);
@@ -256,7 +255,10 @@ pub(crate) struct Choose {
 
 impl Choose {
     fn run(self) -> Result<()> {
-        let inputs = [Path::new(&self.cluster.network), &self.cluster.compute];
+        let inputs = [
+            Path::new(&self.cluster.network.network),
+            &self.cluster.compute,
+        ];
         declare(
             inputs,
             self.output.iter().map(|path| Output::new("-o", path)),
