@@ -6,11 +6,9 @@
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, sync::Arc};
 
 use flowcast_trace::hpl::{
-    Action, Exchange, Kernel, KernelRates, PanelSwaps, Pivots, Process, Purpose, Settings, Swaps,
-    Update,
+    Action, CallSpread, Exchange, Kernel, KernelRates, PanelSwaps, Pivots, Process, Purpose,
+    Settings, Swaps, Update,
 };
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 
 use super::{factor::Factorization, machine::Machine};
 
@@ -130,7 +128,7 @@ impl Swaps for SwapCache {
 pub struct Simulation<'a> {
     settings: Settings,
     machine: &'a Machine,
-    seed: u64,
+    spread: CallSpread,
     panels: Range<u32>,
     ranks: Vec<Rank>,
     swaps: SwapCache,
@@ -165,7 +163,10 @@ impl<'a> Simulation<'a> {
         Simulation {
             settings,
             machine,
-            seed,
+            spread: CallSpread {
+                share: machine.call_spread,
+                seed,
+            },
             ranks: (0..settings.ranks())
                 .map(|rank| Rank::new(process(rank)))
                 .collect(),
@@ -309,7 +310,8 @@ impl<'a> Simulation<'a> {
         for kernel in self.settings.update_kernels(update, rank) {
             if let Kernel::Multiply { .. } = kernel {
                 let time = self.machine.time(&self.rates, rank, kernel);
-                let time = time * self.variation(rank, update.panel);
+                let processor = &self.machine.processors[rank as usize];
+                let time = time * self.spread.factor(processor, rank, update.panel);
                 self.ranks[rank as usize].spent.multiply += time;
                 total += time;
             } else {
@@ -317,17 +319,6 @@ impl<'a> Simulation<'a> {
             }
         }
         total
-    }
-
-    /// The same for a rank and a panel whatever else changes, so that a slightly other machine takes slightly other times.
-    fn variation(&self, rank: u32, panel: u32) -> f64 {
-        let spread = self.machine.call_spread * self.machine.processors[rank as usize].spread;
-        if spread == 0.0 {
-            return 1.0;
-        }
-        let stream = (u64::from(rank) << 32 | u64::from(panel)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
-        (1.0 + spread * normal(&mut random)).max(0.0)
     }
 
     fn factor(&mut self, rank: u32, panel: u32, now: f64) {
@@ -550,9 +541,4 @@ impl Spent {
         }
         self
     }
-}
-
-/// A number of the standard normal distribution, near enough: the sum of twelve even ones.
-fn normal(random: &mut Pcg64Mcg) -> f64 {
-    (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
 }

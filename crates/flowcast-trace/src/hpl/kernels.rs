@@ -4,6 +4,8 @@
 //! Crout, NDIV 2, NBMIN 2.
 
 use flowcast_units::Time;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::Kernel;
 
@@ -16,6 +18,32 @@ pub struct Processor {
     pub per_mnk: f64,
     /// Standard deviation of a product's time, as a part of it.
     pub spread: f64,
+}
+
+/// How far products of a processor are from their mean: part of its spread, by rank and panel, which are the same whatever else
+/// changes, so that slightly other machines take slightly other times.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CallSpread {
+    /// Part of the processor's spread that differs from call to call.
+    pub share: f64,
+    /// Start of the random numbers.
+    pub seed: u64,
+}
+
+impl CallSpread {
+    /// By which the time of an update's product is multiplied.
+    #[must_use]
+    pub fn factor(&self, processor: &Processor, rank: u32, panel: u32) -> f64 {
+        let spread = self.share * processor.spread;
+        if spread == 0.0 {
+            return 1.0;
+        }
+        let stream = (u64::from(rank) << 32 | u64::from(panel)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
+        // A number of the standard normal distribution, near enough: the sum of twelve even ones.
+        let normal = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+        (1.0 + spread * normal).max(0.0)
+    }
 }
 
 /// What the other computations cost, beside the products of a [`Processor`].

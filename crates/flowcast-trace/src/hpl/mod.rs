@@ -18,7 +18,7 @@ mod trace;
 
 pub use broadcast::{Forwarding, RowStep, forwarding};
 pub use column::{ColumnStep, PivotRows, PivotStep, Rows, Swapped, pivot_search};
-pub use kernels::{ColumnWork, KernelRates, PanelProduct, Processor, panel_columns};
+pub use kernels::{CallSpread, ColumnWork, KernelRates, PanelProduct, Processor, panel_columns};
 pub use pivots::Pivots;
 pub use processors::NodeProcessors;
 pub use program::{Action, Exchange, Kernel, PanelSwaps, Process, Purpose, Swaps, Update};

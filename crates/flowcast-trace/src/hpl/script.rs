@@ -5,8 +5,8 @@ use std::{collections::VecDeque, sync::Arc};
 use flowcast_units::{Rank, Time};
 
 use super::{
-    Action, ColumnWork, Exchange, KernelRates, PanelSwaps, Pivots, Process, Processor, Purpose,
-    Settings, Swaps, panel_columns, pivot_search,
+    Action, CallSpread, ColumnWork, Exchange, Kernel, KernelRates, PanelSwaps, Pivots, Process,
+    Processor, Purpose, Settings, Swaps, panel_columns, pivot_search,
 };
 
 /// A run of HPL whose probes find what they look for: a process waits for a panel at the first place where it asks for it.
@@ -14,6 +14,7 @@ use super::{
 pub struct Script {
     settings: Settings,
     rates: KernelRates,
+    spread: CallSpread,
     /// That of each rank.
     processors: Vec<Processor>,
     swaps: Vec<Arc<PanelSwaps>>,
@@ -48,9 +49,16 @@ impl Script {
         Script {
             settings,
             rates,
+            spread: CallSpread::default(),
             processors,
             swaps,
         }
+    }
+
+    /// With products that differ from call to call.
+    #[must_use]
+    pub fn with_spread(self, spread: CallSpread) -> Script {
+        Script { spread, ..self }
     }
 
     /// Its matrix, grid and algorithms.
@@ -111,8 +119,15 @@ impl Iterator for ScriptSteps<'_> {
                 Action::Update(update) => {
                     let settings = &self.script.settings;
                     let rank = settings.rank(self.row, self.column);
+                    let Script { rates, spread, .. } = self.script;
                     for kernel in settings.update_kernels(update, rank) {
-                        self.compute(self.script.rates.time(kernel, &self.processor));
+                        let factor = match kernel {
+                            Kernel::Multiply { .. } => {
+                                spread.factor(&self.processor, rank, update.panel)
+                            }
+                            _ => 1.0,
+                        };
+                        self.compute(rates.time(kernel, &self.processor) * factor);
                     }
                 }
                 Action::Exchange(exchange) => self.exchange(exchange),

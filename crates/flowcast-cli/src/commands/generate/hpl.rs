@@ -9,7 +9,7 @@ use flowcast::{
     convert::{self, Losses, Tables},
     trace::{
         Program, Trace, compiled,
-        hpl::{Broadcast, KernelRates, NodeProcessors, Pivots, Script, Settings, Swap},
+        hpl::{Broadcast, CallSpread, KernelRates, NodeProcessors, Pivots, Script, Settings, Swap},
     },
     units::{Bytes, Rate},
 };
@@ -47,6 +47,9 @@ pub(super) struct HplArgs {
     /// HPL: ranks that fill a node; its processors have equal parts of them
     #[arg(long, value_name = "RANKS", default_value_t = 32)]
     ranks_per_node: u32,
+    /// HPL: part of the spread of measured products (resid_per_mnk) that differs from call to call
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    call_spread: f64,
     /// HPL: time of a step of a triangular solution, as a multiple of a product's
     #[arg(long, value_name = "FACTOR", default_value_t = KernelRates::default().solve)]
     solve: f64,
@@ -115,6 +118,9 @@ impl HplArgs {
         if !(self.solve.is_finite() && self.solve >= 0.0) {
             bail!("--solve: found {}, expected a number from 0", self.solve);
         }
+        if !(0.0..=1.0).contains(&self.call_spread) {
+            bail!("--call-spread: found {}, expected 0 to 1", self.call_spread);
+        }
         for (option, rate) in [
             ("--cache-rate", self.cache_rate),
             ("--memory-rate", self.memory_rate),
@@ -161,7 +167,12 @@ impl Generate {
             );
         };
         let pivots = Pivots::Random { seed: self.seed };
-        let program = Script::new(settings, &pivots, rates, processors).program()?;
+        let spread = CallSpread {
+            share: self.hpl.call_spread,
+            seed: self.seed,
+        };
+        let script = Script::new(settings, &pivots, rates, processors).with_spread(spread);
+        let program = script.program()?;
         let losses = self.write_program(program)?;
         for (kind, count) in losses.kinds() {
             say!("flowcast: note: {count} {kind}");
