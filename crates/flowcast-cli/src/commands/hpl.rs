@@ -322,6 +322,12 @@ fn chosen(choice: &LinpackChoice) -> Document {
         .column("high_s", "to", |(_, run)| fixed(run.high, 1))
         .column("gflops", "Gflop/s", |(settings, run)| {
             gigaflops(settings, run.seconds)
+        })
+        .column("low_gflops", "from", |(settings, run)| {
+            gigaflops(settings, run.high)
+        })
+        .column("high_gflops", "to", |(settings, run)| {
+            gigaflops(settings, run.low)
         });
     let (_, best) = &choice.candidates[0];
     let spent = [
