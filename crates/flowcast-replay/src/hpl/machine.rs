@@ -30,7 +30,7 @@ impl Channel {
         at(Overheads::at(&self.overheads.receive, Bytes(bytes)))
     }
 
-    /// Seconds that a message is under way beside those of its bytes.
+    /// Seconds that a message takes beside those of its bytes.
     pub(super) fn latency(&self, bytes: u64) -> f64 {
         self.latency + at(Overheads::at(&self.overheads.latency, Bytes(bytes)))
     }

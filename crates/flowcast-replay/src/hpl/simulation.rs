@@ -100,7 +100,7 @@ struct Rank {
 struct SwapCache {
     settings: Settings,
     pivots: Pivots,
-    recent: Vec<Option<(u32, Arc<PanelSwaps>)>>,
+    recent: Vec<Option<Arc<PanelSwaps>>>,
 }
 
 /// Messages from this size on take turns, whatever their protocol.
@@ -112,14 +112,14 @@ const RECENT_PANELS: usize = 64;
 impl Swaps for SwapCache {
     fn of(&mut self, panel: u32) -> Arc<PanelSwaps> {
         let slot = panel as usize % RECENT_PANELS;
-        if let Some((known, swaps)) = &self.recent[slot]
-            && *known == panel
+        if let Some(swaps) = &self.recent[slot]
+            && swaps.panel == panel
         {
             return Arc::clone(swaps);
         }
         let pivots = self.pivots.of(&self.settings, panel);
         let swaps = Arc::new(PanelSwaps::new(&self.settings, panel, &pivots));
-        self.recent[slot] = Some((panel, Arc::clone(&swaps)));
+        self.recent[slot] = Some(Arc::clone(&swaps));
         swaps
     }
 }

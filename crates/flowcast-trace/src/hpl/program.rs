@@ -100,6 +100,8 @@ pub enum Purpose {
 /// The exchanges by which a panel's rows are swapped, for each process row, in both ways.
 #[derive(Debug)]
 pub struct PanelSwaps {
+    /// The panel.
+    pub panel: u32,
     /// What is swapped.
     pub swapped: Swapped,
     /// By binary exchange.
@@ -142,6 +144,7 @@ impl PanelSwaps {
         let may_be_long = settings.swap.is_long(widest.max().unwrap_or(0));
         let may_be_binary = !settings.swap.is_long(narrow.min(1));
         PanelSwaps {
+            panel,
             binary: if may_be_binary {
                 swapped.binary_exchange()
             } else {
@@ -199,7 +202,8 @@ pub struct Process {
     awaited: Option<Part>,
     /// The update during which the broadcast is probed for, when it was cut.
     cut: Option<Update>,
-    steps: Option<(u32, bool, Arc<PanelSwaps>)>,
+    /// Those of the panel that it updated by last.
+    swaps: Option<Arc<PanelSwaps>>,
 }
 
 /// Gives the swaps of a panel.
@@ -228,7 +232,7 @@ impl Process {
             tasks: Vec::new(),
             awaited: None,
             cut: None,
-            steps: None,
+            swaps: None,
         };
         process.begin(panels);
         process
@@ -418,25 +422,24 @@ impl Process {
         self.tasks.push(Task::Trail(update));
         if self.settings.rows > 1 {
             let long = self.settings.swap.is_long(columns);
-            if self
-                .steps
-                .as_ref()
-                .is_none_or(|(known, ..)| *known != panel)
-            {
-                self.steps = Some((panel, long, swaps.of(panel)));
-            }
             self.tasks.push(Task::Swap {
                 update,
                 long,
                 next: 0,
             });
-            let packed = self
-                .steps
-                .as_ref()
-                .map(|(.., steps)| u64::from(steps.swapped.packed(self.row)));
-            self.tasks.push(Task::Compute(Kernel::CopyRows(
-                packed.unwrap_or(0) * columns,
-            )));
+            if self.swaps.as_ref().is_none_or(|known| known.panel != panel) {
+                self.swaps = Some(swaps.of(panel));
+            }
+            let known = self.swaps.as_ref();
+            let packed = known.map_or(0, |known| known.swapped.packed(self.row));
+            let elements = u64::from(packed) * columns;
+            // The panel's own rows lie together.
+            let own = self.row == panel % self.settings.rows;
+            self.tasks.push(Task::Compute(if own {
+                Kernel::Copy(elements)
+            } else {
+                Kernel::CopyRows(elements)
+            }));
         }
         self.tasks.push(Task::Probe);
         None
@@ -444,8 +447,8 @@ impl Process {
 
     /// One exchange of a swap after the other, each followed by a probe.
     fn swap(&mut self, update: Update, long: bool, next: u32) -> Option<Action> {
-        let (_, _, steps) = self.steps.as_ref()?;
-        let ways = if long { &steps.long } else { &steps.binary };
+        let swaps = self.swaps.as_ref()?;
+        let ways = if long { &swaps.long } else { &swaps.binary };
         let Some(step) = ways[self.row as usize].get(next as usize) else {
             let width = u64::from(self.settings.width(update.panel));
             return Some(Action::Compute(Kernel::Copy(width * update.columns)));
