@@ -8,7 +8,7 @@ mod collectives;
 use super::{
     ReadOptions, TraceError,
     access::Access,
-    build::{Channel, RankBuilder},
+    build::{Channel, RankBuilder, RecordFault},
     key_map::KeyMap,
     opcodes::{self, MAX_PAYLOAD, Op},
     parallel::for_each_mut,
@@ -35,6 +35,30 @@ pub struct Parts {
     pub source: Option<Source>,
     /// Task and thread of each rank; empty if each task has one thread.
     pub threads: Vec<(u32, u32)>,
+}
+
+/// The program of ranks that are built one by one and not read from anywhere.
+///
+/// # Errors
+/// [`TraceError::Limit`] for more messages than can be numbered.
+pub(crate) fn link_generated(
+    name: &str,
+    ranks: u32,
+    build: impl Fn(Rank) -> Result<RankBuilder, RecordFault>,
+) -> Result<Program, TraceError> {
+    const TOO_MANY: TraceError =
+        TraceError::Limit("more messages of a rank than can be numbered (2^27)");
+    let parts = Parts {
+        name: name.to_owned(),
+        ranks: (0..ranks)
+            .map(|rank| build(Rank(rank)).map_err(|_| TOO_MANY))
+            .collect::<Result<_, _>>()?,
+        communicators: Vec::new(),
+        ignored_kind: |_| String::new(),
+        source: None,
+        threads: Vec::new(),
+    };
+    link(parts, ReadOptions::default())
 }
 
 /// Joins the parts.

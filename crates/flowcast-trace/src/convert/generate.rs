@@ -5,10 +5,10 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{Message, Step};
 use crate::{
-    ReadOptions, Trace, TraceError,
+    Trace, TraceError,
     build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
     folded::{Folded, Part},
-    link::{Parts, link},
+    link::link_generated,
     opcodes::Record,
     program::{MessageClass, Program, SendMode},
 };
@@ -132,20 +132,7 @@ impl Shape {
     }
 
     fn program(self) -> Result<Program, TraceError> {
-        const TOO_MANY: TraceError =
-            TraceError::Limit("more messages of a rank than can be numbered (2^27)");
-        let parts = Parts {
-            name: self.workload.name().to_owned(),
-            ranks: (0..self.ranks)
-                .map(Rank)
-                .map(|rank| self.build(rank).map_err(|_| TOO_MANY))
-                .collect::<Result<_, _>>()?,
-            communicators: Vec::new(),
-            ignored_kind: |_| String::new(),
-            source: None,
-            threads: Vec::new(),
-        };
-        link(parts, ReadOptions::default())
+        link_generated(self.workload.name(), self.ranks, |rank| self.build(rank))
     }
 
     fn build(self, rank: Rank) -> Result<RankBuilder, RecordFault> {

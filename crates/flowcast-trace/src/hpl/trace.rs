@@ -4,9 +4,9 @@ use flowcast_units::{Bytes, Rank};
 
 use super::{Exchange, Purpose, Script, ScriptStep};
 use crate::{
-    Program, ReadOptions, TraceError,
+    Program, TraceError,
     build::{Channel, EAGER, RankBuilder, RecordFault},
-    link::{Parts, link},
+    link::link_generated,
     opcodes::Record,
     program::{MessageClass, SendMode},
 };
@@ -17,20 +17,7 @@ impl Script {
     /// # Errors
     /// [`TraceError::Limit`] for more messages than can be numbered.
     pub fn program(&self) -> Result<Program, TraceError> {
-        const TOO_MANY: TraceError =
-            TraceError::Limit("more messages of a rank than can be numbered (2^27)");
-        let ranks = (0..self.settings().ranks()).map(Rank);
-        let parts = Parts {
-            name: "hpl".to_owned(),
-            ranks: ranks
-                .map(|rank| self.build(rank).map_err(|_| TOO_MANY))
-                .collect::<Result<_, _>>()?,
-            communicators: Vec::new(),
-            ignored_kind: |_| String::new(),
-            source: None,
-            threads: Vec::new(),
-        };
-        link(parts, ReadOptions::default())
+        link_generated("hpl", self.settings().ranks(), |rank| self.build(rank))
     }
 
     fn build(&self, rank: Rank) -> Result<RankBuilder, RecordFault> {
