@@ -19,4 +19,7 @@
 //! ```
 
 pub mod exhaustive;
+pub mod mapper;
 pub mod mapping_file;
+pub mod matrix;
+pub mod target;
