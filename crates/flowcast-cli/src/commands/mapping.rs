@@ -51,7 +51,7 @@ pub(crate) struct Mapping {
 
 /// Formats, by the programs that read them.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum FileFormat {
+pub(super) enum FileFormat {
     /// The node of each rank, one on a line
     Nodes,
     /// Open MPI's rankfile

@@ -72,6 +72,13 @@ pub enum MappingFormat {
     HostList,
 }
 
+impl MappingFormat {
+    /// Whether it knows nodes by their names alone.
+    pub fn needs_hosts(self) -> bool {
+        matches!(self, MappingFormat::HostCounts | MappingFormat::HostList)
+    }
+}
+
 /// What a mapping file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingFile {

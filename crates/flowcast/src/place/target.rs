@@ -87,6 +87,14 @@ impl Target {
         Ok(Target { slots, links })
     }
 
+    /// The same nodes with other slots.
+    pub(super) fn with_slots(&self, slots: Vec<u32>) -> Target {
+        Target {
+            slots,
+            links: self.links.clone(),
+        }
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.slots.len()
