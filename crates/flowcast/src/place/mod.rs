@@ -1,7 +1,8 @@
 //! Which rank should run on which node.
 //!
 //! [`exhaustive::search`] predicts a communication in steps under every mapping of ranks to equal nodes and ranks the
-//! mappings by time; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm.
+//! mappings by time; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm; [`launch`] says by which
+//! options these make a mapping; [`reordered`] writes functions by which a running job takes its ranks.
 //!
 //! ```
 //! use flowcast::place::exhaustive::{Slots, ranks_of_nodes, search};
@@ -19,4 +20,6 @@
 //! ```
 
 pub mod exhaustive;
+pub mod launch;
 pub mod mapping_file;
+pub mod reordered;
