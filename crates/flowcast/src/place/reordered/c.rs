@@ -45,10 +45,10 @@ int reorder_ranks(MPI_Comm *reordered)
 }
 
 fn grid(dims: &[u32]) -> String {
-    let (count, dims) = (dims.len(), joined(dims, ", "));
+    let (count, cells, dims) = (dims.len(), joined(dims, " x "), joined(dims, ", "));
     format!(
         "
-/* The Cartesian communicator of the program, {dims}, periodic in the dimensions where periods is not 0. */
+/* The Cartesian communicator of the program, {cells}, periodic in the dimensions where periods is not 0. */
 int reorder_grid(const int periods[{count}], MPI_Comm *grid)
 {{
     static const int dims[{count}] = {{{dims}}};

@@ -55,10 +55,10 @@ end subroutine reorder_ranks
 }
 
 fn grid(dims: &[u32]) -> String {
-    let (count, dims) = (dims.len(), joined(dims, ", "));
+    let (count, cells, dims) = (dims.len(), joined(dims, " x "), joined(dims, ", "));
     format!(
         "
-! The Cartesian communicator of the program, {dims}, periodic in the dimensions where periods is true.
+! The Cartesian communicator of the program, {cells}, periodic in the dimensions where periods is true.
 subroutine reorder_grid(periods, grid, ierror)
   use mpi
   implicit none

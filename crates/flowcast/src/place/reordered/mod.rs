@@ -152,7 +152,10 @@ impl Reordering<'_> {
             .filter_map(|hint| hint.by_rule)
             .collect();
         if !commands.is_empty() {
-            lines.extend(["".to_owned(), "Commands that do so:".to_owned()]);
+            lines.extend([
+                String::new(),
+                "Commands that do so, that of Open MPI 4 on the first of the nodes or on none of them:".to_owned(),
+            ]);
             lines.extend(commands.iter().map(|command| format!("  {command}")));
         }
         if self.grid.is_some_and(|grid| grid.is_column_major) {
@@ -175,8 +178,8 @@ impl Reordering<'_> {
                 None => format!("node {}", run[0]),
             };
             lines.push(match run.len() {
-                1 => format!("  {node}: {first}"),
-                _ => format!("  {node}: {first} to {last}"),
+                1 => format!("  {node}: process {first}"),
+                _ => format!("  {node}: processes {first} to {last}"),
             });
             first += run.len();
         }
@@ -266,7 +269,7 @@ mod tests {
         };
         let c = written(reordering, ReorderLanguage::C);
         for part in [
-            " *   node 0: 0 to 2\n *   node 2: 3 to 5\n",
+            " *   node 0: processes 0 to 2\n *   node 2: processes 3 to 5\n",
             " *   mpirun -np 6 --map-by ppr:3:node\n",
             "new_rank[6] = {\n    1, 3, 4, 0, 2, 5\n};",
         ] {
