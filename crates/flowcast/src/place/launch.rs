@@ -7,6 +7,8 @@
 //! | N on each node in turn, several times | | `-ppn N` | `--distribution=plane=N` |
 //! | other numbers on each node, one node after the other | `--map-by slot`, with slots for each host | `-hosts a:3,b:1` | |
 //!
+//! Slurm's hold where all nodes have equally many ranks.
+//!
 //! The options put ranks on the nodes in the order that the launcher has them in, and so give a mapping whose ranks come to
 //! the nodes in ascending order. Open MPI 4 has the node first that `mpirun` runs on.
 
@@ -143,19 +145,22 @@ impl Job<'_> {
         Some(format!("mpiexec -n {}{hosts} -ppn {per_node}", self.ranks))
     }
 
+    /// srun decides how many ranks a node gets before it deals them out, by free processors, and heeds a number only if all
+    /// nodes have it.
     fn slurm(&self) -> Option<String> {
+        let per_node = *self.counts.first()?;
+        if self.counts.iter().any(|count| *count != per_node) {
+            return None;
+        }
         let distribution = match self.rule.as_ref()? {
             LaunchRule::Cyclic => "cyclic".to_owned(),
-            LaunchRule::PerNode(ranks) if ranks * self.counts.len() == self.ranks => {
-                format!("block --ntasks-per-node={ranks}")
-            }
-            LaunchRule::PerNode(ranks) | LaunchRule::Plane(ranks) => format!("plane={ranks}"),
+            LaunchRule::PerNode(_) => "block".to_owned(),
+            LaunchRule::Plane(ranks) => format!("plane={ranks}"),
             LaunchRule::Blocks => return None,
         };
-        let nodes = self.counts.len();
+        let (ranks, nodes) = (self.ranks, self.counts.len());
         Some(format!(
-            "srun --nodes={nodes} --ntasks={} --distribution={distribution}",
-            self.ranks
+            "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={per_node} --distribution={distribution}"
         ))
     }
 }
@@ -217,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_mapping_that_follows_a_rule_is_made_by_options() {
-        let cyclic = "--nodes=2 --ntasks=4 --distribution=cyclic";
+        let cyclic = "--nodes=2 --ntasks=4 --ntasks-per-node=2 --distribution=cyclic";
         assert_eq!(
             rules(&[0, 1, 0, 1], &[]),
             ["--map-by node", "-ppn 1", cyclic]
@@ -227,23 +232,19 @@ mod tests {
             [
                 "--host a:2,b:2 --map-by ppr:2:node",
                 "-hosts a,b -ppn 2",
-                "--nodes=2 --ntasks=4 --distribution=block --ntasks-per-node=2"
+                "--nodes=2 --ntasks=4 --ntasks-per-node=2 --distribution=block"
             ]
         );
         assert_eq!(
             rules(&[0, 0, 1], &[]),
-            [
-                "--map-by ppr:2:node",
-                "-ppn 2",
-                "--nodes=2 --ntasks=3 --distribution=plane=2"
-            ]
+            ["--map-by ppr:2:node", "-ppn 2", "none"]
         );
         assert_eq!(
-            rules(&[0, 0, 1, 1, 0, 0, 1], &[]),
+            rules(&[0, 0, 1, 1, 0, 0, 1, 1], &[]),
             [
                 "none",
                 "-ppn 2",
-                "--nodes=2 --ntasks=7 --distribution=plane=2"
+                "--nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=plane=2"
             ]
         );
         assert_eq!(

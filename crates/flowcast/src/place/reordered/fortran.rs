@@ -31,7 +31,7 @@ pub(super) fn write(source: &ReorderSource) -> String {
         // A line may have 132 characters, which 16 ranks of up to seven digits leave room for.
         let _ = writeln!(
             text,
-            "  data new_rank({first}:{last}) / &\n{}/",
+            "  data new_rank({first}:{last}) / &\n    {}/",
             joined(ranks, ",")
         );
     }
