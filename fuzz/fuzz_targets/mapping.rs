@@ -1,7 +1,7 @@
 #![no_main]
 
 use flowcast::model::machine::Mapping;
-use flowcast::place::mapping_file::{self, MappingFormat};
+use flowcast::place::mapping_file::{self, MappingFormat, RankPlaces};
 use flowcast::units::Node;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
@@ -14,9 +14,9 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
             continue;
         }
         let nodes: Vec<Node> = nodes.iter().copied().map(Node).collect();
-        for form in [MappingFormat::Nodes, MappingFormat::Rankfile, MappingFormat::HostCounts, MappingFormat::HostList]
-        {
-            let Ok(written) = mapping_file::write(form, &nodes, &read.hosts) else { continue };
+        let places = RankPlaces { nodes: &nodes, hosts: &read.hosts, sockets: &[] };
+        for form in MappingFormat::ALL {
+            let Ok(written) = mapping_file::write(form, &places) else { continue };
             let again = mapping_file::read("t", &written, &read.hosts).expect("a written mapping reads back");
             assert_eq!(again.mapping, read.mapping, "{form:?}");
         }

@@ -10,6 +10,7 @@ mod costs_table;
 mod embedded;
 mod former_flags;
 mod launcher;
+mod mapping_format;
 mod mpi_launcher;
 mod mpi_session;
 mod network_args;

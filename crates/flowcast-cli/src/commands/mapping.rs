@@ -3,25 +3,32 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use flowcast::{
     model::machine::{Machine, Mapping as Rule, NodeGroup},
-    place::mapping_file::{self, MappingFormat},
+    place::{
+        mapping_file::{self, MappingFile, RankPlaces},
+        reordered::{ProgramGrid, Reordering},
+    },
     replay::placement::Placement,
     table::Document,
     units::{Node, Rank},
 };
 
-use crate::terminal::{
-    files::{Output, declare, read_text, write_text},
-    output::{Format, print_out},
+use crate::{
+    mapping_format::{FileFormat, launch_sentence, launch_table},
+    terminal::{
+        files::{Output, declare, read_text, write_text},
+        output::{Format, print_out, say},
+    },
 };
 
 /// Say where ranks run, in the format that another program reads
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  flowcast mapping ranks.map --format rankfile -o rankfile && mpirun --rankfile rankfile ...
+  flowcast mapping ranks.map --format openmpi -o rankfile && mpirun --rankfile rankfile ...
   flowcast mapping round-robin --ranks 8 --nodes 4 --format slurm --hosts n1,n2,n3,n4
+  flowcast mapping ranks.map --format c --dims 4x2 -o reorder.c
   flowcast mapping rankfile --json")]
 pub(crate) struct Mapping {
     /// A rule (fill, round-robin, N-per-node), or a file: the node of each rank, an Open MPI rankfile, MPICH's host:n,
@@ -42,6 +49,16 @@ pub(crate) struct Mapping {
     /// Ranks that `fill` puts on a node
     #[arg(long, default_value_t = 1)]
     slots: u32,
+    /// How the job is launched whose ranks a program changes (--format c or fortran): a rule or a file; as many processes on
+    /// each node as the mapping puts there, node after node, if absent
+    #[arg(long, value_name = "MAP")]
+    launched: Option<String>,
+    /// Cartesian grid of the program (--format c or fortran), for a function that makes its communicator
+    #[arg(long, value_name = "NxM")]
+    dims: Option<String>,
+    /// The program's ranks count the first dimension of its grid fastest
+    #[arg(long, requires = "dims")]
+    column_major: bool,
     /// File to write; standard output if absent
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
@@ -49,39 +66,11 @@ pub(crate) struct Mapping {
     format: Format,
 }
 
-/// Formats, by the programs that read them.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum FileFormat {
-    /// The node of each rank, one on a line
-    Nodes,
-    /// Open MPI's rankfile
-    #[value(alias = "openmpi")]
-    Rankfile,
-    /// MPICH's host:n
-    #[value(alias = "host-counts")]
-    Mpich,
-    /// Slurm's host list for arbitrary distribution
-    #[value(alias = "host-list")]
-    Slurm,
-}
-
-impl From<FileFormat> for MappingFormat {
-    fn from(format: FileFormat) -> MappingFormat {
-        match format {
-            FileFormat::Nodes => MappingFormat::Nodes,
-            FileFormat::Rankfile => MappingFormat::Rankfile,
-            FileFormat::Mpich => MappingFormat::HostCounts,
-            FileFormat::Slurm => MappingFormat::HostList,
-        }
-    }
-}
-
 impl Mapping {
     /// Reads and writes.
     pub(crate) fn run(self) -> Result<()> {
-        let inputs = std::iter::once(self.map.as_str())
-            .chain(self.hosts.as_deref())
-            .map(Path::new);
+        let named_files = [Some(&self.map), self.hosts.as_ref(), self.launched.as_ref()];
+        let inputs = named_files.into_iter().flatten().map(Path::new);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(inputs, outputs)?;
         let given = self
@@ -90,46 +79,72 @@ impl Mapping {
             .map(host_names)
             .transpose()?
             .unwrap_or_default();
-        let file = match mapping_file::rule(&self.map) {
-            Some(mapping) => mapping_file::MappingFile {
-                mapping,
-                hosts: given,
-            },
-            None => mapping_file::read(&self.map, &read_text(Path::new(&self.map))?, &given)?,
+        let file = rule_or_file(&self.map, given)?;
+        let nodes = self.nodes_of(&self.map, &file, self.ranks)?;
+        let places = RankPlaces {
+            nodes: &nodes,
+            hosts: &file.hosts,
+            sockets: &[],
         };
-        let nodes = self.nodes_of(&file)?;
-        let to = self.to.unwrap_or(FileFormat::Nodes).into();
-        let text = || mapping_file::write(to, &nodes, &file.hosts);
-        if let Some(path) = &self.output {
-            return write_text(path, &text()?);
+        if self.format.json {
+            return self.format.print(
+                &Document::new("mapping")
+                    .field("nodes", &nodes)
+                    .field("hosts", &file.hosts)
+                    .table("launch", launch_table(&places)),
+            );
         }
-        if !self.format.json {
-            print_out!("{}", text()?);
-            return Ok(());
+        self.write(&places)
+    }
+
+    fn write(&self, places: &RankPlaces) -> Result<()> {
+        let to = self.to.unwrap_or(FileFormat::Nodes);
+        let launched = match &self.launched {
+            Some(launched) if to.is_program() => {
+                let file = rule_or_file(launched, places.hosts.to_vec())?;
+                Some(self.nodes_of(launched, &file, Some(places.nodes.len()))?)
+            }
+            _ => None,
+        };
+        let text = to.write(&Reordering {
+            places: *places,
+            launched: launched.as_deref(),
+            grid: self.grid()?.as_ref(),
+        })?;
+        match &self.output {
+            Some(path) => write_text(path, &text)?,
+            None => print_out!("{text}"),
         }
-        self.format.print(
-            &Document::new("mapping")
-                .field("nodes", &nodes)
-                .field("hosts", &file.hosts),
-        )
+        let path = self.output.as_deref().unwrap_or(Path::new("FILE"));
+        if let Some(hint) = to.hint(places, &path.display().to_string()) {
+            say!("flowcast: {}", launch_sentence(&hint));
+        }
+        Ok(())
+    }
+
+    fn grid(&self) -> Result<Option<ProgramGrid>> {
+        let Some(text) = &self.dims else {
+            return Ok(None);
+        };
+        let dims = text.split('x').map(|dim| dim.trim().parse().ok());
+        let dims = dims
+            .collect::<Option<_>>()
+            .with_context(|| format!("--dims: found `{text}`, expected numbers such as 4x2"))?;
+        Ok(Some(ProgramGrid {
+            dims,
+            is_column_major: self.column_major,
+        }))
     }
 
     /// The node of each rank. A rule needs to know how many ranks and nodes there are.
-    fn nodes_of(&self, file: &mapping_file::MappingFile) -> Result<Vec<Node>> {
+    fn nodes_of(&self, name: &str, file: &MappingFile, ranks: Option<usize>) -> Result<Vec<Node>> {
         if let Rule::List(nodes) = &file.mapping {
-            if self.ranks.is_some_and(|ranks| ranks != nodes.len()) {
-                bail!(
-                    "{}: found {} ranks, expected {}",
-                    self.map,
-                    nodes.len(),
-                    self.ranks.unwrap_or_default()
-                );
+            if let Some(ranks) = ranks.filter(|ranks| *ranks != nodes.len()) {
+                bail!("{name}: found {} ranks, expected {ranks}", nodes.len());
             }
             return Ok(nodes.iter().map(|node| Node(*node)).collect());
         }
-        let ranks = self
-            .ranks
-            .context("found a rule, expected --ranks N with it")?;
+        let ranks = ranks.context("found a rule, expected --ranks N with it")?;
         let hosts = u32::try_from(file.hosts.len())
             .ok()
             .filter(|hosts| *hosts > 0);
@@ -147,6 +162,13 @@ impl Mapping {
             },
         )
     }
+}
+
+fn rule_or_file(text: &str, hosts: Vec<String>) -> Result<MappingFile> {
+    Ok(match mapping_file::rule(text) {
+        Some(mapping) => MappingFile { mapping, hosts },
+        None => mapping_file::read(text, &read_text(Path::new(text))?, &hosts)?,
+    })
 }
 
 /// The node of each rank on the nodes of a group.

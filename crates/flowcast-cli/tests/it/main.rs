@@ -12,6 +12,7 @@ mod formats;
 mod hostile;
 mod hpl;
 mod lab;
+mod launchers;
 mod library_rules;
 mod measure;
 #[path = "../../../flowcast/tests/it/mpich_selection.rs"]

@@ -74,7 +74,6 @@ fn open_mpi(
         ("btl_tcp_if_include", interfaces.to_owned()),
         ("mpi_yield_when_idle", "1".to_owned()),
         ("hwloc_base_binding_policy", "none".to_owned()),
-        ("rmaps_base_mapping_policy", "slot".to_owned()),
         ("mpi_warn_on_fork", "0".to_owned()),
     ];
     let mut all: Vec<(String, String)> = parameters

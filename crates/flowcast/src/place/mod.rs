@@ -1,7 +1,8 @@
 //! Which rank should run on which node.
 //!
 //! [`exhaustive::search`] predicts a communication in steps under every mapping of ranks to equal nodes and ranks the
-//! mappings by time; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm.
+//! mappings by time; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm; [`launch`] says by which
+//! options these make a mapping; [`reordered`] writes functions by which a running job takes its ranks.
 //!
 //! ```
 //! use flowcast::place::exhaustive::{Slots, ranks_of_nodes, search};
@@ -22,6 +23,7 @@ pub mod cartesian;
 pub mod exhaustive;
 pub mod gain;
 pub mod input;
+pub mod launch;
 pub mod mapper;
 pub mod mapping_file;
 pub mod matrix;
@@ -31,6 +33,7 @@ pub mod placed;
 pub mod positions;
 pub mod predictor;
 pub mod question;
+pub mod reordered;
 pub mod search;
 pub mod target;
 pub mod traffic;

@@ -15,10 +15,11 @@ use flowcast::{
     model::machine::inside::InsideNode,
     place::{
         input::PlaceInput,
-        mapping_file::{self, MappingFormat},
+        mapping_file::RankPlaces,
         placed::{Placed, PlacementObjective},
         predictor::MappingPredictor,
         question::{PlaceOptions, PlaceQuestion},
+        reordered::{ProgramGrid, Reordering},
     },
     report::chart_page::{Picture, chart_page},
     units::{Rate, Time},
@@ -29,8 +30,8 @@ use self::{
     nodes::NodeArgs,
     times::{TriedTimes, key},
 };
-use super::mapping::FileFormat;
 use crate::{
+    mapping_format::{FileFormat, launch_sentence},
     network_args::NetworkArgs,
     shares::probability,
     terminal::{
@@ -102,7 +103,7 @@ pub(crate) struct Place {
         long = "format",
         value_name = "FORMAT",
         requires = "output",
-        default_value = "rankfile"
+        default_value = "openmpi"
     )]
     to: FileFormat,
     /// Go on with a search that was interrupted, of which -o keeps the times of mappings in FILE.partial
@@ -142,8 +143,7 @@ impl Place {
         let predictor = MappingPredictor::new(&input, &network, options)?;
         let model = predictor.model()?;
         let mut job = self.nodes.read(&network, predictor.ranks())?;
-        let form = MappingFormat::from(self.to);
-        if self.output.is_some() && job.names.is_empty() && form.needs_hosts() {
+        if self.output.is_some() && job.names.is_empty() && self.to.needs_hosts() {
             say!("flowcast: note: hosts are called n0, n1 and so on: --hosts gives their names");
             job.names = (0..job.slots.len())
                 .map(|node| format!("n{node}"))
@@ -169,9 +169,10 @@ impl Place {
             .titled(format!("Placement on {}", network.name))
             .field("network", &network.name)
             .field("model", model);
+        let mut sockets = Vec::new();
         if job.domains > 1 {
-            let domains = question.domains(&placed.best.node_of_rank, job.domains)?;
-            document = document.field("domain_of_rank", domains);
+            sockets = question.domains(&placed.best.node_of_rank, job.domains)?;
+            document = document.field("domain_of_rank", &sockets);
         }
         if let Some(path) = &self.report {
             let with_matrices = document
@@ -186,8 +187,26 @@ impl Place {
             batch.write_text(path, &page)?;
             batch.commit()?;
         }
-        let mapping = mapping_file::write(form, &placed.best.node_of_rank, &job.names)?;
-        tried.finish(&mapping)?;
+        let places = RankPlaces {
+            nodes: &placed.best.node_of_rank,
+            hosts: &job.names,
+            sockets: &sockets,
+        };
+        if let Some(path) = &self.output {
+            let grid = placed.blocks.as_ref().map(|blocks| ProgramGrid {
+                dims: blocks.dims.clone(),
+                is_column_major: false,
+            });
+            let reordering = Reordering {
+                places,
+                launched: None,
+                grid: grid.as_ref(),
+            };
+            tried.finish(&self.to.write(&reordering)?)?;
+            if let Some(hint) = self.to.hint(&places, &path.display().to_string()) {
+                document = document.line(launch_sentence(&hint));
+            }
+        }
         self.format.print(&document)
     }
 

@@ -58,6 +58,11 @@ impl Bench {
     }
 
     pub(crate) fn compile(&self, source: &str) -> String {
+        self.compile_with(source, &[])
+    }
+
+    /// Compiles a program of which a part stands in other files.
+    pub(crate) fn compile_with(&self, source: &str, parts: &[&Path]) -> String {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/programs")
             .join(source);
@@ -72,6 +77,7 @@ impl Bench {
             .arg("-O2")
             .arg("-w")
             .arg(&path)
+            .args(parts)
             .arg("-o")
             .arg(&program)
             .arg("-lpthread")

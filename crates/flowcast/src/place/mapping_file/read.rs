@@ -1,106 +1,11 @@
-//! Files that say where each rank runs, read and written.
-//!
-//! | format | a line | read by |
-//! |---|---|---|
-//! | nodes | `3`: the node of the next rank | Flowcast |
-//! | rule | `fill`, `round-robin` or `2-per-node`, alone in the file | Flowcast |
-//! | rankfile | `rank 0=host slot=0`, or `+n3` for the fourth node | Open MPI, `mpirun --rankfile` |
-//! | host:n | `host:2`: the next two ranks | MPICH, `mpiexec -f` |
-//! | host list | `host`: the host of the next rank; commas may join several | Slurm, `srun -m arbitrary` |
-//!
-//! The format is recognised by content. Hosts become nodes by their place in the caller's list, or, without a list, in the
-//! order in which they first appear. Blank lines and `#` comments are left out.
+//! The readers of mapping files, one for each form.
 
-use std::{collections::BTreeMap, fmt::Write as _};
-
-use thiserror::Error;
+use std::collections::BTreeMap;
 
 use flowcast_model::machine::Mapping;
-use flowcast_units::{Node, Rank};
+use flowcast_units::Rank;
 
-/// More ranks than this in one file are taken for a mistake.
-const MOST_RANKS: u64 = 1 << 24;
-
-/// Why a mapping could not be read or written.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum MappingError {
-    /// A line that does not fit the format of its file.
-    #[error("{file}:{line}: found `{found}`, expected {expected}")]
-    Line {
-        /// The file's name.
-        file: String,
-        /// Line in the file, counted from 1.
-        line: usize,
-        /// The line without its comment.
-        found: String,
-        /// What should.
-        expected: String,
-    },
-    /// The file has no rank in it.
-    #[error(
-        "{0}: found no rank, expected a line for each rank, or fill, round-robin or N-per-node"
-    )]
-    Empty(String),
-    /// A rankfile with a hole.
-    #[error("{file}: found no line for rank {rank}, expected one for each rank below {ranks}")]
-    RankMissing {
-        /// The file's name.
-        file: String,
-        /// The first rank without a line.
-        rank: Rank,
-        /// The highest rank with one, and one more.
-        ranks: u64,
-    },
-    /// Nodes that have no name in a format of host names.
-    #[error("found no host name for node {0}, expected a name for each node")]
-    Nameless(Node),
-    /// A name that would be read as something else.
-    #[error("host `{0}`: expected letters, digits, `-`, `_` and `.`, and not only digits")]
-    Name(String),
-}
-
-/// A form in which the node of each rank can be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MappingFormat {
-    /// One node number on a line.
-    Nodes,
-    /// Open MPI's rankfile, a line for each rank.
-    Rankfile,
-    /// MPICH's `host:n`: n ranks in a row on this host.
-    HostCounts,
-    /// Slurm's host file for arbitrary distribution.
-    HostList,
-}
-
-impl MappingFormat {
-    /// Whether it knows nodes by their names alone.
-    pub fn needs_hosts(self) -> bool {
-        matches!(self, MappingFormat::HostCounts | MappingFormat::HostList)
-    }
-}
-
-/// What a mapping file says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MappingFile {
-    /// Which node each rank runs on.
-    pub mapping: Mapping,
-    /// Names of the nodes, in node order; empty if the file has numbers only and the caller gave no names.
-    pub hosts: Vec<String>,
-}
-
-/// The rule of that name: `fill`, `round-robin` or, with a number from 1 on, `2-per-node`.
-pub fn rule(text: &str) -> Option<Mapping> {
-    match text {
-        "fill" => Some(Mapping::Fill),
-        "round-robin" => Some(Mapping::RoundRobin),
-        _ => text
-            .strip_suffix("-per-node")?
-            .parse()
-            .ok()
-            .filter(|ranks| *ranks > 0)
-            .map(Mapping::PerNode),
-    }
-}
+use super::{MOST_RANKS, MappingError, MappingFile, is_host, rule};
 
 /// Reads a mapping of any form; `file` is the name for messages, `hosts` the names of the nodes, if they are known.
 ///
@@ -143,49 +48,6 @@ pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, Map
         mapping: Mapping::List(nodes),
         hosts: hosts.names,
     })
-}
-
-/// Writes the node of each rank. A rankfile without `hosts` names nodes by number; slots are counted on each node.
-///
-/// # Errors
-/// A node without a name where one is needed; a name that could be read as something else.
-pub fn write(
-    form: MappingFormat,
-    nodes: &[Node],
-    hosts: &[String],
-) -> Result<String, MappingError> {
-    if let Some(name) = hosts.iter().find(|name| !is_host(name)) {
-        return Err(MappingError::Name(name.clone()));
-    }
-    let host = |node: Node| hosts.get(node.index()).ok_or(MappingError::Nameless(node));
-    let mut text = String::new();
-    let mut line =
-        |line: std::fmt::Arguments| writeln!(text, "{line}").expect("a string takes all text");
-    match form {
-        MappingFormat::Nodes => nodes.iter().for_each(|node| line(format_args!("{node}"))),
-        MappingFormat::Rankfile => {
-            let mut slots: BTreeMap<Node, u32> = BTreeMap::new();
-            for (rank, node) in nodes.iter().enumerate() {
-                let slot = slots.entry(*node).or_default();
-                match hosts {
-                    [] => line(format_args!("rank {rank}=+n{node} slot={slot}")),
-                    _ => line(format_args!("rank {rank}={} slot={slot}", host(*node)?)),
-                }
-                *slot += 1;
-            }
-        }
-        MappingFormat::HostCounts => {
-            for run in nodes.chunk_by(|one, next| one == next) {
-                line(format_args!("{}:{}", host(run[0])?, run.len()));
-            }
-        }
-        MappingFormat::HostList => {
-            for node in nodes {
-                line(format_args!("{}", host(*node)?));
-            }
-        }
-    }
-    Ok(text)
 }
 
 struct Line<'a> {
@@ -301,15 +163,6 @@ fn read_host_list(lines: &[Line], hosts: &mut HostList) -> Result<Vec<u32>, Mapp
         }
     }
     Ok(nodes)
-}
-
-/// A name that no form takes for something else.
-fn is_host(name: &str) -> bool {
-    name.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && !name.bytes().all(|byte| byte.is_ascii_digit())
-        && name != "rank"
-        && rule(name).is_none()
 }
 
 /// Host names and their nodes.
@@ -547,43 +400,7 @@ mod tests {
         );
     }
 
-    #[test]
-    fn each_form_is_written_as_its_reader_wants_it() {
-        let nodes = [Node(1), Node(0), Node(0), Node(1)];
-        let hosts = names(&["a", "b"]);
-        let written = |form, hosts: &[String]| write(form, &nodes, hosts).unwrap();
-        assert_eq!(written(MappingFormat::Nodes, &[]), "1\n0\n0\n1\n");
-        assert_eq!(
-            written(MappingFormat::Rankfile, &hosts),
-            "rank 0=b slot=0\nrank 1=a slot=0\nrank 2=a slot=1\nrank 3=b slot=1\n"
-        );
-        assert!(written(MappingFormat::Rankfile, &[]).starts_with("rank 0=+n1 slot=0\n"));
-        assert_eq!(
-            written(MappingFormat::HostCounts, &hosts),
-            "b:1\na:2\nb:1\n"
-        );
-        assert_eq!(written(MappingFormat::HostList, &hosts), "b\na\na\nb\n");
-        let nameless = write(MappingFormat::HostList, &nodes, &hosts[..1]).unwrap_err();
-        assert_eq!(nameless, MappingError::Nameless(Node(1)));
-        for name in ["", "a b", "12", "a:1", "rank", "fill"] {
-            assert_eq!(
-                write(MappingFormat::HostList, &nodes, &names(&[name])),
-                Err(MappingError::Name(name.into()))
-            );
-        }
-    }
-
     proptest! {
-        #[test]
-        fn what_is_written_in_any_form_reads_back_equal(nodes in prop::collection::vec(0u32..6, 1..40)) {
-            let hosts = names(&["n0", "login.x", "n-2", "n_3", "4n", "h5"]);
-            let typed: Vec<Node> = nodes.iter().copied().map(Node).collect();
-            for form in [MappingFormat::Nodes, MappingFormat::Rankfile, MappingFormat::HostCounts, MappingFormat::HostList] {
-                let text = write(form, &typed, &hosts).unwrap();
-                prop_assert_eq!(read("m", &text, &hosts).unwrap().mapping, Mapping::List(nodes.clone()), "{}", text);
-            }
-        }
-
         #[test]
         fn no_text_panics(text in "(rank |[0-9]|=|slot=|\\+n|[a-c]|:|,|-per-node|\n| |#|\\PC){0,40}") {
             let _ = read("m", &text, &[]);

@@ -1,0 +1,109 @@
+//! Formats in which commands write where ranks run.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use flowcast::{
+    place::{
+        launch::{LaunchHint, hints},
+        mapping_file::{self, MappingFormat, RankPlaces},
+        reordered::{ReorderLanguage, Reordering},
+    },
+    table::{Table, rows},
+};
+
+/// Formats, by the programs that read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileFormat {
+    /// The node of each rank, one on a line
+    Nodes,
+    /// Open MPI's rankfile
+    #[value(name = "openmpi", alias = "rankfile")]
+    OpenMpi,
+    /// The rankfile of Open MPI 5 and PRRTE
+    Prrte,
+    /// MPICH's host:n
+    #[value(alias = "host-counts")]
+    Mpich,
+    /// Slurm's host list for arbitrary distribution
+    #[value(alias = "host-list")]
+    Slurm,
+    /// A function in C that gives the ranks of a running job their places
+    C,
+    /// The same in Fortran
+    Fortran,
+}
+
+impl FileFormat {
+    /// Whether it is a part of a program.
+    pub(crate) fn is_program(self) -> bool {
+        matches!(self, FileFormat::C | FileFormat::Fortran)
+    }
+
+    /// Whether it knows nodes by their names alone.
+    pub(crate) fn needs_hosts(self) -> bool {
+        matches!(self, FileFormat::Mpich | FileFormat::Slurm)
+    }
+
+    /// The text of a file; what is launched and the grid matter to programs alone.
+    pub(crate) fn write(self, reordering: &Reordering) -> Result<String> {
+        let language = match self {
+            FileFormat::C => ReorderLanguage::C,
+            FileFormat::Fortran => ReorderLanguage::Fortran,
+            _ => {
+                let format = self.mapping_format().unwrap_or(MappingFormat::Nodes);
+                return Ok(mapping_file::write(format, &reordering.places)?);
+            }
+        };
+        Ok(reordering.write(language)?)
+    }
+
+    /// The commands that start a job so, if the format is that of a launcher; `file` is the file with the mapping.
+    pub(crate) fn hint(self, places: &RankPlaces, file: &str) -> Option<LaunchHint> {
+        let format = self.mapping_format()?;
+        hints(places, file)
+            .into_iter()
+            .find(|hint| hint.format == format)
+    }
+
+    fn mapping_format(self) -> Option<MappingFormat> {
+        match self {
+            FileFormat::Nodes => Some(MappingFormat::Nodes),
+            FileFormat::OpenMpi => Some(MappingFormat::Rankfile),
+            FileFormat::Prrte => Some(MappingFormat::PrrteRankfile),
+            FileFormat::Mpich => Some(MappingFormat::HostCounts),
+            FileFormat::Slurm => Some(MappingFormat::HostList),
+            FileFormat::C | FileFormat::Fortran => None,
+        }
+    }
+}
+
+/// What to say of it: how to start the job by an option, if one does, and with the file.
+pub(crate) fn launch_sentence(hint: &LaunchHint) -> String {
+    match &hint.by_rule {
+        Some(rule) => format!(
+            "start it with `{rule}`, or with this file: `{}`",
+            hint.by_file
+        ),
+        None => format!("start it with `{}`", hint.by_file),
+    }
+}
+
+/// How each launcher makes a mapping, for JSON: `format`, `by_rule`, `by_file`.
+pub(crate) fn launch_table(places: &RankPlaces) -> Table {
+    rows(&hints(places, "FILE"))
+        .field("format", |hint| format_name(hint.format))
+        .field("by_rule", |hint| hint.by_rule.as_deref())
+        .field("by_file", |hint| hint.by_file.as_str())
+        .into()
+}
+
+/// What `--format` calls it.
+fn format_name(format: MappingFormat) -> &'static str {
+    match format {
+        MappingFormat::Nodes => "nodes",
+        MappingFormat::Rankfile => "openmpi",
+        MappingFormat::PrrteRankfile => "prrte",
+        MappingFormat::HostCounts => "mpich",
+        MappingFormat::HostList => "slurm",
+    }
+}

@@ -1,0 +1,293 @@
+//! How launchers make a mapping: by an option, where it follows one of their rules, else by its file.
+//!
+//! | mapping | Open MPI | MPICH | Slurm |
+//! |---|---|---|---|
+//! | one rank on each node in turn | `--map-by node` | `-ppn 1` | `--distribution=cyclic` |
+//! | N on each node, then the next | `--map-by ppr:N:node` | `-ppn N` | `--distribution=block` |
+//! | N on each node in turn, several times | | `-ppn N` | `--distribution=plane=N` |
+//! | other numbers on each node, one node after the other | `--map-by slot`, with slots for each host | `-hosts a:3,b:1` | |
+//!
+//! Slurm's hold where all nodes have equally many ranks.
+//!
+//! The options put ranks on the nodes in the order that the launcher has them in, and so give a mapping whose ranks come to
+//! the nodes in ascending order. Open MPI 4 has the node first that `mpirun` runs on.
+
+use flowcast_units::Node;
+
+use super::mapping_file::{MappingFormat, RankPlaces};
+
+/// Host names of more nodes than this are left out of a command.
+const MOST_NAMED: usize = 16;
+
+/// How to start a job under a mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchHint {
+    /// The launcher, as the format of the mapping file that it reads.
+    pub format: MappingFormat,
+    /// The command whose options make the mapping, if it follows a rule of the launcher.
+    pub by_rule: Option<String>,
+    /// The command that reads the mapping from a file.
+    pub by_file: String,
+}
+
+/// The commands of Open MPI 4 and 5, MPICH and Slurm. `file` is the name of the mapping file, in the launcher's own format.
+pub fn hints(places: &RankPlaces, file: &str) -> [LaunchHint; 4] {
+    let job = Job::new(places);
+    let rankfile = |format, option: &str| LaunchHint {
+        format,
+        by_rule: job.open_mpi(),
+        by_file: format!("{} {option}{file}", job.mpirun()),
+    };
+    let ranks = job.ranks;
+    [
+        rankfile(MappingFormat::Rankfile, "--rankfile "),
+        rankfile(MappingFormat::PrrteRankfile, "--map-by rankfile:file="),
+        LaunchHint {
+            format: MappingFormat::HostCounts,
+            by_rule: job.mpich(),
+            by_file: format!("mpiexec -n {ranks} -f {file}"),
+        },
+        LaunchHint {
+            format: MappingFormat::HostList,
+            by_rule: job.slurm(),
+            by_file: format!(
+                "SLURM_HOSTFILE={file} srun --ntasks={ranks} --distribution=arbitrary"
+            ),
+        },
+    ]
+}
+
+/// The rules of launchers.
+#[derive(Debug, PartialEq, Eq)]
+enum LaunchRule {
+    /// A rank on each node in turn.
+    Cyclic,
+    /// That many ranks on each node, the last may have fewer.
+    PerNode(usize),
+    /// That many ranks on each node in turn.
+    Plane(usize),
+    /// Each node after the other, unequally many ranks.
+    Blocks,
+}
+
+struct Job<'a> {
+    ranks: usize,
+    /// Ranks of each node that has some, in node order.
+    counts: Vec<usize>,
+    /// Names of these nodes, if all have one and a command has room for them.
+    hosts: Option<Vec<&'a str>>,
+    rule: Option<LaunchRule>,
+    any_sockets: bool,
+}
+
+impl Job<'_> {
+    fn new<'a>(places: &RankPlaces<'a>) -> Job<'a> {
+        let mut used = places.nodes.to_vec();
+        used.sort_unstable();
+        let counts = used.chunk_by(|one, next| one == next).map(<[Node]>::len);
+        let counts = counts.collect();
+        used.dedup();
+        let hosts = used
+            .iter()
+            .map(|node| places.hosts.get(node.index()).map(String::as_str));
+        Job {
+            ranks: places.nodes.len(),
+            counts,
+            hosts: hosts
+                .collect::<Option<_>>()
+                .filter(|_| used.len() <= MOST_NAMED),
+            rule: rule_of(places.nodes, &used),
+            any_sockets: !places.sockets.is_empty(),
+        }
+    }
+
+    /// `a:2,b:1`.
+    fn host_counts(&self) -> Option<String> {
+        let hosts = self.hosts.as_ref()?.iter().zip(&self.counts);
+        let words: Vec<String> = hosts
+            .map(|(host, count)| format!("{host}:{count}"))
+            .collect();
+        Some(words.join(","))
+    }
+
+    fn mpirun(&self) -> String {
+        let hosts = self.host_counts().map(|hosts| format!(" --host {hosts}"));
+        format!("mpirun -np {}{}", self.ranks, hosts.unwrap_or_default())
+    }
+
+    fn open_mpi(&self) -> Option<String> {
+        let policy = match self.rule.as_ref().filter(|_| !self.any_sockets)? {
+            LaunchRule::Cyclic => "node".to_owned(),
+            LaunchRule::PerNode(ranks) => format!("ppr:{ranks}:node"),
+            LaunchRule::Blocks if self.hosts.is_some() => "slot".to_owned(),
+            LaunchRule::Blocks | LaunchRule::Plane(_) => return None,
+        };
+        Some(format!("{} --map-by {policy}", self.mpirun()))
+    }
+
+    fn mpich(&self) -> Option<String> {
+        let per_node = match self.rule.as_ref()? {
+            LaunchRule::Cyclic => 1,
+            LaunchRule::PerNode(ranks) | LaunchRule::Plane(ranks) => *ranks,
+            LaunchRule::Blocks => {
+                return Some(format!(
+                    "mpiexec -n {} -hosts {}",
+                    self.ranks,
+                    self.host_counts()?
+                ));
+            }
+        };
+        let hosts = self
+            .hosts
+            .as_ref()
+            .map(|hosts| format!(" -hosts {}", hosts.join(",")));
+        let hosts = hosts.unwrap_or_default();
+        Some(format!("mpiexec -n {}{hosts} -ppn {per_node}", self.ranks))
+    }
+
+    /// srun decides how many ranks a node gets before it deals them out, by free processors, and heeds a number only if all
+    /// nodes have it.
+    fn slurm(&self) -> Option<String> {
+        let per_node = *self.counts.first()?;
+        if self.counts.iter().any(|count| *count != per_node) {
+            return None;
+        }
+        let distribution = match self.rule.as_ref()? {
+            LaunchRule::Cyclic => "cyclic".to_owned(),
+            LaunchRule::PerNode(_) => "block".to_owned(),
+            LaunchRule::Plane(ranks) => format!("plane={ranks}"),
+            LaunchRule::Blocks => return None,
+        };
+        let (ranks, nodes) = (self.ranks, self.counts.len());
+        Some(format!(
+            "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={per_node} --distribution={distribution}"
+        ))
+    }
+}
+
+/// The rule that a mapping follows on the nodes that it uses.
+fn rule_of(nodes: &[Node], used: &[Node]) -> Option<LaunchRule> {
+    let width = nodes.chunk_by(|one, next| one == next).next()?.len();
+    let in_turn = used
+        .iter()
+        .flat_map(|node| std::iter::repeat_n(*node, width));
+    if in_turn
+        .cycle()
+        .zip(nodes)
+        .all(|(expected, node)| expected == *node)
+    {
+        let is_once = width * used.len() >= nodes.len();
+        return Some(match width {
+            1 if used.len() > 1 => LaunchRule::Cyclic,
+            _ if is_once => LaunchRule::PerNode(width),
+            _ => LaunchRule::Plane(width),
+        });
+    }
+    nodes.is_sorted().then_some(LaunchRule::Blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints_of(nodes: &[u32], hosts: &[&str]) -> [LaunchHint; 4] {
+        let nodes: Vec<Node> = nodes.iter().copied().map(Node).collect();
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let places = RankPlaces {
+            nodes: &nodes,
+            hosts: &hosts,
+            sockets: &[],
+        };
+        hints(&places, "FILE")
+    }
+
+    /// What follows the number of ranks in the commands of Open MPI, MPICH and Slurm.
+    fn rules(nodes: &[u32], hosts: &[&str]) -> [String; 3] {
+        let [open_mpi, prrte, mpich, slurm] = hints_of(nodes, hosts);
+        assert_eq!(open_mpi.by_rule, prrte.by_rule);
+        let ranks = nodes.len();
+        [
+            (open_mpi, format!("mpirun -np {ranks} ")),
+            (mpich, format!("mpiexec -n {ranks} ")),
+            (slurm, "srun ".to_owned()),
+        ]
+        .map(|(hint, start)| {
+            let rule = hint
+                .by_rule
+                .as_deref()
+                .map(|rule| rule.strip_prefix(&*start).unwrap());
+            rule.unwrap_or("none").to_owned()
+        })
+    }
+
+    #[test]
+    fn a_mapping_that_follows_a_rule_is_made_by_options() {
+        let cyclic = "--nodes=2 --ntasks=4 --ntasks-per-node=2 --distribution=cyclic";
+        assert_eq!(
+            rules(&[0, 1, 0, 1], &[]),
+            ["--map-by node", "-ppn 1", cyclic]
+        );
+        assert_eq!(
+            rules(&[0, 0, 1, 1], &["a", "b"]),
+            [
+                "--host a:2,b:2 --map-by ppr:2:node",
+                "-hosts a,b -ppn 2",
+                "--nodes=2 --ntasks=4 --ntasks-per-node=2 --distribution=block"
+            ]
+        );
+        assert_eq!(
+            rules(&[0, 0, 1], &[]),
+            ["--map-by ppr:2:node", "-ppn 2", "none"]
+        );
+        assert_eq!(
+            rules(&[0, 0, 1, 1, 0, 0, 1, 1], &[]),
+            [
+                "none",
+                "-ppn 2",
+                "--nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=plane=2"
+            ]
+        );
+        assert_eq!(
+            rules(&[0, 1, 1, 2], &["a", "b", "c"]),
+            [
+                "--host a:1,b:2,c:1 --map-by slot",
+                "-hosts a:1,b:2,c:1",
+                "none"
+            ]
+        );
+        assert_eq!(rules(&[0, 0], &[])[0], "--map-by ppr:2:node");
+    }
+
+    #[test]
+    fn other_mappings_need_their_file() {
+        for nodes in [&[1, 0][..], &[0, 1, 1, 0], &[0, 1, 1, 2], &[0, 0, 1, 0, 0]] {
+            assert_eq!(rules(nodes, &[]), ["none"; 3], "{nodes:?}");
+        }
+        let by_file = hints_of(&[1, 0, 1], &["a", "b"]).map(|hint| hint.by_file);
+        assert_eq!(
+            by_file,
+            [
+                "mpirun -np 3 --host a:1,b:2 --rankfile FILE",
+                "mpirun -np 3 --host a:1,b:2 --map-by rankfile:file=FILE",
+                "mpiexec -n 3 -f FILE",
+                "SLURM_HOSTFILE=FILE srun --ntasks=3 --distribution=arbitrary"
+            ]
+        );
+    }
+
+    #[test]
+    fn nodes_without_ranks_are_left_out() {
+        let mpirun = &rules(&[1, 3, 1, 3], &["a", "b", "c", "d"])[0];
+        assert_eq!(mpirun, "--host b:2,d:2 --map-by node");
+    }
+
+    #[test]
+    fn no_option_of_open_mpi_orders_ranks_onto_sockets() {
+        let places = RankPlaces {
+            nodes: &[Node(0), Node(0)],
+            hosts: &[],
+            sockets: &[1, 0],
+        };
+        assert_eq!(hints(&places, "FILE")[0].by_rule, None);
+    }
+}

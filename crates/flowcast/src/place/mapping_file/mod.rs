@@ -1,0 +1,96 @@
+//! Files that say where each rank runs, read and written.
+//!
+//! | format | a line | read by |
+//! |---|---|---|
+//! | nodes | `3`: the node of the next rank | Flowcast |
+//! | rule | `fill`, `round-robin` or `2-per-node`, alone in the file | Flowcast |
+//! | rankfile | `rank 0=host slot=0`, or `+n3` for the fourth node; `slot=1:3` is core 3 of socket 1 | Open MPI 4, `mpirun --rankfile`, and 5, `mpirun --map-by rankfile:file=` |
+//! | host:n | `host:2`: the next two ranks | MPICH, `mpiexec -f` |
+//! | host list | `host`: the host of the next rank; commas may join several | Slurm, `srun -m arbitrary` |
+//!
+//! The format is recognised by content. Hosts become nodes by their place in the caller's list, or, without a list, in the
+//! order in which they first appear. Blank lines and `#` comments are left out.
+
+mod read;
+mod write;
+
+pub use read::read;
+pub use write::{MappingFormat, RankPlaces, write};
+
+use thiserror::Error;
+
+use flowcast_model::machine::Mapping;
+use flowcast_units::{Node, Rank};
+
+/// More ranks than this in one file are taken for a mistake.
+const MOST_RANKS: u64 = 1 << 24;
+
+/// Why a mapping could not be read or written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MappingError {
+    /// A line that does not fit the format of its file.
+    #[error("{file}:{line}: found `{found}`, expected {expected}")]
+    Line {
+        /// The file's name.
+        file: String,
+        /// Line in the file, counted from 1.
+        line: usize,
+        /// The line without its comment.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+    /// The file has no rank in it.
+    #[error(
+        "{0}: found no rank, expected a line for each rank, or fill, round-robin or N-per-node"
+    )]
+    Empty(String),
+    /// A rankfile with a hole.
+    #[error("{file}: found no line for rank {rank}, expected one for each rank below {ranks}")]
+    RankMissing {
+        /// The file's name.
+        file: String,
+        /// The first rank without a line.
+        rank: Rank,
+        /// The highest rank with one, and one more.
+        ranks: u64,
+    },
+    /// Nodes that have no name in a format of host names.
+    #[error("found no host name for node {0}, expected a name for each node")]
+    Nameless(Node),
+    /// A name that would be read as something else.
+    #[error("host `{0}`: expected letters, digits, `-`, `_` and `.`, and not only digits")]
+    Name(String),
+}
+
+/// What a mapping file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappingFile {
+    /// Which node each rank runs on.
+    pub mapping: Mapping,
+    /// Names of the nodes, in node order; empty if the file has numbers only and the caller gave no names.
+    pub hosts: Vec<String>,
+}
+
+/// The rule of that name: `fill`, `round-robin` or, with a number from 1 on, `2-per-node`.
+pub fn rule(text: &str) -> Option<Mapping> {
+    match text {
+        "fill" => Some(Mapping::Fill),
+        "round-robin" => Some(Mapping::RoundRobin),
+        _ => text
+            .strip_suffix("-per-node")?
+            .parse()
+            .ok()
+            .filter(|ranks| *ranks > 0)
+            .map(Mapping::PerNode),
+    }
+}
+
+/// A name that no form takes for something else.
+fn is_host(name: &str) -> bool {
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && !name.bytes().all(|byte| byte.is_ascii_digit())
+        && name != "rank"
+        && rule(name).is_none()
+}

@@ -1,0 +1,184 @@
+//! The writers of mapping files.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use flowcast_units::Node;
+
+use super::{MappingError, is_host};
+
+/// A form in which the node of each rank can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MappingFormat {
+    /// One node number on a line.
+    Nodes,
+    /// Open MPI's rankfile, a line for each rank.
+    Rankfile,
+    /// The rankfile of Open MPI 5 and its runtime PRRTE: the same lines, handed over by `--map-by`.
+    PrrteRankfile,
+    /// MPICH's `host:n`: n ranks in a row on this host.
+    HostCounts,
+    /// Slurm's host file for arbitrary distribution.
+    HostList,
+}
+
+impl MappingFormat {
+    /// All forms.
+    pub const ALL: [MappingFormat; 5] = [
+        MappingFormat::Nodes,
+        MappingFormat::Rankfile,
+        MappingFormat::PrrteRankfile,
+        MappingFormat::HostCounts,
+        MappingFormat::HostList,
+    ];
+}
+
+/// Where each rank of a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankPlaces<'a> {
+    /// Node of each rank.
+    pub nodes: &'a [Node],
+    /// Name of each node; empty if they have none.
+    pub hosts: &'a [String],
+    /// Socket of each rank on its node, counted from 0; empty if the launcher may choose.
+    pub sockets: &'a [u32],
+}
+
+impl RankPlaces<'_> {
+    /// No name of a host could be read as something else.
+    pub(crate) fn check_hosts(&self) -> Result<(), MappingError> {
+        match self.hosts.iter().find(|name| !is_host(name)) {
+            Some(name) => Err(MappingError::Name(name.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes the node of each rank. A rankfile without hosts names nodes by number. Its slots count the ranks on each node,
+/// or, where `places` has sockets, those on each socket (`slot=1:0`); the other forms know no sockets.
+///
+/// # Errors
+/// A node without a name where one is needed; a name that could be read as something else.
+pub fn write(form: MappingFormat, places: &RankPlaces) -> Result<String, MappingError> {
+    let RankPlaces { nodes, hosts, .. } = *places;
+    places.check_hosts()?;
+    let host = |node: Node| hosts.get(node.index()).ok_or(MappingError::Nameless(node));
+    let mut text = String::new();
+    let mut line =
+        |line: std::fmt::Arguments| writeln!(text, "{line}").expect("a string takes all text");
+    match form {
+        MappingFormat::Nodes => nodes.iter().for_each(|node| line(format_args!("{node}"))),
+        MappingFormat::Rankfile | MappingFormat::PrrteRankfile => {
+            for (rank, (node, slot)) in nodes.iter().zip(slots(places)).enumerate() {
+                match hosts {
+                    [] => line(format_args!("rank {rank}=+n{node} slot={slot}")),
+                    _ => line(format_args!("rank {rank}={} slot={slot}", host(*node)?)),
+                }
+            }
+        }
+        MappingFormat::HostCounts => {
+            for run in nodes.chunk_by(|one, next| one == next) {
+                line(format_args!("{}:{}", host(run[0])?, run.len()));
+            }
+        }
+        MappingFormat::HostList => {
+            for node in nodes {
+                line(format_args!("{}", host(*node)?));
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// The slot of each rank in a rankfile: a core of its node, or a core of its socket.
+fn slots(places: &RankPlaces) -> Vec<String> {
+    let mut taken: BTreeMap<(Node, Option<u32>), u32> = BTreeMap::new();
+    let mut slots = Vec::with_capacity(places.nodes.len());
+    for (rank, node) in places.nodes.iter().enumerate() {
+        let socket = places.sockets.get(rank).copied();
+        let core = taken.entry((*node, socket)).or_default();
+        slots.push(match socket {
+            Some(socket) => format!("{socket}:{core}"),
+            None => core.to_string(),
+        });
+        *core += 1;
+    }
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use flowcast_model::machine::Mapping;
+    use proptest::prelude::*;
+
+    use super::{super::read, *};
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn places(hosts: &[String]) -> RankPlaces<'_> {
+        RankPlaces {
+            nodes: &[Node(1), Node(0), Node(0), Node(1)],
+            hosts,
+            sockets: &[],
+        }
+    }
+
+    #[test]
+    fn each_form_is_written_as_its_reader_wants_it() {
+        let hosts = names(&["a", "b"]);
+        let written = |form, hosts| write(form, &places(hosts)).unwrap();
+        assert_eq!(written(MappingFormat::Nodes, &[]), "1\n0\n0\n1\n");
+        let rankfile = written(MappingFormat::Rankfile, &hosts);
+        assert_eq!(
+            rankfile,
+            "rank 0=b slot=0\nrank 1=a slot=0\nrank 2=a slot=1\nrank 3=b slot=1\n"
+        );
+        assert_eq!(written(MappingFormat::PrrteRankfile, &hosts), rankfile);
+        assert!(written(MappingFormat::Rankfile, &[]).starts_with("rank 0=+n1 slot=0\n"));
+        assert_eq!(
+            written(MappingFormat::HostCounts, &hosts),
+            "b:1\na:2\nb:1\n"
+        );
+        assert_eq!(written(MappingFormat::HostList, &hosts), "b\na\na\nb\n");
+        let nameless = write(MappingFormat::HostList, &places(&hosts[..1])).unwrap_err();
+        assert_eq!(nameless, MappingError::Nameless(Node(1)));
+        for name in ["", "a b", "12", "a:1", "rank", "fill"] {
+            assert_eq!(
+                write(MappingFormat::HostList, &places(&names(&[name]))),
+                Err(MappingError::Name(name.into()))
+            );
+        }
+    }
+
+    #[test]
+    fn ranks_ordered_onto_sockets_take_the_cores_of_each_socket_in_turn() {
+        let places = RankPlaces {
+            nodes: &[0, 0, 0, 1, 0].map(Node),
+            hosts: &[],
+            sockets: &[1, 0, 1, 1, 0],
+        };
+        assert_eq!(
+            write(MappingFormat::Rankfile, &places).unwrap(),
+            "rank 0=+n0 slot=1:0\nrank 1=+n0 slot=0:0\nrank 2=+n0 slot=1:1\nrank 3=+n1 slot=1:0\nrank 4=+n0 slot=0:1\n"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_in_any_form_reads_back_equal(
+            ranks in prop::collection::vec((0u32..6, 0u32..3), 1..40),
+            ordered in any::<bool>(),
+        ) {
+            let hosts = names(&["n0", "login.x", "n-2", "n_3", "4n", "h5"]);
+            let numbers: Vec<u32> = ranks.iter().map(|(node, _)| *node).collect();
+            let nodes: Vec<Node> = numbers.iter().copied().map(Node).collect();
+            let sockets: Vec<u32> = ranks.iter().filter(|_| ordered).map(|(_, socket)| *socket).collect();
+            let places = RankPlaces { nodes: &nodes, hosts: &hosts, sockets: &sockets };
+            for form in MappingFormat::ALL {
+                let text = write(form, &places).unwrap();
+                prop_assert_eq!(read("m", &text, &hosts).unwrap().mapping, Mapping::List(numbers.clone()), "{}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Functions in C and Fortran that give a running job the ranks of a mapping.
+//!
+//! Where a job cannot be launched under a mapping, it is launched by a rule, and its processes change their ranks:
+//! `MPI_Comm_split` with the new rank as key makes a communicator in which the j-th process of each node has the j-th rank
+//! that the mapping puts there. With [sockets](RankPlaces::sockets) the ranks of a node are taken socket by socket, as
+//! launchers fill its cores.
+//!
+//! ```
+//! use flowcast::place::{mapping_file::RankPlaces, reordered::new_ranks};
+//! use flowcast::units::{Node, Rank};
+//!
+//! let mapping = RankPlaces { nodes: &[0, 1, 1, 0].map(Node), hosts: &[], sockets: &[] };
+//! // Launched two on each node: the second process of node 0 becomes rank 3.
+//! assert_eq!(new_ranks(&mapping, &[0, 0, 1, 1].map(Node))?, [0, 3, 1, 2].map(Rank));
+//! # Ok::<(), flowcast::place::reordered::ReorderError>(())
+//! ```
+
+mod c;
+mod fortran;
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use flowcast_units::{Node, Rank};
+
+use super::{
+    launch::hints,
+    mapping_file::{MappingError, MappingFormat, RankPlaces},
+};
+
+/// Lines of a comment that say where processes are launched.
+const MOST_LINES: usize = 32;
+/// Numbers on a line of the table.
+const NUMBERS_ON_A_LINE: usize = 16;
+
+/// Why ranks cannot be reordered so.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReorderError {
+    /// The job has not as many processes on a node as the mapping has ranks.
+    #[error(
+        "found {launched} launched processes on node {node}, expected {mapped} as the mapping puts there"
+    )]
+    Processes {
+        /// The first such node.
+        node: Node,
+        /// Processes there.
+        launched: usize,
+        /// Ranks of the mapping there.
+        mapped: usize,
+    },
+    /// A host name that could be something else.
+    #[error(transparent)]
+    Host(#[from] MappingError),
+    /// A grid that has not one cell for each rank.
+    #[error("found a grid of {cells} cells, expected {ranks}, one for each rank")]
+    Cells {
+        /// Product of the dimensions.
+        cells: u64,
+        /// Ranks of the mapping.
+        ranks: usize,
+    },
+}
+
+/// A language of MPI programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReorderLanguage {
+    /// C, from C99 on.
+    C,
+    /// Fortran 95 with the module `mpi`.
+    Fortran,
+}
+
+/// How a program lays its ranks out on a Cartesian grid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramGrid {
+    /// Cells in each dimension.
+    pub dims: Vec<u32>,
+    /// Whether the next rank is the next cell of the first dimension; `MPI_Cart_create` counts the last one fastest.
+    pub is_column_major: bool,
+}
+
+/// What a function that reorders ranks is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Reordering<'a> {
+    /// Where each rank shall run.
+    pub places: RankPlaces<'a>,
+    /// Node of each process as the job is launched; if absent, node after node as many as the mapping puts there.
+    pub launched: Option<&'a [Node]>,
+    /// Whether a function for a Cartesian communicator follows.
+    pub grid: Option<&'a ProgramGrid>,
+}
+
+impl Reordering<'_> {
+    /// The functions `reorder_ranks` and, with a grid, `reorder_grid`, as a file that compiles. Its comment says how the
+    /// job has to be launched.
+    ///
+    /// # Errors
+    /// The job has other numbers of processes on its nodes than the mapping; the grid has not a cell for each rank; a host
+    /// name that could be read as something else.
+    pub fn write(&self, language: ReorderLanguage) -> Result<String, ReorderError> {
+        self.places.check_hosts()?;
+        let mut launched = self.launched.unwrap_or(self.places.nodes).to_vec();
+        if self.launched.is_none() {
+            launched.sort_unstable();
+        }
+        let source = ReorderSource {
+            comment: self.comment(&launched),
+            new_ranks: new_ranks(&self.places, &launched)?,
+            dims: self.dims()?,
+        };
+        Ok(match language {
+            ReorderLanguage::C => c::write(&source),
+            ReorderLanguage::Fortran => fortran::write(&source),
+        })
+    }
+
+    /// The dimensions as `MPI_Cart_create` counts them.
+    fn dims(&self) -> Result<Option<Vec<u32>>, ReorderError> {
+        let Some(grid) = self.grid else {
+            return Ok(None);
+        };
+        let ranks = self.places.nodes.len();
+        let cells = grid
+            .dims
+            .iter()
+            .fold(1, |cells: u64, dim| cells.saturating_mul((*dim).into()));
+        if cells != ranks as u64 {
+            return Err(ReorderError::Cells { cells, ranks });
+        }
+        let mut dims = grid.dims.clone();
+        if grid.is_column_major {
+            dims.reverse();
+        }
+        Ok(Some(dims))
+    }
+
+    fn comment(&self, launched: &[Node]) -> Vec<String> {
+        let mut lines = vec![
+            "Gives each process the rank that a mapping of flowcast puts on its node.".to_owned(),
+            "Use the new communicator wherever the program had MPI_COMM_WORLD.".to_owned(),
+            String::new(),
+            "The job has to be launched with these processes on its nodes, in this order:"
+                .to_owned(),
+        ];
+        lines.extend(self.processes(launched));
+        let places = RankPlaces {
+            nodes: launched,
+            ..self.places
+        };
+        let commands: Vec<String> = hints(&places, "FILE")
+            .into_iter()
+            .filter(|hint| hint.format != MappingFormat::PrrteRankfile)
+            .filter_map(|hint| hint.by_rule)
+            .collect();
+        if !commands.is_empty() {
+            lines.extend([
+                String::new(),
+                "Commands that do so, that of Open MPI 4 on the first of the nodes or on none of them:".to_owned(),
+            ]);
+            lines.extend(commands.iter().map(|command| format!("  {command}")));
+        }
+        if self.grid.is_some_and(|grid| grid.is_column_major) {
+            lines.push(String::new());
+            lines.push("The dimensions of the grid stand in reverse: the program counts the first one fastest,".into());
+            lines.push("MPI the last.".into());
+        }
+        lines
+    }
+
+    /// A line for each interval of world ranks on one node, up to [`MOST_LINES`].
+    fn processes(&self, launched: &[Node]) -> Vec<String> {
+        let hosts = self.places.hosts;
+        let mut first = 0;
+        let mut lines = Vec::new();
+        for run in launched.chunk_by(|one, next| one == next) {
+            if lines.len() == MOST_LINES {
+                lines.push(format!("  and so on to process {}", launched.len() - 1));
+                break;
+            }
+            let last = first + run.len() - 1;
+            let node = match hosts.get(run[0].index()) {
+                Some(host) => host.clone(),
+                None => format!("node {}", run[0]),
+            };
+            lines.push(match run.len() {
+                1 => format!("  {node}: process {first}"),
+                _ => format!("  {node}: processes {first} to {last}"),
+            });
+            first += run.len();
+        }
+        lines
+    }
+}
+
+/// The rank that each process of a job takes, by its rank as launched.
+///
+/// # Errors
+/// The first node with another number of processes than ranks.
+pub fn new_ranks(places: &RankPlaces, launched: &[Node]) -> Result<Vec<Rank>, ReorderError> {
+    let mut ranks: Vec<usize> = (0..places.nodes.len()).collect();
+    // Stable: without sockets the ranks of a node stay in order.
+    ranks.sort_by_key(|rank| (places.nodes[*rank], places.sockets.get(*rank)));
+    let mut processes: Vec<usize> = (0..launched.len()).collect();
+    processes.sort_by_key(|process| launched[*process]);
+    let mut counts: BTreeMap<Node, [usize; 2]> = BTreeMap::new();
+    for (kind, nodes) in [launched, places.nodes].into_iter().enumerate() {
+        nodes
+            .iter()
+            .for_each(|node| counts.entry(*node).or_default()[kind] += 1);
+    }
+    if let Some((node, [launched, mapped])) =
+        counts.into_iter().find(|(_, [one, other])| one != other)
+    {
+        return Err(ReorderError::Processes {
+            node,
+            launched,
+            mapped,
+        });
+    }
+    let mut new_ranks = vec![Rank(0); ranks.len()];
+    for (process, rank) in processes.into_iter().zip(ranks) {
+        new_ranks[process] = Rank(u32::try_from(rank).expect("a mapping has at most 2^24 ranks"));
+    }
+    Ok(new_ranks)
+}
+
+/// What both languages write.
+struct ReorderSource {
+    comment: Vec<String>,
+    new_ranks: Vec<Rank>,
+    /// Of the Cartesian communicator, if one is wanted.
+    dims: Option<Vec<u32>>,
+}
+
+fn joined(numbers: &[impl ToString], between: &str) -> String {
+    let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    words.join(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NODES: [Node; 6] = [Node(2), Node(0), Node(2), Node(0), Node(0), Node(2)];
+
+    fn places<'a>(nodes: &'a [Node], sockets: &'a [u32]) -> RankPlaces<'a> {
+        RankPlaces {
+            nodes,
+            hosts: &[],
+            sockets,
+        }
+    }
+
+    fn written(reordering: Reordering, language: ReorderLanguage) -> String {
+        reordering.write(language).unwrap()
+    }
+
+    fn on_grid(grid: &ProgramGrid) -> Reordering<'_> {
+        Reordering {
+            places: places(&NODES, &[]),
+            launched: None,
+            grid: Some(grid),
+        }
+    }
+
+    #[test]
+    fn the_table_stands_in_the_source_with_how_to_launch() {
+        let reordering = Reordering {
+            places: places(&NODES, &[]),
+            launched: None,
+            grid: None,
+        };
+        let c = written(reordering, ReorderLanguage::C);
+        for part in [
+            " *   node 0: processes 0 to 2\n *   node 2: processes 3 to 5\n",
+            " *   mpirun -np 6 --map-by ppr:3:node\n",
+            "new_rank[6] = {\n    1, 3, 4, 0, 2, 5\n};",
+        ] {
+            assert!(c.contains(part), "{c}");
+        }
+        assert!(!c.contains("reorder_grid"), "{c}");
+        let fortran = written(reordering, ReorderLanguage::Fortran);
+        assert!(
+            fortran.contains("data new_rank(0:5) / &\n    1,3,4,0,2,5/"),
+            "{fortran}"
+        );
+    }
+
+    #[test]
+    fn the_ranks_of_a_node_are_taken_socket_by_socket() {
+        let ranks = new_ranks(&places(&[Node(0); 4], &[1, 0, 1, 0]), &[Node(0); 4]);
+        assert_eq!(ranks.unwrap(), [1, 3, 0, 2].map(Rank));
+    }
+
+    #[test]
+    fn a_grid_has_a_cell_for_each_rank_and_mpi_counts_its_last_dimension_fastest() {
+        let mut grid = ProgramGrid {
+            dims: vec![3, 2],
+            is_column_major: true,
+        };
+        let c = written(on_grid(&grid), ReorderLanguage::C);
+        assert!(c.contains("dims[2] = {2, 3}"), "{c}");
+        grid.dims.push(2);
+        let error = on_grid(&grid).write(ReorderLanguage::C).unwrap_err();
+        assert_eq!(
+            error,
+            ReorderError::Cells {
+                cells: 12,
+                ranks: 6
+            }
+        );
+    }
+
+    #[test]
+    fn a_job_that_is_launched_otherwise_is_told() {
+        let error = new_ranks(&places(&NODES, &[]), &[0, 0, 0, 0, 2, 2].map(Node)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "found 4 launched processes on node 0, expected 3 as the mapping puts there"
+        );
+    }
+
+    #[test]
+    fn lines_of_the_table_have_sixteen_numbers_and_fit_into_fortran() {
+        let nodes: Vec<Node> = (0..100_000u32)
+            .map(|rank| Node(rank * 7919 % 1000))
+            .collect();
+        let reordering = Reordering {
+            places: places(&nodes, &[]),
+            launched: None,
+            grid: None,
+        };
+        let fortran = written(reordering, ReorderLanguage::Fortran);
+        assert!(fortran.lines().all(|line| line.len() <= 132));
+        let numbers = fortran.lines().filter(|line| line.ends_with('/'));
+        assert_eq!(
+            numbers.map(|line| line.split(',').count()).sum::<usize>(),
+            100_000
+        );
+        let c = written(reordering, ReorderLanguage::C);
+        assert!(
+            c.lines().count() < 100_000 / 16 + 100,
+            "{}",
+            c.lines().count()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn each_rank_ends_on_the_node_that_the_mapping_gives_it(
+            pairs in prop::collection::vec((0u32..5, any::<u32>()), 1..40),
+        ) {
+            let nodes: Vec<Node> = pairs.iter().map(|(node, _)| Node(*node)).collect();
+            let mut shuffled = pairs.clone();
+            shuffled.sort_by_key(|(_, order)| *order);
+            let launched: Vec<Node> = shuffled.iter().map(|(node, _)| Node(*node)).collect();
+            let new = new_ranks(&places(&nodes, &[]), &launched).unwrap();
+            let mut seen: Vec<Rank> = new.clone();
+            seen.sort_unstable();
+            prop_assert!(seen.iter().enumerate().all(|(place, rank)| rank.index() == place));
+            for (process, rank) in new.iter().enumerate() {
+                prop_assert_eq!(nodes[rank.index()], launched[process]);
+            }
+        }
+    }
+}
