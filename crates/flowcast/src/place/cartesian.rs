@@ -11,7 +11,7 @@ use super::matrix::CommunicationMatrix;
 /// Grids of more dimensions are not looked for.
 const MOST_DIMENSIONS: usize = 4;
 
-/// A grid explains messages if so much of the bytes goes between neighbours.
+/// A grid explains messages if so much of the bytes goes between neighbours, and so many neighbours send each other some.
 const NEIGHBOURS_SHARE: f64 = 0.9;
 
 /// A grid in blocks of which each node has one.
@@ -41,15 +41,16 @@ pub fn grid_of(matrix: &CommunicationMatrix) -> Option<Vec<u32>> {
     best.1.filter(|dims| dims.len() > 1)
 }
 
-/// Bytes between neighbours of a grid, which may be a torus, both ways counted.
+/// Bytes between neighbours of a grid, which may be a torus, both ways counted; 0 where too many go elsewhere, or too few
+/// neighbours send each other any.
 fn explained(matrix: &CommunicationMatrix, dims: &[u32]) -> u64 {
-    let mut bytes = 0;
-    let mut missed = 0;
+    let (mut bytes, mut missed, mut pairs) = (0, 0, 0);
     let most = 2.0 * matrix.bytes() as f64 * (1.0 - NEIGHBOURS_SHARE);
     for rank in Rank::all(matrix.ranks()) {
         for (partner, count) in matrix.partners(rank) {
             if are_neighbours(rank.0, partner.0, dims) {
                 bytes += count;
+                pairs += 1;
             } else {
                 missed += count;
             }
@@ -57,6 +58,14 @@ fn explained(matrix: &CommunicationMatrix, dims: &[u32]) -> u64 {
         if missed as f64 > most {
             return 0;
         }
+    }
+    let ranks = matrix.ranks() as f64;
+    let of_mesh: f64 = dims
+        .iter()
+        .map(|side| 2.0 * ranks * (1.0 - 1.0 / f64::from(*side)))
+        .sum();
+    if f64::from(pairs) < NEIGHBOURS_SHARE * of_mesh {
+        return 0;
     }
     bytes
 }
@@ -161,6 +170,10 @@ mod tests {
             assert_eq!(grid_of(&halo(&dims)), Some(dims));
         }
         assert_eq!(grid_of(&halo(&[12])), None);
+        let tree = [(0, 4), (0, 2), (4, 6), (0, 1), (2, 3), (4, 5), (6, 7)];
+        let tree = tree.map(|(from, to)| (Rank(from), Rank(to), 10));
+        let tree = CommunicationMatrix::from_messages(8, tree).unwrap();
+        assert_eq!(grid_of(&tree), None);
         let nothing = CommunicationMatrix::from_messages(4, []).unwrap();
         assert_eq!(grid_of(&nothing), None);
     }

@@ -137,6 +137,14 @@ impl Placed {
             Some(ranking) => all_tried(document, ranking),
             None => document.line(format!("{} moves were tried", Grouped(self.moves))),
         };
+        let has_no_interval = self.objective == PlacementObjective::Time
+            && self.gain.is_any()
+            && self.gain.interval.is_none();
+        let document = if has_no_interval {
+            document.line("how sure that is is not known: the network has no intervals")
+        } else {
+            document
+        };
         let ranks = self.best.node_of_rank.len();
         let document = if ranks <= SHOWN_RANKS {
             document.line(format!("best: ranks {}", groups(&self.best.node_of_rank)))
