@@ -80,6 +80,11 @@ impl Placed {
         }
     }
 
+    /// Whether it is.
+    pub fn is_gain(&self) -> bool {
+        self.gain.is_any()
+    }
+
     /// The verdict as a sentence.
     pub fn sentence(&self) -> String {
         let what = match self.objective {
@@ -95,7 +100,7 @@ impl Placed {
         } else {
             "the best mapping"
         };
-        if self.gain.is_any() {
+        if self.is_gain() {
             return format!("{name} takes {share} less {what} than fill{interval}");
         }
         if self.gain.share < SMALLEST_GAIN {
@@ -138,7 +143,7 @@ impl Placed {
             None => document.line(format!("{} moves were tried", Grouped(self.moves))),
         };
         let has_no_interval = self.objective == PlacementObjective::Time
-            && self.gain.is_any()
+            && self.is_gain()
             && self.gain.interval.is_none();
         let document = if has_no_interval {
             document.line("how sure that is is not known: the network has no intervals")
