@@ -120,8 +120,8 @@ class Placement:
         Mappings that were tried; of ``hops`` changes of one.
     best : list of list of int
         All best mappings where all were tried, else the one that was found.
-    times : Table or None
-        Where all were tried: ``time_s``, and how many ``mappings`` take it.
+    times : Table
+        Where all were tried ``time_s``, and how many ``mappings`` take it; else without rows.
     """
 
     objective: str
@@ -133,12 +133,12 @@ class Placement:
     interval: tuple[float, float] | None
     moves: int
     best: list[list[int]]
-    times: Table | None
+    times: Table
 
     @property
     def mappings(self) -> int:
         """How many there are, where all were tried; else how many were tried."""
-        return self.moves if self.times is None else sum(self.times["mappings"])
+        return sum(int(count) for count in self.times["mappings"].to_list()) or self.moves
 
     @property
     def best_time_s(self) -> float:
@@ -216,10 +216,8 @@ def place(
     told = json.loads(text)
     gain, best = told["gain"], told["best"]
     interval = None if gain["interval"] is None else (gain["interval"][0], gain["interval"][1])
-    mappings, times = ([best["node_of_rank"]], None) if tried is None else tried
-    table = None
-    if times is not None:
-        table = Table({"time_s": [time for time, _ in times], "mappings": [count for _, count in times]})
+    mappings, times = ([best["node_of_rank"]], []) if tried is None else tried
+    table = Table({"time_s": [time for time, _ in times], "mappings": [count for _, count in times]})
     return Placement(
         told["objective"],
         told["verdict"],

@@ -20,6 +20,7 @@ mod mpich_selection;
 mod outcome;
 mod outputs;
 mod patterns;
+mod place;
 mod rails_live;
 mod record;
 mod recorded_traffic;

@@ -1,0 +1,98 @@
+//! `flowcast place` on files: a search that was killed goes on, and ends with what it would have found.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    thread::sleep,
+    time::Duration,
+};
+
+const HEAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec");
+
+/// Nodes of different sizes, so that a search is needed.
+const PLACE: [&str; 10] = [
+    "place",
+    HEAT,
+    "--network",
+    "gige-tcp",
+    "--nodes",
+    "3",
+    "--slots",
+    "1,2,2",
+    "--seed",
+    "3",
+];
+
+fn place(folder: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    command
+        .current_dir(folder)
+        .args(PLACE)
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn printed(command: &mut Command) -> Vec<u8> {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    output.stdout
+}
+
+#[test]
+fn a_search_that_is_killed_goes_on_with_the_times_that_it_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let of = |output| ["--moves", "600", "-o", output, "--json"];
+    let whole = printed(&mut place(folder, &of("whole")));
+    let mut killed = place(folder, &of("map")).spawn().unwrap();
+    let kept = folder.join("map.partial");
+    while fs::metadata(&kept).map_or(0, |file| file.len()) < 3000 {
+        assert!(killed.try_wait().unwrap().is_none(), "it ended too soon");
+        sleep(Duration::from_millis(1));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(kept.exists() && !folder.join("map").exists());
+    let refused = place(folder, &of("map")).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        said.contains("map.partial holds the mappings of an interrupted search: --resume"),
+        "{said}"
+    );
+    let other = place(folder, &["--model", "independent", "-o", "map", "--resume"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&other.stderr);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(
+        said.contains("found the mappings of another search"),
+        "{said}"
+    );
+    let resumed = place(folder, &of("map")).arg("--resume").output().unwrap();
+    let said = String::from_utf8_lossy(&resumed.stderr);
+    assert!(said.contains("mappings are known from before"), "{said}");
+    assert_eq!(resumed.stdout, whole);
+    assert_eq!(
+        fs::read(folder.join("map")).unwrap(),
+        fs::read(folder.join("whole")).unwrap()
+    );
+    assert!(!kept.exists());
+}
+
+#[test]
+fn a_limit_of_time_tells_the_moves_that_give_the_same_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let limited = printed(&mut place(
+        folder.path(),
+        &["--time-limit", "300ms", "--json"],
+    ));
+    let told: serde_json::Value = serde_json::from_slice(&limited).unwrap();
+    let moves = told["moves"].to_string();
+    let again = printed(&mut place(folder.path(), &["--moves", &moves, "--json"]));
+    assert_eq!(limited, again);
+}
