@@ -19,6 +19,7 @@
 //! ```
 
 pub mod exhaustive;
+mod links;
 pub mod mapper;
 pub mod mapping_file;
 pub mod matrix;
