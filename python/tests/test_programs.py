@@ -1,6 +1,7 @@
 """Programs and networks that are described in Python."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 

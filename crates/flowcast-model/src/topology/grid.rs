@@ -28,6 +28,15 @@ impl Grid {
         name.unwrap_or_else(|| format!("dimension {at}"))
     }
 
+    /// Of the switch that a node hangs on, by dimension.
+    pub fn coordinates(&self, node: Node) -> Vec<u32> {
+        let switch = self.switch_of(node).number;
+        let dimensions = 0..self.sides.len();
+        dimensions
+            .map(|dimension| self.coordinate(switch, dimension))
+            .collect()
+    }
+
     fn switches(&self) -> u32 {
         self.sides.iter().product()
     }

@@ -24,6 +24,7 @@ pub mod exhaustive;
 pub mod gain;
 pub mod input;
 pub mod launch;
+mod links;
 pub mod mapper;
 pub mod mapping_file;
 pub mod matrix;

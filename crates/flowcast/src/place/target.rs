@@ -1,16 +1,21 @@
 //! The nodes on which ranks may run, and how many links are between them.
 
-use flowcast_model::{sharing::SharingError, topology::Topology};
+use std::{cmp::Reverse, ops::Range};
+
+use flowcast_model::{
+    sharing::error::SharingError,
+    topology::{Shape, Topology},
+};
 use flowcast_units::{Node, Rank};
 use thiserror::Error;
 
-use super::matrix::CommunicationMatrix;
+use super::{
+    links::{GridLinks, Metric, OWN_LINKS, Table},
+    matrix::CommunicationMatrix,
+};
 
 /// Nodes farther apart are refused, so that sums of bytes times links stay exact.
 pub const MOST_LINKS: u16 = 1 << 12;
-
-/// Links of two nodes on the same switch.
-const OWN_LINKS: u16 = 2;
 
 /// Why there is no target, or no mapping to it.
 #[derive(Debug, Error)]
@@ -50,15 +55,39 @@ pub enum TargetError {
 pub struct Target {
     slots: Vec<u32>,
     links: Links,
+    order: NodeOrder,
 }
 
-/// By pair of nodes.
+/// Nodes in an order in which near ones stand together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NodeOrder {
+    pub nodes: Vec<u32>,
+    /// By place: how far the node there is from the one before, as levels of the topology.
+    borders: Vec<u32>,
+}
+
+impl NodeOrder {
+    /// Where to cut some of the order in two: at the highest border near the middle.
+    pub(super) fn cut(&self, places: Range<usize>) -> usize {
+        let (start, count) = (places.start, places.len());
+        let margin = count.div_ceil(4).max(1);
+        let middle = start + count / 2;
+        let near_middle = start + margin..places.end - margin + 1;
+        near_middle
+            .max_by_key(|place| (self.borders[*place], Reverse(place.abs_diff(middle))))
+            .unwrap_or(middle)
+    }
+}
+
+/// How many there are between nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Links {
     /// None is above 255.
-    Near(Vec<u8>),
+    Near(Table<u8>),
     /// Farther ones.
-    Far(Vec<u16>),
+    Far(Table<u16>),
+    /// Of a torus or a mesh.
+    Grid(GridLinks),
 }
 
 impl Target {
@@ -78,20 +107,27 @@ impl Target {
             return Err(TargetError::TooManySlots(all_slots));
         }
         let links = match topology {
-            None => Links::Near(off_diagonal(vec![OWN_LINKS as u8; nodes * nodes], nodes)),
+            None => {
+                let links = vec![OWN_LINKS as u8; nodes * nodes];
+                Links::Near(Table::new(nodes, links).off_diagonal())
+            }
             Some(topology) => {
                 check_positions(nodes, positions)?;
                 links_by_topology(topology, positions)?
             }
         };
-        Ok(Target { slots, links })
+        Ok(Target {
+            slots,
+            links,
+            order: near_together(topology, positions, nodes)?,
+        })
     }
 
     /// The same nodes with other slots.
     pub(super) fn with_slots(&self, slots: Vec<u32>) -> Target {
         Target {
             slots,
-            links: self.links.clone(),
+            ..self.clone()
         }
     }
 
@@ -107,11 +143,12 @@ impl Target {
 
     /// How many links a message crosses between two nodes: those of both and the cables between; 0 inside a node.
     pub fn distance(&self, one: Node, other: Node) -> u32 {
-        let place = one.index() * self.nodes() + other.index();
-        match &self.links {
-            Links::Near(links) => links[place].into(),
-            Links::Far(links) => links[place].into(),
-        }
+        let links = match &self.links {
+            Links::Near(links) => links.between(one.0, other.0),
+            Links::Far(links) => links.between(one.0, other.0),
+            Links::Grid(links) => links.between(one.0, other.0),
+        };
+        links as u32
     }
 
     /// The sum of bytes times links over all messages, if ranks run on these nodes.
@@ -141,6 +178,10 @@ impl Target {
         Ok(())
     }
 
+    pub(super) fn order(&self) -> &NodeOrder {
+        &self.order
+    }
+
     pub(super) fn links(&self) -> &Links {
         &self.links
     }
@@ -161,16 +202,79 @@ fn check_positions(nodes: usize, positions: &[Node]) -> Result<(), TargetError> 
     }
 }
 
-fn off_diagonal<T: Copy + Default>(mut links: Vec<T>, nodes: usize) -> Vec<T> {
-    for node in 0..nodes {
-        links[node * nodes + node] = T::default();
+/// Nodes by their places, in which trees and Dragonflies number their groups; those of a grid halved along the longest side.
+fn near_together(
+    topology: Option<&Topology>,
+    positions: &[Node],
+    nodes: usize,
+) -> Result<NodeOrder, SharingError> {
+    let mut order: Vec<u32> = (0..nodes as u32).collect();
+    let mut borders = vec![0; nodes];
+    let Some(topology) = topology else {
+        return Ok(NodeOrder {
+            nodes: order,
+            borders,
+        });
+    };
+    if let Shape::Grid(grid, _) = &topology.shape {
+        let coordinates: Vec<Vec<u32>> = positions
+            .iter()
+            .map(|node| grid.coordinates(*node))
+            .collect();
+        halve(&mut order, &coordinates, &mut borders, u32::MAX);
+    } else {
+        order.sort_by_key(|node| positions[*node as usize]);
+        let neighbours: Vec<[Node; 2]> = order
+            .windows(2)
+            .map(|pair| [pair[0], pair[1]].map(|node| positions[node as usize]))
+            .collect();
+        for (border, meeting) in borders
+            .iter_mut()
+            .skip(1)
+            .zip(topology.meetings_of(&neighbours)?)
+        {
+            *border = meeting as u32;
+        }
     }
-    links
+    Ok(NodeOrder {
+        nodes: order,
+        borders,
+    })
+}
+
+fn halve(nodes: &mut [u32], coordinates: &[Vec<u32>], borders: &mut [u32], border: u32) {
+    let along = |dimension: usize| {
+        nodes
+            .iter()
+            .map(move |node| coordinates[*node as usize][dimension])
+    };
+    let length = |dimension: &usize| {
+        let (least, most) = (along(*dimension).min(), along(*dimension).max());
+        most.zip(least).map(|(most, least)| most - least)
+    };
+    let dimensions = coordinates.first().map_or(0, Vec::len);
+    let Some(longest) = (0..dimensions).rev().max_by_key(length) else {
+        return;
+    };
+    if length(&longest).unwrap_or(0) > 0 {
+        nodes.sort_by_key(|node| coordinates[*node as usize][longest]);
+        let middle = nodes.len() / 2;
+        borders[middle] = border;
+        let (low, high) = nodes.split_at_mut(middle);
+        let (low_borders, high_borders) = borders.split_at_mut(middle);
+        halve(low, coordinates, low_borders, border - 1);
+        halve(high, coordinates, high_borders, border - 1);
+    }
 }
 
 fn links_by_topology(topology: &Topology, positions: &[Node]) -> Result<Links, TargetError> {
     let nodes = positions.len();
     let mut distances = topology.distances(positions)?;
+    if let Shape::Grid(grid, _) = &topology.shape
+        && let Some(links) = GridLinks::new(grid, positions)
+    {
+        return Ok(Links::Grid(links));
+    }
     let mut near: Vec<u8> = Vec::with_capacity(nodes * nodes);
     for place in 0..nodes {
         // The first node that is far off from this one ends the table of bytes.
@@ -183,7 +287,7 @@ fn links_by_topology(topology: &Topology, positions: &[Node]) -> Result<Links, T
             return far_links(topology, positions);
         }
     }
-    Ok(Links::Near(off_diagonal(near, nodes)))
+    Ok(Links::Near(Table::new(nodes, near).off_diagonal()))
 }
 
 fn far_links(topology: &Topology, positions: &[Node]) -> Result<Links, TargetError> {
@@ -195,6 +299,6 @@ fn far_links(topology: &Topology, positions: &[Node]) -> Result<Links, TargetErr
     }
     match far.iter().copied().max() {
         Some(most) if most > MOST_LINKS => Err(TargetError::TooFar(most)),
-        _ => Ok(Links::Far(off_diagonal(far, nodes))),
+        _ => Ok(Links::Far(Table::new(nodes, far).off_diagonal())),
     }
 }

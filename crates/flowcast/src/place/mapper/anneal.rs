@@ -1,13 +1,10 @@
-//! A chain of simulated annealing.
+//! Simulated annealing: ranks are exchanged, each towards one of its partners.
 
-use flowcast_units::Node;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::placement::{Instance, Link, Placement};
-
-/// Tries for each rank in the first annealing.
-const FIRST_SWEEPS: u64 = 60;
+use super::super::links::Metric;
+use super::placement::{Instance, Placement};
 
 /// Tries between changes of the temperature.
 const BATCH: u64 = 256;
@@ -15,63 +12,78 @@ const BATCH: u64 = 256;
 /// One of so many tries goes to any slot.
 const ANYWHERE: u32 = 64;
 
-/// One search on one thread.
-pub(super) struct Chain<'a, L> {
-    instance: &'a Instance<'a, L>,
-    random: Pcg64Mcg,
-    placement: Placement,
-    best: Placement,
-    /// Tries of the present annealing, and how many of them are done.
-    cycle: u64,
-    done: u64,
-    hot: f64,
-    cold: f64,
+/// Proposals by whose costs temperatures are set.
+const SAMPLES: usize = 2000;
+
+/// Temperatures of an annealing, in units of hops.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Temperatures {
+    pub hot: f64,
+    pub cold: f64,
 }
 
-impl<'a, L: Link> Chain<'a, L> {
-    pub(super) fn new(instance: &'a Instance<'a, L>, seed: u64) -> Chain<'a, L> {
-        let random = Pcg64Mcg::seed_from_u64(seed);
-        let slots = (0..instance.ranks() as u32).collect();
-        let placement = Placement::new(instance, slots);
-        let mut chain = Chain {
+impl Temperatures {
+    fn at(self, part: f64) -> f64 {
+        self.hot * (self.cold / self.hot).powf(part)
+    }
+}
+
+/// A placement that is annealed.
+pub(super) struct Annealer<'a, M: Metric> {
+    pub instance: &'a Instance<'a, M>,
+    pub placement: Placement,
+    random: Pcg64Mcg,
+}
+
+impl<'a, M: Metric> Annealer<'a, M> {
+    pub(super) fn new(
+        instance: &'a Instance<'a, M>,
+        placement: Placement,
+        seed: u64,
+    ) -> Annealer<'a, M> {
+        Annealer {
             instance,
-            random,
-            best: placement.clone(),
             placement,
-            cycle: FIRST_SWEEPS * instance.movable_ranks() as u64,
-            done: 0,
-            hot: 0.0,
-            cold: 0.0,
-        };
-        if instance.movable_ranks() > 0 {
-            chain.calibrate();
+            random: Pcg64Mcg::seed_from_u64(seed),
         }
-        chain
     }
 
-    pub(super) fn best_hops(&self) -> i64 {
-        self.best.hops
-    }
-
-    pub(super) fn best_nodes(&self) -> Vec<Node> {
-        self.best.node_of_rank.iter().copied().map(Node).collect()
-    }
-
-    /// Sets the temperatures by what moves cost.
-    fn calibrate(&mut self) {
-        let mut costs = Vec::new();
-        for _ in 0..2000 {
+    /// What moves cost: the middle, and nearly the least.
+    pub(super) fn costs_of_moves(&mut self) -> Temperatures {
+        let mut costs = Vec::with_capacity(SAMPLES);
+        let samples = if self.instance.movable.is_empty() {
+            0
+        } else {
+            SAMPLES
+        };
+        for _ in 0..samples {
             if let Some((rank, slot)) = self.proposal() {
                 let change = self.placement.change(self.instance, rank, slot);
                 costs.extend((change != 0).then_some(change.abs()));
             }
         }
         costs.sort_unstable();
-        if let (Some(least), Some(middle)) =
-            (costs.get(costs.len() / 20), costs.get(costs.len() / 2))
-        {
-            self.hot = *middle as f64;
-            self.cold = *least as f64 * 0.1;
+        let at = |part: usize| {
+            costs
+                .get(costs.len() / part)
+                .map_or(1.0, |cost| *cost as f64)
+        };
+        Temperatures {
+            hot: at(2),
+            cold: at(20),
+        }
+    }
+
+    /// Tries so many moves, those numbered `done..done + tries` of an annealing of `all`.
+    pub(super) fn anneal(&mut self, temperatures: Temperatures, all: u64, done: u64, tries: u64) {
+        let mut at = done;
+        while at < done + tries {
+            let batch = BATCH.min(done + tries - at);
+            let temperature = temperatures.at(at as f64 / all as f64);
+            for _ in 0..batch {
+                self.step(temperature);
+            }
+            at += batch;
         }
     }
 
@@ -87,7 +99,9 @@ impl<'a, L: Link> Chain<'a, L> {
         } else {
             let partner = partners[self.below(partners.len())].rank;
             let near = instance.near(self.placement.node_of_rank[partner as usize]);
-            let node = near[self.below(near.len())] as usize;
+            // The nearer, the likelier.
+            let place = self.below(near.len()) * self.below(near.len()) / near.len();
+            let node = near[place] as usize;
             let slots = instance.first_slot[node]..instance.first_slot[node + 1];
             slots.start + self.below(slots.len()) as u32
         };
@@ -99,33 +113,6 @@ impl<'a, L: Link> Chain<'a, L> {
     fn below(&mut self, count: usize) -> usize {
         let draw = self.random.random::<u32>();
         ((u64::from(draw) * count as u64) >> 32) as usize
-    }
-
-    /// Tries so many moves.
-    pub(super) fn advance(&mut self, tries: u64) {
-        let mut left = tries;
-        while left > 0 {
-            let batch = BATCH.min(left).min(self.cycle - self.done);
-            let part = self.done as f64 / self.cycle as f64;
-            let temperature = self.hot * (self.cold / self.hot).powf(part);
-            for _ in 0..batch {
-                self.step(temperature);
-            }
-            self.done += batch;
-            left -= batch;
-            if self.done == self.cycle {
-                self.keep_best();
-                self.done = 0;
-                self.cycle = self.cycle * 3 / 2;
-            }
-        }
-        self.keep_best();
-    }
-
-    fn keep_best(&mut self) {
-        if self.placement.hops < self.best.hops {
-            self.best.clone_from(&self.placement);
-        }
     }
 
     #[inline]

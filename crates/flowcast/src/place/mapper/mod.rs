@@ -4,17 +4,22 @@
 //! Every chain anneals again and again, each time longer, so that it may be stopped at any time.
 
 mod anneal;
+mod bisection;
+mod chain;
+mod growth;
+mod halving;
 mod placement;
 
 use flowcast_trace::parallel;
 use flowcast_units::Node;
 
 use super::{
+    links::Metric,
     matrix::CommunicationMatrix,
     target::{Links, Target, TargetError},
 };
-use anneal::Chain;
-use placement::{Instance, Link};
+use chain::Chain;
+use placement::{Instance, Traffic};
 
 /// Chains that are annealed side by side, however many threads there are.
 const CHAINS: u64 = 2;
@@ -65,42 +70,61 @@ pub fn least_hops(
 ) -> Result<FoundMapping, TargetError> {
     target.check_ranks(matrix.ranks())?;
     let found = match target.links() {
-        Links::Near(links) => search(&Instance::new(matrix, target, links), limits, keeps_going),
-        Links::Far(links) => search(&Instance::new(matrix, target, links), limits, keeps_going),
+        Links::Near(links) => search(matrix, target, links, limits, keeps_going),
+        Links::Far(links) => search(matrix, target, links, limits, keeps_going),
+        Links::Grid(links) => search(matrix, target, links, limits, keeps_going),
     };
     debug_assert_eq!(found.hops, target.hops(matrix, &found.node_of_rank));
     Ok(found)
 }
 
-fn search<L: Link>(
-    instance: &Instance<'_, L>,
+fn search<M: Metric>(
+    matrix: &CommunicationMatrix,
+    target: &Target,
+    links: &M,
     limits: SearchLimits,
     keeps_going: &mut dyn FnMut(Progress) -> bool,
 ) -> FoundMapping {
-    let seeds: Vec<u64> = (0..CHAINS)
-        .map(|chain| limits.seed.wrapping_mul(CHAINS).wrapping_add(chain))
-        .collect();
-    let mut chains = parallel::map(&seeds, limits.threads, |seed| Chain::new(instance, *seed));
+    let (traffic, unit) = Traffic::new(matrix);
+    let instance = Instance::new(traffic, target.slots(), links);
+    let mut chains = chains(&instance, target, limits);
     let mut moves = 0;
     let tries = instance.tries_of_round();
     loop {
-        let best = chains
-            .iter()
-            .min_by_key(|chain| chain.best_hops())
-            .expect("there are chains");
-        let progress = Progress {
-            moves,
-            hops: instance.bytes_of(best.best_hops()),
-        };
-        let is_over = moves >= limits.moves || instance.movable_ranks() < 1;
-        if is_over || moves > 0 && !keeps_going(progress) {
+        let best = chains.iter().map(Chain::best).min_by_key(|best| best.hops);
+        let best = best.expect("there are chains").clone();
+        let hops = best.hops as u64 * unit;
+        let is_over = moves >= limits.moves || instance.movable.is_empty();
+        if is_over || moves > 0 && !keeps_going(Progress { moves, hops }) {
             return FoundMapping {
-                node_of_rank: best.best_nodes(),
-                hops: progress.hops,
+                node_of_rank: best.node_of_rank.iter().copied().map(Node).collect(),
+                hops,
                 moves,
             };
+        }
+        for chain in &mut chains {
+            chain.learn(&best);
         }
         parallel::for_each_mut(&mut chains, limits.threads, |chain| chain.advance(tries));
         moves += tries * CHAINS;
     }
+}
+
+fn chains<'a, M: Metric>(
+    instance: &'a Instance<'a, M>,
+    target: &Target,
+    limits: SearchLimits,
+) -> Vec<Chain<'a, M>> {
+    let first = limits.seed.wrapping_mul(CHAINS);
+    let seeds: Vec<u64> = (0..CHAINS).map(|chain| first.wrapping_add(chain)).collect();
+    parallel::map(&seeds, limits.threads, |seed| {
+        let grown = growth::grown(instance, *seed);
+        let halved = halving::halved(instance, target.order(), *seed);
+        let first = if grown.hops < halved.hops {
+            grown
+        } else {
+            halved
+        };
+        Chain::new(instance, first, *seed)
+    })
 }

@@ -1,13 +1,10 @@
 //! Ranks in slots, and what it costs to exchange them.
 
+use std::ops::Range;
+
 use flowcast_units::Rank;
 
-use super::super::{matrix::CommunicationMatrix, target::Target};
-
-/// An entry of the table of links.
-pub(super) trait Link: Copy + Send + Sync + Into<i64> {}
-impl Link for u8 {}
-impl Link for u16 {}
+use super::super::{links::Metric, matrix::CommunicationMatrix};
 
 /// Nodes that count as near each other.
 const NEAR: usize = 24;
@@ -15,15 +12,10 @@ const NEAR: usize = 24;
 /// No rank runs in such a slot.
 pub(super) const EMPTY: u32 = u32::MAX;
 
-/// What is to be placed, where.
-pub(super) struct Instance<'a, L> {
-    nodes: usize,
-    links: &'a [L],
-    /// By rank: where its partners begin; one more entry at the end.
-    begins: Vec<u32>,
-    partners: Vec<Partner>,
-    /// What divides all bytes.
-    unit: u64,
+/// What is to be placed, where: ranks on slots of nodes, or groups of ranks on blocks of slots.
+pub(super) struct Instance<'a, M> {
+    pub metric: &'a M,
+    pub traffic: Traffic,
     /// By slot: its node.
     pub node_of_slot: Vec<u32>,
     /// By node: its first slot; one more entry at the end.
@@ -35,47 +27,78 @@ pub(super) struct Instance<'a, L> {
     pub movable: Vec<u32>,
 }
 
+/// Who communicates with whom.
+pub(super) struct Traffic {
+    /// By rank: where its partners begin; one more entry at the end.
+    begins: Vec<u32>,
+    partners: Vec<Partner>,
+}
+
 #[derive(Clone, Copy)]
 pub(super) struct Partner {
     pub rank: u32,
     pub weight: i64,
 }
 
-impl<'a, L: Link> Instance<'a, L> {
-    pub(super) fn new(
-        matrix: &CommunicationMatrix,
-        target: &Target,
-        links: &'a [L],
-    ) -> Instance<'a, L> {
-        let (mut begins, mut partners, mut unit) = (vec![0], Vec::new(), 0);
+impl Traffic {
+    /// In units of so many bytes, which divide all sums.
+    pub(super) fn new(matrix: &CommunicationMatrix) -> (Traffic, u64) {
+        let mut unit = 0;
         for rank in Rank::all(matrix.ranks()) {
-            partners.extend(matrix.partners(rank).map(|(partner, bytes)| Partner {
+            for (_, bytes) in matrix.partners(rank) {
+                unit = greatest_divisor(unit, bytes);
+            }
+        }
+        let unit = unit.max(1);
+        let mut traffic = Traffic::empty();
+        for rank in Rank::all(matrix.ranks()) {
+            let partners = matrix.partners(rank);
+            traffic.push(partners.map(|(partner, bytes)| Partner {
                 rank: partner.0,
-                weight: bytes as i64,
+                weight: (bytes / unit) as i64,
             }));
-            begins.push(partners.len() as u32);
         }
-        for partner in &partners {
-            unit = greatest_divisor(unit, partner.weight as u64);
+        (traffic, unit)
+    }
+
+    pub(super) fn empty() -> Traffic {
+        Traffic {
+            begins: vec![0],
+            partners: Vec::new(),
         }
-        for partner in &mut partners {
-            partner.weight /= unit.max(1) as i64;
-        }
+    }
+
+    /// Adds the next rank.
+    pub(super) fn push(&mut self, partners: impl IntoIterator<Item = Partner>) {
+        self.partners.extend(partners);
+        self.begins.push(self.partners.len() as u32);
+    }
+
+    pub(super) fn ranks(&self) -> usize {
+        self.begins.len() - 1
+    }
+
+    #[inline]
+    pub(super) fn partners(&self, rank: u32) -> &[Partner] {
+        let rank = rank as usize;
+        &self.partners[self.begins[rank] as usize..self.begins[rank + 1] as usize]
+    }
+}
+
+impl<'a, M: Metric> Instance<'a, M> {
+    pub(super) fn new(traffic: Traffic, slots: &[u32], metric: &'a M) -> Instance<'a, M> {
         let (mut node_of_slot, mut first_slot) = (Vec::new(), vec![0]);
-        for (node, slots) in (0..).zip(target.slots()) {
+        for (node, slots) in (0..).zip(slots) {
             node_of_slot.extend(std::iter::repeat_n(node, *slots as usize));
             first_slot.push(node_of_slot.len() as u32);
         }
-        let movable = (0..matrix.ranks() as u32)
-            .filter(|rank| begins[*rank as usize] < begins[*rank as usize + 1])
+        let movable = (0..traffic.ranks() as u32)
+            .filter(|rank| !traffic.partners(*rank).is_empty())
             .collect();
-        let (near, near_begins) = near_nodes(links, target.slots());
+        let (near, near_begins) = near_nodes(metric, slots);
         Instance {
-            nodes: target.nodes(),
-            links,
-            begins,
-            partners,
-            unit: unit.max(1),
+            metric,
+            traffic,
             node_of_slot,
             first_slot,
             near,
@@ -85,32 +108,22 @@ impl<'a, L: Link> Instance<'a, L> {
     }
 
     pub(super) fn ranks(&self) -> usize {
-        self.begins.len() - 1
+        self.traffic.ranks()
     }
 
-    pub(super) fn movable_ranks(&self) -> usize {
-        self.movable.len()
-    }
-
-    pub(super) fn bytes_of(&self, hops: i64) -> u64 {
-        hops as u64 * self.unit
+    pub(super) fn slots_of(&self, node: u32) -> Range<u32> {
+        self.first_slot[node as usize]..self.first_slot[node as usize + 1]
     }
 
     /// Some milliseconds of work.
     pub(super) fn tries_of_round(&self) -> u64 {
-        let partners = self.partners.len() / self.movable.len().max(1);
+        let partners = self.traffic.partners.len() / self.movable.len().max(1);
         2_000_000 / (partners as u64 + 8)
     }
 
     #[inline]
     pub(super) fn partners(&self, rank: u32) -> &[Partner] {
-        let rank = rank as usize;
-        &self.partners[self.begins[rank] as usize..self.begins[rank + 1] as usize]
-    }
-
-    #[inline]
-    fn links_from(&self, node: u32) -> &[L] {
-        &self.links[node as usize * self.nodes..][..self.nodes]
+        self.traffic.partners(rank)
     }
 
     #[inline]
@@ -127,19 +140,19 @@ fn greatest_divisor(mut one: u64, mut other: u64) -> u64 {
     one
 }
 
-fn near_nodes<L: Link>(links: &[L], slots: &[u32]) -> (Vec<u32>, Vec<u32>) {
+fn near_nodes<M: Metric>(metric: &M, slots: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let nodes = slots.len();
     let (mut near, mut begins) = (Vec::new(), vec![0]);
     let mut order: Vec<(i64, u32)> = Vec::new();
     for node in 0..nodes {
-        let row = &links[node * nodes..][..nodes];
         order.clear();
         // Of nodes as far off those with the next numbers, so that not all know the same ones.
-        order.extend(
-            (0..nodes)
-                .filter(|other| slots[*other] > 0)
-                .map(|other| (row[other].into(), ((other + nodes - node) % nodes) as u32)),
-        );
+        order.extend((0..nodes).filter(|other| slots[*other] > 0).map(|other| {
+            (
+                metric.between(node as u32, other as u32),
+                ((other + nodes - node) % nodes) as u32,
+            )
+        }));
         if order.len() > NEAR {
             order.select_nth_unstable(NEAR);
             order.truncate(NEAR);
@@ -166,7 +179,7 @@ pub(super) struct Placement {
 
 impl Placement {
     /// The ranks in the slots in this order.
-    pub(super) fn new<L: Link>(instance: &Instance<'_, L>, slot_of_rank: Vec<u32>) -> Placement {
+    pub(super) fn new<M: Metric>(instance: &Instance<'_, M>, slot_of_rank: Vec<u32>) -> Placement {
         let mut rank_of_slot = vec![EMPTY; instance.node_of_slot.len()];
         for (rank, slot) in (0..).zip(&slot_of_rank) {
             rank_of_slot[*slot as usize] = rank;
@@ -189,18 +202,23 @@ impl Placement {
     }
 
     /// Of all messages of a rank.
-    fn cost<L: Link>(&self, instance: &Instance<'_, L>, rank: u32) -> i64 {
-        let links = instance.links_from(self.node_of_rank[rank as usize]);
+    fn cost<M: Metric>(&self, instance: &Instance<'_, M>, rank: u32) -> i64 {
+        let node = self.node_of_rank[rank as usize];
         let of = |partner: &Partner| {
-            let link: i64 = links[self.node_of_rank[partner.rank as usize] as usize].into();
-            partner.weight * link
+            let other = self.node_of_rank[partner.rank as usize];
+            partner.weight * instance.metric.between(node, other)
         };
         instance.partners(rank).iter().map(of).sum()
     }
 
     /// How many hops more there are if the rank goes to the slot, and what is there to where the rank was.
     #[inline]
-    pub(super) fn change<L: Link>(&self, instance: &Instance<'_, L>, rank: u32, slot: u32) -> i64 {
+    pub(super) fn change<M: Metric>(
+        &self,
+        instance: &Instance<'_, M>,
+        rank: u32,
+        slot: u32,
+    ) -> i64 {
         let from = self.node_of_rank[rank as usize];
         let to = instance.node_of_slot[slot as usize];
         let other = self.rank_of_slot[slot as usize];
@@ -212,18 +230,17 @@ impl Placement {
     }
 
     #[inline]
-    fn part<L: Link>(
+    fn part<M: Metric>(
         &self,
-        instance: &Instance<'_, L>,
+        instance: &Instance<'_, M>,
         rank: u32,
         exchanged: u32,
         [from, to]: [u32; 2],
     ) -> i64 {
-        let (before, after) = (instance.links_from(from), instance.links_from(to));
         let mut change = 0;
         for partner in instance.partners(rank) {
-            let node = self.node_of_rank[partner.rank as usize] as usize;
-            let more: i64 = after[node].into() - before[node].into();
+            let node = self.node_of_rank[partner.rank as usize];
+            let more = instance.metric.between(to, node) - instance.metric.between(from, node);
             // Both ends of what these two exchange move, so that their distance stays.
             let more = if partner.rank == exchanged { 0 } else { more };
             change += partner.weight * more;
@@ -232,9 +249,9 @@ impl Placement {
     }
 
     #[inline]
-    pub(super) fn exchange<L: Link>(
+    pub(super) fn exchange<M: Metric>(
         &mut self,
-        instance: &Instance<'_, L>,
+        instance: &Instance<'_, M>,
         rank: u32,
         slot: u32,
         change: i64,
@@ -250,7 +267,7 @@ impl Placement {
     }
 
     #[inline]
-    fn put<L: Link>(&mut self, instance: &Instance<'_, L>, rank: u32, slot: u32) {
+    fn put<M: Metric>(&mut self, instance: &Instance<'_, M>, rank: u32, slot: u32) {
         self.slot_of_rank[rank as usize] = slot;
         self.rank_of_slot[slot as usize] = rank;
         self.node_of_rank[rank as usize] = instance.node_of_slot[slot as usize];

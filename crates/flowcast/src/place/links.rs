@@ -1,0 +1,105 @@
+//! How many links are between nodes: read from a table, or counted from their places in a grid.
+
+use flowcast_model::topology::grid::Grid;
+use flowcast_units::Node;
+
+/// Links of two nodes on the same switch: one of each.
+pub(super) const OWN_LINKS: u16 = 2;
+
+/// Dimensions of the grids whose links are counted.
+const DIMENSIONS: usize = 4;
+
+/// The side of a dimension that is no ring, or of none.
+const OPEN: i16 = i16::MAX;
+
+/// How many links are between two nodes.
+pub(super) trait Metric: Sync {
+    /// How many nodes there are.
+    fn nodes(&self) -> usize;
+
+    /// 0 from a node to itself.
+    fn between(&self, one: u32, other: u32) -> i64;
+}
+
+/// By pair of nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Table<T> {
+    nodes: usize,
+    links: Vec<T>,
+}
+
+impl<T: Copy + Default> Table<T> {
+    /// From its rows.
+    pub(super) fn new(nodes: usize, links: Vec<T>) -> Table<T> {
+        assert_eq!(links.len(), nodes * nodes);
+        Table { nodes, links }
+    }
+
+    /// With nothing on the diagonal.
+    pub(super) fn off_diagonal(mut self) -> Table<T> {
+        for node in 0..self.nodes {
+            self.links[node * self.nodes + node] = T::default();
+        }
+        self
+    }
+}
+
+impl<T: Copy + Into<i64> + Sync> Metric for Table<T> {
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    #[inline]
+    fn between(&self, one: u32, other: u32) -> i64 {
+        self.links[one as usize * self.nodes + other as usize].into()
+    }
+}
+
+/// A torus or a mesh.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GridLinks {
+    /// By node.
+    coordinates: Vec<[i16; DIMENSIONS]>,
+    sides: [i16; DIMENSIONS],
+}
+
+impl GridLinks {
+    /// Of nodes at these places; none of more than four dimensions.
+    pub(super) fn new(grid: &Grid, positions: &[Node]) -> Option<GridLinks> {
+        if grid.sides.len() > DIMENSIONS {
+            return None;
+        }
+        let mut sides = [OPEN; DIMENSIONS];
+        for (side, given) in sides.iter_mut().zip(&grid.sides).filter(|_| grid.is_torus) {
+            *side = *given as i16;
+        }
+        let coordinates_of = |node: &Node| {
+            let mut coordinates = [0; DIMENSIONS];
+            for (own, given) in coordinates.iter_mut().zip(grid.coordinates(*node)) {
+                *own = given as i16;
+            }
+            coordinates
+        };
+        Some(GridLinks {
+            coordinates: positions.iter().map(coordinates_of).collect(),
+            sides,
+        })
+    }
+}
+
+impl Metric for GridLinks {
+    fn nodes(&self) -> usize {
+        self.coordinates.len()
+    }
+
+    #[inline]
+    fn between(&self, one: u32, other: u32) -> i64 {
+        let ends = [one, other].map(|node| self.coordinates[node as usize]);
+        let mut links = if one == other { 0 } else { OWN_LINKS as i16 };
+        for dimension in 0..DIMENSIONS {
+            let apart = (ends[0][dimension] - ends[1][dimension]).abs();
+            links += apart.min(self.sides[dimension] - apart);
+        }
+        links.into()
+    }
+}

@@ -1,0 +1,187 @@
+//! A placement that grows from one rank: who has most placed partners comes next, to where its messages cross the fewest links.
+//!
+//! Where nodes are joined as ranks are, as of a grid on a torus, all but the first few places are forced. Those are drawn, so
+//! that one of several growths fits.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::{
+    super::links::Metric,
+    placement::{Instance, Placement},
+};
+
+/// Growths tried.
+const GROWTHS: u64 = 64;
+
+/// Distances computed in all growths together, about.
+const MOST_WORK: u64 = 200_000_000;
+
+/// Partners whose surroundings are looked at.
+const ANCHORS: usize = 3;
+
+/// Marks who has no place yet.
+const NONE: u32 = u32::MAX;
+
+struct Growth<'a, M> {
+    instance: &'a Instance<'a, M>,
+    node_of_rank: Vec<u32>,
+    /// By node: slots that are left.
+    free: Vec<u32>,
+    /// By rank: how many partners have a place, and when the first one got it.
+    placed_partners: Vec<[u32; 2]>,
+    next: BinaryHeap<(u32, Reverse<u32>, u32)>,
+    random: Pcg64Mcg,
+}
+
+/// The best of some growths.
+pub(super) fn grown<M: Metric>(instance: &Instance<'_, M>, seed: u64) -> Placement {
+    let work: usize = instance
+        .movable
+        .iter()
+        .map(|rank| instance.partners(*rank).len())
+        .sum();
+    let growths = (MOST_WORK / (50 * work as u64 + 1)).clamp(1, GROWTHS);
+    let grow =
+        |growth| Growth::new(instance, seed.wrapping_add(growth << 32)).placement(growth % 2 == 0);
+    let all = (0..growths).map(grow);
+    all.min_by_key(|placement| placement.hops)
+        .expect("there is at least one growth")
+}
+
+/// All for which the measure is least.
+fn least_of(all: &[u32], measure: impl Fn(u32) -> i64) -> Vec<u32> {
+    let least = all.iter().map(|one| measure(*one)).min();
+    let is_least = |one: &u32| Some(measure(*one)) == least;
+    all.iter().copied().filter(is_least).collect()
+}
+
+impl<'a, M: Metric> Growth<'a, M> {
+    fn new(instance: &'a Instance<'a, M>, seed: u64) -> Growth<'a, M> {
+        let nodes = 0..instance.first_slot.len() as u32 - 1;
+        Growth {
+            instance,
+            node_of_rank: vec![NONE; instance.ranks()],
+            free: nodes
+                .map(|node| instance.slots_of(node).len() as u32)
+                .collect(),
+            placed_partners: vec![[0, 0]; instance.ranks()],
+            next: BinaryHeap::new(),
+            random: Pcg64Mcg::seed_from_u64(seed),
+        }
+    }
+
+    /// From a corner of the ranks at a corner of the nodes, or from the midst of both.
+    fn placement(mut self, begins_at_corner: bool) -> Placement {
+        let sign = if begins_at_corner { 1 } else { -1 };
+        let partners = |rank: u32| sign * self.instance.partners(rank).len() as i64;
+        let ranks = least_of(&self.instance.movable, partners);
+        let near = |node: u32| -> i64 {
+            let near = self.instance.near(node).iter();
+            let links = near.map(|other| self.instance.metric.between(node, *other));
+            -sign * links.sum::<i64>()
+        };
+        let nodes: Vec<u32> = (0..self.free.len() as u32)
+            .filter(|node| self.free[*node as usize] > 0)
+            .collect();
+        let nodes = least_of(&nodes, near);
+        if !ranks.is_empty() {
+            let first = ranks[self.random.random_range(0..ranks.len())];
+            let node = nodes[self.random.random_range(0..nodes.len())];
+            self.put(first, node, 0);
+            self.grow();
+        }
+        for rank in &self.instance.movable {
+            if self.node_of_rank[*rank as usize] == NONE {
+                let node = self.cheapest(*rank);
+                self.put(*rank, node, 0);
+                self.grow();
+            }
+        }
+        self.finished()
+    }
+
+    fn grow(&mut self) {
+        let mut time = 1;
+        while let Some((placed, _, rank)) = self.next.pop() {
+            let is_known = self.node_of_rank[rank as usize] != NONE;
+            if is_known || placed != self.placed_partners[rank as usize][0] {
+                continue;
+            }
+            let node = self
+                .cheapest_near(rank)
+                .unwrap_or_else(|| self.cheapest(rank));
+            self.put(rank, node, time);
+            time += 1;
+        }
+    }
+
+    fn put(&mut self, rank: u32, node: u32, time: u32) {
+        self.node_of_rank[rank as usize] = node;
+        self.free[node as usize] -= 1;
+        for partner in self.instance.partners(rank) {
+            if self.node_of_rank[partner.rank as usize] == NONE {
+                let [placed, first] = &mut self.placed_partners[partner.rank as usize];
+                *first = if *placed == 0 { time } else { *first };
+                *placed += 1;
+                self.next.push((*placed, Reverse(*first), partner.rank));
+            }
+        }
+    }
+
+    /// What the messages to partners with a place would cross.
+    fn cost(&self, rank: u32, node: u32) -> i64 {
+        let partners = self.instance.partners(rank).iter();
+        let of = |rank: u32| self.node_of_rank[rank as usize];
+        let placed = partners.filter(|partner| of(partner.rank) != NONE);
+        placed
+            .map(|partner| partner.weight * self.instance.metric.between(node, of(partner.rank)))
+            .sum()
+    }
+
+    /// The best node with a slot near some partners.
+    fn cheapest_near(&mut self, rank: u32) -> Option<u32> {
+        let partners = self.instance.partners(rank).iter();
+        let anchors = partners
+            .map(|partner| self.node_of_rank[partner.rank as usize])
+            .filter(|node| *node != NONE);
+        let mut best = None;
+        for anchor in anchors.take(ANCHORS) {
+            for node in self.instance.near(anchor) {
+                if self.free[*node as usize] > 0 {
+                    let rated = (self.cost(rank, *node), self.random.random::<u32>(), *node);
+                    best = Some(best.map_or(rated, |best: (i64, u32, u32)| best.min(rated)));
+                }
+            }
+        }
+        best.map(|(.., node)| node)
+    }
+
+    fn cheapest(&self, rank: u32) -> u32 {
+        let nodes = (0..self.free.len() as u32).filter(|node| self.free[*node as usize] > 0);
+        nodes
+            .min_by_key(|node| self.cost(rank, *node))
+            .expect("there is a slot for each rank")
+    }
+
+    /// With the ranks that do not communicate in the slots that are left.
+    fn finished(self) -> Placement {
+        let mut first = self.instance.first_slot.clone();
+        let mut left = (0..)
+            .zip(&self.free)
+            .flat_map(|(node, free)| std::iter::repeat_n(node, *free as usize));
+        let slots = self.node_of_rank.iter().map(|node| {
+            let node = if *node == NONE {
+                left.next().expect("there is a slot for each rank")
+            } else {
+                *node
+            };
+            let slot = &mut first[node as usize];
+            *slot += 1;
+            *slot - 1
+        });
+        Placement::new(self.instance, slots.collect())
+    }
+}

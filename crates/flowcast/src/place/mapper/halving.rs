@@ -1,0 +1,182 @@
+//! A placement by halves: nodes are cut in two where they are farthest apart and the ranks with few bytes between, each half again,
+//! drawn to where their partners already are (dual recursive bipartitioning: Pellegrini and Roman, 1996).
+
+use std::{collections::VecDeque, ops::Range};
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::{
+    super::{links::Metric, target::NodeOrder},
+    bisection::{Graph, Room, bisected},
+    placement::{Instance, Placement},
+};
+
+/// Nodes by whose distances those of two parts are told.
+const SAMPLES: usize = 4;
+
+/// Parts of a link.
+const PARTS: i64 = 16;
+
+const NONE: u32 = u32::MAX;
+
+/// Ranks for some nodes, which stand together in the order.
+struct Part {
+    nodes: Range<usize>,
+    ranks: Vec<u32>,
+}
+
+struct Halving<'a, M> {
+    instance: &'a Instance<'a, M>,
+    order: &'a NodeOrder,
+    /// By place in the order: how many slots are before.
+    slots_before: Vec<usize>,
+    /// By rank: the nodes of its part.
+    nodes_of_rank: Vec<Range<usize>>,
+    /// By rank: its number in the part that is cut.
+    number: Vec<u32>,
+    random: Pcg64Mcg,
+}
+
+/// Halvings tried, of fewer ranks than this together.
+const MOST_RANKS: usize = 20_000;
+const MOST_HALVINGS: usize = 8;
+
+/// The best of some placements by halves.
+pub(super) fn halved<M: Metric>(
+    instance: &Instance<'_, M>,
+    order: &NodeOrder,
+    seed: u64,
+) -> Placement {
+    let count = (MOST_RANKS / instance.ranks().max(1)).clamp(1, MOST_HALVINGS) as u64;
+    let all = (0..count).map(|halving| placed(instance, order, seed.wrapping_add(halving << 40)));
+    all.min_by_key(|placement| placement.hops)
+        .expect("there is at least one")
+}
+
+fn placed<M: Metric>(instance: &Instance<'_, M>, order: &NodeOrder, seed: u64) -> Placement {
+    let mut slots_before = vec![0];
+    for node in &order.nodes {
+        slots_before.push(slots_before[slots_before.len() - 1] + instance.slots_of(*node).len());
+    }
+    let nodes = 0..order.nodes.len();
+    let halving = Halving {
+        instance,
+        order,
+        slots_before,
+        nodes_of_rank: vec![nodes; instance.ranks()],
+        number: vec![NONE; instance.ranks()],
+        random: Pcg64Mcg::seed_from_u64(seed),
+    };
+    halving.placement()
+}
+
+impl<M: Metric> Halving<'_, M> {
+    fn placement(mut self) -> Placement {
+        let all = Part {
+            nodes: 0..self.order.nodes.len(),
+            ranks: (0..self.instance.ranks() as u32).collect(),
+        };
+        let mut parts = VecDeque::from([all]);
+        let mut slots = vec![0; self.instance.ranks()];
+        while let Some(part) = parts.pop_front() {
+            if part.nodes.len() == 1 {
+                let node = self.order.nodes[part.nodes.start];
+                for (rank, slot) in part.ranks.iter().zip(self.instance.slots_of(node)) {
+                    slots[*rank as usize] = slot;
+                }
+            } else if !part.ranks.is_empty() {
+                parts.extend(self.halves(part));
+            }
+        }
+        Placement::new(self.instance, slots)
+    }
+
+    fn halves(&mut self, part: Part) -> [Part; 2] {
+        let middle = self.order.cut(part.nodes.clone());
+        let nodes = [part.nodes.start..middle, middle..part.nodes.end];
+        let [first, second] = nodes
+            .clone()
+            .map(|nodes| (self.slots_before[nodes.end] - self.slots_before[nodes.start]) as i64);
+        let ranks = part.ranks.len() as i64;
+        let room = Room {
+            least: (ranks - first).max(0),
+            most: second.min(ranks),
+        };
+        let graph = self.graph(&part, &nodes);
+        let is_second = bisected(&graph, room, &mut self.random);
+        let [mut low, mut high] = nodes.map(|nodes| Part {
+            nodes,
+            ranks: Vec::new(),
+        });
+        for (rank, is_second) in part.ranks.into_iter().zip(is_second) {
+            let half = if is_second { &mut high } else { &mut low };
+            half.ranks.push(rank);
+        }
+        // What cannot be cut any finer may be too large for its half.
+        while high.ranks.len() as i64 > second {
+            low.ranks.extend(high.ranks.pop());
+        }
+        while low.ranks.len() as i64 > first {
+            high.ranks.extend(low.ranks.pop());
+        }
+        for half in [&low, &high] {
+            for rank in &half.ranks {
+                self.nodes_of_rank[*rank as usize] = half.nodes.clone();
+            }
+        }
+        [low, high]
+    }
+
+    /// The ranks of a part with what draws them to its halves.
+    fn graph(&mut self, part: &Part, halves: &[Range<usize>; 2]) -> Graph {
+        for (number, rank) in (0..).zip(&part.ranks) {
+            self.number[*rank as usize] = number;
+        }
+        let [low, high] = halves;
+        let across =
+            2 * self.distance(low, high) - self.distance(low, low) - self.distance(high, high);
+        let mut graph = Graph {
+            begins: vec![0],
+            ..Graph::default()
+        };
+        for rank in &part.ranks {
+            let mut pull = 0;
+            for partner in self.instance.partners(*rank) {
+                match self.number[partner.rank as usize] {
+                    NONE => {
+                        let other = &self.nodes_of_rank[partner.rank as usize];
+                        let more = self.distance(high, other) - self.distance(low, other);
+                        pull += 2 * more * partner.weight;
+                    }
+                    number => graph.edges.push((number, across.max(1) * partner.weight)),
+                }
+            }
+            graph.begins.push(graph.edges.len() as u32);
+            graph.pulls.push(pull);
+            graph.sizes.push(1);
+        }
+        for rank in &part.ranks {
+            self.number[*rank as usize] = NONE;
+        }
+        graph
+    }
+
+    /// The mean distance of some nodes of both parts.
+    fn distance(&self, one: &Range<usize>, other: &Range<usize>) -> i64 {
+        let samples = |nodes: &Range<usize>| {
+            let (start, count) = (nodes.start, nodes.len());
+            let taken = count.min(SAMPLES);
+            (0..taken).map(move |at| start + (2 * at + 1) * count / (2 * taken))
+        };
+        let mut sum = 0;
+        for one in samples(one) {
+            for other in samples(other) {
+                let nodes = [one, other].map(|place| self.order.nodes[place]);
+                sum += self.instance.metric.between(nodes[0], nodes[1]);
+            }
+        }
+        let pairs = one.len().min(SAMPLES) * other.len().min(SAMPLES);
+        PARTS * sum / pairs as i64
+    }
+}
