@@ -39,6 +39,11 @@ impl FileFormat {
         matches!(self, FileFormat::C | FileFormat::Fortran)
     }
 
+    /// Whether it knows nodes by their names alone.
+    pub(crate) fn needs_hosts(self) -> bool {
+        matches!(self, FileFormat::Mpich | FileFormat::Slurm)
+    }
+
     /// The text of a file; what is launched and the grid matter to programs alone.
     pub(crate) fn write(self, reordering: &Reordering) -> Result<String> {
         let language = match self {

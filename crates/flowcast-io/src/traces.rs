@@ -103,6 +103,15 @@ pub fn is_pattern(path: &Path) -> Result<Holding> {
     })
 }
 
+/// Whether a file holds bytes between ranks, by its first line.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_matrix(path: &Path) -> Result<bool> {
+    let start = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(flowcast::place::matrix_file::is_matrix(&start))
+}
+
 /// Refuses a recording of which a part is missing.
 ///
 /// # Errors

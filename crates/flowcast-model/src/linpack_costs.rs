@@ -15,8 +15,6 @@ LinpackCosts {
     call_spread: Ratio, 0.3, 0.5;
     /// Time of a triangular solution, as a multiple of a product with as many operations.
     solve: Ratio, 1.3, 0.2;
-    /// Time of a call of a kernel on a column of a panel, beside that of its elements.
-    call: Seconds, 4e-7, 0.5;
     /// Cache that a core has for itself.
     cache: Bytes, 2.4e6, 0.3;
     /// Time per byte of a core from and to its cache.

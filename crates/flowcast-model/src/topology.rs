@@ -181,6 +181,28 @@ impl Topology {
         Ok(crossed)
     }
 
+    /// How many cables are between the switches of these nodes.
+    ///
+    /// # Errors
+    /// As [`Topology::meetings_of`].
+    pub fn distances(&self, nodes: &[Node]) -> Result<Distances, SharingError> {
+        let wiring = self.wiring()?;
+        let mut switches = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            check_node(&*wiring, *node)?;
+            switches.push(wiring.switch_of(*node).number as usize);
+        }
+        let last_node = wiring.nodes().map(|nodes| Node(nodes as u32 - 1));
+        let last_switch = last_node.map_or(0, |node| wiring.switch_of(node).number as usize);
+        let count = switches.iter().copied().fold(last_switch, usize::max) + 1;
+        Ok(Distances {
+            wiring,
+            nodes: nodes.to_vec(),
+            to_switches: vec![0; count],
+            switches,
+        })
+    }
+
     /// The goodput of all cables together that leave what nodes share that meet at this level (a switch, a group), in one
     /// direction, where cables without a rate have that of an interface; none where that is no limit or has no bounds.
     ///
@@ -297,6 +319,27 @@ impl Topology {
                 })
             }
         })
+    }
+}
+
+/// How many cables the shortest ways between the switches of some nodes cross.
+///
+/// The shortest way of a Dragonfly crosses one global cable, of several between two groups the nearest.
+#[derive(Debug)]
+pub struct Distances {
+    wiring: Arc<dyn Wiring>,
+    nodes: Vec<Node>,
+    /// By node: the switch that it hangs on.
+    switches: Vec<usize>,
+    to_switches: Vec<u16>,
+}
+
+impl Distances {
+    /// By node: how many cables are between its switch and that of the node with this place in the list.
+    pub fn from_node(&mut self, place: usize) -> impl Iterator<Item = u16> {
+        let cables = &mut self.to_switches;
+        self.wiring.cables_to_switches(self.nodes[place], cables);
+        self.switches.iter().map(|switch| self.to_switches[*switch])
     }
 }
 

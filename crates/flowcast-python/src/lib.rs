@@ -38,10 +38,10 @@ mod _native {
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]
-    use super::place::Placing;
+    use super::place::{Placing, TimeSearch};
     #[pymodule_export]
     use super::predict::{
-        PatternPrediction, Prediction, is_pattern, noise_ends, predict, predict_pattern,
+        PatternPrediction, Prediction, is_matrix, is_pattern, noise_ends, predict, predict_pattern,
     };
     #[pymodule_export]
     use super::rails::simulate_rails;

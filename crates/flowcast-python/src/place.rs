@@ -1,69 +1,82 @@
 //! Placement.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::ensure;
 use flowcast::{
-    Case, Contention, Input, Options,
-    model::{
-        cluster::pattern::{Pattern, Steps},
-        machine::inside::InsideNode,
-        network::Network as Cluster,
+    Contention, Options,
+    model::cluster::pattern::Pattern,
+    model::{machine::inside::InsideNode, network::Network as Cluster},
+    place::{
+        input::PlaceInput,
+        matrix_file::is_matrix,
+        placed::Placed,
+        predictor::MappingPredictor,
+        question::{PlaceOptions, PlaceQuestion},
+        search::MappingSearch,
     },
-    place::exhaustive::{self, Slots},
-    trace::Trace,
-    units::{Rate, Time},
+    units::{Node, Rate, Time},
 };
 use pyo3::prelude::*;
 
 use crate::{networks::Network, work::beside};
 
-/// How many mappings there are, the best ones, and the times with how many mappings take each.
-type Placed = (u64, Vec<Vec<u32>>, Vec<(f64, u64)>);
+/// A document as JSON; the best mappings and the times with how many mappings take each, where all were tried.
+type FoundPlacement = (String, Option<(Vec<Vec<u32>>, Vec<(f64, u64)>)>);
 
-/// All mappings of the ranks of a communication to equal nodes, and what each costs.
+/// A communication whose ranks may run on the nodes of a cluster.
 #[pyclass(frozen, module = "flowcast")]
 pub(crate) struct Placing {
-    input: PlacedInput,
+    input: PlaceInput,
     network: Arc<Cluster>,
     options: Options,
-    slots: Slots,
-    /// How many mappings there are.
-    #[pyo3(get)]
-    mappings: u64,
+    slots: Vec<u32>,
+    place_options: PlaceOptions,
 }
 
-enum PlacedInput {
-    Trace(Box<Trace>),
-    Steps(Steps),
+/// The search for a mapping of least time.
+#[pyclass(frozen, module = "flowcast")]
+pub(crate) struct TimeSearch {
+    placing: Py<Placing>,
+    search: Mutex<MappingSearch>,
+    /// Mappings that are tried.
+    #[pyo3(get)]
+    most_moves: u64,
 }
 
 impl Placing {
-    fn case(&self) -> Case<'_> {
-        let input = match &self.input {
-            PlacedInput::Trace(trace) => Input::Trace(trace),
-            PlacedInput::Steps(steps) => Input::Steps(steps),
-        };
-        Case::new(input, Some(&self.network), self.options.clone())
+    fn question(&self) -> anyhow::Result<PlaceQuestion<'_>> {
+        let predictor = MappingPredictor::new(&self.input, &self.network, self.options.clone())?;
+        let slots = self.slots.clone();
+        Ok(PlaceQuestion::new(
+            predictor,
+            slots,
+            Vec::new(),
+            self.place_options,
+        )?)
     }
 }
 
-/// With a time of its own for messages inside nodes.
-fn with_inside(network: &Cluster, latency: Time) -> Cluster {
-    let inside = InsideNode {
-        latency,
-        rate: Rate::default(),
-    };
-    Cluster {
-        machine: network.machine.clone().with_inside(inside),
-        ..network.clone()
-    }
+fn found(placed: &Placed, network: &str) -> anyhow::Result<FoundPlacement> {
+    let document = placed.document().field("network", network);
+    let all = placed.ranking.as_ref().map(|ranking| {
+        let best = ranking.best.iter();
+        let best = best.map(|mapping| mapping.iter().map(|node| node.0).collect());
+        let times = ranking.histogram.iter();
+        (
+            best.collect(),
+            times
+                .map(|(time, count)| (time.as_seconds(), *count))
+                .collect(),
+        )
+    });
+    Ok((document.json()?.to_string(), all))
 }
 
 #[pymethods]
 impl Placing {
     #[new]
-    #[pyo3(signature = (name, content, network, nodes, slots, model=None, inside=None))]
+    #[pyo3(signature = (name, content, network, slots, model=None, inside=None, moves=None, seed=1, level=0.9))]
     #[allow(
         clippy::too_many_arguments,
         reason = "Python hands them over one by one"
@@ -73,69 +86,129 @@ impl Placing {
         name: String,
         content: Vec<u8>,
         network: Network,
-        nodes: u32,
-        slots: u32,
+        slots: Vec<u32>,
         model: Option<String>,
         inside: Option<String>,
+        moves: Option<u64>,
+        seed: u64,
+        level: f64,
     ) -> PyResult<Placing> {
         beside(py, move || {
             let contention = model.as_deref().map(Contention::named).transpose()?;
             let mut network = network.network.clone();
-            let input = if Pattern::is_pattern(&content) {
+            let input = if is_matrix(&content) || Pattern::is_pattern(&content) {
                 if let Some(inside) = inside {
-                    network = Arc::new(with_inside(&network, Time::parse(&inside)?));
+                    let (latency, rate) = (Time::parse(&inside)?, Rate::default());
+                    let machine = &mut Arc::make_mut(&mut network).machine;
+                    *machine = machine.clone().with_inside(InsideNode { latency, rate });
                 }
-                PlacedInput::Steps(Steps::read(&name, &content)?)
+                PlaceInput::read(&name, &content)?
             } else {
                 ensure!(
                     inside.is_none(),
                     "inside: found a trace, expected steps between ranks"
                 );
-                PlacedInput::Trace(Box::new(flowcast::read_text(&name, content)?))
+                PlaceInput::Trace(Box::new(flowcast::read_text(&name, content)?))
             };
-            let mut placing = Placing {
+            let placing = Placing {
                 input,
                 network,
                 options: Options {
                     contention: contention.unwrap_or_default(),
                     ..Options::default()
                 },
-                slots: Slots {
-                    nodes,
-                    per_node: slots,
+                slots,
+                place_options: PlaceOptions {
+                    seed,
+                    moves,
+                    level,
+                    threads: 1,
                 },
-                mappings: 0,
             };
-            placing.mappings = exhaustive::count(placing.case().ranks(), placing.slots)?;
+            placing.question()?;
             Ok(placing)
         })
     }
 
-    /// The times in nanoseconds of the mappings from `start` to before `end`.
-    fn times(slf: &Bound<'_, Self>, start: u64, end: u64) -> PyResult<Vec<f64>> {
+    /// The times of mappings in nanoseconds.
+    fn times(slf: &Bound<'_, Self>, mappings: Vec<Vec<u32>>) -> PyResult<Vec<f64>> {
         let placing = slf.clone().unbind();
         beside(slf.py(), move || {
-            let placing = placing.get();
-            let times =
-                exhaustive::times(&placing.case(), placing.slots, start..end, 1, &mut || {})?;
+            let mappings: Vec<Vec<Node>> = mappings
+                .into_iter()
+                .map(|mapping| mapping.into_iter().map(Node).collect())
+                .collect();
+            let times = placing.get().question()?.times(&mappings, 1)?;
             Ok(times.into_iter().map(Time::as_nanos).collect())
         })
     }
 
-    /// What the times of all mappings say: the best of them, and the times in seconds with how many mappings take each.
-    fn ranking(&self, times: Vec<f64>) -> Placed {
-        let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
-        let ranking = exhaustive::rank(self.case().ranks(), self.slots, &times);
-        let best = ranking
-            .best
-            .iter()
+    /// Begins to look for the mapping of least time.
+    fn search(slf: &Bound<'_, Self>) -> PyResult<TimeSearch> {
+        let placing = slf.clone().unbind();
+        beside(slf.py(), move || {
+            let question = placing.get().question()?;
+            let search = Mutex::new(question.time_search()?);
+            let most_moves = question.moves();
+            Ok(TimeSearch {
+                placing,
+                search,
+                most_moves,
+            })
+        })
+    }
+
+    /// The mapping of few bytes times links.
+    fn least_hops(slf: &Bound<'_, Self>) -> PyResult<FoundPlacement> {
+        let placing = slf.clone().unbind();
+        beside(slf.py(), move || {
+            let placing = placing.get();
+            found(
+                &placing.question()?.least_hops(&mut |_| true)?,
+                &placing.network.name,
+            )
+        })
+    }
+}
+
+#[pymethods]
+impl TimeSearch {
+    /// The mappings whose times are wanted next.
+    fn batch(&self) -> Vec<Vec<u32>> {
+        let search = self.search.lock().expect("nobody panics while he has it");
+        let batch = search.batch().iter();
+        batch
             .map(|mapping| mapping.iter().map(|node| node.0).collect())
-            .collect();
-        let histogram = ranking
-            .histogram
-            .iter()
-            .map(|(time, count)| (time.as_seconds(), *count))
-            .collect();
-        (ranking.mappings, best, histogram)
+            .collect()
+    }
+
+    /// Mappings whose times are known.
+    fn moves(&self) -> u64 {
+        self.search
+            .lock()
+            .expect("nobody panics while he has it")
+            .moves()
+    }
+
+    /// Takes the times of the batch, in nanoseconds.
+    fn learn(slf: &Bound<'_, Self>, times: Vec<f64>) -> PyResult<()> {
+        let this = slf.clone().unbind();
+        beside(slf.py(), move || {
+            let this = this.get();
+            let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
+            let mut search = this.search.lock().expect("nobody panics while he has it");
+            Ok(this.placing.get().question()?.learn(&mut search, &times)?)
+        })
+    }
+
+    /// What was found.
+    fn found(slf: &Bound<'_, Self>) -> PyResult<FoundPlacement> {
+        let this = slf.clone().unbind();
+        beside(slf.py(), move || {
+            let this = this.get();
+            let placing = this.placing.get();
+            let search = this.search.lock().expect("nobody panics while he has it");
+            found(&placing.question()?.found(&search)?, &placing.network.name)
+        })
     }
 }

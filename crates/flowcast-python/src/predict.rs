@@ -437,6 +437,12 @@ fn ends(interval: Option<&Interval>) -> Option<(f64, f64)> {
     interval.map(|interval| (interval.low.as_seconds(), interval.high.as_seconds()))
 }
 
+/// Whether a file holds bytes between ranks.
+#[pyfunction]
+pub(crate) fn is_matrix(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
+    flowcast_io::is_matrix(&path).map_err(|error| raised(py, &error))
+}
+
 /// Whether a file holds a pattern of concurrent communications.
 #[pyfunction]
 pub(crate) fn is_pattern(py: Python<'_>, path: PathBuf) -> PyResult<bool> {

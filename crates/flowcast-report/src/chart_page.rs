@@ -22,6 +22,8 @@ pub enum Picture {
     Flows,
     /// Errors of a program and its regions: the JSON of `flowcast validate app`.
     Program,
+    /// Bytes between ranks under mappings: the JSON of `flowcast place` with `matrices`.
+    Placement,
 }
 
 impl Picture {
@@ -42,6 +44,7 @@ impl Picture {
             Picture::Algorithms => include_str!("assets/algorithms.js"),
             Picture::Flows => include_str!("assets/flows.js"),
             Picture::Program => include_str!("assets/program.js"),
+            Picture::Placement => include_str!("assets/placement.js"),
         }
     }
 }

@@ -52,7 +52,7 @@ pub fn map<J: Sync, R: Send>(jobs: &[J], threads: usize, work: impl Fn(&J) -> R 
 }
 
 /// Runs `work` on each job; with one thread, or one job, on the caller's.
-pub(crate) fn for_each_mut<T: Send>(jobs: &mut [T], threads: usize, work: impl Fn(&mut T) + Sync) {
+pub fn for_each_mut<T: Send>(jobs: &mut [T], threads: usize, work: impl Fn(&mut T) + Sync) {
     if threads <= 1 || jobs.len() <= 1 {
         return jobs.iter_mut().for_each(work);
     }

@@ -148,6 +148,10 @@ pub(crate) fn makespan_of_steps(
     };
     let placement = Placement::new(&network.machine, Some(mapping), ranks_of_steps(steps))?;
     let method = options.method(network)?;
+    let racks = match network.backbone {
+        Some(_) => Racks::in_blocks(placement.nodes(), network.machine.nodes_per_rack),
+        None => Racks::default(),
+    };
     let mut makespan = Time::ZERO;
     for step in &steps.steps {
         let mut longest = Time::ZERO;
@@ -163,7 +167,7 @@ pub(crate) fn makespan_of_steps(
             }
         }
         if !between.is_empty() {
-            let predicted = predict_ends(&between, &Racks::default(), network, method)?;
+            let predicted = predict_ends(&between, &racks, network, method)?;
             longest = longest.max(predicted.makespan());
         }
         makespan += longest;

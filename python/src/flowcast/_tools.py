@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import warnings
@@ -15,7 +16,7 @@ from flowcast._command import Measurement
 from flowcast._engines import in_order, shares
 from flowcast._errors import FlowcastWarning, InputError
 from flowcast._inputs import NetworkLike, TraceLike, network_of, trace_of
-from flowcast._native import Network, Table
+from flowcast._native import Network, Placing, Table
 from flowcast._predict import read
 from flowcast._worker import Communication, mapping_times
 
@@ -101,49 +102,90 @@ class Placement:
 
     Attributes
     ----------
-    mappings : int
-        How many there are.
+    objective : str
+        What is least: ``time`` in seconds, or ``hops``, bytes times links.
+    verdict : str
+        ``gain`` or ``no gain``: whether the best mapping is worth leaving ``fill`` for.
+    baselines : dict
+        What the mappings ``fill`` and ``round-robin`` take.
+    value : float
+        What the best takes.
+    node_of_rank : list of int
+        The best mapping: the node of each rank.
+    gain : float
+        The share of what ``fill`` takes that the best saves.
+    interval : tuple of float, or None
+        Where the gain lies on networks drawn from the intervals of the network's parameters, if it has some.
+    moves : int
+        Mappings that were tried; of ``hops`` changes of one.
     best : list of list of int
-        The best of them: the node of each rank.
-    times : Table
-        ``time_s``, and how many ``mappings`` take it.
+        All best mappings where all were tried, else the one that was found.
+    times : Table or None
+        Where all were tried: ``time_s``, and how many ``mappings`` take it.
     """
 
-    mappings: int
+    objective: str
+    verdict: str
+    baselines: dict[str, float]
+    value: float
+    node_of_rank: list[int]
+    gain: float
+    interval: tuple[float, float] | None
+    moves: int
     best: list[list[int]]
-    times: Table
+    times: Table | None
+
+    @property
+    def mappings(self) -> int:
+        """How many there are, where all were tried; else how many were tried."""
+        return self.moves if self.times is None else sum(self.times["mappings"])
 
     @property
     def best_time_s(self) -> float:
-        """Time of the best mappings, in seconds."""
-        return float(self.times["time_s"][0])
+        """Time of the best mapping, in seconds."""
+        return self.value
 
 
 def place(
     steps: TraceLike,
     network: NetworkLike,
     nodes: int,
-    slots: int,
+    slots: int | Sequence[int],
     *,
+    objective: str = "time",
     model: str | None = None,
     inside: str | None = None,
+    moves: int | None = None,
+    seed: int = 1,
+    level: float = 0.9,
     executor: Executor | None = None,
 ) -> Placement:
-    """Finds the best mapping of ranks to nodes for a communication in steps or a program, by trying all.
+    """Finds a good mapping of ranks to nodes, and says whether it is worth it; the best one where all can be tried.
 
     Parameters
     ----------
     steps : path-like, Trace or Program
-        Flows between ranks, steps parted by lines that say ``step``; or a trace, which is replayed under each mapping.
+        Flows between ranks, steps parted by lines that say ``step``; a trace, which is replayed under each mapping; or a
+        matrix of bytes between ranks, as CSV (``from,to,bytes``) or as a graph in METIS' form.
     network : str, path-like, Network or NetworkFile
-    nodes, slots : int
-        Nodes, and ranks that fit on each.
+    nodes : int
+        Nodes.
+    slots : int, or sequence of int
+        Ranks that fit on each, or on the nodes in turn.
+    objective : str, optional
+        ``time``, of a matrix that of all messages sent at once; or ``hops``, bytes times links between the nodes.
     model : str, optional
         How flows share what they cross; for a trace as for :func:`predict`.
     inside : str, optional
         Time of a message of steps inside a node, such as ``"18.7ms"``.
+    moves : int, optional
+        Mappings that are tried, all if there are no more; by the size of the input if None.
+    seed : int, optional
+        Of all random choices.
+    level : float, optional
+        Probability of the interval of the gain.
     executor : concurrent.futures.Executor, optional
-        Where the mappings are tried, as for :func:`sweep`; on one thread of this process if None.
+        Where times are predicted, as for :func:`sweep`; on one thread of this process if None.
 
     Returns
     -------
@@ -155,22 +197,55 @@ def place(
     >>> flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, slots=2, inside="18.7ms").best[0]
     [0, 0, 1, 1, 2, 2, 3, 3]
     """
+    if objective not in ("time", "hops"):
+        raise InputError(f"objective: found {objective!r}, expected time or hops")
     toml = network_of(network).to_toml()
-    if isinstance(steps, (str, os.PathLike)) and os.path.isfile(steps) and _native.is_pattern(steps):
+    if isinstance(steps, (str, os.PathLike)) and os.path.isfile(steps) and (
+        _native.is_pattern(steps) or _native.is_matrix(steps)
+    ):
         name, content = os.fspath(steps), read(steps)
     else:
         trace = trace_of(steps)
         name, content = trace.file_name, trace.compiled()
-    communication = Communication(name, content, toml, nodes, slots, model, inside)
+    of_nodes = (slots,) * nodes if isinstance(slots, int) else tuple(slots)
+    if len(of_nodes) != nodes:
+        raise InputError(f"slots: found {len(of_nodes)}, expected one for each of {nodes} nodes")
+    communication = Communication(name, content, toml, of_nodes, model, inside, moves, seed, level)
     placing = communication.placing()
-    if executor is None:
-        all_times = placing.times(0, placing.mappings)
-    else:
-        tasks = [(communication, start, end) for start, end in shares(placing.mappings, executor)]
-        all_times = [time for part in in_order(executor, mapping_times, tasks, b"") for time in part]
-    mappings, best, histogram = placing.ranking(all_times)
-    times, counts = [time for time, _ in histogram], [count for _, count in histogram]
-    return Placement(mappings, best, Table({"time_s": times, "mappings": counts}))
+    text, tried = placing.least_hops() if objective == "hops" else _search(communication, placing, executor)
+    told = json.loads(text)
+    gain, best = told["gain"], told["best"]
+    interval = None if gain["interval"] is None else (gain["interval"][0], gain["interval"][1])
+    mappings, times = ([best["node_of_rank"]], None) if tried is None else tried
+    table = None
+    if times is not None:
+        table = Table({"time_s": [time for time, _ in times], "mappings": [count for _, count in times]})
+    return Placement(
+        told["objective"],
+        told["verdict"],
+        told["baselines"],
+        best["value"],
+        best["node_of_rank"],
+        gain["share"],
+        interval,
+        told["moves"],
+        mappings,
+        table,
+    )
+
+
+def _search(
+    communication: Communication, placing: Placing, executor: Executor | None
+) -> tuple[str, tuple[list[list[int]], list[tuple[float, int]]] | None]:
+    search = placing.search()
+    while (batch := search.batch()) and (search.moves() == 0 or search.moves() < search.most_moves):
+        if executor is None:
+            times = placing.times(batch)
+        else:
+            tasks = [(communication, batch[start:end]) for start, end in shares(len(batch), executor)]
+            times = [time for part in in_order(executor, mapping_times, tasks, b"") for time in part]
+        search.learn(times)
+    return search.found()
 
 
 @dataclass(frozen=True)

@@ -133,30 +133,44 @@ def ends_of_runs(content: bytes | None, ensemble: Ensemble, start: int, end: int
 
 @dataclass(frozen=True)
 class Communication:
-    """A communication in steps, or a compiled trace, that is to be placed, as it travels to workers."""
+    """A communication that is to be placed, as it travels to workers."""
 
     name: str
-    steps: bytes
+    content: bytes
     network: str
-    nodes: int
-    slots: int
+    slots: tuple[int, ...]
     model: str | None
     inside: str | None
+    moves: int | None
+    seed: int
+    level: float
 
     def placing(self) -> Placing:
-        """Its mappings, which are kept for the next task."""
+        """What predicts its mappings, which is kept for the next task."""
         known = _find(self)
         if known is None:
             network = Network.from_toml(self.network)
-            made = Placing(self.name, self.steps, network, self.nodes, self.slots, self.model, self.inside)
-            known = _keep(self, made)
+            known = _keep(
+                self,
+                Placing(
+                    self.name,
+                    self.content,
+                    network,
+                    self.slots,
+                    self.model,
+                    self.inside,
+                    self.moves,
+                    self.seed,
+                    self.level,
+                ),
+            )
         assert isinstance(known, Placing)
         return known
 
 
-def mapping_times(_: bytes | None, communication: Communication, start: int, end: int) -> list[float]:
-    """The times in nanoseconds of the mappings from ``start`` to before ``end``."""
-    return communication.placing().times(start, end)
+def mapping_times(_: bytes | None, communication: Communication, mappings: list[list[int]]) -> list[float]:
+    """The times of mappings in nanoseconds."""
+    return communication.placing().times(mappings)
 
 
 def predicted_times(

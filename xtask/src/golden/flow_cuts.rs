@@ -241,7 +241,7 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
         nodes: input.at("nodes")?.whole()?,
         per_node: input.at("slots")?.whole()?,
     };
-    let ranking = search(&placed, slots, 1, &mut |_, _| {}).map_err(Mismatch::refused)?;
+    let ranking = search(&placed, slots, 1).map_err(Mismatch::refused)?;
     case.near(
         &expected.at("best_time_s")?,
         ranking.histogram[0].0.as_seconds(),

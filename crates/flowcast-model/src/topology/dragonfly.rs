@@ -310,6 +310,35 @@ impl Wiring for RoutedDragonfly {
         self.over_another(trip, way)
     }
 
+    fn cables_to_switches(&self, from: Node, cables: &mut [u16]) {
+        let (here, leaf) = (self.shape.group_of(from), self.leaf(from));
+        let leaves = self.shape.leaves() as usize;
+        for (group, cables) in (0..).zip(cables.chunks_mut(leaves)) {
+            match self.shape.inside {
+                _ if group == here => {
+                    let joined = match self.shape.inside {
+                        Inside::All { .. } => 1,
+                        Inside::LeavesAndSpines { .. } => 2,
+                    };
+                    cables.fill(joined);
+                    cables[leaf as usize] = 0;
+                }
+                Inside::LeavesAndSpines { .. } => cables.fill(3),
+                Inside::All { .. } => {
+                    cables.fill(3);
+                    for number in 0..self.shape.cables_per_pair() {
+                        let first = u16::from(self.shape.gateway(here, group, number) != leaf);
+                        for cables in cables.iter_mut() {
+                            *cables = (*cables).min(first + 2);
+                        }
+                        let there = self.shape.gateway(group, here, number) as usize;
+                        cables[there] = cables[there].min(first + 1);
+                    }
+                }
+            }
+        }
+    }
+
     fn cables(&self, _nodes: u64) -> Vec<Cable> {
         let cable = |class, switch, port| Cable {
             class,

@@ -147,6 +147,11 @@ impl Wiring for RoutedGraph {
         }
     }
 
+    fn cables_to_switches(&self, from: Node, cables: &mut [u16]) {
+        let distances = &self.distances[self.switch_of(from).number as usize];
+        cables.copy_from_slice(&distances[..cables.len()]);
+    }
+
     fn cables(&self, _nodes: u64) -> Vec<Cable> {
         let all = self.around.iter().flatten();
         all.filter(|(hop, _)| !hop.is_backward)

@@ -125,6 +125,22 @@ impl Wiring for Grid {
         }
     }
 
+    fn cables_to_switches(&self, from: Node, cables: &mut [u16]) {
+        let from = self.switch_of(from).number;
+        let mut row = vec![0];
+        // A row, then the rows of a plane, which are copies so many cables farther off, and so on.
+        for (dimension, side) in self.sides.iter().enumerate() {
+            let here = self.coordinate(from, dimension);
+            let mut rows = Vec::with_capacity(row.len() * *side as usize);
+            for to in 0..*side {
+                let steps = self.steps(dimension, here, to).0 as u16;
+                rows.extend(row.iter().map(|cables| cables + steps));
+            }
+            row = rows;
+        }
+        cables.copy_from_slice(&row);
+    }
+
     fn cables(&self, _nodes: u64) -> Vec<Cable> {
         let mut cables = Vec::new();
         for (dimension, side) in self.sides.iter().enumerate() {

@@ -65,6 +65,84 @@ pub(crate) fn check_ways(wiring: &dyn Wiring, nodes: u32) {
     }
 }
 
+/// Whether the shortest way is as long as the shortest of the ways that messages take, which a pair of nodes may not take.
+fn check_distances(topology: &Topology) {
+    let wiring = topology.wiring().unwrap();
+    let nodes: Vec<Node> = (0..wiring.nodes().unwrap_or(40) as u32).map(Node).collect();
+    let mut least = std::collections::BTreeMap::new();
+    for (src, dst) in nodes
+        .iter()
+        .flat_map(|src| nodes.iter().map(move |dst| (*src, *dst)))
+    {
+        let way = hops(&*wiring, src.0, dst.0).len() as u16;
+        let pair = [src, dst].map(|node| wiring.switch_of(node));
+        let known = least.entry(pair).or_insert(way);
+        *known = way.min(*known);
+    }
+    let mut distances = topology.distances(&nodes).unwrap();
+    for (place, src) in nodes.iter().enumerate() {
+        for (dst, cables) in nodes.iter().zip(distances.from_node(place)) {
+            let pair = [*src, *dst].map(|node| wiring.switch_of(node));
+            assert_eq!(cables, least[&pair], "{src} {dst} {topology:?}");
+        }
+    }
+}
+
+#[test]
+fn distances_are_as_long_as_the_shortest_ways() {
+    let groups = |inside, per_pair, arrangement| Shape::Dragonfly {
+        groups: Dragonfly {
+            groups: 4,
+            inside,
+            nodes: 6,
+            global: 2,
+            per_pair,
+            arrangement,
+        },
+        local: CableKind::default(),
+        global: CableKind::default(),
+    };
+    let (all, leaves) = (
+        Inside::All { switches: 4 },
+        Inside::LeavesAndSpines {
+            leaves: 3,
+            spines: 2,
+        },
+    );
+    let grid = |sides: &[u32], is_torus| {
+        let grid = Grid {
+            sides: sides.to_vec(),
+            is_torus,
+            nodes_per_switch: 2,
+        };
+        Shape::Grid(grid, CableKind::default())
+    };
+    let levels = |levels: &[Level]| {
+        let kinds = levels.iter().map(|level| (*level, CableKind::default()));
+        Shape::Levels(kinds.collect())
+    };
+    let ring = Graph {
+        nodes: vec![4, 0, 0, 2, 1],
+        edges: vec![graph::Edges {
+            between: vec![[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [1, 3]],
+            count: 1,
+        }],
+    };
+    for shape in [
+        groups(all, None, Arrangement::Absolute),
+        groups(all, None, Arrangement::Spread),
+        groups(all, Some(1), Arrangement::Absolute),
+        groups(leaves, Some(1), Arrangement::Absolute),
+        grid(&[5, 4, 3], true),
+        grid(&[1, 6], false),
+        levels(&[Level::new(3, 2), Level::new(2, 2), Level::new(4, 0)]),
+        levels(&[Level::new(7, 2), Level::new(2, 1)]),
+        Shape::Graph(ring, vec![("cable".to_owned(), CableKind::default())]),
+    ] {
+        check_distances(&Topology::new(shape));
+    }
+}
+
 #[test]
 fn a_topology_tells_levels_and_what_leaves_them() {
     let groups = Dragonfly {

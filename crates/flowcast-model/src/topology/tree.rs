@@ -274,6 +274,25 @@ impl Wiring for RoutedTree {
         way.extend(down.into_iter().rev().flatten());
     }
 
+    fn cables_to_switches(&self, from: Node, cables: &mut [u16]) {
+        cables.fill(0);
+        let from = self.switch_of(from).number as usize;
+        let mut below = 1;
+        for (place, level) in self.tree.levels.iter().enumerate() {
+            below *= if place == 0 { 1 } else { level.down as usize };
+            if level.up == 0 {
+                break;
+            }
+            // Those outside its group are two cables farther off.
+            let group = from / below * below;
+            let (before, rest) = cables.split_at_mut(group);
+            let after = rest.get_mut(below..).unwrap_or_default();
+            for cables in before.iter_mut().chain(after) {
+                *cables += 2;
+            }
+        }
+    }
+
     fn cables(&self, nodes: u64) -> Vec<Cable> {
         let mut cables = Vec::new();
         for (place, level) in self.tree.levels.iter().enumerate() {

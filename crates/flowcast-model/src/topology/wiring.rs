@@ -140,6 +140,9 @@ pub(crate) trait Wiring: std::fmt::Debug + Send + Sync {
         false
     }
 
+    /// By switch with nodes, in the order of their numbers: how many cables the shortest way crosses from this node's switch there.
+    fn cables_to_switches(&self, from: Node, cables: &mut [u16]);
+
     /// All cables that ways between so many nodes may cross.
     fn cables(&self, nodes: u64) -> Vec<Cable>;
 

@@ -54,8 +54,6 @@ pub struct KernelRates {
     /// Time of an addition and a multiplication of a triangular solution, as a multiple of a product's: the solution of order
     /// `k` for `n` columns has `n * k * k / 2`.
     pub solve: f64,
-    /// Seconds that a call of a kernel on a column of a panel takes, beside its elements.
-    pub call: f64,
     /// Bytes of cache that a core has for itself.
     pub cache_bytes: f64,
     /// Bytes per second that a core reads and writes in its cache.
@@ -70,7 +68,6 @@ impl Default for KernelRates {
         KernelRates {
             multiply: 1.0,
             solve: 2.0,
-            call: 4e-7,
             cache_bytes: 1048576.0,
             cache_rate: 20e9,
             memory_rate: 6e9,
@@ -102,10 +99,6 @@ pub struct PanelProduct {
 
 /// Bytes of an element of a row: the cache line that it is in is read and written back.
 const CACHE_LINES: f64 = 128.0;
-
-/// Kernels between two searches in a panel: the row that is found is put in its place, in the panel and in L1, the column is scaled,
-/// the next one changes in both, and its largest element is searched.
-const COLUMN_CALLS: f64 = 6.0;
 
 /// Columns that are factored one by one (NBMIN).
 const NARROWEST: u32 = 2;
@@ -182,7 +175,7 @@ impl KernelRates {
             self.product(rows * n * k, processor).max(moved) + self.solution(n, k, processor)
         });
         let copied = f64::from(work.row_elements) * CACHE_LINES / self.memory_rate;
-        Time::from_seconds(COLUMN_CALLS * self.call + kernels + product + copied)
+        Time::from_seconds(kernels + product + copied)
     }
 
     fn product(&self, mnk: f64, processor: &Processor) -> f64 {
@@ -286,8 +279,8 @@ mod tests {
             row_elements: 16,
             product: Some(PanelProduct { n: 2, k: 2 }),
         };
-        // Six calls, 24 kB at 20 GB/s, 16 lines of 128 bytes at 6 GB/s, a product of 4,000 steps and a solution of 4 at twice the time.
+        // 24 kB at 20 GB/s, 16 lines of 128 bytes at 6 GB/s, a product of 4,000 steps and a solution of 4 at twice the time.
         let column = rates.column_time(&work, 1000, &processor).as_micros();
-        near(column, 6.0 * 0.4 + 1.2 + 2.048 / 6.0 + 2.4 + 0.0008);
+        near(column, 1.2 + 2.048 / 6.0 + 2.4 + 0.0008);
     }
 }

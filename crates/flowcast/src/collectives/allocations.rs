@@ -59,6 +59,17 @@ impl Allocations {
         Ok(Allocations { jobs })
     }
 
+    /// The places of the nodes of the only run.
+    ///
+    /// # Errors
+    /// No run, or several.
+    pub fn only_job(&self) -> Result<Vec<RankPlace>, CsvError> {
+        match self.jobs.len() {
+            1 => Ok(self.jobs.values().flatten().copied().collect()),
+            runs => Err(CsvError::at(1, format!("{runs} runs"), "one")),
+        }
+    }
+
     /// The places of a run's ranks if each node has so many, one node after the other.
     pub fn places(&self, job: &JobKey, ranks_per_node: u32) -> Option<Vec<RankPlace>> {
         let nodes = self.jobs.get(job)?;

@@ -126,7 +126,6 @@ impl Cluster {
             rates: KernelRates {
                 multiply: costs.multiply,
                 solve: costs.solve,
-                call: costs.call,
                 cache_bytes: costs.cache,
                 cache_rate: 1.0 / costs.cache_gap,
                 memory_rate: 1.0 / costs.memory_gap,

@@ -19,7 +19,7 @@ use crate::Error;
 /// Draws of networks that a walk without events carries together.
 pub(super) const DRAWS_TOGETHER: usize = 64;
 /// Draws of networks that are replayed one by one, at most and at least.
-pub(super) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
+pub(crate) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
 /// About how long draws may take together where the caller does not say how many there are to be.
 const TIMEOUT: Time = Time::from_nanos(10e9);
 /// About what a message costs under a fluid model, and a packet with its acknowledgement.
@@ -51,7 +51,7 @@ pub(super) fn draws_in_time(
 }
 
 /// Whether a field of the network file can play a part under a model.
-pub(super) fn matters(field: &str, model: Option<Model>) -> bool {
+pub(crate) fn matters(field: &str, model: Option<Model>) -> bool {
     let Some(section) = field
         .strip_prefix("sharing.")
         .and_then(|rest| rest.split('.').next())
@@ -71,7 +71,7 @@ pub(super) fn matters(field: &str, model: Option<Model>) -> bool {
 }
 
 /// Whether a field that plays a part has an interval.
-pub(super) fn may_vary(network: &Network, model: Option<Model>) -> bool {
+pub(crate) fn may_vary(network: &Network, model: Option<Model>) -> bool {
     network.intervals.keys().any(|field| matters(field, model))
 }
 

@@ -3,13 +3,13 @@
 //! Nodes are interchangeable, so mappings that differ only in the nodes' names count once: 8 ranks on 4 dual nodes
 //! have 8!/(2!^4 4!) = 105.
 
-use std::{convert::Infallible, ops::Range};
+use std::convert::Infallible;
 
 use flowcast_trace::parallel;
 use flowcast_units::{Node, Rank, Time};
-use thiserror::Error;
 
-use crate::{Case, Error};
+use super::PlaceError;
+use crate::Case;
 
 /// More mappings than anybody waits for.
 pub const MOST_MAPPINGS: u64 = 1_000_000;
@@ -24,33 +24,6 @@ pub struct Slots {
     pub nodes: u32,
     /// Ranks that fit on each.
     pub per_node: u32,
-}
-
-/// Why there is no result.
-#[derive(Debug, Error)]
-pub enum PlaceError {
-    /// The ranks do not fit.
-    #[error("found {ranks} ranks, expected at most {nodes} nodes of {per_node} slots")]
-    TooFewSlots {
-        /// Ranks of the steps.
-        ranks: usize,
-        /// Nodes.
-        nodes: u32,
-        /// Ranks on each.
-        per_node: u32,
-    },
-    /// The search would take too long.
-    #[error(
-        "found more than {MOST_MAPPINGS} mappings of {ranks} ranks, expected a case small enough to try them all \
-         (fewer ranks, or more slots on fewer nodes)"
-    )]
-    TooManyMappings {
-        /// Ranks of the steps.
-        ranks: usize,
-    },
-    /// A mapping has no prediction.
-    #[error(transparent)]
-    Predict(#[from] Error),
 }
 
 /// What the search found.
@@ -75,43 +48,37 @@ pub fn ranks_of_nodes(mapping: &[Node]) -> Vec<Vec<Rank>> {
     groups
 }
 
-/// Predicts the case under every mapping, on so many threads; `progress` gets how many are done and how many there are,
-/// after each.
+/// Predicts the case under every mapping, on so many threads.
 ///
 /// # Errors
-/// Ranks that do not fit, too many mappings, or a mapping without prediction.
-pub fn search(
-    case: &Case<'_>,
-    slots: Slots,
-    threads: usize,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<Ranking, PlaceError> {
-    let count = count(case.ranks(), slots)?;
-    let mut done = 0;
-    let times = times(case, slots, 0..count, threads, &mut || {
-        done += 1;
-        progress(done, count);
-    })?;
+/// Ranks that do not fit, more than [`MOST_MAPPINGS`], or a mapping without prediction.
+pub fn search(case: &Case<'_>, slots: Slots, threads: usize) -> Result<Ranking, PlaceError> {
+    count(case.ranks(), slots, MOST_MAPPINGS)?;
+    let times = parallel::map(&all_mappings(case.ranks(), slots), threads, |mapping| {
+        case.with_mapping(mapping).makespan()
+    });
+    let times: Vec<Time> = times.into_iter().collect::<Result<_, _>>()?;
     Ok(rank(case.ranks(), slots, &times))
 }
 
 /// How many mappings there are.
 ///
 /// # Errors
-/// Ranks that do not fit, or more than [`MOST_MAPPINGS`].
-pub fn count(ranks: usize, slots: Slots) -> Result<u64, PlaceError> {
-    if ranks as u64 > u64::from(slots.nodes) * u64::from(slots.per_node) {
-        return Err(PlaceError::TooFewSlots {
+/// Ranks that do not fit, or more mappings than `most`.
+pub fn count(ranks: usize, slots: Slots, most: u64) -> Result<u64, PlaceError> {
+    let room = u64::from(slots.nodes) * u64::from(slots.per_node);
+    if ranks as u64 > room {
+        return Err(PlaceError::NoRoom {
             ranks,
-            nodes: slots.nodes,
-            per_node: slots.per_node,
+            room,
+            nodes: slots.nodes as usize,
         });
     }
     let mut count = 0;
     each_mapping(ranks, slots, &mut |_| {
         count += 1;
-        if count > MOST_MAPPINGS {
-            Err(PlaceError::TooManyMappings { ranks })
+        if count > most {
+            Err(PlaceError::TooManyMappings { ranks, most })
         } else {
             Ok(())
         }
@@ -119,39 +86,14 @@ pub fn count(ranks: usize, slots: Slots) -> Result<u64, PlaceError> {
     Ok(count)
 }
 
-/// The times of the mappings with these numbers, which go from the mapping of all ranks to the first nodes on;
-/// `done` is called after each.
-///
-/// # Errors
-/// A mapping without prediction.
-pub fn times(
-    case: &Case<'_>,
-    slots: Slots,
-    numbers: Range<u64>,
-    threads: usize,
-    done: &mut dyn FnMut(),
-) -> Result<Vec<Time>, PlaceError> {
-    let mut mappings: Vec<Vec<Node>> = Vec::new();
-    let mut number = 0;
-    let Ok(()) = each_mapping::<Infallible>(case.ranks(), slots, &mut |mapping| {
-        if numbers.contains(&number) {
-            mappings.push(mapping.to_vec());
-        }
-        number += 1;
+/// All of them, from that of all ranks on the first nodes on.
+pub(super) fn all_mappings(ranks: usize, slots: Slots) -> Vec<Vec<Node>> {
+    let mut mappings = Vec::new();
+    let Ok(()) = each_mapping::<Infallible>(ranks, slots, &mut |mapping| {
+        mappings.push(mapping.to_vec());
         Ok(())
     });
-    let mut times = vec![Time::ZERO; mappings.len()];
-    parallel::each_as_done(
-        &mappings,
-        threads,
-        |mapping| case.with_mapping(mapping).makespan(),
-        |number, time| -> Result<(), Error> {
-            times[number] = time?;
-            done();
-            Ok(())
-        },
-    )?;
-    Ok(times)
+    mappings
 }
 
 /// What the times of all mappings, in their order, say.

@@ -12,14 +12,69 @@
 //! let steps = Steps::read("exchange.steps", b"0 -> 2 4MB\nstep\n1 -> 3 4MB\n")?;
 //! let network = builtin::network("gige-lam")?;
 //! let case = Case::new(Input::Steps(&steps), Some(&network), Options::default());
-//! let ranking = search(&case, Slots { nodes: 2, per_node: 2 }, 1, &mut |_done, _all| {})?;
+//! let ranking = search(&case, Slots { nodes: 2, per_node: 2 }, 1)?;
 //! // Of three mappings, the one that keeps both messages inside nodes is the fastest.
 //! assert_eq!((ranking.mappings, ranking.best.len()), (3, 1));
 //! assert_eq!(ranks_of_nodes(&ranking.best[0]).len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod cartesian;
 pub mod exhaustive;
+pub mod gain;
+pub mod input;
 pub mod launch;
+pub mod mapper;
 pub mod mapping_file;
+pub mod matrix;
+pub mod matrix_file;
+pub mod picture;
+pub mod placed;
+pub mod positions;
+pub mod predictor;
+pub mod question;
 pub mod reordered;
+pub mod search;
+pub mod target;
+pub mod traffic;
+
+use flowcast_model::sharing::SharingError;
+use thiserror::Error;
+
+use self::{matrix::MatrixError, target::TargetError};
+use crate::Error;
+
+/// Why there is no mapping.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// The ranks do not fit.
+    #[error("found {ranks} ranks, expected at most {room}, for which {nodes} nodes have slots")]
+    NoRoom {
+        /// Ranks of the input.
+        ranks: usize,
+        /// Slots of all nodes.
+        room: u64,
+        /// Nodes.
+        nodes: usize,
+    },
+    /// To try all would take too long.
+    #[error("found more than {most} mappings of {ranks} ranks, expected fewer")]
+    TooManyMappings {
+        /// Ranks of the input.
+        ranks: usize,
+        /// Mappings that may be tried.
+        most: u64,
+    },
+    /// More bytes than can be counted.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
+    /// A topology that cannot be built.
+    #[error(transparent)]
+    Topology(#[from] SharingError),
+    /// A topology without room for the nodes, or nodes without room for the ranks.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A mapping has no prediction.
+    #[error(transparent)]
+    Predict(#[from] Error),
+}

@@ -40,6 +40,7 @@ mod parquet;
 mod pattern_invariants;
 mod pattern_twin;
 mod peers;
+mod place;
 mod placed_schedules;
 mod protobuf;
 mod random_programs;

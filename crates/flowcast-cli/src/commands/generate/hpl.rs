@@ -11,7 +11,7 @@ use flowcast::{
         Program, Trace, compiled,
         hpl::{Broadcast, CallSpread, KernelRates, NodeProcessors, Pivots, Script, Settings, Swap},
     },
-    units::{Bytes, Rate, Time},
+    units::{Bytes, Rate},
 };
 
 use super::{Computation, Generate, GeneratedFormat};
@@ -53,9 +53,6 @@ pub(super) struct HplArgs {
     /// HPL: time of a step of a triangular solution, as a multiple of a product's
     #[arg(long, value_name = "FACTOR", default_value_t = KernelRates::default().solve)]
     solve: f64,
-    /// HPL: time of a call of a kernel on a column of a panel, beside that of its elements
-    #[arg(long, value_name = "TIME", default_value = "0.4us")]
-    call: Time,
     /// HPL: cache of a core; kernels on panels and vectors that fit run at the cache's rate
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     cache: Bytes,
@@ -134,7 +131,6 @@ impl HplArgs {
         }
         Ok(KernelRates {
             solve: self.solve,
-            call: self.call.as_seconds(),
             cache_bytes: self.cache.0 as f64,
             cache_rate: self.cache_rate.as_bytes_per_second(),
             memory_rate: self.memory_rate.as_bytes_per_second(),

@@ -1,0 +1,272 @@
+//! `flowcast place`: which rank should run on which node.
+
+mod nodes;
+mod times;
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use flowcast::{
+    Contention, Options,
+    model::machine::inside::InsideNode,
+    place::{
+        input::PlaceInput,
+        mapping_file::RankPlaces,
+        placed::{Placed, PlacementObjective},
+        predictor::MappingPredictor,
+        question::{PlaceOptions, PlaceQuestion},
+        reordered::{ProgramGrid, Reordering},
+    },
+    report::chart_page::{Picture, chart_page},
+    units::{Rate, Time},
+};
+use flowcast_io::{Holding, is_matrix, is_pattern};
+
+use self::{
+    nodes::NodeArgs,
+    times::{TriedTimes, key},
+};
+use crate::{
+    mapping_format::{FileFormat, launch_sentence},
+    network_args::NetworkArgs,
+    shares::probability,
+    terminal::{
+        files::{Batch, Output, declare},
+        output::{Format, say},
+        progress::Progress,
+        provenance,
+    },
+    trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut, threads},
+};
+
+/// Find the mapping of ranks to nodes under which a program takes least, and say whether it is worth it
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast place prog.rec --network gige-tcp --nodes 4 --slots 2
+  flowcast place prog.rec --network leonardo --hosts 'lrdn[0001-0064]' --slots 2x16 -o rankfile
+  flowcast place halo.csv --network cluster.toml --nodes 256 --slots 16 --objective hops --time-limit 10s
+  flowcast place broadcast.steps --network gige-lam --nodes 4 --slots 2 --inside 18.7ms
+
+broadcast.steps, a binomial broadcast among eight ranks:
+  0 -> 4 10MB
+  step
+  0 -> 2 10MB
+  4 -> 6 10MB
+  step
+  0 -> 1 10MB
+  2 -> 3 10MB
+  4 -> 5 10MB
+  6 -> 7 10MB")]
+pub(crate) struct Place {
+    /// Flows between ranks, steps parted by lines that say `step` (docs/reference/place.md); a recording or another trace; a
+    /// matrix of bytes between ranks, as CSV (from,to,bytes) or as a graph in METIS' form; - for the standard input
+    #[arg(value_name = "STEPS|TRACE|MATRIX")]
+    input: PathBuf,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    nodes: NodeArgs,
+    /// What is to be least: the predicted time (of a matrix: of all messages sent at once), or bytes times links
+    #[arg(long, value_name = "time|hops", default_value_t, value_parser = objective)]
+    objective: PlacementObjective,
+    /// How flows share what they cross, for a trace as for `flowcast predict`; the network's own model when absent
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Time of a message of steps inside a node, such as 18.7ms; what the network's machine says when absent
+    #[arg(long, value_name = "TIME")]
+    inside: Option<Time>,
+    /// flow-cuts refuses more than two flows in one direction of a node
+    #[arg(long)]
+    strict: bool,
+    /// Mappings that are tried, or changes of one where bytes times links are to be least; all mappings, where they are no more
+    /// [default: by the size of the input]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    moves: Option<u64>,
+    /// End the search after this time, such as 10s; how many moves were done is said, so that --moves gives the same answer
+    #[arg(long, value_name = "TIME")]
+    time_limit: Option<Time>,
+    /// Of all random choices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Probability of the interval of what is gained
+    #[arg(long, value_name = "LEVEL", default_value = "0.90", value_parser = probability)]
+    level: f64,
+    /// Write the mapping for a launcher
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Of the mapping
+    #[arg(
+        long = "format",
+        value_name = "FORMAT",
+        requires = "output",
+        default_value = "openmpi"
+    )]
+    to: FileFormat,
+    /// Go on with a search that was interrupted, of which -o keeps the times of mappings in FILE.partial
+    #[arg(long, requires = "output")]
+    resume: bool,
+    /// Write a page with the matrix before and after
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
+}
+
+fn objective(text: &str) -> Result<PlacementObjective, String> {
+    let fail = || format!("found `{text}`, expected {}", PlacementObjective::names());
+    PlacementObjective::from_name(text).ok_or_else(fail)
+}
+
+impl Place {
+    /// Searches and prints.
+    pub(crate) fn run(self) -> Result<()> {
+        let inputs = std::iter::once(self.input.as_path()).chain(self.nodes.files());
+        let mapping = self.output.iter().map(|path| Output::new("-o", path));
+        let page = self.report.iter().map(|path| Output::new("--report", path));
+        declare(inputs, mapping.chain(page))?;
+        let mut network = self.network.load()?;
+        let input = self.read()?;
+        if let Some(latency) = self.inside {
+            let rate = Rate::default();
+            network.machine = network.machine.with_inside(InsideNode { latency, rate });
+        }
+        let contention = self.model.as_deref().map(Contention::named).transpose()?;
+        let options = Options {
+            contention: contention.unwrap_or_default(),
+            is_strict: self.strict,
+            ..Options::default()
+        };
+        let predictor = MappingPredictor::new(&input, &network, options)?;
+        let model = predictor.model()?;
+        let mut job = self.nodes.read(&network, predictor.ranks())?;
+        if self.output.is_some() && job.names.is_empty() && self.to.needs_hosts() {
+            say!("flowcast: note: hosts are called n0, n1 and so on: --hosts gives their names");
+            job.names = (0..job.slots.len())
+                .map(|node| format!("n{node}"))
+                .collect();
+        }
+        let mut tried = TriedTimes::none();
+        if let Some(path) = &self.output {
+            let asked = format!("{:?} {:?} {}", job.slots, job.positions, self.seed);
+            let key = key(&network, model, &predictor.messages(), &asked);
+            tried = TriedTimes::open(path, self.resume, &key)?;
+        }
+        let options = PlaceOptions {
+            seed: self.seed,
+            moves: self.moves,
+            level: self.level,
+            threads: threads(),
+        };
+        let (slots, positions) = (job.slots.clone(), job.positions.clone());
+        let question = PlaceQuestion::new(predictor, slots, positions, options)?;
+        let placed = self.search(&question, &mut tried)?;
+        let mut document = placed
+            .document()
+            .titled(format!("Placement on {}", network.name))
+            .field("network", &network.name)
+            .field("model", model);
+        let mut sockets = Vec::new();
+        if job.domains > 1 {
+            sockets = question.domains(&placed.best.node_of_rank, job.domains)?;
+            document = document.field("domain_of_rank", &sockets);
+        }
+        if let Some(path) = &self.report {
+            let with_matrices = document
+                .clone()
+                .field("matrices", question.matrices(&placed));
+            let page = chart_page(
+                &with_matrices,
+                Picture::Placement,
+                &provenance::of_this_run(),
+            )?;
+            let mut batch = Batch::new();
+            batch.write_text(path, &page)?;
+            batch.commit()?;
+        }
+        let places = RankPlaces {
+            nodes: &placed.best.node_of_rank,
+            hosts: &job.names,
+            sockets: &sockets,
+        };
+        if let Some(path) = &self.output {
+            let grid = placed.blocks.as_ref().map(|blocks| ProgramGrid {
+                dims: blocks.dims.clone(),
+                is_column_major: false,
+            });
+            let reordering = Reordering {
+                places,
+                launched: None,
+                grid: grid.as_ref(),
+            };
+            tried.finish(&self.to.write(&reordering)?)?;
+            if let Some(hint) = self.to.hint(&places, &path.display().to_string()) {
+                document = document.line(launch_sentence(&hint));
+            }
+        }
+        self.format.print(&document)
+    }
+
+    fn read(&self) -> Result<PlaceInput> {
+        let first = first_file(&self.input)?;
+        if is_matrix(&first)? || matches!(is_pattern(&first)?, Holding::Pattern) {
+            let (name, content) = read_pattern(&self.input)?;
+            return Ok(PlaceInput::read(&name, &content)?);
+        }
+        if self.inside.is_some() || self.strict {
+            bail!(
+                "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
+            );
+        }
+        let trace = open_trace(&self.input)?;
+        refuse_cut(&trace)?;
+        print_notes(&trace.ignored());
+        Ok(PlaceInput::Trace(Box::new(trace)))
+    }
+
+    fn search(&self, question: &PlaceQuestion<'_>, tried: &mut TriedTimes) -> Result<Placed> {
+        let started = Instant::now();
+        let limit = self
+            .time_limit
+            .map(|limit| Duration::from_secs_f64(limit.as_seconds()));
+        let has_time = || limit.is_none_or(|limit| started.elapsed() < limit);
+        if self.objective == PlacementObjective::Hops {
+            let progress = Progress::of("trying", "moves", question.hop_moves());
+            return Ok(question.least_hops(&mut |done| {
+                progress.begin_at(done.moves);
+                has_time()
+            })?);
+        }
+        let mut search = question.time_search()?;
+        let moves = match limit {
+            Some(_) => self.moves.unwrap_or(u64::MAX),
+            None => question.moves(),
+        };
+        let progress = Progress::of("trying", "mappings", moves);
+        if tried.left() > 0 {
+            say!("flowcast: {} mappings are known from before", tried.left());
+        }
+        while !search.batch().is_empty() {
+            let known = tried.known(search.batch().len());
+            // What is known costs no time.
+            if search.moves() > 0 && (search.moves() >= moves || (known.is_none() && !has_time())) {
+                break;
+            }
+            let times = match known {
+                Some(times) => times,
+                None => {
+                    let times = question.times(search.batch(), threads())?;
+                    tried.append(&times)?;
+                    times
+                }
+            };
+            question.learn(&mut search, &times)?;
+            progress.begin_at(search.moves());
+        }
+        drop(progress);
+        Ok(question.found(&search)?)
+    }
+}

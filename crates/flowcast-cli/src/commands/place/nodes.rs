@@ -1,0 +1,220 @@
+//! The nodes that ranks may run on: how many ranks fit on each, what they are called and where they stand.
+
+use std::{path::Path, str::FromStr};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use flowcast::{
+    collectives::{
+        allocations::Allocations,
+        hosts::{HostBlocks, host_names, host_places},
+    },
+    model::network::Network,
+    place::positions::{Positions, positions},
+    units::Node,
+};
+
+use crate::terminal::files::read_text;
+
+/// Which nodes there are.
+#[derive(Debug, Args)]
+pub(super) struct NodeArgs {
+    /// Nodes; as many as --hosts or --allocations name if absent
+    #[arg(long)]
+    nodes: Option<u32>,
+    /// Ranks that fit on a node; 2x8 for two sockets of eight; 16,16,8 for nodes of different sizes
+    #[arg(long, value_name = "SLOTS")]
+    slots: Option<SlotList>,
+    /// Names of the nodes, as Slurm's list or a file with one on each line, with slots behind a colon or `slots=` if they are
+    /// known: n[0-3] or n0:16
+    #[arg(long, value_name = "LIST|FILE")]
+    hosts: Option<String>,
+    /// --hosts whose names only count, such as lrdn0001: nodes of each switch, of each group, and the first number [default: 1]
+    #[arg(long, value_name = "SWITCH,GROUP[,FIRST]", requires = "hosts")]
+    host_blocks: Option<HostBlocks>,
+    /// Where the nodes stand in the topology: positions such as 0-15,32,40-47, a file with some, or a table
+    /// system,run,nodes,rank,node,group,switch of one run
+    #[arg(long, value_name = "LIST|FILE")]
+    allocations: Option<String>,
+}
+
+/// Ranks that fit on nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SlotList {
+    /// One for all nodes, or one for each.
+    of_nodes: Vec<u32>,
+    /// Sockets or other domains of each node, which have equal parts of its slots.
+    domains: u32,
+}
+
+impl FromStr for SlotList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SlotList, String> {
+        let fail = || {
+            format!(
+                "found `{text}`, expected ranks on a node such as 16, 2x8 or 16,16,8, each at least 1"
+            )
+        };
+        let number = |text: &str| {
+            let number = text.trim().parse::<u32>().ok();
+            number.filter(|number| *number > 0).ok_or_else(fail)
+        };
+        if let Some((domains, slots)) = text.split_once('x') {
+            let (domains, slots) = (number(domains)?, number(slots)?);
+            return Ok(SlotList {
+                of_nodes: vec![domains.checked_mul(slots).ok_or_else(fail)?],
+                domains,
+            });
+        }
+        Ok(SlotList {
+            of_nodes: text.split(',').map(number).collect::<Result<_, _>>()?,
+            domains: 1,
+        })
+    }
+}
+
+/// The nodes of a job.
+#[derive(Debug, Default)]
+pub(super) struct JobNodes {
+    /// Ranks that fit on each.
+    pub(super) slots: Vec<u32>,
+    /// Sockets of each node.
+    pub(super) domains: u32,
+    /// Names; none if they are not known.
+    pub(super) names: Vec<String>,
+    /// Where each stands in the topology; none: where its number says.
+    pub(super) positions: Vec<Node>,
+}
+
+impl NodeArgs {
+    /// Files among the arguments.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        let named = [&self.hosts, &self.allocations].into_iter().flatten();
+        named.map(Path::new).filter(|path| path.is_file())
+    }
+
+    /// The nodes; without any word of slots all have room for an equal share of the ranks.
+    pub(super) fn read(&self, network: &Network, ranks: usize) -> Result<JobNodes> {
+        let hosts = self.hosts.as_deref().map(named_hosts).transpose();
+        let (names, own_slots) = hosts.context("--hosts")?.unwrap_or_default();
+        let positions = self.positions(network, &names)?;
+        let nodes = self.count(names.len(), positions.len())?;
+        let slots = match &self.slots {
+            Some(list) if list.of_nodes.len() == 1 => vec![list.of_nodes[0]; nodes],
+            Some(list) if list.of_nodes.len() == nodes => list.of_nodes.clone(),
+            Some(list) => bail!(
+                "--slots: found {} numbers, expected one, or one for each of {nodes} nodes",
+                list.of_nodes.len()
+            ),
+            None if !own_slots.is_empty() => own_slots,
+            None => vec![ranks.div_ceil(nodes) as u32; nodes],
+        };
+        let room: u64 = slots.iter().map(|slots| u64::from(*slots)).sum();
+        if room < ranks as u64 {
+            bail!(
+                "found {ranks} ranks, expected at most {room}, for which {nodes} nodes have slots"
+            );
+        }
+        let most = network.topology.as_ref().map(|topology| topology.nodes());
+        if let Some(most) = most.transpose()?.flatten() {
+            let highest = positions.iter().map(|node| u64::from(node.0) + 1).max();
+            let needed = highest.unwrap_or(nodes as u64);
+            if needed > most {
+                bail!("found {needed} nodes, expected at most {most}, which the topology has");
+            }
+        }
+        Ok(JobNodes {
+            slots,
+            domains: self.slots.as_ref().map_or(1, |list| list.domains),
+            names,
+            positions,
+        })
+    }
+
+    fn count(&self, names: usize, positions: usize) -> Result<usize> {
+        let known = [
+            ("--nodes", self.nodes.unwrap_or(0) as usize),
+            ("--hosts", names),
+            ("--allocations", positions),
+        ];
+        let mut known = known.into_iter().filter(|(_, count)| *count > 0);
+        let Some((option, nodes)) = known.next() else {
+            bail!("found no number of nodes, expected --nodes, --hosts or --allocations");
+        };
+        if let Some((other, count)) = known.find(|(_, count)| *count != nodes) {
+            bail!("found {nodes} nodes by {option} and {count} by {other}, expected as many");
+        }
+        Ok(nodes)
+    }
+
+    fn positions(&self, network: &Network, names: &[String]) -> Result<Vec<Node>> {
+        let Some(topology) = &network.topology else {
+            if self.allocations.is_some() || self.host_blocks.is_some() {
+                bail!(
+                    "--allocations, --host-blocks: found the network {} without a topology, expected one with [topology]",
+                    network.name
+                );
+            }
+            return Ok(Vec::new());
+        };
+        let Some(allocations) = &self.allocations else {
+            // Names that do not tell their place stand in the order of the list.
+            return match host_places(names, self.host_blocks.as_ref()) {
+                Ok(places) => Ok(positions(topology, &places).context("--hosts")?),
+                Err(error) if self.host_blocks.is_some() => Err(error).context("--hosts"),
+                Err(_) => Ok(Vec::new()),
+            };
+        };
+        let text = match Path::new(allocations) {
+            path if path.is_file() => read_text(path)?,
+            _ => allocations.clone(),
+        };
+        let read = || -> Result<Vec<Node>> {
+            if text.contains("group") {
+                let places = Allocations::from_csv(&text)?.only_job()?;
+                return Ok(positions(topology, &places)?);
+            }
+            Ok(text.parse::<Positions>()?.0)
+        };
+        read().with_context(|| format!("--allocations {allocations}"))
+    }
+}
+
+/// Names and, if all have some, their slots.
+fn named_hosts(hosts: &str) -> Result<(Vec<String>, Vec<u32>)> {
+    let path = Path::new(hosts);
+    let text = if path.is_file() {
+        read_text(path)?
+    } else {
+        hosts.to_owned()
+    };
+    let (mut names, mut slots) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let (list, count) = match line.split_once(':').or(line.split_once("slots=")) {
+            Some((list, count)) => {
+                let number = count.trim().parse::<u32>().ok();
+                let fail =
+                    || format!("found `{line}`, expected a name and its slots such as n0:16");
+                let number = number.filter(|number| *number > 0).with_context(fail)?;
+                (list.trim(), Some(number))
+            }
+            None => (line, None),
+        };
+        if list.is_empty() {
+            continue;
+        }
+        let more = host_names(list)?;
+        slots.extend(count.iter().flat_map(|count| vec![*count; more.len()]));
+        names.extend(more);
+    }
+    if !slots.is_empty() && slots.len() != names.len() {
+        bail!(
+            "found slots of {} of {} hosts, expected those of all or none",
+            slots.len(),
+            names.len()
+        );
+    }
+    Ok((names, slots))
+}

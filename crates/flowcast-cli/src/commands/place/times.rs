@@ -1,0 +1,102 @@
+//! The times of mappings that a search has tried, kept beside its output until it ends.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+};
+
+use anyhow::{Result, bail};
+use flowcast::{model::network::Network, place::matrix_file::RankMessage, units::Time};
+
+use crate::terminal::growing::{GrowingFile, partial};
+
+const CONTENT: &str = "the mappings of an interrupted search";
+
+/// Times in the order of the mappings; those of an interrupted search first.
+pub(super) struct TriedTimes {
+    /// From an earlier run, not yet given out.
+    earlier: std::vec::IntoIter<Time>,
+    kept: Option<GrowingFile>,
+}
+
+impl TriedTimes {
+    /// Of a search that keeps nothing.
+    pub(super) fn none() -> TriedTimes {
+        TriedTimes {
+            earlier: Vec::new().into_iter(),
+            kept: None,
+        }
+    }
+
+    /// Of a search that writes to `target`, whose times depend on what `key` says.
+    pub(super) fn open(target: &Path, resume: bool, key: &str) -> Result<TriedTimes> {
+        let path = partial(target);
+        let head = format!("flowcast/tried-mappings/1 {key}\n");
+        if !resume {
+            return Ok(TriedTimes {
+                kept: Some(GrowingFile::start(&path, CONTENT, &head)?),
+                ..TriedTimes::none()
+            });
+        }
+        let (file, earlier) = GrowingFile::resume(&path, CONTENT, &head, |text| {
+            let name = path.display();
+            let mut lines = text.lines();
+            if lines.next() != Some(head.trim_end()) {
+                bail!(
+                    "{name}: found the mappings of another search, expected the same input, network, nodes and seed"
+                );
+            }
+            let mut times = Vec::new();
+            for line in lines {
+                match line.parse() {
+                    Ok(nanos) => times.push(Time::from_nanos(nanos)),
+                    Err(_) => bail!("{name}: found `{line}`, expected a time in nanoseconds"),
+                }
+            }
+            Ok(times)
+        })?;
+        Ok(TriedTimes {
+            earlier: earlier.into_iter(),
+            kept: Some(file),
+        })
+    }
+
+    /// The times of so many mappings, if an earlier run knew them all.
+    pub(super) fn known(&mut self, mappings: usize) -> Option<Vec<Time>> {
+        let whole = self.earlier.len() >= mappings;
+        whole.then(|| self.earlier.by_ref().take(mappings).collect())
+    }
+
+    /// How many times of an earlier run are left.
+    pub(super) fn left(&self) -> usize {
+        self.earlier.len()
+    }
+
+    /// Keeps the times of a batch.
+    pub(super) fn append(&mut self, times: &[Time]) -> Result<()> {
+        let Some(file) = &mut self.kept else {
+            return Ok(());
+        };
+        let lines = times.iter().map(|time| format!("{}\n", time.as_nanos()));
+        file.append(&lines.collect::<String>())
+    }
+
+    /// Writes the result in the place of the times.
+    pub(super) fn finish(&self, text: &str) -> Result<()> {
+        match &self.kept {
+            Some(file) => file.finish_text(text),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the times of a search depend on, in short.
+pub(super) fn key(network: &Network, model: &str, messages: &[RankMessage], asked: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    network.to_toml().hash(&mut hasher);
+    for message in messages {
+        (message.from, message.to, message.bytes.0).hash(&mut hasher);
+    }
+    (model, asked).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}

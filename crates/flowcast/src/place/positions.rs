@@ -1,0 +1,217 @@
+//! Where the nodes of a job stand in a topology.
+//!
+//! A job has the nodes that its scheduler gave it: some switches of some groups, some nodes of each. A topology numbers all of
+//! its nodes; the position of a node is its number there.
+
+use std::str::FromStr;
+
+use flowcast_model::{sharing::SharingError, topology::Topology};
+use flowcast_replay::collective::RankPlace;
+use flowcast_units::Node;
+use thiserror::Error;
+
+/// Jobs of more nodes are refused.
+const MOST_NODES: usize = 1 << 20;
+
+/// Nodes of a topology that has room for any number.
+const NODES_OF_UNBOUNDED: u64 = 1 << 16;
+
+/// Nodes that meet at this level of [`Topology::meetings`] or below are in one group.
+const SAME_GROUP: usize = 1;
+
+/// Why nodes have no positions.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum PositionError {
+    /// Not a list of positions.
+    #[error("found `{found}`, expected positions in the topology such as 0-15,32,40-47, each once")]
+    List {
+        /// The part that does not fit.
+        found: String,
+    },
+    /// The job has more of something than the topology.
+    #[error("found {found}, expected at most {expected}, which the topology has")]
+    TooMany {
+        /// Of the job.
+        found: String,
+        /// Of the topology.
+        expected: String,
+    },
+    /// The topology cannot be built.
+    #[error(transparent)]
+    Topology(#[from] SharingError),
+}
+
+/// Positions as a list of numbers and ranges, such as `0-15,32`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Positions(pub Vec<Node>);
+
+impl FromStr for Positions {
+    type Err = PositionError;
+
+    fn from_str(text: &str) -> Result<Positions, PositionError> {
+        let mut positions = Vec::new();
+        let separators = |letter: char| letter == ',' || letter.is_whitespace();
+        for part in text.split(separators).filter(|part| !part.is_empty()) {
+            let fail = || PositionError::List {
+                found: part.to_owned(),
+            };
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let number = |text: &str| text.parse::<u32>().map_err(|_| fail());
+            let (first, last) = (number(first)?, number(last)?);
+            let count = last.checked_sub(first).ok_or_else(fail)? as usize;
+            if positions.len() + count >= MOST_NODES {
+                return Err(fail());
+            }
+            positions.extend((first..=last).map(Node));
+        }
+        let mut sorted = positions.clone();
+        sorted.sort_unstable();
+        let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
+        match twice {
+            Some(pair) => Err(PositionError::List {
+                found: format!("{} twice", pair[0]),
+            }),
+            None if positions.is_empty() => Err(PositionError::List {
+                found: text.trim().to_owned(),
+            }),
+            None => Ok(Positions(positions)),
+        }
+    }
+}
+
+/// The positions of nodes of which the switches and groups are known: groups are those of the topology in their order, as are
+/// the switches in a group and the nodes on a switch. Which group stands for which does not matter where all are alike.
+///
+/// # Errors
+/// [`PositionError::TooMany`] for a group, a switch or a node that the topology has no place for.
+pub fn positions(topology: &Topology, places: &[RankPlace]) -> Result<Vec<Node>, PositionError> {
+    let groups = groups(topology)?;
+    let mut of_groups: Vec<(u32, Vec<u32>)> = Vec::new();
+    let mut used: Vec<Vec<usize>> = Vec::new();
+    let mut positions = Vec::with_capacity(places.len());
+    for place in places {
+        let group = of_groups
+            .iter()
+            .position(|(group, _)| *group == place.group);
+        let group = group.unwrap_or_else(|| {
+            of_groups.push((place.group, Vec::new()));
+            used.push(Vec::new());
+            of_groups.len() - 1
+        });
+        let there = groups.get(group).ok_or_else(|| PositionError::TooMany {
+            found: format!("{} groups", group + 1),
+            expected: groups.len().to_string(),
+        })?;
+        let switches = &mut of_groups[group].1;
+        let switch = switches.iter().position(|switch| *switch == place.switch);
+        let switch = switch.unwrap_or_else(|| {
+            switches.push(place.switch);
+            used[group].push(0);
+            switches.len() - 1
+        });
+        let nodes = there.get(switch).ok_or_else(|| PositionError::TooMany {
+            found: format!("{} switches in a group", switch + 1),
+            expected: there.len().to_string(),
+        })?;
+        let next = &mut used[group][switch];
+        let node = nodes.get(*next).ok_or_else(|| PositionError::TooMany {
+            found: format!("{} nodes on a switch", *next + 1),
+            expected: nodes.len().to_string(),
+        })?;
+        *next += 1;
+        positions.push(*node);
+    }
+    Ok(positions)
+}
+
+/// The nodes of each switch of each group, in the order of their numbers.
+fn groups(topology: &Topology) -> Result<Vec<Vec<Vec<Node>>>, PositionError> {
+    let plan = topology.plan(topology.nodes()?.unwrap_or(NODES_OF_UNBOUNDED))?;
+    let mut switches: Vec<Vec<Node>> = Vec::new();
+    let mut last = None;
+    for node in (0..plan.nodes as u32).map(Node) {
+        let switch = plan.switch_of(node);
+        if last != Some(switch) {
+            switches.push(Vec::new());
+            last = Some(switch);
+        }
+        switches.last_mut().expect("one was begun").push(node);
+    }
+    // Nodes of one group have numbers in a row, so that neighbouring switches tell where a group ends.
+    let pairs: Vec<[Node; 2]> = switches
+        .windows(2)
+        .map(|pair| [pair[0][0], pair[1][0]])
+        .collect();
+    let meetings = topology.meetings_of(&pairs)?;
+    let mut groups: Vec<Vec<Vec<Node>>> = Vec::new();
+    for (number, nodes) in switches.into_iter().enumerate() {
+        if number == 0 || meetings[number - 1] > SAME_GROUP {
+            groups.push(Vec::new());
+        }
+        groups.last_mut().expect("one was begun").push(nodes);
+    }
+    Ok(groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use flowcast_model::topology::{
+        CableKind, Shape,
+        dragonfly::{Arrangement, Dragonfly, Inside},
+    };
+
+    use super::*;
+
+    fn place(node: u32, switch: u32, group: u32) -> RankPlace {
+        RankPlace {
+            node,
+            switch,
+            group,
+        }
+    }
+
+    #[test]
+    fn lists_of_numbers_and_ranges_are_read() {
+        let list = "0-2,7\n5".parse::<Positions>().unwrap();
+        assert_eq!(list.0, [0, 1, 2, 7, 5].map(Node));
+        for (text, found) in [
+            ("", "found ``"),
+            ("1-x", "found `1-x`"),
+            ("3-1", "found `3-1`"),
+            ("1-3,2", "found `2 twice`"),
+            ("0-4294967295", "found `0-4294967295`"),
+        ] {
+            let error = text.parse::<Positions>().unwrap_err().to_string();
+            assert!(error.starts_with(found), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn groups_and_switches_of_a_job_take_those_of_the_topology() {
+        let topology = Topology::new(Shape::Dragonfly {
+            groups: Dragonfly {
+                groups: 3,
+                inside: Inside::All { switches: 2 },
+                nodes: 4,
+                global: 1,
+                per_pair: None,
+                arrangement: Arrangement::Absolute,
+            },
+            local: CableKind::default(),
+            global: CableKind::default(),
+        });
+        let job = [
+            place(0, 9, 5),
+            place(1, 8, 5),
+            place(2, 9, 5),
+            place(3, 7, 6),
+        ];
+        assert_eq!(positions(&topology, &job).unwrap(), [0, 4, 1, 8].map(Node));
+        let full = [0, 1, 2].map(|switch| place(switch, switch, 0));
+        let error = positions(&topology, &full).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "found 3 switches in a group, expected at most 2, which the topology has"
+        );
+    }
+}

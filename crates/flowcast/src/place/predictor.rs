@@ -1,0 +1,242 @@
+//! How long an input takes under one mapping after another.
+
+use flowcast_graph::EventGraph;
+use flowcast_model::{machine::Mapping, network::Network, sharing::model::Model};
+use flowcast_trace::{Program, Trace, opcodes::Op, schedule::Operation};
+use flowcast_units::{Bytes, Node, Rank, Time};
+
+use super::{input::PlaceInput, matrix_file::RankMessage};
+use crate::{Case, Error, Input, Options, program::PreparedProgram};
+
+/// What waits for messages is recorded for programs of at most so many: it takes 240 bytes each.
+const MOST_RECORDED: u32 = 4_000_000;
+
+/// A message that may come later by this part of the makespan counts half.
+const HALF_SLACK: f64 = 0.02;
+
+/// An input whose ranks may run on any nodes of a network.
+///
+/// What does not depend on the mapping is prepared once: a program's collectives are carried out, and stay as they are.
+pub struct MappingPredictor<'a> {
+    input: &'a PlaceInput,
+    case: Case<'a>,
+    network: &'a Network,
+    /// Of a program.
+    prepared: Option<PreparedProgram<'a>>,
+    /// Where each node stands in the topology.
+    positions: Vec<Node>,
+}
+
+impl<'a> MappingPredictor<'a> {
+    /// Of an input on a network whose nodes are numbered like those of its topology.
+    ///
+    /// # Errors
+    /// Those of the preparation.
+    pub fn new(
+        input: &'a PlaceInput,
+        network: &'a Network,
+        options: Options,
+    ) -> Result<MappingPredictor<'a>, Error> {
+        let case = Case::new(input.input(), Some(network), options);
+        let prepared = match case.input {
+            Input::Trace(Trace::Program(program)) => {
+                let options = Options {
+                    mapping: None,
+                    ..case.options.clone()
+                };
+                Some(PreparedProgram::new(program, network, &options)?)
+            }
+            Input::Trace(_) | Input::Steps(_) => None,
+        };
+        Ok(MappingPredictor {
+            input,
+            case,
+            network,
+            prepared,
+            positions: Vec::new(),
+        })
+    }
+
+    /// Lets each node stand at this position of the topology.
+    pub fn stand_at(&mut self, positions: &[Node]) {
+        self.positions = positions.to_vec();
+    }
+
+    /// The sharing model, if there is one.
+    ///
+    /// # Errors
+    /// As [`Case::model`].
+    pub(super) fn sharing_model(&self) -> Result<Option<Model>, Error> {
+        match &self.prepared {
+            Some(prepared) => Ok(prepared.model().contention.model()),
+            None if matches!(self.case.input, Input::Steps(_)) => {
+                Ok(Some(self.case.options.method(self.network)?.model))
+            }
+            None => Ok(self.case.options.contention.model()),
+        }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &'a Network {
+        self.network
+    }
+
+    /// The name of the model.
+    ///
+    /// # Errors
+    /// As [`Case::model`].
+    pub fn model(&self) -> Result<&'static str, Error> {
+        self.case.model()
+    }
+
+    /// Ranks that are placed; of a program with threads its tasks.
+    pub fn ranks(&self) -> usize {
+        match (&self.prepared, self.input) {
+            (Some(prepared), _) => prepared.program().threads_of_tasks().len(),
+            (None, PlaceInput::Matrix(matrix, _)) => matrix.ranks,
+            (None, _) => self.case.ranks(),
+        }
+    }
+
+    /// When the last rank, or the last flow, ends under a mapping.
+    ///
+    /// # Errors
+    /// As [`Case::makespan`].
+    pub fn makespan(&self, node_of_rank: &[Node]) -> Result<Time, Error> {
+        self.makespan_on(self.network, node_of_rank)
+    }
+
+    /// The same on a network with other numbers.
+    ///
+    /// # Errors
+    /// As [`Case::makespan`].
+    pub fn makespan_on(&self, network: &Network, node_of_rank: &[Node]) -> Result<Time, Error> {
+        let options = Options {
+            mapping: Some(self.mapping(node_of_rank)),
+            ..self.case.options.clone()
+        };
+        match &self.prepared {
+            Some(prepared) => Ok(prepared.moved(network, &options)?.outcome()?.makespan()),
+            None => Case::new(self.case.input, Some(network), options).makespan(),
+        }
+    }
+
+    /// All messages, those of a program's collectives among them.
+    pub fn messages(&self) -> Vec<RankMessage> {
+        if let PlaceInput::Matrix(matrix, _) = self.input {
+            return matrix.messages.clone();
+        }
+        match self.case.input {
+            Input::Trace(Trace::Schedule(schedule)) => {
+                let mut messages = Vec::new();
+                for (graph, from) in schedule.graphs.iter().zip(0..) {
+                    for node in &graph.nodes {
+                        if let Operation::Send { to, size, .. } = node.operation {
+                            messages.push(RankMessage {
+                                from: Rank(from),
+                                to,
+                                bytes: size,
+                            });
+                        }
+                    }
+                }
+                messages
+            }
+            Input::Steps(steps) => steps
+                .steps
+                .iter()
+                .flatten()
+                .map(|flow| RankMessage {
+                    from: Rank(flow.src.0),
+                    to: Rank(flow.dst.0),
+                    bytes: flow.size,
+                })
+                .collect(),
+            Input::Trace(_) => self
+                .prepared
+                .iter()
+                .flat_map(|prepared| messages_of(prepared.program(), |_, bytes| bytes))
+                .collect(),
+        }
+    }
+
+    /// The messages of a program, each by what it costs alone between two nodes, in nanoseconds for bytes, and by how little
+    /// later it could come under a mapping without moving the end; without that for other inputs.
+    ///
+    /// # Errors
+    /// Those of the replay.
+    pub fn weighted_messages(&self, node_of_rank: &[Node]) -> Result<Vec<RankMessage>, Error> {
+        let Some(prepared) = &self.prepared else {
+            return Ok(self.messages());
+        };
+        let rate = self.network.nic.rate.goodput().as_bytes_per_second();
+        let latency = self.network.nic.latency.as_nanos();
+        let alone = |bytes: Bytes| latency + bytes.0 as f64 / rate * 1e9;
+        let mut weights = vec![1.0; prepared.program().messages() as usize];
+        if prepared.program().messages() <= MOST_RECORDED {
+            let options = Options {
+                mapping: Some(self.mapping(node_of_rank)),
+                ..self.case.options.clone()
+            };
+            let placed = prepared.moved(self.network, &options)?;
+            let engine = placed.engine()?;
+            let (outcome, graph) = EventGraph::record(&engine)?;
+            let half = outcome.makespan().as_nanos().max(1.0) * HALF_SLACK;
+            for message in graph.slacks().messages() {
+                weights[message.slot.index()] = half / (half + message.slack.total.as_nanos());
+            }
+        }
+        let weight = |slot: usize, bytes| Bytes((alone(bytes) * weights[slot]).max(1.0) as u64);
+        Ok(messages_of(prepared.program(), weight))
+    }
+
+    /// The time of each rank on the path that limits the makespan under a mapping, in nanoseconds; none where none is known.
+    ///
+    /// # Errors
+    /// Those of the replay.
+    pub fn time_on_path(&self, node_of_rank: &[Node]) -> Result<Option<Vec<f64>>, Error> {
+        let Some(prepared) = &self.prepared else {
+            return Ok(None);
+        };
+        let program = prepared.program();
+        if program.messages() > MOST_RECORDED {
+            return Ok(None);
+        }
+        let options = Options {
+            mapping: Some(self.mapping(node_of_rank)),
+            ..self.case.options.clone()
+        };
+        let (_, path) = prepared.moved(self.network, &options)?.critical_path()?;
+        let mut times = vec![0.0; self.ranks()];
+        for (stream, time) in path.ranks() {
+            times[task_of(program, stream).index()] += time.as_nanos();
+        }
+        Ok(Some(times))
+    }
+
+    fn mapping(&self, node_of_rank: &[Node]) -> Mapping {
+        let position = |node: &Node| self.positions.get(node.index()).unwrap_or(node).0;
+        Mapping::List(node_of_rank.iter().map(position).collect())
+    }
+}
+
+/// The messages of a program, with what `weight` says of each.
+fn messages_of(program: &Program, weight: impl Fn(usize, Bytes) -> Bytes) -> Vec<RankMessage> {
+    let mut messages = Vec::with_capacity(program.messages() as usize);
+    for stream in Rank::all(program.streams()) {
+        for (_, op) in program.ops(stream) {
+            if let Op::Send { class, slot } = op {
+                messages.push(RankMessage {
+                    from: task_of(program, stream),
+                    to: task_of(program, program.receiver(slot)),
+                    bytes: weight(slot.index(), program.class(class).size),
+                });
+            }
+        }
+    }
+    messages
+}
+
+fn task_of(program: &Program, stream: Rank) -> Rank {
+    Rank(program.task(program.owner(stream)))
+}

@@ -1,0 +1,446 @@
+//! Which mapping of ranks to nodes is best: what is known beforehand, the search, and what is said of the result.
+
+use std::collections::BTreeMap;
+
+use flowcast_model::{
+    network::Network,
+    topology::{CableKind, Shape, Topology, tree::Level},
+};
+use flowcast_table::Value;
+use flowcast_trace::parallel;
+use flowcast_units::{Bytes, Node, Rank, Time};
+
+use super::{
+    PlaceError,
+    cartesian::{GridBlocks, grid_of},
+    exhaustive::{self, Slots},
+    gain::{MappingGain, gain},
+    mapper::{self, SearchLimits, least_hops},
+    matrix::CommunicationMatrix,
+    matrix_file::RankMessage,
+    picture::matrix_picture,
+    placed::{Placed, PlacementObjective, ValuedMapping},
+    predictor::MappingPredictor,
+    search::MappingSearch,
+    target::Target,
+    traffic::{moved_inside, traffic},
+};
+
+/// Moves of the search for few bytes times links that a search for least time begins with, for each rank.
+const START_MOVES: u64 = 5_000;
+
+/// Moves of a search for few bytes times links, for each rank, and in all.
+const HOP_MOVES: u64 = 20_000;
+const LEAST_HOP_MOVES: u64 = 1_000_000;
+const MOST_HOP_MOVES: u64 = 100_000_000;
+
+/// Mappings by blocks of a grid that a search begins with.
+const MOST_BLOCKS: usize = 8;
+
+/// About so many messages are replayed in all where nobody says how many mappings are to be tried.
+const USUAL_MESSAGES: u64 = 100_000_000;
+
+/// At least and at most so many mappings are tried then.
+const USUAL_MOVES: (u64, u64) = (64, 10_000);
+
+/// A communication whose ranks may run on the nodes of a job.
+pub struct PlaceQuestion<'a> {
+    network: &'a Network,
+    predictor: MappingPredictor<'a>,
+    messages: u64,
+    matrix: CommunicationMatrix,
+    target: Target,
+    slots: Vec<u32>,
+    positions: Vec<Node>,
+    options: PlaceOptions,
+}
+
+/// How a mapping is looked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlaceOptions {
+    /// Of all random choices: equal seeds give equal mappings.
+    pub seed: u64,
+    /// Mappings, or changes of one, that are tried; as many as usual if none.
+    pub moves: Option<u64>,
+    /// The probability with which an interval is to hold the gain, above 0 and below 1.
+    pub level: f64,
+    /// Threads; the result does not depend on them.
+    pub threads: usize,
+}
+
+impl<'a> PlaceQuestion<'a> {
+    /// Of ranks on nodes that have so many slots each and stand at these positions of the topology, or in its order where none
+    /// are given.
+    ///
+    /// # Errors
+    /// [`PlaceError::NoRoom`], too many bytes, and a topology without room for the nodes.
+    pub fn new(
+        mut predictor: MappingPredictor<'a>,
+        slots: Vec<u32>,
+        positions: Vec<Node>,
+        options: PlaceOptions,
+    ) -> Result<PlaceQuestion<'a>, PlaceError> {
+        let ranks = predictor.ranks();
+        let room: u64 = slots.iter().map(|slots| u64::from(*slots)).sum();
+        if ranks as u64 > room {
+            return Err(PlaceError::NoRoom {
+                ranks,
+                room,
+                nodes: slots.len(),
+            });
+        }
+        let messages = predictor.messages();
+        let matrix = matrix_of(ranks, &messages)?;
+        let numbered: Vec<Node> = (0..slots.len() as u32).map(Node).collect();
+        let standing = if positions.is_empty() {
+            &numbered
+        } else {
+            &positions
+        };
+        let network = predictor.network();
+        let racks = racks(network, slots.len());
+        let topology = network.topology.as_ref().or(racks.as_ref());
+        let target = Target::new(slots.clone(), topology, standing)?;
+        predictor.stand_at(&positions);
+        Ok(PlaceQuestion {
+            network,
+            predictor,
+            messages: messages.len() as u64,
+            matrix,
+            target,
+            slots,
+            positions,
+            options,
+        })
+    }
+
+    /// How many mappings are tried where times are predicted.
+    pub fn moves(&self) -> u64 {
+        let (least, most) = USUAL_MOVES;
+        let usual = (USUAL_MESSAGES / self.messages.max(1)).clamp(least, most);
+        self.options.moves.unwrap_or(usual)
+    }
+
+    /// How many changes of a mapping are tried where bytes times links are to be least.
+    pub fn hop_moves(&self) -> u64 {
+        let usual = (HOP_MOVES * self.matrix.ranks() as u64).clamp(LEAST_HOP_MOVES, MOST_HOP_MOVES);
+        self.options.moves.unwrap_or(usual)
+    }
+
+    /// The mapping of few bytes times links. `keeps_going` is asked from time to time and may end the search.
+    ///
+    /// # Errors
+    /// A topology without room for the nodes.
+    pub fn least_hops(
+        &self,
+        keeps_going: &mut dyn FnMut(mapper::Progress) -> bool,
+    ) -> Result<Placed, PlaceError> {
+        let limits = SearchLimits {
+            seed: self.options.seed,
+            moves: self.hop_moves(),
+            threads: self.options.threads,
+        };
+        let found = least_hops(&self.matrix, &self.target, limits, keeps_going)?;
+        let [fill, round_robin] = self.baselines();
+        // Where nothing is gained the launcher's own mapping stays.
+        let mut best = &fill;
+        for mapping in [&round_robin, &found.node_of_rank] {
+            if self.hops(mapping) < self.hops(best) {
+                best = mapping;
+            }
+        }
+        let best = self.valued(self.hops(best), best.clone())?;
+        let fill = self.valued(self.hops(&fill), fill)?;
+        let round_robin = self.valued(self.hops(&round_robin), round_robin)?;
+        Ok(Placed {
+            gain: MappingGain::new(best.value, fill.value),
+            moves: found.moves,
+            ..self.placed(PlacementObjective::Hops, fill, round_robin, best)
+        })
+    }
+
+    fn hops(&self, mapping: &[Node]) -> f64 {
+        self.target.hops(&self.matrix, mapping) as f64
+    }
+
+    /// The search for the mapping of least time, which the caller feeds with [`PlaceQuestion::times`].
+    ///
+    /// # Errors
+    /// Those of the replay.
+    pub fn time_search(&self) -> Result<MappingSearch, PlaceError> {
+        let [fill, round_robin] = self.baselines();
+        let weighted = self.predictor.weighted_messages(&fill)?;
+        let weights = matrix_of(self.matrix.ranks(), &weighted)?;
+        if let Some(slots) = self.few_mappings() {
+            return Ok(MappingSearch::of_all(
+                weights,
+                slots,
+                vec![fill, round_robin],
+            ));
+        }
+        let limits = SearchLimits {
+            seed: self.options.seed,
+            moves: START_MOVES * self.matrix.ranks() as u64,
+            threads: self.options.threads,
+        };
+        let mut starts = vec![fill, round_robin];
+        starts.extend(self.mappings_by_blocks()?);
+        for matrix in [&self.matrix, &weights] {
+            let found = least_hops(matrix, &self.target, limits, &mut |_| true)?;
+            if !starts.contains(&found.node_of_rank) {
+                starts.push(found.node_of_rank);
+            }
+        }
+        let slots = self.slots.clone();
+        Ok(MappingSearch::of_neighbours(
+            weights,
+            slots,
+            starts,
+            self.options.seed,
+        ))
+    }
+
+    /// The times of mappings, in their order.
+    ///
+    /// # Errors
+    /// Those of the replay.
+    pub fn times(&self, mappings: &[Vec<Node>], threads: usize) -> Result<Vec<Time>, PlaceError> {
+        let times = parallel::map(mappings, threads, |mapping| {
+            self.predictor.makespan(mapping)
+        });
+        Ok(times.into_iter().collect::<Result<_, _>>()?)
+    }
+
+    /// Hands the times of a batch to the search.
+    ///
+    /// # Errors
+    /// Those of the replay.
+    pub fn learn(&self, search: &mut MappingSearch, times: &[Time]) -> Result<(), PlaceError> {
+        search.learn(times, &mut |mapping| {
+            Ok(self.predictor.time_on_path(mapping)?)
+        })
+    }
+
+    /// What a search that learnt its first batch has found.
+    ///
+    /// # Errors
+    /// Those of the replay, a level outside (0, 1).
+    pub fn found(&self, search: &MappingSearch) -> Result<Placed, PlaceError> {
+        let [fill, round_robin] = self.baselines();
+        let best = search
+            .best()
+            .map_or(&fill, |best| &best.node_of_rank)
+            .clone();
+        let PlaceOptions {
+            level,
+            seed,
+            threads,
+            ..
+        } = self.options;
+        let gain = gain(&self.predictor, &best, &fill, level, seed, threads)?;
+        let mut valued = Vec::new();
+        for mapping in [fill, round_robin, best] {
+            let time = self.predictor.makespan(&mapping)?;
+            valued.push(self.valued(time.as_seconds(), mapping)?);
+        }
+        let [fill, round_robin, best] = valued.try_into().expect("there were as many");
+        Ok(Placed {
+            gain,
+            moves: search.moves(),
+            ranking: search.ranking(),
+            ..self.placed(PlacementObjective::Time, fill, round_robin, best)
+        })
+    }
+
+    /// For each rank the domain of its node, such as a socket, so that few bytes go between them: domains have equal parts of
+    /// the slots.
+    ///
+    /// # Errors
+    /// Too many bytes.
+    pub fn domains(&self, node_of_rank: &[Node], domains: u32) -> Result<Vec<u32>, PlaceError> {
+        let mut domain_of_rank = vec![0; node_of_rank.len()];
+        let mut ranks_of_node: Vec<Vec<Rank>> = vec![Vec::new(); self.slots.len()];
+        for (node, rank) in node_of_rank.iter().zip(0..) {
+            ranks_of_node[node.index()].push(Rank(rank));
+        }
+        for (ranks, slots) in ranks_of_node.iter().zip(&self.slots) {
+            let place = |partner: Rank| ranks.binary_search(&partner).ok();
+            let mut messages = Vec::new();
+            for (number, rank) in ranks.iter().enumerate() {
+                for (partner, bytes) in self.matrix.partners(*rank) {
+                    if let Some(other) = place(partner).filter(|other| *other > number) {
+                        messages.push((Rank(number as u32), Rank(other as u32), bytes));
+                    }
+                }
+            }
+            let matrix = CommunicationMatrix::from_messages(ranks.len(), messages)?;
+            let target = Target::new(vec![slots.div_ceil(domains); domains as usize], None, &[])?;
+            let limits = SearchLimits {
+                seed: self.options.seed,
+                moves: START_MOVES * ranks.len() as u64,
+                threads: self.options.threads,
+            };
+            let found = least_hops(&matrix, &target, limits, &mut |_| true)?;
+            for (rank, domain) in ranks.iter().zip(found.node_of_rank) {
+                domain_of_rank[rank.index()] = domain.0;
+            }
+        }
+        Ok(domain_of_rank)
+    }
+
+    /// The bytes between ranks under `fill` and under the best mapping, for a page.
+    pub fn matrices(&self, placed: &Placed) -> Value {
+        let named = [("fill", &placed.fill), ("best", &placed.best)];
+        named
+            .iter()
+            .map(|(name, mapping)| {
+                matrix_picture(&self.matrix, &mapping.node_of_rank).field("mapping", *name)
+            })
+            .collect()
+    }
+
+    /// Equal nodes that stand alike, if all mappings to them are no more than are to be tried.
+    fn few_mappings(&self) -> Option<Slots> {
+        let network = self.network;
+        let machine = &network.machine;
+        let is_alike = network.topology.is_none()
+            && network.bus.is_none()
+            && machine.nodes_per_rack == 0
+            && machine.nodes.len() <= 1;
+        let per_node = *self.slots.first()?;
+        let slots = Slots {
+            nodes: self.slots.len() as u32,
+            per_node,
+        };
+        let is_equal = self.slots.iter().all(|slots| *slots == per_node);
+        let is_few = || exhaustive::count(self.matrix.ranks(), slots, self.moves()).is_ok();
+        (is_alike && is_equal && is_few()).then_some(slots)
+    }
+
+    /// Of a program whose ranks form a grid on equal nodes that it fills: all ways to cut it into blocks, one for each node.
+    pub fn grid_blocks(&self) -> Vec<GridBlocks> {
+        let Some(slots) = self.slots.first().copied() else {
+            return Vec::new();
+        };
+        let is_equal = self.slots.iter().all(|other| *other == slots);
+        let grid = grid_of(&self.matrix).filter(|_| is_equal);
+        grid.map_or(Vec::new(), |dims| GridBlocks::all(&dims, slots))
+    }
+
+    /// The best of [`PlaceQuestion::grid_blocks`] by bytes times links, each block on the node where it has the fewest.
+    fn mappings_by_blocks(&self) -> Result<Vec<Vec<Node>>, PlaceError> {
+        let mut mappings = Vec::new();
+        for blocks in self.grid_blocks() {
+            mappings.push(self.arranged(blocks.mapping())?);
+        }
+        mappings.sort_by(|one, other| self.hops(one).total_cmp(&self.hops(other)));
+        mappings.truncate(MOST_BLOCKS);
+        Ok(mappings)
+    }
+
+    /// The mapping with what each node has on another one, so that there are fewer bytes times links.
+    fn arranged(&self, node_of_rank: Vec<Node>) -> Result<Vec<Node>, PlaceError> {
+        if self.network.topology.is_none() {
+            return Ok(node_of_rank);
+        }
+        let nodes = self.slots.len();
+        let mut messages = Vec::new();
+        for rank in Rank::all(self.matrix.ranks()) {
+            for (partner, bytes) in self
+                .matrix
+                .partners(rank)
+                .filter(|(other, _)| *other > rank)
+            {
+                let ends = [rank, partner].map(|rank| Rank(node_of_rank[rank.index()].0));
+                messages.push((ends[0], ends[1], bytes));
+            }
+        }
+        let matrix = CommunicationMatrix::from_messages(nodes, messages)?;
+        let target = self.target.with_slots(vec![1; nodes]);
+        let limits = SearchLimits {
+            seed: self.options.seed,
+            moves: START_MOVES * nodes as u64,
+            threads: self.options.threads,
+        };
+        let found = least_hops(&matrix, &target, limits, &mut |_| true)?;
+        let moved = node_of_rank.into_iter();
+        Ok(moved.map(|node| found.node_of_rank[node.index()]).collect())
+    }
+
+    fn baselines(&self) -> [Vec<Node>; 2] {
+        let ranks = self.matrix.ranks();
+        [fill(ranks, &self.slots), round_robin(ranks, &self.slots)]
+    }
+
+    fn valued(&self, value: f64, node_of_rank: Vec<Node>) -> Result<ValuedMapping, PlaceError> {
+        let topology = self.network.topology.as_ref();
+        Ok(ValuedMapping {
+            traffic: traffic(&self.matrix, &node_of_rank, topology, &self.positions)?,
+            node_of_rank,
+            value,
+        })
+    }
+
+    fn placed(
+        &self,
+        objective: PlacementObjective,
+        fill: ValuedMapping,
+        round_robin: ValuedMapping,
+        best: ValuedMapping,
+    ) -> Placed {
+        Placed {
+            objective,
+            blocks: self
+                .grid_blocks()
+                .into_iter()
+                .find(|blocks| is_cut_into(&best.node_of_rank, &blocks.mapping())),
+            moved_inside: moved_inside(&self.matrix, &fill.node_of_rank, &best.node_of_rank),
+            gain: MappingGain::new(best.value, fill.value),
+            fill,
+            round_robin,
+            best,
+            moves: 0,
+            ranking: None,
+            own: Bytes(self.matrix.own_bytes()),
+        }
+    }
+}
+
+/// The racks of a machine as a tree.
+fn racks(network: &Network, nodes: usize) -> Option<Topology> {
+    let per_rack = network.machine.nodes_per_rack;
+    let racks = (nodes as u32).div_ceil(per_rack.max(1));
+    let levels = [Level::new(per_rack, 1), Level::new(racks, 0)];
+    let levels = levels.map(|level| (level, CableKind::default()));
+    (per_rack > 0 && racks > 1).then(|| Topology::new(Shape::Levels(levels.to_vec())))
+}
+
+/// Whether two mappings are one but for the names of nodes.
+fn is_cut_into(mapping: &[Node], other: &[Node]) -> bool {
+    let mut names = BTreeMap::new();
+    let mut pairs = mapping.iter().zip(other);
+    pairs.all(|(node, name)| *names.entry(*node).or_insert(*name) == *name)
+}
+
+fn matrix_of(ranks: usize, messages: &[RankMessage]) -> Result<CommunicationMatrix, PlaceError> {
+    let messages = messages.iter();
+    let messages = messages.map(|message| (message.from, message.to, message.bytes.0));
+    Ok(CommunicationMatrix::from_messages(ranks, messages)?)
+}
+
+/// Node after node is filled.
+pub fn fill(ranks: usize, slots: &[u32]) -> Vec<Node> {
+    let nodes = slots.iter().zip(0..);
+    let all = nodes.flat_map(|(slots, node)| std::iter::repeat_n(Node(node), *slots as usize));
+    all.take(ranks).collect()
+}
+
+/// The ranks are dealt to the nodes in turn; full nodes are left out.
+pub fn round_robin(ranks: usize, slots: &[u32]) -> Vec<Node> {
+    let rounds = 0..slots.iter().copied().max().unwrap_or(0);
+    let all = rounds.flat_map(|round| {
+        let nodes = slots.iter().zip(0..);
+        nodes.filter_map(move |(slots, node)| (*slots > round).then_some(Node(node)))
+    });
+    all.take(ranks).collect()
+}

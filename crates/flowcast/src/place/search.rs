@@ -1,0 +1,337 @@
+//! The search for the mapping that takes the least time, in batches of mappings whose times the caller finds.
+//!
+//! The first batch are the mappings to begin with. Behind it come either all mappings, where the nodes are alike and there are
+//! few enough, or neighbours of the mapping at hand: a rank moves to the node of one of its partners, or changes places with a
+//! rank there. Ranks on the path that limits the makespan are tried more often, partners by the weight of their messages. Of
+//! each batch the best is taken if it is not worse than what was at hand some batches ago (late acceptance: Burke and Bykov,
+//! European Journal of Operational Research 258, 2017); after many batches in vain the search goes on from the best mapping
+//! with some ranks exchanged.
+//!
+//! What is proposed depends on the seed and on the times of the batches before alone, not on who finds them: a search can be
+//! cut anywhere and repeated from the times that were kept.
+
+use flowcast_units::{Node, Rank, Time};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::{
+    exhaustive::{Ranking, Slots, all_mappings, rank},
+    matrix::CommunicationMatrix,
+};
+
+/// Mappings of a batch of neighbours.
+const NEIGHBOURS: usize = 16;
+
+/// Mappings of a batch where all are tried.
+const CHUNK: usize = 4096;
+
+/// A batch is compared with what was at hand so many batches ago.
+const LATENESS: usize = 12;
+
+/// After so many batches without a better mapping the search begins anew from the best.
+const PATIENCE: usize = 60;
+
+/// Pairs of ranks that are exchanged then.
+const KICKS: usize = 4;
+
+/// One of so many moves is between any two ranks.
+const ANYWHERE: u32 = 8;
+
+/// A search for the mapping of least time.
+#[derive(Debug, Clone)]
+pub struct MappingSearch {
+    matrix: CommunicationMatrix,
+    slots: Vec<u32>,
+    stage: SearchStage,
+    batch: Vec<Vec<Node>>,
+    moves: u64,
+    best: Option<TimedMapping>,
+}
+
+/// A mapping and its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimedMapping {
+    /// The node of each rank.
+    pub node_of_rank: Vec<Node>,
+    /// What it takes.
+    pub time: Time,
+}
+
+#[derive(Debug, Clone)]
+enum SearchStage {
+    /// The mappings to begin with, then these.
+    Starts(Box<SearchStage>),
+    All(AllMappings),
+    Neighbours(Neighbours),
+}
+
+/// All mappings in their order.
+#[derive(Debug, Clone)]
+struct AllMappings {
+    slots: Slots,
+    mappings: Vec<Vec<Node>>,
+    times: Vec<Time>,
+}
+
+/// Steps from mapping to mapping.
+#[derive(Debug, Clone)]
+struct Neighbours {
+    random: Pcg64,
+    /// At the end of each of the last batches; the oldest first.
+    late: Vec<Time>,
+    at_hand: Option<TimedMapping>,
+    /// Batches since the best became better.
+    in_vain: usize,
+    /// Sums of the weights by which ranks are chosen.
+    chances: Vec<f64>,
+}
+
+impl MappingSearch {
+    /// Among all mappings to equal nodes, of which there are so few.
+    pub fn of_all(matrix: CommunicationMatrix, slots: Slots, starts: Vec<Vec<Node>>) -> Self {
+        let all = AllMappings {
+            slots,
+            mappings: all_mappings(matrix.ranks(), slots),
+            times: Vec::new(),
+        };
+        let slots = vec![slots.per_node; slots.nodes as usize];
+        MappingSearch::new(matrix, slots, starts, SearchStage::All(all))
+    }
+
+    /// From neighbour to neighbour, on nodes with so many slots each.
+    pub fn of_neighbours(
+        matrix: CommunicationMatrix,
+        slots: Vec<u32>,
+        starts: Vec<Vec<Node>>,
+        seed: u64,
+    ) -> Self {
+        let stage = SearchStage::Neighbours(Neighbours {
+            random: Pcg64::seed_from_u64(seed),
+            late: Vec::new(),
+            at_hand: None,
+            in_vain: 0,
+            chances: Vec::new(),
+        });
+        MappingSearch::new(matrix, slots, starts, stage)
+    }
+
+    fn new(
+        matrix: CommunicationMatrix,
+        slots: Vec<u32>,
+        starts: Vec<Vec<Node>>,
+        stage: SearchStage,
+    ) -> Self {
+        MappingSearch {
+            matrix,
+            slots,
+            stage: SearchStage::Starts(Box::new(stage)),
+            batch: starts,
+            moves: 0,
+            best: None,
+        }
+    }
+
+    /// The mappings whose times are wanted next; none where all mappings were tried.
+    pub fn batch(&self) -> &[Vec<Node>] {
+        &self.batch
+    }
+
+    /// Mappings whose times are known.
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// The best so far; none before the first batch.
+    pub fn best(&self) -> Option<&TimedMapping> {
+        self.best.as_ref()
+    }
+
+    /// What all mappings take, if all were tried.
+    pub fn ranking(&self) -> Option<Ranking> {
+        match &self.stage {
+            SearchStage::All(all) if self.batch.is_empty() => {
+                Some(rank(self.matrix.ranks(), all.slots, &all.times))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes the times of the batch and makes the next one. `time_on_path` says how long each rank is on the path that limits a
+    /// mapping, if it is known; it is asked of mappings that are better than all before.
+    ///
+    /// # Errors
+    /// Those of `time_on_path`.
+    pub fn learn<E>(
+        &mut self,
+        times: &[Time],
+        time_on_path: &mut dyn FnMut(&[Node]) -> Result<Option<Vec<f64>>, E>,
+    ) -> Result<(), E> {
+        self.moves += times.len() as u64;
+        let fastest = times.iter().zip(0..).min().map(|(time, at)| (*time, at));
+        let Some((time, at)) = fastest else {
+            return Ok(());
+        };
+        let candidate = TimedMapping {
+            node_of_rank: self.batch[at].clone(),
+            time,
+        };
+        let is_better = self.best.as_ref().is_none_or(|best| time < best.time);
+        if is_better {
+            self.best = Some(candidate.clone());
+        }
+        if let SearchStage::Starts(next) = &mut self.stage {
+            self.stage = (**next).clone();
+        } else if let SearchStage::All(all) = &mut self.stage {
+            all.times.extend_from_slice(times);
+        }
+        match &mut self.stage {
+            SearchStage::Starts(_) => unreachable!("it was left"),
+            SearchStage::All(all) => {
+                let rest = &all.mappings[all.times.len()..];
+                self.batch = rest[..rest.len().min(CHUNK)].to_vec();
+            }
+            SearchStage::Neighbours(neighbours) => {
+                if is_better {
+                    let on_path = time_on_path(&candidate.node_of_rank)?;
+                    neighbours.chances = chances(&self.matrix, on_path.as_deref());
+                }
+                let best = self.best.as_ref().expect("there is one by now");
+                neighbours.step(candidate, is_better, best);
+                self.batch = neighbours.batch(&self.matrix, &self.slots);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sums of the weights by which ranks are chosen: half by their time on the path, half by their messages.
+fn chances(matrix: &CommunicationMatrix, on_path: Option<&[f64]>) -> Vec<f64> {
+    let ranks = matrix.ranks();
+    let bytes: Vec<f64> = Rank::all(ranks)
+        .map(|rank| matrix.partners(rank).map(|(_, bytes)| bytes as f64).sum())
+        .collect();
+    let all_bytes = bytes.iter().sum::<f64>().max(1.0);
+    let all_time = on_path.map_or(0.0, |times| times.iter().sum::<f64>());
+    let mut sum = 0.0;
+    let mut sums = Vec::with_capacity(ranks);
+    for rank in 0..ranks {
+        let by_bytes = bytes[rank] / all_bytes;
+        sum += match on_path {
+            Some(times) if all_time > 0.0 => by_bytes + times[rank] / all_time,
+            _ => by_bytes,
+        };
+        // Ranks without messages are exchanged for others alone.
+        sums.push(sum);
+    }
+    sums
+}
+
+impl Neighbours {
+    /// Goes to the candidate if it may.
+    fn step(&mut self, candidate: TimedMapping, is_better: bool, best: &TimedMapping) {
+        self.in_vain = if is_better { 0 } else { self.in_vain + 1 };
+        let late = self.late.first().copied();
+        let at_hand = self.at_hand.as_ref().map(|mapping| mapping.time);
+        let limit = late.max(at_hand).unwrap_or(Time::NEVER);
+        if candidate.time <= limit {
+            self.at_hand = Some(candidate);
+        }
+        if self.in_vain >= PATIENCE {
+            self.in_vain = 0;
+            self.late.clear();
+            let mut kicked = best.clone();
+            let ranks = kicked.node_of_rank.len();
+            for _ in 0..KICKS {
+                let [one, other] = [0; 2].map(|_| self.random.random_range(0..ranks));
+                kicked.node_of_rank.swap(one, other);
+            }
+            // What it takes is not known: the next batch is taken whatever it takes.
+            kicked.time = Time::NEVER;
+            self.at_hand = Some(kicked);
+            return;
+        }
+        if self.late.len() == LATENESS {
+            self.late.remove(0);
+        }
+        self.late
+            .extend(self.at_hand.as_ref().map(|mapping| mapping.time));
+    }
+
+    fn batch(&mut self, matrix: &CommunicationMatrix, slots: &[u32]) -> Vec<Vec<Node>> {
+        let at_hand = self.at_hand.clone().expect("the first batch was taken");
+        let mapping = &at_hand.node_of_rank;
+        let mut ranks_of_node: Vec<Vec<Rank>> = vec![Vec::new(); slots.len()];
+        for (node, rank) in mapping.iter().zip(0..) {
+            ranks_of_node[node.index()].push(Rank(rank));
+        }
+        (0..NEIGHBOURS)
+            .map(|_| self.neighbour(mapping, &ranks_of_node, matrix, slots))
+            .collect()
+    }
+
+    /// The mapping with one rank on the node of a partner.
+    fn neighbour(
+        &mut self,
+        mapping: &[Node],
+        ranks_of_node: &[Vec<Rank>],
+        matrix: &CommunicationMatrix,
+        slots: &[u32],
+    ) -> Vec<Node> {
+        let mut changed = mapping.to_vec();
+        let rank = self.any_rank();
+        let is_anywhere = self.random.random_range(0..ANYWHERE) == 0;
+        let to = match self.partner(rank, mapping, matrix) {
+            Some(partner) if !is_anywhere => mapping[partner.index()],
+            _ => Node(self.random.random_range(0..slots.len() as u32)),
+        };
+        let from = mapping[rank.index()];
+        let there = &ranks_of_node[to.index()];
+        if there.len() >= slots[to.index()] as usize {
+            let Some(number) = there.len().checked_sub(1) else {
+                return changed;
+            };
+            let other = there[self.random.random_range(0..=number)];
+            changed[other.index()] = from;
+        }
+        changed[rank.index()] = to;
+        changed
+    }
+
+    fn any_rank(&mut self) -> Rank {
+        let all = self.chances.last().copied().unwrap_or(0.0);
+        if all <= 0.0 {
+            return Rank(
+                self.random
+                    .random_range(0..self.chances.len().max(1) as u32),
+            );
+        }
+        let drawn = self.random.random_range(0.0..all);
+        Rank(self.chances.partition_point(|sum| *sum <= drawn) as u32)
+    }
+
+    /// One of a rank's partners on other nodes, by the weight of their messages.
+    fn partner(
+        &mut self,
+        rank: Rank,
+        mapping: &[Node],
+        matrix: &CommunicationMatrix,
+    ) -> Option<Rank> {
+        let own = mapping[rank.index()];
+        let elsewhere = || {
+            let partners = matrix.partners(rank);
+            partners.filter(|(partner, _)| mapping[partner.index()] != own)
+        };
+        let all: u64 = elsewhere().map(|(_, bytes)| bytes).sum();
+        if all == 0 {
+            return None;
+        }
+        let mut drawn = self.random.random_range(0..all);
+        for (partner, bytes) in elsewhere() {
+            if drawn < bytes {
+                return Some(partner);
+            }
+            drawn -= bytes;
+        }
+        None
+    }
+}

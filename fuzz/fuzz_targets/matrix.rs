@@ -1,0 +1,15 @@
+#![no_main]
+
+use flowcast::place::matrix::CommunicationMatrix;
+use flowcast::place::matrix_file::{MatrixFile, is_matrix};
+
+libfuzzer_sys::fuzz_target!(|text: &[u8]| {
+    let _ = is_matrix(text);
+    let Ok(file) = MatrixFile::read("t", text) else { return };
+    // More ranks only take longer.
+    if file.ranks > 1000 {
+        return;
+    }
+    let messages = file.messages.iter().map(|message| (message.from, message.to, message.bytes.0));
+    let _ = CommunicationMatrix::from_messages(file.ranks, messages);
+});
