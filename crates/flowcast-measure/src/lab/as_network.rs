@@ -21,8 +21,9 @@ use crate::lab::{
 /// what it needs itself: receivers offer 40,448 bytes for 32 KiB and 164,864 for 128 KiB.
 pub(crate) const IN_FLIGHT: f64 = 1.25;
 
-/// From this size on Open MPI 4.1 asks the receiver first over TCP (`btl_tcp_eager_limit`).
-const EAGER_LIMIT: Bytes = Bytes(64 << 10);
+/// From this size on Open MPI 4.1 asks the receiver first over TCP: `btl_tcp_eager_limit`, 64 KiB, counts the largest of its
+/// headers, 56 bytes, besides.
+const RENDEZVOUS_FROM: Bytes = Bytes((64 << 10) - 56 + 1);
 
 /// Bytes of the system's buffer for each byte that a program asks for.
 pub(crate) const SYSTEM_BUFFER: u64 = 2;
@@ -82,7 +83,7 @@ pub fn network_of(spec: &LabSpec) -> Network {
             },
         )
     };
-    network.point_to_point.rendezvous_from = Some(EAGER_LIMIT);
+    network.point_to_point.rendezvous_from = Some(RENDEZVOUS_FROM);
     network.point_to_point.progress = Progress::InCalls;
     network.machine = machine(spec.cluster.nodes, spec.cluster.racks);
     let [odd_end, odd_inner, io_out, include, start_end] = [0.5, 2.0, 3.0, 0.5, 0.0].map(Some);
