@@ -6,6 +6,7 @@ use flowcast_model::{
         pattern::{Pattern, Steps},
         racks::Racks,
     },
+    machine::Mapping,
     network::Network,
     sharing::{flow_cuts::Strictness, model::Model},
 };
@@ -146,33 +147,51 @@ pub(crate) fn makespan_of_steps(
         let last = predicted.last();
         return Ok(last.map_or(Time::ZERO, |step| step.prediction.makespan()));
     };
+    let durations = durations_of_steps(steps, network, options, mapping)?;
+    let longest = durations.iter().map(|flows| flows.iter().max());
+    Ok(longest.flatten().copied().sum())
+}
+
+/// How long after the begin of its step each flow ends whose ranks run where a mapping says.
+///
+/// # Errors
+/// As [`predict_pattern`]; a mapping that does not fit.
+pub(crate) fn durations_of_steps(
+    steps: &Steps,
+    network: &Network,
+    options: &Options,
+    mapping: &Mapping,
+) -> Result<Vec<Vec<Time>>, Error> {
     let placement = Placement::new(&network.machine, Some(mapping), ranks_of_steps(steps))?;
     let method = options.method(network)?;
     let racks = match network.backbone {
         Some(_) => Racks::in_blocks(placement.nodes(), network.machine.nodes_per_rack),
         None => Racks::default(),
     };
-    let mut makespan = Time::ZERO;
+    let mut durations = Vec::with_capacity(steps.steps.len());
     for step in &steps.steps {
-        let mut longest = Time::ZERO;
+        let mut ends = Vec::with_capacity(step.len());
         let mut between = Vec::with_capacity(step.len());
         for flow in step {
             let [from, to] = [flow.src, flow.dst].map(|rank| Rank(rank.0));
             let [src, dst] = [from, to].map(|rank| placement.node(rank));
             if src == dst {
                 let inside = placement.group(from).inside();
-                longest = longest.max(flow.start + inside.time_for(flow.size));
+                ends.push(Some(flow.start + inside.time_for(flow.size)));
             } else {
+                ends.push(None);
                 between.push(Flow { src, dst, ..*flow });
             }
         }
+        let mut predicted = Vec::new();
         if !between.is_empty() {
-            let predicted = predict_ends(&between, &racks, network, method)?;
-            longest = longest.max(predicted.makespan());
+            predicted = predict_ends(&between, &racks, network, method)?.flows;
         }
-        makespan += longest;
+        let mut predicted = predicted.into_iter().map(|flow| flow.end);
+        let ends = ends.into_iter().map(|end| end.or_else(|| predicted.next()));
+        durations.push(ends.flatten().collect());
     }
-    Ok(makespan)
+    Ok(durations)
 }
 
 impl PatternPrediction {

@@ -6,10 +6,13 @@ use flowcast_trace::{Program, Trace, opcodes::Op, schedule::Operation};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 use super::{input::PlaceInput, matrix_file::RankMessage};
-use crate::{Case, Error, Input, Options, program::PreparedProgram};
+use crate::{Case, Error, Input, Options, pattern::durations_of_steps, program::PreparedProgram};
 
 /// What waits for messages is recorded for programs of at most so many: it takes 240 bytes each.
 const MOST_RECORDED: u32 = 4_000_000;
+
+/// Flows that take so much of the longest time of their step are to blame for it.
+const LATE: f64 = 0.98;
 
 /// A message that may come later by this part of the makespan counts half.
 const HALF_SLACK: f64 = 0.02;
@@ -190,11 +193,28 @@ impl<'a> MappingPredictor<'a> {
         Ok(messages_of(prepared.program(), weight))
     }
 
-    /// The time of each rank on the path that limits the makespan under a mapping, in nanoseconds; none where none is known.
+    /// How much each rank has to do with the makespan under a mapping: of a program its time on the critical path, of steps the
+    /// time of its flows that end last; in nanoseconds, none where it is not known.
     ///
     /// # Errors
     /// Those of the replay.
-    pub fn time_on_path(&self, node_of_rank: &[Node]) -> Result<Option<Vec<f64>>, Error> {
+    pub fn blame(&self, node_of_rank: &[Node]) -> Result<Option<Vec<f64>>, Error> {
+        let mapping = self.mapping(node_of_rank);
+        let mut times = vec![0.0; self.ranks()];
+        if let Input::Steps(steps) = self.case.input {
+            let options = &self.case.options;
+            let durations = durations_of_steps(steps, self.network, options, &mapping)?;
+            for (flows, durations) in steps.steps.iter().zip(durations) {
+                let longest = durations.iter().max().copied().unwrap_or(Time::ZERO);
+                for (flow, time) in flows.iter().zip(&durations) {
+                    if *time >= longest * LATE {
+                        times[flow.src.index()] += time.as_nanos();
+                        times[flow.dst.index()] += time.as_nanos();
+                    }
+                }
+            }
+            return Ok(Some(times));
+        }
         let Some(prepared) = &self.prepared else {
             return Ok(None);
         };
@@ -203,11 +223,10 @@ impl<'a> MappingPredictor<'a> {
             return Ok(None);
         }
         let options = Options {
-            mapping: Some(self.mapping(node_of_rank)),
+            mapping: Some(mapping),
             ..self.case.options.clone()
         };
         let (_, path) = prepared.moved(self.network, &options)?.critical_path()?;
-        let mut times = vec![0.0; self.ranks()];
         for (stream, time) in path.ranks() {
             times[task_of(program, stream).index()] += time.as_nanos();
         }

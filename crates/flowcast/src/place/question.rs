@@ -178,14 +178,14 @@ impl<'a> PlaceQuestion<'a> {
                 vec![fill, round_robin],
             ));
         }
-        let limits = SearchLimits {
-            seed: self.options.seed,
-            moves: START_MOVES * self.matrix.ranks() as u64,
-            threads: self.options.threads,
-        };
         let mut starts = vec![fill, round_robin];
         starts.extend(self.mappings_by_blocks()?);
-        for matrix in [&self.matrix, &weights] {
+        for (matrix, seed) in [(&self.matrix, 0), (&self.matrix, 1), (&weights, 2)] {
+            let limits = SearchLimits {
+                seed: self.options.seed.wrapping_add(seed),
+                moves: START_MOVES * self.matrix.ranks() as u64,
+                threads: self.options.threads,
+            };
             let found = least_hops(matrix, &self.target, limits, &mut |_| true)?;
             if !starts.contains(&found.node_of_rank) {
                 starts.push(found.node_of_rank);
@@ -216,9 +216,7 @@ impl<'a> PlaceQuestion<'a> {
     /// # Errors
     /// Those of the replay.
     pub fn learn(&self, search: &mut MappingSearch, times: &[Time]) -> Result<(), PlaceError> {
-        search.learn(times, &mut |mapping| {
-            Ok(self.predictor.time_on_path(mapping)?)
-        })
+        search.learn(times, &mut |mapping| Ok(self.predictor.blame(mapping)?))
     }
 
     /// What a search that learnt its first batch has found.

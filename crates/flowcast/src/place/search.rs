@@ -156,15 +156,15 @@ impl MappingSearch {
         }
     }
 
-    /// Takes the times of the batch and makes the next one. `time_on_path` says how long each rank is on the path that limits a
-    /// mapping, if it is known; it is asked of mappings that are better than all before.
+    /// Takes the times of the batch and makes the next one. `blame` says how much each rank has to do with what a
+    /// mapping takes, if it is known; it is asked of mappings that are better than all before.
     ///
     /// # Errors
-    /// Those of `time_on_path`.
+    /// Those of `blame`.
     pub fn learn<E>(
         &mut self,
         times: &[Time],
-        time_on_path: &mut dyn FnMut(&[Node]) -> Result<Option<Vec<f64>>, E>,
+        blame: &mut dyn FnMut(&[Node]) -> Result<Option<Vec<f64>>, E>,
     ) -> Result<(), E> {
         self.moves += times.len() as u64;
         let fastest = times.iter().zip(0..).min().map(|(time, at)| (*time, at));
@@ -192,8 +192,8 @@ impl MappingSearch {
             }
             SearchStage::Neighbours(neighbours) => {
                 if is_better {
-                    let on_path = time_on_path(&candidate.node_of_rank)?;
-                    neighbours.chances = chances(&self.matrix, on_path.as_deref());
+                    let blamed = blame(&candidate.node_of_rank)?;
+                    neighbours.chances = chances(&self.matrix, blamed.as_deref());
                 }
                 let best = self.best.as_ref().expect("there is one by now");
                 neighbours.step(candidate, is_better, best);
@@ -204,20 +204,20 @@ impl MappingSearch {
     }
 }
 
-/// Sums of the weights by which ranks are chosen: half by their time on the path, half by their messages.
-fn chances(matrix: &CommunicationMatrix, on_path: Option<&[f64]>) -> Vec<f64> {
+/// Sums of the weights by which ranks are chosen: three quarters by what they are blamed for, the rest by their messages.
+fn chances(matrix: &CommunicationMatrix, blamed: Option<&[f64]>) -> Vec<f64> {
     let ranks = matrix.ranks();
     let bytes: Vec<f64> = Rank::all(ranks)
         .map(|rank| matrix.partners(rank).map(|(_, bytes)| bytes as f64).sum())
         .collect();
     let all_bytes = bytes.iter().sum::<f64>().max(1.0);
-    let all_time = on_path.map_or(0.0, |times| times.iter().sum::<f64>());
+    let all_time = blamed.map_or(0.0, |times| times.iter().sum::<f64>());
     let mut sum = 0.0;
     let mut sums = Vec::with_capacity(ranks);
     for rank in 0..ranks {
         let by_bytes = bytes[rank] / all_bytes;
-        sum += match on_path {
-            Some(times) if all_time > 0.0 => by_bytes + times[rank] / all_time,
+        sum += match blamed {
+            Some(times) if all_time > 0.0 => by_bytes + 3.0 * times[rank] / all_time,
             _ => by_bytes,
         };
         // Ranks without messages are exchanged for others alone.
