@@ -14,9 +14,6 @@ const OPEN: i16 = i16::MAX;
 
 /// How many links are between two nodes.
 pub(super) trait Metric: Sync {
-    /// How many nodes there are.
-    fn nodes(&self) -> usize;
-
     /// 0 from a node to itself.
     fn between(&self, one: u32, other: u32) -> i64;
 }
@@ -45,10 +42,6 @@ impl<T: Copy + Default> Table<T> {
 }
 
 impl<T: Copy + Into<i64> + Sync> Metric for Table<T> {
-    fn nodes(&self) -> usize {
-        self.nodes
-    }
-
     #[inline]
     fn between(&self, one: u32, other: u32) -> i64 {
         self.links[one as usize * self.nodes + other as usize].into()
@@ -88,10 +81,6 @@ impl GridLinks {
 }
 
 impl Metric for GridLinks {
-    fn nodes(&self) -> usize {
-        self.coordinates.len()
-    }
-
     #[inline]
     fn between(&self, one: u32, other: u32) -> i64 {
         let ends = [one, other].map(|node| self.coordinates[node as usize]);

@@ -117,8 +117,9 @@ impl<'a, M: Metric> Instance<'a, M> {
 
     /// Some milliseconds of work.
     pub(super) fn tries_of_round(&self) -> u64 {
-        let partners = self.traffic.partners.len() / self.movable.len().max(1);
-        2_000_000 / (partners as u64 + 8)
+        let ranks = self.movable.len().max(1);
+        let partners = self.traffic.partners.len() / ranks;
+        (2_000_000 / (partners as u64 + 8)).min(1000 * ranks as u64)
     }
 
     #[inline]
