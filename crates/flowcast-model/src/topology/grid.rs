@@ -32,7 +32,9 @@ impl Grid {
     pub fn coordinates(&self, node: Node) -> Vec<u32> {
         let switch = self.switch_of(node).number;
         let dimensions = 0..self.sides.len();
-        dimensions.map(|dimension| self.coordinate(switch, dimension)).collect()
+        dimensions
+            .map(|dimension| self.coordinate(switch, dimension))
+            .collect()
     }
 
     fn switches(&self) -> u32 {

@@ -125,11 +125,7 @@ fn chains<'a, M: Metric>(
     parallel::map(&seeds, limits.threads, |seed| {
         let grown = growth::grown(instance, *seed);
         let halved = halving::halved(instance, target.order(), *seed);
-        let first = if grown.hops < halved.hops {
-            grown
-        } else {
-            halved
-        };
-        Chain::new(instance, first, *seed)
+        let first = grown.filter(|grown| grown.hops < halved.hops);
+        Chain::new(instance, first.unwrap_or(halved), *seed)
     })
 }
