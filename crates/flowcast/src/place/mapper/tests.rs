@@ -114,7 +114,8 @@ proptest! {
         all_mappings(ranks, &mut slots.clone(), &mut Vec::new(), &mut |mapping| {
             least = least.min(target.hops(&matrix, mapping));
         });
-        let found = least_hops(&matrix, &target, LIMITS, &mut |_| true).unwrap();
+        let limits = SearchLimits { moves: 100_000, ..LIMITS };
+        let found = least_hops(&matrix, &target, limits, &mut |_| true).unwrap();
         prop_assert_eq!(found.hops, least);
     }
 
