@@ -83,11 +83,11 @@ impl GridLinks {
 impl Metric for GridLinks {
     #[inline]
     fn between(&self, one: u32, other: u32) -> i64 {
-        let ends = [one, other].map(|node| self.coordinates[node as usize]);
+        let [from, to] = [one, other].map(|node| &self.coordinates[node as usize]);
         let mut links = if one == other { 0 } else { OWN_LINKS as i16 };
-        for dimension in 0..DIMENSIONS {
-            let apart = (ends[0][dimension] - ends[1][dimension]).abs();
-            links += apart.min(self.sides[dimension] - apart);
+        for ((from, to), side) in from.iter().zip(to).zip(&self.sides) {
+            let apart = (from - to).abs();
+            links += apart.min(side - apart);
         }
         links.into()
     }
