@@ -329,7 +329,7 @@ def by_flowcast(case, folder, options, seconds):
 
 
 def links_of(case):
-    """Nodes, then switches, with the links between them as Scotch and mt-KaHyPar read them; none: too large a graph."""
+    """How many links are between each two nodes."""
     nodes, distance = case.nodes, case.target.distance
     return [(one, other, distance(one, other)) for one in range(nodes) for other in range(one + 1, nodes)]
 

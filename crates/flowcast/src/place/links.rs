@@ -14,9 +14,6 @@ const OPEN: i16 = i16::MAX;
 
 /// How many links are between two nodes.
 pub(super) trait Metric: Sync {
-    /// How many nodes there are.
-    fn nodes(&self) -> usize;
-
     /// 0 from a node to itself.
     fn between(&self, one: u32, other: u32) -> i64;
 }
@@ -45,10 +42,6 @@ impl<T: Copy + Default> Table<T> {
 }
 
 impl<T: Copy + Into<i64> + Sync> Metric for Table<T> {
-    fn nodes(&self) -> usize {
-        self.nodes
-    }
-
     #[inline]
     fn between(&self, one: u32, other: u32) -> i64 {
         self.links[one as usize * self.nodes + other as usize].into()
@@ -88,17 +81,13 @@ impl GridLinks {
 }
 
 impl Metric for GridLinks {
-    fn nodes(&self) -> usize {
-        self.coordinates.len()
-    }
-
     #[inline]
     fn between(&self, one: u32, other: u32) -> i64 {
-        let ends = [one, other].map(|node| self.coordinates[node as usize]);
+        let [from, to] = [one, other].map(|node| &self.coordinates[node as usize]);
         let mut links = if one == other { 0 } else { OWN_LINKS as i16 };
-        for dimension in 0..DIMENSIONS {
-            let apart = (ends[0][dimension] - ends[1][dimension]).abs();
-            links += apart.min(self.sides[dimension] - apart);
+        for ((from, to), side) in from.iter().zip(to).zip(&self.sides) {
+            let apart = (from - to).abs();
+            links += apart.min(side - apart);
         }
         links.into()
     }

@@ -13,6 +13,10 @@ const FIRST_SWEEPS: u64 = 100;
 /// The temperatures at which annealings begin, in units of what a move costs.
 const HEATS: [f64; 3] = [0.02, 0.3, 0.08];
 
+/// The same of so few ranks that they may all change their places.
+const FEW: usize = 300;
+const HEATS_OF_FEW: [f64; 3] = [1.0, 0.3, 0.1];
+
 /// The temperature at which they end.
 const COLD: f64 = 0.02;
 
@@ -58,10 +62,12 @@ impl<'a, M: Metric> Chain<'a, M> {
     /// Tries so many moves.
     pub(super) fn advance(&mut self, tries: u64) {
         let mut left = tries;
+        let is_few = self.annealer.instance.movable.len() <= FEW;
+        let heats = if is_few { HEATS_OF_FEW } else { HEATS };
         while left > 0 {
             let (round, heat) = (self.annealings / HEATS.len(), self.annealings % HEATS.len());
             let temperatures = Temperatures {
-                hot: self.costs.hot * HEATS[heat],
+                hot: self.costs.hot * heats[heat],
                 cold: self.costs.cold * COLD,
             };
             let ranks = self.annealer.instance.movable.len() as u64;

@@ -35,12 +35,14 @@ struct Halving<'a, M> {
     nodes_of_rank: Vec<Range<usize>>,
     /// By rank: its number in the part that is cut.
     number: Vec<u32>,
+    /// By the first place of another part: for which first place of a cut it was told how much nearer that half is.
+    pulls: Vec<(usize, i64)>,
     random: Pcg64Mcg,
 }
 
-/// Halvings tried, of fewer ranks than this together.
-const MOST_RANKS: usize = 20_000;
+/// Halvings tried, at most, and partners of all ranks in them together.
 const MOST_HALVINGS: usize = 8;
+const MOST_PARTNERS: usize = 400_000;
 
 /// The best of some placements by halves.
 pub(super) fn halved<M: Metric>(
@@ -48,7 +50,7 @@ pub(super) fn halved<M: Metric>(
     order: &NodeOrder,
     seed: u64,
 ) -> Placement {
-    let count = (MOST_RANKS / instance.ranks().max(1)).clamp(1, MOST_HALVINGS) as u64;
+    let count = (MOST_PARTNERS / instance.partnerships().max(1)).clamp(1, MOST_HALVINGS) as u64;
     let all = (0..count).map(|halving| placed(instance, order, seed.wrapping_add(halving << 40)));
     all.min_by_key(|placement| placement.hops)
         .expect("there is at least one")
@@ -66,6 +68,7 @@ fn placed<M: Metric>(instance: &Instance<'_, M>, order: &NodeOrder, seed: u64) -
         slots_before,
         nodes_of_rank: vec![nodes; instance.ranks()],
         number: vec![NONE; instance.ranks()],
+        pulls: vec![(usize::MAX, 0); order.nodes.len()],
         random: Pcg64Mcg::seed_from_u64(seed),
     };
     halving.placement()
@@ -145,9 +148,8 @@ impl<M: Metric> Halving<'_, M> {
             for partner in self.instance.partners(*rank) {
                 match self.number[partner.rank as usize] {
                     NONE => {
-                        let other = &self.nodes_of_rank[partner.rank as usize];
-                        let more = self.distance(high, other) - self.distance(low, other);
-                        pull += 2 * more * partner.weight;
+                        let other = self.nodes_of_rank[partner.rank as usize].clone();
+                        pull += self.pull(halves, other) * partner.weight;
                     }
                     number => graph.edges.push((number, across.max(1) * partner.weight)),
                 }
@@ -160,6 +162,17 @@ impl<M: Metric> Halving<'_, M> {
             self.number[*rank as usize] = NONE;
         }
         graph
+    }
+
+    /// How much farther the second half is from other nodes than the first one, twice.
+    fn pull(&mut self, [low, high]: &[Range<usize>; 2], other: Range<usize>) -> i64 {
+        let (cut, known) = self.pulls[other.start];
+        if cut == high.start {
+            return known;
+        }
+        let pull = 2 * (self.distance(high, &other) - self.distance(low, &other));
+        self.pulls[other.start] = (high.start, pull);
+        pull
     }
 
     /// The mean distance of some nodes of both parts.

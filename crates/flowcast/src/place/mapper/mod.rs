@@ -1,7 +1,10 @@
 //! Which ranks go to which nodes, so that the sum of bytes times links is least.
 //!
-//! Some chains of simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983) exchange ranks, each towards one of its partners.
-//! Every chain anneals again and again, each time longer, so that it may be stopped at any time.
+//! Placements by halves ([`halving`]) and by growth from one rank ([`growth`]) are where it begins; then chains of simulated
+//! annealing ([`anneal`]; Kirkpatrick, Gelatt and Vecchi, 1983) exchange ranks, each towards one of its partners.
+//!
+//! Chains are stopped between rounds of as many tries and anneal again and again, each time longer, by schedules that do not know when
+//! the search will end: it may be stopped at any time.
 
 mod anneal;
 mod bisection;
@@ -9,6 +12,8 @@ mod chain;
 mod growth;
 mod halving;
 mod placement;
+#[cfg(test)]
+mod tests;
 
 use flowcast_trace::parallel;
 use flowcast_units::Node;
@@ -120,11 +125,7 @@ fn chains<'a, M: Metric>(
     parallel::map(&seeds, limits.threads, |seed| {
         let grown = growth::grown(instance, *seed);
         let halved = halving::halved(instance, target.order(), *seed);
-        let first = if grown.hops < halved.hops {
-            grown
-        } else {
-            halved
-        };
-        Chain::new(instance, first, *seed)
+        let first = grown.filter(|grown| grown.hops < halved.hops);
+        Chain::new(instance, first.unwrap_or(halved), *seed)
     })
 }

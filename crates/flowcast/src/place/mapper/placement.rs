@@ -115,10 +115,16 @@ impl<'a, M: Metric> Instance<'a, M> {
         self.first_slot[node as usize]..self.first_slot[node as usize + 1]
     }
 
+    /// Partners of all ranks.
+    pub(super) fn partnerships(&self) -> usize {
+        self.traffic.partners.len()
+    }
+
     /// Some milliseconds of work.
     pub(super) fn tries_of_round(&self) -> u64 {
-        let partners = self.traffic.partners.len() / self.movable.len().max(1);
-        2_000_000 / (partners as u64 + 8)
+        let ranks = self.movable.len().max(1);
+        let partners = self.partnerships() / ranks;
+        (2_000_000 / (partners as u64 + 8)).min(1000 * ranks as u64)
     }
 
     #[inline]
