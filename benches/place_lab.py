@@ -1,6 +1,7 @@
 """Whether predictions put mappings of ten programs in the order in which a lab of two racks measures them.
 
-    python3 benches/place_lab.py FOLDER --npb BIN [--flowcast PATH] [--repetitions COUNT] [--search COUNT] [--programs NAMES]
+    python3 benches/place_lab.py FOLDER --npb BIN [--flowcast PATH] [--repetitions COUNT] [--search COUNT] [--seed SEED]
+        [--programs NAMES]
 
 FOLDER keeps what is made, and the bench goes on where it ended. BIN has the NAS parallel benchmarks 3.3 or 3.4, built for eight
 processes by Open MPI (cg.S, ft.S, is.W, lu.W, mg.W, with or without the `.8` of 3.3; files inputft.data and inputlu.data shorten
@@ -111,7 +112,7 @@ def choose(options, name):
         return json.loads(kept.read_text())
     fill = [rank // SLOTS for rank in range(RANKS)]
     mappings = {"fill": fill, "round-robin": [rank % NODES for rank in range(RANKS)]}
-    draw = random.Random(1)
+    draw = random.Random(options.seed)
     drawn = [draw.sample(fill, RANKS) for _ in range(options.search)]
     mappings["random 1"], mappings["random 2"] = drawn[:2]
     distinct = {alike(nodes): nodes for nodes in [*mappings.values(), *drawn]}
@@ -218,6 +219,7 @@ def main():
     parser.add_argument("--network", default="net.toml", help="a file of FOLDER in place of the fitted one")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--search", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--programs", default=",".join(PROGRAMS))
     options = parser.parse_args()
     prepare(options)

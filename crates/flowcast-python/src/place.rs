@@ -148,7 +148,7 @@ impl Placing {
         let placing = slf.clone().unbind();
         beside(slf.py(), move || {
             let question = placing.get().question()?;
-            let search = Mutex::new(question.time_search()?);
+            let search = Mutex::new(question.time_search(&mut || true)?);
             let most_moves = question.moves();
             Ok(TimeSearch {
                 placing,

@@ -27,7 +27,10 @@ use super::{
 };
 
 /// Moves of the search for few bytes times links that a search for least time begins with, for each rank.
-const START_MOVES: u64 = 5_000;
+const START_MOVES: u64 = 2_000;
+
+/// The same in all.
+const MOST_START_MOVES: u64 = 4_000_000;
 
 /// Moves of a search for few bytes times links, for each rank, and in all.
 const HOP_MOVES: u64 = 20_000;
@@ -35,7 +38,7 @@ const LEAST_HOP_MOVES: u64 = 1_000_000;
 const MOST_HOP_MOVES: u64 = 100_000_000;
 
 /// Mappings by blocks of a grid that a search begins with.
-const MOST_BLOCKS: usize = 8;
+const MOST_BLOCKS: usize = 4;
 
 /// About so many messages are replayed in all where nobody says how many mappings are to be tried.
 const USUAL_MESSAGES: u64 = 100_000_000;
@@ -163,41 +166,57 @@ impl<'a> PlaceQuestion<'a> {
         self.target.hops(&self.matrix, mapping) as f64
     }
 
-    /// The search for the mapping of least time, which the caller feeds with [`PlaceQuestion::times`].
+    /// The search for the mapping of least time, which the caller feeds with [`PlaceQuestion::times`]. To find mappings to begin
+    /// with takes a while: `keeps_going` is asked before each of them.
     ///
     /// # Errors
     /// Those of the replay.
-    pub fn time_search(&self) -> Result<MappingSearch, PlaceError> {
+    pub fn time_search(
+        &self,
+        keeps_going: &mut dyn FnMut() -> bool,
+    ) -> Result<MappingSearch, PlaceError> {
         let [fill, round_robin] = self.baselines();
         let weighted = self.predictor.weighted_messages(&fill)?;
         let weights = matrix_of(self.matrix.ranks(), &weighted)?;
-        if let Some(slots) = self.few_mappings() {
-            return Ok(MappingSearch::of_all(
-                weights,
-                slots,
-                vec![fill, round_robin],
-            ));
-        }
         let mut starts = vec![fill, round_robin];
-        starts.extend(self.mappings_by_blocks()?);
-        for (matrix, seed) in [(&self.matrix, 0), (&self.matrix, 1), (&weights, 2)] {
-            let limits = SearchLimits {
-                seed: self.options.seed.wrapping_add(seed),
-                moves: START_MOVES * self.matrix.ranks() as u64,
-                threads: self.options.threads,
+        if let Some(slots) = self.few_mappings() {
+            return Ok(MappingSearch::of_all(weights, slots, starts));
+        }
+        let blocks = self.best_blocks();
+        let hops = [(&self.matrix, 0), (&weights, 1), (&self.matrix, 2)];
+        for start in 0..hops.len() + blocks.len() {
+            // As many moves give as many of them, whatever ended an earlier search.
+            if starts.len() as u64 >= self.moves() || !keeps_going() {
+                break;
+            }
+            let found = match hops.get(start) {
+                Some((matrix, seed)) => {
+                    let seed = self.options.seed.wrapping_add(*seed);
+                    self.start_of_few_hops(matrix, &self.target, seed)?
+                }
+                None => self.arranged(blocks[start - hops.len()].mapping())?,
             };
-            let found = least_hops(matrix, &self.target, limits, &mut |_| true)?;
-            if !starts.contains(&found.node_of_rank) {
-                starts.push(found.node_of_rank);
+            if !starts.contains(&found) {
+                starts.push(found);
             }
         }
         let slots = self.slots.clone();
-        Ok(MappingSearch::of_neighbours(
-            weights,
-            slots,
-            starts,
-            self.options.seed,
-        ))
+        let seed = self.options.seed;
+        Ok(MappingSearch::of_neighbours(weights, slots, starts, seed))
+    }
+
+    fn start_of_few_hops(
+        &self,
+        matrix: &CommunicationMatrix,
+        target: &Target,
+        seed: u64,
+    ) -> Result<Vec<Node>, PlaceError> {
+        let limits = SearchLimits {
+            seed,
+            moves: (START_MOVES * matrix.ranks() as u64).min(MOST_START_MOVES),
+            threads: self.options.threads,
+        };
+        Ok(least_hops(matrix, target, limits, &mut |_| true)?.node_of_rank)
     }
 
     /// The times of mappings, in their order.
@@ -273,13 +292,8 @@ impl<'a> PlaceQuestion<'a> {
             }
             let matrix = CommunicationMatrix::from_messages(ranks.len(), messages)?;
             let target = Target::new(vec![slots.div_ceil(domains); domains as usize], None, &[])?;
-            let limits = SearchLimits {
-                seed: self.options.seed,
-                moves: START_MOVES * ranks.len() as u64,
-                threads: self.options.threads,
-            };
-            let found = least_hops(&matrix, &target, limits, &mut |_| true)?;
-            for (rank, domain) in ranks.iter().zip(found.node_of_rank) {
+            let found = self.start_of_few_hops(&matrix, &target, self.options.seed)?;
+            for (rank, domain) in ranks.iter().zip(found) {
                 domain_of_rank[rank.index()] = domain.0;
             }
         }
@@ -321,19 +335,17 @@ impl<'a> PlaceQuestion<'a> {
             return Vec::new();
         };
         let is_equal = self.slots.iter().all(|other| *other == slots);
-        let grid = grid_of(&self.matrix).filter(|_| is_equal);
+        let grid = grid_of(&self.matrix).filter(|_| is_equal && slots > 1);
         grid.map_or(Vec::new(), |dims| GridBlocks::all(&dims, slots))
     }
 
-    /// The best of [`PlaceQuestion::grid_blocks`] by bytes times links, each block on the node where it has the fewest.
-    fn mappings_by_blocks(&self) -> Result<Vec<Vec<Node>>, PlaceError> {
-        let mut mappings = Vec::new();
-        for blocks in self.grid_blocks() {
-            mappings.push(self.arranged(blocks.mapping())?);
-        }
-        mappings.sort_by(|one, other| self.hops(one).total_cmp(&self.hops(other)));
-        mappings.truncate(MOST_BLOCKS);
-        Ok(mappings)
+    /// The best of [`PlaceQuestion::grid_blocks`] by bytes times links.
+    fn best_blocks(&self) -> Vec<GridBlocks> {
+        let mut blocks = self.grid_blocks();
+        let hops = |blocks: &GridBlocks| self.target.hops(&self.matrix, &blocks.mapping());
+        blocks.sort_by_key(hops);
+        blocks.truncate(MOST_BLOCKS);
+        blocks
     }
 
     /// The mapping with what each node has on another one, so that there are fewer bytes times links.
@@ -355,14 +367,9 @@ impl<'a> PlaceQuestion<'a> {
         }
         let matrix = CommunicationMatrix::from_messages(nodes, messages)?;
         let target = self.target.with_slots(vec![1; nodes]);
-        let limits = SearchLimits {
-            seed: self.options.seed,
-            moves: START_MOVES * nodes as u64,
-            threads: self.options.threads,
-        };
-        let found = least_hops(&matrix, &target, limits, &mut |_| true)?;
-        let moved = node_of_rank.into_iter();
-        Ok(moved.map(|node| found.node_of_rank[node.index()]).collect())
+        let place_of_node = self.start_of_few_hops(&matrix, &target, self.options.seed)?;
+        let nodes = node_of_rank.into_iter();
+        Ok(nodes.map(|node| place_of_node[node.index()]).collect())
     }
 
     fn baselines(&self) -> [Vec<Node>; 2] {

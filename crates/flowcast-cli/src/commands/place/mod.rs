@@ -240,7 +240,7 @@ impl Place {
                 has_time()
             })?);
         }
-        let mut search = question.time_search()?;
+        let mut search = question.time_search(&mut || has_time())?;
         let moves = match limit {
             Some(_) => self.moves.unwrap_or(u64::MAX),
             None => question.moves(),
