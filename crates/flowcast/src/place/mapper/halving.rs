@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Nodes by whose distances those of two parts are told.
-const SAMPLES: usize = 4;
+const SAMPLES: usize = 8;
 
 /// Parts of a link.
 const PARTS: i64 = 16;
