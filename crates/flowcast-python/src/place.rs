@@ -121,6 +121,7 @@ impl Placing {
                 place_options: PlaceOptions {
                     seed,
                     moves,
+                    has_time_limit: false,
                     level,
                     threads: 1,
                 },

@@ -1,6 +1,9 @@
 //! What a mapping gains over another, and how sure that is.
 
-use flowcast_model::stats::resampling::percentile_interval;
+use flowcast_model::{
+    network::Network,
+    stats::resampling::{normal_score, percentile_interval},
+};
 use flowcast_trace::parallel;
 use flowcast_units::{Node, Time};
 
@@ -13,33 +16,46 @@ use crate::{
 /// Gains below this are none, however sure.
 pub const SMALLEST_GAIN: f64 = 0.01;
 
+/// By how much predicted ratios of the times of two mappings were off, as the root mean square of their logarithms: 40 pairs of
+/// mappings of ten programs in a lab (docs/evidence/placement.md).
+const RATIO_ERROR: f64 = 0.09;
+
 /// What one mapping saves of the time of another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MappingGain {
     /// As a share: 0.24 for 76 s in place of 100 s.
     pub share: f64,
-    /// Where it lies on networks drawn from the intervals of the network's parameters, both mappings on each; none where the
-    /// file has no intervals.
+    /// Where it lies; none of what is counted and not predicted.
     pub interval: Option<(f64, f64)>,
 }
 
 impl MappingGain {
-    /// Without an interval.
-    pub fn new(time: f64, other: f64) -> MappingGain {
-        let share = if other > 0.0 { 1.0 - time / other } else { 0.0 };
+    /// Of what is counted.
+    pub fn new(value: f64, other: f64) -> MappingGain {
+        let share = if other > 0.0 {
+            1.0 - value / other
+        } else {
+            0.0
+        };
         MappingGain {
             share,
             interval: None,
         }
     }
 
-    /// Whether it is worth anything: at least [`SMALLEST_GAIN`], and more than nothing on nearly all networks that are as likely.
+    /// Whether it is worth anything: at least [`SMALLEST_GAIN`].
     pub fn is_any(&self) -> bool {
-        self.share >= SMALLEST_GAIN && self.interval.is_none_or(|(low, _)| low > 0.0)
+        self.share >= SMALLEST_GAIN
+    }
+
+    /// Whether it may be none as well.
+    pub fn is_unsure(&self) -> bool {
+        self.interval.is_some_and(|(low, _)| low <= 0.0)
     }
 }
 
-/// What `mapping` saves of the time of `other`, with the interval of this level.
+/// What `mapping` saves of the time of `other`. The interval of this level comes from networks drawn from the intervals of the
+/// network's parameters, with both mappings on each, and from how far predicted ratios of mappings were off in a lab.
 ///
 /// # Errors
 /// A level outside (0, 1), parameters that cannot be drawn, and those of the replay.
@@ -53,28 +69,38 @@ pub fn gain(
 ) -> Result<MappingGain, Error> {
     let network = predictor.network();
     let model = predictor.sharing_model()?;
-    let times = [mapping, other].map(|mapping| predictor.makespan(mapping));
-    let [time, other_time] = times;
-    let [time, other_time] = [time?, other_time?].map(Time::as_nanos);
-    let plain = MappingGain::new(time, other_time);
-    if !may_vary(network, model) {
-        return Ok(plain);
-    }
-    let (draws, _) = DRAWS_ONE_BY_ONE;
-    let networks = network.drawn(&|field: &str| matters(field, model), draws, seed)?;
-    let shares = parallel::map(&networks, threads, |network| -> Result<f64, Error> {
+    let ratio_on = |network: &Network| -> Result<f64, Error> {
         let time = predictor.makespan_on(network, mapping)?;
         let other = predictor.makespan_on(network, other)?;
-        Ok(MappingGain::new(time.as_nanos(), other.as_nanos()).share)
-    });
-    // A network that the model refuses says nothing of the gain.
-    let shares: Vec<f64> = shares.into_iter().flatten().collect();
-    let interval = match shares[..] {
-        [] => None,
-        _ => {
-            let (low, high) = percentile_interval(&shares, level)?;
-            Some((low.min(plain.share), high.max(plain.share)))
-        }
+        Ok(if other > Time::ZERO {
+            time.as_nanos() / other.as_nanos()
+        } else {
+            1.0
+        })
     };
-    Ok(MappingGain { interval, ..plain })
+    let ratio = ratio_on(network)?;
+    let mut ratios = vec![ratio];
+    if may_vary(network, model) {
+        let (draws, _) = DRAWS_ONE_BY_ONE;
+        let networks = network.drawn(&|field: &str| matters(field, model), draws, seed)?;
+        // A network that the model refuses says nothing of the gain.
+        let drawn = parallel::map(&networks, threads, ratio_on);
+        ratios.extend(drawn.into_iter().flatten());
+    }
+    let (drawn_low, drawn_high) = percentile_interval(&ratios, level)?;
+    let of_model = RATIO_ERROR * normal_score(0.5 + level / 2.0);
+    let farther = |end: f64| {
+        let by_parameters = (end / ratio).ln();
+        of_model.hypot(if by_parameters.is_finite() {
+            by_parameters
+        } else {
+            0.0
+        })
+    };
+    let low = ratio * (-farther(drawn_low.min(ratio))).exp();
+    let high = ratio * farther(drawn_high.max(ratio)).exp();
+    Ok(MappingGain {
+        share: 1.0 - ratio,
+        interval: (ratio != 1.0).then_some((1.0 - high, 1.0 - low)),
+    })
 }

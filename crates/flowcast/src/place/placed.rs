@@ -100,18 +100,18 @@ impl Placed {
         } else {
             "the best mapping"
         };
-        if self.is_gain() {
-            return format!("{name} takes {share} less {what} than fill{interval}");
-        }
-        if self.gain.share < SMALLEST_GAIN {
+        if !self.is_gain() {
             return format!(
                 "no mapping gains more than {:.0} % on fill: leave it",
                 100.0 * SMALLEST_GAIN
             );
         }
-        format!(
-            "{name} takes {share} less {what} than fill, but that is not sure{interval}: leave it"
-        )
+        let unsure = if self.gain.is_unsure() {
+            ", which may be nothing"
+        } else {
+            ""
+        };
+        format!("{name} takes {share} less {what} than fill{interval}{unsure}")
     }
 
     /// The document, without what only the caller knows.
@@ -141,14 +141,6 @@ impl Placed {
         let document = match &self.ranking {
             Some(ranking) => all_tried(document, ranking),
             None => document.line(format!("{} moves were tried", Grouped(self.moves))),
-        };
-        let has_no_interval = self.objective == PlacementObjective::Time
-            && self.is_gain()
-            && self.gain.interval.is_none();
-        let document = if has_no_interval {
-            document.line("how sure that is is not known: the network has no intervals")
-        } else {
-            document
         };
         let ranks = self.best.node_of_rank.len();
         let document = if ranks <= SHOWN_RANKS {

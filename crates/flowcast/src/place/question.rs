@@ -15,7 +15,7 @@ use super::{
     cartesian::{GridBlocks, grid_of},
     exhaustive::{self, Slots},
     gain::{MappingGain, gain},
-    mapper::{self, SearchLimits, least_hops},
+    mapper::{SearchLimits, SearchProgress, least_hops},
     matrix::CommunicationMatrix,
     matrix_file::RankMessage,
     picture::matrix_picture,
@@ -63,8 +63,10 @@ pub struct PlaceQuestion<'a> {
 pub struct PlaceOptions {
     /// Of all random choices: equal seeds give equal mappings.
     pub seed: u64,
-    /// Mappings, or changes of one, that are tried; as many as usual if none.
+    /// Mappings, or changes of one, that are tried; if none as many as usual, or any number where time is the limit.
     pub moves: Option<u64>,
+    /// Whether the search ends when its time is over.
+    pub has_time_limit: bool,
     /// The probability with which an interval is to hold the gain, above 0 and below 1.
     pub level: f64,
     /// Threads; the result does not depend on them.
@@ -119,15 +121,28 @@ impl<'a> PlaceQuestion<'a> {
 
     /// How many mappings are tried where times are predicted.
     pub fn moves(&self) -> u64 {
-        let (least, most) = USUAL_MOVES;
-        let usual = (USUAL_MESSAGES / self.messages.max(1)).clamp(least, most);
-        self.options.moves.unwrap_or(usual)
+        self.moves_or(self.usual_mappings())
     }
 
     /// How many changes of a mapping are tried where bytes times links are to be least.
     pub fn hop_moves(&self) -> u64 {
-        let usual = (HOP_MOVES * self.matrix.ranks() as u64).clamp(LEAST_HOP_MOVES, MOST_HOP_MOVES);
-        self.options.moves.unwrap_or(usual)
+        let usual = HOP_MOVES * self.matrix.ranks() as u64;
+        self.moves_or(usual.clamp(LEAST_HOP_MOVES, MOST_HOP_MOVES))
+    }
+
+    fn moves_or(&self, usual: u64) -> u64 {
+        match self.options {
+            PlaceOptions {
+                moves: Some(moves), ..
+            } => moves,
+            PlaceOptions { has_time_limit, .. } if has_time_limit => u64::MAX,
+            PlaceOptions { .. } => usual,
+        }
+    }
+
+    fn usual_mappings(&self) -> u64 {
+        let (least, most) = USUAL_MOVES;
+        (USUAL_MESSAGES / self.messages.max(1)).clamp(least, most)
     }
 
     /// The mapping of few bytes times links. `keeps_going` is asked from time to time and may end the search.
@@ -136,7 +151,7 @@ impl<'a> PlaceQuestion<'a> {
     /// A topology without room for the nodes.
     pub fn least_hops(
         &self,
-        keeps_going: &mut dyn FnMut(mapper::Progress) -> bool,
+        keeps_going: &mut dyn FnMut(SearchProgress) -> bool,
     ) -> Result<Placed, PlaceError> {
         let limits = SearchLimits {
             seed: self.options.seed,
@@ -325,7 +340,8 @@ impl<'a> PlaceQuestion<'a> {
             per_node,
         };
         let is_equal = self.slots.iter().all(|slots| *slots == per_node);
-        let is_few = || exhaustive::count(self.matrix.ranks(), slots, self.moves()).is_ok();
+        let most = self.options.moves.unwrap_or(self.usual_mappings());
+        let is_few = || exhaustive::count(self.matrix.ranks(), slots, most).is_ok();
         (is_alike && is_equal && is_few()).then_some(slots)
     }
 

@@ -158,6 +158,7 @@ impl Place {
         let options = PlaceOptions {
             seed: self.seed,
             moves: self.moves,
+            has_time_limit: self.time_limit.is_some(),
             level: self.level,
             threads: threads(),
         };
@@ -233,19 +234,24 @@ impl Place {
             .time_limit
             .map(|limit| Duration::from_secs_f64(limit.as_seconds()));
         let has_time = || limit.is_none_or(|limit| started.elapsed() < limit);
+        let begin = |units: &str, moves| match self.time_limit {
+            Some(limit) => Progress::for_seconds(format!("trying {units}"), limit.as_seconds()),
+            None => Progress::of("trying", units, moves),
+        };
+        let show = |progress: &Progress, moves| match limit {
+            Some(_) => progress.at_seconds(started.elapsed().as_secs_f64()),
+            None => progress.begin_at(moves),
+        };
         if self.objective == PlacementObjective::Hops {
-            let progress = Progress::of("trying", "moves", question.hop_moves());
+            let progress = begin("moves", question.hop_moves());
             return Ok(question.least_hops(&mut |done| {
-                progress.begin_at(done.moves);
+                show(&progress, done.moves);
                 has_time()
             })?);
         }
         let mut search = question.time_search(&mut || has_time())?;
-        let moves = match limit {
-            Some(_) => self.moves.unwrap_or(u64::MAX),
-            None => question.moves(),
-        };
-        let progress = Progress::of("trying", "mappings", moves);
+        let moves = question.moves();
+        let progress = begin("mappings", moves);
         if tried.left() > 0 {
             say!("flowcast: {} mappings are known from before", tried.left());
         }
@@ -264,7 +270,7 @@ impl Place {
                 }
             };
             question.learn(&mut search, &times)?;
-            progress.begin_at(search.moves());
+            show(&progress, search.moves());
         }
         drop(progress);
         Ok(question.found(&search)?)

@@ -42,7 +42,7 @@ pub struct SearchLimits {
 
 /// How far a search is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct SearchProgress {
     /// Moves tried.
     pub moves: u64,
     /// Bytes times links of the best mapping so far.
@@ -71,7 +71,7 @@ pub fn least_hops(
     matrix: &CommunicationMatrix,
     target: &Target,
     limits: SearchLimits,
-    keeps_going: &mut dyn FnMut(Progress) -> bool,
+    keeps_going: &mut dyn FnMut(SearchProgress) -> bool,
 ) -> Result<FoundMapping, TargetError> {
     target.check_ranks(matrix.ranks())?;
     let found = match target.links() {
@@ -88,7 +88,7 @@ fn search<M: Metric>(
     target: &Target,
     links: &M,
     limits: SearchLimits,
-    keeps_going: &mut dyn FnMut(Progress) -> bool,
+    keeps_going: &mut dyn FnMut(SearchProgress) -> bool,
 ) -> FoundMapping {
     let (traffic, unit) = Traffic::new(matrix);
     let instance = Instance::new(traffic, target.slots(), links);
@@ -100,7 +100,7 @@ fn search<M: Metric>(
         let best = best.expect("there are chains").clone();
         let hops = best.hops as u64 * unit;
         let is_over = moves >= limits.moves || instance.movable.is_empty();
-        if is_over || moves > 0 && !keeps_going(Progress { moves, hops }) {
+        if is_over || moves > 0 && !keeps_going(SearchProgress { moves, hops }) {
             return FoundMapping {
                 node_of_rank: best.node_of_rank.iter().copied().map(Node).collect(),
                 hops,
