@@ -8,12 +8,8 @@ use flowcast::{
     model::cluster::pattern::Pattern,
     model::{machine::inside::InsideNode, network::Network as Cluster},
     place::{
-        input::PlaceInput,
-        matrix_file::is_matrix,
-        placed::Placed,
-        predictor::MappingPredictor,
-        question::{PlaceOptions, PlaceQuestion},
-        search::MappingSearch,
+        input::PlaceInput, matrix_file::is_matrix, options::PlaceOptions, placed::Placed,
+        predictor::MappingPredictor, question::PlaceQuestion, search::MappingSearch,
     },
     units::{Node, Rate, Time},
 };

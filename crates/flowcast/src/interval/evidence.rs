@@ -19,7 +19,7 @@ use crate::Error;
 /// Draws of networks that a walk without events carries together.
 pub(super) const DRAWS_TOGETHER: usize = 64;
 /// Draws of networks that are replayed one by one, at most and at least.
-pub(crate) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
+pub(super) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
 /// About how long draws may take together where the caller does not say how many there are to be.
 const TIMEOUT: Time = Time::from_nanos(10e9);
 /// About what a message costs under a fluid model, and a packet with its acknowledgement.

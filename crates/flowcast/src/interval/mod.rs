@@ -28,8 +28,8 @@ use flowcast_trace::parallel;
 use flowcast_units::Time;
 
 use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};
-pub(crate) use evidence::{DRAWS_ONE_BY_ONE, matters, may_vary};
-use evidence::{DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time};
+use evidence::{DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time};
+pub(crate) use evidence::{matters, may_vary};
 
 /// Patterns of more flows than this take the fewer draws.
 const MANY_FLOWS: usize = 400;

@@ -5,12 +5,12 @@ use flowcast_model::{
     stats::resampling::{normal_score, percentile_interval},
 };
 use flowcast_trace::parallel;
-use flowcast_units::{Node, Time};
+use flowcast_units::Time;
 
-use super::predictor::MappingPredictor;
+use super::{options::PlaceOptions, predictor::MappingPredictor, search::TimedMapping};
 use crate::{
     Error,
-    interval::{DRAWS_ONE_BY_ONE, matters, may_vary},
+    interval::{matters, may_vary},
 };
 
 /// Gains below this are none, however sure.
@@ -54,34 +54,33 @@ impl MappingGain {
     }
 }
 
-/// What `mapping` saves of the time of `other`. The interval of this level comes from networks drawn from the intervals of the
-/// network's parameters, with both mappings on each, and from how far predicted ratios of mappings were off in a lab.
+/// What `best` saves of the time of `other`. The interval comes from so many networks drawn from the intervals of the network's
+/// parameters, with both mappings on each, and from how far predicted ratios of mappings were off in a lab.
 ///
 /// # Errors
 /// A level outside (0, 1), parameters that cannot be drawn, and those of the replay.
 pub fn gain(
     predictor: &MappingPredictor<'_>,
-    mapping: &[Node],
-    other: &[Node],
-    level: f64,
-    seed: u64,
-    threads: usize,
+    best: &TimedMapping,
+    other: &TimedMapping,
+    draws: usize,
+    options: &PlaceOptions,
 ) -> Result<MappingGain, Error> {
+    let PlaceOptions {
+        seed,
+        level,
+        threads,
+        ..
+    } = *options;
     let network = predictor.network();
     let model = predictor.sharing_model()?;
+    let predicted = ratio(best.time, other.time);
     let ratio_on = |network: &Network| -> Result<f64, Error> {
-        let time = predictor.makespan_on(network, mapping)?;
-        let other = predictor.makespan_on(network, other)?;
-        Ok(if other > Time::ZERO {
-            time.as_nanos() / other.as_nanos()
-        } else {
-            1.0
-        })
+        let time = |mapping: &TimedMapping| predictor.makespan_on(network, &mapping.node_of_rank);
+        Ok(ratio(time(best)?, time(other)?))
     };
-    let ratio = ratio_on(network)?;
-    let mut ratios = vec![ratio];
+    let mut ratios = vec![predicted];
     if may_vary(network, model) {
-        let (draws, _) = DRAWS_ONE_BY_ONE;
         let networks = network.drawn(&|field: &str| matters(field, model), draws, seed)?;
         // A network that the model refuses says nothing of the gain.
         let drawn = parallel::map(&networks, threads, ratio_on);
@@ -90,17 +89,25 @@ pub fn gain(
     let (drawn_low, drawn_high) = percentile_interval(&ratios, level)?;
     let of_model = RATIO_ERROR * normal_score(0.5 + level / 2.0);
     let farther = |end: f64| {
-        let by_parameters = (end / ratio).ln();
+        let by_parameters = (end / predicted).ln();
         of_model.hypot(if by_parameters.is_finite() {
             by_parameters
         } else {
             0.0
         })
     };
-    let low = ratio * (-farther(drawn_low.min(ratio))).exp();
-    let high = ratio * farther(drawn_high.max(ratio)).exp();
+    let low = predicted * (-farther(drawn_low.min(predicted))).exp();
+    let high = predicted * farther(drawn_high.max(predicted)).exp();
     Ok(MappingGain {
-        share: 1.0 - ratio,
-        interval: (ratio != 1.0).then_some((1.0 - high, 1.0 - low)),
+        share: 1.0 - predicted,
+        interval: (predicted != 1.0).then_some((1.0 - high, 1.0 - low)),
     })
+}
+
+fn ratio(time: Time, other: Time) -> f64 {
+    if other > Time::ZERO {
+        time.as_nanos() / other.as_nanos()
+    } else {
+        1.0
+    }
 }

@@ -29,6 +29,7 @@ pub mod mapper;
 pub mod mapping_file;
 pub mod matrix;
 pub mod matrix_file;
+pub mod options;
 pub mod picture;
 pub mod placed;
 pub mod positions;
@@ -66,6 +67,9 @@ pub enum PlaceError {
         /// Mappings that may be tried.
         most: u64,
     },
+    /// A search that has learnt no times.
+    #[error("found a search without times, expected those of its first batch")]
+    NothingTried,
     /// More bytes than can be counted.
     #[error(transparent)]
     Matrix(#[from] MatrixError),

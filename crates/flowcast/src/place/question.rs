@@ -18,10 +18,11 @@ use super::{
     mapper::{SearchLimits, SearchProgress, least_hops},
     matrix::CommunicationMatrix,
     matrix_file::RankMessage,
+    options::PlaceOptions,
     picture::matrix_picture,
     placed::{Placed, PlacementObjective, ValuedMapping},
     predictor::MappingPredictor,
-    search::MappingSearch,
+    search::{MappingSearch, TimedMapping},
     target::Target,
     traffic::{moved_inside, traffic},
 };
@@ -46,6 +47,10 @@ const USUAL_MESSAGES: u64 = 100_000_000;
 /// At least and at most so many mappings are tried then.
 const USUAL_MOVES: (u64, u64) = (64, 10_000);
 
+/// Networks that are drawn for the interval of a gain: one for so many mappings that are usually tried.
+const MAPPINGS_PER_DRAW: u64 = 16;
+const MOST_DRAWS: u64 = 16;
+
 /// A communication whose ranks may run on the nodes of a job.
 pub struct PlaceQuestion<'a> {
     network: &'a Network,
@@ -56,21 +61,6 @@ pub struct PlaceQuestion<'a> {
     slots: Vec<u32>,
     positions: Vec<Node>,
     options: PlaceOptions,
-}
-
-/// How a mapping is looked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PlaceOptions {
-    /// Of all random choices: equal seeds give equal mappings.
-    pub seed: u64,
-    /// Mappings, or changes of one, that are tried; if none as many as usual, or any number where time is the limit.
-    pub moves: Option<u64>,
-    /// Whether the search ends when its time is over.
-    pub has_time_limit: bool,
-    /// The probability with which an interval is to hold the gain, above 0 and below 1.
-    pub level: f64,
-    /// Threads; the result does not depend on them.
-    pub threads: usize,
 }
 
 impl<'a> PlaceQuestion<'a> {
@@ -258,24 +248,20 @@ impl<'a> PlaceQuestion<'a> {
     /// # Errors
     /// Those of the replay, a level outside (0, 1).
     pub fn found(&self, search: &MappingSearch) -> Result<Placed, PlaceError> {
+        let (Some(best), [fill_time, round_robin_time, ..]) = (search.best(), search.start_times())
+        else {
+            return Err(PlaceError::NothingTried);
+        };
         let [fill, round_robin] = self.baselines();
-        let best = search
-            .best()
-            .map_or(&fill, |best| &best.node_of_rank)
-            .clone();
-        let PlaceOptions {
-            level,
-            seed,
-            threads,
-            ..
-        } = self.options;
-        let gain = gain(&self.predictor, &best, &fill, level, seed, threads)?;
-        let mut valued = Vec::new();
-        for mapping in [fill, round_robin, best] {
-            let time = self.predictor.makespan(&mapping)?;
-            valued.push(self.valued(time.as_seconds(), mapping)?);
-        }
-        let [fill, round_robin, best] = valued.try_into().expect("there were as many");
+        let fill = TimedMapping {
+            node_of_rank: fill,
+            time: *fill_time,
+        };
+        let draws = self.usual_mappings().min(MOST_DRAWS * MAPPINGS_PER_DRAW) / MAPPINGS_PER_DRAW;
+        let gain = gain(&self.predictor, best, &fill, draws as usize, &self.options)?;
+        let best = self.valued(best.time.as_seconds(), best.node_of_rank.clone())?;
+        let fill = self.valued(fill.time.as_seconds(), fill.node_of_rank)?;
+        let round_robin = self.valued(round_robin_time.as_seconds(), round_robin)?;
         Ok(Placed {
             gain,
             moves: search.moves(),

@@ -37,6 +37,9 @@ const KICKS: usize = 4;
 /// One of so many moves is between any two ranks.
 const ANYWHERE: u32 = 8;
 
+/// Says how much each rank has to do with what a mapping takes, or nothing.
+pub type Blame<'a, E> = dyn FnMut(&[Node]) -> Result<Option<Vec<f64>>, E> + 'a;
+
 /// A search for the mapping of least time.
 #[derive(Debug, Clone)]
 pub struct MappingSearch {
@@ -45,6 +48,8 @@ pub struct MappingSearch {
     stage: SearchStage,
     batch: Vec<Vec<Node>>,
     moves: u64,
+    /// Of the mappings to begin with.
+    start_times: Vec<Time>,
     best: Option<TimedMapping>,
 }
 
@@ -127,6 +132,7 @@ impl MappingSearch {
             stage: SearchStage::Starts(Box::new(stage)),
             batch: starts,
             moves: 0,
+            start_times: Vec::new(),
             best: None,
         }
     }
@@ -139,6 +145,11 @@ impl MappingSearch {
     /// Mappings whose times are known.
     pub fn moves(&self) -> u64 {
         self.moves
+    }
+
+    /// What the mappings to begin with take; empty before the first batch.
+    pub fn start_times(&self) -> &[Time] {
+        &self.start_times
     }
 
     /// The best so far; none before the first batch.
@@ -161,11 +172,7 @@ impl MappingSearch {
     ///
     /// # Errors
     /// Those of `blame`.
-    pub fn learn<E>(
-        &mut self,
-        times: &[Time],
-        blame: &mut dyn FnMut(&[Node]) -> Result<Option<Vec<f64>>, E>,
-    ) -> Result<(), E> {
+    pub fn learn<E>(&mut self, times: &[Time], blame: &mut Blame<'_, E>) -> Result<(), E> {
         self.moves += times.len() as u64;
         let fastest = times.iter().zip(0..).min().map(|(time, at)| (*time, at));
         let Some((time, at)) = fastest else {
@@ -180,6 +187,7 @@ impl MappingSearch {
             self.best = Some(candidate.clone());
         }
         if let SearchStage::Starts(next) = &mut self.stage {
+            self.start_times = times.to_vec();
             self.stage = (**next).clone();
         } else if let SearchStage::All(all) = &mut self.stage {
             all.times.extend_from_slice(times);

@@ -5,9 +5,10 @@ use flowcast::{
     model::{machine::inside::InsideNode, network::Network},
     place::{
         input::PlaceInput,
+        options::PlaceOptions,
         placed::{Placed, PlacementObjective},
         predictor::MappingPredictor,
-        question::{PlaceOptions, PlaceQuestion},
+        question::PlaceQuestion,
     },
     units::{Node, Rate, Time},
 };

@@ -16,9 +16,10 @@ use flowcast::{
     place::{
         input::PlaceInput,
         mapping_file::RankPlaces,
+        options::PlaceOptions,
         placed::{Placed, PlacementObjective},
         predictor::MappingPredictor,
-        question::{PlaceOptions, PlaceQuestion},
+        question::PlaceQuestion,
         reordered::{ProgramGrid, Reordering},
     },
     report::chart_page::{Picture, chart_page},
