@@ -42,7 +42,7 @@ const MOST_HOP_MOVES: u64 = 100_000_000;
 const MOST_BLOCKS: usize = 4;
 
 /// About so many messages are replayed in all where nobody says how many mappings are to be tried.
-const USUAL_MESSAGES: u64 = 100_000_000;
+const USUAL_MESSAGES: u64 = 20_000_000;
 
 /// At least and at most so many mappings are tried then.
 const USUAL_MOVES: (u64, u64) = (64, 10_000);
