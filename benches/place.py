@@ -1,12 +1,13 @@
 """How few bytes times links `flowcast place` finds beside Scotch and mt-KaHyPar.
 
-    python3 benches/place.py [--flowcast PATH] [--seconds 10] [--only TEXT] [--kept FILE.json] [--sizes] [--json]
+    python3 benches/place.py [--flowcast PATH] [--seconds 10] [--only TEXT] [--kept FILE.json] [--sizes] [--times] [--json]
 
 Fifty communication matrices, drawn by seed, are placed on trees, fat trees, Dragonflies, tori and meshes by Flowcast and by the
 peers that are installed: Scotch (`apt install scotch`: `scotch_gmap`, its quality strategy, with several seeds as long as the time
 allows) and mt-KaHyPar (`pip install mtkahypar`: its quality preset on two threads, likewise). All mappings are judged here, by
 distances that are computed here. A mapping of a peer with too many ranks on a node is mended by the moves that cost least.
-`--kept` keeps what the peers found for a later run; `--sizes` places halos of 64 to 16,384 ranks, too, by Flowcast alone.
+`--kept` keeps what the peers found for a later run; `--sizes` places halos of 64 to 16,384 ranks, too, by Flowcast alone. `--times` compares instead
+the predicted times of all messages sent at once, under mappings for least time and under Scotch's.
 """
 
 import argparse
@@ -317,15 +318,45 @@ def mended(case, node_of_rank):
 # The programs.
 
 
-def by_flowcast(case, folder, options, seconds):
+def by_flowcast(case, folder, options, seconds, objective="hops"):
     network = folder / "network.toml"
     network.write_text('schema = "flowcast/network/2"\nname = "target"\n[point_to_point]\nrule = "hockney"\n[nic]\nlatency = "1us"\nbandwidth = "10GB/s"\n' + case.target.section())
     matrix = folder / "matrix.csv"
     matrix.write_text("from,to,bytes\n" + "".join(f"{one},{other},{size}\n" for (one, other), size in case.messages.items()))
     command = [*options.flowcast.split(), matrix, "--network", network, "--nodes", case.nodes, "--slots", case.slots]
-    command += ["--objective", "hops", "--time-limit", f"{seconds}s", "--json"]
+    command += ["--objective", objective, "--time-limit", f"{seconds}s", "--json"]
     done = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)["best"]["node_of_rank"]
+
+
+def makespan(case, node_of_rank, folder, options):
+    """Predicted for all messages sent at once, on the network that by_flowcast left in the folder."""
+    pattern = folder / "messages.pattern"
+    ends = lambda pair: [node_of_rank[rank] for rank in pair]
+    flows = [(*ends(pair), size) for pair, size in case.messages.items()]
+    pattern.write_text("".join(f"{src} -> {dst} {size}B\n" for src, dst, size in flows if src != dst))
+    command = [options.flowcast.split()[0], "predict", pattern, "--network", folder / "network.toml", "--json"]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["makespan_s"]
+
+
+def times(options):
+    """What all messages take at once under mappings for least time, beside those of Scotch."""
+    print("\n| case | seconds | Flowcast, us | Scotch, us | ratio |")
+    print("|---|---|---|---|---|")
+    rows = []
+    for case in named_cases():
+        if not any(text in case.name for text in options.only.split(";")):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            begin = time.monotonic()
+            mapping = by_flowcast(case, folder, options, options.seconds, "time")
+            seconds = time.monotonic() - begin
+            _, peer = mapped_by_scotch(case, folder, options.seconds)
+            own, other = (1e6 * makespan(case, nodes, folder, options) for nodes in (mapping, peer))
+        rows.append(own / other)
+        print(f"| {case.name} | {seconds:.1f} | {own:.3f} | {other:.3f} | {own / other:.3f} |", flush=True)
+    print(f"\n{sum(ratio <= 1 for ratio in rows)} of {len(rows)} no longer than Scotch's; worst {max(rows):.3f}")
 
 
 def links_of(case):
@@ -358,6 +389,11 @@ def write_scotch(path, around):
 
 
 def by_scotch(case, folder, seconds):
+    """Bytes times links of its best mapping."""
+    return mapped_by_scotch(case, folder, seconds)[0]
+
+
+def mapped_by_scotch(case, folder, seconds):
     """The best of several orders of the ranks, which are what it has for seeds; with what room there is, and balanced."""
     end = time.monotonic() + seconds
     targets = list(scotch_targets(case, folder))
@@ -380,9 +416,10 @@ def by_scotch(case, folder, seconds):
             if time.monotonic() > end and tried >= len(ways):
                 break
         node_of = dict(map(int, line.split()) for line in (folder / "found.map").read_text().splitlines()[1:])
-        hops = judged(case, mended(case, [node_of[place[rank]] for rank in range(case.ranks)]))
-        best = hops if best is None else min(best, hops)
-    return best
+        node_of_rank = mended(case, [node_of[place[rank]] for rank in range(case.ranks)])
+        found = (judged(case, node_of_rank), node_of_rank)
+        best = found if best is None else min(best, found)
+    return best or (None, None)
 
 
 def by_mt_kahypar(case, folder, seconds):
@@ -511,8 +548,11 @@ def main():
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose names have one of these texts, with ; between")
     parser.add_argument("--kept", metavar="FILE.json")
     parser.add_argument("--sizes", action="store_true")
+    parser.add_argument("--times", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.times:
+        return times(options)
     rows = ratios(options)
     if options.sizes:
         sizes(options)

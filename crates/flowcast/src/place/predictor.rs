@@ -28,6 +28,8 @@ pub struct MappingPredictor<'a> {
     prepared: Option<PreparedProgram<'a>>,
     /// Where each node stands in the topology.
     positions: Vec<Node>,
+    /// The network with all nodes up to the last of these.
+    with_nodes: Network,
 }
 
 impl<'a> MappingPredictor<'a> {
@@ -57,12 +59,28 @@ impl<'a> MappingPredictor<'a> {
             network,
             prepared,
             positions: Vec::new(),
+            with_nodes: network.clone(),
         })
     }
 
     /// Lets each node stand at this position of the topology.
     pub fn stand_at(&mut self, positions: &[Node]) {
         self.positions = positions.to_vec();
+        self.with_nodes = self.with_nodes_of(self.network);
+    }
+
+    /// A machine that has as many nodes as ranks has as many as there are positions.
+    fn with_nodes_of(&self, network: &Network) -> Network {
+        let mut network = network.clone();
+        let mut groups = network.machine.groups();
+        let known: u32 = groups.iter().map(|group| group.count).sum();
+        let nodes = self.positions.iter().map(|node| node.0 + 1).max();
+        let nodes = nodes.unwrap_or(0).max(self.ranks() as u32);
+        for group in groups.iter_mut().filter(|group| group.count == 0) {
+            group.count = nodes.saturating_sub(known);
+        }
+        network.machine.nodes = groups;
+        network
     }
 
     /// The sharing model, if there is one.
@@ -106,7 +124,7 @@ impl<'a> MappingPredictor<'a> {
     /// # Errors
     /// As [`Case::makespan`].
     pub fn makespan(&self, node_of_rank: &[Node]) -> Result<Time, Error> {
-        self.makespan_on(self.network, node_of_rank)
+        self.makespan_with(&self.with_nodes, node_of_rank)
     }
 
     /// The same on a network with other numbers.
@@ -114,6 +132,10 @@ impl<'a> MappingPredictor<'a> {
     /// # Errors
     /// As [`Case::makespan`].
     pub fn makespan_on(&self, network: &Network, node_of_rank: &[Node]) -> Result<Time, Error> {
+        self.makespan_with(&self.with_nodes_of(network), node_of_rank)
+    }
+
+    fn makespan_with(&self, network: &Network, node_of_rank: &[Node]) -> Result<Time, Error> {
         let options = Options {
             mapping: Some(self.mapping(node_of_rank)),
             ..self.case.options.clone()
@@ -181,7 +203,7 @@ impl<'a> MappingPredictor<'a> {
                 mapping: Some(self.mapping(node_of_rank)),
                 ..self.case.options.clone()
             };
-            let placed = prepared.moved(self.network, &options)?;
+            let placed = prepared.moved(&self.with_nodes, &options)?;
             let engine = placed.engine()?;
             let (outcome, graph) = EventGraph::record(&engine)?;
             let half = outcome.makespan().as_nanos().max(1.0) * HALF_SLACK;
@@ -203,7 +225,7 @@ impl<'a> MappingPredictor<'a> {
         let mut times = vec![0.0; self.ranks()];
         if let Input::Steps(steps) = self.case.input {
             let options = &self.case.options;
-            let durations = durations_of_steps(steps, self.network, options, &mapping)?;
+            let durations = durations_of_steps(steps, &self.with_nodes, options, &mapping)?;
             for (flows, durations) in steps.steps.iter().zip(durations) {
                 let longest = durations.iter().max().copied().unwrap_or(Time::ZERO);
                 for (flow, time) in flows.iter().zip(&durations) {
@@ -226,7 +248,9 @@ impl<'a> MappingPredictor<'a> {
             mapping: Some(mapping),
             ..self.case.options.clone()
         };
-        let (_, path) = prepared.moved(self.network, &options)?.critical_path()?;
+        let (_, path) = prepared
+            .moved(&self.with_nodes, &options)?
+            .critical_path()?;
         for (stream, time) in path.ranks() {
             times[task_of(program, stream).index()] += time.as_nanos();
         }

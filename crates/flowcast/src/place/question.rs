@@ -87,15 +87,15 @@ impl<'a> PlaceQuestion<'a> {
         let messages = predictor.messages();
         let matrix = matrix_of(ranks, &messages)?;
         let numbered: Vec<Node> = (0..slots.len() as u32).map(Node).collect();
-        let standing = if positions.is_empty() {
-            &numbered
+        let positions = if positions.is_empty() {
+            numbered
         } else {
-            &positions
+            positions
         };
         let network = predictor.network();
         let racks = racks(network, slots.len());
         let topology = network.topology.as_ref().or(racks.as_ref());
-        let target = Target::new(slots.clone(), topology, standing)?;
+        let target = Target::new(slots.clone(), topology, &positions)?;
         predictor.stand_at(&positions);
         Ok(PlaceQuestion {
             network,
