@@ -134,7 +134,7 @@ const HEADINGS: [(&str, &str); 7] = [
     ),
     (
         "Scheduler",
-        "minimal-piece objective processor scheduler shares split-from",
+        "minimal-piece processor scheduler shares split-from",
     ),
     (
         "Where",
@@ -143,7 +143,7 @@ const HEADINGS: [(&str, &str); 7] = [
     ),
     (
         "Run",
-        "budget executor max-time merge no-run no-self-test resume shard threads tolerance",
+        "budget executor max-time merge moves no-run no-self-test resume shard threads time-limit tolerance",
     ),
     (
         "Precision",

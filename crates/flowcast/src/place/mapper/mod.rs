@@ -14,6 +14,7 @@ mod halving;
 mod placement;
 #[cfg(test)]
 mod tests;
+mod whole_nodes;
 
 use flowcast_trace::parallel;
 use flowcast_units::Node;
@@ -125,7 +126,15 @@ fn chains<'a, M: Metric>(
     parallel::map(&seeds, limits.threads, |seed| {
         let grown = growth::grown(instance, *seed);
         let halved = halving::halved(instance, target.order(), *seed);
-        let first = grown.filter(|grown| grown.hops < halved.hops);
-        Chain::new(instance, first.unwrap_or(halved), *seed)
+        let exchanged = whole_nodes::exchanged(instance, &halved, *seed);
+        let grouped = whole_nodes::grouped(instance, target, *seed);
+        let others = [grown, exchanged, grouped].into_iter().flatten();
+        let first = others.fold(
+            halved,
+            |best, other| {
+                if other.hops < best.hops { other } else { best }
+            },
+        );
+        Chain::new(instance, first, *seed)
     })
 }

@@ -28,6 +28,7 @@ pub(super) struct Instance<'a, M> {
 }
 
 /// Who communicates with whom.
+#[derive(Clone)]
 pub(super) struct Traffic {
     /// By rank: where its partners begin; one more entry at the end.
     begins: Vec<u32>,

@@ -1,0 +1,97 @@
+//! A placement whose nodes exchange all of their ranks at once: what is near each other stays on a node, while nodes that stand
+//! wrong go elsewhere, which single ranks could not do without being worse for long.
+
+use std::collections::BTreeMap;
+
+use super::{
+    super::{links::Metric, target::Target},
+    chain::Chain,
+    growth, halving,
+    placement::{Instance, Partner, Placement, Traffic},
+};
+
+/// Moves for each node, and in all.
+const TRIES: u64 = 20_000;
+const MOST_TRIES: u64 = 4_000_000;
+
+/// All nodes are alike.
+struct Alike;
+
+impl Metric for Alike {
+    fn between(&self, one: u32, other: u32) -> i64 {
+        i64::from(one != other)
+    }
+}
+
+/// Ranks share nodes with those that they send most, wherever these nodes are, which are exchanged then.
+pub(super) fn grouped<M: Metric>(
+    instance: &Instance<'_, M>,
+    target: &Target,
+    seed: u64,
+) -> Option<Placement> {
+    let alike = Instance::new(instance.traffic.clone(), target.slots(), &Alike);
+    let groups = halving::halved(&alike, target.order(), seed);
+    exchanged(
+        instance,
+        &Placement::new(instance, groups.slot_of_rank),
+        seed,
+    )
+}
+
+/// The best that is found by exchanging nodes; none where they have different or single slots, or none communicate.
+pub(super) fn exchanged<M: Metric>(
+    instance: &Instance<'_, M>,
+    placement: &Placement,
+    seed: u64,
+) -> Option<Placement> {
+    let nodes = instance.first_slot.len() - 1;
+    let slots = instance.slots_of(0).len();
+    let is_equal = (0..nodes as u32).all(|node| instance.slots_of(node).len() == slots);
+    if slots < 2 || !is_equal {
+        return None;
+    }
+    let whole = Instance::new(
+        traffic_of_nodes(instance, placement, nodes),
+        &vec![1; nodes],
+        instance.metric,
+    );
+    if whole.movable.is_empty() {
+        return None;
+    }
+    let standing = Placement::new(&whole, (0..nodes as u32).collect());
+    let grown = growth::grown(&whole, seed).filter(|grown| grown.hops < standing.hops);
+    let mut chain = Chain::new(&whole, grown.unwrap_or(standing), seed);
+    chain.advance(MOST_TRIES.min(TRIES * nodes as u64));
+    let node_of_node = &chain.best().node_of_rank;
+    let moved = |slot: &u32| {
+        let node = instance.node_of_slot[*slot as usize];
+        let within = slot - instance.first_slot[node as usize];
+        instance.first_slot[node_of_node[node as usize] as usize] + within
+    };
+    let slots = placement.slot_of_rank.iter().map(moved).collect();
+    Some(Placement::new(instance, slots))
+}
+
+/// What all ranks of a node send those of others.
+fn traffic_of_nodes<M: Metric>(
+    instance: &Instance<'_, M>,
+    placement: &Placement,
+    nodes: usize,
+) -> Traffic {
+    let mut weights: Vec<BTreeMap<u32, i64>> = vec![BTreeMap::new(); nodes];
+    for rank in 0..instance.ranks() as u32 {
+        let node = placement.node_of_rank[rank as usize];
+        for partner in instance.partners(rank) {
+            let other = placement.node_of_rank[partner.rank as usize];
+            if other != node {
+                *weights[node as usize].entry(other).or_default() += partner.weight;
+            }
+        }
+    }
+    let mut traffic = Traffic::empty();
+    for partners in weights {
+        let partners = partners.into_iter();
+        traffic.push(partners.map(|(rank, weight)| Partner { rank, weight }));
+    }
+    traffic
+}
