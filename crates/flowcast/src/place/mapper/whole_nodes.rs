@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Moves for each node, and in all.
-const TRIES: u64 = 20_000;
+const TRIES: u64 = 5_000;
 const MOST_TRIES: u64 = 4_000_000;
 
 /// All nodes are alike.
