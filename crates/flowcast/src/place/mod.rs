@@ -1,7 +1,8 @@
 //! Which rank should run on which node.
 //!
-//! [`exhaustive::search`] predicts a communication in steps under every mapping of ranks to equal nodes and ranks the
-//! mappings by time; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm; [`launch`] says by which
+//! [`question::PlaceQuestion`] looks for the mapping of an [`input`] that takes the least predicted time, or crosses the fewest links
+//! ([`mapper`]), and says whether it is worth it ([`placed::Placed`]); [`exhaustive::search`] predicts all mappings to equal nodes.
+//! [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm; [`launch`] says by which
 //! options these make a mapping; [`reordered`] writes functions by which a running job takes its ranks.
 //!
 //! ```
