@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use flowcast_trace::parallel;
 use flowcast_units::{Node, Rank, Time};
 
-use super::PlaceError;
+use super::{PlaceError, target::TargetError};
 use crate::Case;
 
 /// More mappings than anybody waits for.
@@ -68,11 +68,7 @@ pub fn search(case: &Case<'_>, slots: Slots, threads: usize) -> Result<Ranking, 
 pub fn count(ranks: usize, slots: Slots, most: u64) -> Result<u64, PlaceError> {
     let room = u64::from(slots.nodes) * u64::from(slots.per_node);
     if ranks as u64 > room {
-        return Err(PlaceError::NoRoom {
-            ranks,
-            room,
-            nodes: slots.nodes as usize,
-        });
+        return Err(TargetError::TooFewSlots { ranks, slots: room }.into());
     }
     let mut count = 0;
     each_mapping(ranks, slots, &mut |_| {

@@ -16,7 +16,7 @@ use crate::Input;
 
 /// A communication between ranks.
 pub enum PlaceInput {
-    /// Flows in steps.
+    /// Flows between ranks, in steps that follow one another.
     Steps(Steps),
     /// A program or a schedule, without loops.
     Trace(Box<Trace>),
@@ -33,7 +33,7 @@ pub enum PlaceInputError {
     /// A line of a matrix.
     #[error(transparent)]
     Matrix(#[from] MatrixFileError),
-    /// Steps of nodes.
+    /// Steps between nodes, which have racks.
     #[error(
         "{0}: found `node .. rack` lines, expected steps between ranks, whose nodes are what is searched for"
     )]

@@ -22,7 +22,7 @@ pub struct RankMessage {
     pub from: Rank,
     /// The rank that receives.
     pub to: Rank,
-    /// How many.
+    /// How many bytes, all of its messages together.
     pub bytes: Bytes,
 }
 

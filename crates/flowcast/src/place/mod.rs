@@ -50,16 +50,6 @@ use crate::Error;
 /// Why there is no mapping.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// The ranks do not fit.
-    #[error("found {ranks} ranks, expected at most {room}, for which {nodes} nodes have slots")]
-    NoRoom {
-        /// Ranks of the input.
-        ranks: usize,
-        /// Slots of all nodes.
-        room: u64,
-        /// Nodes.
-        nodes: usize,
-    },
     /// To try all would take too long.
     #[error("found more than {most} mappings of {ranks} ranks, expected fewer")]
     TooManyMappings {

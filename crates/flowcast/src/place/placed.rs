@@ -80,11 +80,6 @@ impl Placed {
         }
     }
 
-    /// Whether it is.
-    pub fn is_gain(&self) -> bool {
-        self.gain.is_any()
-    }
-
     /// The verdict as a sentence.
     pub fn sentence(&self) -> String {
         let what = match self.objective {
@@ -100,7 +95,7 @@ impl Placed {
         } else {
             "the best mapping"
         };
-        if !self.is_gain() {
+        if !self.gain.is_any() {
             return format!(
                 "no mapping gains more than {:.0} % on fill: leave it",
                 100.0 * SMALLEST_GAIN

@@ -14,6 +14,9 @@ const MOST_RECORDED: u32 = 4_000_000;
 /// Flows that take so much of the longest time of their step are to blame for it.
 const LATE: f64 = 0.98;
 
+/// The sum of the weights of all messages is about this at most, in nanoseconds.
+const MOST_WEIGHT: f64 = 1e14;
+
 /// A message that may come later by this part of the makespan counts half.
 const HALF_SLACK: f64 = 0.02;
 
@@ -24,7 +27,7 @@ pub struct MappingPredictor<'a> {
     input: &'a PlaceInput,
     case: Case<'a>,
     network: &'a Network,
-    /// Of a program.
+    /// A program with its collectives carried out; none of steps, matrices and schedules.
     prepared: Option<PreparedProgram<'a>>,
     /// Where each node stands in the topology.
     positions: Vec<Node>,
@@ -97,7 +100,7 @@ impl<'a> MappingPredictor<'a> {
         }
     }
 
-    /// The network.
+    /// The network whose numbers hold where no other is asked for.
     pub fn network(&self) -> &'a Network {
         self.network
     }
@@ -107,7 +110,10 @@ impl<'a> MappingPredictor<'a> {
     /// # Errors
     /// As [`Case::model`].
     pub fn model(&self) -> Result<&'static str, Error> {
-        self.case.model()
+        match &self.prepared {
+            Some(prepared) => Ok(prepared.model().name()),
+            None => self.case.model(),
+        }
     }
 
     /// Ranks that are placed; of a program with threads its tasks.
@@ -136,13 +142,27 @@ impl<'a> MappingPredictor<'a> {
     }
 
     fn makespan_with(&self, network: &Network, node_of_rank: &[Node]) -> Result<Time, Error> {
-        let options = Options {
+        if let Some(prepared) = &self.prepared {
+            let placed = self.placed(prepared, network, node_of_rank)?;
+            return Ok(placed.outcome()?.makespan());
+        }
+        let options = self.options(node_of_rank);
+        Case::new(self.case.input, Some(network), options).makespan()
+    }
+
+    fn placed<'b>(
+        &self,
+        prepared: &'b PreparedProgram<'_>,
+        network: &'b Network,
+        node_of_rank: &[Node],
+    ) -> Result<PreparedProgram<'b>, Error> {
+        prepared.moved(network, &self.options(node_of_rank))
+    }
+
+    fn options(&self, node_of_rank: &[Node]) -> Options {
+        Options {
             mapping: Some(self.mapping(node_of_rank)),
             ..self.case.options.clone()
-        };
-        match &self.prepared {
-            Some(prepared) => Ok(prepared.moved(network, &options)?.outcome()?.makespan()),
-            None => Case::new(self.case.input, Some(network), options).makespan(),
         }
     }
 
@@ -194,25 +214,31 @@ impl<'a> MappingPredictor<'a> {
         let Some(prepared) = &self.prepared else {
             return Ok(self.messages());
         };
+        let program = prepared.program();
         let rate = self.network.nic.rate.goodput().as_bytes_per_second();
         let latency = self.network.nic.latency.as_nanos();
         let alone = |bytes: Bytes| latency + bytes.0 as f64 / rate * 1e9;
-        let mut weights = vec![1.0; prepared.program().messages() as usize];
-        if prepared.program().messages() <= MOST_RECORDED {
-            let options = Options {
-                mapping: Some(self.mapping(node_of_rank)),
-                ..self.case.options.clone()
-            };
-            let placed = prepared.moved(&self.with_nodes, &options)?;
+        let mut urgency = vec![1.0; program.messages() as usize];
+        if program.messages() <= MOST_RECORDED {
+            let placed = self.placed(prepared, &self.with_nodes, node_of_rank)?;
             let engine = placed.engine()?;
             let (outcome, graph) = EventGraph::record(&engine)?;
             let half = outcome.makespan().as_nanos().max(1.0) * HALF_SLACK;
             for message in graph.slacks().messages() {
-                weights[message.slot.index()] = half / (half + message.slack.total.as_nanos());
+                urgency[message.slot.index()] = half / (half + message.slack.total.as_nanos());
             }
         }
-        let weight = |slot: usize, bytes| Bytes((alone(bytes) * weights[slot]).max(1.0) as u64);
-        Ok(messages_of(prepared.program(), weight))
+        // Only ratios count: the sum stays one that a matrix can hold.
+        let all: f64 = messages_of(program, |_, bytes| bytes)
+            .iter()
+            .map(|message| alone(message.bytes))
+            .sum();
+        let scale = (MOST_WEIGHT / all).min(1.0);
+        let weight = |slot: usize, bytes| {
+            let nanos = alone(bytes) * urgency[slot] * scale;
+            Bytes(nanos.max(1.0) as u64)
+        };
+        Ok(messages_of(program, weight))
     }
 
     /// How much each rank has to do with the makespan under a mapping: of a program its time on the critical path, of steps the
@@ -221,10 +247,9 @@ impl<'a> MappingPredictor<'a> {
     /// # Errors
     /// Those of the replay.
     pub fn blame(&self, node_of_rank: &[Node]) -> Result<Option<Vec<f64>>, Error> {
-        let mapping = self.mapping(node_of_rank);
         let mut times = vec![0.0; self.ranks()];
         if let Input::Steps(steps) = self.case.input {
-            let options = &self.case.options;
+            let (options, mapping) = (&self.case.options, self.mapping(node_of_rank));
             let durations = durations_of_steps(steps, &self.with_nodes, options, &mapping)?;
             for (flows, durations) in steps.steps.iter().zip(durations) {
                 let longest = durations.iter().max().copied().unwrap_or(Time::ZERO);
@@ -244,13 +269,8 @@ impl<'a> MappingPredictor<'a> {
         if program.messages() > MOST_RECORDED {
             return Ok(None);
         }
-        let options = Options {
-            mapping: Some(mapping),
-            ..self.case.options.clone()
-        };
-        let (_, path) = prepared
-            .moved(&self.with_nodes, &options)?
-            .critical_path()?;
+        let placed = self.placed(prepared, &self.with_nodes, node_of_rank)?;
+        let (_, path) = placed.critical_path()?;
         for (stream, time) in path.ranks() {
             times[task_of(program, stream).index()] += time.as_nanos();
         }

@@ -53,12 +53,10 @@ const MOST_DRAWS: u64 = 16;
 
 /// A communication whose ranks may run on the nodes of a job.
 pub struct PlaceQuestion<'a> {
-    network: &'a Network,
     predictor: MappingPredictor<'a>,
     messages: u64,
     matrix: CommunicationMatrix,
     target: Target,
-    slots: Vec<u32>,
     positions: Vec<Node>,
     options: PlaceOptions,
 }
@@ -68,24 +66,15 @@ impl<'a> PlaceQuestion<'a> {
     /// are given.
     ///
     /// # Errors
-    /// [`PlaceError::NoRoom`], too many bytes, and a topology without room for the nodes.
+    /// Ranks that do not fit, too many bytes, and a topology without room for the nodes.
     pub fn new(
         mut predictor: MappingPredictor<'a>,
         slots: Vec<u32>,
         positions: Vec<Node>,
         options: PlaceOptions,
     ) -> Result<PlaceQuestion<'a>, PlaceError> {
-        let ranks = predictor.ranks();
-        let room: u64 = slots.iter().map(|slots| u64::from(*slots)).sum();
-        if ranks as u64 > room {
-            return Err(PlaceError::NoRoom {
-                ranks,
-                room,
-                nodes: slots.len(),
-            });
-        }
         let messages = predictor.messages();
-        let matrix = matrix_of(ranks, &messages)?;
+        let matrix = matrix_of(predictor.ranks(), &messages)?;
         let numbered: Vec<Node> = (0..slots.len() as u32).map(Node).collect();
         let positions = if positions.is_empty() {
             numbered
@@ -95,15 +84,14 @@ impl<'a> PlaceQuestion<'a> {
         let network = predictor.network();
         let racks = racks(network, slots.len());
         let topology = network.topology.as_ref().or(racks.as_ref());
-        let target = Target::new(slots.clone(), topology, &positions)?;
+        let target = Target::new(slots, topology, &positions)?;
+        target.check_ranks(matrix.ranks())?;
         predictor.stand_at(&positions);
         Ok(PlaceQuestion {
-            network,
             predictor,
             messages: messages.len() as u64,
             matrix,
             target,
-            slots,
             positions,
             options,
         })
@@ -187,25 +175,20 @@ impl<'a> PlaceQuestion<'a> {
         if let Some(slots) = self.few_mappings() {
             return Ok(MappingSearch::of_all(weights, slots, starts));
         }
-        let blocks = self.best_blocks();
+        starts.extend(self.best_blocks().iter().map(GridBlocks::mapping));
         let hops = [(&self.matrix, 0), (&weights, 1), (&self.matrix, 2)];
-        for start in 0..hops.len() + blocks.len() {
+        for (matrix, seed) in hops {
             // As many moves give as many of them, whatever ended an earlier search.
             if starts.len() as u64 >= self.moves() || !keeps_going() {
                 break;
             }
-            let found = match hops.get(start) {
-                Some((matrix, seed)) => {
-                    let seed = self.options.seed.wrapping_add(*seed);
-                    self.start_of_few_hops(matrix, &self.target, seed)?
-                }
-                None => self.arranged(blocks[start - hops.len()].mapping())?,
-            };
+            let seed = self.options.seed.wrapping_add(seed);
+            let found = self.start_of_few_hops(matrix, &self.target, seed)?;
             if !starts.contains(&found) {
                 starts.push(found);
             }
         }
-        let slots = self.slots.clone();
+        let slots = self.target.slots().to_vec();
         let seed = self.options.seed;
         Ok(MappingSearch::of_neighbours(weights, slots, starts, seed))
     }
@@ -277,11 +260,11 @@ impl<'a> PlaceQuestion<'a> {
     /// Too many bytes.
     pub fn domains(&self, node_of_rank: &[Node], domains: u32) -> Result<Vec<u32>, PlaceError> {
         let mut domain_of_rank = vec![0; node_of_rank.len()];
-        let mut ranks_of_node: Vec<Vec<Rank>> = vec![Vec::new(); self.slots.len()];
+        let mut ranks_of_node: Vec<Vec<Rank>> = vec![Vec::new(); self.target.nodes()];
         for (node, rank) in node_of_rank.iter().zip(0..) {
             ranks_of_node[node.index()].push(Rank(rank));
         }
-        for (ranks, slots) in ranks_of_node.iter().zip(&self.slots) {
+        for (ranks, slots) in ranks_of_node.iter().zip(self.target.slots()) {
             let place = |partner: Rank| ranks.binary_search(&partner).ok();
             let mut messages = Vec::new();
             for (number, rank) in ranks.iter().enumerate() {
@@ -314,31 +297,35 @@ impl<'a> PlaceQuestion<'a> {
 
     /// Equal nodes that stand alike, if all mappings to them are no more than are to be tried.
     fn few_mappings(&self) -> Option<Slots> {
-        let network = self.network;
+        let network = self.predictor.network();
         let machine = &network.machine;
         let is_alike = network.topology.is_none()
             && network.bus.is_none()
             && machine.nodes_per_rack == 0
             && machine.nodes.len() <= 1;
-        let per_node = *self.slots.first()?;
         let slots = Slots {
-            nodes: self.slots.len() as u32,
-            per_node,
+            nodes: self.target.nodes() as u32,
+            per_node: self.slots_of_each()?,
         };
-        let is_equal = self.slots.iter().all(|slots| *slots == per_node);
-        let most = self.options.moves.unwrap_or(self.usual_mappings());
+        // A search that was cut by time is the same as one of as many moves, which may be fewer than usual.
+        let most = self.usual_mappings().max(self.options.moves.unwrap_or(0));
         let is_few = || exhaustive::count(self.matrix.ranks(), slots, most).is_ok();
-        (is_alike && is_equal && is_few()).then_some(slots)
+        (is_alike && is_few()).then_some(slots)
+    }
+
+    /// How many slots each node has, if all have as many.
+    fn slots_of_each(&self) -> Option<u32> {
+        let (first, others) = self.target.slots().split_first()?;
+        others.iter().all(|slots| slots == first).then_some(*first)
     }
 
     /// Of a program whose ranks form a grid on equal nodes that it fills: all ways to cut it into blocks, one for each node.
     pub fn grid_blocks(&self) -> Vec<GridBlocks> {
-        let Some(slots) = self.slots.first().copied() else {
-            return Vec::new();
-        };
-        let is_equal = self.slots.iter().all(|other| *other == slots);
-        let grid = grid_of(&self.matrix).filter(|_| is_equal && slots > 1);
-        grid.map_or(Vec::new(), |dims| GridBlocks::all(&dims, slots))
+        let slots = self.slots_of_each().filter(|slots| *slots > 1);
+        match slots.zip(grid_of(&self.matrix)) {
+            Some((slots, dims)) => GridBlocks::all(&dims, slots),
+            None => Vec::new(),
+        }
     }
 
     /// The best of [`PlaceQuestion::grid_blocks`] by bytes times links.
@@ -350,37 +337,14 @@ impl<'a> PlaceQuestion<'a> {
         blocks
     }
 
-    /// The mapping with what each node has on another one, so that there are fewer bytes times links.
-    fn arranged(&self, node_of_rank: Vec<Node>) -> Result<Vec<Node>, PlaceError> {
-        if self.network.topology.is_none() {
-            return Ok(node_of_rank);
-        }
-        let nodes = self.slots.len();
-        let mut messages = Vec::new();
-        for rank in Rank::all(self.matrix.ranks()) {
-            for (partner, bytes) in self
-                .matrix
-                .partners(rank)
-                .filter(|(other, _)| *other > rank)
-            {
-                let ends = [rank, partner].map(|rank| Rank(node_of_rank[rank.index()].0));
-                messages.push((ends[0], ends[1], bytes));
-            }
-        }
-        let matrix = CommunicationMatrix::from_messages(nodes, messages)?;
-        let target = self.target.with_slots(vec![1; nodes]);
-        let place_of_node = self.start_of_few_hops(&matrix, &target, self.options.seed)?;
-        let nodes = node_of_rank.into_iter();
-        Ok(nodes.map(|node| place_of_node[node.index()]).collect())
-    }
-
     fn baselines(&self) -> [Vec<Node>; 2] {
         let ranks = self.matrix.ranks();
-        [fill(ranks, &self.slots), round_robin(ranks, &self.slots)]
+        let slots = self.target.slots();
+        [fill(ranks, slots), round_robin(ranks, slots)]
     }
 
     fn valued(&self, value: f64, node_of_rank: Vec<Node>) -> Result<ValuedMapping, PlaceError> {
-        let topology = self.network.topology.as_ref();
+        let topology = self.predictor.network().topology.as_ref();
         Ok(ValuedMapping {
             traffic: traffic(&self.matrix, &node_of_rank, topology, &self.positions)?,
             node_of_rank,

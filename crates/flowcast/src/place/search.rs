@@ -29,7 +29,7 @@ const CHUNK: usize = 4096;
 const LATENESS: usize = 12;
 
 /// After so many batches without a better mapping the search begins anew from the best.
-const PATIENCE: usize = 60;
+const MOST_IN_VAIN: usize = 60;
 
 /// Pairs of ranks that are exchanged then.
 const KICKS: usize = 4;
@@ -58,7 +58,7 @@ pub struct MappingSearch {
 pub struct TimedMapping {
     /// The node of each rank.
     pub node_of_rank: Vec<Node>,
-    /// What it takes.
+    /// When the last rank, or the last flow, ends under it.
     pub time: Time,
 }
 
@@ -244,7 +244,7 @@ impl Neighbours {
         if candidate.time <= limit {
             self.at_hand = Some(candidate);
         }
-        if self.in_vain >= PATIENCE {
+        if self.in_vain >= MOST_IN_VAIN {
             self.in_vain = 0;
             self.late.clear();
             let mut kicked = best.clone();

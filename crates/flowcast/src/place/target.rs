@@ -23,9 +23,9 @@ pub enum TargetError {
     /// Not one place for each node.
     #[error("found {positions} places in the topology for {nodes} nodes, expected as many")]
     Positions {
-        /// Places given.
+        /// How many places were given.
         positions: usize,
-        /// Nodes given.
+        /// How many nodes were given.
         nodes: usize,
     },
     /// Two nodes at one place.
@@ -121,14 +121,6 @@ impl Target {
             links,
             order: near_together(topology, positions, nodes)?,
         })
-    }
-
-    /// The same nodes with other slots.
-    pub(super) fn with_slots(&self, slots: Vec<u32>) -> Target {
-        Target {
-            slots,
-            ..self.clone()
-        }
     }
 
     /// How many nodes there are.

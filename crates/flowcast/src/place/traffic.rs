@@ -25,7 +25,7 @@ pub struct RankPair {
     pub one: Rank,
     /// The higher rank.
     pub other: Rank,
-    /// Both ways together.
+    /// What they send each other, both ways together.
     pub bytes: Bytes,
 }
 

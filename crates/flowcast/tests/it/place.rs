@@ -104,7 +104,7 @@ proptest! {
             let one = placed(&matrix, &network, &slots, objective, options(seed, moves, 1));
             assert_fits(&one.best.node_of_rank, &slots);
             prop_assert!(one.best.value <= one.fill.value.min(one.round_robin.value));
-            prop_assert_eq!(one.is_gain(), one.verdict() == "gain");
+            prop_assert_eq!(one.verdict() == "gain", one.best.value <= 0.99 * one.fill.value);
             for threads in [2, 3] {
                 let other = placed(&matrix, &network, &slots, objective, options(seed, moves, threads));
                 prop_assert_eq!(&one, &other);

@@ -110,12 +110,6 @@ impl NodeArgs {
             None if !own_slots.is_empty() => own_slots,
             None => vec![ranks.div_ceil(nodes) as u32; nodes],
         };
-        let room: u64 = slots.iter().map(|slots| u64::from(*slots)).sum();
-        if room < ranks as u64 {
-            bail!(
-                "found {ranks} ranks, expected at most {room}, for which {nodes} nodes have slots"
-            );
-        }
         let most = network.topology.as_ref().map(|topology| topology.nodes());
         if let Some(most) = most.transpose()?.flatten() {
             let highest = positions.iter().map(|node| u64::from(node.0) + 1).max();
@@ -159,6 +153,9 @@ impl NodeArgs {
             return Ok(Vec::new());
         };
         let Some(allocations) = &self.allocations else {
+            if names.is_empty() {
+                return Ok(Vec::new());
+            }
             // Names that do not tell their place stand in the order of the list.
             return match host_places(names, self.host_blocks.as_ref()) {
                 Ok(places) => Ok(positions(topology, &places).context("--hosts")?),

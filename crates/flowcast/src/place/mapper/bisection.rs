@@ -271,8 +271,8 @@ impl<'a> Refinement<'a> {
         let before = (self.room.excess(self.size), self.cost);
         let (mut best, mut kept) = (before, 0);
         let mut moved = Vec::new();
-        let patience = 60 + vertices as usize / 8;
-        while moved.len() < kept + patience {
+        let moves_in_vain = 60 + vertices as usize / 8;
+        while moved.len() < kept + moves_in_vain {
             let Some(vertex) = self.choice() else { break };
             self.shift(vertex);
             self.is_moved[vertex as usize] = true;

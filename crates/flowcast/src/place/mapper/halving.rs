@@ -35,7 +35,7 @@ struct Halving<'a, M> {
     nodes_of_rank: Vec<Range<usize>>,
     /// By rank: its number in the part that is cut.
     number: Vec<u32>,
-    /// By the first place of another part: for which first place of a cut it was told how much nearer that half is.
+    /// By the first place of another part: for which first place of a cut it is known how much nearer that half is.
     pulls: Vec<(usize, i64)>,
     random: Pcg64Mcg,
 }

@@ -33,7 +33,7 @@ const CHAINS: u64 = 2;
 /// How long to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// Of all draws.
+    /// Start of all random numbers.
     pub seed: u64,
     /// Tried moves after which no other round begins.
     pub moves: u64,
@@ -44,7 +44,7 @@ pub struct SearchLimits {
 /// How far a search is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchProgress {
-    /// Moves tried.
+    /// Exchanges of ranks that were tried, by all chains together.
     pub moves: u64,
     /// Bytes times links of the best mapping so far.
     pub hops: u64,
@@ -55,9 +55,9 @@ pub struct SearchProgress {
 pub struct FoundMapping {
     /// By rank: its node.
     pub node_of_rank: Vec<Node>,
-    /// Bytes times links.
+    /// The sum of bytes times links.
     pub hops: u64,
-    /// Moves tried.
+    /// Exchanges of ranks that were tried, by all chains together.
     pub moves: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Searches of small cases beside what is slow and evident.
+//! Searches of small cases beside reference implementations.
 
 use flowcast_model::topology::{CableKind, Shape, Topology, grid::Grid, tree::Level};
 use flowcast_units::{Node, Rank};
