@@ -1,13 +1,14 @@
 """How few bytes times links `flowcast place` finds beside Scotch and mt-KaHyPar.
 
-    python3 benches/place.py [--flowcast PATH] [--seconds 10] [--only TEXT] [--kept FILE.json] [--sizes] [--times] [--json]
+    python3 benches/place.py [--flowcast PATH] [--seconds 10] [--only TEXT] [--kept FILE.json] [--sizes] [--times]
+        [--qaplib FILE:SIDES:OPTIMUM] [--json]
 
 Fifty communication matrices, drawn by seed, are placed on trees, fat trees, Dragonflies, tori and meshes by Flowcast and by the
 peers that are installed: Scotch (`apt install scotch`: `scotch_gmap`, its quality strategy, with several seeds as long as the time
 allows) and mt-KaHyPar (`pip install mtkahypar`: its quality preset on two threads, likewise). All mappings are judged here, by
 distances that are computed here. A mapping of a peer with too many ranks on a node is mended by the moves that cost least.
 `--kept` keeps what the peers found for a later run; `--sizes` places halos of 64 to 16,384 ranks, too, by Flowcast alone. `--times` compares instead
-the predicted times of all messages sent at once, under mappings for least time and under Scotch's.
+the predicted times of all messages sent at once, under mappings for least time and under Scotch's. `--qaplib` solves instances of QAPLIB on a mesh, such as nug30.dat:6x5:6124.
 """
 
 import argparse
@@ -539,6 +540,24 @@ def sizes(options):
         print(f"| {ranks} | {target.nodes} x {slots} | {fill:,} | {found:,} | {seconds:.1f} | {memory:.0f} |", flush=True)
 
 
+def qaplib(text, options):
+    """An instance of QAPLIB whose distances are those of a mesh, as FILE:SIDExSIDE:OPTIMUM: what is found, by its own sum."""
+    path, sides, optimum = text.rsplit(":", 2)
+    sides = tuple(map(int, sides.split("x")))
+    count, *numbers = map(int, pathlib.Path(path).read_text().split())
+    target = Grid(*sides, is_torus=False)
+    pairs = [(one, other) for one in range(count) for other in range(count)]
+    # All messages cross the links of both nodes as well.
+    apart = [target.distance(one, other) - 2 if one != other else 0 for one, other in pairs]
+    assert numbers[: count * count] == apart, f"{path}: other distances than of a mesh of {sides}"
+    flows = dict(zip(pairs, numbers[count * count :]))
+    case = Case(path, {pair: size for pair, size in flows.items() if size}, count, target, count, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        nodes = by_flowcast(case, pathlib.Path(folder), options, options.seconds)
+    found = sum(size * (target.distance(nodes[one], nodes[other]) - 2) for (one, other), size in case.messages.items())
+    print(f"{pathlib.Path(path).name}: {found:,} of {int(optimum):,}, {found / int(optimum):.4f}")
+
+
 def main():
     if sys.argv[1:2] == ["--mt-kahypar"]:
         return run_mt_kahypar(*sys.argv[2:])
@@ -549,8 +568,13 @@ def main():
     parser.add_argument("--kept", metavar="FILE.json")
     parser.add_argument("--sizes", action="store_true")
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--qaplib", action="append", default=[], metavar="FILE:SIDES:OPTIMUM")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    for instance in options.qaplib:
+        qaplib(instance, options)
+    if options.qaplib:
+        return None
     if options.times:
         return times(options)
     rows = ratios(options)

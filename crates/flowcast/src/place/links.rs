@@ -26,7 +26,7 @@ pub(super) struct Table<T> {
 }
 
 impl<T: Copy + Default> Table<T> {
-    /// From its rows.
+    /// From its rows, one after the other.
     pub(super) fn new(nodes: usize, links: Vec<T>) -> Table<T> {
         assert_eq!(links.len(), nodes * nodes);
         Table { nodes, links }

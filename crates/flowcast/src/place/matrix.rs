@@ -12,7 +12,7 @@ pub enum MatrixError {
     /// A message of a rank that there is not.
     #[error("found a message of rank {rank}, expected ranks below {ranks}")]
     NoSuchRank {
-        /// The rank.
+        /// The rank that sends or receives it.
         rank: Rank,
         /// How many there are.
         ranks: usize,

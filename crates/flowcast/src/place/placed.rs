@@ -39,7 +39,7 @@ pub struct ValuedMapping {
 /// The mapping that was found, beside those that launchers make without being asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// What is least.
+    /// What the search made as small as it could.
     pub objective: PlacementObjective,
     /// Node after node is filled, which is what launchers do.
     pub fill: ValuedMapping,

@@ -31,9 +31,9 @@ pub enum PositionError {
     /// The job has more of something than the topology.
     #[error("found {found}, expected at most {expected}, which the topology has")]
     TooMany {
-        /// Of the job.
+        /// How many of what the job has.
         found: String,
-        /// Of the topology.
+        /// How many of it the topology has at most.
         expected: String,
     },
     /// The topology cannot be built.

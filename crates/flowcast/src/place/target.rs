@@ -84,7 +84,7 @@ impl NodeOrder {
 pub(super) enum Links {
     /// None is above 255.
     Near(Table<u8>),
-    /// Farther ones.
+    /// Some are above 255.
     Far(Table<u16>),
     /// Of a torus or a mesh.
     Grid(GridLinks),

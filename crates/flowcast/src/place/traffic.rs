@@ -12,7 +12,7 @@ use super::matrix::CommunicationMatrix;
 pub struct MappingTraffic {
     /// Between ranks of one node.
     pub inside: Bytes,
-    /// Between nodes.
+    /// Between ranks of different nodes.
     pub between: Bytes,
     /// By class of links, as [`Topology::classes`] names them: bytes times the links of this class that they cross.
     pub levels: Vec<(String, u64)>,
@@ -21,9 +21,9 @@ pub struct MappingTraffic {
 /// Two ranks with the bytes between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankPair {
-    /// The lower rank.
+    /// The rank with the lower number.
     pub one: Rank,
-    /// The higher rank.
+    /// The rank with the higher number.
     pub other: Rank,
     /// What they send each other, both ways together.
     pub bytes: Bytes,

@@ -37,7 +37,7 @@ pub enum MappingError {
         line: usize,
         /// The line without its comment.
         found: String,
-        /// What should.
+        /// What could stand there.
         expected: String,
     },
     /// The file has no rank in it.

@@ -22,7 +22,7 @@ pub enum MappingFormat {
 }
 
 impl MappingFormat {
-    /// All forms.
+    /// All forms, in the order of tables.
     pub const ALL: [MappingFormat; 5] = [
         MappingFormat::Nodes,
         MappingFormat::Rankfile,
