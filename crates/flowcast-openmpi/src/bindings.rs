@@ -23,6 +23,12 @@ pub const DES_BTL_OWNERSHIP: u32 = 0x02;
 pub const DES_ALWAYS_CALLBACK: u32 = 0x04;
 /// `MCA_BTL_DES_FLAGS_SIGNAL`.
 pub const DES_SIGNAL: u32 = 0x40;
+/// `MCA_PML_OB1_HDR_TYPE_MATCH`: a message that goes whole.
+pub const TAG_MATCH: u8 = 0x41;
+/// `MCA_PML_OB1_HDR_TYPE_RNDV`: the beginning of a long message.
+pub const TAG_RNDV: u8 = 0x42;
+/// `MCA_PML_OB1_HDR_TYPE_FIN`: what was written into the receiver's memory is there.
+pub const TAG_FIN: u8 = 0x49;
 /// `MCA_BTL_NO_ORDER`.
 pub const NO_ORDER: u8 = 255;
 /// Entries of `mca_btl_base_active_message_trigger` (`MCA_BTL_TAG_MAX`).
@@ -161,10 +167,20 @@ pub type Put = unsafe extern "C" fn(
     usize,
     c_int,
     c_int,
-    *mut c_void,
+    Option<RdmaCompletion>,
     *mut c_void,
     *mut c_void,
 ) -> c_int;
+/// `mca_btl_base_rdma_completion_fn_t`: module, endpoint, local address, local handle, context, data, status.
+pub type RdmaCompletion = unsafe extern "C" fn(
+    *mut BtlModule,
+    *mut Endpoint,
+    *mut c_void,
+    *mut c_void,
+    *mut c_void,
+    *mut c_void,
+    c_int,
+);
 
 /// `mca_btl_base_module_t` up to `btl_put`; its BTL allocates it.
 #[repr(C)]

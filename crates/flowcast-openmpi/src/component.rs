@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use flowcast_scheduler::MAX_RAILS;
 
 use crate::{
-    Refusal,
+    Refusal, accounts,
     bindings::{
         BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS,
         SelectedBtl,
@@ -16,6 +16,7 @@ use crate::{
     measure, module,
     parameters::{self, ComponentSettings},
     peers::EndpointMap,
+    pieces,
     scheduler::ComponentScheduler,
     state::{self, RailModule, State},
 };
@@ -150,10 +151,12 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     // SAFETY: r2's module; the layout is that of the version checked above.
     let r2 = unsafe { *r2 };
     measure::listen(&library, r2);
+    pieces::listen(&library);
     let settings = ComponentSettings::read()?;
     let rails = rails(&library)?;
     let (costs, origin) = costs::given(&rails, &settings)?;
-    let scheduler = ComponentScheduler::new(settings.scheduler, &costs)
+    let accounts = accounts::of_job_on_node(rails.iter().map(|rail| rail.name.as_str()));
+    let scheduler = ComponentScheduler::new(settings.scheduler, &costs, accounts)
         .map_err(|error| Refusal::parameter("rails", error))?;
     let source = std::sync::Mutex::new(origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);

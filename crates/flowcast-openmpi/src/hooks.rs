@@ -20,9 +20,11 @@ use flowcast_units::Bytes;
 use crate::{
     bindings::{
         BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE,
-        ERR_RESOURCE_BUSY, Endpoint, SUCCESS,
+        ERR_RESOURCE_BUSY, Endpoint, RdmaCompletion, SUCCESS, Segment, TAG_FIN, TAG_MATCH,
+        TAG_RNDV,
     },
     peers::Peer,
+    pieces::{self, Parts, PutArguments},
     state::{RailModule, State, state},
 };
 
@@ -112,7 +114,7 @@ unsafe extern "C" fn alloc(
     flags: u32,
 ) -> *mut Descriptor {
     let (state, asked) = hooked(module);
-    let peer = if starts_message(flags) {
+    let peer = if starts_message(flags) && !state.divides(size) {
         state.peers.find(endpoint)
     } else {
         None
@@ -158,7 +160,9 @@ unsafe extern "C" fn prepare_src(
     flags: u32,
 ) -> *mut Descriptor {
     let (state, asked) = hooked(module);
-    let peer = if starts_prepared_message(flags) {
+    // SAFETY: ob1 passes the size there.
+    let length = reserve + unsafe { *size };
+    let peer = if starts_prepared_message(flags) && !state.divides(length) {
         state.peers.find(endpoint)
     } else {
         None
@@ -168,8 +172,7 @@ unsafe extern "C" fn prepare_src(
         // SAFETY: as ob1 called it.
         return unsafe { original(module, endpoint, convertor, order, reserve, size, flags) };
     };
-    // SAFETY: ob1 passes the size there.
-    let chosen = state.choose(peer, asked, reserve + unsafe { *size });
+    let chosen = state.choose(peer, asked, length);
     let rail = state.rail(chosen);
     // SAFETY: a rail that reaches the peer; what comes back is null or a descriptor.
     unsafe {
@@ -190,21 +193,69 @@ unsafe extern "C" fn send(
     tag: u8,
 ) -> c_int {
     let (state, asked) = hooked(module);
+    let peer = state.peers.find(endpoint);
     // SAFETY: ob1's descriptor.
-    let Some(chosen) = (unsafe { noted(descriptor) }) else {
-        // SAFETY: ob1's descriptor; the call is ob1's.
+    if let Some(chosen) = unsafe { noted(descriptor) } {
+        let rail = state.rail(chosen);
+        let to = peer.map_or(endpoint, |peer| peer.endpoint(chosen));
+        // SAFETY: the rail that allocated the descriptor, and its endpoint of the same peer.
+        return unsafe { (rail.original.send)(rail.module, to, descriptor, tag) };
+    }
+    if let Some(peer) = peer {
+        // SAFETY: ob1's descriptor, for this network and endpoint.
         unsafe {
-            count(state, asked, length(descriptor));
-            return (state.rail(asked).original.send)(module, endpoint, descriptor, tag);
+            let parts = parts_of_message(state, peer, asked, descriptor, tag);
+            if let Some(parts) = parts
+                && let Some(done) =
+                    pieces::send(state, peer, &parts, (module, endpoint, descriptor), tag)
+            {
+                return done;
+            }
         }
+    } else {
+        // SAFETY: ob1's descriptor.
+        count(state, asked, unsafe { length(descriptor) });
+    }
+    // SAFETY: the call is ob1's.
+    unsafe { (state.rail(asked).original.send)(module, endpoint, descriptor, tag) }
+}
+
+/// How a descriptor that has no rail yet is sent, and books it; `None` if as ob1 wants it.
+///
+/// # Safety
+/// A descriptor with its segments.
+unsafe fn parts_of_message(
+    state: &State,
+    peer: &Peer,
+    asked: RailId,
+    descriptor: *const Descriptor,
+    tag: u8,
+) -> Option<Parts> {
+    // SAFETY: the caller's.
+    let length = unsafe { length(descriptor) };
+    if tag == TAG_FIN {
+        count(state, asked, length);
+        let rails = pieces::rails_of_fin(peer);
+        let follows_itself = rails.without(asked).is_empty();
+        return (!follows_itself).then(|| Parts::behind(rails, length as usize));
+    }
+    let Some(split) = state.split(peer, length) else {
+        count(state, asked, length);
+        return None;
     };
-    let rail = state.rail(chosen);
-    let to = state
-        .peers
-        .find(endpoint)
-        .map_or(endpoint, |peer| peer.endpoint(chosen));
-    // SAFETY: the rail that allocated the descriptor, and its endpoint of the same peer.
-    unsafe { (rail.original.send)(rail.module, to, descriptor, tag) }
+    let starts = matches!(tag, TAG_MATCH | TAG_RNDV);
+    if starts {
+        state.rail(asked).counters.ask();
+    }
+    for (rail, piece) in split.pieces() {
+        let counters = &state.rail(rail).counters;
+        if starts {
+            counters.eager(piece.0);
+        } else {
+            counters.other(piece.0);
+        }
+    }
+    Parts::divided(&split, asked)
 }
 
 /// Books what went over a rail without our choice.
@@ -217,21 +268,28 @@ fn count(state: &State, rail: RailId, bytes: u64) {
 /// # Safety
 /// A descriptor with its segments.
 #[inline]
-unsafe fn length(descriptor: *const Descriptor) -> u64 {
+pub(crate) unsafe fn segments<'a>(descriptor: *const Descriptor) -> &'a [Segment] {
     // SAFETY: the caller's.
     unsafe {
         let (first, count) = ((*descriptor).des_segments, (*descriptor).des_segment_count);
         if first.is_null() {
-            return 0;
+            &[]
+        } else {
+            std::slice::from_raw_parts(first, count)
         }
-        std::slice::from_raw_parts(first, count)
-            .iter()
-            .map(|segment| segment.seg_len)
-            .sum()
     }
 }
 
-unsafe extern "C" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
+/// # Safety
+/// A descriptor with its segments.
+#[inline]
+pub(crate) unsafe fn length(descriptor: *const Descriptor) -> u64 {
+    // SAFETY: the caller's.
+    let segments = unsafe { segments(descriptor) };
+    segments.iter().map(|segment| segment.seg_len).sum()
+}
+
+pub(crate) unsafe extern "C" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
     let (state, asked) = hooked(module);
     // SAFETY: ob1's descriptor, given back to the network that allocated it.
     unsafe {
@@ -250,17 +308,36 @@ unsafe extern "C" fn put(
     size: usize,
     flags: c_int,
     order: c_int,
-    callback: *mut c_void,
+    callback: Option<RdmaCompletion>,
     context: *mut c_void,
     data: *mut c_void,
 ) -> c_int {
     let (state, asked) = hooked(module);
-    count(state, asked, size as u64);
     let original = state
         .rail(asked)
         .original
         .put
         .expect("only networks with a put get this one");
+    let peer = state.peers.find(endpoint);
+    if let Some(peer) = peer
+        && let Some(parts) = parts_of_put(state, peer, asked, size)
+    {
+        let arguments = PutArguments {
+            module,
+            endpoint,
+            local_address,
+            remote_address,
+            local_handle,
+            remote_handle,
+            flags,
+            order,
+            callback,
+            context,
+            data,
+        };
+        // SAFETY: ob1's arguments, over rails that reach the peer and register no memory.
+        return unsafe { pieces::put(state, peer, &parts, arguments) };
+    }
     // SAFETY: as ob1 called it.
     unsafe {
         original(
@@ -278,6 +355,25 @@ unsafe extern "C" fn put(
             data,
         )
     }
+}
+
+/// How a PUT is divided, and books it; `None` if it goes as ob1 wants it.
+fn parts_of_put(state: &State, peer: &Peer, asked: RailId, size: usize) -> Option<Parts> {
+    // What one network registers no other can write to.
+    let by_address = state.rails.iter().all(RailModule::writes_by_address);
+    let split = if by_address {
+        state.split(peer, size as u64)
+    } else {
+        None
+    };
+    let Some(split) = split else {
+        count(state, asked, size as u64);
+        return None;
+    };
+    for (rail, piece) in split.pieces() {
+        state.rail(rail).counters.other(piece.0);
+    }
+    Parts::divided(&split, asked)
 }
 
 /// `btl_sendi` packs and sends in one call, if the network can do so now; else it returns a descriptor.

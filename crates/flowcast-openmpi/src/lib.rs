@@ -15,7 +15,9 @@
 //! | `component`, `parameters` | what the framework and `ompi_info` see |
 //! | `module` | processes and networks that come and go |
 //! | `hooks` | the message path |
+//! | `pieces` | messages over several networks at once |
 //! | `state`, `peers`, `scheduler`, `counters` | what the hooks know |
+//! | `accounts` | what the processes of a node have given to each network |
 //! | `costs`, `store`, `measure` | where the parameters of the networks come from |
 //! | `table` | the report at the end |
 //!
@@ -23,6 +25,7 @@
 
 #![expect(unsafe_code, reason = "called by Open MPI, and calls it")]
 
+mod accounts;
 pub mod bindings;
 mod component;
 mod costs;
@@ -34,6 +37,7 @@ mod measure;
 mod module;
 mod parameters;
 mod peers;
+mod pieces;
 mod scheduler;
 mod state;
 mod store;

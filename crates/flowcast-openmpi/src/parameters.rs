@@ -18,6 +18,9 @@ use crate::{
 /// The longest that start-up measures, in milliseconds.
 const LONGEST_MEASUREMENT: c_int = 200;
 
+/// Messages of so many bytes, headers of ob1 included, are divided where that delivers them earlier.
+const SPLIT_FROM: c_int = 8192;
+
 /// Where Open MPI keeps the values. It writes them while the component registers, before anything else runs.
 static mut VALUES: ParameterValues = ParameterValues {
     scheduler: c"earliest-delivery".as_ptr(),
@@ -28,6 +31,7 @@ static mut VALUES: ParameterValues = ParameterValues {
     counters: c"".as_ptr(),
     measure_ms: LONGEST_MEASUREMENT,
     stripe: 1,
+    split_from: SPLIT_FROM,
     remeasure: 1,
     verbose: 0,
 };
@@ -41,6 +45,7 @@ struct ParameterValues {
     counters: *const c_char,
     measure_ms: c_int,
     stripe: c_int,
+    split_from: c_int,
     remeasure: c_int,
     verbose: c_int,
 }
@@ -70,6 +75,8 @@ pub(crate) struct ComponentSettings {
     pub counters: Option<PathBuf>,
     /// Whether long messages are split by the rails' bandwidths.
     pub stripe: bool,
+    /// From which length on messages are divided, if any are.
+    pub split_from: Option<usize>,
     /// Whether networks that were measured are watched, and measured again by what they carry.
     pub remeasure: bool,
     /// Verbosity: nothing, what rank 0 did, what every rank did.
@@ -101,6 +108,11 @@ pub(crate) fn register(component: *const BmlComponent) {
             c"stripe",
             c"Split long messages over the networks by their bandwidths: 0 leaves that to Open MPI's btl_tcp_bandwidth",
             &raw mut (*values).stripe,
+        );
+        number(
+            c"split_from",
+            c"Messages of so many bytes go over several networks at once where that delivers them earlier (earliest-delivery alone); 0 divides none",
+            &raw mut (*values).split_from,
         );
         number(
             c"remeasure",
@@ -176,6 +188,9 @@ impl ComponentSettings {
                 },
                 counters: path(text((*values).counters)),
                 stripe: (*values).stripe != 0,
+                split_from: usize::try_from((*values).split_from)
+                    .ok()
+                    .filter(|from| *from > 0),
                 remeasure: (*values).remeasure != 0,
                 verbose: (*values).verbose,
             })

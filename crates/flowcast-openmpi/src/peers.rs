@@ -21,6 +21,8 @@ use crate::bindings::{BmlEndpoint, Endpoint};
 pub(crate) struct Peer {
     endpoints: [*mut Endpoint; MAX_RAILS],
     usable: AtomicU16,
+    /// Rails that have written parts of long messages into its memory.
+    puts: AtomicU16,
     /// What the framework knows of it.
     pub bml_endpoint: *mut BmlEndpoint,
 }
@@ -44,6 +46,7 @@ impl Peer {
         Peer {
             endpoints: all,
             usable: AtomicU16::new(usable.bits()),
+            puts: AtomicU16::new(0),
             bml_endpoint,
         }
     }
@@ -64,6 +67,16 @@ impl Peer {
     pub(crate) fn lose(&self, rail: RailId) {
         self.usable
             .fetch_and(!RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
+    }
+
+    /// These write parts of long messages into its memory.
+    pub(crate) fn has_puts_on(&self, rails: RailSet) {
+        self.puts.fetch_or(rails.bits(), Ordering::Relaxed);
+    }
+
+    /// The rails that ever did.
+    pub(crate) fn rails_with_puts(&self) -> RailSet {
+        RailSet::from_bits(self.puts.load(Ordering::Relaxed))
     }
 
     fn known_endpoints(&self) -> impl Iterator<Item = *mut Endpoint> {

@@ -1,5 +1,8 @@
 //! The scheduler of the message path: any of the library's, for any number of threads, on the machine's clock.
 //!
+//! Earliest delivery, the default, also divides messages, and keeps the accounts of its rails with the other processes of the node.
+//! Every other scheduler keeps its own.
+//!
 //! Open MPI may send from several threads, and from callbacks inside its progress, so every scheduler here may be
 //! asked by any thread. Those that look at the clock choose without a lock; the others take turns under one.
 //!
@@ -20,11 +23,15 @@ use flowcast_scheduler::{
     Accounting, RailId, RailSet, RailsError,
     clock::{ClockArithmetic, ClockSteps, Ticks},
     discipline::{BoxedScheduler, Discipline, SchedulerName},
-    rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock},
+    rules::{EarliestOverlap, Latency, Overlap, Rule, VftClock},
     shared::SharedVirtualTime,
+    shared_split::SharedSplitter,
+    split::{Split, SplitRule},
     turns::Shares,
 };
 use flowcast_units::{Bytes, Time};
+
+use crate::accounts::{self, Accounts};
 
 /// An epoch ends after this, in nanoseconds: four days, well before the clock's range does.
 const LONGEST_EPOCH: u64 = 4 * 24 * 3600 * 1_000_000_000;
@@ -34,6 +41,7 @@ pub(crate) struct ComponentScheduler {
     name: SchedulerName,
     clock: Instant,
     epoch: AtomicPtr<SchedulerEpoch>,
+    accounts: Accounts,
 }
 
 /// Parameters, and when their clock began.
@@ -46,6 +54,24 @@ struct SchedulerEpoch {
 /// Picks for any thread, at a time in nanoseconds since its epoch began.
 trait Picker: Send + Sync {
     fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId>;
+
+    /// Divides a message over rails, if it is one that divides.
+    fn split(&self, _size: Bytes, _usable: RailSet) -> Option<Split> {
+        None
+    }
+}
+
+/// With the accounts of the node, on the clock that its processes share.
+impl Picker for SharedSplitter<'static> {
+    #[inline]
+    fn pick(&self, _: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
+        SharedSplitter::pick(self, accounts::now(), size, usable)
+    }
+
+    #[inline]
+    fn split(&self, size: Bytes, usable: RailSet) -> Option<Split> {
+        SharedSplitter::split(self, accounts::now(), size, usable)
+    }
 }
 
 impl<R: Rule + Send + Sync> Picker for SharedVirtualTime<R> {
@@ -72,16 +98,25 @@ impl<M: ClockArithmetic<Scale: Send + Sync>> Picker for Locked<M> {
 }
 
 impl SchedulerEpoch {
-    fn new(name: SchedulerName, costs: &[LogGp], zero: u64) -> Result<SchedulerEpoch, RailsError> {
+    fn new(
+        name: SchedulerName,
+        costs: &[LogGp],
+        accounts: Accounts,
+        zero: u64,
+    ) -> Result<SchedulerEpoch, RailsError> {
         Ok(SchedulerEpoch {
             zero,
             costs: costs.to_vec(),
-            picker: picker(name, costs)?,
+            picker: picker(name, costs, accounts)?,
         })
     }
 }
 
-fn picker(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, RailsError> {
+fn picker(
+    name: SchedulerName,
+    costs: &[LogGp],
+    accounts: Accounts,
+) -> Result<Box<dyn Picker>, RailsError> {
     if name.accounting != Accounting::FromTheClock {
         return locked(name, costs);
     }
@@ -89,7 +124,11 @@ fn picker(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, Rails
         Discipline::VftClock => shared::<VftClock>(costs),
         Discipline::Latency => shared::<Latency>(costs),
         Discipline::Overlap => shared::<Overlap>(costs),
-        Discipline::EarliestDelivery => shared::<EarliestDelivery>(costs),
+        Discipline::EarliestDelivery => Ok(Box::new(SharedSplitter::new(
+            costs,
+            SplitRule::inside_mpi(),
+            accounts,
+        )?)),
         Discipline::EarliestOverlap => shared::<EarliestOverlap>(costs),
         _ => locked(name, costs),
     }
@@ -124,12 +163,14 @@ impl ComponentScheduler {
     pub(crate) fn new(
         name: SchedulerName,
         costs: &[LogGp],
+        accounts: Accounts,
     ) -> Result<ComponentScheduler, RailsError> {
-        let epoch = Box::into_raw(Box::new(SchedulerEpoch::new(name, costs, 0)?));
+        let epoch = Box::into_raw(Box::new(SchedulerEpoch::new(name, costs, accounts, 0)?));
         Ok(ComponentScheduler {
             name,
             clock: Instant::now(),
             epoch: AtomicPtr::new(epoch),
+            accounts,
         })
     }
 
@@ -145,6 +186,19 @@ impl ComponentScheduler {
         epoch.picker.pick(since, size, usable)
     }
 
+    /// Whether it divides messages.
+    #[inline]
+    pub(crate) fn divides(&self) -> bool {
+        self.name == SchedulerName::new(Discipline::EarliestDelivery)
+    }
+
+    /// How a message that is ready now is divided over rails of `usable`, which is booked; `None` from a scheduler that divides
+    /// none.
+    #[inline]
+    pub(crate) fn split(&self, size: Bytes, usable: RailSet) -> Option<Split> {
+        self.epoch().picker.split(size, usable)
+    }
+
     /// Books a message whose rail is not ours to choose. Schedulers by turns know no load.
     #[inline]
     pub(crate) fn account(&self, rail: RailId, size: Bytes) {
@@ -157,13 +211,14 @@ impl ComponentScheduler {
         &self.epoch().costs
     }
 
-    /// Replaces the parameters; rails count as idle.
+    /// Replaces the parameters; rails count as idle, but for those whose accounts the node keeps.
     ///
     /// # Errors
     /// No rail, or too many.
     pub(crate) fn set_costs(&self, costs: &[LogGp]) -> Result<(), RailsError> {
         let now = self.clock.elapsed().as_nanos() as u64;
-        let epoch = Box::into_raw(Box::new(SchedulerEpoch::new(self.name, costs, now)?));
+        let epoch = SchedulerEpoch::new(self.name, costs, self.accounts, now)?;
+        let epoch = Box::into_raw(Box::new(epoch));
         self.epoch.store(epoch, Ordering::Release);
         Ok(())
     }
@@ -195,8 +250,15 @@ impl ComponentScheduler {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
     use flowcast_units::TimePerByte;
+
+    fn scheduler(name: SchedulerName) -> ComponentScheduler {
+        let accounts = Box::leak(Box::new(std::array::from_fn(|_| AtomicU64::new(0))));
+        ComponentScheduler::new(name, &rails(), accounts).unwrap()
+    }
 
     fn rails() -> Vec<LogGp> {
         let rail = |per_byte: f64| LogGp {
@@ -211,7 +273,7 @@ mod tests {
     #[test]
     fn every_scheduler_serves_several_threads() {
         for name in SchedulerName::every() {
-            let scheduler = ComponentScheduler::new(name, &rails()).unwrap();
+            let scheduler = scheduler(name);
             std::thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| {
@@ -232,21 +294,16 @@ mod tests {
 
     #[test]
     fn traffic_that_was_not_chosen_counts() {
-        let scheduler =
-            ComponentScheduler::new(SchedulerName::new(Discipline::EarliestDelivery), &rails())
-                .unwrap();
+        let scheduler = scheduler(SchedulerName::new(Discipline::EarliestDelivery));
         assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(0)));
         // A second of traffic on the fast rail: 125 MB at 8 ns.
         scheduler.account(RailId(0), Bytes(125_000_000));
         assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(1)));
-        scheduler.set_costs(&rails()).unwrap();
-        assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(0)));
     }
 
     #[test]
     fn turns_are_not_disturbed_by_traffic_that_was_not_chosen() {
-        let scheduler =
-            ComponentScheduler::new(SchedulerName::new(Discipline::RoundRobin), &rails()).unwrap();
+        let scheduler = scheduler(SchedulerName::new(Discipline::RoundRobin));
         let picks: Vec<u8> = (0..4)
             .map(|_| {
                 scheduler.account(RailId(0), Bytes(9));

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU16, Ordering},
 };
 
-use flowcast_scheduler::{RailId, RailSet};
+use flowcast_scheduler::{RailId, RailSet, split::Split};
 use flowcast_units::Bytes;
 
 use crate::{
@@ -75,6 +75,12 @@ impl RailModule {
             counters: Counters::default(),
         })
     }
+
+    /// Whether it writes into another process by the address alone, as any of its kind can.
+    pub(crate) fn writes_by_address(&self) -> bool {
+        // SAFETY: an initialised module.
+        self.original.put.is_some() && unsafe { (*self.module).btl_registration_handle_size } == 0
+    }
 }
 
 #[derive(Debug)]
@@ -132,12 +138,32 @@ impl State {
         rail
     }
 
+    /// Whether messages of this size are divided: their rails are chosen when they are sent.
+    #[inline]
+    pub(crate) fn divides(&self, size: usize) -> bool {
+        self.settings.split_from.is_some_and(|from| size >= from) && self.scheduler.divides()
+    }
+
+    /// How a message that is long enough is divided, which is booked; `None` for others.
+    #[inline]
+    pub(crate) fn split(&self, peer: &Peer, size: u64) -> Option<Split> {
+        if !self.divides(size as usize) {
+            return None;
+        }
+        self.scheduler.split(Bytes(size), self.reaching(peer))
+    }
+
+    /// The rails that reach a process.
+    #[inline]
+    fn reaching(&self, peer: &Peer) -> RailSet {
+        let lost = RailSet::from_bits(!self.lost.load(Ordering::Relaxed));
+        peer.usable().and(lost)
+    }
+
     /// The rails that reach a process and take a message of this size in one piece.
     #[inline]
     pub(crate) fn usable(&self, peer: &Peer, size: usize) -> RailSet {
-        let lost = RailSet::from_bits(!self.lost.load(Ordering::Relaxed));
-        let usable = peer.usable().and(lost);
-        usable.fold(RailSet::NONE, |set, rail| {
+        self.reaching(peer).fold(RailSet::NONE, |set, rail| {
             if size <= self.rail(rail).longest {
                 set.with(rail)
             } else {

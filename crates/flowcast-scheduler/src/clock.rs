@@ -64,6 +64,12 @@ impl Ticks {
         }
     }
 
+    /// In nanoseconds, rounded.
+    #[inline]
+    pub(crate) const fn nanos(self) -> u64 {
+        self.0.saturating_add(Ticks::PER_NANO / 2) / Ticks::PER_NANO
+    }
+
     /// The number of ticks.
     #[inline]
     pub const fn count(self) -> u64 {

@@ -41,6 +41,7 @@ mod remeasure;
 pub mod rules;
 pub mod schedule;
 pub mod shared;
+pub mod shared_split;
 pub mod split;
 mod table;
 pub mod turns;

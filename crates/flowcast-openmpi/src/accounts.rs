@@ -1,0 +1,92 @@
+//! When each rail will have sent what it was given: one account for all processes of a job on a node, since they share its rails.
+//!
+//! A file in the folder that Open MPI keeps for the job on this node, and removes with it, mapped into each process. Zeros are
+//! the accounts of idle rails, so nobody has to be first.
+
+use std::{
+    fs::OpenOptions,
+    io,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    ptr,
+    sync::atomic::AtomicU64,
+};
+
+use flowcast_scheduler::MAX_RAILS;
+
+/// One word for each rail, in nanoseconds of the machine's monotonic clock.
+pub(crate) type Accounts = &'static [AtomicU64; MAX_RAILS];
+
+/// Of the job on this node, or this process' own where they cannot be shared.
+pub(crate) fn of_job_on_node<'a>(rails: impl Iterator<Item = &'a str>) -> Accounts {
+    // Processes that see other rails have other accounts.
+    let rails: Vec<&str> = rails.collect();
+    let shared = job_folder().and_then(|(folder, job)| {
+        let name = format!("flowcast-rails-{job}-{}", rails.join(",").replace('/', "_"));
+        map(&folder.join(name)).ok()
+    });
+    shared.unwrap_or_else(|| Box::leak(Box::new(std::array::from_fn(|_| AtomicU64::new(0)))))
+}
+
+/// Open MPI's folder for this `mpirun` on this node, and the number of the job.
+fn job_folder() -> Option<(PathBuf, String)> {
+    let folder = PathBuf::from(std::env::var_os("OMPI_MCA_orte_jobfam_session_dir")?);
+    let job = std::env::var("OMPI_MCA_ess_base_jobid").ok()?;
+    Some((folder, job.replace('/', "_")))
+}
+
+fn map(file: &Path) -> io::Result<Accounts> {
+    let length = size_of::<[AtomicU64; MAX_RAILS]>();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(file)?;
+    file.set_len(length as u64)?;
+    // SAFETY: a file as long as the mapping, which is never ended; whoever else maps it uses atomic words as well.
+    unsafe {
+        let place = libc::mmap(
+            ptr::null_mut(),
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        );
+        if place == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(&*place.cast())
+    }
+}
+
+/// The clock of the accounts: the same for all processes of a machine.
+#[inline]
+pub(crate) fn now() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a place for the time; this clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn who_maps_the_same_file_sees_the_same_accounts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("accounts");
+        let (one, other) = (map(&file).unwrap(), map(&file).unwrap());
+        assert_eq!(other[3].load(Ordering::Relaxed), 0);
+        one[3].store(now(), Ordering::Relaxed);
+        assert!(other[3].load(Ordering::Relaxed) > 0);
+        assert!(map(&folder.path().join("none/accounts")).is_err());
+    }
+}

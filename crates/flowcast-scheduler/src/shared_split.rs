@@ -1,0 +1,166 @@
+//! Messages split over rails whose accounts several threads keep, or several processes in shared memory.
+//!
+//! An account is the instant, in nanoseconds of a clock that all of them read, at which its rail will have sent all that it
+//! was given. Who divides a message reads the accounts, divides by the closed form of [`super::split`], and adds each piece
+//! to its rail. Two that divide at the same instant may both have counted on a rail's being free; nothing given to a rail is
+//! lost from its account.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{
+    RailId, RailSet, RailsError,
+    clock::{ClockArithmetic, Ticks},
+    split::{Divider, Split, SplitRule},
+    table::RailTable,
+};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::Bytes;
+
+/// Earliest delivery that divides messages, with accounts that others keep as well.
+#[derive(Debug)]
+pub struct SharedSplitter<'a> {
+    table: RailTable<Ticks>,
+    divider: Divider,
+    accounts: &'a [AtomicU64],
+}
+
+impl<'a> SharedSplitter<'a> {
+    /// For rails of these costs; `accounts` has one word for each, zero at first.
+    ///
+    /// # Errors
+    /// No rail, or more than [`super::MAX_RAILS`].
+    ///
+    /// # Panics
+    /// Fewer accounts than rails.
+    pub fn new(
+        rails: &[LogGp],
+        rule: SplitRule,
+        accounts: &'a [AtomicU64],
+    ) -> Result<SharedSplitter<'a>, RailsError> {
+        let table = RailTable::new(rails, ())?;
+        Ok(SharedSplitter {
+            table,
+            divider: Divider::new(rails, rule),
+            accounts: &accounts[..rails.len()],
+        })
+    }
+
+    /// Divides a message that is ready at `now`, in nanoseconds, over rails of `usable`, and accounts for its pieces; one that
+    /// is not worth dividing stays whole, on the rail that delivers it earliest. `None` if no rail is usable.
+    #[inline]
+    pub fn split(&self, now: u64, size: Bytes, usable: RailSet) -> Option<Split> {
+        let mut table = self.table.clone();
+        for rail in table.all() {
+            table.set_virtual_finish(rail, self.busy_for(rail, now));
+        }
+        let split = self.divider.plan(&table, Ticks::ZERO, size, usable)?;
+        for (rail, piece) in split.pieces() {
+            self.give(rail, now, piece);
+        }
+        Some(split)
+    }
+
+    /// The rail that delivers the whole message earliest, which is accounted for.
+    #[inline]
+    pub fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let arrives = |rail: RailId| {
+            let entry = &self.table.entries()[rail.index()];
+            let waits = self.busy_for(rail, now).plus(entry.end_to_end);
+            waits.plus(entry.transfer(self.table.tail(size)))
+        };
+        let best = usable
+            .and(self.table.all())
+            .min_by_key(|rail| (arrives(*rail), rail.0))?;
+        self.give(best, now, size);
+        Some(best)
+    }
+
+    fn busy_for(&self, rail: RailId, now: u64) -> Ticks {
+        let until = self.accounts[rail.index()].load(Ordering::Relaxed);
+        Ticks::from_nanos(until.saturating_sub(now))
+    }
+
+    /// Accounts for a piece.
+    #[inline]
+    pub fn give(&self, rail: RailId, now: u64, size: Bytes) {
+        let entry = &self.table.entries()[rail.index()];
+        let busy = entry
+            .gap
+            .plus(entry.transfer(self.table.tail(size)))
+            .nanos();
+        let add = |until: u64| Some(until.max(now).saturating_add(busy));
+        // Never fails: `add` always has a value.
+        let _ =
+            self.accounts[rail.index()].fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::split::Splitter, *};
+    use flowcast_units::{Time, TimePerByte};
+    use proptest::prelude::*;
+
+    fn rails(numbers: &[(u32, u32)]) -> Vec<LogGp> {
+        let rail = |(gap, latency): &(u32, u32)| LogGp {
+            gap: Time::from_nanos(f64::from(*gap)),
+            latency: Time::from_nanos(f64::from(*latency)),
+            overhead: Time::from_nanos(10.0),
+            // Whole nanoseconds, as the accounts have.
+            gap_per_byte: TimePerByte::from_nanos(f64::from(gap % 100 + 1)),
+        };
+        numbers.iter().map(rail).collect()
+    }
+
+    fn accounts() -> Vec<AtomicU64> {
+        (0..16).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn one_thread_is_served_as_by_the_splitter_of_one_thread(
+            numbers in prop::collection::vec((1u32..5000, 0u32..90_000), 1..=16),
+            messages in prop::collection::vec((0u64..500_000, 1u64..100_000, any::<u16>()), 0..60),
+        ) {
+            let (rails, accounts) = (rails(&numbers), accounts());
+            let rule = SplitRule::inside_mpi();
+            let shared = SharedSplitter::new(&rails, rule, &accounts).unwrap();
+            let mut single = Splitter::new(&rails, rule).unwrap();
+            let mut now = 0;
+            for (pause, size, usable) in messages {
+                now += pause;
+                let usable = RailSet::from_bits(usable);
+                let pieces = |split: Option<Split>| split.map(|split| split.pieces().collect::<Vec<_>>());
+                let expected = pieces(single.split(Ticks::from_nanos(now), Bytes(size), usable));
+                prop_assert_eq!(pieces(shared.split(now, Bytes(size), usable)), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn no_piece_of_four_threads_is_lost_from_the_accounts() {
+        let (rails, accounts) = (rails(&[(100, 0), (100, 0), (300, 50)]), accounts());
+        let shared = SharedSplitter::new(&rails, SplitRule::inside_mpi(), &accounts).unwrap();
+        let (given, pieces) = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let all: Vec<_> = (0..2000)
+                            .filter_map(|_| shared.split(0, Bytes(30_001), RailSet::ALL))
+                            .flat_map(|split| split.pieces())
+                            .collect();
+                        (all.iter().map(|(_, piece)| piece.0).sum::<u64>(), all.len() as u64)
+                    })
+                })
+                .collect();
+            threads.into_iter().fold((0, 0), |(bytes, pieces), thread| {
+                let (more, count) = thread.join().unwrap();
+                (bytes + more, pieces + count)
+            })
+        });
+        assert_eq!(given, 8000 * 30_001);
+        // g of the third rail is three times as long, G of all is 1 ns.
+        let booked: u64 = accounts.iter().map(|word| word.load(Ordering::Relaxed)).sum();
+        assert!((given..given + 300 * pieces).contains(&booked), "{booked}");
+    }
+}
