@@ -14,8 +14,26 @@ use std::{
 
 use flowcast_scheduler::MAX_RAILS;
 
-/// One word for each rail, in nanoseconds of the machine's monotonic clock.
-pub(crate) type Accounts = &'static [AtomicU64; MAX_RAILS];
+/// What the processes of a node know together of their rails.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct NodeAccounts {
+    /// When each rail will have sent all that it was given, in nanoseconds of the machine's monotonic clock.
+    pub free_at: [AtomicU64; MAX_RAILS],
+    /// Bytes that were acknowledged on each.
+    pub acknowledged: [AtomicU64; MAX_RAILS],
+}
+
+pub(crate) type Accounts = &'static NodeAccounts;
+
+/// Of rails with nothing to send, for this process alone.
+pub(crate) fn own() -> Accounts {
+    let idle = || std::array::from_fn(|_| AtomicU64::new(0));
+    Box::leak(Box::new(NodeAccounts {
+        free_at: idle(),
+        acknowledged: idle(),
+    }))
+}
 
 /// Of the job on this node, or this process' own where they cannot be shared.
 pub(crate) fn of_job_on_node<'a>(rails: impl Iterator<Item = &'a str>) -> Accounts {
@@ -25,7 +43,7 @@ pub(crate) fn of_job_on_node<'a>(rails: impl Iterator<Item = &'a str>) -> Accoun
         let name = format!("flowcast-rails-{job}-{}", rails.join(",").replace('/', "_"));
         map(&folder.join(name)).ok()
     });
-    shared.unwrap_or_else(|| Box::leak(Box::new(std::array::from_fn(|_| AtomicU64::new(0)))))
+    shared.unwrap_or_else(own)
 }
 
 /// Open MPI's folder for this `mpirun` on this node, and the number of the job.
@@ -36,7 +54,7 @@ fn job_folder() -> Option<(PathBuf, String)> {
 }
 
 fn map(file: &Path) -> io::Result<Accounts> {
-    let length = size_of::<[AtomicU64; MAX_RAILS]>();
+    let length = size_of::<NodeAccounts>();
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -84,9 +102,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("accounts");
         let (one, other) = (map(&file).unwrap(), map(&file).unwrap());
-        assert_eq!(other[3].load(Ordering::Relaxed), 0);
-        one[3].store(now(), Ordering::Relaxed);
-        assert!(other[3].load(Ordering::Relaxed) > 0);
+        assert_eq!(other.free_at[3].load(Ordering::Relaxed), 0);
+        one.free_at[3].store(now(), Ordering::Relaxed);
+        assert!(other.free_at[3].load(Ordering::Relaxed) > 0);
         assert!(map(&folder.path().join("none/accounts")).is_err());
     }
 }

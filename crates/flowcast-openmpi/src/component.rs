@@ -10,6 +10,7 @@ use crate::{
         BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS,
         SelectedBtl,
     },
+    connections::{self, AddressKey},
     costs::{self, CostOrigin},
     hooks, interfaces,
     library::{self, OpenMpiLibrary},
@@ -158,6 +159,10 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     let accounts = accounts::of_job_on_node(rails.iter().map(|rail| rail.name.as_str()));
     let scheduler = ComponentScheduler::new(settings.scheduler, &costs, accounts)
         .map_err(|error| Refusal::parameter("rails", error))?;
+    let own_addresses = connections::addresses(&rails)
+        .into_iter()
+        .map(|address| address.map(AddressKey::from).unwrap_or_default())
+        .collect();
     let source = std::sync::Mutex::new(origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);
     let complete = origin == CostOrigin::Given;
@@ -168,6 +173,8 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
         rails,
         peers: EndpointMap::default(),
         scheduler,
+        own_addresses,
+        accounts,
         lost,
         source,
     };

@@ -240,8 +240,10 @@ unsafe fn parts_of_message(
         return (!follows_itself).then(|| Parts::behind(rails, length as usize));
     }
     let Some(split) = state.split(peer, length) else {
-        count(state, asked, length);
-        return None;
+        let rail = state.moving(peer, asked);
+        count(state, rail, length);
+        let whole = std::iter::once((rail, length as usize));
+        return (rail != asked).then(|| Parts::new(whole));
     };
     let starts = matches!(tag, TAG_MATCH | TAG_RNDV);
     if starts {

@@ -18,6 +18,7 @@
 //! | `pieces` | messages over several networks at once |
 //! | `state`, `peers`, `scheduler`, `counters` | what the hooks know |
 //! | `accounts` | what the processes of a node have given to each network |
+//! | `connections` | what the kernel says of the TCP connections |
 //! | `costs`, `store`, `measure` | where the parameters of the networks come from |
 //! | `table` | the report at the end |
 //!
@@ -28,6 +29,7 @@
 mod accounts;
 pub mod bindings;
 mod component;
+mod connections;
 mod costs;
 mod counters;
 mod hooks;

@@ -5,16 +5,20 @@
 //! all old ones together are no larger than the present one.
 
 use std::{
+    collections::BTreeSet,
     ptr::{self, NonNull},
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicPtr, AtomicU16, Ordering},
+        atomic::{AtomicPtr, AtomicU16, AtomicU32, Ordering},
     },
 };
 
 use flowcast_scheduler::{MAX_RAILS, RailId, RailSet};
 
-use crate::bindings::{BmlEndpoint, Endpoint};
+use crate::{
+    bindings::{BmlEndpoint, Endpoint},
+    connections::{AddressKey, Path},
+};
 
 /// A process that is reached over several rails.
 #[derive(Debug)]
@@ -23,6 +27,10 @@ pub(crate) struct Peer {
     usable: AtomicU16,
     /// Rails that have written parts of long messages into its memory.
     puts: AtomicU16,
+    /// Rails on which nothing gets to it.
+    stuck: AtomicU16,
+    /// Its address on each rail, once it has told.
+    addresses: [AtomicU32; MAX_RAILS],
     /// What the framework knows of it.
     pub bml_endpoint: *mut BmlEndpoint,
 }
@@ -47,6 +55,8 @@ impl Peer {
             endpoints: all,
             usable: AtomicU16::new(usable.bits()),
             puts: AtomicU16::new(0),
+            stuck: AtomicU16::new(0),
+            addresses: std::array::from_fn(|_| AtomicU32::new(0)),
             bml_endpoint,
         }
     }
@@ -67,6 +77,30 @@ impl Peer {
     pub(crate) fn lose(&self, rail: RailId) {
         self.usable
             .fetch_and(!RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
+    }
+
+    /// It has told where it is on a rail.
+    pub(crate) fn is_at(&self, rail: RailId, address: AddressKey) {
+        self.addresses[rail.index() & (MAX_RAILS - 1)].store(address.0, Ordering::Relaxed);
+    }
+
+    /// Nothing moves on these paths now. Where its address is not known, one of them may lead to it.
+    pub(crate) fn avoid(&self, stuck: &BTreeSet<Path>) {
+        let leads_here = |path: &&Path| {
+            let far = self.addresses[path.rail.index()].load(Ordering::Relaxed);
+            far == 0 || far == path.far.0
+        };
+        let rails = stuck
+            .iter()
+            .filter(leads_here)
+            .fold(RailSet::NONE, |set, path| set.with(path.rail));
+        self.stuck.store(rails.bits(), Ordering::Relaxed);
+    }
+
+    /// The rails on which nothing gets to it.
+    #[inline]
+    pub(crate) fn stuck(&self) -> RailSet {
+        RailSet::from_bits(self.stuck.load(Ordering::Relaxed))
     }
 
     /// These write parts of long messages into its memory.
@@ -286,6 +320,27 @@ mod tests {
         peer.lose(RailId(3));
         assert_eq!(peer.usable(), RailSet::NONE.with(RailId(0)));
         assert_eq!(peer.endpoint(RailId(3)), endpoint(2));
+    }
+
+    #[test]
+    fn a_stuck_path_is_avoided_by_whom_it_leads_to() {
+        let path = |rail, far| Path {
+            rail: RailId(rail),
+            far: AddressKey(far),
+        };
+        let stuck = BTreeSet::from([path(3, 77)]);
+        let (known, unknown) = (peer(1, 2), peer(3, 4));
+        known.is_at(RailId(3), AddressKey(78));
+        for peer in [&known, &unknown] {
+            peer.avoid(&stuck);
+        }
+        assert!(known.stuck().is_empty());
+        assert_eq!(unknown.stuck(), RailSet::NONE.with(RailId(3)));
+        known.is_at(RailId(3), AddressKey(77));
+        known.avoid(&stuck);
+        assert_eq!(known.stuck(), RailSet::NONE.with(RailId(3)));
+        known.avoid(&BTreeSet::new());
+        assert!(known.stuck().is_empty());
     }
 
     proptest! {

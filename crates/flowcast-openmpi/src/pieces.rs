@@ -10,7 +10,7 @@
 
 use std::{
     cell::Cell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::{c_int, c_void},
     ptr,
     sync::{
@@ -26,9 +26,10 @@ use crate::{
         BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor, Endpoint,
         NO_ORDER, ProcessName, RdmaCompletion, SUCCESS, Segment, TAG_MAX, Trigger,
     },
+    connections::AddressKey,
     library::OpenMpiLibrary,
     peers::Peer,
-    state::State,
+    state::{State, state},
 };
 
 /// Beside the measurement's, above Open MPI's own.
@@ -54,6 +55,8 @@ struct PieceHeader {
     total: u32,
     /// Where this piece belongs in it.
     offset: u32,
+    /// Where its sender is on the rail of this piece.
+    address: AddressKey,
 }
 
 impl PieceHeader {
@@ -66,7 +69,7 @@ impl PieceHeader {
             u32::from(self.tag) << 8 | u32::from(self.of),
             self.total,
             self.offset,
-            0,
+            self.address.0,
         ];
         let mut bytes = [0; HEADER];
         for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -80,7 +83,7 @@ impl PieceHeader {
         for (word, place) in words.iter_mut().zip(bytes.get(..HEADER)?.chunks_exact(4)) {
             *word = u32::from_le_bytes(place.try_into().ok()?);
         }
-        let [MAGIC, jobid, vpid, number, kind, total, offset, _] = words else {
+        let [MAGIC, jobid, vpid, number, kind, total, offset, address] = words else {
             return None;
         };
         Some(PieceHeader {
@@ -90,6 +93,7 @@ impl PieceHeader {
             of: kind as u8,
             total,
             offset,
+            address: AddressKey(address),
         })
     }
 }
@@ -129,6 +133,8 @@ impl Incomplete {
 
 /// Messages of which pieces are missing, by sender and number.
 static INCOMPLETE: Mutex<BTreeMap<(u32, u32, u32), Incomplete>> = Mutex::new(BTreeMap::new());
+/// Who has told where it is, by name and address.
+static MET: Mutex<BTreeSet<(u32, u32, AddressKey)>> = Mutex::new(BTreeSet::new());
 static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
 static TRIGGERS: OnceLock<Triggers> = OnceLock::new();
 
@@ -165,9 +171,20 @@ unsafe extern "C" fn receive(
     let Some(header) = PieceHeader::read(bytes) else {
         return;
     };
+    meet(&header, by);
     if let Some(whole) = join(&header, &bytes[HEADER..]) {
         // SAFETY: a BTL has called us, so ob1 listens.
         unsafe { hand_on(by, header.tag, whole) };
+    }
+}
+
+/// Learns where the sender is on the rail by which a piece of it came.
+fn meet(header: &PieceHeader, by: *mut BtlModule) {
+    let Some(state) = state() else { return };
+    let mut met = MET.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = (header.from.jobid, header.from.vpid, header.address);
+    if !met.contains(&place) && state.introduce(header.from, by, header.address) {
+        met.insert(place);
     }
 }
 
@@ -375,6 +392,7 @@ unsafe fn fill(
                     of: parts.all().len() as u8,
                     total,
                     offset: part.offset as u32,
+                    address: state.own_addresses[part.rail.index()],
                 };
                 place.copy_from_nonoverlapping(header.bytes().as_ptr(), HEADER);
                 place = place.add(HEADER);

@@ -127,7 +127,7 @@ fn picker(
         Discipline::EarliestDelivery => Ok(Box::new(SharedSplitter::new(
             costs,
             SplitRule::inside_mpi(),
-            accounts,
+            &accounts.free_at,
         )?)),
         Discipline::EarliestOverlap => shared::<EarliestOverlap>(costs),
         _ => locked(name, costs),
@@ -250,14 +250,11 @@ impl ComponentScheduler {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
     use super::*;
     use flowcast_units::TimePerByte;
 
     fn scheduler(name: SchedulerName) -> ComponentScheduler {
-        let accounts = Box::leak(Box::new(std::array::from_fn(|_| AtomicU64::new(0))));
-        ComponentScheduler::new(name, &rails(), accounts).unwrap()
+        ComponentScheduler::new(name, &rails(), accounts::own()).unwrap()
     }
 
     fn rails() -> Vec<LogGp> {

@@ -1,18 +1,24 @@
 //! What the hooks know: rails, peers, scheduler. One for each process, made when the component starts.
 
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicU16, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU16, Ordering},
+    },
 };
 
 use flowcast_scheduler::{RailId, RailSet, split::Split};
 use flowcast_units::Bytes;
 
 use crate::{
+    accounts::Accounts,
     bindings::{
         Alloc, BmlEndpoint, BmlModule, BtlArray, BtlModule, Endpoint, Free, OmpiProc,
-        PROC_ENDPOINT_TAG_BML, PrepareSource, Put, Send as SendFunction, SendImmediate,
+        PROC_ENDPOINT_TAG_BML, PrepareSource, ProcessName, Put, Send as SendFunction,
+        SendImmediate,
     },
+    connections::{AddressKey, Path},
     counters::Counters,
     library::OpenMpiLibrary,
     parameters::ComponentSettings,
@@ -94,6 +100,10 @@ pub(crate) struct State {
     /// The processes that are reached over several of them.
     pub peers: EndpointMap,
     pub scheduler: ComponentScheduler,
+    /// Where this process is on each rail.
+    pub own_addresses: Vec<AddressKey>,
+    /// What the processes of this node have given to each rail.
+    pub accounts: Accounts,
     /// Rails that are gone.
     pub lost: AtomicU16,
     /// Where the parameters in use come from, for the table.
@@ -153,11 +163,50 @@ impl State {
         self.scheduler.split(Bytes(size), self.reaching(peer))
     }
 
-    /// The rails that reach a process.
+    /// The rails that reach a process, without those on which nothing moves if there are others.
     #[inline]
-    fn reaching(&self, peer: &Peer) -> RailSet {
+    pub(crate) fn reaching(&self, peer: &Peer) -> RailSet {
         let lost = RailSet::from_bits(!self.lost.load(Ordering::Relaxed));
-        peer.usable().and(lost)
+        let reaching = peer.usable().and(lost);
+        let moving = reaching.and(RailSet::from_bits(!peer.stuck().bits()));
+        if moving.is_empty() { reaching } else { moving }
+    }
+
+    /// The rail that ob1 chose, or another one where nothing moves on it.
+    #[inline]
+    pub(crate) fn moving(&self, peer: &Peer, asked: RailId) -> RailId {
+        if !peer.stuck().contains(asked) {
+            return asked;
+        }
+        let mut others = self.reaching(peer);
+        others.next().unwrap_or(asked)
+    }
+
+    /// Nothing moves on these paths now, and on all others it does.
+    pub(crate) fn avoid(&self, stuck: &BTreeSet<Path>) {
+        self.peers.for_each(|peer| peer.avoid(stuck));
+    }
+
+    /// Another process has told where it is on the rail by which its message came; false if nobody sends to it yet.
+    pub(crate) fn introduce(&self, name: ProcessName, by: *mut BtlModule, at: AddressKey) -> bool {
+        let Some(rail) = self.rail_of(by) else {
+            return false;
+        };
+        // SAFETY: the library's process, whose endpoint is null or r2's.
+        let peer = unsafe {
+            let process = (self.library.process_by_name)(name);
+            if process.is_null() {
+                return false;
+            }
+            bml_endpoint(process).as_ref().and_then(|endpoint| {
+                self.peers
+                    .find(entries(&endpoint.btl_send).first()?.btl_endpoint)
+            })
+        };
+        peer.is_some_and(|peer| {
+            peer.is_at(rail, at);
+            true
+        })
     }
 
     /// The rails that reach a process and take a message of this size in one piece.

@@ -18,6 +18,7 @@ mod watch;
 mod wire;
 
 use std::{
+    collections::BTreeSet,
     ffi::c_int,
     fs,
     sync::{
@@ -32,6 +33,7 @@ use flowcast_scheduler::{Rail, RailId};
 
 use crate::{
     bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS},
+    connections::Path,
     costs::{self, CostOrigin},
     library::{self, OpenMpiLibrary},
     parameters::When,
@@ -60,7 +62,7 @@ static LINKS: OnceLock<MeasuredLinks> = OnceLock::new();
 /// Whether this rank still waits for results, or has measured already.
 static FINISHED: AtomicBool = AtomicBool::new(false);
 static ANSWERING: AtomicBool = AtomicBool::new(false);
-/// The rails, once there is something to compare them with.
+/// The rails, from the start on.
 static WATCH: OnceLock<Watch> = OnceLock::new();
 /// Whether this is rank 0 at its measurement.
 static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
@@ -313,8 +315,8 @@ fn route(
 
 /// Looks at messages that came, and now and then at the rails; called whenever the library makes progress.
 unsafe extern "C" fn progress() -> c_int {
-    if let (Some(watch), Some(state)) = (WATCH.get(), state::state()) {
-        look(watch, state);
+    if let Some(state) = state::state() {
+        look(state);
     }
     // Rank 0 takes its answers itself while it measures, and answering calls us again.
     let idle = !wire::is_waiting() && !tree::is_waiting();
@@ -402,7 +404,7 @@ fn apply(state: &State, text: &str, origin: CostOrigin) {
     // What the user gave is not measured again.
     let measured = state.settings.rails.is_empty() && state.settings.network.is_empty();
     if go_on_with(state, &costs, origin) && state.settings.remeasure && measured {
-        WATCH.get_or_init(|| Watch::new(&state.rails, &costs));
+        watch(state).measure_again(&costs);
     }
 }
 
@@ -418,14 +420,27 @@ fn go_on_with(state: &State, costs: &[LogGp], origin: CostOrigin) -> bool {
     true
 }
 
-/// Goes on with other parameters where the rails no longer are what was measured.
+fn watch(state: &State) -> &'static Watch {
+    WATCH.get_or_init(|| Watch::new(&state.rails, state.accounts))
+}
+
+/// Goes on with other parameters where the rails no longer are what was measured, and avoids those on which nothing moves.
 #[inline]
-fn look(watch: &Watch, state: &State) {
-    let Some(costs) = watch.look(&state.rails, state.scheduler.costs()) else {
+fn look(state: &State) {
+    let Some(found) = watch(state).look(&state.rails, state.scheduler.costs()) else {
         return;
     };
     let tells = state.settings.verbose > 1 || own_name(&state.library).vpid == 0;
-    if go_on_with(state, &costs, CostOrigin::Watched) && tells {
+    if let Some(stuck) = found.stuck {
+        state.avoid(&stuck);
+        if tells {
+            tell_stuck(state, &stuck);
+        }
+    }
+    if let Some(costs) = found.costs
+        && go_on_with(state, &costs, CostOrigin::Watched)
+        && tells
+    {
         let all: Vec<String> = state
             .rails
             .iter()
@@ -439,6 +454,26 @@ fn look(watch: &Watch, state: &State) {
             &format!("the networks have changed: {} now", all.join(", ")),
         );
     }
+}
+
+fn tell_stuck(state: &State, stuck: &BTreeSet<Path>) {
+    let names: BTreeSet<&str> = stuck
+        .iter()
+        .map(|path| state.rail(path.rail).name.as_str())
+        .collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    log(
+        state,
+        &if names.is_empty() {
+            "every network moves again".to_owned()
+        } else {
+            format!(
+                "nothing moves on {} connections over {}: they get nothing new until it does",
+                stuck.len(),
+                names.join(", ")
+            )
+        },
+    );
 }
 
 fn own_name(library: &OpenMpiLibrary) -> ProcessName {

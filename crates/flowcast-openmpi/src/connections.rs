@@ -1,0 +1,429 @@
+//! The TCP connections of this process over its rails, and what the kernel says of each: what the other side has acknowledged,
+//! for how long anything was under way, whether the program or the receiver held it up (`tcp_info`, Linux 4.9).
+//!
+//! Open MPI does not show its sockets. They are those whose own address is a rail's.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::{CStr, c_int},
+    mem::MaybeUninit,
+    net::IpAddr,
+};
+
+use flowcast_scheduler::RailId;
+
+use crate::state::RailModule;
+
+/// Looks until connections are looked for again; often at first, while they are made.
+const LOOKS: u32 = 25;
+/// The part of a period in which a connection has data in flight if its rail is the limit; the kernel counts in ticks of up to
+/// 10 ms.
+const BUSY: f64 = 0.75;
+/// The part of that in which its receiver may stall it.
+const STALLED: f64 = 0.1;
+/// A connection is stuck when nothing in flight has been acknowledged for so long, in nanoseconds, and the kernel, which knows how
+/// long answers take there, has given up waiting at least once.
+const STUCK: u64 = 100_000_000;
+
+/// The connections as they were at the last look.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    addresses: Vec<Option<IpAddr>>,
+    known: BTreeMap<c_int, Connection>,
+    looks: u32,
+    last: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Connection {
+    path: Path,
+    progress: TcpProgress,
+    stuck_since: Option<u64>,
+}
+
+/// A rail, and the address at its other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Path {
+    pub rail: RailId,
+    pub far: AddressKey,
+}
+
+/// An address in four bytes: an IPv4 address, or a sum of a longer one. Zero is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct AddressKey(pub u32);
+
+impl From<IpAddr> for AddressKey {
+    fn from(address: IpAddr) -> AddressKey {
+        AddressKey(match address {
+            IpAddr::V4(address) => u32::from(address),
+            // FNV-1a.
+            IpAddr::V6(address) => address.octets().iter().fold(0x811C_9DC5, |sum, byte| {
+                (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+            }),
+        })
+    }
+}
+
+/// What a rail did between two looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RailActivity {
+    /// Bytes that were acknowledged on it.
+    pub acknowledged: u64,
+    /// Whether it was the limit of a connection for the whole period.
+    pub is_full: bool,
+}
+
+/// What a look finds.
+#[derive(Debug)]
+pub(crate) struct ConnectionsLook {
+    /// Nanoseconds since the look before; none for the first one.
+    pub period: Option<u64>,
+    pub rails: Vec<RailActivity>,
+    /// Where nothing moves.
+    pub stuck: BTreeSet<Path>,
+}
+
+impl Connections {
+    pub(crate) fn new(rails: &[RailModule]) -> Connections {
+        Connections {
+            addresses: addresses(rails),
+            known: BTreeMap::new(),
+            looks: 0,
+            last: 0,
+        }
+    }
+
+    /// Looks at all of them, at `now` in nanoseconds.
+    pub(crate) fn look(&mut self, now: u64) -> ConnectionsLook {
+        let period = now - self.last;
+        if (self.looks + 1).is_power_of_two() || self.looks.is_multiple_of(LOOKS) {
+            self.find();
+        }
+        self.looks = self.looks.wrapping_add(1);
+        let mut rails = vec![RailActivity::default(); self.addresses.len()];
+        let mut stuck = BTreeSet::new();
+        self.known.retain(|socket, connection| {
+            let Some(since) =
+                tcp_progress(*socket).and_then(|progress| connection.go_on(progress, now))
+            else {
+                return false;
+            };
+            let rail = &mut rails[connection.path.rail.index()];
+            rail.acknowledged += since.acknowledged;
+            rail.is_full |= since.fills(period as f64);
+            if connection.is_stuck(now) {
+                stuck.insert(connection.path);
+            }
+            true
+        });
+        let period = (self.last > 0).then_some(period);
+        self.last = now;
+        ConnectionsLook {
+            period,
+            rails,
+            stuck,
+        }
+    }
+
+    /// Adds the sockets of this process whose own address is a rail's.
+    fn find(&mut self) {
+        let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+            return;
+        };
+        let sockets =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<c_int>().ok());
+        for socket in sockets {
+            if !self.known.contains_key(&socket)
+                && let Some(connection) = self.connection(socket)
+            {
+                self.known.insert(socket, connection);
+            }
+        }
+    }
+
+    fn connection(&self, socket: c_int) -> Option<Connection> {
+        let own = address(socket, libc::getsockname)?;
+        let rail = self
+            .addresses
+            .iter()
+            .position(|address| *address == Some(own))?;
+        let path = Path {
+            rail: RailId(rail as u8),
+            far: address(socket, libc::getpeername)?.into(),
+        };
+        Some(Connection {
+            path,
+            progress: tcp_progress(socket)?,
+            stuck_since: None,
+        })
+    }
+}
+
+impl Connection {
+    /// What has come since the last look; none if the socket is another connection's now.
+    fn go_on(&mut self, progress: TcpProgress, now: u64) -> Option<TcpProgress> {
+        let before = std::mem::replace(&mut self.progress, progress);
+        let since = progress.since(before)?;
+        let waits = before.in_flight > 0 && progress.in_flight > 0 && progress.sends_again;
+        self.stuck_since = if waits && since.acknowledged == 0 {
+            self.stuck_since.or(Some(now))
+        } else {
+            None
+        };
+        Some(since)
+    }
+
+    fn is_stuck(&self, now: u64) -> bool {
+        self.stuck_since.is_some_and(|since| now - since >= STUCK)
+    }
+}
+
+/// What the kernel says of a connection, since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct TcpProgress {
+    acknowledged: u64,
+    busy_us: u64,
+    stalled_us: u64,
+    program_is_the_limit: bool,
+    /// Packets that were sent and not acknowledged.
+    in_flight: u32,
+    /// Whether the kernel has waited in vain for an acknowledgement, and sends again.
+    sends_again: bool,
+}
+
+impl TcpProgress {
+    /// What has come since; none if this is another connection.
+    fn since(self, before: TcpProgress) -> Option<TcpProgress> {
+        Some(TcpProgress {
+            acknowledged: self.acknowledged.checked_sub(before.acknowledged)?,
+            busy_us: self.busy_us.checked_sub(before.busy_us)?,
+            stalled_us: self.stalled_us.checked_sub(before.stalled_us)?,
+            ..self
+        })
+    }
+
+    /// Whether the network was the limit for the whole period of so many nanoseconds.
+    fn fills(&self, period: f64) -> bool {
+        let busy = self.busy_us as f64;
+        !self.program_is_the_limit
+            && busy * 1e3 >= BUSY * period
+            && self.stalled_us as f64 <= STALLED * busy
+    }
+
+    /// Of the kernel's `struct tcp_info`, which grows at its end; none if it is too old.
+    fn parse(info: &[u8]) -> Option<TcpProgress> {
+        let number = |at: usize| Some(u64::from_ne_bytes(info.get(at..at + 8)?.try_into().ok()?));
+        Some(TcpProgress {
+            // tcpi_ca_state is TCP_CA_Loss, or tcpi_retransmits.
+            sends_again: *info.get(1)? == 4 || *info.get(2)? > 0,
+            in_flight: u32::from_ne_bytes(info.get(24..28)?.try_into().ok()?),
+            // The lowest bit of the bit field tcpi_delivery_rate_app_limited.
+            program_is_the_limit: info.get(7)? & 1 != 0,
+            acknowledged: number(120)?,
+            busy_us: number(168)?,
+            stalled_us: number(176)?,
+        })
+    }
+}
+
+fn tcp_progress(socket: c_int) -> Option<TcpProgress> {
+    let mut info = [0u8; 256];
+    let mut length = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes; a number that is no socket is refused.
+    let done = unsafe {
+        libc::getsockopt(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if done == 0 {
+        TcpProgress::parse(&info[..(length as usize).min(info.len())])
+    } else {
+        None
+    }
+}
+
+type AskForAddress =
+    unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
+
+fn address(socket: c_int, ask: AskForAddress) -> Option<IpAddr> {
+    let mut address = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+    let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes; zeros are a valid address.
+    unsafe {
+        if ask(socket, address.as_mut_ptr().cast(), &raw mut length) != 0 {
+            return None;
+        }
+        ip_of(address.as_ptr().cast())
+    }
+}
+
+/// # Safety
+/// `address` is null or an address of its family.
+unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's; the family says what lies there.
+    unsafe {
+        match c_int::from((*address).sa_family) {
+            libc::AF_INET => {
+                let address = address.cast::<libc::sockaddr_in>().read_unaligned();
+                Some(IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()))
+            }
+            libc::AF_INET6 => {
+                let address = address.cast::<libc::sockaddr_in6>().read_unaligned();
+                Some(IpAddr::from(address.sin6_addr.s6_addr).to_canonical())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The address of each rail's interface; none where several rails have one interface, whose connections nothing tells apart.
+pub(crate) fn addresses(rails: &[RailModule]) -> Vec<Option<IpAddr>> {
+    let names: Vec<String> = rails
+        .iter()
+        .map(|rail: &RailModule| rail.name.split(':').next().unwrap_or_default().to_owned())
+        .collect();
+    let all = interface_addresses();
+    names
+        .iter()
+        .map(|name: &String| {
+            let is_alone = names.iter().filter(|other| *other == name).count() == 1;
+            all.iter()
+                .find(|(of, _)| of == name && is_alone)
+                .map(|(_, address)| *address)
+        })
+        .collect()
+}
+
+fn interface_addresses() -> Vec<(String, IpAddr)> {
+    let mut list = std::ptr::null_mut();
+    let mut all = Vec::new();
+    // SAFETY: a list of the C library, ended by null and freed once.
+    unsafe {
+        if libc::getifaddrs(&raw mut list) != 0 {
+            return all;
+        }
+        let mut entry = list;
+        while !entry.is_null() {
+            let name = CStr::from_ptr((*entry).ifa_name)
+                .to_string_lossy()
+                .into_owned();
+            all.extend(ip_of((*entry).ifa_addr).map(|address| (name, address)));
+            entry = (*entry).ifa_next;
+        }
+        libc::freeifaddrs(list);
+    }
+    // Open MPI prefers IPv4.
+    all.sort_by_key(|(_, address)| address.is_ipv6());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::{TcpListener, TcpStream},
+        os::fd::AsRawFd,
+    };
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_what_a_connection_has_delivered() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut other = listener.accept().unwrap().0;
+        let before = tcp_progress(out.as_raw_fd()).unwrap();
+        out.write_all(&[0; 100_000]).unwrap();
+        other.read_exact(&mut [0; 100_000]).unwrap();
+        let begun = std::time::Instant::now();
+        let delivered = || {
+            tcp_progress(out.as_raw_fd())
+                .unwrap()
+                .since(before)
+                .unwrap()
+                .acknowledged
+        };
+        while delivered() < 100_000 {
+            assert!(begun.elapsed().as_secs() < 10, "{}", delivered());
+        }
+        assert_eq!(delivered(), 100_000);
+        assert_eq!(
+            address(out.as_raw_fd(), libc::getsockname),
+            Some("127.0.0.1".parse().unwrap())
+        );
+        assert!(tcp_progress(-1).is_none() && address(-1, libc::getsockname).is_none());
+        assert!(interface_addresses().contains(&("lo".into(), "127.0.0.1".parse().unwrap())));
+    }
+
+    #[test]
+    fn only_a_network_that_is_the_limit_is_tested() {
+        let full = TcpProgress {
+            acknowledged: 1,
+            busy_us: 24_000,
+            stalled_us: 100,
+            ..TcpProgress::default()
+        };
+        assert!(full.fills(25e6));
+        assert!(!full.fills(50e6), "idle for half of the time");
+        assert!(
+            !TcpProgress {
+                stalled_us: 9_000,
+                ..full
+            }
+            .fills(25e6),
+            "the receiver does not read"
+        );
+        assert!(
+            !TcpProgress {
+                program_is_the_limit: true,
+                ..full
+            }
+            .fills(25e6)
+        );
+        assert_eq!(
+            TcpProgress::default().since(full),
+            None,
+            "another connection has the number now"
+        );
+        assert_eq!(
+            TcpProgress::parse(&[0; 104]),
+            None,
+            "a kernel that tells less"
+        );
+    }
+
+    #[test]
+    fn a_connection_is_stuck_when_the_kernel_waits_in_vain_and_no_longer_when_it_moves() {
+        let at = |acknowledged, sends_again| TcpProgress {
+            acknowledged,
+            sends_again,
+            in_flight: 9,
+            ..TcpProgress::default()
+        };
+        let path = Path {
+            rail: RailId(0),
+            far: AddressKey(1),
+        };
+        let mut connection = Connection {
+            path,
+            progress: at(5, false),
+            stuck_since: None,
+        };
+        let mut is_stuck = |progress, now| {
+            connection.go_on(progress, now).unwrap();
+            connection.is_stuck(now)
+        };
+        assert!(!is_stuck(at(5, false), 40_000_000), "answers may take long");
+        assert!(!is_stuck(at(5, true), 80_000_000), "not yet");
+        assert!(is_stuck(at(5, true), 200_000_000));
+        assert!(!is_stuck(at(6, true), 240_000_000), "slow is not stuck");
+        assert!(!is_stuck(at(6, false), 500_000_000));
+    }
+}
