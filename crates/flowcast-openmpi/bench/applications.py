@@ -33,6 +33,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -65,7 +66,7 @@ thermo 50
 run 100
 """
 # Lines of the component's own test that are replaced: the size of Linpack, and one matrix of PTRANS more.
-HPCC_SIZES = {"Ns": "1000", "Number of additional problem sizes for PTRANS": "1", "values of N": "2400"}
+HPCC_SIZES = {"Ns": "600", "Number of additional problem sizes for PTRANS": "1", "values of N": "1200"}
 HPCC_INPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/programs/hpccinf.txt"
 
 
@@ -288,36 +289,34 @@ def interval(values):
     return values[below], values[-1 - below]
 
 
-def with_interval(values, digits):
+def with_interval(values):
     low, high = interval(values)
-    return f"{statistics.median(values):.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    return f"{statistics.median(values):.3g} ({low:.3g} to {high:.3g})"
 
 
-def digits_of(seconds):
-    return max(0, 2 - math.floor(math.log10(seconds)))
+def table(head, rows):
+    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
 
 
-def ratios(over, under):
-    """Of the rounds that both have."""
-    return [over[number] / under[number] for number in over if number in under]
+def over(samples, one, other):
+    """How often the time of the other goes into that of the one, of the rounds that both have."""
+    first, second = samples.get(one, {}), samples.get(other, {})
+    both = [first[number] / second[number] for number in first if number in second]
+    return with_interval(both) if both else "-"
 
 
-def row_of(case, samples, ours):
-    """A line of the table: times of one program by contender and round."""
+def gains(samples, ours):
+    """Cells: the share of the network, what a rail of the sum gains, and ours over the best of the others and over the best rail."""
     medians = {who: statistics.median(rounds.values()) for who, rounds in samples.items()}
-    digits = digits_of(min(medians.values()))
-    cells = [*case, str(max(map(len, samples.values())))]
-    cells += [with_interval(samples[who].values(), digits) if who in samples else "-" for who in [*STOCK, *ours, *BOUNDS]]
-    known = "fast-alone" in medians
-    cells.append(f"{1 - medians['unlimited'] / medians['fast-alone']:.0%}" if known and "unlimited" in medians else "-")
-    cells.append(f"{medians['fast-alone'] / medians['one-rail']:.2f}" if known and "one-rail" in medians else "-")
-    others = sorted((medians[who], who) for who in STOCK if who in medians)
-    singles = [other for other in others if other[1] != "stock"]
+    share = 1 - medians["unlimited"] / medians["fast-alone"] if {"unlimited", "fast-alone"} <= set(medians) else math.nan
+    cells = [f"{share:.0%}", over(samples, "fast-alone", "one-rail")]
     for who in ours:
-        for best in [others[:1], singles[:1]]:
-            both = ratios(samples[best[0][1]], samples[who]) if best and who in samples else []
-            cells.append(with_interval(both, 2) if both else "-")
-    return "| " + " | ".join(cells) + " |"
+        for others in [STOCK, STOCK[1:]]:
+            best = min(others, key=lambda other: medians.get(other, math.inf))
+            cells.append(over(samples, best, who))
+    return cells
 
 
 def summary(options):
@@ -328,14 +327,19 @@ def summary(options):
             samples.setdefault(row["contender"], {})[row["round"]] = float(row["seconds"])
         else:
             failed += 1
+    cases = dict(sorted(cases.items(), key=lambda item: (item[0][0], int(item[0][1]), item[0][2])))
     named = dict.fromkeys(who for samples in cases.values() for who in samples)
     ours = [who for who in named if who not in STOCK + BOUNDS]
-    head = ["rails", "ranks", "program", "rounds", *STOCK, *ours, *BOUNDS, "network", "one-rail over fast-alone"]
-    head += [f"{who} over {whom}" for who in ours for whom in ["the best", "the best single rail"]]
-    print("Medians in seconds, 90 % intervals (with fewer than five rounds the range).\n")
-    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
-    for case, samples in sorted(cases.items(), key=lambda item: (item[0][0], int(item[0][1]), item[0][2])):
-        print(row_of(case, samples, ours))
+    everybody = [*STOCK, *ours, *BOUNDS]
+    print("Medians in seconds with 90 % intervals (with fewer than five rounds the range).\n")
+    table(["rails", "ranks", "program", "rounds", *everybody],
+          [[*case, str(max(map(len, samples.values()))),
+            *(with_interval(samples[who].values()) if who in samples else "-" for who in everybody)]
+           for case, samples in cases.items()])
+    print("\nHow many times as fast.\n")
+    table(["rails", "ranks", "program", "network", "one-rail over fast-alone",
+           *(f"{who} over the best {what}" for who in ours for what in ["other", "single rail"])],
+          [[*case, *gains(samples, ours)] for case, samples in cases.items()])
     print(f"\n{failed} runs did not verify")
     return failed == 0
 
@@ -386,6 +390,7 @@ def parsed_options():
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = parsed_options()
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.verify:
