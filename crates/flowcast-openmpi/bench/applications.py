@@ -3,7 +3,7 @@
 
     applications.py FOLDER --npb BIN [--rails 100,100 --rails 100,25] [--nodes 4 --nodes 8] [--rounds COUNT]
         [--programs NAMES] [--component NAME=FOLDER ...] [--flowcast PATH]
-    applications.py FOLDER --npb BIN --summary          # of what FOLDER has, without a run
+    applications.py FOLDER --summary                    # of what FOLDER has, without a run
     applications.py FOLDER --npb BIN --verify           # every kernel of class S and W, with and without shared memory
 
 FOLDER keeps results.csv, and the bench goes on where it ended. BIN has the NAS parallel benchmarks 3.3 or 3.4 built by Open MPI
@@ -68,7 +68,7 @@ thermo 50
 run 100
 """
 # Lines of the component's own test that are replaced: the size of Linpack, and one matrix of PTRANS more.
-HPCC_SIZES = {"Ns": "600", "Number of additional problem sizes for PTRANS": "1", "values of N": "1200"}
+HPCC_SIZES = {" Ns": 600, "Number of additional problem sizes for PTRANS": 1, "values of N": 1200}
 HPCC_INPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/programs/hpccinf.txt"
 
 
@@ -111,21 +111,18 @@ class Hpcc:
     def __init__(self, options, _name):
         self.folder = options.folder / "hpcc"
         self.folder.mkdir(exist_ok=True)
-        lines = []
-        for line in HPCC_INPUT.read_text().splitlines():
-            value = next((value for what, value in HPCC_SIZES.items() if line.endswith(what)), None)
-            lines.append(line if value is None else f"{value} {line}")
-        (self.folder / "hpccinf.txt").write_text("\n".join(lines) + "\n")
 
     def ranks(self, nodes):
         return nodes
 
     def command(self, ranks):
-        """Its first lines of Linpack's grid follow the number of ranks."""
+        """Writes its input; a value before the others of a line is the one that it reads."""
         (self.folder / "hpccoutf.txt").unlink(missing_ok=True)
-        text = (self.folder / "hpccinf.txt").read_text()
-        text = re.sub(r"^\d+( +Qs)", rf"{ranks // 2}\1", text, flags=re.MULTILINE)
-        (self.folder / "hpccinf.txt").write_text(text)
+        lines = []
+        for line in HPCC_INPUT.read_text().splitlines():
+            value = next((value for what, value in {**HPCC_SIZES, " Qs": ranks // 2}.items() if line.endswith(what)), "")
+            lines.append(f"{value} {line}" if value else line)
+        (self.folder / "hpccinf.txt").write_text("\n".join(lines) + "\n")
         return ["env", "--chdir", self.folder, "hpcc"]
 
     def times(self, _said, _ranks):
@@ -401,7 +398,7 @@ def named_folder(text):
 def parsed_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=lambda text: pathlib.Path(text).resolve())
-    parser.add_argument("--npb", type=lambda text: pathlib.Path(text).resolve(strict=True), required=True)
+    parser.add_argument("--npb", type=lambda text: pathlib.Path(text).resolve(strict=True), default=pathlib.Path.cwd())
     parser.add_argument("--rails", type=lambda text: tuple(map(int, text.split(","))), action="append", metavar="FAST,SLOW")
     parser.add_argument("--nodes", type=int, action="append")
     parser.add_argument("--rounds", type=int, default=1)
