@@ -335,8 +335,9 @@ def over(samples, one, other):
 def gains(samples, ours):
     """Cells: the share of the network, what a rail of the sum gains, and ours over the best of the others and over the best rail."""
     medians = {who: statistics.median(rounds.values()) for who, rounds in samples.items()}
-    share = 1 - medians["unlimited"] / medians["fast-alone"] if {"unlimited", "fast-alone"} <= set(medians) else math.nan
-    cells = [f"{share:.0%}", over(samples, "fast-alone", "one-rail")]
+    both = {"unlimited", "fast-alone"} <= set(medians)
+    share = f"{1 - medians['unlimited'] / medians['fast-alone']:.0%}" if both else "-"
+    cells = [share, over(samples, "fast-alone", "one-rail")]
     for who in ours:
         for others in [STOCK, STOCK[1:]]:
             best = min(others, key=lambda other: medians.get(other, math.inf))
