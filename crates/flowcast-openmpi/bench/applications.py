@@ -47,7 +47,7 @@ UNLIMITED = 10_000
 MPIRUN = ["mpirun.openmpi", "--map-by", "node", "--mca", "mpi_yield_when_idle", "1"]
 OURS = ["--mca", "bml", "flowcast", "--mca", "bml_flowcast_store", "none", "--mca", "bml_flowcast_verbose", "1"]
 PRIORITY = ["chrt", "-r", "10"] if os.geteuid() == 0 and shutil.which("chrt") else []
-SECONDS = 300
+SECONDS = 900
 
 # A Lennard-Jones melt of 16,384 atoms: each rank sends the positions of its border and gets forces back in every step.
 MELT = """\
