@@ -49,7 +49,7 @@ static void alltoall(int bytes, int repeats) {
         double start = MPI_Wtime();
         MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
         double seconds = slowest(MPI_Wtime() - start);
-        if (rank == 0 && repeat >= 0) printf("%d,%.6f,%d\n", repeat, seconds, (size - 1) * bytes);
+        if (rank == 0 && repeat >= 0) printf("%d,%.6f,%d\n", repeat, seconds, (size - 1) * bytes), fflush(stdout);
     }
     free(out);
     free(in);

@@ -36,9 +36,8 @@ pub(crate) fn own() -> Accounts {
 }
 
 /// Of the job on this node, or this process' own where they cannot be shared.
-pub(crate) fn of_job_on_node<'a>(rails: impl Iterator<Item = &'a str>) -> Accounts {
+pub(crate) fn of_job_on_node(rails: &[&str]) -> Accounts {
     // Processes that see other rails have other accounts.
-    let rails: Vec<&str> = rails.collect();
     let shared = job_folder().and_then(|(folder, job)| {
         let name = format!("flowcast-rails-{job}-{}", rails.join(",").replace('/', "_"));
         map(&folder.join(name)).ok()

@@ -156,10 +156,11 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     let settings = ComponentSettings::read()?;
     let rails = rails(&library)?;
     let (costs, origin) = costs::given(&rails, &settings)?;
-    let accounts = accounts::of_job_on_node(rails.iter().map(|rail| rail.name.as_str()));
+    let names: Vec<&str> = rails.iter().map(|rail| rail.name.as_str()).collect();
+    let accounts = accounts::of_job_on_node(&names);
     let scheduler = ComponentScheduler::new(settings.scheduler, &costs, accounts)
         .map_err(|error| Refusal::parameter("rails", error))?;
-    let own_addresses = connections::addresses(&rails)
+    let own_addresses = connections::addresses(&names)
         .into_iter()
         .map(|address| address.map(AddressKey::from).unwrap_or_default())
         .collect();

@@ -12,8 +12,6 @@ use std::{
 
 use flowcast_scheduler::RailId;
 
-use crate::state::RailModule;
-
 /// Looks until connections are looked for again; often at first, while they are made.
 const LOOKS: u32 = 25;
 /// The part of a period in which a connection has data in flight if its rail is the limit; the kernel counts in ticks of up to
@@ -84,7 +82,8 @@ pub(crate) struct ConnectionsLook {
 }
 
 impl Connections {
-    pub(crate) fn new(rails: &[RailModule]) -> Connections {
+    /// Of rails of these names.
+    pub(crate) fn new(rails: &[&str]) -> Connections {
         Connections {
             addresses: addresses(rails),
             known: BTreeMap::new(),
@@ -284,15 +283,15 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
 }
 
 /// The address of each rail's interface; none where several rails have one interface, whose connections nothing tells apart.
-pub(crate) fn addresses(rails: &[RailModule]) -> Vec<Option<IpAddr>> {
-    let names: Vec<String> = rails
+pub(crate) fn addresses(rails: &[&str]) -> Vec<Option<IpAddr>> {
+    let names: Vec<&str> = rails
         .iter()
-        .map(|rail: &RailModule| rail.name.split(':').next().unwrap_or_default().to_owned())
+        .map(|rail| rail.split(':').next().unwrap_or_default())
         .collect();
     let all = interface_addresses();
     names
         .iter()
-        .map(|name: &String| {
+        .map(|name: &&str| {
             let is_alone = names.iter().filter(|other| *other == name).count() == 1;
             all.iter()
                 .find(|(of, _)| of == name && is_alone)

@@ -20,16 +20,13 @@ use flowcast_units::Bytes;
 use crate::{
     bindings::{
         BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE,
-        ERR_RESOURCE_BUSY, Endpoint, RdmaCompletion, SUCCESS, Segment, TAG_FIN, TAG_MATCH,
-        TAG_RNDV,
+        ERR_RESOURCE_BUSY, Endpoint, RdmaCompletion, SUCCESS, TAG_FIN, TAG_MATCH, TAG_RNDV,
     },
+    descriptor::{length, note, noted},
     peers::Peer,
-    pieces::{self, Parts, PutArguments},
+    pieces::{self, Parts, PutArguments, SendArguments},
     state::{RailModule, State, state},
 };
-
-const RAIL_SHIFT: u32 = 24;
-const FLAGS: u32 = (1 << RAIL_SHIFT) - 1;
 
 /// Whether `btl_alloc` with these flags allocates the first descriptor of a message.
 #[inline]
@@ -41,32 +38,6 @@ const fn starts_message(flags: u32) -> bool {
 #[inline]
 const fn starts_prepared_message(flags: u32) -> bool {
     flags & DES_PRIORITY != 0
-}
-
-/// Notes the rail in a descriptor.
-///
-/// # Safety
-/// `descriptor` is one that a BTL has just allocated.
-#[inline]
-unsafe fn note(descriptor: *mut Descriptor, rail: RailId) {
-    // SAFETY: the caller's.
-    unsafe {
-        (*descriptor).des_flags =
-            (*descriptor).des_flags & FLAGS | (u32::from(rail.0) + 1) << RAIL_SHIFT
-    }
-}
-
-/// The rail noted in a descriptor.
-///
-/// # Safety
-/// `descriptor` is a descriptor.
-#[inline]
-unsafe fn noted(descriptor: *const Descriptor) -> Option<RailId> {
-    // SAFETY: the caller's.
-    match unsafe { (*descriptor).des_flags } >> RAIL_SHIFT {
-        0 => None,
-        number => Some(RailId((number - 1) as u8)),
-    }
 }
 
 /// The state and the rail of a hooked module. Both are there: a module is hooked after them.
@@ -205,9 +176,14 @@ unsafe extern "C" fn send(
         // SAFETY: ob1's descriptor, for this network and endpoint.
         unsafe {
             let parts = parts_of_message(state, peer, asked, descriptor, tag);
+            let arguments = SendArguments {
+                asked,
+                endpoint,
+                descriptor,
+                tag,
+            };
             if let Some(parts) = parts
-                && let Some(done) =
-                    pieces::send(state, peer, &parts, (module, endpoint, descriptor), tag)
+                && let Some(done) = pieces::send(state, peer, &parts, arguments)
             {
                 return done;
             }
@@ -267,31 +243,7 @@ fn count(state: &State, rail: RailId, bytes: u64) {
     state.scheduler.account(rail, Bytes(bytes));
 }
 
-/// # Safety
-/// A descriptor with its segments.
-#[inline]
-pub(crate) unsafe fn segments<'a>(descriptor: *const Descriptor) -> &'a [Segment] {
-    // SAFETY: the caller's.
-    unsafe {
-        let (first, count) = ((*descriptor).des_segments, (*descriptor).des_segment_count);
-        if first.is_null() {
-            &[]
-        } else {
-            std::slice::from_raw_parts(first, count)
-        }
-    }
-}
-
-/// # Safety
-/// A descriptor with its segments.
-#[inline]
-pub(crate) unsafe fn length(descriptor: *const Descriptor) -> u64 {
-    // SAFETY: the caller's.
-    let segments = unsafe { segments(descriptor) };
-    segments.iter().map(|segment| segment.seg_len).sum()
-}
-
-pub(crate) unsafe extern "C" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
+unsafe extern "C" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
     let (state, asked) = hooked(module);
     // SAFETY: ob1's descriptor, given back to the network that allocated it.
     unsafe {
@@ -502,19 +454,5 @@ mod tests {
             !starts_prepared_message(DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK | DES_SIGNAL),
             "a fragment"
         );
-    }
-
-    #[test]
-    fn the_rail_is_noted_beside_the_flags() {
-        // SAFETY: all zeros are a valid descriptor.
-        let mut descriptor: Descriptor = unsafe { std::mem::zeroed() };
-        descriptor.des_flags = DES_PRIORITY | DES_SIGNAL;
-        // SAFETY: a descriptor.
-        unsafe {
-            assert_eq!(noted(&raw const descriptor), None);
-            note(&raw mut descriptor, RailId(15));
-            assert_eq!(noted(&raw const descriptor), Some(RailId(15)));
-        }
-        assert_eq!(descriptor.des_flags & FLAGS, DES_PRIORITY | DES_SIGNAL);
     }
 }

@@ -14,7 +14,7 @@
 //! | [`bindings`], `library` | Open MPI's structs, functions and variables |
 //! | `component`, `parameters` | what the framework and `ompi_info` see |
 //! | `module` | processes and networks that come and go |
-//! | `hooks` | the message path |
+//! | `hooks`, `descriptor` | the message path |
 //! | `pieces` | messages over several networks at once |
 //! | `state`, `peers`, `scheduler`, `counters` | what the hooks know |
 //! | `accounts` | what the processes of a node have given to each network |
@@ -32,6 +32,7 @@ mod component;
 mod connections;
 mod costs;
 mod counters;
+mod descriptor;
 mod hooks;
 mod interfaces;
 mod library;

@@ -14,8 +14,9 @@ const FOREIGN: [(&str, &str); 2] = [
 ];
 
 /// Tests that other programs on the machine can make fail, since they judge times.
-const TIMED: [&str; 2] = [
+const TIMED: [&str; 3] = [
     "a_network_that_becomes_slower_while_the_program_runs_gets_less",
+    "a_network_on_which_nothing_moves_gets_nothing_new_until_it_does",
     "results_of_start_up_are_stored_for_the_next_run",
 ];
 /// How often each of them is tried while the machine is busy.

@@ -40,8 +40,8 @@ const LEAST: u64 = 256 << 10;
 const PROOF: u64 = 100_000_000;
 /// Bytes in each of them at least.
 const LEAST_PROOF: u64 = 48 << 10;
-/// A median within this factor of what is expected is no change, as for live rails.
-const TOLERANCE: f64 = 1.25;
+/// A median within this factor of what is expected is no change.
+const TOLERANCE: f64 = 1.1;
 /// Probability that a window of observations gives an alarm where nothing has changed.
 const LEVEL: f64 = 0.001;
 /// A window ends without a verdict after it.
@@ -51,7 +51,7 @@ const RECENT: usize = 8;
 /// Looks at a changed rail with something to carry and time to spare, after which it counts as measured again.
 const SPARE: u32 = 100;
 /// Where parameters in use and found differ by less, they stay.
-const WORTH_A_CHANGE: f64 = 0.1;
+const WORTH_A_CHANGE: f64 = 0.05;
 
 /// The looks at all rails, by any thread.
 #[derive(Debug)]
@@ -110,8 +110,9 @@ struct RateProof {
 
 impl Watch {
     pub(super) fn new(rails: &[RailModule], accounts: Accounts) -> Watch {
+        let names: Vec<&str> = rails.iter().map(|rail| rail.name.as_str()).collect();
         let rails = WatchedRails {
-            connections: Connections::new(rails),
+            connections: Connections::new(&names),
             measured: Vec::new(),
             accounts,
             stuck: BTreeSet::new(),

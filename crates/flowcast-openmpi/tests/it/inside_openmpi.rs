@@ -22,7 +22,8 @@ for k in 1 2; do
 done
 exec \"$@\"";
 
-/// The same at 200 Mbit/s each; with `SLOWER=1` the second falls to 40 Mbit/s after two seconds.
+/// The same at 200 Mbit/s each; with `SLOWER=1` the second falls to 40 Mbit/s after two seconds, with `STUCK=1` nothing gets
+/// through it from the second to the fifth.
 const LIMITED_RAILS: &str = "set -e; ip link set lo up mtu 9000
 for k in 1 2; do
   ip link add rail$k type veth peer name peer$k; ip addr add 10.91.$k.1/24 dev rail$k
@@ -36,6 +37,7 @@ for k in 1 2; do
   tc filter add dev lo parent 1: protocol ip u32 match ip dst 10.91.$k.1/32 flowid 1:$k
 done
 if [ -n \"$SLOWER\" ]; then (sleep 2; limit change 2 40mbit) & fi
+if [ -n \"$STUCK\" ]; then (sleep 2; limit change 2 1kbit; sleep 3; limit change 2 200mbit) & fi
 exec \"$@\"";
 
 /// Components and programs, built once.
@@ -174,6 +176,7 @@ fn ompi_info_lists_the_component_with_its_parameters() {
         "measure_ms",
         "store",
         "stripe",
+        "split_from",
         "remeasure",
         "verbose",
         "counters",
@@ -418,13 +421,76 @@ fn a_network_that_becomes_slower_while_the_program_runs_gets_less() {
     };
     // 200 Mbit/s are 0.04 us/B, and 40 are 0.2.
     let (source, gap, sent) = counts("");
+    // Start-up may have been disturbed; then what the rail carries has set it right.
     assert!(
-        source == "measured" && (0.03..0.05).contains(&gap) && (0.45..0.55).contains(&sent),
+        source.starts_with("measured")
+            && (0.03..0.05).contains(&gap)
+            && (0.45..0.55).contains(&sent),
         "{source} {gap} {sent}"
     );
     let (source, gap, sent) = counts("1");
     assert_eq!(source, "measured while the program ran");
     assert!((0.1..0.4).contains(&gap) && sent < 0.42, "{gap} {sent}");
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn a_message_goes_over_several_networks_by_their_bandwidths() {
+    let sent = |split_from: &str, bytes: &str| {
+        let file = folder().join(format!("counts-split-{split_from}-{bytes}"));
+        let settings = [
+            ("bml_flowcast_counters", file.to_str().unwrap()),
+            // 4 : 1, and no other difference.
+            ("bml_flowcast_rails", "rail1=0,0.02,0,0us; rail2=0,0.08,0,0us"),
+            ("bml_flowcast_split_from", split_from),
+        ];
+        let program = program("lone");
+        let arguments = [program.to_str().unwrap(), "300", bytes];
+        assert_sound(&mpirun(2, &settings, &arguments), split_from);
+        let counts = fs::read_to_string(format!("{}.0.json", file.display())).unwrap();
+        let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
+        counts["rails"][1]["sent"].as_f64().unwrap()
+    };
+    for bytes in ["30000", "400000"] {
+        let share = sent("8192", bytes);
+        assert!((0.18..0.22).contains(&share), "{bytes} {share}");
+    }
+    // A message alone goes whole over the faster network where none is divided, or it is too short.
+    for (split_from, bytes) in [("0", "30000"), ("8192", "8000")] {
+        let share = sent(split_from, bytes);
+        assert!(share < 0.02, "{split_from} {bytes} {share}");
+    }
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn a_network_on_which_nothing_moves_gets_nothing_new_until_it_does() {
+    let run = |stuck: &str| {
+        let settings = [
+            // Given, so that nothing but what is stuck changes the choice.
+            ("bml_flowcast_rails", "rail1=0,0.04,0,0us; rail2=0,0.04,0,0us"),
+            ("bml_flowcast_verbose", "1"),
+        ];
+        let program = program("late");
+        let arguments = [program.to_str().unwrap(), "8", "4000"];
+        let mut run = mpirun_over(LIMITED_RAILS, 2, &settings, &arguments);
+        let output = run.env("STUCK", stuck).output().unwrap();
+        assert_sound(&output, "late");
+        let text = text(&output);
+        let line = text.lines().find(|line| line.starts_with("late=")).unwrap();
+        let late: u32 = line["late=".len()..].split(' ').next().unwrap().parse().unwrap();
+        (late, text)
+    };
+    let (late, text) = run("");
+    assert!(late < 20 && !text.contains("nothing moves"), "{text}");
+    // Of 600 messages in those three seconds half would be on that network, and hold up others.
+    let (late, text) = run("1");
+    assert!((1..250).contains(&late), "{text}");
+    assert!(
+        text.contains("nothing moves on 1 connections over rail2")
+            && text.contains("every network moves again"),
+        "{text}"
+    );
 }
 
 #[test]

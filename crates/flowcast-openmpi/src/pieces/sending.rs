@@ -1,0 +1,234 @@
+//! ob1's descriptors, sent in parts.
+
+use std::{
+    ffi::c_int,
+    ptr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use flowcast_scheduler::{MAX_RAILS, RailId};
+
+use super::{
+    Part, Parts,
+    wire::{HEADER, PieceHeader, TAG},
+};
+use crate::{
+    bindings::{
+        BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
+        ERR_RESOURCE_BUSY, Endpoint, NO_ORDER, SUCCESS,
+    },
+    descriptor::{copy_range, length},
+    peers::Peer,
+    state::State,
+};
+
+/// What `btl_send` answers when the network is through with a descriptor.
+const SENT: c_int = 1;
+
+static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// What ob1 wants to send, and over which network.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SendArguments {
+    pub asked: RailId,
+    pub endpoint: *mut Endpoint,
+    pub descriptor: *mut Descriptor,
+    pub tag: u8,
+}
+
+/// A descriptor of ob1 whose content is under way in descriptors of ours.
+struct SendInParts {
+    /// Parts that their networks still have, and one more while they are given out.
+    left: AtomicU32,
+    state: &'static State,
+    arguments: SendArguments,
+}
+
+/// Sends ob1's descriptor in parts, as `btl_send` of the network that ob1 chose would: the answer is the same. `None` if there is
+/// no room; then nothing was sent.
+///
+/// # Safety
+/// The descriptor is ob1's for this network and endpoint, which is the peer's; the rails reach the peer.
+pub(crate) unsafe fn send(
+    state: &'static State,
+    peer: &Peer,
+    parts: &Parts,
+    arguments: SendArguments,
+) -> Option<c_int> {
+    let mut ours = [ptr::null_mut(); MAX_RAILS];
+    // SAFETY: the caller's; descriptors of the rails that allocated them.
+    unsafe {
+        for (part, place) in parts.all().iter().zip(&mut ours) {
+            *place = room_for(state, peer, part, parts.all().len());
+            if place.is_null() {
+                release(state, parts, &ours);
+                return None;
+            }
+        }
+        fill(state, parts, &ours, &arguments);
+        let sending = Box::into_raw(Box::new(SendInParts {
+            left: AtomicU32::new(parts.all().len() as u32 + 1),
+            state,
+            arguments,
+        }));
+        let tag = if parts.all().len() > 1 {
+            TAG
+        } else {
+            arguments.tag
+        };
+        for (part, own) in parts.all().iter().zip(ours) {
+            (*own).des_cbfunc = Some(part_is_sent);
+            (*own).des_cbdata = sending.cast();
+            let rail = state.rail(part.rail);
+            let done = (rail.original.send)(rail.module, peer.endpoint(part.rail), own, tag);
+            if done < 0 && done != ERR_RESOURCE_BUSY {
+                // A network that has failed: ob1 ends the job when it is told.
+                (rail.original.free)(rail.module, own);
+                part_is_through(sending);
+            }
+        }
+        Some(given_out(sending))
+    }
+}
+
+/// # Safety
+/// As [`send`].
+unsafe fn room_for(state: &State, peer: &Peer, part: &Part, of: usize) -> *mut Descriptor {
+    let rail = state.rail(part.rail);
+    let header = if of > 1 { HEADER } else { 0 };
+    let flags = DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK;
+    // SAFETY: the caller's.
+    unsafe {
+        (rail.original.alloc)(
+            rail.module,
+            peer.endpoint(part.rail),
+            NO_ORDER,
+            header + part.length,
+            flags,
+        )
+    }
+}
+
+/// # Safety
+/// Descriptors that the parts' rails have allocated, ended by null.
+unsafe fn release(state: &State, parts: &Parts, ours: &[*mut Descriptor]) {
+    for (part, own) in parts.all().iter().zip(ours) {
+        if !own.is_null() {
+            let rail = state.rail(part.rail);
+            // SAFETY: the caller's.
+            unsafe { (rail.original.free)(rail.module, *own) };
+        }
+    }
+}
+
+/// Copies headers and content.
+///
+/// # Safety
+/// The descriptors have room for their parts, and ob1's has all of the message.
+unsafe fn fill(state: &State, parts: &Parts, ours: &[*mut Descriptor], arguments: &SendArguments) {
+    let SendArguments {
+        descriptor, tag, ..
+    } = *arguments;
+    // SAFETY: this process, which the library knows until it ends.
+    let from = unsafe { (*(state.library.local_process)()).proc_name };
+    let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the caller's.
+    unsafe {
+        let total = length(descriptor) as u32;
+        for (part, own) in parts.all().iter().zip(ours) {
+            let mut place = (*(**own).des_segments).seg_addr;
+            if parts.all().len() > 1 {
+                let header = PieceHeader {
+                    from,
+                    number,
+                    tag,
+                    of: parts.all().len() as u8,
+                    total,
+                    offset: part.offset as u32,
+                    address: state.own_addresses[part.rail.index()],
+                };
+                place.copy_from_nonoverlapping(header.bytes().as_ptr(), HEADER);
+                place = place.add(HEADER);
+            }
+            copy_range(descriptor, part.offset, part.length, place);
+        }
+    }
+}
+
+unsafe extern "C" fn part_is_sent(
+    _: *mut BtlModule,
+    _: *mut Endpoint,
+    descriptor: *mut Descriptor,
+    _: c_int,
+) {
+    // SAFETY: our descriptor; the message lives until its last part is through.
+    unsafe {
+        let sending: *mut SendInParts = (*descriptor).des_cbdata.cast();
+        if part_is_through(sending) {
+            finish(*Box::from_raw(sending));
+        }
+    }
+}
+
+/// Whether it was the last.
+///
+/// # Safety
+/// `sending` is alive.
+unsafe fn part_is_through(sending: *const SendInParts) -> bool {
+    // SAFETY: the caller's.
+    unsafe { (*sending).left.fetch_sub(1, Ordering::AcqRel) == 1 }
+}
+
+/// All parts have been given out: what `btl_send` answers.
+///
+/// # Safety
+/// `sending` is alive, and the caller's own count is still in it.
+unsafe fn given_out(sending: *mut SendInParts) -> c_int {
+    // SAFETY: the caller's; the descriptor is ob1's until it is told.
+    unsafe {
+        let flags = (*(*sending).arguments.descriptor).des_flags;
+        // From here on another thread may finish.
+        if !part_is_through(sending) {
+            return SUCCESS;
+        }
+        let sending = *Box::from_raw(sending);
+        if flags & DES_ALWAYS_CALLBACK != 0 {
+            finish(sending);
+        } else if flags & DES_BTL_OWNERSHIP != 0 {
+            free(&sending);
+        }
+        SENT
+    }
+}
+
+/// Tells ob1 that its descriptor is sent.
+///
+/// # Safety
+/// ob1 has not been told.
+unsafe fn finish(sending: SendInParts) {
+    let SendArguments {
+        asked,
+        endpoint,
+        descriptor,
+        ..
+    } = sending.arguments;
+    let module = sending.state.rail(asked).module;
+    // SAFETY: the caller's; the flags are read before ob1 may free the descriptor.
+    unsafe {
+        let owned = (*descriptor).des_flags & DES_BTL_OWNERSHIP != 0;
+        if let Some(callback) = (*descriptor).des_cbfunc {
+            callback(module, endpoint, descriptor, SUCCESS);
+        }
+        if owned {
+            free(&sending);
+        }
+    }
+}
+
+/// # Safety
+/// Nobody uses ob1's descriptor any more.
+unsafe fn free(sending: &SendInParts) {
+    let rail = sending.state.rail(sending.arguments.asked);
+    // SAFETY: the caller's; the rail allocated it.
+    unsafe { (rail.original.free)(rail.module, sending.arguments.descriptor) };
+}

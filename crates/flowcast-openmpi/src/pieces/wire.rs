@@ -1,0 +1,246 @@
+//! Pieces on the wire, and how they are put together.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::c_void,
+    ptr,
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use crate::{
+    bindings::{BtlModule, Descriptor, ProcessName, Segment, TAG_MAX, Trigger},
+    connections::AddressKey,
+    library::OpenMpiLibrary,
+    state::state,
+};
+
+/// Beside the measurement's, above Open MPI's own.
+pub(super) const TAG: u8 = 0xF6;
+const _: () = assert!((TAG as usize) < TAG_MAX);
+const MAGIC: u32 = 0x464C_5043;
+/// The length of a piece's header.
+pub(super) const HEADER: usize = 32;
+/// Of which message a piece is which part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PieceHeader {
+    pub from: ProcessName,
+    /// Of the message, among those of its sender.
+    pub number: u32,
+    /// ob1's tag.
+    pub tag: u8,
+    /// How many pieces the message has.
+    pub of: u8,
+    /// Length of the whole message.
+    pub total: u32,
+    /// Where this piece belongs in it.
+    pub offset: u32,
+    /// Where its sender is on the rail of this piece.
+    pub address: AddressKey,
+}
+
+impl PieceHeader {
+    pub(super) fn bytes(&self) -> [u8; HEADER] {
+        let words = [
+            MAGIC,
+            self.from.jobid,
+            self.from.vpid,
+            self.number,
+            u32::from(self.tag) << 8 | u32::from(self.of),
+            self.total,
+            self.offset,
+            self.address.0,
+        ];
+        let mut bytes = [0; HEADER];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<PieceHeader> {
+        let mut words = [0; HEADER / 4];
+        for (word, place) in words.iter_mut().zip(bytes.get(..HEADER)?.chunks_exact(4)) {
+            *word = u32::from_le_bytes(place.try_into().ok()?);
+        }
+        let [MAGIC, jobid, vpid, number, kind, total, offset, address] = words else {
+            return None;
+        };
+        Some(PieceHeader {
+            from: ProcessName { jobid, vpid },
+            number,
+            tag: (kind >> 8) as u8,
+            of: kind as u8,
+            total,
+            offset,
+            address: AddressKey(address),
+        })
+    }
+}
+
+/// A message of which some pieces have come.
+#[derive(Debug)]
+struct Incomplete {
+    /// In words, because ob1 reads structs out of it.
+    words: Vec<u64>,
+    total: usize,
+    missing: u8,
+}
+
+impl Incomplete {
+    fn new(header: &PieceHeader) -> Incomplete {
+        Incomplete {
+            words: vec![0; (header.total as usize).div_ceil(8)],
+            total: header.total as usize,
+            missing: header.of,
+        }
+    }
+
+    /// Puts a piece into its place; false if it has none.
+    fn put(&mut self, offset: usize, piece: &[u8]) -> bool {
+        if offset + piece.len() > self.total {
+            return false;
+        }
+        // SAFETY: within the words, which any bytes are.
+        unsafe {
+            let place = self.words.as_mut_ptr().cast::<u8>().add(offset);
+            place.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
+        }
+        self.missing -= 1;
+        true
+    }
+}
+
+/// Messages of which pieces are missing, by sender and number.
+static INCOMPLETE: Mutex<BTreeMap<(u32, u32, u32), Incomplete>> = Mutex::new(BTreeMap::new());
+/// Who has told where it is, by name and address.
+static MET: Mutex<BTreeSet<(u32, u32, AddressKey)>> = Mutex::new(BTreeSet::new());
+static TRIGGERS: OnceLock<Triggers> = OnceLock::new();
+
+/// Who gets which tag.
+struct Triggers(*mut Trigger);
+
+// SAFETY: the library's table, which is filled before anybody sends.
+unsafe impl Send for Triggers {}
+// SAFETY: as above.
+unsafe impl Sync for Triggers {}
+
+/// Receives pieces from here on, also where this process itself has nothing to divide.
+pub(crate) fn listen(library: &OpenMpiLibrary) {
+    let _ = TRIGGERS.set(Triggers(library.triggers));
+    // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
+    unsafe {
+        let trigger = library.triggers.add(TAG as usize);
+        (*trigger).cbdata = ptr::null_mut();
+        (*trigger).cbfunc = Some(receive);
+    }
+}
+
+unsafe extern "C" fn receive(
+    by: *mut BtlModule,
+    _: u8,
+    descriptor: *mut Descriptor,
+    _: *mut c_void,
+) {
+    // SAFETY: the BTL's descriptor with at least one segment; its memory is ours until we return.
+    let bytes = unsafe {
+        let segment = *(*descriptor).des_segments;
+        std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
+    };
+    let Some(header) = PieceHeader::read(bytes) else {
+        return;
+    };
+    meet(&header, by);
+    if let Some(whole) = join(&header, &bytes[HEADER..]) {
+        // SAFETY: a BTL has called us, so ob1 listens.
+        unsafe { hand_on(by, header.tag, whole) };
+    }
+}
+
+/// Learns where the sender is on the rail by which a piece of it came.
+fn meet(header: &PieceHeader, by: *mut BtlModule) {
+    let Some(state) = state() else { return };
+    let mut met = MET.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = (header.from.jobid, header.from.vpid, header.address);
+    if !met.contains(&place) && state.introduce(header.from, by, header.address) {
+        met.insert(place);
+    }
+}
+
+/// The message, once its last piece has come.
+fn join(header: &PieceHeader, piece: &[u8]) -> Option<Incomplete> {
+    let mut incomplete = INCOMPLETE.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (header.from.jobid, header.from.vpid, header.number);
+    let message = incomplete
+        .entry(key)
+        .or_insert_with(|| Incomplete::new(header));
+    if !message.put(header.offset as usize, piece) || message.missing > 0 {
+        return None;
+    }
+    incomplete.remove(&key)
+}
+
+/// # Safety
+/// ob1 has registered its tags.
+unsafe fn hand_on(by: *mut BtlModule, tag: u8, mut whole: Incomplete) {
+    let Some(triggers) = TRIGGERS.get() else {
+        return;
+    };
+    let mut segment = Segment {
+        seg_addr: whole.words.as_mut_ptr().cast(),
+        seg_len: whole.total as u64,
+    };
+    // SAFETY: the library's table; all zeros are a valid descriptor, of which receivers read the segments alone.
+    unsafe {
+        let trigger = &*triggers.0.add(tag as usize);
+        let mut descriptor: Descriptor = std::mem::zeroed();
+        descriptor.des_segments = &raw mut segment;
+        descriptor.des_segment_count = 1;
+        if let Some(deliver) = trigger.cbfunc {
+            deliver(by, tag, &raw mut descriptor, trigger.cbdata);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(number: u32, offset: u32) -> PieceHeader {
+        PieceHeader {
+            from: ProcessName { jobid: 7, vpid: 3 },
+            number,
+            tag: 0x41,
+            of: 2,
+            total: 9,
+            offset,
+            address: AddressKey(0x0A4D_0002),
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_back_and_others_are_not_ours() {
+        let mut bytes = header(8, 5).bytes();
+        assert_eq!(PieceHeader::read(&bytes), Some(header(8, 5)));
+        assert_eq!(PieceHeader::read(&bytes[..HEADER - 1]), None);
+        bytes[0] ^= 1;
+        assert_eq!(PieceHeader::read(&bytes), None);
+    }
+
+    #[test]
+    fn pieces_of_several_messages_come_in_any_order() {
+        assert!(join(&header(1, 5), b"load").is_none());
+        assert!(join(&header(2, 0), b"other").is_none());
+        let whole = join(&header(1, 0), b"a pay").unwrap();
+        let bytes: Vec<u8> = whole
+            .words
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
+        assert_eq!(&bytes[..9], b"a payload");
+        assert!(
+            join(&header(2, 7), b"too long").is_none(),
+            "not within the message"
+        );
+        assert!(join(&header(2, 5), b"word").is_some());
+    }
+}
