@@ -92,7 +92,12 @@ unsafe extern "C" fn alloc(
     };
     let Some(peer) = peer else {
         // SAFETY: as ob1 called it.
-        return unsafe { (state.rail(asked).original.alloc)(module, endpoint, order, size, flags) };
+        let descriptor =
+            unsafe { (state.rail(asked).original.alloc)(module, endpoint, order, size, flags) };
+        if descriptor.is_null() {
+            pieces::no_room();
+        }
+        return descriptor;
     };
     let chosen = state.choose(peer, asked, size);
     // SAFETY: a rail that reaches the peer.
@@ -182,10 +187,13 @@ unsafe extern "C" fn send(
                 descriptor,
                 tag,
             };
-            if let Some(parts) = parts
-                && let Some(done) = pieces::send(state, peer, &parts, arguments)
-            {
-                return done;
+            if let Some(parts) = parts {
+                match pieces::send(state, peer, &parts, arguments) {
+                    Some(done) => return done,
+                    // Over one network it could pass what it has to follow; ob1 tries again.
+                    None if tag == TAG_FIN => return ERR_OUT_OF_RESOURCE,
+                    None => {}
+                }
             }
         }
     } else {

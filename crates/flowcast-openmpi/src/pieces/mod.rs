@@ -16,7 +16,7 @@ use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, split::Split};
 
 pub(crate) use sending::{SendArguments, send};
 pub(crate) use wire::listen;
-pub(crate) use writing::{PutArguments, put, rails_of_fin};
+pub(crate) use writing::{PutArguments, no_room, put, rails_of_fin};
 
 /// Which part of a message goes over which rail.
 #[derive(Debug, Clone, Copy)]

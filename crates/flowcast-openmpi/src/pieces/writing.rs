@@ -45,13 +45,18 @@ thread_local! {
     static FINISHED_PUT: Cell<RailSet> = const { Cell::new(RailSet::NONE) };
 }
 
-/// The rails that the FIN which ob1 now sends has to follow: those of the PUT that has just ended, or all that may have one
-/// under way to this peer if ob1 had to put the FIN off.
+/// The rails that the FIN which ob1 now sends has to follow: those of the PUT that has just ended, whose FIN is the first that ob1
+/// sends, or all that may have one under way to this peer for a FIN that ob1 had to put off.
 pub(crate) fn rails_of_fin(peer: &Peer) -> RailSet {
-    match FINISHED_PUT.get() {
+    match FINISHED_PUT.replace(RailSet::NONE) {
         RailSet::NONE => peer.rails_with_puts(),
         rails => rails,
     }
+}
+
+/// There was no room for what ob1 wanted to send. If it was the FIN of the PUT that has just ended, the next one is another's.
+pub(crate) fn no_room() {
+    FINISHED_PUT.set(RailSet::NONE);
 }
 
 /// Writes into the receiver's memory over several rails, as `btl_put` would.

@@ -441,7 +441,10 @@ fn a_message_goes_over_several_networks_by_their_bandwidths() {
         let settings = [
             ("bml_flowcast_counters", file.to_str().unwrap()),
             // 4 : 1, and no other difference.
-            ("bml_flowcast_rails", "rail1=0,0.02,0,0us; rail2=0,0.08,0,0us"),
+            (
+                "bml_flowcast_rails",
+                "rail1=0,0.02,0,0us; rail2=0,0.08,0,0us",
+            ),
             ("bml_flowcast_split_from", split_from),
         ];
         let program = program("lone");
@@ -468,7 +471,10 @@ fn a_network_on_which_nothing_moves_gets_nothing_new_until_it_does() {
     let run = |stuck: &str| {
         let settings = [
             // Given, so that nothing but what is stuck changes the choice.
-            ("bml_flowcast_rails", "rail1=0,0.04,0,0us; rail2=0,0.04,0,0us"),
+            (
+                "bml_flowcast_rails",
+                "rail1=0,0.04,0,0us; rail2=0,0.04,0,0us",
+            ),
             ("bml_flowcast_verbose", "1"),
         ];
         let program = program("late");
@@ -478,7 +484,12 @@ fn a_network_on_which_nothing_moves_gets_nothing_new_until_it_does() {
         assert_sound(&output, "late");
         let text = text(&output);
         let line = text.lines().find(|line| line.starts_with("late=")).unwrap();
-        let late: u32 = line["late=".len()..].split(' ').next().unwrap().parse().unwrap();
+        let late: u32 = line["late=".len()..]
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         (late, text)
     };
     let (late, text) = run("");

@@ -31,7 +31,7 @@ fn ours() -> BTreeMap<String, i64> {
         BmlComponent: bml_init;
         BmlModule: bml_add_proc bml_add_procs bml_del_procs bml_del_btl bml_del_proc_btl bml_register_error bml_finalize;
         BtlModule: btl_component btl_eager_limit btl_max_send_size btl_exclusivity btl_latency btl_bandwidth btl_alloc
-            btl_free btl_prepare_src btl_send btl_sendi btl_put;
+            btl_free btl_prepare_src btl_send btl_sendi btl_put btl_registration_handle_size;
         List: opal_list_sentinel;
         ListItem: opal_list_next;
         SelectedBtl: btl_module;

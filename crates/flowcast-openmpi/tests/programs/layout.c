@@ -43,6 +43,7 @@ int main(void) {
     FIELD(mca_btl_base_module_t, "BtlModule", btl_send);
     FIELD(mca_btl_base_module_t, "BtlModule", btl_sendi);
     FIELD(mca_btl_base_module_t, "BtlModule", btl_put);
+    FIELD(mca_btl_base_module_t, "BtlModule", btl_registration_handle_size);
     SIZE(opal_list_t, "List");
     FIELD(opal_list_t, "List", opal_list_sentinel);
     FIELD(opal_list_item_t, "ListItem", opal_list_next);
