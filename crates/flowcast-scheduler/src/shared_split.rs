@@ -90,8 +90,7 @@ impl<'a> SharedSplitter<'a> {
             .nanos();
         let add = |until: u64| Some(until.max(now).saturating_add(busy));
         // Never fails: `add` always has a value.
-        let _ =
-            self.accounts[rail.index()].fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let _ = self.accounts[rail.index()].fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 }
 
@@ -149,7 +148,10 @@ mod tests {
                             .filter_map(|_| shared.split(0, Bytes(30_001), RailSet::ALL))
                             .flat_map(|split| split.pieces())
                             .collect();
-                        (all.iter().map(|(_, piece)| piece.0).sum::<u64>(), all.len() as u64)
+                        (
+                            all.iter().map(|(_, piece)| piece.0).sum::<u64>(),
+                            all.len() as u64,
+                        )
                     })
                 })
                 .collect();
@@ -160,7 +162,10 @@ mod tests {
         });
         assert_eq!(given, 8000 * 30_001);
         // g of the third rail is three times as long, G of all is 1 ns.
-        let booked: u64 = accounts.iter().map(|word| word.load(Ordering::Relaxed)).sum();
+        let booked: u64 = accounts
+            .iter()
+            .map(|word| word.load(Ordering::Relaxed))
+            .sum();
         assert!((given..given + 300 * pieces).contains(&booked), "{booked}");
     }
 }

@@ -37,9 +37,9 @@ const PERIOD: u64 = 40_000_000;
 /// Bytes of an observation at least: the kernel acknowledges up to 64 KiB at once.
 const LEAST: u64 = 256 << 10;
 /// A rail has proved a rate by two intervals of this length, in nanoseconds, one behind the other.
-const PROOF: u64 = 100_000_000;
+const PROOF: u64 = 250_000_000;
 /// Bytes in each of them at least.
-const LEAST_PROOF: u64 = 48 << 10;
+const LEAST_PROOF: u64 = 128 << 10;
 /// A median within this factor of what is expected is no change.
 const TOLERANCE: f64 = 1.1;
 /// Probability that a window of observations gives an alarm where nothing has changed.
@@ -52,6 +52,11 @@ const RECENT: usize = 8;
 const SPARE: u32 = 100;
 /// Where parameters in use and found differ by less, they stay.
 const WORTH_A_CHANGE: f64 = 0.05;
+/// A rail proves that it was measured too slow if it takes less than this part of the time for a byte: acknowledgements come in
+/// bunches, and the processes of a node look at different times.
+const PROVED: f64 = 0.7;
+/// Rails whose slowdowns are within this factor have slowed down together: their receivers have others to listen to.
+const TOGETHER: f64 = 1.15;
 
 /// The looks at all rails, by any thread.
 #[derive(Debug)]
@@ -192,10 +197,12 @@ impl WatchedRails {
     }
 
     fn changed_costs(&self, rails: &[RailModule], in_use: &[LogGp]) -> Option<Vec<LogGp>> {
+        let least = self.measured.iter().map(|watched| watched.times);
+        let least = least.fold(f64::INFINITY, f64::min);
         let mut found: Vec<Rail> = rails
             .iter()
             .zip(&self.measured)
-            .map(|(rail, watched)| costs::rail(&rail.name, watched.cost()))
+            .map(|(rail, watched)| costs::rail(&rail.name, watched.cost_beside(least)))
             .collect();
         equal_rails::even_out(&mut found);
         let change = found.iter().zip(in_use).any(|(new, old): (&Rail, &LogGp)| {
@@ -259,13 +266,8 @@ impl Watched {
             + self.measured.gap_per_byte.as_nanos())
             * self.times;
         let ratio = a_byte / believed;
-        if ratio < 1.0 - WORTH_A_CHANGE {
-            let cost = self.cost();
-            let measured = LogGp {
-                gap: cost.gap * ratio,
-                gap_per_byte: TimePerByte::from_nanos(cost.gap_per_byte.as_nanos() * ratio),
-                ..cost
-            };
+        if ratio < PROVED {
+            let measured = times_as_long(&self.measured, self.times * ratio);
             let (proof, node_total) = (std::mem::take(&mut self.proof), self.node_total);
             *self = Watched {
                 proof,
@@ -275,14 +277,10 @@ impl Watched {
         }
     }
 
-    fn cost(&self) -> LogGp {
-        let gap_per_byte =
-            TimePerByte::from_nanos(self.measured.gap_per_byte.as_nanos() * self.times);
-        LogGp {
-            gap: self.measured.gap * self.times,
-            gap_per_byte,
-            ..self.measured
-        }
+    /// As it is beside a rail that takes `least` times as long as measured.
+    fn cost_beside(&self, least: f64) -> LogGp {
+        let slower = self.times / least;
+        times_as_long(&self.measured, if slower < TOGETHER { 1.0 } else { slower })
     }
 
     /// It carried so many bytes in so many nanoseconds, with more behind; `length` of a message in the mean: which are under way
@@ -315,6 +313,15 @@ impl Watched {
         if self.spare == SPARE {
             *self = Watched::new(self.measured);
         }
+    }
+}
+
+/// `g` and `G` so many times as long.
+fn times_as_long(cost: &LogGp, times: f64) -> LogGp {
+    LogGp {
+        gap: cost.gap * times,
+        gap_per_byte: TimePerByte::from_nanos(cost.gap_per_byte.as_nanos() * times),
+        ..*cost
     }
 }
 
@@ -355,7 +362,7 @@ mod tests {
             "what came before the change has no part in it: {}",
             rail.times
         );
-        let cost = rail.cost();
+        let cost = rail.cost_beside(1.0);
         assert!(
             (cost.gap.as_micros() / rail.times - 20.0).abs() < 1e-9,
             "{cost:?}"
@@ -373,6 +380,15 @@ mod tests {
     }
 
     #[test]
+    fn rails_that_slow_down_together_keep_their_shares() {
+        let mut rail = watched();
+        rail.times = 2.0;
+        assert_eq!(rail.cost_beside(1.9), rail.measured);
+        let beside_another = rail.cost_beside(1.0).gap_per_byte.as_nanos();
+        assert!((beside_another / rail.measured.gap_per_byte.as_nanos() - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn a_changed_rail_with_time_to_spare_is_tried_again() {
         let mut rail = watched();
         until_changed(&mut rail, 5.0).unwrap();
@@ -385,9 +401,9 @@ mod tests {
     #[test]
     fn a_rail_that_carried_more_than_was_measured_was_measured_wrongly() {
         let mut rail = watched();
-        // 40 ns for each byte are believed, messages of 1000 bytes; 20 are seen for 100 ms, then for 200.
+        // 40 ns for each byte are believed, messages of 1000 bytes; 20 are seen.
         let (mut now, mut proofs) = (0, Vec::new());
-        for _ in 0..12 {
+        for _ in 0..24 {
             now += PERIOD;
             proofs.extend(rail.proof.prove(now, true, PERIOD / 20));
         }
@@ -398,15 +414,18 @@ mod tests {
                 .all(|a_byte| (a_byte / 20.0 - 1.0).abs() < 0.01),
             "{proofs:?}"
         );
-        rail.can_carry(38.0, 1000.0);
-        assert_eq!(rail.cost(), watched().cost(), "not worth a change");
+        rail.can_carry(30.0, 1000.0);
+        assert_eq!(
+            rail.measured,
+            watched().measured,
+            "bunches of acknowledgements"
+        );
         rail.can_carry(20.0, 1000.0);
         assert!(
-            (rail.cost().gap.as_micros() - 10.0).abs() < 1e-9,
-            "{:?}",
-            rail.cost()
+            (rail.measured.gap.as_micros() - 10.0).abs() < 1e-9,
+            "{rail:?}"
         );
-        assert!((rail.cost().gap_per_byte.as_nanos() - 10.0).abs() < 1e-9);
+        assert!((rail.measured.gap_per_byte.as_nanos() - 10.0).abs() < 1e-9);
         assert_eq!(
             rail.proof.prove(now + 9 * PERIOD, false, 1 << 30),
             None,
