@@ -31,6 +31,18 @@ pub struct SplitRule {
     pub least_gain: Time,
 }
 
+impl SplitRule {
+    /// For messages of MPI programs: from 8 KiB on, in pieces of 4 KiB or more, for any gain. The Open MPI component divides by
+    /// it, and so do predictions.
+    pub const fn inside_mpi() -> SplitRule {
+        SplitRule {
+            from: Bytes(8192),
+            minimal_piece: Bytes(4096),
+            least_gain: Time::ZERO,
+        }
+    }
+}
+
 impl Default for SplitRule {
     /// From 64 KiB on, in pieces of 8 KiB or more, for any gain.
     fn default() -> SplitRule {
@@ -224,13 +236,14 @@ impl Divider {
         };
         let mut left = size.0;
         for (first_byte, rail) in rails {
-            let beyond = (u128::from(until.since(first_byte.since(origin)).count()) * weight(rail))
+            let beyond = (u128::from(until.since(first_byte.since(origin)).count()) * weight(rail)
+                + (1 << (INVERSE_BITS - 1)))
                 >> INVERSE_BITS;
             let piece = u64::try_from(beyond).ok()?.checked_add(1)?.min(left);
             split.pieces[rail.index()] = piece;
             left -= piece;
         }
-        // Rounding down leaves a few bytes; the fastest rail takes them in the least time.
+        // Rounding may leave a few bytes; the fastest rail takes them in the least time.
         let (_, fastest) = rails
             .iter()
             .max_by_key(|(_, rail)| self.inverse[rail.index()])?;
