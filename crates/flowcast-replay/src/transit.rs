@@ -566,7 +566,7 @@ impl Shared {
     }
 
     /// When something happens next by itself.
-    fn next_event(&self) -> Option<Time> {
+    pub(crate) fn next_event(&self) -> Option<Time> {
         let start = self.coming.peek().map(|Reverse(coming)| coming.time());
         let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
         start.into_iter().chain(end).chain(step).min()

@@ -47,10 +47,10 @@ impl Ob1 {
         self.order[place].0
     }
 
-    /// Gives a message to its rails.
+    /// Gives the data of a message to its rails.
     pub(crate) fn give(&mut self, pair: u64, size: Bytes, pieces: &mut Vec<RailPiece>) {
-        let rail = self.first(pair);
         if size <= self.eager_limit {
+            let rail = self.first(pair);
             return pieces.push(RailPiece { rail, size });
         }
         let mut left = size.0;

@@ -23,7 +23,7 @@ const WHOLE: &str = "whole-messages";
 
 /// How the messages of a program are given to rails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RailPolicy {
+pub enum MessagePolicy {
     /// By a scheduler; earliest delivery divides long messages by [`SplitRule::inside_mpi`].
     By(SchedulerName),
     /// By earliest delivery, without dividing any.
@@ -32,35 +32,35 @@ pub enum RailPolicy {
     Stock,
 }
 
-impl Default for RailPolicy {
-    fn default() -> RailPolicy {
-        RailPolicy::By(SchedulerName::new(Discipline::EarliestDelivery))
+impl Default for MessagePolicy {
+    fn default() -> MessagePolicy {
+        MessagePolicy::By(SchedulerName::new(Discipline::EarliestDelivery))
     }
 }
 
-impl fmt::Display for RailPolicy {
+impl fmt::Display for MessagePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RailPolicy::By(name) => name.fmt(f),
-            RailPolicy::WholeMessages => f.pad(WHOLE),
-            RailPolicy::Stock => f.pad(STOCK),
+            MessagePolicy::By(name) => name.fmt(f),
+            MessagePolicy::WholeMessages => f.pad(WHOLE),
+            MessagePolicy::Stock => f.pad(STOCK),
         }
     }
 }
 
-impl FromStr for RailPolicy {
+impl FromStr for MessagePolicy {
     type Err = RailsError;
 
-    fn from_str(text: &str) -> Result<RailPolicy, RailsError> {
+    fn from_str(text: &str) -> Result<MessagePolicy, RailsError> {
         match text {
-            STOCK => Ok(RailPolicy::Stock),
-            WHOLE => Ok(RailPolicy::WholeMessages),
+            STOCK => Ok(MessagePolicy::Stock),
+            WHOLE => Ok(MessagePolicy::WholeMessages),
             name => match name.parse() {
                 Err(RailsError::Unknown(found, known)) => Err(RailsError::Unknown(
                     found,
                     format!("{STOCK}, {WHOLE}, {known}"),
                 )),
-                name => name.map(RailPolicy::By),
+                name => name.map(MessagePolicy::By),
             },
         }
     }
@@ -96,23 +96,23 @@ enum Chooser {
 }
 
 impl NodeAccount {
-    /// For rails with nothing to send. Messages above the eager limit are long for [`RailPolicy::Stock`].
+    /// For rails with nothing to send. Messages above the eager limit are long for [`MessagePolicy::Stock`].
     ///
     /// # Errors
     /// No rail, or too many.
     pub fn new(
-        policy: RailPolicy,
+        policy: MessagePolicy,
         rails: &[LogGp],
         eager_limit: Bytes,
     ) -> Result<NodeAccount, RailsError> {
         let whole = |name: SchedulerName| name.scheduler(rails, Shares::by_bandwidth(rails)?, ());
         Ok(NodeAccount(match policy {
-            RailPolicy::Stock => Chooser::Stock(Ob1::new(rails, eager_limit)),
-            _ if policy == RailPolicy::default() => {
+            MessagePolicy::Stock => Chooser::Stock(Ob1::new(rails, eager_limit)),
+            _ if policy == MessagePolicy::default() => {
                 Chooser::Dividing(Box::new(Splitter::new(rails, SplitRule::inside_mpi())?))
             }
-            RailPolicy::By(name) => Chooser::Whole(whole(name)?),
-            RailPolicy::WholeMessages => {
+            MessagePolicy::By(name) => Chooser::Whole(whole(name)?),
+            MessagePolicy::WholeMessages => {
                 Chooser::Whole(whole(SchedulerName::new(Discipline::EarliestDelivery))?)
             }
         }))
@@ -155,11 +155,11 @@ mod tests {
 
     #[test]
     fn every_name_is_read_back() {
-        let named = SchedulerName::every().map(RailPolicy::By);
-        for policy in named.chain([RailPolicy::Stock, RailPolicy::WholeMessages]) {
+        let named = SchedulerName::every().map(MessagePolicy::By);
+        for policy in named.chain([MessagePolicy::Stock, MessagePolicy::WholeMessages]) {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
-        let message = "fastest".parse::<RailPolicy>().unwrap_err().to_string();
+        let message = "fastest".parse::<MessagePolicy>().unwrap_err().to_string();
         assert!(message.contains("stock, whole-messages, round-robin"));
     }
 
@@ -172,7 +172,7 @@ mod tests {
             gap_per_byte: TimePerByte::from_nanos(200.0),
         };
         let mut account =
-            NodeAccount::new(RailPolicy::default(), &[rail, rail], EAGER_LIMIT).unwrap();
+            NodeAccount::new(MessagePolicy::default(), &[rail, rail], EAGER_LIMIT).unwrap();
         let mut pieces = Vec::new();
         let mut sizes = |size: u64, now: f64| {
             let message = ReadyMessage {
