@@ -256,8 +256,9 @@ impl<'a> Engine<'a> {
             let (network, placement) = (&rail.network, &rail.placement);
             match Rule::new(rail.model, network)? {
                 Some(rule) => fluid.push(Shared::new(program, placement, network, rule)?),
-                None => packets
-                    .push(Packets::new(program, placement, network, None)?.without_data()),
+                None => {
+                    packets.push(Packets::new(program, placement, network, None)?.without_data())
+                }
             }
         }
         if packets.is_empty() {

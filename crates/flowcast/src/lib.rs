@@ -42,6 +42,7 @@ mod pattern;
 pub mod place;
 mod prepared;
 mod program;
+mod rail_advice;
 mod rails;
 mod recorded;
 pub mod samples_page;
@@ -80,6 +81,7 @@ pub use options::{CarriedOut, Collectives, CollectivesWay, Contention, MOST_MESS
 pub use pattern::{PatternPrediction, predict_pattern, predict_steps};
 pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};
+pub use rail_advice::{AdvisedRails, RailAdvice, advise_rails};
 pub use rails::{RailPrediction, RailsOptions, RailsPrediction};
 pub use recorded::Recorded;
 pub use schedule::PreparedSchedule;

@@ -136,7 +136,11 @@ impl FurtherRails {
             })
         };
         Ok(Some(FurtherRails {
-            rails: options.further.iter().map(prepared).collect::<Result<_, Error>>()?,
+            rails: options
+                .further
+                .iter()
+                .map(prepared)
+                .collect::<Result<_, Error>>()?,
             policy: options.policy,
         }))
     }
@@ -179,7 +183,10 @@ impl PreparedProgram<'_> {
             },
         };
         let further = further.rails.iter().cloned();
-        Ok(Some((std::iter::once(first).chain(further).collect(), rule)))
+        Ok(Some((
+            std::iter::once(first).chain(further).collect(),
+            rule,
+        )))
     }
 
     /// What is told of the networks after a replay that gave this traffic.
@@ -191,11 +198,13 @@ impl PreparedProgram<'_> {
                 .iter()
                 .map(|rail| (&rail.network.name, rail.model.name())),
         );
-        let rails = names.zip(traffic).map(|((name, model), traffic)| RailPrediction {
-            name: name.clone(),
-            model,
-            traffic: *traffic,
-        });
+        let rails = names
+            .zip(traffic)
+            .map(|((name, model), traffic)| RailPrediction {
+                name: name.clone(),
+                model,
+                traffic: *traffic,
+            });
         Some(RailsPrediction {
             policy: further.policy,
             rails: rails.collect(),
