@@ -56,7 +56,11 @@ pub fn advise_rails(
 ) -> Result<RailAdvice, Error> {
     let count = networks.len();
     if count < 2 {
-        return Err(Error::option("--network", format!("{count}"), "two or more"));
+        return Err(Error::option(
+            "--network",
+            format!("{count}"),
+            "two or more",
+        ));
     }
     let case = |rails: Vec<usize>, policy: Option<MessagePolicy>| {
         let further = rails[1..].iter().map(|rail| networks[*rail].clone());
@@ -86,7 +90,10 @@ pub fn advise_rails(
     let predict = |one: &RailsCase| one.case.predict(Outputs::default(), &[], None);
     let results = parallel::map(&cases, options.threads, predict);
     let mut advice = RailAdvice {
-        names: networks.iter().map(|network| network.name.clone()).collect(),
+        names: networks
+            .iter()
+            .map(|network| network.name.clone())
+            .collect(),
         sets: Vec::new(),
         models: Vec::new(),
         notes: Vec::new(),
@@ -113,7 +120,9 @@ impl RailAdvice {
             ..model.clone()
         };
         add_once(&mut self.models, &model.to_string());
-        notes.iter().for_each(|note| add_once(&mut self.notes, note));
+        notes
+            .iter()
+            .for_each(|note| add_once(&mut self.notes, note));
     }
 
     /// The best rail alone.
@@ -136,7 +145,10 @@ impl RailAdvice {
     }
 
     /// Without which of the rails the program takes about as long, chosen as in `together`.
-    fn needless<'a>(&'a self, together: &'a AdvisedRails) -> impl Iterator<Item = &'a AdvisedRails> {
+    fn needless<'a>(
+        &'a self,
+        together: &'a AdvisedRails,
+    ) -> impl Iterator<Item = &'a AdvisedRails> {
         let others = self.sets.iter().filter(move |set| {
             set.policy == together.policy && set.rails.len() + 1 == self.names.len()
         });
@@ -195,7 +207,9 @@ impl RailAdvice {
                 .field(
                     "needless",
                     self.needless(set)
-                        .flat_map(|set| (0..self.names.len()).filter(|rail| !set.rails.contains(rail)))
+                        .flat_map(|set| {
+                            (0..self.names.len()).filter(|rail| !set.rails.contains(rail))
+                        })
                         .map(|rail| self.names[rail].clone())
                         .collect::<Vec<_>>(),
                 )
@@ -206,7 +220,10 @@ impl RailAdvice {
                 names.collect::<Vec<_>>()
             })
             .cell("rails", |set| self.name(set))
-            .column("scheduler", "scheduler", |set| {
+            .field("scheduler", |set| {
+                set.policy.map(|policy| policy.to_string())
+            })
+            .cell("scheduler", |set| {
                 or_dash(set.policy.map(|policy| policy.to_string()))
             })
             .column("makespan_s", "predicted time", |set| set.makespan)

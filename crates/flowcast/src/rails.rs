@@ -100,14 +100,11 @@ impl fmt::Display for RailsPrediction {
                 ", from {from} on in pieces where these arrive earlier together"
             )?;
         }
-        if self.policy == MessagePolicy::Stock {
-            f.write_str(", as Open MPI chooses")?;
-        }
-        write!(
-            f,
-            ", one account for each node, leaves out {}",
-            RailsPrediction::LEAVES_OUT
-        )
+        f.write_str(match self.policy {
+            MessagePolicy::Stock => ", as Open MPI chooses for each pair of processes",
+            _ => ", one account for each node",
+        })?;
+        write!(f, ", leaves out {}", RailsPrediction::LEAVES_OUT)
     }
 }
 

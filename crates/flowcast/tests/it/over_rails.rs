@@ -28,8 +28,7 @@ fn network(name: &str, latency: f64, per_byte: f64) -> Network {
     let mut network = builtin::network("gige-tcp").unwrap();
     network.name = name.to_owned();
     network.nic.latency = Time::from_nanos(latency);
-    network.nic.rate =
-        LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(per_byte)));
+    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(per_byte)));
     network.nic.overhead = Time::ZERO;
     network.nic.gap = Time::ZERO;
     network
@@ -173,7 +172,11 @@ fn rails_of_40_and_10_mbit_carry_a_long_message_in_pieces_by_bandwidth() {
     let program = sends(&[vec![(0, 400_000)]]);
     for policy in ["earliest-delivery", "stock"] {
         let prediction = predicted(&program, &rails, &over(policy, &rails[1..]));
-        assert_eq!(traffic(&prediction), [(1, 320_000), (1, 80_000)], "{policy}");
+        assert_eq!(
+            traffic(&prediction),
+            [(1, 320_000), (1, 80_000)],
+            "{policy}"
+        );
         let makespan = prediction.outcome.makespan().as_nanos();
         assert!((makespan - 320_000.0 * 200.0).abs() < 1000.0, "{makespan}");
     }
@@ -220,7 +223,10 @@ fn evident(streams: &[Vec<(u64, u64)>], rails: &[Network]) -> Vec<(u64, u64)> {
             let delivered = |rail: usize| {
                 let nic = &rails[rail].nic;
                 let sending = nic.per_byte().as_nanos() * tail;
-                until[rail].max(now) + nic.overhead.as_nanos() * 2.0 + nic.latency.as_nanos() + sending
+                until[rail].max(now)
+                    + nic.overhead.as_nanos() * 2.0
+                    + nic.latency.as_nanos()
+                    + sending
             };
             let best = (0..rails.len())
                 .min_by(|one, other| delivered(*one).total_cmp(&delivered(*other)))
@@ -241,9 +247,8 @@ fn any_sends(most: u64) -> impl Strategy<Value = Vec<Vec<(u64, u64)>>> {
 }
 
 fn any_rails() -> impl Strategy<Value = Vec<Network>> {
-    let rail = (0u32..100_000, 1u32..1000).prop_map(|(latency, per_byte)| {
-        network("rail", f64::from(latency), f64::from(per_byte))
-    });
+    let rail = (0u32..100_000, 1u32..1000)
+        .prop_map(|(latency, per_byte)| network("rail", f64::from(latency), f64::from(per_byte)));
     proptest::collection::vec(rail, 2..4)
 }
 
@@ -321,7 +326,10 @@ fn what_several_rails_cannot_carry_is_refused() {
     let mut limited = rails.clone();
     limited[1].machine.buses = 2;
     let limits = refused(&program, &rails, &over("earliest-delivery", &limited[1..]));
-    assert!(limits.contains("--rail: found the model limits"), "{limits}");
+    assert!(
+        limits.contains("--rail: found the model limits"),
+        "{limits}"
+    );
     let fair = Options {
         contention: Contention::Shared(Model::Fair),
         ..over("earliest-delivery", &limited[1..])
@@ -329,8 +337,14 @@ fn what_several_rails_cannot_carry_is_refused() {
     assert!(refused(&program, &rails, &fair).contains("limits links, buses or processors in b"));
     let by_packets = builtin::network("gige-lam").unwrap();
     let mixed = refused(&program, &rails, &over("earliest-delivery", &[by_packets]));
-    assert!(mixed.contains("expected packets on all rails or on none"), "{mixed}");
-    let goal = read_text("num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 0\n}\nrank 1 {\nl1: recv 8b from 0 tag 0\n}\n").unwrap();
+    assert!(
+        mixed.contains("expected packets on all rails or on none"),
+        "{mixed}"
+    );
+    let goal = read_text(
+        "num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 0\n}\nrank 1 {\nl1: recv 8b from 0 tag 0\n}\n",
+    )
+    .unwrap();
     assert!(refused(&goal, &rails, &options).contains("several --rail: found a GOAL schedule"));
     let many = vec![rails[1].clone(); 16];
     assert!(refused(&program, &rails, &over("stock", &many)).contains("expected 1 to 16"));

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     Contention, Error, Interval, Options, Outputs, Prediction, Prepared, PreparedProgram,
-    RailsPrediction,
+    RailPrediction, RailsPrediction,
     graph::noise::Noise,
     model::{
         machine::Mapping,
@@ -334,7 +334,9 @@ impl PredictionResult<'_> {
             .line(model)
             .lines(loops);
         if let Some(rails) = &self.prediction.rails {
-            document = with_rails(document, rails);
+            document = document
+                .field("scheduler", rails.policy.to_string())
+                .line(rails);
         }
         let names: Vec<String> = self.networks().map(marked_name).collect();
         let on = match &names[..] {
@@ -359,8 +361,11 @@ impl PredictionResult<'_> {
                     collectives,
                     outcome,
                     self.prediction.transfers,
-                ))
-                .shown(rank_table(program, outcome, args.rows));
+                ));
+            if let Some(rails) = &self.prediction.rails {
+                document = document.table("rails", rail_table(rails));
+            }
+            document = document.shown(rank_table(program, outcome, args.rows));
         } else {
             document = document.line(format!("{} programs at once{on}", self.parts.len()));
             let mut applications = Vec::new();
@@ -432,20 +437,16 @@ impl PredictionResult<'_> {
     }
 }
 
-/// How messages were given to rails, and what each of them carried.
-fn with_rails(document: Document, rails: &RailsPrediction) -> Document {
-    let table = rows(&rails.rails)
+/// What each rail carried.
+fn rail_table(rails: &RailsPrediction) -> Rows<&RailPrediction> {
+    rows(&rails.rails)
         .column("name", "rail", |rail| &rail.name)
         .column("model", "model", |rail| rail.model)
         .column("messages", "messages and pieces", |rail| {
             rail.traffic.messages
         })
         .column("bytes", "bytes", |rail| rail.traffic.bytes)
-        .column("share", "share", |rail| percent(rails.share(rail), 1));
-    document
-        .field("scheduler", rails.policy.to_string())
-        .line(rails)
-        .table("rails", table)
+        .column("share", "share", |rail| percent(rails.share(rail), 1))
 }
 
 /// A predicted time, with its interval if one is known.
