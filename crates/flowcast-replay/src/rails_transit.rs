@@ -210,8 +210,9 @@ impl<T: RailTransit> RailsTransit<T> {
                 (self.node_of[from], Some(from), [from.0, to.0])
             }
         };
+        // A sender may go on, and send more, a latency before it is known that it may.
         let mut message = ReadyMessage {
-            now: start,
+            now: start.max(self.now),
             size: departure.size,
             pair: u64::from(pair[0]) << 32 | u64::from(pair[1]),
         };
@@ -304,11 +305,12 @@ impl<T: RailTransit> RailsTransit<T> {
         (message.unheld.is_empty() && !was_held).then_some(Progress::Held { slot, since })
     }
 
-    /// What has happened by now.
-    fn happened(&mut self) -> Result<Option<Progress>, SharingError> {
+    /// What has happened by now, and by `limit`.
+    fn happened(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+        let until = limit.into_iter().chain([self.now]).min();
         for rail in RailSet::first(self.rails.len()) {
             let index = rail.index();
-            while let Some(progress) = self.rails[index].transit.deliver(Some(self.now))? {
+            while let Some(progress) = self.rails[index].transit.deliver(until)? {
                 if let Some(progress) = self.join(rail, progress) {
                     return Ok(Some(progress));
                 }
@@ -380,7 +382,7 @@ impl<T: RailTransit> Transit for RailsTransit<T> {
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         loop {
             self.give_due();
-            if let Some(progress) = self.happened()? {
+            if let Some(progress) = self.happened(limit)? {
                 return Ok(Some(progress));
             }
             let next = self.next_event();

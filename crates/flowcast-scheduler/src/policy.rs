@@ -9,6 +9,7 @@ use super::{
     clock::{ClockArithmetic, Ticks},
     discipline::{BoxedScheduler, Discipline, SchedulerName},
     ob1::Ob1,
+    rail::check_count,
     split::{SplitRule, Splitter},
     turns::Shares,
 };
@@ -105,6 +106,7 @@ impl NodeAccount {
         rails: &[LogGp],
         eager_limit: Bytes,
     ) -> Result<NodeAccount, RailsError> {
+        check_count(rails.len())?;
         let whole = |name: SchedulerName| name.scheduler(rails, Shares::by_bandwidth(rails)?, ());
         Ok(NodeAccount(match policy {
             MessagePolicy::Stock => Chooser::Stock(Ob1::new(rails, eager_limit)),

@@ -272,7 +272,7 @@ proptest! {
         let best = best.fold(f64::INFINITY, f64::min);
         let together = makespan(&program, &rails, "earliest-delivery");
         // A message that is placed before the next one is seen may block it: up to 1.4 times on bursts, less here.
-        prop_assert!(together <= best * 1.15, "{together} {best}");
+        prop_assert!(together <= best * 1.10, "{together} {best}");
     }
 
     #[test]
@@ -298,7 +298,8 @@ proptest! {
         let (program, mut rail) = (records.program(), numbers.network(records.ranks.len()));
         rail.point_to_point.rendezvous_from = numbers.rendezvous_from.map(Bytes);
         let progress = if in_calls { "in calls" } else { "asynchronous" };
-        rail = rail.with_overrides(&[("point_to_point.progress".to_owned(), progress.to_owned())]).unwrap();
+        let fields = [("point_to_point.progress", progress), ("sharing.window", "44kB")];
+        rail = rail.with_overrides(&fields.map(|(key, value)| (key.to_owned(), value.to_owned()))).unwrap();
         let mut slow = rail.clone();
         slow.nic.latency = rail.nic.latency * 3.0;
         for model in [Model::Fair, Model::Packet] {
@@ -307,7 +308,7 @@ proptest! {
                 ..over("earliest-delivery", &[slow.clone()])
             };
             let prediction = predicted(&program, &[rail.clone()], &options);
-            prop_assert_eq!(prediction.outcome.messages, u64::from(program.messages()));
+            prop_assert!(prediction.outcome.messages >= u64::from(program.messages()));
         }
     }
 }
@@ -335,7 +336,9 @@ fn what_several_rails_cannot_carry_is_refused() {
         ..over("earliest-delivery", &limited[1..])
     };
     assert!(refused(&program, &rails, &fair).contains("limits links, buses or processors in b"));
+    let packet = ("sharing.model".to_owned(), "packet".to_owned());
     let by_packets = builtin::network("gige-lam").unwrap();
+    let by_packets = by_packets.with_overrides(&[packet]).unwrap();
     let mixed = refused(&program, &rails, &over("earliest-delivery", &[by_packets]));
     assert!(
         mixed.contains("expected packets on all rails or on none"),
