@@ -261,7 +261,7 @@ impl<T: RailTransit> RailsTransit<T> {
         let lane = &mut self.rails[rail.index()];
         let (cost, latency) = lane.routes[lane.group_of[node]].piece(size);
         let mut start = departure.start;
-        if let Some(rank) = rank {
+        if let Some(rank) = rank.filter(|_| cost.busy > Time::ZERO) {
             start = start.max(lane.free[rank]);
             lane.free[rank] = start + cost.busy;
         }
