@@ -129,12 +129,11 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Messages between nodes that go over several networks at once; the processors' times, and which messages wait for their
-    /// receiver, are those of the first.
+    /// Messages between nodes that go over several networks at once; the processors, their times, and which messages wait for
+    /// their receiver, are those of the first. They need no links and no buses of the machine.
     ///
     /// # Errors
-    /// As [`Engine::new`]; [`SimulateError::Rails`] for models that cannot be followed together, and for a machine that limits
-    /// ranks or messages.
+    /// As [`Engine::new`]; [`SimulateError::Rails`] for models that cannot be followed together, and for several sites.
     pub fn over_rails(
         program: &'a Program,
         rails: &[ProgramRail],
@@ -143,9 +142,9 @@ impl<'a> Engine<'a> {
     ) -> Result<Engine<'a>, SimulateError> {
         let mut followed = Vec::new();
         for rail in rails {
-            if contention::is_needed(&rail.network, &rail.placement) {
+            if rail.placement.sites() > 1 {
                 return Err(SimulateError::Rails(format!(
-                    "found a machine that limits links, buses or processors in {}, expected one that does not",
+                    "found several sites in {}, expected one",
                     rail.network.name
                 )));
             }
@@ -173,7 +172,11 @@ impl<'a> Engine<'a> {
         }
         let mut replay = Replay::new(program, &first.network, first.placement.clone(), rendezvous)?;
         replay.costs.free_interfaces();
+        let (machine, nodes) = limits(Model::Packet, &first.network, &replay.placement);
+        let links = contention::is_needed(&machine, &nodes)
+            .then(|| Box::new(Links::new(program, &machine, &nodes)));
         Ok(Engine {
+            limits: links,
             rails: Some(Box::new(SeveralNetworks {
                 rails: followed,
                 rule,

@@ -8,7 +8,7 @@
 //! Where RTS and CTS cross the network, they do so over the rail that is chosen for a message of their size; the data are given
 //! to rails once the sender has the CTS.
 //!
-//! Rails are advanced together: what happens in one may make ranks send over another.
+//! Links and buses of the machine do not limit what goes over rails. Rails are advanced together: what happens in one may make ranks send over another.
 
 use std::{
     cell::Cell,
@@ -342,7 +342,8 @@ impl<T: RailTransit> RailsTransit<T> {
 impl<T: RailTransit> Transit for RailsTransit<T> {
     const SHARED: bool = true;
     const HANDSHAKES: bool = T::HANDSHAKES;
-    const CONTROL_FRAMES: bool = T::CONTROL_FRAMES;
+    // Each rail adds its own latency.
+    const CONTROL_FRAMES: bool = true;
 
     fn depart(&mut self, departure: Departure) {
         let Departure {

@@ -50,7 +50,8 @@ pub(crate) trait Transit {
     /// transit is notified when ranks wait and when they go on.
     const HANDSHAKES: bool = false;
 
-    /// Whether RTS and CTS cross the network as well, and the data follow them by themselves.
+    /// Whether RTS and CTS cross the network as well, and the data follow them by themselves, or at least whether messages need
+    /// no links and have spent their latency when they arrive.
     const CONTROL_FRAMES: bool = false;
 
     /// Whether it carries the message of a slot.

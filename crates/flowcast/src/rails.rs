@@ -147,6 +147,14 @@ impl FurtherRails {
     }
 }
 
+fn has_links(network: &Network) -> bool {
+    let nodes = &network.machine.nodes;
+    network.machine.buses > 0
+        || nodes
+            .iter()
+            .any(|group| group.in_links + group.out_links > 0)
+}
+
 /// The model by which messages share one of several networks.
 fn sharing_model(choice: &ModelChoice) -> Result<Model, Error> {
     choice.contention.model().ok_or_else(|| {
@@ -233,6 +241,12 @@ impl PreparedProgram<'_> {
                     progress(own),
                     own.name,
                     progress(other)
+                ));
+            }
+            if has_links(own) || has_links(other) {
+                notes.push(format!(
+                    "links and buses of machines do not limit what goes over {} and {name}",
+                    own.name
                 ));
             }
             if own.nic.overhead != other.nic.overhead || own.overheads != other.overheads {

@@ -292,11 +292,12 @@ proptest! {
 
     #[test]
     fn any_program_comes_to_its_end_over_rails(
-        records in any_records(), numbers in any_numbers(), in_calls in any::<bool>(),
+        records in any_records(), numbers in any_numbers(), in_calls in any::<bool>(), processors in 0u32..3,
     ) {
         let numbers = Numbers { per_byte: numbers.per_byte.max(0.01), ..numbers };
         let (program, mut rail) = (records.program(), numbers.network(records.ranks.len()));
         rail.point_to_point.rendezvous_from = numbers.rendezvous_from.map(Bytes);
+        rail.machine.processors = processors;
         let progress = if in_calls { "in calls" } else { "asynchronous" };
         let fields = [("point_to_point.progress", progress), ("sharing.window", "44kB")];
         rail = rail.with_overrides(&fields.map(|(key, value)| (key.to_owned(), value.to_owned()))).unwrap();
@@ -335,7 +336,14 @@ fn what_several_rails_cannot_carry_is_refused() {
         contention: Contention::Shared(Model::Fair),
         ..over("earliest-delivery", &limited[1..])
     };
-    assert!(refused(&program, &rails, &fair).contains("limits links, buses or processors in b"));
+    let Trace::Program(sent) = &program else {
+        panic!("a program")
+    };
+    let noted = predicted(sent, &rails, &fair).notes;
+    assert!(
+        noted[0].contains("links and buses of machines"),
+        "{noted:?}"
+    );
     let packet = ("sharing.model".to_owned(), "packet".to_owned());
     let by_packets = builtin::network("gige-lam").unwrap();
     let by_packets = by_packets.with_overrides(&[packet]).unwrap();
@@ -351,4 +359,32 @@ fn what_several_rails_cannot_carry_is_refused() {
     assert!(refused(&goal, &rails, &options).contains("several --rail: found a GOAL schedule"));
     let many = vec![rails[1].clone(); 16];
     assert!(refused(&program, &rails, &over("stock", &many)).contains("expected 1 to 16"));
+}
+
+/// Where ranks take turns on processors, messages cost what they cost where they do not.
+#[test]
+fn processors_that_are_limited_change_nothing_for_ranks_that_have_one() {
+    let rails = [network("a", 3000.0, 200.0), network("b", 9000.0, 800.0)];
+    let mut streams = vec![vec![(1000, 30_000), (5_000_000, 100), (10, 400_000)]; 2];
+    streams[1].push((700, 5000));
+    let program = sends(&streams);
+    let mut limited = rails.clone();
+    limited[0].machine.processors = 3;
+    for rendezvous_from in [None, Some(Bytes(65_536))] {
+        for progress in ["asynchronous", "in calls"] {
+            let progress = ("point_to_point.progress".to_owned(), progress.to_owned());
+            let on = |rails: &[Network; 2]| {
+                let first = rails[0]
+                    .clone()
+                    .with_overrides(&[progress.clone()])
+                    .unwrap();
+                let options = Options {
+                    rendezvous_from,
+                    ..over("earliest-delivery", &rails[1..])
+                };
+                predicted(&program, &[first], &options).outcome.makespan()
+            };
+            assert_eq!(on(&rails), on(&limited), "{rendezvous_from:?} {progress:?}");
+        }
+    }
 }
