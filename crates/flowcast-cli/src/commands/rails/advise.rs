@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::{
-    advise_rails,
+    Options, advise_rails,
     model::{
         loggp::LogGp,
         network::{Interval, Network},
@@ -28,7 +28,7 @@ use crate::{
     network_args::parse_overrides,
     replay_args::ReplayArgs,
     terminal::{output::Format, progress::Progress},
-    trace_args::{open_trace, print_notes, program_help, refuse_cut},
+    trace_args::{open_trace, print_notes, program_help, refuse_cut, threads},
 };
 
 /// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries; of a program
@@ -90,6 +90,14 @@ impl Advise {
         if let Some(input) = &self.input {
             return self.about_program(input, &networks);
         }
+        let nothing = Options {
+            threads: threads(),
+            ..Options::default()
+        };
+        ensure!(
+            self.replay.options()? == nothing,
+            "--model, --mapping, --rendezvous-from, --collectives: found no trace, expected one beside"
+        );
         let interfaces = self.interfaces(&networks)?;
         let rails: Vec<KnownRail> = networks.iter().map(known_rail).collect();
         let advice = Question::about(self.messages).answer(&rails)?;
@@ -111,7 +119,8 @@ impl Advise {
         let progress = Progress::without_end("predicting".to_owned());
         let advice = advise_rails(&trace, networks, policies, &self.replay.options()?)?;
         drop(progress);
-        self.format.print(&advice.document(trace.name()))
+        self.format
+            .print(&advice.document(&input.display().to_string()))
     }
 
     fn interfaces(&self, networks: &[Network]) -> Result<Vec<String>> {
