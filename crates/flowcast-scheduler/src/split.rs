@@ -236,14 +236,13 @@ impl Divider {
         };
         let mut left = size.0;
         for (first_byte, rail) in rails {
-            let beyond = (u128::from(until.since(first_byte.since(origin)).count()) * weight(rail)
-                + (1 << (INVERSE_BITS - 1)))
+            let beyond = (u128::from(until.since(first_byte.since(origin)).count()) * weight(rail))
                 >> INVERSE_BITS;
             let piece = u64::try_from(beyond).ok()?.checked_add(1)?.min(left);
             split.pieces[rail.index()] = piece;
             left -= piece;
         }
-        // Rounding may leave a few bytes; the fastest rail takes them in the least time.
+        // Rounding down leaves a few bytes; the fastest rail takes them in the least time.
         let (_, fastest) = rails
             .iter()
             .max_by_key(|(_, rail)| self.inverse[rail.index()])?;

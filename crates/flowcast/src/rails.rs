@@ -124,20 +124,17 @@ impl FurtherRails {
         }
         let nodes = Rank::all(placement.ranks()).map(|rank| placement.node(rank).0);
         let mapping = Mapping::List(nodes.collect());
-        let prepared = |network: &Network| {
+        let mut rails = Vec::new();
+        for network in &options.further {
             let choice = ModelChoice::for_program(contention, program, network);
-            Ok(ProgramRail {
+            rails.push(ProgramRail {
                 network: network.clone(),
                 model: sharing_model(&choice)?,
                 placement: Placement::of_program(&network.machine, Some(&mapping), program)?,
-            })
-        };
+            });
+        }
         Ok(Some(FurtherRails {
-            rails: options
-                .further
-                .iter()
-                .map(prepared)
-                .collect::<Result<_, Error>>()?,
+            rails,
             policy: options.policy,
         }))
     }
