@@ -455,7 +455,7 @@ pub(in crate::commands) fn shown_time(makespan: Time, interval: Option<&Interval
 }
 
 /// What was assumed, on standard error; the notes before that, on what is left out, have been printed.
-pub(super) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
+pub(in crate::commands) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
     notes
         .iter()
         .skip(left_out.len())

@@ -24,6 +24,7 @@ use flowcast::{
 
 use super::settings::{self, Settings};
 use crate::{
+    commands::predict::trace::print_assumptions,
     network_args,
     network_args::parse_overrides,
     replay_args::ReplayArgs,
@@ -120,7 +121,11 @@ impl Advise {
         let advice = advise_rails(&trace, networks, policies, &self.replay.options()?)?;
         drop(progress);
         self.format
-            .print(&advice.document(&input.display().to_string()))
+            .print(&advice.document(&input.display().to_string()))?;
+        if !self.format.json {
+            print_assumptions(&advice.notes, &trace.ignored());
+        }
+        Ok(())
     }
 
     fn interfaces(&self, networks: &[Network]) -> Result<Vec<String>> {
