@@ -186,7 +186,7 @@ mod tests {
             pieces.iter().map(|piece| piece.size.0).collect::<Vec<_>>()
         };
         assert_eq!(sizes(8191, 0.0), [8191]);
-        assert_eq!(sizes(9000, 1.0), [4500, 4500]);
+        assert_eq!(sizes(9000, 1.0), [4499, 4501]);
         assert_eq!(sizes(0, 2.0), [0]);
     }
 }
