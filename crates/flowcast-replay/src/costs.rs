@@ -200,6 +200,15 @@ impl Costs {
         costs.into_iter().any(|cost| cost.busy > Time::ZERO)
     }
 
+    /// Interfaces never rest: whoever carries the messages says when each departs.
+    pub(crate) fn free_interfaces(&mut self) {
+        for path in &mut self.paths {
+            for cost in path.classes.iter_mut().chain(&mut path.accesses) {
+                cost.busy = Time::ZERO;
+            }
+        }
+    }
+
     /// Whether ranks wait for messages to leave interfaces that may be busy.
     pub(crate) fn has_send_queues(&self) -> bool {
         self.awaits_sends && self.has_busy_interfaces()
@@ -596,7 +605,7 @@ impl Rendezvous {
 }
 
 /// One kind of route before it is multiplied out over the message classes.
-struct RouteTimes {
+pub(crate) struct RouteTimes {
     send_overhead: Time,
     recv_before: Time,
     recv_after: Time,
@@ -608,7 +617,8 @@ struct RouteTimes {
 }
 
 impl RouteTimes {
-    fn between(network: &Network, group: &NodeGroup) -> RouteTimes {
+    /// From a node of a group to other nodes.
+    pub(crate) fn between(network: &Network, group: &NodeGroup) -> RouteTimes {
         let nic = &network.nic;
         let times = RouteTimes::new(
             network.point_to_point.rule,
@@ -693,6 +703,18 @@ impl RouteTimes {
             rule,
             overheads,
         }
+    }
+
+    /// What so many bytes cost that wait for no receiver, and the part of their delay that no bandwidth would shorten.
+    pub(crate) fn piece(&self, size: Bytes) -> (ClassCost, Time) {
+        let class = MessageClass {
+            size,
+            tag: 0,
+            communicator: 0,
+            mode: SendMode::default(),
+        };
+        let cost = self.message_cost(&class, Rendezvous::AsRecorded);
+        (cost, self.latency + cost.added_latency)
     }
 
     fn costs(&self, program: &Program, rendezvous: Rendezvous) -> PathCosts {

@@ -17,6 +17,7 @@ use super::{
     outcome::Outcome,
     packet_transit::Packets,
     placement::Placement,
+    rails_transit::{ProgramRail, RailRule, RailTransit, RailsTransit},
     transit::{
         Shared, Transit, Undisturbed, cable_latencies,
         delays::LinkDelays,
@@ -39,6 +40,14 @@ pub struct Engine<'a> {
     limits: Option<Box<Links>>,
     /// Messages share the network by a model, with or without limits.
     shared: Option<Box<SharedNetwork>>,
+    /// Messages go over several networks.
+    rails: Option<Box<SeveralNetworks>>,
+}
+
+/// The networks over which messages go, and how they are given to them.
+struct SeveralNetworks {
+    rails: Vec<ProgramRail>,
+    rule: RailRule,
 }
 
 /// The network that messages share, and by which model.
@@ -57,6 +66,7 @@ impl<'a> From<Replay<'a>> for Engine<'a> {
             replay,
             limits: None,
             shared: None,
+            rails: None,
         }
     }
 }
@@ -101,13 +111,7 @@ impl<'a> Engine<'a> {
         rendezvous: Rendezvous,
         model: Model,
     ) -> Result<Engine<'a>, SimulateError> {
-        let (network, model) = match transient_windows(model, network)? {
-            Some(windows) => {
-                let usual = Bytes(program.bytes().0 / u64::from(program.messages()).max(1));
-                (network.in_trains(windows, usual), Model::Packet)
-            }
-            None => (network.seen_by(model).into_owned(), model),
-        };
+        let (network, model) = as_followed(program, network, model)?;
         let replay = Replay::new(program, &network, placement, rendezvous)?;
         let (machine, nodes) = limits(model, &network, &replay.placement);
         let links = contention::is_needed(&machine, &nodes)
@@ -121,12 +125,69 @@ impl<'a> Engine<'a> {
                 seed: None,
                 notes_loads: false,
             })),
+            rails: None,
+        })
+    }
+
+    /// Messages between nodes that go over several networks at once; the processors, their times, and which messages wait for
+    /// their receiver, are those of the first. They need no links and no buses of the machine.
+    ///
+    /// # Errors
+    /// As [`Engine::new`]; [`SimulateError::Rails`] for models that cannot be followed together, and for several sites.
+    pub fn over_rails(
+        program: &'a Program,
+        rails: &[ProgramRail],
+        rendezvous: Rendezvous,
+        rule: RailRule,
+    ) -> Result<Engine<'a>, SimulateError> {
+        let mut followed = Vec::new();
+        for rail in rails {
+            if rail.placement.sites() > 1 {
+                return Err(SimulateError::Rails(format!(
+                    "found several sites in {}, expected one",
+                    rail.network.name
+                )));
+            }
+            let (network, model) = as_followed(program, &rail.network, rail.model)?;
+            followed.push(ProgramRail {
+                network,
+                model,
+                placement: rail.placement.clone(),
+            });
+        }
+        let is_by_packets = |rail: &ProgramRail| rail.model == Model::Packet;
+        let Some(first) = followed.first() else {
+            return Err(SimulateError::Rails(
+                "found none, expected 1 or more".to_owned(),
+            ));
+        };
+        if let Some(other) = followed
+            .iter()
+            .find(|rail| is_by_packets(rail) != is_by_packets(first))
+        {
+            return Err(SimulateError::Rails(format!(
+                "found the model {} for {} and {} for {}, expected packets on all rails or on none (--model)",
+                first.model, first.network.name, other.model, other.network.name
+            )));
+        }
+        let mut replay = Replay::new(program, &first.network, first.placement.clone(), rendezvous)?;
+        replay.costs.free_interfaces();
+        let (machine, nodes) = limits(Model::Packet, &first.network, &replay.placement);
+        let links = contention::is_needed(&machine, &nodes)
+            .then(|| Box::new(Links::new(program, &machine, &nodes)));
+        Ok(Engine {
+            limits: links,
+            rails: Some(Box::new(SeveralNetworks {
+                rails: followed,
+                rule,
+            })),
+            ..replay.into()
         })
     }
 
     /// Whether messages do not disturb each other, and ranks wait for nothing but messages.
     pub fn is_free(&self) -> bool {
-        self.limits.is_none() && self.shared.is_none()
+        self.limits.is_none() && self.shared.is_none() && self.rails.is_none()
     }
 
     /// [`Engine::run`] may use so many threads where that makes it faster; the result does not depend on it.
@@ -163,6 +224,7 @@ impl<'a> Engine<'a> {
     pub fn run(&self) -> Result<Outcome, SimulateError> {
         match self.is_free() {
             true => self.replay.run(),
+            false if self.rails.is_some() => self.watched(&mut Unobserved),
             false => self.disturbing(&mut Unobserved),
         }
     }
@@ -179,7 +241,52 @@ impl<'a> Engine<'a> {
     }
 
     fn watched(&self, observer: &mut dyn Watch) -> Result<Outcome, SimulateError> {
-        self.disturbing(&mut ByPointer(observer))
+        match &self.rails {
+            Some(networks) => self.over(networks, &mut ByPointer(observer)),
+            None => self.disturbing(&mut ByPointer(observer)),
+        }
+    }
+
+    /// Where messages go over several networks.
+    fn over(
+        &self,
+        networks: &SeveralNetworks,
+        observer: &mut ByPointer<'_>,
+    ) -> Result<Outcome, SimulateError> {
+        let program = self.replay.program;
+        let (mut fluid, mut packets) = (Vec::new(), Vec::new());
+        for rail in &networks.rails {
+            let (network, placement) = (&rail.network, &rail.placement);
+            match Rule::new(rail.model, network)? {
+                Some(rule) => fluid.push(Shared::new(program, placement, network, rule)?),
+                None => {
+                    packets.push(Packets::new(program, placement, network, None)?.without_data())
+                }
+            }
+        }
+        if packets.is_empty() {
+            self.through_rails(networks, observer, fluid)
+        } else {
+            self.through_rails(networks, observer, packets)
+        }
+    }
+
+    fn through_rails<T: RailTransit>(
+        &self,
+        SeveralNetworks { rails, rule }: &SeveralNetworks,
+        observer: &mut ByPointer<'_>,
+        transits: Vec<T>,
+    ) -> Result<Outcome, SimulateError> {
+        let rails = RailsTransit::new(self.replay.program, rails, *rule, transits)?;
+        let traffic = rails.traffic();
+        let outcome = match !T::HANDSHAKES && self.replay.costs.needs_polling() {
+            true => self.through(observer, Handshakes::above(rails)),
+            false => self.through(observer, rails),
+        }?;
+        Ok(Outcome {
+            rails: traffic.iter().map(std::cell::Cell::get).collect(),
+            ..outcome
+        })
     }
 
     /// Where messages disturb each other.
@@ -323,6 +430,21 @@ impl<'a> Engine<'a> {
     pub fn free(&self) -> &Replay<'a> {
         &self.replay
     }
+}
+
+/// The network as a model sees it, and the model that is followed there.
+fn as_followed(
+    program: &Program,
+    network: &Network,
+    model: Model,
+) -> Result<(Network, Model), SimulateError> {
+    Ok(match transient_windows(model, network)? {
+        Some(windows) => {
+            let usual = Bytes(program.bytes().0 / u64::from(program.messages()).max(1));
+            (network.in_trains(windows, usual), Model::Packet)
+        }
+        None => (network.seen_by(model).into_owned(), model),
+    })
 }
 
 /// What limits ranks and messages beside a model. Packets queue at interfaces and switches instead of waiting for links and

@@ -119,6 +119,7 @@ impl<T: Transit> Handshakes<T> {
 impl<T: Transit> Transit for Handshakes<T> {
     const SHARED: bool = true;
     const HANDSHAKES: bool = true;
+    const CONTROL_FRAMES: bool = T::CONTROL_FRAMES;
 
     fn depart(&mut self, departure: Departure) {
         let Some(rts) = departure.rts else {

@@ -35,6 +35,7 @@
 //! | do not disturb each other | [`walk`] | [`loggops`], by LogGOPSim's rules |
 //! | wait for limited links, buses and processors, by Dimemas' rules | [`contention`] | |
 //! | share the network by a model, or cross it packet by packet | [`transit`], beneath either of them | [`loggops::costs`] |
+//! | go over several networks at once | [`rails_transit`], beneath the walk | |
 //!
 //! [`sweep`] replays one program under many parameters at once, [`sensitivity`] says how its time depends on one of them.
 
@@ -63,6 +64,7 @@ mod packet_transit;
 pub mod placement;
 mod polling;
 mod prefetch;
+pub mod rails_transit;
 mod rank_order;
 pub mod routes;
 pub mod run_times;
@@ -105,4 +107,7 @@ pub enum SimulateError {
     /// The machine and the program do not fit together.
     #[error("{0}")]
     Placement(String),
+    /// Several networks that cannot carry one program together.
+    #[error("--rail: {0}")]
+    Rails(String),
 }

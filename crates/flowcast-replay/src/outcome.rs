@@ -64,6 +64,17 @@ pub struct Outcome {
     pub delays: Vec<LevelDelay>,
     /// The messages that lost most to others, the worst first; of many the first hundred.
     pub delayed: Vec<DelayedMessage>,
+    /// What each of several rails carried; empty where there is one network.
+    pub rails: Vec<RailTraffic>,
+}
+
+/// What a rail carried between nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RailTraffic {
+    /// Messages and pieces of messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
 }
 
 /// What sharing the links of a class with others cost messages.
@@ -124,6 +135,7 @@ impl Outcome {
             loads: Vec::new(),
             delays: Vec::new(),
             delayed: Vec::new(),
+            rails: Vec::new(),
         }
     }
 

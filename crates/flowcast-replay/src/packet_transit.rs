@@ -36,7 +36,7 @@ use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time, TimePerByte};
 
 /// Bytes of an RTS or a CTS.
-const CONTROL: Bytes = Bytes(64);
+pub(crate) const CONTROL: Bytes = Bytes(64);
 
 /// Bytes that an MPI library puts before a message that it sends at once: Open MPI's 14 and its TCP module's 8.
 const ENVELOPE: Bytes = Bytes(22);
@@ -68,6 +68,10 @@ pub(crate) struct Packets {
     put_off: u64,
     now: Time,
     latency: Time,
+    /// What follows the CTS: the data, or where another part of the replay sends these, nothing.
+    after_cts: TransitStage,
+    /// Messages whose sender has the CTS and whose data go elsewhere, with the time at which it sends them.
+    met: Vec<(Slot, Time)>,
 }
 
 /// The place of a send among all sends: by the rank's place in its [`RankOrder`], then in the order of the program. One-sided
@@ -108,6 +112,8 @@ enum TransitStage {
     RtsArrived(Time),
     Cts,
     Data,
+    /// As the data, which do not go this way.
+    Met,
 }
 
 impl Packets {
@@ -201,7 +207,28 @@ impl Packets {
             put_off: 0,
             now: Time::ZERO,
             latency: network.nic.latency,
+            after_cts: TransitStage::Data,
+            met: Vec::new(),
         })
+    }
+
+    /// Of rendezvous messages RTS and CTS alone; [`Packets::take_met`] tells when their data may depart.
+    pub(crate) fn without_data(self) -> Packets {
+        Packets {
+            after_cts: TransitStage::Met,
+            ..self
+        }
+    }
+
+    /// A message whose sender and receiver have seen each other, and when its data may depart.
+    pub(crate) fn take_met(&mut self) -> Option<(Slot, Time)> {
+        self.met.pop()
+    }
+
+    /// When something happens next by itself.
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        let start = self.coming.peek().map(|Reverse((time, ..))| *time);
+        start.into_iter().chain(self.live.next_event()).min()
     }
 
     /// Notes what links carry.
@@ -265,6 +292,11 @@ impl Packets {
             TransitStage::Rts | TransitStage::RtsArrived(_) => (there, CONTROL),
             TransitStage::Cts => (back, CONTROL),
             TransitStage::Data => (there, size),
+            TransitStage::Met => {
+                self.met.push((self.in_flight[index].slot, self.now));
+                self.in_flight.give_back(index);
+                return Ok(());
+            }
         };
         if !matches!(turn, TransitTurn::Late(_)) {
             let number = connection.0 as usize;
@@ -307,7 +339,7 @@ impl Packets {
                 None
             }
             (TransitStage::Cts, Some(rts)) => {
-                self.in_flight[index].stage = TransitStage::Data;
+                self.in_flight[index].stage = self.after_cts;
                 self.see(rts.from, at, index);
                 None
             }

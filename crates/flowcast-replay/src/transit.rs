@@ -50,7 +50,8 @@ pub(crate) trait Transit {
     /// transit is notified when ranks wait and when they go on.
     const HANDSHAKES: bool = false;
 
-    /// Whether RTS and CTS cross the network as well, and the data follow them by themselves.
+    /// Whether RTS and CTS cross the network as well, and the data follow them by themselves, or at least whether messages need
+    /// no links and have spent their latency when they arrive.
     const CONTROL_FRAMES: bool = false;
 
     /// Whether it carries the message of a slot.
@@ -566,7 +567,7 @@ impl Shared {
     }
 
     /// When something happens next by itself.
-    fn next_event(&self) -> Option<Time> {
+    pub(crate) fn next_event(&self) -> Option<Time> {
         let start = self.coming.peek().map(|Reverse(coming)| coming.time());
         let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
         start.into_iter().chain(end).chain(step).min()

@@ -69,7 +69,8 @@ impl<'a> PreparedFolded<'a> {
     ) -> Result<Prepared<'a>, Error> {
         let network = network.ok_or(Error::NoNetwork)?;
         let model = ModelChoice::for_folded(options.contention, &folded, network);
-        if model.contention != Contention::Shared(Model::Independent) {
+        let is_alone = options.rails.further.is_empty();
+        if model.contention != Contention::Shared(Model::Independent) || !is_alone {
             let flat = Cow::Owned(folded.unfold()?);
             return Ok(Prepared::Program(PreparedProgram::of(
                 flat,
@@ -189,6 +190,7 @@ impl<'a> PreparedFolded<'a> {
             inside,
             notes,
             loops,
+            rails: None,
         })
     }
 

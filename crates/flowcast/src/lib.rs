@@ -42,6 +42,8 @@ mod pattern;
 pub mod place;
 mod prepared;
 mod program;
+mod rail_advice;
+mod rails;
 mod recorded;
 pub mod samples_page;
 mod schedule;
@@ -79,6 +81,8 @@ pub use options::{CarriedOut, Collectives, CollectivesWay, Contention, MOST_MESS
 pub use pattern::{PatternPrediction, predict_pattern, predict_steps};
 pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};
+pub use rail_advice::{AdvisedRails, RailAdvice, advise_rails};
+pub use rails::{RailPrediction, RailsOptions, RailsPrediction};
 pub use recorded::Recorded;
 pub use schedule::PreparedSchedule;
 pub use sensitivity::{Inexact, Parameter, Sensitivity, sensitivity};

@@ -14,6 +14,8 @@ use flowcast_trace::{
 };
 use flowcast_units::Bytes;
 
+use crate::RailsOptions;
+
 /// How a trace or a pattern is predicted. The default takes everything from the input and the network.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
@@ -34,6 +36,8 @@ pub struct Options {
     pub keeps_intervals: bool,
     /// For patterns under the packet model: so many runs with random starts and random times of hosts.
     pub runs: Option<Runs>,
+    /// For programs: further networks that carry messages beside the first.
+    pub rails: RailsOptions,
     /// Threads that prepare the trace, and that solve parts of a shared network side by side; 1 if 0. The result does not
     /// depend on it.
     pub threads: usize,

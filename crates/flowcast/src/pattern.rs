@@ -36,6 +36,7 @@ impl Options {
     /// # Errors
     /// Rules that are for traces.
     pub fn method(&self, network: &Network) -> Result<Method, Error> {
+        self.refuse_rails("a pattern")?;
         let model = match self.contention {
             Contention::Automatic => Model::from_network(network),
             Contention::Shared(model) => model,

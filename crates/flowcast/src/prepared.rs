@@ -14,7 +14,7 @@ use flowcast_trace::{
 };
 
 use crate::{
-    Error, ModelChoice, Options,
+    Error, ModelChoice, Options, RailsPrediction,
     folded::{Loops, PreparedFolded, sum},
     program::PreparedProgram,
     schedule::PreparedSchedule,
@@ -79,6 +79,8 @@ pub struct Prediction {
     pub notes: Vec<String>,
     /// How the loops of the program were walked, if they were not unrolled.
     pub loops: Option<Loops>,
+    /// What each of several networks carried.
+    pub rails: Option<RailsPrediction>,
 }
 
 impl<'a> Prepared<'a> {

@@ -34,6 +34,7 @@ use crate::{
     Contention, Error, ModelChoice, Options, Outputs, Prediction,
     error::finite,
     options::{CollectivesWay, MOST_MESSAGES},
+    rails::FurtherRails,
 };
 
 /// To start threads takes as long as to replay some hundreds of messages.
@@ -51,6 +52,8 @@ pub struct PreparedProgram<'a> {
     pub(crate) collectives: CollectivesWay,
     /// Threads that replay.
     pub(crate) threads: usize,
+    /// Networks that carry messages beside the first.
+    pub(crate) further_rails: Option<FurtherRails>,
 }
 
 impl<'a> PreparedProgram<'a> {
@@ -97,9 +100,17 @@ impl<'a> PreparedProgram<'a> {
         options: &Options,
         collectives: CollectivesWay,
     ) -> Result<PreparedProgram<'a>, Error> {
+        let placement =
+            Placement::of_program(&network.machine, options.mapping.as_ref(), &program)?;
         Ok(PreparedProgram {
-            placement: Placement::of_program(&network.machine, options.mapping.as_ref(), &program)?,
             model: model_for(options.contention, &program, network)?,
+            further_rails: FurtherRails::new(
+                &options.rails,
+                options.contention,
+                &program,
+                &placement,
+            )?,
+            placement,
             program,
             network,
             rendezvous: Rendezvous::from_network(network, options.rendezvous_from),
@@ -128,6 +139,7 @@ impl<'a> PreparedProgram<'a> {
             })
             .collect();
         let program = together(programs)?;
+        options.refuse_rails("several traces")?;
         Ok(PreparedProgram {
             placement: Placement::of_applications(&network.machine, &applications)?,
             model: model_for(options.contention, &program, network)?,
@@ -136,6 +148,7 @@ impl<'a> PreparedProgram<'a> {
             network,
             rendezvous: Rendezvous::from_network(network, options.rendezvous_from),
             threads: options.threads,
+            further_rails: None,
         })
     }
 
@@ -161,6 +174,7 @@ impl<'a> PreparedProgram<'a> {
             network,
             placement: self.placement.on(&network.machine),
             model: self.model.clone(),
+            further_rails: self.further_rails.clone(),
             ..*self
         }
     }
@@ -209,6 +223,10 @@ impl<'a> PreparedProgram<'a> {
     /// [`Error::Replay`] if the network lacks what the sharing model needs, or if ranks wait for each other.
     pub fn engine(&self) -> Result<Engine<'_>, Error> {
         let (program, network, placement) = (&*self.program, self.network, self.placement.clone());
+        if let Some((rails, rule)) = self.rails()? {
+            let engine = Engine::over_rails(program, &rails, self.rendezvous, rule);
+            return Ok(engine?);
+        }
         let Contention::Shared(model) = self.model.contention else {
             return Ok(Engine::new(program, network, placement, self.rendezvous)?);
         };
@@ -325,6 +343,7 @@ impl<'a> PreparedProgram<'a> {
         let view = view.map(|view| model.named_in(view));
         let notes = notes(self.program.ignored(), self.assumptions());
         let transfers = self.program.transfers();
+        let rails = self.rails_prediction(&outcome.rails);
         Ok(Prediction {
             model,
             outcome,
@@ -335,6 +354,7 @@ impl<'a> PreparedProgram<'a> {
             inside,
             notes,
             loops: None,
+            rails,
         })
     }
 
@@ -372,6 +392,7 @@ impl<'a> PreparedProgram<'a> {
             .map(|warning| format!("the fit of {}: {warning}", self.network.name))
             .collect();
         notes.extend_from_slice(self.program.assumed());
+        notes.extend(self.disagreements());
         let processors = self.placement.processors_by_mapping();
         if processors > 1 {
             notes.push(format!(
@@ -398,7 +419,11 @@ impl<'a> PreparedProgram<'a> {
     }
 
     /// The parameters of the network that played no part in a replay; `asked` are dotted names that the caller set.
+    /// Over several networks nothing is said of that.
     pub fn unused(&self, outcome: &Outcome, asked: &[String]) -> Vec<Unused> {
+        if self.further_rails.is_some() {
+            return Vec::new();
+        }
         let done = Done {
             program: &self.program,
             network: self.network,

@@ -226,6 +226,7 @@ impl<'a> PreparedSchedule<'a> {
             inside,
             notes,
             loops: None,
+            rails: None,
         })
     }
 
@@ -278,6 +279,7 @@ impl<'a> ScheduleSetting<'a> {
                 "another trace",
             ));
         }
+        options.refuse_rails("a GOAL schedule")?;
         let choice = match (options.contention, options.loggops, network) {
             (Contention::Limits, ..) => {
                 return Err(Error::option(

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
-    Contention, IntervalOptions,
+    Contention, IntervalOptions, RailsOptions,
     model::network::Network,
     report::{NetworkView, Page},
+    scheduler::policy::MessagePolicy,
 };
 
 use crate::{
@@ -44,6 +45,7 @@ use trace::TraceArgs;
   flowcast predict cg.S.4.dim --network gige-tcp --write paraver=cg.prv --write perfetto=cg.json --write messages=cg.csv
   flowcast predict cg.S.4.dim --network gige-tcp --model independent --noise exponential:5us --seed 7
   flowcast predict cg.S.4.dim --network gige-tcp --model independent --scenarios what-if.toml
+  flowcast predict cg.S.4.dim --rail eth0.toml --rail eth1.toml --scheduler stock
   flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
   flowcast predict cg.S.4.dim --network gige-tcp --collectives openmpi --explain
   flowcast predict chain.pattern --network gige-lam --explain --report chain.svg
@@ -56,6 +58,14 @@ pub(crate) struct Predict {
     /// 'gige-*' or 'mine/*.toml'; several to compare them (repeatable)
     #[arg(short, long, value_name = "NET")]
     network: Vec<String>,
+    /// Traces: a network beside others, over all of which the messages go at once, as --network names it (repeatable). The
+    /// first says which messages wait for their receiver and what processors spend on messages
+    #[arg(long, value_name = "NET", conflicts_with = "network")]
+    rail: Vec<String>,
+    /// Which rail a message takes: earliest-delivery (long ones in pieces over several), whole-messages, stock (as Open MPI
+    /// chooses), or another scheduler of `flowcast rails simulate` [default: earliest-delivery]
+    #[arg(long, value_name = "SCHEDULER", requires = "rail")]
+    scheduler: Option<MessagePolicy>,
     /// Replace a field of every network, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -100,8 +110,10 @@ pub(super) struct Asked<'a> {
     pub args: &'a Predict,
     /// The fields of the network that are set, with their values.
     pub overrides: Vec<(String, String)>,
-    /// The networks, in the order given.
+    /// The networks, in the order given; of several rails the first.
     pub networks: Vec<Network>,
+    /// The other rails.
+    pub further: Vec<Network>,
     /// The models, in the order given.
     pub models: Vec<Contention>,
 }
@@ -119,6 +131,14 @@ impl Asked<'_> {
             held_out: self.args.holdout.as_deref(),
             threads: threads(),
             ..IntervalOptions::default()
+        }
+    }
+
+    /// The networks beside the first over which messages go.
+    pub(super) fn rails(&self) -> RailsOptions {
+        RailsOptions {
+            further: self.further.clone(),
+            policy: self.args.scheduler.unwrap_or_default(),
         }
     }
 
@@ -170,9 +190,17 @@ impl Predict {
         );
         let model =
             |name: &String| Contention::named(name).with_context(|| format!("--model {name}"));
+        let names = [&self.network[..], &self.rail].concat();
+        let mut networks = load_all(&names, &overrides)?;
+        let further = if self.rail.is_empty() {
+            Vec::new()
+        } else {
+            networks.split_off(1)
+        };
         let asked = Asked {
             models: self.model.iter().map(model).collect::<Result<_>>()?,
-            networks: load_all(&self.network, &overrides)?,
+            networks,
+            further,
             overrides,
             args: &self,
         };
@@ -184,6 +212,7 @@ impl Predict {
         let named = self
             .network
             .iter()
+            .chain(&self.rail)
             .chain(&self.trace.mapping)
             .map(Path::new);
         let beside = self.trace.outputs.beside_paraver();

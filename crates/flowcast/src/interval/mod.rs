@@ -150,6 +150,9 @@ impl PreparedProgram<'_> {
         outcome: &Outcome,
         options: &IntervalOptions<'_>,
     ) -> Result<Option<Interval>, Error> {
+        if self.further_rails.is_some() {
+            return Ok(None);
+        }
         let (network, model) = (self.network, self.model().contention.model());
         let walks = may_vary(network, model) && self.engine()?.is_free();
         let margin = Margin {

@@ -31,6 +31,7 @@ mod network_files;
 mod non_blocking_collectives;
 mod otf2_events;
 mod other_tracers;
+mod over_rails;
 mod overheads;
 mod overlap;
 mod packet;

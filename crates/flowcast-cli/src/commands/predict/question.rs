@@ -21,6 +21,8 @@ pub(super) enum Question {
     Trace,
     /// A trace on several networks, by several models or with several mappings.
     Comparison,
+    /// A trace over several rails.
+    Rails,
     /// Several traces at once.
     Traces,
     Scenarios,
@@ -28,12 +30,13 @@ pub(super) enum Question {
 
 type Questions = Kinds<'static, Question>;
 const SEVERAL: Questions = (&[Comparison, Patterns], "one network and model");
-const TRACES: Questions = (&[Trace, Comparison, Traces, Scenarios], "a trace");
-const ONE_TRACE: Questions = (&[Trace, Comparison, Scenarios], "one trace");
+const TRACES: Questions = (&[Trace, Rails, Comparison, Traces, Scenarios], "a trace");
+const ONE_TRACE: Questions = (&[Trace, Rails, Comparison, Scenarios], "one trace");
 const ONE_OF_EACH: Questions = (&[Trace], "one trace, network, model and mapping");
+const RAILS: Questions = (&[Rails], "one trace, model and mapping");
 const PATTERNS: Questions = (&[Pattern, Patterns], "a pattern");
 
-use Question::{Comparison, Pattern, Patterns, Scenarios, Trace, Traces};
+use Question::{Comparison, Pattern, Patterns, Rails, Scenarios, Trace, Traces};
 
 impl fmt::Display for Question {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,6 +45,7 @@ impl fmt::Display for Question {
             Patterns => "a pattern with several networks or models",
             Trace => "a trace",
             Comparison => "a trace with several networks, models or mappings",
+            Rails => "a trace over several rails",
             Traces => "several traces",
             Scenarios => "--scenarios",
         })
@@ -63,6 +67,7 @@ impl Question {
                 }
             }
             [_] if places * trace.mapping.len().max(1) > 1 => Comparison,
+            [_] if !asked.further.is_empty() => Rails,
             [_] => Trace,
             _ => Traces,
         })
@@ -82,6 +87,7 @@ impl Question {
                 args.inputs.len() > 1,
                 (&[Traces], "one trace"),
             ),
+            ("several --rail", !asked.further.is_empty(), RAILS),
             ("several --network", asked.networks.len() > 1, SEVERAL),
             ("several --model", asked.models.len() > 1, SEVERAL),
             (
@@ -100,7 +106,11 @@ impl Question {
                 ONE_TRACE,
             ),
             ("--noise", trace.noise.is_some(), ONE_OF_EACH),
-            ("--write", trace.outputs.is_given(), ONE_OF_EACH),
+            (
+                "--write",
+                trace.outputs.is_given(),
+                (&[Trace, Rails], "one trace, model and mapping"),
+            ),
             (
                 "--explain",
                 args.explain,

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     Contention, Error, Interval, Options, Outputs, Prediction, Prepared, PreparedProgram,
+    RailPrediction, RailsPrediction,
     graph::noise::Noise,
     model::{
         machine::Mapping,
@@ -13,7 +14,7 @@ use flowcast::{
     },
     no_margin,
     replay::{loggops::Loggops, outcome::Outcome},
-    table::{Document, Grouped, Record, Rows, figure, rows},
+    table::{Document, Grouped, Record, Rows, figure, percent, rows},
     trace::{
         Program, Trace,
         program::{IgnoredRecords, Transfers},
@@ -112,7 +113,10 @@ impl TraceArgs {
     /// As the library takes them where there is one model and one mapping.
     fn options_of_one(&self, asked: &Asked<'_>) -> Result<Options> {
         let mapping = self.mapping.first().map(|mapping| parse_mapping(mapping));
-        self.options(asked.model(), mapping.transpose()?)
+        Ok(Options {
+            rails: asked.rails(),
+            ..self.options(asked.model(), mapping.transpose()?)?
+        })
     }
 
     /// How delays are drawn.
@@ -266,6 +270,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         prepared,
         prediction,
         network,
+        further: &asked.further,
     };
     asked.args.format.print(&result.document(args))?;
     if !asked.args.format.json {
@@ -281,6 +286,8 @@ struct PredictionResult<'a> {
     prepared: Prepared<'a>,
     prediction: Prediction,
     network: Option<&'a Network>,
+    /// The other rails.
+    further: &'a [Network],
     interval: Option<Interval>,
     noisy: Option<Noisy>,
 }
@@ -326,13 +333,21 @@ impl PredictionResult<'_> {
             .known("loops", loop_fields)
             .line(model)
             .lines(loops);
-        let on = self.network.map_or(String::new(), |network| {
-            format!(" on {}", marked_name(network))
-        });
+        if let Some(rails) = &self.prediction.rails {
+            document = document
+                .field("scheduler", rails.policy.to_string())
+                .line(rails);
+        }
+        let names: Vec<String> = self.networks().map(marked_name).collect();
+        let on = match &names[..] {
+            [] => String::new(),
+            names => format!(" on {}", names.join(" and ")),
+        };
         if self.parts.is_empty() {
             let time = shown_time(outcome.makespan(), self.interval.as_ref());
+            let names: Vec<&str> = self.networks().map(|one| one.name.as_str()).collect();
             document = document
-                .field("network", self.network.map(|network| &network.name))
+                .field("network", (!names.is_empty()).then(|| names.join(" and ")))
                 .line(format!("predicted time{on}: {time}"));
             document = self.with_margin(document);
             if let (Some(noisy), Some(noise)) = (&self.noisy, &args.noise) {
@@ -346,8 +361,11 @@ impl PredictionResult<'_> {
                     collectives,
                     outcome,
                     self.prediction.transfers,
-                ))
-                .shown(rank_table(program, outcome, args.rows));
+                ));
+            if let Some(rails) = &self.prediction.rails {
+                document = document.table("rails", rail_table(rails));
+            }
+            document = document.shown(rank_table(program, outcome, args.rows));
         } else {
             document = document.line(format!("{} programs at once{on}", self.parts.len()));
             let mut applications = Vec::new();
@@ -405,12 +423,30 @@ impl PredictionResult<'_> {
     }
 
     fn with_margin(&self, document: Document) -> Document {
-        document
-            .line(margin(self.network, self.interval.as_ref()))
-            .lines(stand_in_sentences(
-                self.network.map_or(&[], std::slice::from_ref),
-            ))
+        let networks: Vec<Network> = self.networks().cloned().collect();
+        let line = match self.further {
+            [] => margin(self.network, self.interval.as_ref()),
+            _ => "no margin known: intervals are of predictions on one network".to_owned(),
+        };
+        document.line(line).lines(stand_in_sentences(&networks))
     }
+
+    /// The network, or all rails.
+    fn networks(&self) -> impl Iterator<Item = &Network> {
+        self.network.into_iter().chain(self.further)
+    }
+}
+
+/// What each rail carried.
+fn rail_table(rails: &RailsPrediction) -> Rows<&RailPrediction> {
+    rows(&rails.rails)
+        .column("name", "rail", |rail| &rail.name)
+        .column("model", "model", |rail| rail.model)
+        .column("messages", "messages and pieces", |rail| {
+            rail.traffic.messages
+        })
+        .column("bytes", "bytes", |rail| rail.traffic.bytes)
+        .column("share", "share", |rail| percent(rails.share(rail), 1))
 }
 
 /// A predicted time, with its interval if one is known.
@@ -419,7 +455,7 @@ pub(in crate::commands) fn shown_time(makespan: Time, interval: Option<&Interval
 }
 
 /// What was assumed, on standard error; the notes before that, on what is left out, have been printed.
-pub(super) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
+pub(in crate::commands) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
     notes
         .iter()
         .skip(left_out.len())

@@ -1,10 +1,14 @@
 //! `flowcast rails advise`: whether a second network helps, for which messages, and what to set elsewhere.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::{
+    Options, advise_rails,
     model::{
         loggp::LogGp,
         network::{Interval, Network},
@@ -12,32 +16,64 @@ use flowcast::{
     scheduler::{
         RailId,
         advise::{Advice, KnownRail, Question},
+        policy::MessagePolicy,
     },
     table::{Document, fixed, rows, shown},
     units::{Bytes, Time, TimePerByte},
 };
 
 use super::settings::{self, Settings};
-use crate::{network_args, terminal::output::Format};
+use crate::{
+    commands::predict::trace::print_assumptions,
+    network_args,
+    network_args::parse_overrides,
+    replay_args::ReplayArgs,
+    terminal::{output::Format, progress::Progress},
+    trace_args::{open_trace, print_notes, program_help, refuse_cut, threads},
+};
 
-/// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries
+/// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries; of a program
+/// which networks it gains from
 ///
-/// Compares N messages sent at once over all networks (earliest delivery) with the same over the best one alone. The
-/// interval of the gain comes from the intervals that `flowcast fit` wrote into the network files.
+/// Without a trace, compares N messages sent at once over all networks (earliest delivery) with the same over the best one
+/// alone. The interval of the gain comes from the intervals that `flowcast fit` wrote into the network files. With a trace,
+/// predicts the program over each network alone, over all, and, of three and more, over all but one.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  flowcast rails advise --network a.toml --network b.toml --interface eth1 --interface eth2"
-)]
+#[command(after_help = "Examples:
+  flowcast rails advise --network a.toml --network b.toml --interface eth1 --interface eth2
+  flowcast rails advise lammps.rec --network a.toml --network b.toml --scheduler earliest-delivery --scheduler stock")]
 pub(crate) struct Advise {
+    #[arg(help = advised_help())]
+    input: Option<PathBuf>,
     /// A network: built-in (see `flowcast networks`) or file (repeatable)
-    #[arg(short, long = "network", value_name = "NET", required = true)]
+    #[arg(
+        short,
+        long = "network",
+        visible_alias = "rail",
+        value_name = "NET",
+        required = true
+    )]
     networks: Vec<String>,
     /// The interfaces of the networks, in their order [default: the networks' names]
-    #[arg(long = "interface", value_name = "NAME")]
+    #[arg(long = "interface", value_name = "NAME", conflicts_with = "input")]
     interfaces: Vec<String>,
     /// Messages that are sent at once
-    #[arg(long, default_value_t = 16, value_name = "COUNT")]
+    #[arg(
+        long,
+        default_value_t = 16,
+        value_name = "COUNT",
+        conflicts_with = "input"
+    )]
     messages: usize,
+    /// With a trace: how messages are given to networks, as for `flowcast predict --rail` (repeatable) [default:
+    /// earliest-delivery and stock]
+    #[arg(long = "scheduler", value_name = "SCHEDULER", requires = "input")]
+    schedulers: Vec<MessagePolicy>,
+    /// With a trace: replace a field of every network, such as nic.latency=5us (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "input")]
+    overrides: Vec<String>,
+    #[command(flatten)]
+    replay: ReplayArgs,
     #[command(flatten)]
     format: Format,
 }
@@ -46,11 +82,23 @@ impl Advise {
     /// Prints the advice.
     pub(crate) fn run(self) -> Result<()> {
         ensure!(self.messages > 0, "--messages: found 0, expected 1 or more");
+        let overrides = parse_overrides(&self.overrides)?;
         let networks: Vec<Network> = self
             .networks
             .iter()
-            .map(|name: &String| network_args::load(name, &[]))
+            .map(|name: &String| network_args::load(name, &overrides))
             .collect::<Result<_>>()?;
+        if let Some(input) = &self.input {
+            return self.about_program(input, &networks);
+        }
+        let nothing = Options {
+            threads: threads(),
+            ..Options::default()
+        };
+        ensure!(
+            self.replay.options()? == nothing,
+            "--model, --mapping, --rendezvous-from, --collectives: found no trace, expected one beside"
+        );
         let interfaces = self.interfaces(&networks)?;
         let rails: Vec<KnownRail> = networks.iter().map(known_rail).collect();
         let advice = Question::about(self.messages).answer(&rails)?;
@@ -58,6 +106,26 @@ impl Advise {
         let settings = settings::nearest(&interfaces, &costs, &advice);
         self.format
             .print(&self.document(&interfaces, &advice, &settings))
+    }
+
+    /// Prints what a program gains from the networks.
+    fn about_program(&self, input: &Path, networks: &[Network]) -> Result<()> {
+        let policies = match &self.schedulers[..] {
+            [] => &[MessagePolicy::default(), MessagePolicy::Stock][..],
+            given => given,
+        };
+        let trace = open_trace(input)?;
+        refuse_cut(&trace)?;
+        print_notes(&trace.ignored());
+        let progress = Progress::without_end("predicting".to_owned());
+        let advice = advise_rails(&trace, networks, policies, &self.replay.options()?)?;
+        drop(progress);
+        self.format
+            .print(&advice.document(&input.display().to_string()))?;
+        if !self.format.json {
+            print_assumptions(&advice.notes, &trace.ignored());
+        }
+        Ok(())
     }
 
     fn interfaces(&self, networks: &[Network]) -> Result<Vec<String>> {
@@ -130,6 +198,10 @@ impl Advise {
                     .map(|set| format!("\n{}\n{}\n  {}", set.of, set.lines.join("\n"), set.remark)),
             )
     }
+}
+
+fn advised_help() -> String {
+    format!("The program that is to gain. {}", program_help())
 }
 
 /// The parameters with their standard errors.

@@ -1,0 +1,409 @@
+//! Messages of a program over several networks (rails) at once.
+//!
+//! Each rail is a transit of its own, with its LogGP parameters and its model of sharing. A message waits here until it
+//! departs, so that messages are given to rails in the order of time, as in MPI itself: whole or in pieces, by the account of
+//! the node that it leaves ([`NodeAccount`]). It has arrived when its last piece has. As without rails, a rank's interface to a
+//! rail rests `g + (s-1)G` from one start to the next; but a sender does not wait for that, since another rail may be free.
+//!
+//! Where RTS and CTS cross the network, they do so over the rail that is chosen for a message of their size; the data are given
+//! to rails once the sender has the CTS.
+//!
+//! Links and buses of the machine do not limit what goes over rails. Rails are advanced together: what happens in one may make ranks send over another.
+
+use std::{
+    cell::Cell,
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+    rc::Rc,
+};
+
+use crate::{
+    SimulateError,
+    costs::RouteTimes,
+    outcome::RailTraffic,
+    packet_transit::{CONTROL, Packets},
+    placement::Placement,
+    slab::Slab,
+    transit::{Delivery, Departure, Progress, ReceivePosted, Shared, Transit},
+};
+use flowcast_model::{
+    loggp::LogGp,
+    network::Network,
+    sharing::{SharingError, model::Model},
+};
+use flowcast_scheduler::{
+    RailId, RailSet,
+    policy::{MessagePolicy, NodeAccount, RailPiece, ReadyMessage},
+};
+use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
+use flowcast_units::{Bytes, Node, Rank, Time};
+
+/// One of the networks over which the messages of a program go.
+#[derive(Debug, Clone)]
+pub struct ProgramRail {
+    /// The network.
+    pub network: Network,
+    /// What messages do to each other there.
+    pub model: Model,
+    /// The ranks on the nodes of its machine.
+    pub placement: Placement,
+}
+
+/// How messages are given to rails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RailRule {
+    /// Who chooses.
+    pub policy: MessagePolicy,
+    /// Messages above this are long for Open MPI's own choice.
+    pub eager_limit: Bytes,
+}
+
+/// A transit that may be one of several.
+pub(crate) trait RailTransit: Transit {
+    /// When something happens next by itself, once all that is due has been delivered.
+    fn next_event(&self) -> Option<Time>;
+
+    /// A message whose sender and receiver have seen each other, and when its data may depart.
+    fn take_met(&mut self) -> Option<(Slot, Time)>;
+}
+
+impl RailTransit for Shared {
+    fn next_event(&self) -> Option<Time> {
+        Shared::next_event(self)
+    }
+
+    fn take_met(&mut self) -> Option<(Slot, Time)> {
+        None
+    }
+}
+
+impl RailTransit for Packets {
+    fn next_event(&self) -> Option<Time> {
+        Packets::next_event(self)
+    }
+
+    fn take_met(&mut self) -> Option<(Slot, Time)> {
+        Packets::take_met(self)
+    }
+}
+
+/// A rail, and what is known of it.
+struct RailLane<T> {
+    transit: T,
+    /// By group of its machine's nodes: what messages cost.
+    routes: Vec<RouteTimes>,
+    /// By node: its group.
+    group_of: Vec<usize>,
+    /// By rank: when its interface may start the next message.
+    free: Vec<Time>,
+}
+
+/// A message in pieces of which not all have arrived.
+struct DividedMessage {
+    delivery: Delivery,
+    missing: RailSet,
+    /// Rails whose system does not hold the rest of its piece yet.
+    unheld: RailSet,
+}
+
+/// All rails.
+pub(crate) struct RailsTransit<T> {
+    rails: Vec<RailLane<T>>,
+    /// By node.
+    accounts: Vec<NodeAccount>,
+    /// By slot: sender and receiver.
+    ends: Vec<[Rank; 2]>,
+    /// By rank.
+    node_of: Vec<Node>,
+    /// Messages that depart, by the time at which they do.
+    pending: BinaryHeap<Reverse<(Time, Slot, u32)>>,
+    departures: Slab<Departure>,
+    /// By slot: those of them that are an RTS whose receive is not posted yet.
+    requested: HashMap<Slot, u32>,
+    /// By slot: messages whose RTS has departed.
+    handshakes: HashMap<Slot, Departure>,
+    divided: HashMap<Slot, DividedMessage>,
+    pieces: Vec<RailPiece>,
+    traffic: Rc<[Cell<RailTraffic>]>,
+    now: Time,
+}
+
+impl<T: RailTransit> RailsTransit<T> {
+    /// Over these transits, one for each rail.
+    ///
+    /// # Errors
+    /// No rail, or too many.
+    pub(crate) fn new(
+        program: &Program,
+        rails: &[ProgramRail],
+        rule: RailRule,
+        transits: Vec<T>,
+    ) -> Result<RailsTransit<T>, SimulateError> {
+        let streams = program.streams();
+        let node_of: Vec<Node> = (0..streams as u32)
+            .map(|rank| rails[0].placement.node(Rank(rank)))
+            .collect();
+        let costs: Vec<LogGp> = rails
+            .iter()
+            .map(|rail| LogGp::from(&rail.network.nic))
+            .collect();
+        let nodes = node_of.iter().map(|node| node.index() + 1).max();
+        let accounts = (0..nodes.unwrap_or(0))
+            .map(|_| NodeAccount::new(rule.policy, &costs, rule.eager_limit))
+            .collect::<Result<_, _>>()
+            .map_err(|error| SimulateError::Rails(error.to_string()))?;
+        let lanes = rails.iter().zip(transits).map(|(rail, transit)| {
+            let placement = &rail.placement;
+            let groups = placement.groups().iter();
+            RailLane {
+                transit,
+                routes: groups
+                    .map(|group| RouteTimes::between(&rail.network, group))
+                    .collect(),
+                group_of: (0..placement.nodes() as u32)
+                    .map(|node| placement.group_index(Node(node)))
+                    .collect(),
+                free: vec![Time::ZERO; streams],
+            }
+        });
+        Ok(RailsTransit {
+            rails: lanes.collect(),
+            accounts,
+            ends: ends_of(program),
+            node_of,
+            pending: BinaryHeap::new(),
+            departures: Slab::default(),
+            requested: HashMap::new(),
+            handshakes: HashMap::new(),
+            divided: HashMap::new(),
+            pieces: Vec::new(),
+            traffic: rails.iter().map(|_| Cell::default()).collect(),
+            now: Time::ZERO,
+        })
+    }
+
+    /// What rails carry, which counts on while this is in use.
+    pub(crate) fn traffic(&self) -> Rc<[Cell<RailTraffic>]> {
+        Rc::clone(&self.traffic)
+    }
+
+    /// Gives to rails what departs by now.
+    fn give_due(&mut self) {
+        while let Some(Reverse((at, _, index))) = self.pending.peek().copied()
+            && at <= self.now
+        {
+            self.pending.pop();
+            self.departures.give_back(index);
+            self.give(self.departures[index]);
+        }
+    }
+
+    fn give(&mut self, departure: Departure) {
+        let Departure {
+            slot, start, ends, ..
+        } = departure;
+        let (node, rank, pair) = match ends {
+            // Transfers of one-sided communication go by nodes, whose numbers are below those of any machine.
+            Some((from, to)) => (from, None, [from.0 | 1 << 31, to.0]),
+            None => {
+                let [from, to] = self.ends[slot];
+                (self.node_of[from], Some(from), [from.0, to.0])
+            }
+        };
+        // A sender may go on, and send more, a latency before it is known that it may.
+        let mut message = ReadyMessage {
+            now: start.max(self.now),
+            size: departure.size,
+            pair: u64::from(pair[0]) << 32 | u64::from(pair[1]),
+        };
+        let account = &mut self.accounts[node];
+        if departure.rts.is_some() {
+            message.size = CONTROL;
+            let rail = account.pick(message);
+            self.requested.remove(&slot);
+            self.handshakes.insert(slot, departure);
+            return self.rails[rail.index()].transit.depart(departure);
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        account.give(message, &mut pieces);
+        for piece in &pieces {
+            self.send(departure, *piece, node, rank);
+        }
+        if pieces.len() > 1 {
+            let rails = pieces
+                .iter()
+                .fold(RailSet::NONE, |rails, piece| rails.with(piece.rail));
+            let delivery = Delivery {
+                slot,
+                start,
+                arrival: start,
+                left: start,
+            };
+            let message = DividedMessage {
+                delivery,
+                missing: rails,
+                unheld: rails,
+            };
+            self.divided.insert(slot, message);
+        }
+        self.pieces = pieces;
+    }
+
+    /// A piece departs once the interface of its rank to the rail is free.
+    fn send(&mut self, departure: Departure, piece: RailPiece, node: Node, rank: Option<Rank>) {
+        let RailPiece { rail, size } = piece;
+        let traffic = &self.traffic[rail.index()];
+        let RailTraffic { messages, bytes } = traffic.get();
+        traffic.set(RailTraffic {
+            messages: messages + 1,
+            bytes: Bytes(bytes.0 + size.0),
+        });
+        let lane = &mut self.rails[rail.index()];
+        let (cost, latency) = lane.routes[lane.group_of[node]].piece(size);
+        let mut start = departure.start;
+        if let Some(rank) = rank.filter(|_| cost.busy > Time::ZERO) {
+            start = start.max(lane.free[rank]);
+            lane.free[rank] = start + cost.busy;
+        }
+        lane.transit.depart(Departure {
+            start,
+            size,
+            cost,
+            latency,
+            ..departure
+        });
+    }
+
+    /// What happens to a message because of what happens to what a rail carries of it.
+    fn join(&mut self, rail: RailId, progress: Progress) -> Option<Progress> {
+        let (Progress::Held { slot, .. } | Progress::Arrived(Delivery { slot, .. })) = progress
+        else {
+            return Some(progress);
+        };
+        let Some(message) = self.divided.get_mut(&slot) else {
+            return Some(progress);
+        };
+        let mut since = Time::ZERO;
+        match progress {
+            Progress::Arrived(piece) => {
+                let whole = &mut message.delivery;
+                whole.arrival = whole.arrival.max(piece.arrival);
+                whole.left = whole.left.max(piece.left);
+                since = piece.left;
+                message.missing = message.missing.without(rail);
+            }
+            Progress::Held { since: held, .. } => since = held,
+            Progress::Met(_) => {}
+        }
+        if message.missing.is_empty() {
+            let whole = message.delivery;
+            self.divided.remove(&slot);
+            return Some(Progress::Arrived(whole));
+        }
+        let was_held = message.unheld.is_empty();
+        message.unheld = message.unheld.without(rail);
+        (message.unheld.is_empty() && !was_held).then_some(Progress::Held { slot, since })
+    }
+
+    /// What has happened by now, and by `limit`.
+    fn happened(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+        let until = limit.into_iter().chain([self.now]).min();
+        for rail in RailSet::first(self.rails.len()) {
+            let index = rail.index();
+            while let Some(progress) = self.rails[index].transit.deliver(until)? {
+                if let Some(progress) = self.join(rail, progress) {
+                    return Ok(Some(progress));
+                }
+            }
+            if let Some((slot, start)) = self.rails[index].transit.take_met()
+                && let Some(departure) = self.handshakes.remove(&slot)
+            {
+                let rts = None;
+                return Ok(Some(Progress::Met(Departure {
+                    start,
+                    rts,
+                    ..departure
+                })));
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let departs = self.pending.peek().map(|Reverse((at, ..))| *at);
+        let events = self
+            .rails
+            .iter()
+            .filter_map(|lane| lane.transit.next_event());
+        events.chain(departs).min()
+    }
+}
+
+impl<T: RailTransit> Transit for RailsTransit<T> {
+    const SHARED: bool = true;
+    const HANDSHAKES: bool = T::HANDSHAKES;
+    // Each rail adds its own latency.
+    const CONTROL_FRAMES: bool = true;
+
+    fn depart(&mut self, departure: Departure) {
+        let Departure {
+            slot, start, rts, ..
+        } = departure;
+        let index = self.departures.insert(departure);
+        if rts.is_some_and(|rts| rts.posted.is_none()) {
+            self.requested.insert(slot, index);
+        }
+        self.pending.push(Reverse((start, slot, index)));
+    }
+
+    fn receive_posted(&mut self, slot: Slot, posted: ReceivePosted) {
+        if let Some(index) = self.requested.remove(&slot) {
+            if let Some(rts) = &mut self.departures[index].rts {
+                rts.posted = Some(posted);
+            }
+            return;
+        }
+        for lane in &mut self.rails {
+            lane.transit.receive_posted(slot, posted);
+        }
+    }
+
+    fn wait(&mut self, rank: Rank, since: Time) {
+        for lane in &mut self.rails {
+            lane.transit.wait(rank, since);
+        }
+    }
+
+    fn go_on(&mut self, rank: Rank) {
+        for lane in &mut self.rails {
+            lane.transit.go_on(rank);
+        }
+    }
+
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+        loop {
+            self.give_due();
+            if let Some(progress) = self.happened(limit)? {
+                return Ok(Some(progress));
+            }
+            let next = self.next_event();
+            let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else {
+                return Ok(None);
+            };
+            self.now = next.max(self.now);
+        }
+    }
+}
+
+/// By slot: sender and receiver.
+fn ends_of(program: &Program) -> Vec<[Rank; 2]> {
+    let mut ends = vec![[Rank(0); 2]; program.messages() as usize];
+    for stream in Rank::all(program.streams()) {
+        for (_, op) in program.ops(stream) {
+            if let Op::Send { slot, .. } = op {
+                ends[slot] = [stream, program.receiver(slot)];
+            }
+        }
+    }
+    ends
+}

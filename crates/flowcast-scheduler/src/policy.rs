@@ -1,0 +1,192 @@
+//! Who gives the messages of a program to rails, in a prediction as in MPI itself.
+//!
+//! All processes of a node share one account ([`NodeAccount`]), since they share its interfaces.
+
+use std::{fmt, str::FromStr};
+
+use super::{
+    RailId, RailScheduler, RailSet, RailsError,
+    clock::{ClockArithmetic, Ticks},
+    discipline::{BoxedScheduler, Discipline, SchedulerName},
+    ob1::Ob1,
+    rail::check_count,
+    split::{SplitRule, Splitter},
+    turns::Shares,
+};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time};
+
+/// Bytes that Open MPI sends over TCP without waiting for the receiver.
+pub const EAGER_LIMIT: Bytes = Bytes(65_536);
+
+const STOCK: &str = "stock";
+const WHOLE: &str = "whole-messages";
+
+/// How the messages of a program are given to rails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessagePolicy {
+    /// By a scheduler; earliest delivery divides long messages by [`SplitRule::inside_mpi`].
+    By(SchedulerName),
+    /// By earliest delivery, without dividing any.
+    WholeMessages,
+    /// As Open MPI does it by itself.
+    Stock,
+}
+
+impl Default for MessagePolicy {
+    fn default() -> MessagePolicy {
+        MessagePolicy::By(SchedulerName::new(Discipline::EarliestDelivery))
+    }
+}
+
+impl fmt::Display for MessagePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MessagePolicy::By(name) => name.fmt(f),
+            MessagePolicy::WholeMessages => f.pad(WHOLE),
+            MessagePolicy::Stock => f.pad(STOCK),
+        }
+    }
+}
+
+impl FromStr for MessagePolicy {
+    type Err = RailsError;
+
+    fn from_str(text: &str) -> Result<MessagePolicy, RailsError> {
+        match text {
+            STOCK => Ok(MessagePolicy::Stock),
+            WHOLE => Ok(MessagePolicy::WholeMessages),
+            name => match name.parse() {
+                Err(RailsError::Unknown(found, known)) => Err(RailsError::Unknown(
+                    found,
+                    format!("{STOCK}, {WHOLE}, {known}"),
+                )),
+                name => name.map(MessagePolicy::By),
+            },
+        }
+    }
+}
+
+/// A message that is ready to leave its node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadyMessage {
+    /// When it is.
+    pub now: Time,
+    /// Bytes of its data.
+    pub size: Bytes,
+    /// Stands for the two processes between which it goes.
+    pub pair: u64,
+}
+
+/// The part of a message that one rail takes; of each message a rail takes at most one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RailPiece {
+    /// The rail.
+    pub rail: RailId,
+    /// Its bytes.
+    pub size: Bytes,
+}
+
+/// What the rails of a node have to send, and who chooses among them.
+pub struct NodeAccount(Chooser);
+
+enum Chooser {
+    Dividing(Box<Splitter>),
+    Whole(BoxedScheduler<Ticks>),
+    Stock(Ob1),
+}
+
+impl NodeAccount {
+    /// For rails with nothing to send. Messages above the eager limit are long for [`MessagePolicy::Stock`].
+    ///
+    /// # Errors
+    /// No rail, or too many.
+    pub fn new(
+        policy: MessagePolicy,
+        rails: &[LogGp],
+        eager_limit: Bytes,
+    ) -> Result<NodeAccount, RailsError> {
+        check_count(rails.len())?;
+        let whole = |name: SchedulerName| name.scheduler(rails, Shares::by_bandwidth(rails)?, ());
+        Ok(NodeAccount(match policy {
+            MessagePolicy::Stock => Chooser::Stock(Ob1::new(rails, eager_limit)),
+            _ if policy == MessagePolicy::default() => {
+                Chooser::Dividing(Box::new(Splitter::new(rails, SplitRule::inside_mpi())?))
+            }
+            MessagePolicy::By(name) => Chooser::Whole(whole(name)?),
+            MessagePolicy::WholeMessages => {
+                Chooser::Whole(whole(SchedulerName::new(Discipline::EarliestDelivery))?)
+            }
+        }))
+    }
+
+    /// The rail of a few bytes that cannot be divided, such as the request to send of a message.
+    pub fn pick(&mut self, message: ReadyMessage) -> RailId {
+        let (now, size) = (Ticks::from_time(message.now, ()), message.size);
+        let picked = match &mut self.0 {
+            Chooser::Dividing(splitter) => splitter.pick(now, size, RailSet::ALL),
+            Chooser::Whole(scheduler) => scheduler.pick(now, size, RailSet::ALL),
+            Chooser::Stock(ob1) => Some(ob1.first(message.pair)),
+        };
+        picked.expect("all rails are usable")
+    }
+
+    /// Gives a message to its rails, as `pieces` says.
+    pub fn give(&mut self, message: ReadyMessage, pieces: &mut Vec<RailPiece>) {
+        pieces.clear();
+        let (now, size) = (Ticks::from_time(message.now, ()), message.size);
+        match &mut self.0 {
+            Chooser::Dividing(splitter) if size >= SplitRule::inside_mpi().from => {
+                let split = splitter.split(now, size, RailSet::ALL);
+                let split = split.expect("all rails are usable");
+                pieces.extend(split.pieces().map(|(rail, size)| RailPiece { rail, size }));
+            }
+            Chooser::Stock(ob1) => ob1.give(message.pair, size, pieces),
+            _ => {
+                let rail = self.pick(message);
+                pieces.push(RailPiece { rail, size });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_units::TimePerByte;
+
+    #[test]
+    fn every_name_is_read_back() {
+        let named = SchedulerName::every().map(MessagePolicy::By);
+        for policy in named.chain([MessagePolicy::Stock, MessagePolicy::WholeMessages]) {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        let message = "fastest".parse::<MessagePolicy>().unwrap_err().to_string();
+        assert!(message.contains("stock, whole-messages, round-robin"));
+    }
+
+    #[test]
+    fn earliest_delivery_divides_from_eight_kibibytes_on() {
+        let rail = LogGp {
+            gap: Time::ZERO,
+            overhead: Time::ZERO,
+            latency: Time::from_micros(20.0),
+            gap_per_byte: TimePerByte::from_nanos(200.0),
+        };
+        let mut account =
+            NodeAccount::new(MessagePolicy::default(), &[rail, rail], EAGER_LIMIT).unwrap();
+        let mut pieces = Vec::new();
+        let mut sizes = |size: u64, now: f64| {
+            let message = ReadyMessage {
+                now: Time::from_seconds(now),
+                size: Bytes(size),
+                pair: 0,
+            };
+            account.give(message, &mut pieces);
+            pieces.iter().map(|piece| piece.size.0).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(8191, 0.0), [8191]);
+        assert_eq!(sizes(9000, 1.0), [4499, 4501]);
+        assert_eq!(sizes(0, 2.0), [0]);
+    }
+}

@@ -1,0 +1,256 @@
+//! Which rails a program gains from: what it takes over each alone, over all, and without each of them.
+
+use flowcast_model::network::Network;
+use flowcast_scheduler::policy::MessagePolicy;
+use flowcast_table::{Document, Record, fixed, or_dash, rows};
+use flowcast_trace::{Trace, parallel};
+use flowcast_units::{Rounded, Time};
+
+use crate::{
+    Case, CaseResult, Error, Input, ModelChoice, Options, Outputs, Prediction, RailsOptions,
+};
+
+/// Rails that gain less than this, or cost less when they are missing, are not worth having: 2 %.
+const WORTHWHILE: f64 = 1.02;
+
+/// What a program takes over some rails.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdvisedRails {
+    /// The places of the rails among all, in ascending order.
+    pub rails: Vec<usize>,
+    /// Who chooses among them; none where there is one.
+    pub policy: Option<MessagePolicy>,
+    /// When the program ends.
+    pub makespan: Time,
+}
+
+/// What a program takes over sets of rails, and which are worth having.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RailAdvice {
+    /// The names of all rails.
+    pub names: Vec<String>,
+    /// Each rail alone, then for each way of choosing all rails, and, of three and more, all but one.
+    pub sets: Vec<AdvisedRails>,
+    /// The models of the predictions, and what they leave out; each once.
+    pub models: Vec<String>,
+    /// What was assumed; each once.
+    pub notes: Vec<String>,
+}
+
+/// A set of rails to predict.
+struct RailsCase<'a> {
+    rails: Vec<usize>,
+    policy: Option<MessagePolicy>,
+    case: Case<'a>,
+}
+
+/// Predicts a program over sets of rails, on as many threads as the options allow; `options.rails` are not used.
+///
+/// # Errors
+/// Fewer than two rails; those of [`Case::predict`].
+pub fn advise_rails(
+    trace: &Trace,
+    networks: &[Network],
+    policies: &[MessagePolicy],
+    options: &Options,
+) -> Result<RailAdvice, Error> {
+    let count = networks.len();
+    if count < 2 {
+        return Err(Error::option(
+            "--network",
+            format!("{count}"),
+            "two or more",
+        ));
+    }
+    let case = |rails: Vec<usize>, policy: Option<MessagePolicy>| {
+        let further = rails[1..].iter().map(|rail| networks[*rail].clone());
+        let options = Options {
+            rails: RailsOptions {
+                further: further.collect(),
+                policy: policy.unwrap_or_default(),
+            },
+            threads: 1,
+            ..options.clone()
+        };
+        let case = Case::new(Input::Trace(trace), Some(&networks[rails[0]]), options);
+        RailsCase {
+            rails,
+            policy,
+            case,
+        }
+    };
+    let mut cases: Vec<RailsCase> = (0..count).map(|rail| case(vec![rail], None)).collect();
+    for policy in policies {
+        cases.push(case((0..count).collect(), Some(*policy)));
+        for missing in (0..count).filter(|_| count > 2) {
+            let others = (0..count).filter(|rail| *rail != missing).collect();
+            cases.push(case(others, Some(*policy)));
+        }
+    }
+    let predict = |one: &RailsCase| one.case.predict(Outputs::default(), &[], None);
+    let results = parallel::map(&cases, options.threads, predict);
+    let mut advice = RailAdvice {
+        names: networks
+            .iter()
+            .map(|network| network.name.clone())
+            .collect(),
+        sets: Vec::new(),
+        models: Vec::new(),
+        notes: Vec::new(),
+    };
+    for (case, result) in cases.into_iter().zip(results) {
+        advice.add(case, &result?);
+    }
+    Ok(advice)
+}
+
+impl RailAdvice {
+    fn add(&mut self, RailsCase { rails, policy, .. }: RailsCase, result: &CaseResult) {
+        self.sets.push(AdvisedRails {
+            rails,
+            policy,
+            makespan: result.makespan,
+        });
+        let Some(Prediction { model, notes, .. }) = result.of_trace() else {
+            return;
+        };
+        // What met over one rail may not over another.
+        let model = ModelChoice {
+            is_uncontended: false,
+            ..model.clone()
+        };
+        add_once(&mut self.models, &model.to_string());
+        notes
+            .iter()
+            .for_each(|note| add_once(&mut self.notes, note));
+    }
+
+    /// The best rail alone.
+    pub fn best_alone(&self) -> &AdvisedRails {
+        let alone = self.sets.iter().filter(|set| set.policy.is_none());
+        alone
+            .min_by_key(|set| set.makespan)
+            .expect("each rail is predicted alone")
+    }
+
+    /// How many times as fast as over the best rail alone; 1 if the program takes no time.
+    pub fn gain(&self, set: &AdvisedRails) -> f64 {
+        ratio(self.best_alone().makespan, set.makespan)
+    }
+
+    /// All rails, by each way of choosing.
+    pub fn together(&self) -> impl Iterator<Item = &AdvisedRails> {
+        let all = self.names.len();
+        self.sets.iter().filter(move |set| set.rails.len() == all)
+    }
+
+    /// Without which of the rails the program takes about as long, chosen as in `together`.
+    fn needless<'a>(
+        &'a self,
+        together: &'a AdvisedRails,
+    ) -> impl Iterator<Item = &'a AdvisedRails> {
+        let others = self.sets.iter().filter(move |set| {
+            set.policy == together.policy && set.rails.len() + 1 == self.names.len()
+        });
+        others.filter(|set| ratio(set.makespan, together.makespan) < WORTHWHILE)
+    }
+
+    /// The names of the rails of a set.
+    pub fn name(&self, set: &AdvisedRails) -> String {
+        let names: Vec<&str> = set.rails.iter().map(|rail| &*self.names[*rail]).collect();
+        names.join(" + ")
+    }
+
+    /// Whether rails together are worth having, in a sentence for each way of choosing.
+    pub fn verdicts(&self) -> Vec<String> {
+        self.together().map(|set| self.verdict(set)).collect()
+    }
+
+    fn verdict(&self, together: &AdvisedRails) -> String {
+        let alone = self.best_alone();
+        let (best, alone_takes) = (self.name(alone), Rounded(alone.makespan));
+        let takes = Rounded(together.makespan);
+        let gain = self.gain(together);
+        let policy = together.policy.unwrap_or_default();
+        if gain < 1.0 / WORTHWHILE {
+            let loss = 1.0 / gain;
+            return format!(
+                "{policy}: leave all but {best}, over which alone the program takes {alone_takes}; over all rails it takes \
+                 {takes}, {loss:.2} times as long"
+            );
+        }
+        if gain < WORTHWHILE {
+            return format!(
+                "{policy}: {best} is enough, over which alone the program takes {alone_takes}; over all rails it takes {takes}"
+            );
+        }
+        let mut sentence = format!(
+            "{policy}: use all rails, over which the program takes {takes}, {gain:.2} times as fast as over {best} alone \
+             ({alone_takes})"
+        );
+        for set in self.needless(together) {
+            let missing = (0..self.names.len()).find(|rail| !set.rails.contains(rail));
+            let missing = missing.map_or("", |rail| &self.names[rail]);
+            let without = Rounded(set.makespan);
+            sentence += &format!("; {missing} may be left out: {without} without it");
+        }
+        sentence
+    }
+
+    /// As a document about a program of this name.
+    pub fn document(&self, program: &str) -> Document {
+        let verdicts = self.together().map(|set| {
+            Record::new()
+                .field("scheduler", set.policy.map(|policy| policy.to_string()))
+                .field("gain", self.gain(set))
+                .field("worthwhile", self.gain(set) >= WORTHWHILE)
+                .field(
+                    "needless",
+                    self.needless(set)
+                        .flat_map(|set| {
+                            (0..self.names.len()).filter(|rail| !set.rails.contains(rail))
+                        })
+                        .map(|rail| self.names[rail].clone())
+                        .collect::<Vec<_>>(),
+                )
+        });
+        let sets = rows(&self.sets)
+            .field("rails", |set| {
+                let names = set.rails.iter().map(|rail| self.names[*rail].clone());
+                names.collect::<Vec<_>>()
+            })
+            .cell("rails", |set| self.name(set))
+            .field("scheduler", |set| {
+                set.policy.map(|policy| policy.to_string())
+            })
+            .cell("scheduler", |set| {
+                or_dash(set.policy.map(|policy| policy.to_string()))
+            })
+            .column("makespan_s", "predicted time", |set| set.makespan)
+            .column("gain", "gain", |set| fixed(self.gain(set), 3));
+        Document::new("program-rails-advice")
+            .field("program", program)
+            .field("rails", self.names.clone())
+            .field("best_alone", self.name(self.best_alone()))
+            .field("verdicts", verdicts.collect::<flowcast_table::Value>())
+            .field("notes", &self.notes)
+            .lines(self.models.clone())
+            .line(format!("{program} over {}", self.names.join(", ")))
+            .lines(self.verdicts())
+            .table("sets", sets)
+    }
+}
+
+fn ratio(time: Time, to: Time) -> f64 {
+    if to > Time::ZERO {
+        time.as_nanos() / to.as_nanos()
+    } else {
+        1.0
+    }
+}
+
+fn add_once(sentences: &mut Vec<String>, sentence: &str) {
+    if !sentences.iter().any(|known| known == sentence) {
+        sentences.push(sentence.to_owned());
+    }
+}

@@ -1,0 +1,258 @@
+//! Programs whose messages go over several networks at once.
+
+use std::fmt;
+
+use flowcast_model::{
+    machine::Mapping,
+    network::{Network, Progress},
+    sharing::model::Model,
+};
+use flowcast_replay::{
+    costs::Rendezvous,
+    outcome::RailTraffic,
+    placement::Placement,
+    rails_transit::{ProgramRail, RailRule},
+};
+use flowcast_scheduler::{
+    policy::{EAGER_LIMIT, MessagePolicy},
+    split::SplitRule,
+};
+use flowcast_trace::Program;
+use flowcast_units::{Bytes, Rank};
+
+use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
+
+/// The networks over which messages go beside the first, and who chooses among them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RailsOptions {
+    /// Further networks; none if there is one network only.
+    pub further: Vec<Network>,
+    /// How messages are given to networks.
+    pub policy: MessagePolicy,
+}
+
+/// Further networks, made ready for a program.
+#[derive(Debug, Clone)]
+pub(crate) struct FurtherRails {
+    rails: Vec<ProgramRail>,
+    policy: MessagePolicy,
+}
+
+/// What is told of a prediction over several networks. Shown, it says how messages were given to them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RailsPrediction {
+    /// Who chose among them.
+    pub policy: MessagePolicy,
+    /// The networks, the first one first.
+    pub rails: Vec<RailPrediction>,
+}
+
+/// What is told of one of several networks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RailPrediction {
+    /// Its name.
+    pub name: String,
+    /// What messages do to each other there.
+    pub model: &'static str,
+    /// What it carried between nodes.
+    pub traffic: RailTraffic,
+}
+
+impl Options {
+    /// Where messages cannot go over several networks.
+    pub(crate) fn refuse_rails(&self, found: &str) -> Result<(), Error> {
+        if self.rails.further.is_empty() {
+            return Ok(());
+        }
+        let expected = "one network, or a trace of a program";
+        Err(Error::option("several --rail", found, expected))
+    }
+}
+
+impl RailsPrediction {
+    /// What its results leave out beside what the models do.
+    pub const LEAVES_OUT: &'static str =
+        "processor time of pieces and of choices, other traffic of the rails";
+
+    /// The part of the bytes that a rail carried; 0 if none were sent between nodes.
+    pub fn share(&self, rail: &RailPrediction) -> f64 {
+        let all: u64 = self.rails.iter().map(|rail| rail.traffic.bytes.0).sum();
+        if all == 0 {
+            0.0
+        } else {
+            rail.traffic.bytes.0 as f64 / all as f64
+        }
+    }
+}
+
+impl fmt::Display for RailsPrediction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rails: Vec<String> = self
+            .rails
+            .iter()
+            .map(|rail| format!("{} ({})", rail.name, rail.model))
+            .collect();
+        write!(f, "rails {} by {}", rails.join(" and "), self.policy)?;
+        if self.policy == MessagePolicy::default() {
+            let SplitRule { from, .. } = SplitRule::inside_mpi();
+            write!(
+                f,
+                ", from {from} on in pieces where these arrive earlier together"
+            )?;
+        }
+        f.write_str(match self.policy {
+            MessagePolicy::Stock => ", as Open MPI chooses for each pair of processes",
+            _ => ", one account for each node",
+        })?;
+        write!(f, ", leaves out {}", RailsPrediction::LEAVES_OUT)
+    }
+}
+
+impl FurtherRails {
+    /// The ranks run on the same nodes everywhere; none if there is one network only.
+    ///
+    /// # Errors
+    /// A model that several networks cannot be followed by, a machine without room for the ranks.
+    pub(crate) fn new(
+        options: &RailsOptions,
+        contention: Contention,
+        program: &Program,
+        placement: &Placement,
+    ) -> Result<Option<FurtherRails>, Error> {
+        if options.further.is_empty() {
+            return Ok(None);
+        }
+        let nodes = Rank::all(placement.ranks()).map(|rank| placement.node(rank).0);
+        let mapping = Mapping::List(nodes.collect());
+        let mut rails = Vec::new();
+        for network in &options.further {
+            let choice = ModelChoice::for_program(contention, program, network);
+            rails.push(ProgramRail {
+                network: network.clone(),
+                model: sharing_model(&choice)?,
+                placement: Placement::of_program(&network.machine, Some(&mapping), program)?,
+            });
+        }
+        Ok(Some(FurtherRails {
+            rails,
+            policy: options.policy,
+        }))
+    }
+
+    fn networks(&self) -> impl Iterator<Item = &Network> {
+        self.rails.iter().map(|rail| &rail.network)
+    }
+}
+
+fn has_links(network: &Network) -> bool {
+    let nodes = &network.machine.nodes;
+    network.machine.buses > 0
+        || nodes
+            .iter()
+            .any(|group| group.in_links + group.out_links > 0)
+}
+
+/// The model by which messages share one of several networks.
+fn sharing_model(choice: &ModelChoice) -> Result<Model, Error> {
+    choice.contention.model().ok_or_else(|| {
+        Error::option(
+            "--rail",
+            format!("the model {} ({})", choice.name(), choice.reason),
+            "a model by which messages share each rail, such as fair or packet (--model)",
+        )
+    })
+}
+
+impl PreparedProgram<'_> {
+    /// All networks, the first one first; none where there is one only.
+    ///
+    /// # Errors
+    /// A model that several networks cannot be followed by.
+    pub(crate) fn rails(&self) -> Result<Option<(Vec<ProgramRail>, RailRule)>, Error> {
+        let Some(further) = &self.further_rails else {
+            return Ok(None);
+        };
+        let first = ProgramRail {
+            network: self.network.clone(),
+            model: sharing_model(&self.model)?,
+            placement: self.placement.clone(),
+        };
+        let rule = RailRule {
+            policy: further.policy,
+            eager_limit: match self.rendezvous {
+                Rendezvous::From(Bytes(from)) => Bytes(from.saturating_sub(1)),
+                Rendezvous::AsRecorded => EAGER_LIMIT,
+            },
+        };
+        let further = further.rails.iter().cloned();
+        Ok(Some((
+            std::iter::once(first).chain(further).collect(),
+            rule,
+        )))
+    }
+
+    /// What is told of the networks after a replay that gave this traffic.
+    pub(crate) fn rails_prediction(&self, traffic: &[RailTraffic]) -> Option<RailsPrediction> {
+        let further = self.further_rails.as_ref()?;
+        let names = std::iter::once((&self.network.name, self.model.name())).chain(
+            further
+                .rails
+                .iter()
+                .map(|rail| (&rail.network.name, rail.model.name())),
+        );
+        let rails = names
+            .zip(traffic)
+            .map(|((name, model), traffic)| RailPrediction {
+                name: name.clone(),
+                model,
+                traffic: *traffic,
+            });
+        Some(RailsPrediction {
+            policy: further.policy,
+            rails: rails.collect(),
+        })
+    }
+
+    /// What the first network says of the program and others say otherwise.
+    pub(crate) fn disagreements(&self) -> Vec<String> {
+        let own = self.network;
+        let mut notes = Vec::new();
+        for other in self.further_rails.iter().flat_map(FurtherRails::networks) {
+            let name = &other.name;
+            let from = |network: &Network| match network.point_to_point.rendezvous_from {
+                Some(from) => format!("from {from} on"),
+                None => "as the trace says".to_owned(),
+            };
+            if from(own) != from(other) {
+                notes.push(format!(
+                    "messages wait for their receiver {} as {} has it, not {} as {name} has it",
+                    from(own),
+                    own.name,
+                    from(other)
+                ));
+            }
+            let progress = |network: &Network| Progress::name(network.point_to_point.progress);
+            if progress(own) != progress(other) {
+                notes.push(format!(
+                    "progress is {} as {} has it, not {} as {name} has it",
+                    progress(own),
+                    own.name,
+                    progress(other)
+                ));
+            }
+            if has_links(own) || has_links(other) {
+                notes.push(format!(
+                    "links and buses of machines do not limit what goes over {} and {name}",
+                    own.name
+                ));
+            }
+            if own.nic.overhead != other.nic.overhead || own.overheads != other.overheads {
+                notes.push(format!(
+                    "processors take as long for a message over {name} as over {}",
+                    own.name
+                ));
+            }
+        }
+        notes
+    }
+}
