@@ -33,7 +33,6 @@ mod drift;
 mod entry;
 pub mod guard;
 pub mod messages;
-mod ob1;
 pub mod optimum;
 pub mod policy;
 pub mod processor;

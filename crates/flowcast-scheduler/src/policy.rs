@@ -2,13 +2,15 @@
 //!
 //! All processes of a node share one account ([`NodeAccount`]), since they share its interfaces.
 
+mod ob1;
+
 use std::{fmt, str::FromStr};
 
+use self::ob1::Ob1;
 use super::{
     RailId, RailScheduler, RailSet, RailsError,
     clock::{ClockArithmetic, Ticks},
     discipline::{BoxedScheduler, Discipline, SchedulerName},
-    ob1::Ob1,
     rail::check_count,
     split::{SplitRule, Splitter},
     turns::Shares,

@@ -144,7 +144,7 @@ fn two_equal_rails_halve_the_time_of_messages_sent_at_once() {
     let [one, other] = ["a", "b"].map(|name| network(name, 50_000.0, 100.0));
     for bytes in [1000, 30_000, 400_000] {
         let program = sends(&[vec![(0, bytes); 40]]);
-        let alone = makespan(&program, &[one.clone()], "earliest-delivery");
+        let alone = makespan(&program, std::slice::from_ref(&one), "earliest-delivery");
         let rails = [one.clone(), other.clone()];
         let together = makespan(&program, &rails, "earliest-delivery");
         let ratio = (together - 50_000.0) / (alone - 50_000.0);
@@ -376,7 +376,7 @@ fn processors_that_are_limited_change_nothing_for_ranks_that_have_one() {
             let on = |rails: &[Network; 2]| {
                 let first = rails[0]
                     .clone()
-                    .with_overrides(&[progress.clone()])
+                    .with_overrides(std::slice::from_ref(&progress))
                     .unwrap();
                 let options = Options {
                     rendezvous_from,

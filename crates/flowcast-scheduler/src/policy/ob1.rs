@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::{RailId, policy::RailPiece};
+use super::{RailId, RailPiece};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Bytes;
 
