@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COMMUNICATORS = 200, PER_SECOND = 200 };
+enum { COMMUNICATORS = 600, PER_SECOND = 200 };
 
 int main(int argc, char **argv) {
     int rank, count = (int)(PER_SECOND * (argc > 1 ? atof(argv[1]) : 1)), bytes = argc > 2 ? atoi(argv[2]) : 4000;

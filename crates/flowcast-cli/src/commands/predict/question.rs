@@ -109,7 +109,7 @@ impl Question {
             (
                 "--write",
                 trace.outputs.is_given(),
-                (&[Trace, Rails], "one trace, model and mapping"),
+                (&[Trace, Rails], ONE_OF_EACH.1),
             ),
             (
                 "--explain",
