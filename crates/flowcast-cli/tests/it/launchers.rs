@@ -62,7 +62,11 @@ fn in_lab(bench: &Bench, command: &Value, program: &str) -> Vec<String> {
     ]);
     arguments.push(&launcher);
     arguments.extend(options.split(' ').chain(program.split(' ')));
-    let output = bench.flowcast(&arguments);
+    let mut output = bench.flowcast(&arguments);
+    // A fault of MPICH's launcher (Hydra 4.0): now and then it takes the end of a process for one of the node's proxy.
+    if said(&output).contains("assert (!closed) failed") {
+        output = bench.flowcast(&arguments);
+    }
     assert!(output.status.success(), "{command}: {}", said(&output));
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
