@@ -25,14 +25,6 @@ SOURCE = pathlib.Path(__file__).with_name("traffic.c")
 GOODPUT = 0.9415e6 / 8
 
 
-def kept(options):
-    file = options.folder / "results.csv"
-    if not file.exists():
-        return []
-    with open(file, newline="") as lines:
-        return list(csv.DictReader(lines))
-
-
 def words_of(options, contender):
     if contender in options.components:
         return bench.OURS, options.components[contender]
@@ -46,7 +38,7 @@ def measure(options):
     traffic = {f"alltoall-{size}": ["alltoall", size, 10] for size in options.alltoall}
     if options.workloads:
         traffic["random"] = ["random", *options.random.split(","), options.workloads, 1]
-    done = {(row["rails"], int(row["round"]), row["contender"], row["traffic"]) for row in kept(options)}
+    done = {(row["rails"], int(row["round"]), row["contender"], row["traffic"]) for row in bench.kept(options)}
     contenders = ["stock", "fast-alone", *options.components]
     networks = "tcp,self" if options.slots == 1 else "tcp,self,vader"
     ranks = options.nodes * options.slots
@@ -86,7 +78,7 @@ def least(values):
 
 def summary(options):
     cases = {}
-    for row in kept(options):
+    for row in bench.kept(options):
         case = cases.setdefault((row["rails"], row["traffic"]), {})
         numbers = case.setdefault(row["contender"], {})
         rounds = numbers.setdefault(row["number"], ([], float(row["bytes"])))

@@ -48,6 +48,18 @@ pub(crate) unsafe fn segments<'a>(descriptor: *const Descriptor) -> &'a [Segment
     }
 }
 
+/// What has come in a descriptor: its first segment.
+///
+/// # Safety
+/// A BTL's descriptor with at least one segment, whose memory stays as long as the result is used.
+pub(crate) unsafe fn received<'a>(descriptor: *const Descriptor) -> &'a [u8] {
+    // SAFETY: the caller's.
+    unsafe {
+        let segment = *(*descriptor).des_segments;
+        std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
+    }
+}
+
 /// # Safety
 /// A descriptor with its segments.
 #[inline]

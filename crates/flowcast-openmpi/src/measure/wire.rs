@@ -23,6 +23,7 @@ use crate::{
         Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
         ERR_RESOURCE_BUSY, Endpoint, Free, NO_ORDER, ProcessName, Send, TAG_MAX,
     },
+    descriptor::received,
     library::OpenMpiLibrary,
     state::state,
 };
@@ -152,11 +153,8 @@ unsafe extern "C" fn receive(
     descriptor: *mut Descriptor,
     _: *mut c_void,
 ) {
-    // SAFETY: the BTL's descriptor with at least one segment; its memory is ours until we return.
-    let bytes = unsafe {
-        let segment = *(*descriptor).des_segments;
-        std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
-    };
+    // SAFETY: the BTL's descriptor with a segment; its memory is ours until we return.
+    let bytes = unsafe { received(descriptor) };
     let Some(header) = WireHeader::read(bytes) else {
         return;
     };

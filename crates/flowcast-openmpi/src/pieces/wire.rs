@@ -10,6 +10,7 @@ use std::{
 use crate::{
     bindings::{BtlModule, Descriptor, ProcessName, Segment, TAG_MAX, Trigger},
     connections::AddressKey,
+    descriptor::received,
     library::OpenMpiLibrary,
     state::state,
 };
@@ -141,11 +142,8 @@ unsafe extern "C" fn receive(
     descriptor: *mut Descriptor,
     _: *mut c_void,
 ) {
-    // SAFETY: the BTL's descriptor with at least one segment; its memory is ours until we return.
-    let bytes = unsafe {
-        let segment = *(*descriptor).des_segments;
-        std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
-    };
+    // SAFETY: the BTL's descriptor with a segment; its memory is ours until we return.
+    let bytes = unsafe { received(descriptor) };
     let Some(header) = PieceHeader::read(bytes) else {
         return;
     };
