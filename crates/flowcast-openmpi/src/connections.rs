@@ -1,5 +1,5 @@
 //! The TCP connections of this process over its rails, and what the kernel says of each: what the other side has acknowledged,
-//! for how long anything was under way, whether the program or the receiver held it up (`tcp_info`, Linux 4.9).
+//! for how long anything was in flight, whether the program or the receiver held it up (`tcp_info`, Linux 4.9).
 //!
 //! Open MPI does not show its sockets. They are those whose own address is a rail's.
 

@@ -36,7 +36,7 @@ pub(crate) struct SendArguments {
     pub tag: u8,
 }
 
-/// A descriptor of ob1 whose content is under way in descriptors of ours.
+/// A descriptor of ob1 whose content is in flight in descriptors of ours.
 struct SendInParts {
     /// Parts that their networks still have, and one more while they are given out.
     left: AtomicU32,

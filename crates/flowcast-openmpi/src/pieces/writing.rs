@@ -32,7 +32,7 @@ pub(crate) struct PutArguments {
     pub data: *mut c_void,
 }
 
-/// A PUT whose parts are under way.
+/// A PUT whose parts are in flight.
 struct PutInParts {
     left: AtomicU32,
     status: AtomicI32,
@@ -46,7 +46,7 @@ thread_local! {
 }
 
 /// The rails that the FIN which ob1 now sends has to follow: those of the PUT that has just ended, whose FIN is the first that ob1
-/// sends, or all that may have one under way to this peer for a FIN that ob1 had to put off.
+/// sends, or all that may have one in flight to this peer for a FIN that ob1 had to put off.
 pub(crate) fn rails_of_fin(peer: &Peer) -> RailSet {
     match FINISHED_PUT.replace(RailSet::NONE) {
         RailSet::NONE => peer.rails_with_puts(),

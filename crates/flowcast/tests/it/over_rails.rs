@@ -1,4 +1,4 @@
-//! Programs over several networks at once: as one network where there is one, by hand, and beside an evident scheduler.
+//! Programs over several networks at once: as one network where there is one, by hand, and beside a reference scheduler.
 
 use std::fmt::Write as _;
 
@@ -211,8 +211,8 @@ fn ranks_of_a_node_share_an_account() {
     assert_eq!(on_nodes(vec![0, 1, 2, 3]), [(2, 10_000), (0, 0)]);
 }
 
-/// What each rail takes of messages in the order of time, by one account for each sender: the evident way.
-fn evident(streams: &[Vec<(u64, u64)>], rails: &[Network]) -> Vec<(u64, u64)> {
+/// What each rail takes of messages in the order of time, by one account for each sender: the reference.
+fn reference(streams: &[Vec<(u64, u64)>], rails: &[Network]) -> Vec<(u64, u64)> {
     let mut taken = vec![(0, 0); rails.len()];
     for stream in streams {
         let mut until = vec![0.0f64; rails.len()];
@@ -256,11 +256,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn short_messages_take_the_rails_that_an_evident_scheduler_chooses(
+    fn short_messages_take_the_rails_that_a_reference_scheduler_chooses(
         streams in any_sends(8192), rails in any_rails(),
     ) {
         let prediction = predicted(&sends(&streams), &rails, &over("earliest-delivery", &rails[1..]));
-        prop_assert_eq!(traffic(&prediction), evident(&streams, &rails));
+        prop_assert_eq!(traffic(&prediction), reference(&streams, &rails));
     }
 
     #[test]
