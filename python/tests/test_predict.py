@@ -36,6 +36,32 @@ def test_a_prediction_is_the_commands(command: str, json_of: JsonOf, network: st
     assert (list(ours.interval_s) if ours.interval_s else None) == interval
 
 
+@pytest.mark.parametrize("scheduler", [None, "stock"])
+def test_a_prediction_over_several_rails_is_the_commands(command: str, json_of: JsonOf, scheduler: str | None) -> None:
+    arguments = ["predict", LU, "--rail", "myrinet-gm", "--rail", "gige-tcp", *(["--scheduler", scheduler] if scheduler else [])]
+    theirs = json_of(command, *arguments)
+    ours = flowcast.predict(LU, "myrinet-gm", rails=["gige-tcp"], scheduler=scheduler)
+    again = pickle.loads(pickle.dumps(ours))
+    assert ours.makespan_s == again.makespan_s == theirs["makespan_s"]
+    assert (ours.scheduler, ours.interval_s) == (theirs["scheduler"], theirs["interval_s"])
+    rails = theirs["rails"]
+    assert isinstance(rails, list) and ours.rails
+    for column in ["name", "model", "messages", "bytes"]:
+        assert ours.rails[column].to_list() == [rail[column] for rail in rails]
+    assert sum(ours.rails["share"].to_list()) == pytest.approx(1)
+
+
+def test_several_rails_go_with_one_question_only() -> None:
+    with pytest.raises(flowcast.InputError, match="several rails"):
+        flowcast.predict(LU, rails=["gige-tcp"], noise="exponential:5us")
+    with pytest.raises(flowcast.InputError, match="several rails"):
+        flowcast.predict(LU, rails=["gige-tcp"]).to_html()
+    with pytest.raises(flowcast.InputError, match="no further networks"):
+        flowcast.predict(LU, scheduler="stock")
+    with pytest.raises(flowcast.InputError, match="--scheduler fastest"):
+        flowcast.predict(LU, rails=["gige-tcp"], scheduler="fastest")
+
+
 def test_a_pattern_is_predicted_as_by_the_command(command: str, json_of: JsonOf) -> None:
     theirs = json_of(command, "predict", "examples/figure5.pattern", "--network", "gige-lam")
     ours = flowcast.predict_pattern("examples/figure5.pattern", "gige-lam")

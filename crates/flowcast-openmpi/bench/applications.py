@@ -2,7 +2,7 @@
 """Real applications over two rails of the lab inside Open MPI.
 
     applications.py FOLDER --npb BIN [--rails 100,100 --rails 100,25] [--nodes 4 --nodes 8] [--rounds COUNT]
-        [--programs NAMES] [--component NAME=FOLDER ...] [--flowcast PATH]
+        [--programs NAMES] [--without CONTENDER ...] [--component NAME=FOLDER ...] [--flowcast PATH]
     applications.py FOLDER --summary                    # of what FOLDER has, without a run
     applications.py FOLDER --npb BIN --verify           # every kernel of class S and W, with and without shared memory
 
@@ -169,6 +169,11 @@ class Lammps:
         return {"lammps": float(re.search(r"Loop time of (\S+)", said)[1])}
 
 
+def programs(options):
+    kinds = {"hpcc": Hpcc, "lammps": Lammps}
+    return {name: kinds.get(name, Nas)(options, name) for name in options.programs.split(",")}
+
+
 def output(words, component=None):
     """What a command prints, also if it fails or takes too long."""
     command = [*PRIORITY, "timeout", "-k", "5", SECONDS, *words]
@@ -237,19 +242,18 @@ class Labs:
         return output([self.flowcast, "lab", "run", self.names[key], "--", *words], component)
 
 
+def words_of(options, contender):
+    """Options of mpirun for a contender, and the folder of its component."""
+    alone = {"fast-alone": "eth0", "slow-alone": "eth1"}.get(contender)
+    if contender in options.components:
+        return OURS, options.components[contender]
+    return ["--mca", "bml", "r2", *(["--mca", "btl_tcp_if_include", alone] if alone else [])], None
+
+
 def started(options, labs, program, run):
     """What a run prints."""
-    rails, words, component = run.rails, ["--mca", "bml", "r2"], None
-    if run.contender == "fast-alone":
-        words += ["--mca", "btl_tcp_if_include", "eth0"]
-    elif run.contender == "slow-alone":
-        words += ["--mca", "btl_tcp_if_include", "eth1"]
-    elif run.contender == "one-rail":
-        rails = (sum(rails),)
-    elif run.contender == "unlimited":
-        rails = (UNLIMITED,)
-    elif run.contender != "stock":
-        words, component = OURS, options.components[run.contender]
+    rails = {"one-rail": (sum(run.rails),), "unlimited": (UNLIMITED,)}.get(run.contender, run.rails)
+    words, component = words_of(options, run.contender)
     return labs.run(run.ranks, rails, [*MPIRUN, "-np", run.ranks, *words, *program.command(run.ranks)], component=component)
 
 
@@ -289,7 +293,7 @@ def rails_name(rails):
 def measure(options, programs):
     done = {(row["rails"], int(row["ranks"]), int(row["round"]), row["program"].split(":")[0], row["contender"])
             for row in kept(options)}
-    contenders = [*STOCK, *options.components, *BOUNDS]
+    contenders = [who for who in [*STOCK, *options.components, *BOUNDS] if who not in options.without]
     with Labs(options.flowcast) as labs:
         for number in range(options.rounds):
             first = number % len(contenders)
@@ -396,14 +400,15 @@ def named_folder(text):
     return name, pathlib.Path(folder).resolve(strict=True)
 
 
-def parsed_options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parsed_options(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("--npb", type=lambda text: pathlib.Path(text).resolve(strict=True), default=pathlib.Path.cwd())
     parser.add_argument("--rails", type=lambda text: tuple(map(int, text.split(","))), action="append", metavar="FAST,SLOW")
     parser.add_argument("--nodes", type=int, action="append")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--programs", default="cg.W,ft.W,is.W,lu.W,mg.W,bt.W,hpcc,lammps")
+    parser.add_argument("--without", action="append", default=[], metavar="CONTENDER")
     parser.add_argument("--component", type=named_folder, action="append", metavar="NAME=FOLDER")
     parser.add_argument("--flowcast", default=shutil.which("flowcast"))
     parser.add_argument("--summary", action="store_true")
@@ -417,13 +422,12 @@ def parsed_options():
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    options = parsed_options()
+    options = parsed_options(__doc__)
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.verify:
         sys.exit(not verify(options))
     if not options.summary:
-        kinds = {"hpcc": Hpcc, "lammps": Lammps}
-        measure(options, {name: kinds.get(name, Nas)(options, name) for name in options.programs.split(",")})
+        measure(options, programs(options))
     sys.exit(not summary(options))
 
 

@@ -2,7 +2,7 @@
 """Random traffic of many nodes, and all-to-all, over several rails of the lab inside Open MPI (traffic.c).
 
     traffic.py FOLDER [--rails 25,25 --rails 40,10 --rails 20,20,10] [--nodes 8] [--slots 2] [--rounds 5] [--random 400,1000,1000000]
-        [--workloads 4] [--alltoall 30000 --alltoall 400000] [--component NAME=FOLDER ...] [--flowcast PATH]
+        [--workloads 4] [--alltoall 30000 --alltoall 400000] [--without fast-alone] [--component NAME=FOLDER ...] [--flowcast PATH]
     traffic.py FOLDER --summary
 
 FOLDER keeps results.csv, and the bench goes on where it ended. --random has the messages of a workload and their least and largest
@@ -25,13 +25,6 @@ SOURCE = pathlib.Path(__file__).with_name("traffic.c")
 GOODPUT = 0.9415e6 / 8
 
 
-def words_of(options, contender):
-    if contender in options.components:
-        return bench.OURS, options.components[contender]
-    alone = ["--mca", "btl_tcp_if_include", "eth0"] if contender == "fast-alone" else []
-    return ["--mca", "bml", "r2", *alone], None
-
-
 def measure(options):
     program = options.folder / "traffic"
     bench.subprocess.run(["mpicc.openmpi", "-O2", "-o", program, SOURCE, "-lm"], check=True)
@@ -39,7 +32,7 @@ def measure(options):
     if options.workloads:
         traffic["random"] = ["random", *options.random.split(","), options.workloads, 1]
     done = {(row["rails"], int(row["round"]), row["contender"], row["traffic"]) for row in bench.kept(options)}
-    contenders = ["stock", "fast-alone", *options.components]
+    contenders = [who for who in ["stock", "fast-alone", *options.components] if who not in options.without]
     networks = "tcp,self" if options.slots == 1 else "tcp,self,vader"
     ranks = options.nodes * options.slots
     with bench.Labs(options.flowcast) as labs:
@@ -51,7 +44,7 @@ def measure(options):
                         key = (bench.rails_name(rails), number + 1, contender, name)
                         if key in done:
                             continue
-                        words, component = words_of(options, contender)
+                        words, component = bench.words_of(options, contender)
                         command = [*bench.MPIRUN[:1], "--mca", "mpi_yield_when_idle", 1, "-np", ranks, "--mca", "btl", networks,
                                    *words, program, *arguments]
                         said = bench.undisturbed(labs.run, options.nodes, rails, command, options.slots, component)
@@ -115,6 +108,7 @@ def parsed_options():
     parser.add_argument("--random", default="400,1000,1000000", metavar="MESSAGES,LEAST,LARGEST")
     parser.add_argument("--workloads", type=int, default=4)
     parser.add_argument("--alltoall", type=int, action="append", default=[], metavar="BYTES")
+    parser.add_argument("--without", action="append", default=[], metavar="CONTENDER")
     parser.add_argument("--component", type=bench.named_folder, action="append", metavar="NAME=FOLDER")
     parser.add_argument("--flowcast", default=shutil.which("flowcast"))
     parser.add_argument("--summary", action="store_true")

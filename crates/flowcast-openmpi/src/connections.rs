@@ -1,5 +1,5 @@
 //! The TCP connections of this process over its rails, and what the kernel says of each: what the other side has acknowledged,
-//! for how long anything was in flight, whether the program or the receiver held it up (`tcp_info`, Linux 4.9).
+//! for how long anything was in flight, how large its packets are, whether the receiver held it up (`tcp_info`, Linux 4.19).
 //!
 //! Open MPI does not show its sockets. They are those whose own address is a rail's.
 
@@ -17,7 +17,9 @@ const LOOKS: u32 = 25;
 /// The part of a period in which a connection has data in flight if its rail is the limit; the kernel counts in ticks of up to
 /// 10 ms.
 const BUSY: f64 = 0.75;
-/// The part of that in which its receiver may stall it.
+/// The part of its packets that are filled if it carries large messages.
+const PACKED: f64 = 0.75;
+/// The part of the time in flight in which its receiver may stall it.
 const STALLED: f64 = 0.1;
 /// A connection is stuck when nothing in flight has been acknowledged for so long, in nanoseconds, and the kernel, which knows how
 /// long answers take there, has given up waiting at least once.
@@ -67,6 +69,8 @@ impl From<IpAddr> for AddressKey {
 pub(crate) struct RailActivity {
     /// Bytes that were acknowledged on it.
     pub acknowledged: u64,
+    /// Nanoseconds for which its busiest connection had data in flight.
+    pub busy: f64,
     /// Whether it was the limit of a connection for the whole period.
     pub is_full: bool,
 }
@@ -109,6 +113,7 @@ impl Connections {
             };
             let rail = &mut rails[connection.path.rail.index()];
             rail.acknowledged += since.acknowledged;
+            rail.busy = rail.busy.max(since.busy_us as f64 * 1e3);
             rail.is_full |= since.fills(period as f64);
             if connection.is_stuck(now) {
                 stuck.insert(connection.path);
@@ -183,7 +188,11 @@ struct TcpProgress {
     acknowledged: u64,
     busy_us: u64,
     stalled_us: u64,
-    program_is_the_limit: bool,
+    sent: u64,
+    /// Packets with data that were sent.
+    packets: u32,
+    /// Bytes that a packet may carry.
+    room: u32,
     /// Packets that were sent and not acknowledged.
     in_flight: u32,
     /// Whether the kernel has waited in vain for an acknowledgement, and sends again.
@@ -197,14 +206,20 @@ impl TcpProgress {
             acknowledged: self.acknowledged.checked_sub(before.acknowledged)?,
             busy_us: self.busy_us.checked_sub(before.busy_us)?,
             stalled_us: self.stalled_us.checked_sub(before.stalled_us)?,
+            sent: self.sent.checked_sub(before.sent)?,
+            packets: self.packets.wrapping_sub(before.packets),
             ..self
         })
     }
 
-    /// Whether the network was the limit for the whole period of so many nanoseconds.
+    /// Whether the network was the limit for the whole period of so many nanoseconds. Small messages do not count, of which each may
+    /// wait for its acknowledgement.
     fn fills(&self, period: f64) -> bool {
         let busy = self.busy_us as f64;
-        !self.program_is_the_limit
+        let room = f64::from(self.packets) * f64::from(self.room);
+        self.acknowledged > 0
+            && self.packets > 0
+            && self.sent as f64 >= PACKED * room
             && busy * 1e3 >= BUSY * period
             && self.stalled_us as f64 <= STALLED * busy
     }
@@ -212,12 +227,15 @@ impl TcpProgress {
     /// Of the kernel's `struct tcp_info`, which grows at its end; none if it is too old.
     fn parse(info: &[u8]) -> Option<TcpProgress> {
         let number = |at: usize| Some(u64::from_ne_bytes(info.get(at..at + 8)?.try_into().ok()?));
+        let short = |at: usize| Some(u32::from_ne_bytes(info.get(at..at + 4)?.try_into().ok()?));
         Some(TcpProgress {
             // tcpi_ca_state is TCP_CA_Loss, or tcpi_retransmits.
             sends_again: *info.get(1)? == 4 || *info.get(2)? > 0,
-            in_flight: u32::from_ne_bytes(info.get(24..28)?.try_into().ok()?),
-            // The lowest bit of the bit field tcpi_delivery_rate_app_limited.
-            program_is_the_limit: info.get(7)? & 1 != 0,
+            room: short(16)?,
+            in_flight: short(24)?,
+            packets: short(156)?,
+            // Since Linux 4.19; without it no network is ever taken for full.
+            sent: number(200).unwrap_or(0),
             acknowledged: number(120)?,
             busy_us: number(168)?,
             stalled_us: number(176)?,
@@ -365,6 +383,9 @@ mod tests {
     fn only_a_network_that_is_the_limit_is_tested() {
         let full = TcpProgress {
             acknowledged: 1,
+            sent: 2600,
+            packets: 2,
+            room: 1448,
             busy_us: 24_000,
             stalled_us: 100,
             ..TcpProgress::default()
@@ -380,11 +401,8 @@ mod tests {
             "the receiver does not read"
         );
         assert!(
-            !TcpProgress {
-                program_is_the_limit: true,
-                ..full
-            }
-            .fills(25e6)
+            !TcpProgress { sent: 1600, ..full }.fills(25e6),
+            "small messages"
         );
         assert_eq!(
             TcpProgress::default().since(full),

@@ -353,36 +353,24 @@ unsafe extern "C" fn sendi(
 ) -> c_int {
     let (state, asked) = hooked(module);
     let size = header_size + payload_size;
-    let Some(peer) = state.peers.find(endpoint) else {
-        let original = state
-            .rail(asked)
-            .original
-            .sendi
-            .expect("only networks with a sendi get this one");
-        // SAFETY: as ob1 called it.
-        return unsafe {
-            original(
-                module,
-                endpoint,
-                convertor,
-                header,
-                header_size,
-                payload_size,
-                order,
-                flags,
-                tag,
-                descriptor,
-            )
-        };
+    let (chosen, to) = match state.peers.find(endpoint) {
+        Some(peer) if !all_send_at_once(state, peer, size) => {
+            // SAFETY: ob1 passes null or a place for the descriptor.
+            return unsafe {
+                hand_out_descriptor(state, peer, asked, order, size, flags, descriptor)
+            };
+        }
+        Some(peer) => {
+            let chosen = state.choose(peer, asked, size);
+            (chosen, peer.endpoint(chosen))
+        }
+        None => (asked, endpoint),
     };
-    if !all_send_at_once(state, peer, size) {
-        // SAFETY: ob1 passes null or a place for the descriptor.
-        return unsafe { hand_out_descriptor(state, peer, asked, order, size, flags, descriptor) };
-    }
-    let chosen = state.choose(peer, asked, size);
     let rail = state.rail(chosen);
-    let original = rail.original.sendi.expect("all usable rails have one");
-    let to = peer.endpoint(chosen);
+    let original = rail
+        .original
+        .sendi
+        .expect("the rail was asked, or all usable ones have one");
     // SAFETY: the rail reaches the peer; a descriptor that comes back is of this rail.
     unsafe {
         let done = original(

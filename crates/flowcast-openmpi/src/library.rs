@@ -16,7 +16,7 @@ use libc::{
 
 use crate::{
     Refusal,
-    bindings::{BmlComponent, Component, List, OmpiProc, OpalProc, ProcessName, Trigger},
+    bindings::{BmlComponent, Component, List, OmpiProc, OpalProc, ProcessName, Receive, Trigger},
 };
 
 const LIBMPI: &CStr = c"libmpi.so.40";
@@ -86,6 +86,17 @@ impl OpenMpiLibrary {
                 variable_find: function(c"mca_base_var_find")?,
                 variable_value: function(c"mca_base_var_get_value")?,
             })
+        }
+    }
+
+    /// Has whatever comes on a tag of the component's own handed to `receive`.
+    pub(crate) fn listen(&self, tag: u8, receive: Receive) {
+        // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
+        unsafe {
+            self.triggers.add(tag as usize).write(Trigger {
+                cbfunc: Some(receive),
+                cbdata: ptr::null_mut(),
+            });
         }
     }
 }

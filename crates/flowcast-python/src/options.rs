@@ -2,15 +2,16 @@
 
 use anyhow::{Context, Result, ensure};
 use flowcast::{
-    Collectives, Contention,
+    Collectives, Contention, RailsOptions,
     model::machine::Mapping,
     replay::loggops::Loggops,
+    scheduler::policy::MessagePolicy,
     units::{Bytes, Time, TimePerByte},
 };
 use flowcast_io::{Whole, read_collectives, read_mapping, threads};
 use pyo3::{prelude::*, types::PyTuple};
 
-use crate::{errors::raised, table::rebuilder};
+use crate::{errors::raised, networks::Network, table::rebuilder};
 
 /// How a trace is predicted.
 #[pyclass(frozen, module = "flowcast._native", from_py_object)]
@@ -30,6 +31,8 @@ type Given = (
     Option<String>,
     Option<[f64; 5]>,
     Option<String>,
+    Vec<Network>,
+    Option<String>,
 );
 
 /// Where ranks run: a name, or the node of each rank.
@@ -43,8 +46,13 @@ enum Where {
 impl Options {
     #[new]
     #[pyo3(signature = (
-        model=None, mapping=None, rendezvous_from=None, collectives=None, goal_params=None, mapping_name=None
+        model=None, mapping=None, rendezvous_from=None, collectives=None, goal_params=None, mapping_name=None, rails=vec![],
+        scheduler=None
     ))]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "Python hands them over one by one"
+    )]
     fn new(
         py: Python<'_>,
         model: Option<String>,
@@ -53,6 +61,8 @@ impl Options {
         collectives: Option<String>,
         goal_params: Option<[f64; 5]>,
         mapping_name: Option<String>,
+        rails: Vec<Network>,
+        scheduler: Option<String>,
     ) -> PyResult<Options> {
         let given = (
             model.clone(),
@@ -61,6 +71,8 @@ impl Options {
             collectives.clone(),
             goal_params,
             mapping_name.clone(),
+            rails.clone(),
+            scheduler.clone(),
         );
         let read = || {
             let contention = match model {
@@ -85,6 +97,12 @@ impl Options {
                 rendezvous_from,
                 collectives,
                 loggops,
+                rails: RailsOptions {
+                    further: rails.iter().map(|rail| (*rail.network).clone()).collect(),
+                    policy: scheduler.map_or(Ok(MessagePolicy::default()), |name| {
+                        name.parse().with_context(|| format!("--scheduler {name}"))
+                    })?,
+                },
                 threads: threads(),
                 ..flowcast::Options::default()
             };

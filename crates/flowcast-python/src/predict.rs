@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use flowcast::{
     Interval, IntervalOptions, Outputs, Prepared,
     model::cluster::pattern::Steps,
@@ -101,6 +101,10 @@ impl Asked {
     }
 
     fn page(&self) -> Result<String> {
+        ensure!(
+            self.options.rails.further.is_empty(),
+            "a page: found several rails, expected one network"
+        );
         self.replayed(|prepared| {
             let outputs = Outputs {
                 view: true,
@@ -276,6 +280,36 @@ impl Prediction {
         self.prediction.model.is_uncontended
     }
 
+    /// Who gave messages to several rails; none with one network.
+    #[getter]
+    fn scheduler(&self) -> Option<String> {
+        let rails = self.prediction.rails.as_ref()?;
+        Some(rails.policy.to_string())
+    }
+
+    /// What each of several rails carried; none with one network.
+    #[getter]
+    fn rails(&self) -> Option<Table> {
+        let rails = self.prediction.rails.as_ref()?;
+        let each = || rails.rails.iter();
+        let columns = Columns::default()
+            .with("name", Values::texts(each().map(|rail| rail.name.as_str())))
+            .with("model", Values::texts(each().map(|rail| rail.model)))
+            .with(
+                "messages",
+                Values::integers(each().map(|rail| rail.traffic.messages as i64)),
+            )
+            .with(
+                "bytes",
+                Values::integers(each().map(|rail| rail.traffic.bytes.0 as i64)),
+            )
+            .with(
+                "share",
+                Values::floats(each().map(|rail| rails.share(rail))),
+            );
+        Some(Table::of(columns))
+    }
+
     /// How collectives are carried out; none if there are none.
     #[getter]
     fn collectives(&self) -> Option<&'static str> {
@@ -415,7 +449,10 @@ impl Prediction {
             self.asked.trace.trace.name(),
             self.text()
         ));
-        let model = escaped(&self.prediction.model.to_string());
+        let model = match &self.prediction.rails {
+            Some(rails) => escaped(&rails.to_string()),
+            None => escaped(&self.prediction.model.to_string()),
+        };
         format!(
             "<p><b>{first}</b><br>{model}</p>{}",
             self.ranks()._repr_html_()

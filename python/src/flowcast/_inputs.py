@@ -72,6 +72,8 @@ def options_of(
     collectives: str | None = None,
     goal_params: Sequence[float] | None = None,
     mapping_name: str | None = None,
+    rails: Sequence[Network] = (),
+    scheduler: str | None = None,
 ) -> Options:
     """The options; a size without a unit is one in bytes. Results call the mapping by its name."""
     if isinstance(mapping, os.PathLike):
@@ -80,7 +82,7 @@ def options_of(
         mapping = [int(node) for node in mapping]
     if isinstance(rendezvous_from, int):
         rendezvous_from = f"{rendezvous_from}B"
-    return Options(model, mapping, rendezvous_from, collectives, goal_params, mapping_name)
+    return Options(model, mapping, rendezvous_from, collectives, goal_params, mapping_name, rails, scheduler)
 
 
 def sendable(option: Any) -> Any:

@@ -14,6 +14,8 @@ class Options:
         collectives: str | None = None,
         goal_params: Sequence[float] | None = None,
         mapping_name: str | None = None,
+        rails: Sequence[Network] = (),
+        scheduler: str | None = None,
     ) -> Options: ...
 
 @final
@@ -133,6 +135,10 @@ class Prediction:
     def uncontended(self) -> bool: ...
     @property
     def collectives(self) -> str | None: ...
+    @property
+    def scheduler(self) -> str | None: ...
+    @property
+    def rails(self) -> Table | None: ...
     @property
     def one_sided(self) -> tuple[int, int]: ...
     @property

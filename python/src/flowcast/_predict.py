@@ -41,6 +41,8 @@ def predict(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
     goal_params: Sequence[float] | None = None,
+    rails: Sequence[NetworkLike] = (),
+    scheduler: str | None = None,
     noise: str | None = None,
     noise_runs: int = 200,
     seed: int | None = None,
@@ -70,6 +72,11 @@ def predict(
         ``formula``, ``openmpi``, ``mpich``, ``algorithm`` or ``algorithm:FILE``.
     goal_params : sequence of five float, optional
         For GOAL schedules: LogGOPSim's L, o, g, G (nanoseconds) and S (bytes).
+    rails : sequence of networks, optional
+        Further networks: messages go over `network` and these at once. `set` is for `network` alone; no interval is known.
+    scheduler : str, optional
+        Who gives messages to several rails, as for ``flowcast predict --scheduler``: ``earliest-delivery`` if None, or
+        ``stock``, what Open MPI does by itself.
     noise : str, optional
         Delays that are drawn for each computation: ``exponential:MEAN``, ``pareto:LEAST,EXPONENT``, ``once:DELAY,RANK``,
         ``empirical`` or ``empirical:RECORDING``. The result's ``noise`` is the distribution of the time with them.
@@ -103,6 +110,9 @@ def predict(
     (3, 'fair')
     >>> flowcast.predict("examples/ring.dim", set={"latency": 0.0}).makespan_s < prediction.makespan_s
     True
+    >>> both = flowcast.predict("examples/ring.dim", "myrinet-gm", rails=["gige-tcp"])
+    >>> both.scheduler, both.rails["name"].to_list()
+    ('earliest-delivery', ['myrinet-gm', 'gige-tcp'])
     >>> noisy = flowcast.predict("examples/ring.dim", model="independent", noise="exponential:5us", seed=7).noise
     >>> noisy.interval_s[0] <= noisy.median_s <= noisy.interval_s[1]
     True
@@ -113,8 +123,13 @@ def predict(
     trace = trace_of(path, incomplete=incomplete)
     found = None if network is None else network_of(network, set)
     options = (model, sendable(mapping), rendezvous_from, collectives, goal_params)
+    further = [network_of(rail) for rail in rails]
+    if scheduler is not None and not further:
+        raise InputError("scheduler: found no further networks, expected some as rails")
     drawn = None
     if noise is not None:
+        if further:
+            raise InputError("noise: found several rails, expected one network")
         other = noise.removeprefix("empirical:")
         recorded = None if other == noise else trace_of(other)
         seed = 1 if seed is None else seed
@@ -127,7 +142,8 @@ def predict(
                 tasks = [(ensemble, start, end) for start, end in shares(noise_runs, executor, _RUNS_TOGETHER)]
                 ends = [run for part in in_order(executor, ends_of_runs, tasks, shipping.content) for run in part]
         drawn = (noise, recorded, noise_runs, seed, ends)
-    return _native.predict(trace, found, options_of(*options), probability(level), holdout, list(set or ()), drawn)
+    asked = options_of(*options, rails=further, scheduler=scheduler)
+    return _native.predict(trace, found, asked, probability(level), holdout, list(set or ()), drawn)
 
 
 def predict_pattern(

@@ -139,12 +139,7 @@ pub(super) fn is_waiting() -> bool {
 }
 
 pub(super) fn listen(library: &OpenMpiLibrary) {
-    // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
-    unsafe {
-        let trigger = library.triggers.add(TAG as usize);
-        (*trigger).cbdata = std::ptr::null_mut();
-        (*trigger).cbfunc = Some(receive);
-    }
+    library.listen(TAG, receive);
 }
 
 unsafe extern "C" fn receive(

@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::c_void,
-    ptr,
     sync::{Mutex, OnceLock, PoisonError},
 };
 
@@ -128,12 +127,7 @@ unsafe impl Sync for Triggers {}
 /// Receives pieces from here on, also where this process itself has nothing to divide.
 pub(crate) fn listen(library: &OpenMpiLibrary) {
     let _ = TRIGGERS.set(Triggers(library.triggers));
-    // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
-    unsafe {
-        let trigger = library.triggers.add(TAG as usize);
-        (*trigger).cbdata = ptr::null_mut();
-        (*trigger).cbfunc = Some(receive);
-    }
+    library.listen(TAG, receive);
 }
 
 unsafe extern "C" fn receive(
