@@ -7,7 +7,8 @@
 The options are those of applications.py. Each round records every program over the first rail alone, over both by Open MPI's own
 `r2` (stock) and over both by the component: a time is that of the whole program, from MPI_Init to MPI_Finalize. From each recording
 over one rail `flowcast predict` says how long the program takes over either network, as the lab's file describes them: nothing is
-fitted. FOLDER keeps results.csv and those recordings, and the bench goes on where it ended.
+fitted. FOLDER keeps results.csv and those recordings, and the bench goes on where it ended. Runs have no real-time priority: recorded
+ranks that have it keep the kernel from connecting, for up to a second.
 """
 
 import csv
@@ -117,6 +118,7 @@ def summary(options):
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    bench.PRIORITY.clear()
     options = bench.parsed_options(__doc__)
     options.folder.mkdir(parents=True, exist_ok=True)
     if not options.summary:

@@ -1,10 +1,10 @@
 //! Detects at run time whether a rail's speed has changed since it was measured, and whether a connection is stuck.
 //!
 //! The component does not see when its messages leave, but the kernel keeps counts of each connection ([`crate::connections`]). A
-//! rail is full when one of its connections has had data in flight for a whole period, with more queued behind. The bytes that all
-//! processes of this node had acknowledged in such periods say how much slower the rail is than measured. Receivers that listen to
-//! several senders slow it down too, at times for seconds, but all rails alike: so what counts is how much slower a rail is than
-//! the fastest, over a long time.
+//! rail is full when large messages keep one of its connections busy for a whole period. The bytes that all processes of this node
+//! had acknowledged in such periods say how much slower the rail is than expected. Receivers that listen to several senders slow it
+//! down too, at times for seconds, but all rails alike: so what counts is how much slower a rail is than the fastest, over a long
+//! time.
 
 use std::{
     collections::BTreeSet,
@@ -182,29 +182,24 @@ impl WatchedRails {
 
 /// Finds the rails that have become slower beside the fastest, and begins to observe all anew if there are some.
 fn compare(rails: &mut [Watched]) {
-    let least = |rails: &[Watched], benefit| {
-        let ratios = rails.iter().map(|rail| rail.slower(benefit));
-        ratios.fold(f64::INFINITY, f64::min)
-    };
-    let fastest = least(rails, BENEFIT_OF_DOUBT);
-    let has_changed = |rail: &Watched| rail.slower(BENEFIT_OF_DOUBT) > CHANGED * fastest;
+    let unchanged = CHANGED * least(rails.iter().map(|rail| rail.slower(BENEFIT_OF_DOUBT)));
+    let has_changed = |rail: &Watched| rail.slower(BENEFIT_OF_DOUBT) > unchanged;
     if !rails.iter().any(has_changed) {
         return;
     }
-    let by = least(rails, LEAST_EXPECTED);
+    let fastest = least(rails.iter().map(|rail| rail.slower(LEAST_EXPECTED)));
     for rail in rails.iter_mut() {
         if has_changed(rail) {
-            rail.slowdown *= rail.slower(LEAST_EXPECTED) / by;
+            rail.slowdown *= rail.slower(LEAST_EXPECTED) / fastest;
         }
         (rail.took, rail.expected) = (0.0, 0.0);
     }
-    let fastest = rails
-        .iter()
-        .map(|rail| rail.slowdown)
-        .fold(f64::INFINITY, f64::min);
-    for rail in rails {
-        rail.slowdown /= fastest;
-    }
+    let fastest = least(rails.iter().map(|rail| rail.slowdown));
+    rails.iter_mut().for_each(|rail| rail.slowdown /= fastest);
+}
+
+fn least(numbers: impl Iterator<Item = f64>) -> f64 {
+    numbers.fold(f64::INFINITY, f64::min)
 }
 
 impl Watched {
