@@ -72,9 +72,4 @@ impl CounterValues {
     pub(crate) fn bytes(&self) -> u64 {
         self.eager_bytes + self.other_bytes
     }
-
-    /// Of a message in the mean, in bytes; 1 at least.
-    pub(crate) fn mean_length(&self) -> f64 {
-        (self.bytes() as f64 / self.messages().max(1) as f64).max(1.0)
-    }
 }

@@ -130,7 +130,7 @@ impl Watch {
         self.next.store(now + PERIOD, Ordering::Relaxed);
         known.last = now;
         let look = known.connections.look(now);
-        known.observe(rails, &look);
+        known.observe(&look);
         let stuck = (look.stuck != known.stuck).then(|| {
             known.stuck.clone_from(&look.stuck);
             look.stuck
@@ -143,7 +143,7 @@ impl Watch {
 }
 
 impl WatchedRails {
-    fn observe(&mut self, rails: &[RailModule], look: &ConnectionsLook) {
+    fn observe(&mut self, look: &ConnectionsLook) {
         let Some(period) = look.period else { return };
         let busiest = look.rails.iter().map(|rail| rail.busy).fold(0.0, f64::max);
         for (index, activity) in look.rails.iter().enumerate() {
@@ -156,8 +156,7 @@ impl WatchedRails {
             };
             let bytes = watched.of_node(of_node).max(activity.acknowledged);
             if activity.is_full {
-                let length = rails[index].counters.read().mean_length();
-                watched.was_full(bytes, period as f64, length);
+                watched.was_full(bytes, period as f64);
             } else if activity.busy < LESS_BUSY * busiest {
                 watched.had_time_to_spare(period as f64);
             }
@@ -219,13 +218,12 @@ impl Watched {
         before.map_or(0, |before| total.saturating_sub(before))
     }
 
-    /// It carried so many bytes in so many nanoseconds, with more behind; `length` of a message in the mean: which are in flight
-    /// nobody knows.
-    fn was_full(&mut self, bytes: u64, took: f64, length: f64) {
+    /// It carried so many bytes of large messages in so many nanoseconds; `g` is a small part of what these take.
+    fn was_full(&mut self, bytes: u64, took: f64) {
         let kept = (-took / MEMORY).exp();
-        let a_byte = self.measured.gap.as_nanos() / length + self.measured.gap_per_byte.as_nanos();
+        let a_byte = self.measured.gap_per_byte.as_nanos() * self.slowdown;
         self.took = self.took * kept + took;
-        self.expected = self.expected * kept + bytes as f64 * a_byte * self.slowdown;
+        self.expected = self.expected * kept + bytes as f64 * a_byte;
     }
 
     /// If the rail is still slow, its reduced share keeps it as busy as the others; if it has idle time, it may have recovered.
@@ -257,7 +255,6 @@ mod tests {
     use super::*;
 
     fn watched() -> Watched {
-        // 20 us for each message of 1000 bytes are as much as their bytes.
         Watched::new(LogGp {
             gap: Time::from_micros(20.0),
             gap_per_byte: TimePerByte::from_nanos(20.0),
@@ -269,8 +266,8 @@ mod tests {
     fn full(rails: &mut [Watched; 2], looks: u32, times: [f64; 2]) -> [f64; 2] {
         for _ in 0..looks {
             for (rail, times) in rails.iter_mut().zip(times) {
-                let bytes = PERIOD as f64 / (40.0 * times);
-                rail.was_full(bytes as u64, PERIOD as f64, 1000.0);
+                let bytes = PERIOD as f64 / (20.0 * times);
+                rail.was_full(bytes as u64, PERIOD as f64);
             }
             compare(rails);
         }
