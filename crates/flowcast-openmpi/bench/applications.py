@@ -21,9 +21,8 @@ time is what the program says of itself. A run whose own verification fails has 
 | one-rail | `r2`, the rails replaced by one of their sum: what two rails can be worth at most |
 | unlimited | `r2` with one rail of 10 Gbit/s: what the processors of this machine need, communication by TCP included |
 
-The share of the network is 1 - unlimited / fast-alone. Where the user is root, runs have real-time priority (chrt -r 10): other
-work on the machine disturbs them less. Other programs with such a priority do disturb them: a run waits for their end, a minute at
-most, and is repeated, twice at most, if there are some when it ends.
+The share of the network is 1 - unlimited / fast-alone. On a quiet machine: real-time priority would keep the kernel from its part of
+the work.
 """
 
 import argparse
@@ -38,7 +37,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 
 FIELDS = ["rails", "ranks", "round", "program", "contender", "seconds", "sent"]
 STOCK = ["stock", "fast-alone", "slow-alone"]
@@ -46,7 +44,6 @@ BOUNDS = ["one-rail", "unlimited"]
 UNLIMITED = 10_000
 MPIRUN = ["mpirun.openmpi", "--map-by", "node", "--mca", "mpi_yield_when_idle", "1"]
 OURS = ["--mca", "bml", "flowcast", "--mca", "bml_flowcast_store", "none", "--mca", "bml_flowcast_verbose", "1"]
-PRIORITY = ["chrt", "-r", "10"] if os.geteuid() == 0 and shutil.which("chrt") else []
 SECONDS = 900
 
 # A Lennard-Jones melt of 16,384 atoms: each rank sends the positions of its border and gets forces back in every step.
@@ -176,7 +173,7 @@ def programs(options):
 
 def output(words, component=None):
     """What a command prints, also if it fails or takes too long."""
-    command = [*PRIORITY, "timeout", "-k", "5", SECONDS, *words]
+    command = ["timeout", "-k", "5", SECONDS, *words]
     environment = dict(os.environ)
     if component:
         environment["OMPI_MCA_mca_base_component_path"] = f"{component}:{system_components()}"
@@ -188,32 +185,6 @@ def output(words, component=None):
 def system_components():
     said = subprocess.run(["ompi_info", "--path", "pkglibdir", "--parsable"], capture_output=True, text=True, check=True)
     return said.stdout.strip().split(":")[-1]
-
-
-def real_time_programs():
-    """Whether others run with real-time priority; kernel threads, which always do, do not count."""
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        flags, policy = int(fields[6]), int(fields[38])
-        if policy in (os.SCHED_FIFO, os.SCHED_RR) and not flags & 0x0020_0000:
-            return True
-    return False
-
-
-def undisturbed(run, *arguments):
-    """What a run prints, if possible while nobody else has real-time priority."""
-    for _attempt in range(3):
-        end = time.monotonic() + 60
-        while real_time_programs() and time.monotonic() < end:
-            time.sleep(0.2)
-        said = run(*arguments)
-        time.sleep(0.2)
-        if not real_time_programs():
-            break
-    return said
 
 
 class Labs:
@@ -270,16 +241,19 @@ def kept(options):
         return list(csv.DictReader(lines))
 
 
+def append(options, fields, rows):
+    """Adds rows to results.csv, which begins with the names of the fields."""
+    file = options.folder / "results.csv"
+    head = [] if file.exists() else [fields]
+    with open(file, "a", newline="") as lines:
+        csv.writer(lines, lineterminator="\n").writerows([*head, *rows])
+
+
 def keep(options, run, times, said):
     """Appends what a run took; a line without seconds if it did not verify, and what it printed in a file of its own."""
-    file = options.folder / "results.csv"
-    head = not file.exists()
-    with open(file, "a", newline="") as lines:
-        writer = csv.writer(lines, lineterminator="\n")
-        if head:
-            writer.writerow(FIELDS)
-        for section, seconds in (times or {run.program: ""}).items():
-            writer.writerow([rails_name(run.rails), run.ranks, run.round, section, run.contender, seconds, shares(said)])
+    case = [rails_name(run.rails), run.ranks, run.round]
+    sections = times or {run.program: ""}
+    append(options, FIELDS, [[*case, section, run.contender, seconds, shares(said)] for section, seconds in sections.items()])
     if not times:
         name = f"wrong-{rails_name(run.rails)}-{run.ranks}-{run.round}-{run.program}-{run.contender}.txt"
         (options.folder / name).write_text(said)
@@ -303,7 +277,7 @@ def measure(options, programs):
                         for contender in contenders[first:] + contenders[:first]:
                             run = Run(rails, program.ranks(nodes), number + 1, name, contender)
                             if (rails_name(rails), *dataclasses.astuple(run)[1:]) not in done:
-                                said = undisturbed(started, options, labs, program, run)
+                                said = started(options, labs, program, run)
                                 keep(options, run, program.times(said, run.ranks), said)
 
 

@@ -7,11 +7,9 @@
 The options are those of applications.py. Each round records every program over the first rail alone, over both by Open MPI's own
 `r2` (stock) and over both by the component: a time is that of the whole program, from MPI_Init to MPI_Finalize. From each recording
 over one rail `flowcast predict` says how long the program takes over either network, as the lab's file describes them: nothing is
-fitted. FOLDER keeps results.csv and those recordings, and the bench goes on where it ended. Runs have no real-time priority: recorded
-ranks that have it keep the kernel from connecting, for up to a second.
+fitted. FOLDER keeps results.csv and those recordings, and the bench goes on where it ended.
 """
 
-import csv
 import json
 import shutil
 import signal
@@ -42,7 +40,7 @@ def recorded(options, labs, program, run, recording):
     shutil.rmtree(recording, ignore_errors=True)
     words, component = bench.words_of(options, run.contender)
     command = [options.flowcast, "record", "-o", recording, "--", *bench.MPIRUN, "-np", run.ranks, *words, *program.command(run.ranks)]
-    said = bench.undisturbed(labs.run, run.ranks, run.rails, command, 1, component)
+    said = labs.run(run.ranks, run.rails, command, 1, component)
     if not program.times(said, run.ranks):
         print(f"did not verify: {run}\n{said}", file=sys.stderr)
         return None
@@ -60,7 +58,7 @@ def measure(options, programs):
                         ranks = program.ranks(nodes)
                         if (bench.rails_name(rails), ranks, number + 1, name) not in done:
                             rows = measure_program(options, labs, program, bench.Run(rails, ranks, number + 1, name, ALONE), files)
-                            keep(options, rows)
+                            bench.append(options, FIELDS, rows)
 
 
 def measure_program(options, labs, program, alone, files):
@@ -84,41 +82,34 @@ def network_file(options, nodes, rate):
     return file
 
 
-def keep(options, rows):
-    file = options.folder / "results.csv"
-    head = [] if file.exists() else [FIELDS]
-    with open(file, "a", newline="") as lines:
-        csv.writer(lines, lineterminator="\n").writerows(head + rows)
-
-
 def summary(options):
     cases = {}
     for row in bench.kept(options):
-        seconds = cases.setdefault((row["rails"], row["ranks"], row["program"]), {}).setdefault(row["contender"], [])
-        seconds.append((float(row["measured"]), float(row["predicted"])))
+        rounds = cases.setdefault((row["rails"], row["ranks"], row["program"]), {}).setdefault(row["contender"], {})
+        rounds[row["round"]] = (float(row["measured"]), float(row["predicted"]))
     ours = [who for who in dict.fromkeys(who for case in cases.values() for who in case) if who != ALONE]
     head = ["rails", "ranks", "program", "rounds", "alone: measured", "predicted"]
     for who in ours:
         head += [f"gain by {who}: measured", "predicted", "predicted / measured"]
-    rows, errors = [], {who: [] for who in ours}
-    for case, seconds in sorted(cases.items()):
-        row = [*case, str(len(seconds[ALONE]))]
-        row += [bench.with_interval(times) for times in zip(*seconds[ALONE])]
+    table, errors = [], {who: [] for who in ours}
+    for case, rounds in sorted(cases.items()):
+        alone = rounds[ALONE]
+        row = [*case, str(len(alone)), *(bench.with_interval([times[which] for times in alone.values()]) for which in [0, 1])]
         for who in ours:
-            measured, told = ([one / other for one, other in zip(alone, times)]
-                              for alone, times in zip(zip(*seconds[ALONE]), zip(*seconds[who])))
-            ratio = statistics.median(told) / statistics.median(measured)
+            measured = [alone[number][0] / times[0] for number, times in rounds[who].items()]
+            predicted = [alone[number][1] / times[1] for number, times in rounds[who].items()]
+            ratio = statistics.median(predicted) / statistics.median(measured)
             errors[who].append(abs(ratio - 1))
-            row += [bench.with_interval(measured), bench.with_interval(told), f"{ratio:.2f}"]
-        rows.append(row)
-    bench.table(head, rows)
+            row += [bench.with_interval(measured), bench.with_interval(predicted), f"{ratio:.2f}"]
+        table.append(row)
+    bench.table(head, table)
     for who, off in errors.items():
-        print(f"\n{who}: of {len(off)} gains {sum(error <= 0.05 for error in off)} within 5 %, {sum(error <= 0.1 for error in off)} within 10 %")
+        within = [sum(error <= limit for error in off) for limit in [0.05, 0.1]]
+        print(f"\n{who}: of {len(off)} gains {within[0]} within 5 %, {within[1]} within 10 %")
 
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    bench.PRIORITY.clear()
     options = bench.parsed_options(__doc__)
     options.folder.mkdir(parents=True, exist_ok=True)
     if not options.summary:
