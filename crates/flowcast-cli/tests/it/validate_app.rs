@@ -74,22 +74,9 @@ fn rows<'a>(document: &'a Value, quantity: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// Of the fitted regions, in the run that they were fitted to.
-fn median_error(fit: &Value) -> f64 {
-    let time = |region: &Value, field: &str| region[field].as_f64().unwrap();
-    let error =
-        |region: &Value| (time(region, "predicted_s") / time(region, "measured_s") - 1.0).abs();
-    median(fit["regions"].as_array().unwrap().iter().map(error))
-}
-
-/// How far the runs are apart, as a part of what they take: no prediction comes nearer to all of them.
-fn median_distance(regions: &[&Value]) -> f64 {
-    let time = |value: &Value| value.as_f64().unwrap();
-    let distance = |region: &&Value| {
-        (time(&region["interval_s"][1]) - time(&region["interval_s"][0]))
-            / time(&region["measured_s"])
-    };
-    median(regions.iter().map(distance))
+/// How many times as long as measured, or as short, regions are predicted, in the median.
+fn median_factor(times: impl Iterator<Item = (f64, f64)>) -> f64 {
+    median(times.map(|(predicted, measured)| (predicted / measured).ln().abs())).exp()
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -183,16 +170,25 @@ mod open_mpi {
             "formula",
         ];
         let predicted = json(&bench.validate(&again, &[]));
-        // Where more ranks than cores wait for turns, a region's time says little of another's, as little as of the same region's in
-        // another run: neither the run that it was fitted to nor the others can be met better than the runs meet one another.
-        let bound = median_distance(&rows(&document_of_three, "region")).max(0.5);
-        let error = median_error(&fit);
-        assert!(error < bound, "{error} {bound} {fit}");
-        let regions = &predicted["predictions"][0]["regions"];
-        assert!(
-            regions["median_absolute_error"].as_f64() < Some(bound),
-            "{bound} {regions}"
-        );
+        // Where more ranks than cores wait for turns, a region takes several times as long in one run as in another. `gige-tcp` is
+        // off by a factor of twenty.
+        let seconds = |time: &Value| time.as_f64().unwrap();
+        let regions = fit["regions"].as_array().unwrap().iter();
+        let in_the_fitted_run = median_factor(regions.map(|region| {
+            (
+                seconds(&region["predicted_s"]),
+                seconds(&region["measured_s"]),
+            )
+        }));
+        assert!(in_the_fitted_run < 8.0, "{in_the_fitted_run} {fit}");
+        let regions = rows(&predicted, "region").into_iter();
+        let in_all_runs = median_factor(regions.map(|region| {
+            (
+                seconds(&region["predicted_s"]["limits/formula"]),
+                seconds(&region["measured_s"]),
+            )
+        }));
+        assert!(in_all_runs < 8.0, "{in_all_runs} {predicted}");
         let refused = bench.validate(
             &[&again[..], &["--tolerance", "limits/formula=0%"]].concat(),
             &[],
