@@ -1,7 +1,8 @@
-/* Traffic of many nodes: `traffic alltoall BYTES REPEATS` or `traffic random MESSAGES SMALLEST LARGEST WORKLOADS SEED`.
-   Random messages have sizes with equal logarithms and two random ends; all are sent at once. Rank 0 prints a line for each
-   repeat or workload, `number,seconds,bytes`: the time from the first rank's start until the last rank has all, and the most bytes that enter or leave a
-   node. Payloads are checked at the end of each workload. */
+/* Traffic of many nodes: `traffic alltoall BYTES REPEATS` or `traffic random MESSAGES SMALLEST LARGEST WORKLOADS SEED`, where all
+   pairs have connected before; `traffic first ...`, as `random`, where they have not. Random messages have sizes with equal
+   logarithms and two random ends; all are sent at once. Rank 0 prints a line for each repeat or workload, `number,seconds,bytes`:
+   the time from the first rank's start until the last rank has all, and the most bytes that enter or leave a node. Payloads are
+   checked at the end of each workload. */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -126,9 +127,10 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     find_nodes();
-    connect_all();
+    int first_contact = argc > 1 && !strcmp(argv[1], "first");
+    if (!first_contact) connect_all();
     if (argc == 4 && !strcmp(argv[1], "alltoall")) alltoall(atoi(argv[2]), atoi(argv[3]));
-    else if (argc == 7 && !strcmp(argv[1], "random"))
+    else if (argc == 7 && (first_contact || !strcmp(argv[1], "random")))
         for (int workload = 0; workload < atoi(argv[5]); workload++)
             random_traffic(atoi(argv[2]), atof(argv[3]), atof(argv[4]), workload, strtoull(argv[6], NULL, 10));
     else if (rank == 0) fprintf(stderr, "found other arguments, expected those at the top of traffic.c\n");

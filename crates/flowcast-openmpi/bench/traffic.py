@@ -2,13 +2,14 @@
 """Random traffic of many nodes, and all-to-all, over several rails of the lab inside Open MPI (traffic.c).
 
     traffic.py FOLDER [--rails 25,25 --rails 40,10 --rails 20,20,10] [--nodes 8] [--slots 2] [--rounds 5] [--random 400,1000,1000000]
-        [--workloads 4] [--alltoall 30000 --alltoall 400000] [--without fast-alone] [--component NAME=FOLDER ...] [--flowcast PATH]
+        [--workloads 4] [--first 6] [--alltoall 30000 --alltoall 400000] [--without fast-alone] [--component NAME=FOLDER ...]
+        [--flowcast PATH]
     traffic.py FOLDER --summary
 
 FOLDER keeps results.csv, and the bench goes on where it ended. --random has the messages of a workload and their least and largest
-size; 0 workloads run none. Each round runs stock, the first rail alone (the fastest) and the component, in turn; a time is that of
-the last rank. The bound is the time that all rails together need for the most bytes that enter or leave a node, in frames of 1500
-bytes (0.9415 of the rate).
+size; 0 workloads run none. --first runs so many workloads each in a job of its own, whose ranks have not connected before. Each round
+runs stock, the first rail alone (the fastest) and the component, in turn; a time is that of the last rank. The bound is the time that
+all rails together need for the most bytes that enter or leave a node, in frames of 1500 bytes (0.9415 of the rate).
 """
 
 import argparse
@@ -30,6 +31,7 @@ def measure(options):
     traffic = {f"alltoall-{size}": ["alltoall", size, 10] for size in options.alltoall}
     if options.workloads:
         traffic["random"] = ["random", *options.random.split(","), options.workloads, 1]
+    traffic |= {f"first {seed}": ["first", *options.random.split(","), 1, seed] for seed in range(1, options.first + 1)}
     done = {(row["rails"], int(row["round"]), row["contender"], row["traffic"]) for row in bench.kept(options)}
     contenders = [who for who in ["stock", "fast-alone", *options.components] if who not in options.without]
     networks = "tcp,self" if options.slots == 1 else "tcp,self,vader"
@@ -65,9 +67,9 @@ def least(values):
 def summary(options):
     cases = {}
     for row in bench.kept(options):
-        case = cases.setdefault((row["rails"], row["traffic"]), {})
+        case = cases.setdefault((row["rails"], row["traffic"].split()[0]), {})
         numbers = case.setdefault(row["contender"], {})
-        rounds = numbers.setdefault(row["number"], ([], float(row["bytes"])))
+        rounds = numbers.setdefault((row["traffic"], row["number"]), ([], float(row["bytes"])))
         rounds[0].append(float(row["seconds"]))
     ours = [who for who in dict.fromkeys(who for case in cases.values() for who in case) if who not in ["stock", "fast-alone"]]
     print("Seconds: medians of the medians of each workload. Gains: median; least, 5 % quantile.\n")
@@ -100,6 +102,7 @@ def parsed_options():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--random", default="400,1000,1000000", metavar="MESSAGES,LEAST,LARGEST")
     parser.add_argument("--workloads", type=int, default=4)
+    parser.add_argument("--first", type=int, default=0, metavar="WORKLOADS")
     parser.add_argument("--alltoall", type=int, action="append", default=[], metavar="BYTES")
     parser.add_argument("--without", action="append", default=[], metavar="CONTENDER")
     parser.add_argument("--component", type=bench.named_folder, action="append", metavar="NAME=FOLDER")
