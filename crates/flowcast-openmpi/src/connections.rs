@@ -21,6 +21,9 @@ const BUSY: f64 = 0.75;
 const PACKED: f64 = 0.75;
 /// The part of the time in flight in which its receiver may stall it.
 const STALLED: f64 = 0.1;
+/// The part of the rate at which it delivered data when it last waited for nothing but the network. Who sends packet by packet, each
+/// after an answer, has one in flight until a delayed acknowledgement comes, far below that rate.
+const LIMITED: f64 = 0.25;
 /// A connection is stuck when nothing in flight has been acknowledged for so long, in nanoseconds, and the kernel, which knows how
 /// long answers take there, has given up waiting at least once.
 const STUCK: u64 = 100_000_000;
@@ -195,6 +198,8 @@ struct TcpProgress {
     room: u32,
     /// Packets that were sent and not acknowledged.
     in_flight: u32,
+    /// Bytes per second that were delivered, as last seen when there was more to send.
+    rate: u64,
     /// Whether the kernel has waited in vain for an acknowledgement, and sends again.
     sends_again: bool,
 }
@@ -222,6 +227,7 @@ impl TcpProgress {
             && self.sent as f64 >= PACKED * room
             && busy * 1e3 >= BUSY * period
             && self.stalled_us as f64 <= STALLED * busy
+            && self.acknowledged as f64 >= LIMITED * self.rate as f64 * busy * 1e-6
     }
 
     /// Of the kernel's `struct tcp_info`, which grows at its end; none if it is too old.
@@ -234,6 +240,7 @@ impl TcpProgress {
             room: short(16)?,
             in_flight: short(24)?,
             packets: short(156)?,
+            rate: number(160)?,
             // Since Linux 4.19; without it no network is ever taken for full.
             sent: number(200).unwrap_or(0),
             acknowledged: number(120)?,
@@ -404,6 +411,14 @@ mod tests {
             !TcpProgress { sent: 1600, ..full }.fills(25e6),
             "small messages"
         );
+        // A packet of 1300 bytes every 12 ms where 12.5 MB/s were seen.
+        let answered = |acknowledged| TcpProgress {
+            acknowledged,
+            rate: 12_500_000,
+            ..full
+        };
+        assert!(!answered(2600).fills(25e6), "delayed acknowledgements");
+        assert!(answered(150_000).fills(25e6), "half of that rate");
         assert_eq!(
             TcpProgress::default().since(full),
             None,

@@ -46,7 +46,7 @@ impl<'a> SharedSplitter<'a> {
     }
 
     /// Divides a message that is ready at `now`, in nanoseconds, over rails of `usable`, and accounts for its pieces; one that
-    /// is not worth dividing stays whole, on the rail that delivers it earliest. `None` if no rail is usable.
+    /// is not worth dividing stays whole. `None` if no rail is usable.
     #[inline]
     pub fn split(&self, now: u64, size: Bytes, usable: RailSet) -> Option<Split> {
         let mut table = self.table.clone();
@@ -60,7 +60,7 @@ impl<'a> SharedSplitter<'a> {
         Some(split)
     }
 
-    /// The rail that delivers the whole message earliest, which is accounted for.
+    /// The fastest rail, or the one that delivers the whole message earlier by more than the least gain, which is accounted for.
     #[inline]
     pub fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
         let arrives = |rail: RailId| {
@@ -68,11 +68,9 @@ impl<'a> SharedSplitter<'a> {
             let waits = self.busy_for(rail, now).plus(entry.end_to_end);
             waits.plus(entry.transfer(self.table.tail(size)))
         };
-        let best = usable
-            .and(self.table.all())
-            .min_by_key(|rail| (arrives(*rail), rail.0))?;
-        self.give(best, now, size);
-        Some(best)
+        let (_, rail) = self.divider.alone(usable.and(self.table.all()), arrives)?;
+        self.give(rail, now, size);
+        Some(rail)
     }
 
     fn busy_for(&self, rail: RailId, now: u64) -> Ticks {
@@ -96,7 +94,10 @@ impl<'a> SharedSplitter<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::split::Splitter, *};
+    use super::{
+        super::{RailScheduler, split::Splitter},
+        *,
+    };
     use flowcast_units::{Time, TimePerByte};
     use proptest::prelude::*;
 
@@ -132,6 +133,8 @@ mod tests {
                 let pieces = |split: Option<Split>| split.map(|split| split.pieces().collect::<Vec<_>>());
                 let expected = pieces(single.split(Ticks::from_nanos(now), Bytes(size), usable));
                 prop_assert_eq!(pieces(shared.split(now, Bytes(size), usable)), expected);
+                let picked = single.pick(Ticks::from_nanos(now), Bytes(size), usable);
+                prop_assert_eq!(shared.pick(now, Bytes(size), usable), picked);
             }
         }
     }

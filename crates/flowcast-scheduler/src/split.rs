@@ -7,15 +7,16 @@
 //! `T = (s - n + Σ a_r/G_r) / Σ 1/G_r`,  `x_r = 1 + (T - a_r)/G_r`,
 //!
 //! the sums over the n rails that take part: those with the smallest `a_r`, as long as each piece is at least as long as
-//! the minimal piece. The message is split if T is earlier than the best single rail by more than the least gain.
+//! the minimal piece. The message is split if T is earlier than one rail alone by more than the least gain.
 //!
 //! A decision costs one integer division for each rail that takes part and no float: `1/G_r` is kept as an integer.
+
+use std::cmp::Reverse;
 
 use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
     clock::{ClockArithmetic, Ticks},
-    rules::EarliestDelivery,
-    table::{Accounting, RailTable},
+    table::RailTable,
 };
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
@@ -27,7 +28,7 @@ pub struct SplitRule {
     pub from: Bytes,
     /// No piece is shorter.
     pub minimal_piece: Bytes,
-    /// A split has to be complete earlier than the best rail alone by more than this.
+    /// The fastest rail has a message alone unless another one, or a split, is complete earlier by more than this.
     pub least_gain: Time,
 }
 
@@ -44,12 +45,13 @@ impl Default for SplitRule {
 
 impl SplitRule {
     /// For messages of MPI programs, whose pieces cost two copies and a header each: from 8 KiB on, in pieces of 1400 bytes or more,
-    /// which with the header fill a packet, for five microseconds. The Open MPI component divides by it, and so do predictions.
+    /// which with the header fill a packet, for ten microseconds, about what two processors spend on an acknowledgement that TCP
+    /// sends in a packet of its own. The Open MPI component divides by it, and so do predictions.
     pub fn inside_mpi() -> SplitRule {
         SplitRule {
             from: Bytes(8192),
             minimal_piece: Bytes(1400),
-            least_gain: Time::from_micros(5.0),
+            least_gain: Time::from_micros(10.0),
         }
     }
 }
@@ -102,8 +104,8 @@ impl Splitter {
         })
     }
 
-    /// Divides a message that is ready at `now` over rails of `usable`; a message that is not worth it stays whole, on
-    /// the rail that delivers it earliest. `None` if no rail is usable.
+    /// Divides a message that is ready at `now` over rails of `usable`; a message that is not worth it stays whole. `None` if no
+    /// rail is usable.
     pub fn split(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         let split = self.divider.plan(&self.table, now, size, usable)?;
         split
@@ -126,11 +128,13 @@ impl Splitter {
 }
 
 impl RailScheduler<Ticks> for Splitter {
-    /// The rail that delivers the whole message earliest.
+    /// The fastest rail, or the one that delivers the whole message earlier by more than the least gain.
     #[inline]
     fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let asked = self.table.asked(now, size, Accounting::FromTheClock);
-        self.table.take::<EarliestDelivery>(asked, usable)
+        let arrives = |rail| complete(&self.table, now, rail, size);
+        let (_, rail) = self.divider.alone(usable.and(self.table.all()), arrives)?;
+        self.give(rail, now, size);
+        Some(rail)
     }
 
     #[inline]
@@ -148,6 +152,7 @@ impl RailScheduler<Ticks> for Splitter {
 pub(crate) struct Divider {
     inverse: [u64; MAX_RAILS],
     rule: SplitRule,
+    least_gain: Ticks,
 }
 
 impl Divider {
@@ -155,6 +160,7 @@ impl Divider {
     pub(crate) fn new(rails: &[LogGp], rule: SplitRule) -> Divider {
         Divider {
             inverse: std::array::from_fn(|index| rails.get(index).map_or(0, inverse)),
+            least_gain: Ticks::from_time(rule.least_gain, ()),
             rule,
         }
     }
@@ -173,9 +179,7 @@ impl Divider {
         usable: RailSet,
     ) -> Option<Split> {
         let usable = usable.and(table.all());
-        let alone = usable
-            .map(|rail| (complete(table, now, rail, size), rail))
-            .min()?;
+        let alone = self.alone(usable, |rail| complete(table, now, rail, size))?;
         let mut whole = Split {
             pieces: [0; MAX_RAILS],
             complete: alone.0,
@@ -185,11 +189,27 @@ impl Divider {
             return Some(whole);
         }
         let best = self.together(table, now, size, usable);
-        let gain = Ticks::from_time(self.rule.least_gain, ());
         Some(
-            best.filter(|split| split.complete.plus(gain) < alone.0)
+            best.filter(|split| split.complete.plus(self.least_gain) < alone.0)
                 .unwrap_or(whole),
         )
+    }
+
+    /// The rail that a whole message takes, and when it arrives there. `None` if none is usable.
+    ///
+    /// Short messages that change rails for little are dear: two processes that answer each other over different rails have
+    /// to acknowledge each message in a packet of its own.
+    #[inline]
+    pub(crate) fn alone(
+        &self,
+        usable: RailSet,
+        arrives: impl Fn(RailId) -> Ticks,
+    ) -> Option<(Ticks, RailId)> {
+        let fastest = usable.max_by_key(|rail| (self.inverse[rail.index()], Reverse(*rail)))?;
+        let home = (arrives(fastest), fastest);
+        let earliest = usable.map(|rail| (arrives(rail), rail)).min()?;
+        let leaves = earliest.0.plus(self.least_gain) < home.0;
+        Some(if leaves { earliest } else { home })
     }
 
     /// The rails that deliver a first byte earliest join one after the other.
@@ -387,6 +407,24 @@ mod tests {
             ),
             [(0, 3000)]
         );
+    }
+
+    #[test]
+    fn a_short_message_leaves_the_fastest_rail_for_more_than_the_least_gain() {
+        let rails = [rail(3000.0, 4.0, 0.0, 0.0), rail(3000.0, 1.0, 0.0, 1000.0)];
+        let rule = SplitRule {
+            least_gain: Time::from_nanos(5000.0),
+            ..SplitRule::inside_mpi()
+        };
+        let mut splitter = Splitter::new(&rails, rule).unwrap();
+        let mut pick = |now| {
+            splitter
+                .pick(Ticks::from_nanos(now), Bytes(1), RailSet::ALL)
+                .unwrap()
+                .0
+        };
+        // The first rail, idle, delivers at 0, and the second one at 1000 and 4000 ns, but at 7000 ns if it had two before.
+        assert_eq!([0, 0, 0, 0, 9000].map(&mut pick), [1, 1, 0, 1, 1]);
     }
 
     #[test]
