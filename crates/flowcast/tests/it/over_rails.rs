@@ -228,9 +228,18 @@ fn reference(streams: &[Vec<(u64, u64)>], rails: &[Network]) -> Vec<(u64, u64)> 
                     + nic.latency.as_nanos()
                     + sending
             };
-            let best = (0..rails.len())
-                .min_by(|one, other| delivered(*one).total_cmp(&delivered(*other)))
-                .unwrap();
+            let least = |of: &dyn Fn(usize) -> f64| {
+                let numbers = (0..rails.len()).map(|rail| (of(rail), rail));
+                numbers
+                    .min_by(|one, other| one.0.total_cmp(&other.0))
+                    .unwrap()
+                    .1
+            };
+            let fastest = least(&|rail| rails[rail].nic.per_byte().as_nanos());
+            let earliest = least(&delivered);
+            // It is left for ten microseconds.
+            let leaves = delivered(earliest) + 10_000.0 < delivered(fastest);
+            let best = if leaves { earliest } else { fastest };
             let nic = &rails[best].nic;
             until[best] =
                 until[best].max(now) + nic.gap.as_nanos() + nic.per_byte().as_nanos() * tail;
