@@ -21,8 +21,8 @@ const BUSY: f64 = 0.75;
 const PACKED: f64 = 0.75;
 /// The part of the time in flight in which its receiver may stall it.
 const STALLED: f64 = 0.1;
-/// The part of the rate at which it delivered data when it last waited for nothing but the network. Who sends packet by packet, each
-/// after an answer, has one in flight until a delayed acknowledgement comes, far below that rate.
+/// The part of the rate at which the kernel last saw it deliver with more to send. Who sends packet by packet, each
+/// after an answer, has one in flight all the time while acknowledgements are delayed, far below that rate.
 const LIMITED: f64 = 0.25;
 /// A connection is stuck when nothing in flight has been acknowledged for so long, in nanoseconds, and the kernel, which knows how
 /// long answers take there, has given up waiting at least once.

@@ -228,15 +228,14 @@ fn reference(streams: &[Vec<(u64, u64)>], rails: &[Network]) -> Vec<(u64, u64)> 
                     + nic.latency.as_nanos()
                     + sending
             };
-            let least = |of: &dyn Fn(usize) -> f64| {
-                let numbers = (0..rails.len()).map(|rail| (of(rail), rail));
-                numbers
-                    .min_by(|one, other| one.0.total_cmp(&other.0))
-                    .unwrap()
-                    .1
-            };
-            let fastest = least(&|rail| rails[rail].nic.per_byte().as_nanos());
-            let earliest = least(&delivered);
+            let per_byte = |rail: &usize| rails[*rail].nic.per_byte().as_nanos();
+            let all = || 0..rails.len();
+            let fastest = all()
+                .min_by(|one, other| per_byte(one).total_cmp(&per_byte(other)))
+                .unwrap();
+            let earliest = all()
+                .min_by(|one, other| delivered(*one).total_cmp(&delivered(*other)))
+                .unwrap();
             // It is left for ten microseconds.
             let leaves = delivered(earliest) + 10_000.0 < delivered(fastest);
             let best = if leaves { earliest } else { fastest };
