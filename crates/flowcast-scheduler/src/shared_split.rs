@@ -49,11 +49,9 @@ impl<'a> SharedSplitter<'a> {
     /// is not worth dividing stays whole. `None` if no rail is usable.
     #[inline]
     pub fn split(&self, now: u64, size: Bytes, usable: RailSet) -> Option<Split> {
-        let mut table = self.table.clone();
-        for rail in table.all() {
-            table.set_virtual_finish(rail, self.busy_for(rail, now));
-        }
-        let split = self.divider.plan(&table, Ticks::ZERO, size, usable)?;
+        let split = self
+            .divider
+            .plan(&self.table_at(now), Ticks::ZERO, size, usable)?;
         for (rail, piece) in split.pieces() {
             self.give(rail, now, piece);
         }
@@ -63,19 +61,22 @@ impl<'a> SharedSplitter<'a> {
     /// The fastest rail, or the one that delivers the whole message earlier by more than the least gain, which is accounted for.
     #[inline]
     pub fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let arrives = |rail: RailId| {
-            let entry = &self.table.entries()[rail.index()];
-            let waits = self.busy_for(rail, now).plus(entry.end_to_end);
-            waits.plus(entry.transfer(self.table.tail(size)))
-        };
-        let (_, rail) = self.divider.alone(usable.and(self.table.all()), arrives)?;
+        let (_, rail) = self
+            .divider
+            .alone(&self.table_at(now), Ticks::ZERO, size, usable)?;
         self.give(rail, now, size);
         Some(rail)
     }
 
-    fn busy_for(&self, rail: RailId, now: u64) -> Ticks {
-        let until = self.accounts[rail.index()].load(Ordering::Relaxed);
-        Ticks::from_nanos(until.saturating_sub(now))
+    /// The rails as their accounts are at `now`, which is zero there.
+    #[inline]
+    fn table_at(&self, now: u64) -> RailTable<Ticks> {
+        let mut table = self.table.clone();
+        for rail in table.all() {
+            let until = self.accounts[rail.index()].load(Ordering::Relaxed);
+            table.set_virtual_finish(rail, Ticks::from_nanos(until.saturating_sub(now)));
+        }
+        table
     }
 
     /// Accounts for a piece.

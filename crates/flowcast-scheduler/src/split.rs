@@ -11,8 +11,6 @@
 //!
 //! A decision costs one integer division for each rail that takes part and no float: `1/G_r` is kept as an integer.
 
-use std::cmp::Reverse;
-
 use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
     clock::{ClockArithmetic, Ticks},
@@ -131,8 +129,7 @@ impl RailScheduler<Ticks> for Splitter {
     /// The fastest rail, or the one that delivers the whole message earlier by more than the least gain.
     #[inline]
     fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let arrives = |rail| complete(&self.table, now, rail, size);
-        let (_, rail) = self.divider.alone(usable.and(self.table.all()), arrives)?;
+        let (_, rail) = self.divider.alone(&self.table, now, size, usable)?;
         self.give(rail, now, size);
         Some(rail)
     }
@@ -178,19 +175,18 @@ impl Divider {
         size: Bytes,
         usable: RailSet,
     ) -> Option<Split> {
-        let usable = usable.and(table.all());
-        let alone = self.alone(usable, |rail| complete(table, now, rail, size))?;
+        let (complete, rail) = self.alone(table, now, size, usable)?;
         let mut whole = Split {
             pieces: [0; MAX_RAILS],
-            complete: alone.0,
+            complete,
         };
-        whole.pieces[alone.1.index()] = size.0.max(1);
+        whole.pieces[rail.index()] = size.0.max(1);
         if size < self.rule.from {
             return Some(whole);
         }
         let best = self.together(table, now, size, usable);
         Some(
-            best.filter(|split| split.complete.plus(self.least_gain) < alone.0)
+            best.filter(|split| split.complete.plus(self.least_gain) < complete)
                 .unwrap_or(whole),
         )
     }
@@ -199,17 +195,22 @@ impl Divider {
     ///
     /// Short messages that change rails for little are dear: two processes that answer each other over different rails have
     /// to acknowledge each message in a packet of its own.
-    #[inline]
     pub(crate) fn alone(
         &self,
+        table: &RailTable<Ticks>,
+        now: Ticks,
+        size: Bytes,
         usable: RailSet,
-        arrives: impl Fn(RailId) -> Ticks,
     ) -> Option<(Ticks, RailId)> {
-        let fastest = usable.max_by_key(|rail| (self.inverse[rail.index()], Reverse(*rail)))?;
-        let home = (arrives(fastest), fastest);
-        let earliest = usable.map(|rail| (arrives(rail), rail)).min()?;
-        let leaves = earliest.0.plus(self.least_gain) < home.0;
-        Some(if leaves { earliest } else { home })
+        let arrivals = usable
+            .and(table.all())
+            .map(|rail| (complete(table, now, rail, size), rail));
+        let fastest = arrivals
+            .clone()
+            .min_by_key(|(_, rail)| table.entries()[rail.index()].per_byte)?;
+        let earliest = arrivals.min()?;
+        let leaves = earliest.0.plus(self.least_gain) < fastest.0;
+        Some(if leaves { earliest } else { fastest })
     }
 
     /// The rails that deliver a first byte earliest join one after the other.
@@ -324,25 +325,20 @@ pub fn pays_from(rails: &[LogGp], rule: SplitRule) -> Result<Option<Bytes>, Rail
             ..rule
         },
     )?;
-    let plan = |size: u64| {
+    let pays = |size: u64| {
         splitter
-            .divider
-            .plan(&splitter.table, Ticks::ZERO, Bytes(size), RailSet::ALL)
+            .divide(Ticks::ZERO, Bytes(size), RailSet::ALL)
+            .is_some()
     };
-    let pays = |size: u64| plan(size).is_some_and(|split| split.rails() > 1);
-    let Some(above) = (1..=32).map(|bits| 1u64 << bits).find(|size| pays(*size)) else {
-        return Ok(None);
-    };
-    let (mut low, mut high) = (above / 2, above);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if pays(middle) {
-            high = middle
-        } else {
-            low = middle
+    // The longest message for which it does not pay, bit by bit.
+    let mut longest = 0;
+    for bit in (0..32).rev() {
+        let longer = longest + (1u64 << bit);
+        if !pays(longer) {
+            longest = longer;
         }
     }
-    Ok(Some(Bytes(high)))
+    Ok(pays(longest + 1).then_some(Bytes(longest + 1)))
 }
 
 #[cfg(test)]
