@@ -122,6 +122,11 @@ class Hpcc:
         (self.folder / "hpccinf.txt").write_text("\n".join(lines) + "\n")
         return ["env", "--chdir", self.folder, "hpcc"]
 
+    def transpositions(self, text):
+        """Seconds of those of the larger matrix; PTRANS' own summary is of the fastest in bytes a second, which may be of either."""
+        size = HPCC_SIZES["values of N"]
+        return [float(time) for time in re.findall(rf"^WALL +{size}(?: +\S+){{5}} +(\S+) PASSED", text, flags=re.MULTILINE)]
+
     def times(self, _said, _ranks):
         results = self.folder / "hpccoutf.txt"
         text = results.read_text() if results.exists() else ""
@@ -132,7 +137,7 @@ class Hpcc:
         ring_bytes = 2_000_000
         return {
             "hpcc:hpl": float(values["HPL_time"]),
-            "hpcc:ptrans": float(values["PTRANS_time"]),
+            "hpcc:ptrans": statistics.median(self.transpositions(text)),
             "hpcc:fft": sum(float(values[f"MPIFFT_time{step}"]) for step in range(7)),
             "hpcc:random-access": float(values["MPIRandomAccess_time"]),
             "hpcc:ring-2MB": ring_bytes / (float(values["RandomlyOrderedRingBandwidth_GBytes"]) * 1e9),
