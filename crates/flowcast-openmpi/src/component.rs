@@ -18,6 +18,7 @@ use crate::{
     parameters::{self, ComponentSettings},
     peers::EndpointMap,
     pieces,
+    polling::EventLoop,
     scheduler::ComponentScheduler,
     state::{self, RailModule, State},
 };
@@ -166,6 +167,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
         .collect();
     let source = std::sync::Mutex::new(origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);
+    let event_loop = settings.epoll.then(EventLoop::find).flatten();
     let complete = origin == CostOrigin::Given;
     let state = State {
         library,
@@ -176,6 +178,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
         scheduler,
         own_addresses,
         accounts,
+        event_loop,
         lost,
         source,
     };

@@ -103,7 +103,7 @@ impl OpenMpiLibrary {
 
 /// # Safety
 /// `F` is a function pointer of the symbol's type.
-unsafe fn function<F: Copy>(name: &CStr) -> Result<F, Refusal> {
+pub(crate) unsafe fn function<F: Copy>(name: &CStr) -> Result<F, Refusal> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let found = symbol(name)?;
     // SAFETY: a function pointer is as large as any other, and the caller knows its type.
@@ -111,7 +111,7 @@ unsafe fn function<F: Copy>(name: &CStr) -> Result<F, Refusal> {
 }
 
 /// Looked up in the process, or in `libmpi` and what it needs where a program loaded that for itself only.
-fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
+pub(crate) fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
     // SAFETY: both take C strings.
     let found = unsafe {
         let found = dlsym(RTLD_DEFAULT, name.as_ptr());

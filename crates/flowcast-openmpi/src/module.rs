@@ -10,6 +10,7 @@ use flowcast_scheduler::RailSet;
 use crate::{
     bindings::{BmlComponent, BmlModule, BtlModule, ErrorCallback, OmpiProc, SUCCESS},
     hooks, measure,
+    polling::EventLoop,
     state::{State, state},
     table,
 };
@@ -31,6 +32,11 @@ pub(crate) fn over(r2: &BmlModule, component: *const BmlComponent) -> BmlModule 
 
 fn known() -> &'static State {
     state().expect("the module is handed out when there is a state")
+}
+
+/// Until the guard is dropped connections may be removed.
+fn give_events_back(state: &State) -> Option<impl Drop> {
+    state.event_loop.as_ref().map(EventLoop::give_back)
 }
 
 /// ob1 adds a process when it first sends to it.
@@ -68,6 +74,7 @@ unsafe extern "C" fn add_procs(
 
 unsafe extern "C" fn del_procs(count: usize, processes: *mut *mut OmpiProc) -> c_int {
     let state = known();
+    let _none_taken = give_events_back(state);
     // SAFETY: the framework's processes; forgotten before r2 frees their endpoints.
     unsafe {
         (0..count).for_each(|index| state.forget(*processes.add(index)));
@@ -81,6 +88,7 @@ unsafe extern "C" fn del_procs(count: usize, processes: *mut *mut OmpiProc) -> c
 /// A network is gone for one process.
 unsafe extern "C" fn del_proc_btl(process: *mut OmpiProc, module: *mut BtlModule) -> c_int {
     let state = known();
+    let _none_taken = give_events_back(state);
     // SAFETY: the framework's process.
     unsafe {
         if let (Some(rail), Some(endpoint)) = (
@@ -105,6 +113,7 @@ unsafe extern "C" fn del_proc_btl(process: *mut OmpiProc, module: *mut BtlModule
 /// A network is gone for all; `r2` ends it.
 unsafe extern "C" fn del_btl(module: *mut BtlModule) -> c_int {
     let state = known();
+    let _none_taken = give_events_back(state);
     if let Some(rail) = state.rail_of(module) {
         state
             .lost
@@ -140,6 +149,7 @@ unsafe extern "C" fn finalize() -> c_int {
     let state = known();
     measure::stop(&state.library);
     table::report(state);
+    let _none_taken = give_events_back(state);
     let lost = RailSet::from_bits(state.lost.load(Ordering::Relaxed));
     for (index, rail) in state.rails.iter().enumerate() {
         if !lost.contains(flowcast_scheduler::RailId(index as u8)) {

@@ -33,6 +33,7 @@ static mut VALUES: ParameterValues = ParameterValues {
     stripe: 1,
     split_from: SPLIT_FROM,
     remeasure: 1,
+    epoll: 1,
     verbose: 0,
 };
 
@@ -47,6 +48,7 @@ struct ParameterValues {
     stripe: c_int,
     split_from: c_int,
     remeasure: c_int,
+    epoll: c_int,
     verbose: c_int,
 }
 
@@ -79,6 +81,8 @@ pub(crate) struct ComponentSettings {
     pub split_from: Option<usize>,
     /// Whether networks that were measured are watched, and measured again by what they carry.
     pub remeasure: bool,
+    /// Whether connections are waited for by epoll where Open MPI polls them.
+    pub epoll: bool,
     /// Verbosity: nothing, what rank 0 did, what every rank did.
     pub verbose: c_int,
 }
@@ -118,6 +122,11 @@ pub(crate) fn register(component: *const BmlComponent) {
             c"remeasure",
             c"Measure networks again by what they carry, while the program runs: 0 keeps what start-up found",
             &raw mut (*values).remeasure,
+        );
+        number(
+            c"epoll",
+            c"Wait for the connections of the networks by epoll where Open MPI polls them one by one: 0 leaves them to Open MPI",
+            &raw mut (*values).epoll,
         );
         number(
             c"verbose",
@@ -192,6 +201,7 @@ impl ComponentSettings {
                     .ok()
                     .filter(|from| *from > 0),
                 remeasure: (*values).remeasure != 0,
+                epoll: (*values).epoll != 0,
                 verbose: (*values).verbose,
             })
         }

@@ -23,6 +23,7 @@ use crate::{
     library::OpenMpiLibrary,
     parameters::ComponentSettings,
     peers::{EndpointMap, Peer},
+    polling::EventLoop,
     scheduler::ComponentScheduler,
 };
 
@@ -104,6 +105,8 @@ pub(crate) struct State {
     pub own_addresses: Vec<AddressKey>,
     /// What the processes of this node have given to each rail.
     pub accounts: Accounts,
+    /// Where connections are waited for, if not as Open MPI does by itself.
+    pub event_loop: Option<EventLoop>,
     /// Rails that are gone.
     pub lost: AtomicU16,
     /// Where the parameters in use come from, for the table.

@@ -4,7 +4,7 @@
 //! bandwidth. What the busiest rail worked longer than that is the time lost to it:
 //! `max_r t_r - 1/Σ_r 1/T_r`, where `t_r` is the time that what rail r sent took it, and `T_r` what all of it would have.
 
-use std::{fmt::Write, fs, io, path::Path};
+use std::{fmt::Write, fs, io, path::Path, sync::atomic::Ordering};
 
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Rank, Time};
@@ -41,11 +41,15 @@ pub(crate) fn report(state: &State) {
         .map(|source| source.clone())
         .unwrap_or_default();
     if state.settings.verbose > 1 || (state.settings.verbose == 1 && vpid == 0) {
-        library::say(&text(
-            &rows,
-            rank,
-            &format!("{}, parameters {source}", state.settings.scheduler),
-        ));
+        let polled = state
+            .event_loop
+            .as_ref()
+            .map_or(0, |events| events.most.load(Ordering::Relaxed));
+        let title = format!(
+            "{}, parameters {source}, {polled} sockets by epoll",
+            state.settings.scheduler
+        );
+        library::say(&text(&rows, rank, &title));
     }
     if let Some(file) = &state.settings.counters
         && let Err(error) = write(

@@ -426,8 +426,8 @@ fn watch(state: &State) -> &'static Watch {
 
 /// Goes on with other parameters where the rails no longer are what was measured, and avoids those on which nothing moves.
 #[inline]
-fn look(state: &State) {
-    let Some(found) = watch(state).look(&state.rails, state.scheduler.costs()) else {
+fn look(state: &'static State) {
+    let Some(found) = watch(state).look(state) else {
         return;
     };
     let tells = state.settings.verbose > 1 || own_name(&state.library).vpid == 0;

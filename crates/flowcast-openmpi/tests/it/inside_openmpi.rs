@@ -181,6 +181,7 @@ fn ompi_info_lists_the_component_with_its_parameters() {
         "stripe",
         "split_from",
         "remeasure",
+        "epoll",
         "verbose",
         "counters",
     ] {
@@ -283,6 +284,24 @@ fn both_rails_carry_first_fragments_and_a_lost_one_carries_no_more() {
     // 500 messages in turn before the loss, 500 on what is left after it.
     assert_eq!(first.min(second) / 10, 25, "{first} {second}");
     assert_eq!(first.max(second) / 10, 75, "{first} {second}");
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn sockets_are_waited_for_by_epoll_where_open_mpi_polls_them() {
+    let by_epoll = |settings: &[(&str, &str)]| {
+        let settings = [settings, &[("bml_flowcast_verbose", "1")]].concat();
+        let output = payload(4, &settings, "3000");
+        assert_sound(&output, "verbose");
+        let text = text(&output);
+        let (before, _) = text.split_once(" sockets by epoll").expect(&text);
+        let count = before.rsplit(' ').next().unwrap();
+        count.parse::<u32>().expect(&text)
+    };
+    // Three processes over two networks.
+    assert!(by_epoll(&[]) >= 6);
+    assert_eq!(by_epoll(&[("bml_flowcast_epoll", "0")]), 0);
+    assert_eq!(by_epoll(&[("opal_event_include", "epoll")]), 0);
 }
 
 #[test]

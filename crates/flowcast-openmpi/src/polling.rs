@@ -1,0 +1,201 @@
+//! Waiting for all sockets of Open MPI by one epoll instance, where Open MPI polls them one by one.
+//!
+//! Whenever Open MPI makes progress, libevent asks `poll` which connections have something to read, and the kernel looks at each: a
+//! second rail doubles what an `MPI_Test` costs. So their events are taken out of Open MPI's event loop, and one event takes their
+//! place, that of an epoll instance, which costs the same however many there are. What is ready there is activated in the loop as if
+//! `poll` had found it. Only the interface of libevent 2.1 is used, and of Open MPI the variable of its loop.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, c_char, c_int, c_short, c_void},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    ptr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use crate::library;
+
+const READ: c_short = 0x02;
+const WRITE: c_short = 0x04;
+const PERSIST: c_short = 0x10;
+/// Connections that one call of epoll tells of; the others are told by the next.
+const AT_ONCE: usize = 64;
+
+#[repr(C)]
+struct EventBase([u8; 0]);
+#[repr(C)]
+struct Event([u8; 0]);
+
+type Visit = unsafe extern "C" fn(*const EventBase, *const Event, *mut c_void) -> c_int;
+type Callback = unsafe extern "C" fn(c_int, c_short, *mut c_void);
+
+/// Open MPI's event loop.
+#[derive(Debug)]
+pub(crate) struct EventLoop {
+    base: *mut EventBase,
+    visit: unsafe extern "C" fn(*mut EventBase, Visit, *mut c_void) -> c_int,
+    waits_for: unsafe extern "C" fn(*const Event) -> c_short,
+    socket: unsafe extern "C" fn(*const Event) -> c_int,
+    activate: unsafe extern "C" fn(*mut Event, c_int, c_short),
+    add: unsafe extern "C" fn(*mut Event, *const libc::timeval) -> c_int,
+    remove: unsafe extern "C" fn(*mut Event) -> c_int,
+    create:
+        unsafe extern "C" fn(*mut EventBase, c_int, c_short, Callback, *mut c_void) -> *mut Event,
+    free: unsafe extern "C" fn(*mut Event),
+    taken: Mutex<Option<TakenEvents>>,
+    /// How many were taken at most.
+    pub most: AtomicUsize,
+}
+
+// SAFETY: libevent locks its loop where the library is used by several threads.
+unsafe impl Send for EventLoop {}
+// SAFETY: as above.
+unsafe impl Sync for EventLoop {}
+
+/// Those that the epoll instance waits for, by socket.
+#[derive(Debug)]
+struct TakenEvents {
+    epoll: OwnedFd,
+    in_loop: *mut Event,
+    events: BTreeMap<c_int, *mut Event>,
+}
+
+impl EventLoop {
+    /// `None` where nothing is gained (libevent uses epoll already), or where Open MPI brings another libevent than 2.1.
+    pub(crate) fn find() -> Option<EventLoop> {
+        library::symbol(c"mca_event_external_component").ok()?;
+        // SAFETY: each symbol has the type of its declaration in the headers of libevent 2.1 and Open MPI 4.1.
+        unsafe {
+            let base: *mut EventBase = *library::symbol(c"opal_sync_event_base").ok()?.cast();
+            let method: unsafe extern "C" fn(*const EventBase) -> *const c_char =
+                library::function(c"event_base_get_method").ok()?;
+            if base.is_null() || CStr::from_ptr(method(base)) != c"poll" {
+                return None;
+            }
+            Some(EventLoop {
+                base,
+                visit: library::function(c"event_base_foreach_event").ok()?,
+                waits_for: library::function(c"event_get_events").ok()?,
+                socket: library::function(c"event_get_fd").ok()?,
+                activate: library::function(c"event_active").ok()?,
+                add: library::function(c"event_add").ok()?,
+                remove: library::function(c"event_del").ok()?,
+                create: library::function(c"event_new").ok()?,
+                free: library::function(c"event_free").ok()?,
+                taken: Mutex::new(None),
+                most: AtomicUsize::new(0),
+            })
+        }
+    }
+
+    /// Takes the events of sockets out of the loop, those that came since the last time, unless another thread takes some or removes
+    /// connections.
+    pub(crate) fn take_events(&'static self) {
+        let Ok(mut taken) = self.taken.try_lock() else {
+            return;
+        };
+        let mut events: Vec<*mut Event> = Vec::new();
+        // SAFETY: the loop's events live while the lock keeps connections from being removed; `collect` gets the vector.
+        unsafe { (self.visit)(self.base, collect, (&raw mut events).cast()) };
+        for event in events {
+            // SAFETY: as above.
+            let (waits_for, socket) = unsafe { ((self.waits_for)(event), (self.socket)(event)) };
+            if waits_for & (READ | WRITE | PERSIST) != READ | PERSIST {
+                continue;
+            }
+            if taken.is_none() {
+                *taken = self.begin();
+            }
+            // Into epoll before it is out of the loop: nothing that comes in between is missed. epoll refuses itself.
+            if let Some(taken) = taken.as_mut()
+                && (taken.control(libc::EPOLL_CTL_ADD, socket)
+                    || taken.control(libc::EPOLL_CTL_MOD, socket))
+            {
+                // SAFETY: as above.
+                unsafe { (self.remove)(event) };
+                taken.events.insert(socket, event);
+                self.most.fetch_max(taken.events.len(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn begin(&'static self) -> Option<TakenEvents> {
+        // SAFETY: a new descriptor is ours; the loop stays where it is to the end of the process.
+        unsafe {
+            let epoll = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+            let epoll = (epoll >= 0).then(|| OwnedFd::from_raw_fd(epoll))?;
+            let this = ptr::from_ref(self).cast_mut().cast();
+            let socket = epoll.as_raw_fd();
+            let in_loop = (self.create)(self.base, socket, READ | PERSIST, ready, this);
+            if in_loop.is_null() || (self.add)(in_loop, ptr::null()) != 0 {
+                return None;
+            }
+            Some(TakenEvents {
+                epoll,
+                in_loop,
+                events: BTreeMap::new(),
+            })
+        }
+    }
+
+    /// Puts all events back where Open MPI expects them; none is taken before the guard is dropped, so that connections can be removed.
+    pub(crate) fn give_back(&self) -> impl Drop + use<'_> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(taken) = taken.take() {
+            // SAFETY: events of connections that are not removed yet; a socket that was closed is no longer epoll's.
+            unsafe {
+                (self.free)(taken.in_loop);
+                for (socket, event) in &taken.events {
+                    if taken.control(libc::EPOLL_CTL_DEL, *socket) {
+                        (self.add)(*event, ptr::null());
+                    }
+                }
+            }
+        }
+        taken
+    }
+}
+
+impl TakenEvents {
+    fn control(&self, operation: c_int, socket: c_int) -> bool {
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: socket as u64,
+        };
+        // SAFETY: the kernel reads `event`, and refuses what is no socket.
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, socket, &raw mut event) == 0 }
+    }
+}
+
+unsafe extern "C" fn collect(
+    _base: *const EventBase,
+    event: *const Event,
+    events: *mut c_void,
+) -> c_int {
+    // SAFETY: the vector of `take_events`.
+    unsafe { (*events.cast::<Vec<*mut Event>>()).push(event.cast_mut()) };
+    0
+}
+
+/// The loop found the epoll instance readable.
+unsafe extern "C" fn ready(epoll: c_int, _what: c_short, event_loop: *mut c_void) {
+    // SAFETY: the loop of `begin`; the kernel writes at most as many events as there is room for.
+    unsafe {
+        let event_loop = &*event_loop.cast::<EventLoop>();
+        let mut found = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
+        let count = libc::epoll_wait(epoll, found.as_mut_ptr(), AT_ONCE as c_int, 0);
+        // Who gives events back waits for this to return; what is ready stays so.
+        let Ok(taken) = event_loop.taken.try_lock() else {
+            return;
+        };
+        let events = taken.as_ref().map(|taken| &taken.events);
+        for found in &found[..count.max(0) as usize] {
+            if let Some(event) = events.and_then(|events| events.get(&(found.u64 as c_int))) {
+                (event_loop.activate)(*event, READ.into(), 0);
+            }
+        }
+    }
+}
