@@ -19,7 +19,7 @@
 //! | `state`, `peers`, `scheduler`, `counters` | what the hooks know |
 //! | `accounts` | what the processes of a node have given to each network |
 //! | `connections` | what the kernel says of the TCP connections |
-//! | `polling` | waiting for all of them at once |
+//! | `polling` | waiting for all sockets by one epoll instance |
 //! | `costs`, `store`, `measure` | where the parameters of the networks come from |
 //! | `table` | the report at the end |
 //!

@@ -81,7 +81,7 @@ pub(crate) struct ComponentSettings {
     pub split_from: Option<usize>,
     /// Whether networks that were measured are watched, and measured again by what they carry.
     pub remeasure: bool,
-    /// Whether connections are waited for by epoll where Open MPI polls them.
+    /// Whether sockets are waited for by epoll where Open MPI polls them.
     pub epoll: bool,
     /// Verbosity: nothing, what rank 0 did, what every rank did.
     pub verbose: c_int,
@@ -125,7 +125,7 @@ pub(crate) fn register(component: *const BmlComponent) {
         );
         number(
             c"epoll",
-            c"Wait for the connections of the networks by epoll where Open MPI polls them one by one: 0 leaves them to Open MPI",
+            c"Wait for the sockets by one epoll instance where Open MPI polls them one by one: 0 leaves them to Open MPI",
             &raw mut (*values).epoll,
         );
         number(

@@ -21,7 +21,7 @@ use crate::library;
 const READ: c_short = 0x02;
 const WRITE: c_short = 0x04;
 const PERSIST: c_short = 0x10;
-/// Connections that one call of epoll tells of; the others are told by the next.
+/// Ready sockets that one call of epoll returns; the next returns the others.
 const AT_ONCE: usize = 64;
 
 #[repr(C)]
@@ -128,8 +128,7 @@ impl EventLoop {
             let epoll = libc::epoll_create1(libc::EPOLL_CLOEXEC);
             let epoll = (epoll >= 0).then(|| OwnedFd::from_raw_fd(epoll))?;
             let this = ptr::from_ref(self).cast_mut().cast();
-            let socket = epoll.as_raw_fd();
-            let in_loop = (self.create)(self.base, socket, READ | PERSIST, ready, this);
+            let in_loop = (self.create)(self.base, epoll.as_raw_fd(), READ | PERSIST, ready, this);
             if in_loop.is_null() || (self.add)(in_loop, ptr::null()) != 0 {
                 return None;
             }

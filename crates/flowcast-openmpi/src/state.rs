@@ -105,7 +105,7 @@ pub(crate) struct State {
     pub own_addresses: Vec<AddressKey>,
     /// What the processes of this node have given to each rail.
     pub accounts: Accounts,
-    /// Where connections are waited for, if not as Open MPI does by itself.
+    /// Where sockets are waited for by epoll, unless Open MPI does that by itself or is left to poll them.
     pub event_loop: Option<EventLoop>,
     /// Rails that are gone.
     pub lost: AtomicU16,

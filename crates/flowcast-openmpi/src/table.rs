@@ -41,12 +41,12 @@ pub(crate) fn report(state: &State) {
         .map(|source| source.clone())
         .unwrap_or_default();
     if state.settings.verbose > 1 || (state.settings.verbose == 1 && vpid == 0) {
-        let polled = state
+        let by_epoll = state
             .event_loop
             .as_ref()
             .map_or(0, |events| events.most.load(Ordering::Relaxed));
         let title = format!(
-            "{}, parameters {source}, {polled} sockets by epoll",
+            "{}, parameters {source}, {by_epoll} sockets by epoll",
             state.settings.scheduler
         );
         library::say(&text(&rows, rank, &title));

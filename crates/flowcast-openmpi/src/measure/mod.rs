@@ -427,9 +427,12 @@ fn watch(state: &State) -> &'static Watch {
 /// Goes on with other parameters where the rails no longer are what was measured, and avoids those on which nothing moves.
 #[inline]
 fn look(state: &'static State) {
-    let Some(found) = watch(state).look(state) else {
+    let Some(found) = watch(state).look(&state.rails, state.scheduler.costs()) else {
         return;
     };
+    if let Some(event_loop) = &state.event_loop {
+        event_loop.take_events();
+    }
     let tells = state.settings.verbose > 1 || own_name(&state.library).vpid == 0;
     if let Some(stuck) = found.stuck {
         state.avoid(&stuck);

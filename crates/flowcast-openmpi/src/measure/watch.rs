@@ -23,7 +23,7 @@ use crate::{
     accounts::{self, Accounts},
     connections::{Connections, ConnectionsLook, Path},
     costs,
-    state::{RailModule, State},
+    state::RailModule,
 };
 
 /// Nanoseconds between two looks; longer where the program does not wait for messages.
@@ -109,19 +109,19 @@ impl Watch {
         known.measured = measured.iter().map(|cost| Watched::new(*cost)).collect();
     }
 
-    /// Looks at all rails if it is time to, unless another thread does.
+    /// Looks at all rails if it is time to, unless another thread does. `in_use` are the parameters in use.
     #[inline]
-    pub(super) fn look(&self, state: &'static State) -> Option<WatchFindings> {
+    pub(super) fn look(&self, rails: &[RailModule], in_use: &[LogGp]) -> Option<WatchFindings> {
         // Called whenever the library makes progress, which programs that test for messages do most of the time.
         if accounts::roughly_now() < self.next.load(Ordering::Relaxed) {
             None
         } else {
-            self.look_now(accounts::now(), state)
+            self.look_now(accounts::now(), rails, in_use)
         }
     }
 
     #[cold]
-    fn look_now(&self, now: u64, state: &'static State) -> Option<WatchFindings> {
+    fn look_now(&self, now: u64, rails: &[RailModule], in_use: &[LogGp]) -> Option<WatchFindings> {
         let mut known = self.rails.try_lock().ok()?;
         // Another thread may have looked since the clock was read.
         if now <= known.last {
@@ -131,15 +131,12 @@ impl Watch {
         known.last = now;
         let look = known.connections.look(now);
         known.observe(&look);
-        if let Some(event_loop) = &state.event_loop {
-            event_loop.take_events();
-        }
         let stuck = (look.stuck != known.stuck).then(|| {
             known.stuck.clone_from(&look.stuck);
             look.stuck
         });
         Some(WatchFindings {
-            costs: known.changed_costs(&state.rails, state.scheduler.costs()),
+            costs: known.changed_costs(rails, in_use),
             stuck,
         })
     }
