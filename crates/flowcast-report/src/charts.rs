@@ -11,6 +11,9 @@ const DRAWING: &str = include_str!("assets/charts.js");
 /// The look of all pages.
 pub(crate) const LOOK: &str = include_str!("assets/style.css");
 
+/// What shows where tables and drawings scroll, behind the script of each page.
+pub(crate) const SCROLLS: &str = include_str!("assets/scrolls.js");
+
 /// Style sheet of the library.
 pub fn style() -> &'static str {
     STYLE
@@ -38,7 +41,7 @@ pub(crate) fn page(title: &str, body: &str, data: &str, code: &str) -> String {
         &format!("<title>{title}</title>\n<style>{STYLE}{LOOK}</style>\n<body class=\"charts\">\n"),
         "<header>\n<p class=\"brand\" aria-hidden=\"true\"><i></i><i></i><i></i> flowcast</p>\n",
         &format!("<h1>{title}</h1>\n</header>\n<main>\n{body}</main>\n"),
-        &format!("<script>{library}\nconst data = {data};\n{code}</script>\n</body>\n</html>\n"),
+        &format!("<script>{library}\nconst data = {data};\n{code}{SCROLLS}</script>\n</body>\n</html>\n"),
     ]
     .concat()
 }

@@ -8,11 +8,12 @@ use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
 
 const TEMPLATE: &str = include_str!("assets/page.html");
-const SCRIPT: [&str; 12] = [
+const SCRIPT: [&str; 13] = [
     include_str!("assets/format.js"),
     include_str!("assets/replay.js"),
     include_str!("assets/lanes.js"),
     include_str!("assets/arrows.js"),
+    include_str!("assets/align.js"),
     include_str!("assets/timeline.js"),
     include_str!("assets/pointer.js"),
     include_str!("assets/messages.js"),
@@ -38,7 +39,10 @@ pub(crate) fn document(page: &Page) -> String {
             ("legend", legend()),
             ("provenance", provenance(page)),
             ("data", data::json(page)),
-            ("script", charts::script() + &SCRIPT.concat()),
+            (
+                "script",
+                charts::script() + &SCRIPT.concat() + charts::SCROLLS,
+            ),
         ],
     )
 }
@@ -230,5 +234,5 @@ pub(crate) fn shown(time: Time) -> String {
 fn number_and_unit(time: Time) -> (String, String) {
     let text = Rounded(time).to_string();
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
-    (number.to_owned(), unit.replace("us", "µs"))
+    (number.to_owned(), unit.to_owned())
 }

@@ -85,7 +85,7 @@ fn page() -> Page {
     let view = NetworkView {
         name: "two-nodes".into(),
         title: "Two nodes and a wire".into(),
-        parameters: "latency 1 µs".into(),
+        parameters: "latency 1 us".into(),
         outcome,
         drawn,
         limits: Limits {
@@ -180,11 +180,11 @@ fn the_data_block_carries_what_was_put_in() {
 fn the_table_says_how_long_who_and_why() {
     let html = page().to_html();
     for expected in [
-        "<th scope=\"row\">two-nodes</th><td class=\"n\">6.000 µs</td>",
+        "<th scope=\"row\">two-nodes</th><td class=\"n\">6.000 us</td>",
         // Of 2.5 + 6 us the ranks compute 3, handle messages for 0.5 and are blocked for 5.
         "<td class=\"n\">35.3 %</td><td class=\"n\">5.9 %</td><td class=\"n\">58.8 %</td><td class=\"n\">1</td>",
         "<p>A faster link helps most.</p><ul><li><b>bandwidth</b><span>66.7 %</span>",
-        "transfer 2.000 µs, 33.3 %",
+        "transfer 2.000 us, 33.3 %",
         "<li>2 calls of MPI_Comm_spawn left out of the replay</li>",
         "<dt>date</dt><dd>2026-01-01T00:00:00Z</dd>",
     ] {
@@ -316,10 +316,10 @@ fn a_network_is_told_in_one_line() {
     let line = parameter_line(&builtin::network("gige-tcp").unwrap());
     assert_eq!(
         line,
-        "latency 65.40 µs, bandwidth 117.8 MB/s, overhead 6.100 µs, gap 897.0 ns"
+        "latency 65.40 us, bandwidth 117.8 MB/s, overhead 6.100 us, gap 897.0 ns"
     );
     let fast = parameter_line(&builtin::network("infiniband-ndr").unwrap());
-    assert_eq!(fast, "latency 1.570 µs, bandwidth 47 GB/s");
+    assert_eq!(fast, "latency 1.570 us, bandwidth 47 GB/s");
 }
 
 #[test]

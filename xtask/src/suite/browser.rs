@@ -21,6 +21,8 @@ const DEMO: &str = "flowcast-demo.html";
 
 /// What uses the reports: it speaks the browser's DevTools protocol.
 const CHECK: &str = "xtask/src/suite/browser/check.mjs";
+/// What uses a report of several networks.
+const NETWORKS: &str = "xtask/src/suite/browser/networks.mjs";
 /// What uses pages of charts.
 const CHARTS: &str = "xtask/src/suite/browser/charts.mjs";
 
@@ -152,6 +154,18 @@ fn check_pages(flowcast: &Path, browser: &Path, node: &Path) -> Result<()> {
             ],
         )?;
     }
+    let networks = "networks.html";
+    let several = [
+        "predict",
+        "few.dim",
+        "--network",
+        "infiniband*",
+        "--report",
+        networks,
+    ];
+    write_in(&folder, &flowcast, &several, networks)?;
+    let page = folder.join(networks);
+    use_pages(node, NETWORKS, &[browser.to_owned(), folder.clone(), page])?;
     fs::copy(PATTERN, folder.join("chain.pattern"))?;
     fs::copy(MACHINE, folder.join("machine.toml"))?;
     for (page, command) in CHART_PAGES {

@@ -21,9 +21,9 @@ const shownNote = (n) => (n === 1 ? "1 message in view" : `${count(n)} messages 
 // The critical path as a line low in the lanes; draws nothing and says so when it would be a scribble.
 const STEPS = 1500;
 
-function drawPath(context, path, view, place, palette) {
-  const first = bisect(path.n, (k) => path.edge[k + 1] > view.from);
-  const last = bisect(path.n, (k) => path.edge[k] >= view.to);
+function drawPath(context, path, place, palette) {
+  const first = bisect(path.n, (k) => path.edge[k + 1] > place.from);
+  const last = bisect(path.n, (k) => path.edge[k] >= place.to);
   if (last - first > STEPS) return "critical path: zoom in to see it";
   const low = place.lane * 0.28;
   const line = new Path2D();

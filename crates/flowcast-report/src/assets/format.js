@@ -1,5 +1,5 @@
 // Numbers as text.
-const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+const UNITS = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]];
 
 const unitFor = (nanos) => UNITS.find(([, size]) => Math.abs(nanos) >= size) || UNITS[3];
 

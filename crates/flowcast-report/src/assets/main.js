@@ -7,6 +7,7 @@ const WORTH_A_ZOOM = 0.75;
 
 const app = {
   activities: data.activities, limits: data.limits, path: true, nets: data.networks.map(decode), shown: [], panels: [], view: { from: 0, to: 1 }, full: 1,
+  align: "time", measure: ALIGNMENTS.time,
   mode: "auto", palette: readPalette(), cross: null, selection: null, pending: false, byNode: false, messagesOf: 0,
 
   redraw() {
@@ -19,16 +20,17 @@ const app = {
     for (const panel of this.panels) drawPanel(panel);
     drawOverview();
     const { from, to } = this.view;
-    const step = ticks(from, to, 100).step;
-    const where = to - from >= this.full ? "the whole run" : `${duration(to - from)} of ${duration(this.full)}, from ${moment(from, step)}`;
+    const { text, span } = this.measure;
+    const start = this.align === "time" ? moment(from, ticks(from, to, 100).step) : text(from);
+    const where = to - from >= this.full ? "the whole run" : `${span(from, to)}${this.align === "time" ? ` of ${duration(this.full)}` : ""}, from ${start}`;
     byId("in-view").textContent = this.panels.length ? "In view: " + where : "Nothing to draw.";
   },
   overlays() {
     for (const panel of this.panels) drawOverlay(panel);
   },
-  // Shows a span, kept inside the run and at least 10 ns long.
+  // Shows a span, kept inside the run and not shorter than can be seen.
   look(from, to) {
-    const span = Math.max(Math.min(10, this.full), Math.min(this.full, to - from));
+    const span = Math.max(Math.min(this.measure.least, this.full), Math.min(this.full, to - from));
     const start = Math.max(0, Math.min(this.full - span, from));
     this.view = { from: start, to: start + span };
     this.redraw();
@@ -53,14 +55,32 @@ const app = {
     showSelection(this);
     this.overlays();
   },
+  // A span of positions in a network's own time.
+  spanIn(net, { from, to }) {
+    return [this.measure.time(net, from), this.measure.time(net, to)];
+  },
+  // Aligns the networks by another measure; the first keeps what it shows.
+  alignBy(name) {
+    const net = this.panels[0]?.net;
+    const old = this.measure;
+    [this.align, this.measure] = [name, ALIGNMENTS[name]];
+    this.full = this.measure.whole(this.panels.map((panel) => panel.net));
+    if (!net) return;
+    const moved = (position) => this.measure.at(net, old.time(net, position));
+    const { from, to } = this.view;
+    const wasWhole = from === 0 && to >= old.whole(this.panels.map((panel) => panel.net));
+    this.cross = null;
+    this.look(...(wasWhole ? [0, this.full] : [moved(from), moved(to)]));
+    if (this.selection) this.select(moved(this.selection.from), moved(this.selection.to));
+  },
   zoomToSelection() {
     if (this.selection) this.look(this.selection.from, this.selection.to);
   },
   // From the first to the last communication of the networks shown, with a little room.
   communicating() {
-    const spans = this.panels.map((panel) => panel.net.busy).filter(Boolean);
+    const spans = this.panels.map(({ net }) => net.busy && [this.measure.at(net, net.busy.from), this.measure.at(net, net.busy.to)]).filter(Boolean);
     if (!spans.length) return this.whole();
-    const [from, to] = [Math.min(...spans.map((span) => span.from)), Math.max(...spans.map((span) => span.to))];
+    const [from, to] = [Math.min(...spans.map((span) => span[0])), Math.max(...spans.map((span) => span[1]))];
     this.look(from - (to - from) * 0.02, to + (to - from) * 0.02);
   },
   // Writes the view into the address once it rests.
@@ -81,7 +101,7 @@ const app = {
     const index = this.nets.indexOf(net);
     if (!this.shown.includes(index)) show([...this.shown, index]);
     const margin = Math.max(20, (one.received - one.sent) * 0.6);
-    this.look(one.sent - margin, one.received + margin);
+    this.look(this.measure.at(net, one.sent - margin), this.measure.at(net, one.received + margin));
     const panel = this.panels.find((candidate) => candidate.net === net);
     panel.scroll = panel.g.laneOf(one.src) * panel.g.lane - panel.g.height / 2;
     panel.hover = { message: one };
@@ -89,15 +109,16 @@ const app = {
   },
 };
 
-function addressOf({ shown, view, mode }) {
-  return `#net=${shown.join(",")}&from=${Math.round(view.from)}ns&to=${Math.round(view.to)}ns&messages=${mode}`;
+function addressOf({ shown, view, mode, align }) {
+  const [from, to] = align === "time" ? [`${Math.round(view.from)}ns`, `${Math.round(view.to)}ns`] : [view.from, view.to].map((position) => +position.toFixed(9));
+  return `#net=${shown.join(",")}${align === "time" ? "" : `&align=${align}`}&from=${from}&to=${to}&messages=${mode}`;
 }
 
-// Shows networks by index, one below another on one time scale.
+// Shows networks by index, one below another on one scale.
 function show(indices) {
   app.shown = indices.filter((index) => app.nets[index]).sort((a, b) => a - b);
   app.panels = app.shown.map((index) => makePanel(app, app.nets[index]));
-  app.full = Math.max(1, ...app.shown.map((index) => app.nets[index].end));
+  app.full = app.measure.whole(app.shown.map((index) => app.nets[index]));
   byId("panels").replaceChildren(...app.panels.map((panel) => panel.box));
   [...byId("shown").children].forEach((chip, index) => chip.setAttribute("aria-pressed", app.shown.includes(index)));
   for (const panel of app.panels) panel.g = geometry(panel);
@@ -124,12 +145,13 @@ function drawOverview() {
   const image = context.createImageData(w, h);
   const words = new Uint32Array(image.data.buffer);
   paintBox(words, w, 0, w, 0, h, app.palette.lane);
-  const key = `${w} ${app.full} ${app.shown[0]}`;
-  if (app.overview?.key !== key) app.overview = { key, shares: sharesOf(net.sources, { from: 0, to: app.full }, w, net.count) };
+  const full = overviewEnd(net);
+  const key = `${w} ${full} ${app.shown[0]}`;
+  if (app.overview?.key !== key) app.overview = { key, shares: sharesOf(net.sources, { from: 0, to: full }, w, net.count) };
   for (let x = 0; x < w; x++) paintShares(words, w, x, 0, h, app.overview.shares, x * CODES, app.palette.pixels);
   context.putImageData(image, 0, 0);
   context.scale(ratio, ratio);
-  const [x0, x1] = [app.view.from, app.view.to].map((time) => (time / app.full) * width);
+  const [x0, x1] = app.spanIn(net, app.view).map((time) => (time / full) * width);
   context.globalAlpha = 0.72;
   context.fillStyle = app.palette.card;
   context.fillRect(0, 0, x0, 44);
@@ -140,25 +162,34 @@ function drawOverview() {
   context.strokeRect(x0 + 1, 1, Math.max(2, x1 - x0 - 2), 42);
 }
 
+// Aligned by time all networks have one scale, else the one that is drawn has its own.
+const overviewEnd = (net) => (app.align === "time" ? app.full : net.end);
+
 // Dragging an edge of the span in view resizes it; dragging elsewhere moves it.
 function listenToOverview() {
   const canvas = byId("overview");
   let drag = null;
-  const time = (event) => ((event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth) * app.full;
+  const place = (event) => event.clientX - canvas.getBoundingClientRect().left;
+  const position = (event) => {
+    const net = app.panels[0].net;
+    return app.measure.at(net, (place(event) / canvas.clientWidth) * overviewEnd(net));
+  };
   canvas.addEventListener("pointerdown", (event) => {
     const { from, to } = app.view;
-    const near = (7 / canvas.clientWidth) * app.full;
-    const now = time(event);
-    drag = Math.abs(now - from) < near ? "from" : Math.abs(now - to) < near ? "to" : "both";
+    const net = app.panels[0].net;
+    const now = position(event);
+    const [isFrom, isTo] = app.spanIn(net, app.view).map((time) => Math.abs(place(event) - (time / overviewEnd(net)) * canvas.clientWidth) < 7);
+    drag = isFrom ? "from" : isTo ? "to" : "both";
     if (drag === "both" && (now < from || now > to)) app.look(now - (to - from) / 2, now + (to - from) / 2);
     canvas.setPointerCapture(event.pointerId);
-    app.grip = time(event) - app.view.from;
+    app.grip = position(event) - app.view.from;
   });
   canvas.addEventListener("pointermove", (event) => {
     const { from, to } = app.view;
-    const now = time(event);
-    if (drag === "from") app.look(Math.min(now, to - 10), to);
-    if (drag === "to") app.look(from, Math.max(now, from + 10));
+    if (!drag) return;
+    const now = position(event);
+    if (drag === "from") app.look(Math.min(now, to - app.measure.least), to);
+    if (drag === "to") app.look(from, Math.max(now, from + app.measure.least));
     if (drag === "both") app.look(now - app.grip, now - app.grip + to - from);
   });
   for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => (drag = null));
@@ -179,9 +210,11 @@ function readAddress() {
   const indices = wanted.has("net") ? wanted.get("net").split(",").map(Number) : app.nets.map((_, index) => index).slice(0, few ? 3 : 1);
   const mode = wanted.get("messages");
   if ([...byId("arrows").options].some((option) => option.value === mode)) byId("arrows").value = app.mode = mode;
+  byId("align").value = app.align = wanted.get("align") === "position" && app.nets.length > 1 ? "position" : "time";
+  app.measure = ALIGNMENTS[app.align];
   show(indices);
   if (!app.shown.length) show([0]);
-  const [from, to] = [readTime(wanted.get("from")), readTime(wanted.get("to"))];
+  const [from, to] = ["from", "to"].map((name) => (app.align === "time" ? readTime(wanted.get(name)) : parseFloat(wanted.get(name))));
   if (from >= 0 || to > 0) return app.look(from >= 0 ? from : 0, to > 0 ? to : app.full);
   app.communicating();
   if (app.view.to - app.view.from > WORTH_A_ZOOM * app.full) app.whole();
@@ -200,6 +233,10 @@ function start() {
     app.redraw();
     app.settle();
   };
+  const isWhole = app.nets.every((net) => net.messages_left_out === 0);
+  for (const net of app.nets) net.progress = progressOf(net, isWhole);
+  byId("align").parentElement.hidden = app.nets.length < 2;
+  byId("align").onchange = (event) => app.alignBy(event.target.value);
   byId("path").parentElement.hidden = !app.nets.some((net) => net.path.n);
   byId("path").onchange = (event) => {
     app.path = event.target.checked;

@@ -35,19 +35,19 @@ function saveSvg(panel) {
 // Lanes in view as rectangles: shares in columns as fine as the number of rectangles allows.
 function svgOf(panel) {
   const { g, app } = panel;
-  const { view, palette } = app;
+  const { palette } = app;
   const safe = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
   const [width, height] = [GUTTER + g.width, AXIS + g.height + 2];
   const parts = [`<svg xmlns="${["http", "://www.w3.org/2000/svg"].join("")}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui, sans-serif" font-size="12" fill="${palette.quiet}">`];
   parts.push(`<title>${safe(data.title)} on ${safe(panel.net.name)}</title><rect width="${width}" height="${height}" fill="${palette.card}"/>`);
-  const { step, times } = ticks(view.from, view.to, g.width / 110);
-  for (const time of times) parts.push(`<path d="M${g.x(time).toFixed(1)} ${AXIS - 5}V${AXIS + g.height}" stroke="${palette.line}"/><text x="${g.x(time).toFixed(1)}" y="${AXIS - 10}" text-anchor="middle">${moment(time, step, view.to)}</text>`);
+  for (const { time, text } of ticksOf(app, panel.net, g)) parts.push(`<path d="M${g.x(time).toFixed(1)} ${AXIS - 5}V${AXIS + g.height}" stroke="${palette.line}"/><text x="${g.x(time).toFixed(1)}" y="${AXIS - 10}" text-anchor="middle">${text}</text>`);
+  for (const { text, x } of axisTitles(panel)) parts.push(`<text x="${x}" y="12">${safe(text)}</text>`);
   const lanes = panel.lanes.map((lane, index) => ({ ...lane, y: g.middle(index) - g.lane / 2 })).filter(({ y }) => y + g.lane > AXIS && y < AXIS + g.height);
   const columns = Math.max(50, Math.min(Math.floor(g.width), Math.floor(PICTURE_RECTS / Math.max(1, lanes.length) / 3)));
   const every = Math.max(1, Math.ceil(14 / g.lane));
   lanes.forEach((lane, index) => {
     if (index % every === 0) parts.push(`<text x="${GUTTER - 8}" y="${(lane.y + g.lane / 2 + 4).toFixed(1)}" text-anchor="end">${lane.short}</text>`);
-    parts.push(...svgLane(lane, sharesOf(lane.sources, view, columns, lane.ranks), { columns, step: g.width / columns, height: g.lane - 1, palette }));
+    parts.push(...svgLane(lane, sharesOf(lane.sources, g, columns, lane.ranks), { columns, step: g.width / columns, height: g.lane - 1, palette }));
   });
   return parts.join("\n") + "\n</svg>\n";
 }

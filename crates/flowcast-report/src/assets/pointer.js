@@ -22,8 +22,8 @@ function pointAt(panel, x, y) {
 
 // The shares of a lane in the bucket under the pointer, or in its pixel if that is longer.
 function sharesAt(panel, lane, time) {
-  const { net, g, app } = panel;
-  const pixel = (app.view.to - app.view.from) / g.width;
+  const { net, g } = panel;
+  const pixel = (g.to - g.from) / g.width;
   const width = net.shares ? Math.max(net.shares.bucket_ns, pixel) : pixel;
   const from = Math.floor(time / width) * width;
   return { lane, from, to: from + width, times: timesIn(lane.sources, from, from + width) };
@@ -37,10 +37,10 @@ function stepAt(path, rank, time) {
 
 // A lane as a whole: its time in view by activity, and its messages there.
 function wholeLane(panel, lane) {
-  const { net, app, g } = panel;
-  const times = timesIn(lane.sources, app.view.from, app.view.to);
+  const { net, g } = panel;
+  const times = timesIn(lane.sources, g.from, g.to);
   const index = panel.lanes.indexOf(lane);
-  const mine = messagesIn(net, app.view.from, app.view.to, ALL).found.map((i) => message(net, i));
+  const mine = messagesIn(net, g.from, g.to, ALL).found.map((i) => message(net, i));
   const ends = mine.filter((one) => g.laneOf(one.src) === index || g.laneOf(one.dst) === index);
   return { lane, times, ends: ends.length <= FEW ? ends : [], messages: ends.length };
 }
@@ -78,6 +78,9 @@ function describe(panel, hover) {
   return lines;
 }
 
+// The position under a place on the panel, by what networks are aligned.
+const positionAt = ({ app, net, g }, x) => app.measure.at(net, g.time(Math.max(GUTTER, x)));
+
 function listen(panel) {
   const { drawing, app } = panel;
   const at = (event) => {
@@ -95,7 +98,7 @@ function listen(panel) {
     const [x, y] = at(event);
     if (drag && !drag.moves) {
       drag.begun ||= Math.abs(x - drag.x) > 3;
-      if (drag.begun) app.select(panel.g.time(Math.max(GUTTER, drag.x)), panel.g.time(Math.max(GUTTER, x)));
+      if (drag.begun) app.select(positionAt(panel, drag.x), positionAt(panel, x));
       return;
     }
     if (drag) {
@@ -113,7 +116,7 @@ function listen(panel) {
   drawing.addEventListener("pointerup", stop);
   drawing.addEventListener("pointercancel", stop);
   drawing.addEventListener("pointerleave", () => leave(panel));
-  drawing.addEventListener("dblclick", (event) => app.zoom(event.shiftKey ? 2 : 0.4, panel.g.time(at(event)[0])));
+  drawing.addEventListener("dblclick", (event) => app.zoom(event.shiftKey ? 2 : 0.4, positionAt(panel, at(event)[0])));
   drawing.addEventListener("wheel", (event) => wheel(panel, event, at(event)[0]), { passive: false });
   drawing.addEventListener("keydown", (event) => key(panel, event));
 }
@@ -121,7 +124,7 @@ function listen(panel) {
 function point(panel, x, y, event) {
   const { app } = panel;
   panel.hover = pointAt(panel, x, y);
-  app.cross = x >= GUTTER ? panel.g.time(x) : null;
+  app.cross = x >= GUTTER ? positionAt(panel, x) : null;
   app.overlays();
   if (panel.hover) app.tip(event, describe(panel, panel.hover));
   else app.tip(null);
@@ -143,7 +146,7 @@ function wheel(panel, event, x) {
   if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
     app.pan((((event.deltaX || event.deltaY) * unit) / panel.g.width));
   } else {
-    app.zoom(2 ** ((Math.max(-240, Math.min(240, event.deltaY * unit)) / 240)), panel.g.time(Math.max(GUTTER, x)));
+    app.zoom(2 ** ((Math.max(-240, Math.min(240, event.deltaY * unit)) / 240)), positionAt(panel, x));
   }
 }
 

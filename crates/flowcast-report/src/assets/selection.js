@@ -25,9 +25,11 @@ function showSelection(app) {
   box.hidden = !app.selection;
   if (!app.selection) return;
   const { from, to } = app.selection;
-  document.getElementById("selected").textContent = `Selected: ${duration(to - from)}, from ${exactly(Math.round(from))} to ${exactly(Math.round(to))}`;
+  const { measure } = app;
+  document.getElementById("selected").textContent = `Selected: ${measure.span(from, to)}, from ${measure.text(from)} to ${measure.text(to)}`;
   const nets = app.panels.map((panel) => panel.net);
-  const times = nets.map((net) => timesIn(net.sources, from, to));
+  const spans = nets.map((net) => app.spanIn(net, app.selection));
+  const times = nets.map((net, k) => timesIn(net.sources, ...spans[k]));
   const wholes = times.map((list) => list.reduce((sum, time) => sum + time, 0));
   const cell = (text) => element("td", { className: "n" }, text);
   const head = (text) => element("th", { scope: "row" }, ...[].concat(text));
@@ -37,8 +39,9 @@ function showSelection(app) {
     const cells = nets.map((net, k) => `${duration(times[k][code] / net.count)} · ${percent(times[k][code] / (wholes[k] || 1))}`);
     return [row([swatch(app, code), name], cells)];
   });
-  const sent = nets.map((net) => sentIn(net, from, to));
+  const sent = nets.map((net, k) => sentIn(net, ...spans[k]));
   const about = nets.map((net) => (net.messages_left_out ? "about " : ""));
+  if (app.align !== "time") rows.unshift(row("time that this part takes", spans.map(([from, to]) => duration(to - from))));
   rows.push(row("messages sent", sent.map((sums, k) => `${about[k]}${count(sums.messages)}`)));
   rows.push(row("bytes sent", sent.map((sums, k) => `${about[k]}${amount(sums.bytes)}`)));
   const names = element("tr", {}, element("th", { scope: "col" }, "Mean rank"), ...nets.map((net) => element("th", { scope: "col", className: "n" }, net.name)));

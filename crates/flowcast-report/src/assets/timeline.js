@@ -1,6 +1,7 @@
 // One network's timeline: an axis, a lane for each rank, arrows.
 const GUTTER = 58;
-const AXIS = 24;
+// The axis' title and its ticks.
+const AXIS = 40;
 
 function makePanel(app, net) {
   const base = element("canvas");
@@ -36,15 +37,18 @@ function geometry(panel) {
   const height = Math.min(most, lane * ranks);
   const width = Math.max(40, panel.drawing.clientWidth - GUTTER);
   panel.scroll = Math.max(0, Math.min(panel.scroll, lane * ranks - height));
-  const { view } = panel.app;
+  const { net } = panel;
+  const { view, measure } = panel.app;
+  const from = measure.time(net, view.from);
+  const to = Math.max(from + 10, measure.time(net, view.to));
   const laneOf = (rank) => (panel.byNode ? panel.laneOf.get(panel.net.nodes[rank]) : Math.floor(rank / panel.perLane));
   return {
-    lane, height, width, whole: lane * ranks,
-    x: (time) => GUTTER + ((time - view.from) / (view.to - view.from)) * width,
+    lane, height, width, whole: lane * ranks, from, to,
+    x: (time) => GUTTER + ((time - from) / (to - from)) * width,
     laneOf,
     y: (rank) => AXIS + (laneOf(rank) + 0.5) * lane - panel.scroll,
     middle: (index) => AXIS + (index + 0.5) * lane - panel.scroll,
-    time: (x) => view.from + ((x - GUTTER) / width) * (view.to - view.from),
+    time: (x) => from + ((x - GUTTER) / width) * (to - from),
     lane_at: (y) => Math.floor((y - AXIS + panel.scroll) / lane),
   };
 }
@@ -73,20 +77,19 @@ function paintLanes(panel, g, context, ratio, w, h) {
   panel.lanes.forEach((lane, index) => {
     const y = AXIS + index * g.lane - panel.scroll;
     const [y0, y1] = [Math.max(top, Math.round(y * ratio)), Math.min(bottom, Math.round((y + g.lane - between) * ratio))];
-    if (y1 > y0) paintLane(words, w, x, w - x, y0, y1, lane, panel.app.view, panel.app.palette, bins, gap);
+    if (y1 > y0) paintLane(words, w, x, w - x, y0, y1, lane, g, panel.app.palette, bins, gap);
   });
   context.putImageData(image, 0, 0);
 }
 
 function drawAxis(panel, g, context) {
-  const { view, palette } = panel.app;
-  const { step, times } = ticks(view.from, view.to, g.width / 110);
+  const { palette } = panel.app;
   context.font = "12px system-ui, sans-serif";
   context.textBaseline = "middle";
   context.fillStyle = palette.quiet;
   context.strokeStyle = palette.ink;
   context.lineWidth = 1;
-  for (const time of times) {
+  for (const { time, text } of ticksOf(panel.app, panel.net, g)) {
     const x = Math.round(g.x(time)) + 0.5;
     context.globalAlpha = 0.13;
     context.beginPath();
@@ -95,9 +98,20 @@ function drawAxis(panel, g, context) {
     context.stroke();
     context.globalAlpha = 1;
     context.textAlign = x > GUTTER + g.width - 40 ? "right" : x < GUTTER + 20 ? "left" : "center";
-    context.fillText(time === 0 ? "0" : moment(time, step, view.to), x, AXIS - 14);
+    context.fillText(text, x, AXIS - 14);
   }
+  context.textAlign = "left";
+  for (const { text, x } of axisTitles(panel)) context.fillText(text, x, 8);
 }
+
+// Above the ticks and the names of the lanes.
+const axisTitles = ({ app, byNode }) => [{ text: app.measure.title, x: GUTTER }, { text: byNode ? "node" : "rank", x: 0 }];
+
+// The part of its own time that a panel shows if it is not aligned by time.
+function ownTime({ app }, g) {
+  return app.align === "time" ? "" : `shows ${duration(g.to - g.from)} from ${moment(g.from, (g.to - g.from) / 100)}`;
+}
+
 
 function drawLabels(panel, g, context) {
   const every = [1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 256].find((n) => n * g.lane >= 14) || 512;
@@ -127,11 +141,11 @@ function drawEnd(panel, g, context) {
 }
 
 function drawMessages(panel, g, context) {
-  const { palette, view, mode } = panel.app;
-  const { found, note } = chosenMessages(panel.net, view, mode);
+  const { palette, mode } = panel.app;
+  const { found, note } = chosenMessages(panel.net, g, mode);
   panel.drawn = found;
   const pathNote = panel.app.path ? pathOver(panel, g, context) : "";
-  panel.note.textContent = [lanesInView(panel, g), bucketNote(panel, g), note, pathNote].filter(Boolean).join(" · ");
+  panel.note.textContent = [ownTime(panel, g), lanesInView(panel, g), bucketNote(panel, g), note, pathNote].filter(Boolean).join(" · ");
   context.save();
   clipToLanes(g, context);
   context.globalAlpha = found.length > 120 ? 0.75 : 0.9;
@@ -142,7 +156,7 @@ function drawMessages(panel, g, context) {
 function pathOver(panel, g, context) {
   context.save();
   clipToLanes(g, context);
-  const note = drawPath(context, panel.net.path, panel.app.view, g, panel.app.palette);
+  const note = drawPath(context, panel.net.path, g, panel.app.palette);
   context.restore();
   return note;
 }
@@ -156,7 +170,7 @@ function lanesInView(panel, g) {
 // Below the width of a bucket nothing is known.
 function bucketNote(panel, g) {
   const { shares } = panel.net;
-  const pixels = shares ? (shares.bucket_ns / (panel.app.view.to - panel.app.view.from)) * g.width : 0;
+  const pixels = shares ? (shares.bucket_ns / (g.to - g.from)) * g.width : 0;
   return pixels > 3 ? `shares are known for each ${duration(shares.bucket_ns)}` : "";
 }
 
@@ -181,7 +195,7 @@ function drawOverlay(panel) {
   context.scale(ratio, ratio);
   clipToLanes(g, context);
   if (app.selection) {
-    const { from, to } = app.selection;
+    const [from, to] = app.spanIn(panel.net, app.selection);
     context.fillStyle = app.palette.accent;
     context.globalAlpha = 0.22;
     context.fillRect(g.x(from), AXIS, g.x(to) - g.x(from), g.height);
@@ -191,7 +205,7 @@ function drawOverlay(panel) {
   if (app.cross !== null) {
     context.fillStyle = app.palette.ink;
     context.globalAlpha = 0.4;
-    context.fillRect(g.x(app.cross), AXIS, 1, g.height);
+    context.fillRect(g.x(app.measure.time(panel.net, app.cross)), AXIS, 1, g.height);
     context.globalAlpha = 1;
   }
   if (hover?.ends) for (const one of hover.ends) drawArrow(context, one, g, app.palette.ink, app.palette.card, 1.4);

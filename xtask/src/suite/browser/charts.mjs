@@ -1,5 +1,5 @@
 // Uses pages of charts: node charts.mjs BROWSER FOLDER PAGE... [BROWSER OPTION]...
-import { boxOf, check, checkContrast, checkNames, files, finish, mouse, open, pause, picture, run, settled, size } from "./devtools.mjs";
+import { boxOf, check, checkContrast, checkNames, checkScrolls, files, finish, mouse, open, pause, picture, run, settled, size } from "./devtools.mjs";
 
 const legend = () => run(`document.querySelector(".u-legend").textContent`);
 
@@ -35,6 +35,7 @@ await finish(async () => {
     await size(420, 900);
     await pause(200);
     const wide = await run("document.scrollingElement.scrollWidth");
+    await checkScrolls(`${page} at 420 pixels`);
     check(wide <= 420, `${page}: ${wide} pixels wide where there are 420`);
   }
 });

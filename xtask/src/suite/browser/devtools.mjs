@@ -62,6 +62,31 @@ export const picture = async (name) => {
   writeFileSync(`${folder}/${name}.png`, Buffer.from(data, "base64"));
 };
 
+// Keeps the texts and the dashes that are drawn.
+const WATCH = `{
+  globalThis.drawnTexts = new Set();
+  globalThis.drawnDashes = new Set();
+  const { fillText, setLineDash } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...more) { drawnTexts.add(String(text)); fillText.call(this, text, ...more); };
+  CanvasRenderingContext2D.prototype.setLineDash = function (dash) { drawnDashes.add(dash.join(" ")); setLineDash.call(this, dash); };
+}`;
+let watches = false;
+export const drawnTexts = () => run("[...drawnTexts]");
+export const drawnDashes = () => run("[...drawnDashes].filter(Boolean)");
+
+// Each box of which a part is out of sight says so, and nothing else is cut.
+export async function checkScrolls(where) {
+  const faults = await run(`[...document.querySelectorAll("main *")].flatMap((it) => {
+    const style = getComputedStyle(it);
+    const isWide = it.scrollWidth > it.clientWidth + 1 && it.clientWidth > 0;
+    if (!isWide || !it.checkVisibility() || style.display === "inline" || style.overflowX === "visible" || style.clipPath !== "none" || it.closest("svg, .u-wrap, .stack, select, input")) return [];
+    const hint = it.previousElementSibling;
+    const says = hint?.checkVisibility() && hint.textContent.includes("Scroll sideways");
+    return says && style.maskImage !== "none" ? [] : ["<" + it.tagName + " class=" + it.className + "> " + it.textContent.trim().slice(0, 40)];
+  })`);
+  faults.forEach((fault) => check(false, `${where}: cut without a sign: ${fault}`));
+}
+
 // Opens a page and waits until `isDrawn`, an expression, holds there; how many milliseconds that took.
 export async function open(page, isDrawn) {
   if (session === undefined) {
@@ -69,6 +94,8 @@ export async function open(page, isDrawn) {
     session = (await send("Target.attachToTarget", { targetId, flatten: true })).sessionId;
     for (const domain of ["Page", "Runtime", "Log", "Network", "Accessibility", "DOM"]) await send(`${domain}.enable`);
   }
+  if (!watches) await send("Page.addScriptToEvaluateOnNewDocument", { source: WATCH });
+  watches = true;
   await size(1400, 900);
   const start = Date.now();
   await send("Page.navigate", { url: `file://${page}` });
