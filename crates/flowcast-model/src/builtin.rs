@@ -3,8 +3,8 @@
 //! Every value has its source in the file's `[origins]`; a value without one says `unknown` and how to measure it.
 
 use super::{
+    near,
     network::{Network, NetworkError},
-    network_file::field_names,
 };
 
 macro_rules! files {
@@ -55,12 +55,12 @@ pub const NETWORKS: [(&str, &str); 35] = files![
 /// The text of a built-in network's file.
 ///
 /// # Errors
-/// [`NetworkError::Unknown`] names those that are near to it.
+/// [`NetworkError::Unknown`] suggests those that are near.
 pub fn text(name: &str) -> Result<&'static str, NetworkError> {
     let found = NETWORKS.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
-        let near = field_names::nearest(name, NETWORKS.iter().map(|(known, _)| *known));
-        NetworkError::Unknown(name.to_owned(), near)
+        let question = near::question(name, NETWORKS.iter().map(|(known, _)| *known));
+        NetworkError::Unknown(name.to_owned(), question)
     })
 }
 
@@ -230,10 +230,10 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_is_refused_with_those_that_are_near() {
+    fn a_misspelt_name_is_refused_with_suggestions() {
         let message = text("gige-tpc").unwrap_err().to_string();
         assert!(
-            message.starts_with("no network is named `gige-tpc`; near to it are gige-tcp, "),
+            message.starts_with("no network is named `gige-tpc` (did you mean gige-tcp"),
             "{message}"
         );
     }

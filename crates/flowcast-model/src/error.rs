@@ -37,8 +37,8 @@ pub enum NetworkError {
     /// A table of algorithms that cannot be followed.
     #[error(transparent)]
     Algorithms(#[from] TableError),
-    /// No built-in network of that name; the second text has those that are near to it.
-    #[error("no network is named `{0}`; near to it are {1} (`flowcast networks` lists all)")]
+    /// No built-in network of that name; the second text suggests those that are near.
+    #[error("no network is named `{0}`{1}; `flowcast networks` lists all")]
     Unknown(String, String),
 }
 

@@ -1,31 +1,44 @@
-//! What somebody may have meant who misspelt a name.
+//! Suggestions for misspelt names: the known names that are near, or none.
 
 use strsim::damerau_levenshtein;
 
-/// The known names, nearest first: those of which the fewest letters must change, move, be added or left out.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let name = beginning(name);
-    let mut known: Vec<&str> = known.into_iter().collect();
-    known.sort_by_cached_key(|known| (damerau_levenshtein(known, name), *known));
-    known
-}
+/// Longest part of a name that is compared: the time for a distance grows with the length.
+const LONGEST: usize = 100;
 
-/// As much of a name as tells which one is near: the time that distances take grows with the length.
-fn beginning(name: &str) -> &str {
-    const LONGEST: usize = 100;
-    name.char_indices()
-        .nth(LONGEST)
-        .map_or(name, |(at, _)| &name[..at])
-}
+/// Shortest name that suggests the longer names it begins.
+const SHORTEST_BEGINNING: usize = 3;
 
-/// ` (did you mean NAME?)` where at most a third of the letters are wrong, else nothing.
+/// Most names in a suggestion.
+const MOST: usize = 3;
+
+/// ` (did you mean A, B or C?)` with the known names near to `name`, the nearest first; nothing where none is near. A name is
+/// near where at most a third of its letters differ, or where it begins with `name`. Of dotted names the last part decides,
+/// and the rest orders.
 pub fn question<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    match nearest(name, known).first() {
-        Some(near) if damerau_levenshtein(near, beginning(name)) * 3 <= near.len() => {
-            format!(" (did you mean {near}?)")
-        }
-        _ => String::new(),
+    let name: String = name
+        .chars()
+        .take(LONGEST)
+        .collect::<String>()
+        .to_lowercase();
+    let mut near: Vec<&str> = known
+        .into_iter()
+        .filter(|known| is_near(&name, known))
+        .collect();
+    near.sort_by_cached_key(|known| (damerau_levenshtein(known, &name), *known));
+    near.dedup();
+    near.truncate(MOST);
+    match near.as_slice() {
+        [] => String::new(),
+        [one] => format!(" (did you mean {one}?)"),
+        [first @ .., last] => format!(" (did you mean {} or {last}?)", first.join(", ")),
     }
+}
+
+fn is_near(name: &str, known: &str) -> bool {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let (name, known) = (last(name), last(&known.to_lowercase()));
+    let is_beginning = name.chars().count() >= SHORTEST_BEGINNING && known.starts_with(&name);
+    is_beginning || damerau_levenshtein(&name, &known) * 3 <= known.chars().count()
 }
 
 /// The same for a message of serde's, "unknown field `x`, expected one of `a`, `b`", or of a variant, or what is not
@@ -70,13 +83,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_asked_for_if_it_is_near() {
+    fn only_names_that_are_near_are_suggested() {
         let known = ["fair", "packet", "closed-loop"];
-        assert_eq!(nearest("pakcet", known), ["packet", "fair", "closed-loop"]);
         assert_eq!(question("pakcet", known), " (did you mean packet?)");
-        assert_eq!(question("fiar", known), " (did you mean fair?)");
+        assert_eq!(question("Fiar", known), " (did you mean fair?)");
         assert_eq!(question("bogus", known), "");
         assert_eq!(question("x", []), "");
+        let networks = ["lumi", "aws-efa", "infiniband-hdr", "infiniband-2006"];
+        assert_eq!(question("nosuch", networks), "");
+        assert_eq!(
+            question("infiniband", networks),
+            " (did you mean infiniband-hdr or infiniband-2006?)"
+        );
+        let fields = ["nic.count", "nic.latency", "node.latency"];
+        assert_eq!(question("nic.colour", fields), "");
+        assert_eq!(
+            question("nic.latncy", fields),
+            " (did you mean nic.latency or node.latency?)"
+        );
+        assert_eq!(question(&"ü".repeat(1000), known), "");
+    }
+
+    #[test]
+    fn messages_of_serde_get_the_suggestions_of_their_names() {
         let message = "unknown field `latncy`, expected one of `gap`, `latency`";
         assert_eq!(question_of_unknown(message), " (did you mean latency?)");
         assert_eq!(question_of_unknown("missing field `gap`"), "");
@@ -88,6 +117,5 @@ mod tests {
             question_of_unknown("unknown field `count`, expected one of `name`, `title`"),
             ""
         );
-        assert_eq!(beginning(&"ü".repeat(1000)).chars().count(), 100);
     }
 }

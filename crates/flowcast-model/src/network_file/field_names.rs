@@ -1,4 +1,4 @@
-//! The names of all fields of a network file, and those that are near to a misspelt one.
+//! The names of all fields of a network file, and suggestions for a misspelt one.
 //!
 //! The names are taken from the types that a file is read into, so that the list cannot fall behind.
 
@@ -17,10 +17,7 @@ use super::NetworkFile;
 use crate::near;
 use flowcast_units::CollectiveOp;
 
-/// How many near names an error lists.
-const NEAR: usize = 3;
-
-/// Refuses a dotted name that no network file has; the error lists the names that are nearest.
+/// Refuses a dotted name that no network file has; the error suggests the names that are near.
 pub(crate) fn check(key: &str) -> Result<(), String> {
     if ALL.iter().any(|name| is_same(name, key)) {
         return Ok(());
@@ -29,16 +26,10 @@ pub(crate) fn check(key: &str) -> Result<(), String> {
     Err(match near::not_modelled(section, name) {
         Some(absent) => format!("found no such field; {absent}"),
         None => format!(
-            "found no such field; near to it are {}",
-            nearest(key, ALL.iter().map(String::as_str))
+            "found no such field{}",
+            near::question(key, ALL.iter().map(String::as_str))
         ),
     })
-}
-
-/// The known names that are nearest to a misspelt one, for its error.
-pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let near: Vec<&str> = near::nearest(wrong, known).into_iter().take(NEAR).collect();
-    near.join(", ")
 }
 
 /// Whether a name from the list, in which `N` is any place of a list, is this one.
@@ -208,7 +199,7 @@ mod tests {
         let error = check("machine.scheduler.qantum").unwrap_err();
         assert!(error.contains("machine.scheduler.quantum"), "{error}");
         let error = check("nic.latncy").unwrap_err();
-        assert!(error.contains("near to it are nic.latency"), "{error}");
+        assert!(error.contains("did you mean nic.latency"), "{error}");
         assert!(check("machine.nodes.first.cpus").is_err());
     }
 }

@@ -284,7 +284,7 @@ fn any_field_can_be_set_also_that_of_one_group_of_nodes() {
         let error = set(key, "7").unwrap_err().to_string();
         assert!(
             error.starts_with(&format!(
-                "--set {key}: found no such field; near to it are machine.nodes"
+                "--set {key}: found no such field (did you mean machine.nodes"
             )),
             "{error}"
         );

@@ -397,7 +397,7 @@ fn what_contradicts_itself_is_refused_by_field() {
         ),
         (
             "[origins]\n\"nic.gapp\" = { source = \"x\" }\n",
-            "origins.nic.gapp: found no such field; near to it are nic.gap",
+            "origins.nic.gapp: found no such field (did you mean nic.gap?)",
         ),
         (
             "[origins]\n\"nic.gap\" = { source = \"x\", vendor = \"y\" }\n",
