@@ -29,5 +29,5 @@ mod value;
 
 pub use document::{Document, Part, RESULT};
 pub use page::escape;
-pub use table::{Column, Rows, Table, rows};
+pub use table::{Column, Rows, Table, is_silent, rows};
 pub use value::{Grouped, NotFinite, Record, Value, figure, fixed, json, or_dash, percent, shown};

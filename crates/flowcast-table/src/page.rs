@@ -29,8 +29,9 @@ pub fn escape(text: &str) -> String {
 impl Table {
     /// Heading, picture and rows.
     pub fn to_html(&self) -> String {
+        let columns = self.shown();
         let row = |tag: &str, cells: &[String]| {
-            let cells = self.shown().zip(cells).map(|((_, column), text)| {
+            let cells = columns.iter().zip(cells).map(|((_, column), text)| {
                 let class = if column.is_right() {
                     ""
                 } else {

@@ -18,6 +18,10 @@ impl Column {
     pub fn is_right(&self) -> bool {
         self.cells.iter().any(|cell| !cell.is_words())
     }
+
+    fn is_silent(&self) -> bool {
+        self.cells.iter().all(|cell| is_silent(&cell.to_string()))
+    }
 }
 
 /// Rows of typed columns.
@@ -36,26 +40,46 @@ pub struct Table {
 }
 
 impl Table {
-    /// The columns that people see.
-    pub fn shown(&self) -> impl Iterator<Item = (&str, &Column)> {
+    fn headed(&self) -> Vec<(&str, &Column)> {
         self.columns
             .iter()
             .filter_map(|column| Some((column.heading.as_deref()?, column)))
+            .collect()
     }
 
-    /// The headings, then the cells of each row, so many at most, as people see them.
+    /// The columns that people see: those with a heading and with a cell that says something.
+    pub fn shown(&self) -> Vec<(&str, &Column)> {
+        let mut shown = self.headed();
+        if self.rows > 0 {
+            shown.retain(|(_, column)| !column.is_silent());
+        }
+        shown
+    }
+
+    /// The headings and the first `most` rows of the columns that people see.
     pub fn texts(&self, most: usize) -> Vec<Vec<String>> {
-        let head = self
-            .shown()
-            .map(|(heading, _)| heading.to_owned())
-            .collect();
+        self.texts_of(&self.shown(), most)
+    }
+
+    /// The headings and all rows, silent columns among them, for spreadsheets.
+    pub fn all_texts(&self) -> Vec<Vec<String>> {
+        self.texts_of(&self.headed(), usize::MAX)
+    }
+
+    fn texts_of(&self, columns: &[(&str, &Column)], most: usize) -> Vec<Vec<String>> {
+        let head = columns.iter().map(|(heading, _)| (*heading).to_owned());
         let row = |row: usize| {
-            self.shown()
-                .map(move |(_, column)| column.cells[row].to_string())
+            let cells = columns.iter();
+            cells.map(move |(_, column)| column.cells[row].to_string())
         };
         let rows = (0..self.rows.min(most)).map(|index| row(index).collect());
-        std::iter::once(head).chain(rows).collect()
+        std::iter::once(head.collect()).chain(rows).collect()
     }
+}
+
+/// Whether the text of a cell says nothing: it is empty or a dash.
+pub fn is_silent(text: &str) -> bool {
+    matches!(text, "" | "-")
 }
 
 /// A table that grows by columns.
@@ -162,6 +186,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::or_dash;
 
     #[test]
     fn people_and_programs_see_each_their_columns() {
@@ -171,10 +196,24 @@ mod tests {
             .field("hidden", |(_, count)| count)
             .into();
         assert_eq!(table.texts(usize::MAX), [["what", "count"], ["a", "1"]]);
-        let right: Vec<bool> = table.shown().map(|(_, column)| column.is_right()).collect();
+        let right = table.shown().into_iter();
+        let right: Vec<bool> = right.map(|(_, column)| column.is_right()).collect();
         assert_eq!(right, [false, true]);
         let json = Value::from(table).json("rows").unwrap();
         assert_eq!(json.to_string(), r#"[{"hidden":1,"name":"a"}]"#);
+    }
+
+    #[test]
+    fn people_do_not_see_a_column_that_says_nothing() {
+        let table: Table = rows(["a", "b"])
+            .column("name", "name", |name| name)
+            .column("mapping", "mapping", |_| or_dash(None::<u64>))
+            .column("note", "note", |name| (name == "b").then_some("slow"))
+            .into();
+        assert_eq!(table.texts(0), [["name", "note"]]);
+        assert_eq!(table.all_texts()[0], ["name", "mapping", "note"]);
+        let json = Value::from(table).json("rows").unwrap();
+        assert!(json[0]["mapping"].is_null() && json[0]["note"].is_null());
     }
 
     #[test]

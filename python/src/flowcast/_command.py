@@ -276,15 +276,14 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _checked(status: int, stdout: str, stderr: str) -> tuple[str, str]:
-    own = [line.removeprefix("flowcast: ") for line in stderr.splitlines() if line.startswith("flowcast: ")]
-    notes = [line.removeprefix("note: ") for line in own if line.startswith("note: ")]
+    lines = stderr.splitlines()
+    notes = [line.removeprefix("flowcast: note: ") for line in lines if line.startswith("flowcast: note: ")]
     for note in notes:
         warnings.warn(note, FlowcastWarning, stacklevel=4)
     if status == 0:
         return stdout, stderr
-    faults = [line for line in own if not line.startswith("note: ")]
-    # An option that is none is told without the name of the command.
-    message = faults[-1] if faults else stderr.strip().split("\n\n")[0].removeprefix("error: ")
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    message = errors[-1] if errors else stderr.strip().split("\n\n")[0]
     kinds: dict[int, type[Exception]] = {1: FindingError, 2: InputError, 3: MissingError}
     raise kinds.get(status, FindingError)(message or f"flowcast ended with status {status}")
 

@@ -66,7 +66,7 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use predict::trace::parse_mapping;
 
-use crate::terminal::tables::TableForm;
+use crate::terminal::{exit::end_with_answer, tables::TableForm};
 
 /// Measure, model, predict, place and schedule the communication of message-passing programs.
 #[derive(Debug, Parser)]
@@ -178,8 +178,10 @@ impl Cli {
 
     /// What the words of a command line ask for; a mistake in them ends the process.
     pub(crate) fn of(words: Vec<OsString>) -> Cli {
-        let mut matches = Cli::described().get_matches_from(words);
-        Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+        Cli::described()
+            .try_get_matches_from(words)
+            .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
+            .unwrap_or_else(|answer| end_with_answer(&answer))
     }
 
     /// Runs the chosen command.

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    process::ExitCode,
+    process::{ExitCode, exit},
 };
 
 use anstyle::{AnsiColor, Effects, Style};
@@ -10,14 +10,17 @@ pub(crate) use flowcast_io::EnvironmentLacks;
 use flowcast_io::text_of;
 use thiserror::Error;
 
-use crate::terminal::output::escaped;
+use crate::terminal::{
+    output::escaped,
+    width::{error_width, fitted, output_width},
+};
 
 /// The command did its work and found something that a script should stop at. Exit code 1.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct Finding(pub String);
 
-/// As the errors of the command line, which clap prints; none where the standard error is no terminal.
+/// The style of clap's own `error:`; none where the standard error is no terminal.
 const RED: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 
 /// Whether the system has refused something: a full disk, a missing right, too many open files. A name that leads to nothing,
@@ -64,11 +67,8 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // An error that cannot be told still has its code.
-    let _ = writeln!(
-        anstream::stderr(),
-        "{RED}flowcast:{RED:#} {}",
-        escaped(&shortened(text_of(error)))
-    );
+    let text = format!("{RED}error:{RED:#} {}", escaped(&shortened(text_of(error))));
+    let _ = writeln!(anstream::stderr(), "{}", fitted(&text, error_width()));
     if error.downcast_ref::<Finding>().is_some() {
         ExitCode::from(1)
     } else if error.downcast_ref::<EnvironmentLacks>().is_some()
@@ -78,6 +78,17 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     } else {
         ExitCode::from(2)
     }
+}
+
+/// Ends the process with the answer of clap: help, or a wrong command line.
+pub(crate) fn end_with_answer(answer: &clap::Error) -> ! {
+    let text = answer.render().ansi().to_string();
+    // A reader that has gone away needs no answer.
+    let _ = match answer.use_stderr() {
+        true => write!(anstream::stderr(), "{}", fitted(&text, error_width())),
+        false => write!(anstream::stdout(), "{}", fitted(&text, output_width())),
+    };
+    exit(answer.exit_code())
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ fn watch() {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             if let Err(error) = verify() {
-                say!("flowcast: {error}");
+                say!("error: {error}");
                 exit(2);
             }
             usual(panic);
@@ -135,7 +135,8 @@ fn watch() {
 
 /// A page of a map is behind the end of its file. Which map it is cannot be found out here: locks may be held.
 extern "C" fn fault(_signal: i32) {
-    const TOLD: &[u8] = b"flowcast: found that an input file was shortened while it was read, expected it to stay\n";
+    const TOLD: &[u8] =
+        b"error: found that an input file was shortened while it was read, expected it to stay\n";
     // SAFETY: `write` and `_exit` may be called in a handler.
     unsafe {
         libc::write(libc::STDERR_FILENO, TOLD.as_ptr().cast(), TOLD.len());

@@ -1,7 +1,7 @@
 //! What every command does at the terminal, whatever it computes.
 //!
-//! - [`output`]: results as a table for people or as JSON, on a standard output that may be closed early; [`tables`]
-//!   and [`answers`] say how they look.
+//! - [`output`]: results as a table for people or as JSON, on a standard output that may be closed early; [`tables`],
+//!   [`width`] and [`answers`] say how they look.
 //! - [`files`]: which inputs are read and which outputs are written, whole or not at all; [`growing`] files survive a kill,
 //!   [`input_maps`] are large inputs as maps.
 //! - [`progress`], [`interrupt`] and [`exit`]: what a long run says, how it ends, and its exit code.
@@ -18,3 +18,4 @@ pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod provenance;
 pub(crate) mod tables;
+pub(crate) mod width;

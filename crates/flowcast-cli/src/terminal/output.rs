@@ -16,7 +16,10 @@ use flowcast::{
     trace::{Program, Trace},
 };
 
-use crate::terminal::tables::{RECORD, TableForm, written};
+use crate::terminal::{
+    tables::{RECORD, TableForm, written},
+    width::{error_width, fitted, output_width},
+};
 use flowcast::table::{Document, Grouped, Part};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
@@ -60,6 +63,9 @@ impl Format {
         }
         for part in &document.parts {
             match part {
+                Part::Line(line) if TableForm::chosen() == TableForm::Text => {
+                    println_out!("{}", fitted(line, output_width()));
+                }
                 Part::Line(line) => println_out!("{line}"),
                 Part::Table(table) => written(table)
                     .iter()
@@ -142,7 +148,8 @@ pub(crate) fn print_lines(text: &str) {
 
 /// Writes a line to the standard error, whether anybody reads it or not.
 pub(crate) fn say_line(text: Arguments<'_>) {
-    let _ = writeln!(stderr(), "{}", escaped(&text.to_string()));
+    let text = text.to_string();
+    let _ = writeln!(stderr(), "{}", fitted(&escaped(&text), error_width()));
 }
 
 /// The text with characters that a terminal would obey, or that hide what stands beside them, as `\u001b`: names in it may
@@ -174,7 +181,7 @@ pub(crate) fn print(text: Arguments<'_>) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),
         Err(error) => {
-            say!("flowcast: cannot write to the standard output: {error}");
+            say!("error: cannot write to the standard output: {error}");
             exit(3)
         }
     }

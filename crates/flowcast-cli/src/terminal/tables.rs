@@ -1,17 +1,24 @@
-//! One look for all tables: a rule under the header, numbers to the right, no wider than the terminal, and no longer than
-//! anybody reads; or Markdown, or CSV, as `--tables` asks.
+//! One look for all tables: a rule under the header, numbers to the right; or Markdown, or CSV, as `--tables` asks.
+//!
+//! No table breaks a word. Columns that say nothing are left out. In a terminal that is still too narrow, headings and columns
+//! of prose are broken at spaces; if that is not enough, each row becomes a record of lines `heading: value`.
 
-use std::{
-    io::{IsTerminal, stdout},
-    sync::OnceLock,
-};
+use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle};
-use flowcast::table::{Grouped, Table};
+use comfy_table::{CellAlignment, LineStyle, TableStyle};
+use flowcast::table::{Grouped, Table, is_silent};
+
+use crate::terminal::width::{columns_of, fitted, longest_word, output_width, wrapped};
 
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// Fewest columns of the terminal to which a column of prose shrinks.
+const NARROWEST_PROSE: usize = 24;
+
+/// Spaces around a cell and between two columns.
+const AROUND: usize = 3;
 
 /// How tables are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -49,15 +56,20 @@ pub(crate) fn written(table: &Table) -> Option<String> {
     if table.rows == 0 && form != TableForm::Csv {
         return None;
     }
-    let texts = table.texts(rows_shown(most));
-    let is_right: Vec<bool> = table.shown().map(|(_, column)| column.is_right()).collect();
+    let texts = match form {
+        TableForm::Csv => table.all_texts(),
+        _ => table.texts(most),
+    };
+    let shown = table.shown().into_iter();
+    let is_right: Vec<bool> = shown.map(|(_, column)| column.is_right()).collect();
     let mut text = match form {
-        TableForm::Text => in_columns(&texts, &is_right).to_string(),
+        TableForm::Text => to_text(&texts, &is_right, output_width()),
         TableForm::Markdown => to_markdown(&texts, &is_right),
         TableForm::Csv => to_csv(&texts),
     };
     if !table.heading.is_empty() {
-        text = format!("{}:\n{text}", table.heading);
+        let heading = format!("{}:", table.heading);
+        text = format!("{}\n{text}", fitted(&heading, output_width()));
     }
     let more = table.rows + 1 - texts.len();
     if more > 0 {
@@ -66,7 +78,17 @@ pub(crate) fn written(table: &Table) -> Option<String> {
     Some(text)
 }
 
-fn in_columns(texts: &[Vec<String>], is_right: &[bool]) -> comfy_table::Table {
+fn to_text(texts: &[Vec<String>], is_right: &[bool], width: Option<usize>) -> String {
+    let Some(width) = width else {
+        return in_columns(texts, is_right);
+    };
+    match column_widths(texts, is_right, width) {
+        Some(widths) => in_columns(&broken_at_spaces(texts, &widths), is_right),
+        None => stacked(texts, width),
+    }
+}
+
+fn in_columns(texts: &[Vec<String>], is_right: &[bool]) -> String {
     let mut table = comfy_table::Table::new();
     table
         .load_style(STYLE)
@@ -75,14 +97,97 @@ fn in_columns(texts: &[Vec<String>], is_right: &[bool]) -> comfy_table::Table {
     for (index, is_right) in is_right.iter().enumerate() {
         if let (true, Some(column)) = (*is_right, table.column_mut(index)) {
             column.set_cell_alignment(CellAlignment::Right);
-            // Where a table is wider than the terminal, the lines of texts are broken, never numbers.
-            column.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
-    if stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.to_string()
+}
+
+/// Widths of a column without the space around it.
+struct ColumnWidths {
+    /// Of the widest cell.
+    cells: usize,
+    /// Of the widest cell or the heading, nothing broken.
+    whole: usize,
+    /// With its heading and, if it is prose, its cells broken as much as they may be.
+    least: usize,
+}
+
+impl ColumnWidths {
+    fn of(column: usize, texts: &[Vec<String>], is_right: bool) -> ColumnWidths {
+        let widest = |rows: &[Vec<String>], measure: fn(&str) -> usize| {
+            let widths = rows.iter().map(|cells| measure(&cells[column]));
+            widths.max().unwrap_or(0)
+        };
+        let cells = widest(&texts[1..], longest_line);
+        let unbroken = match is_right {
+            true => cells,
+            false => cells.min(NARROWEST_PROSE),
+        };
+        ColumnWidths {
+            cells,
+            whole: widest(texts, longest_line),
+            least: unbroken.max(widest(texts, longest_word)),
+        }
     }
-    table
+}
+
+/// The columns' widths such that a table fits; none if it cannot. Headings are broken before prose, wide columns before
+/// narrow ones.
+fn column_widths(texts: &[Vec<String>], is_right: &[bool], width: usize) -> Option<Vec<usize>> {
+    let columns = is_right.iter().enumerate();
+    let columns: Vec<ColumnWidths> = columns
+        .map(|(column, is_right)| ColumnWidths::of(column, texts, *is_right))
+        .collect();
+    let mut widths: Vec<usize> = columns.iter().map(|column| column.whole).collect();
+    let room = (width + 1).checked_sub(AROUND * columns.len())?;
+    while widths.iter().sum::<usize>() > room {
+        let widest = (0..columns.len())
+            .filter(|column| widths[*column] > columns[*column].least)
+            .max_by_key(|column| (widths[*column] > columns[*column].cells, widths[*column]))?;
+        widths[widest] -= 1;
+    }
+    Some(widths)
+}
+
+fn longest_line(text: &str) -> usize {
+    text.lines().map(columns_of).max().unwrap_or(0)
+}
+
+fn broken_at_spaces(texts: &[Vec<String>], widths: &[usize]) -> Vec<Vec<String>> {
+    let row = |cells: &Vec<String>| {
+        let cells = cells.iter().zip(widths);
+        cells
+            .map(|(cell, width)| wrapped(cell, *width, 0))
+            .collect()
+    };
+    texts.iter().map(row).collect()
+}
+
+/// Each row as a record of lines `heading: value`, without values that say nothing.
+fn stacked(texts: &[Vec<String>], width: usize) -> String {
+    let headings = texts[0].iter();
+    let indent = headings.map(|heading| columns_of(heading)).max();
+    let indent = indent.unwrap_or(0) + ": ".len();
+    let record = |cells: &Vec<String>| {
+        let fields = texts[0].iter().zip(cells);
+        let fields = fields.filter(|(_, cell)| !is_silent(cell));
+        let lines = fields.map(|(heading, cell)| field(heading, cell, indent, width));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let records: Vec<String> = texts[1..].iter().map(record).collect();
+    records.join("\n\n")
+}
+
+/// A line `heading: value`, whose value begins at `indent`, or on the next line where a word of it would not fit.
+fn field(heading: &str, cell: &str, indent: usize, width: usize) -> String {
+    const BELOW: usize = 2;
+    let cell = cell.replace('\n', " ");
+    if indent + longest_word(&cell) > width {
+        let cell = format!("{:BELOW$}{cell}", "");
+        return format!("{heading}:\n{}", wrapped(&cell, width, BELOW));
+    }
+    let gap = indent - columns_of(heading) - 1;
+    wrapped(&format!("{heading}:{:gap$}{cell}", ""), width, indent)
 }
 
 fn to_markdown(texts: &[Vec<String>], is_right: &[bool]) -> String {
@@ -143,15 +248,10 @@ pub(crate) const ROWS: &str = "--rows";
 impl Most {
     /// How many rows that are at most; no end in CSV.
     pub(crate) fn rows(self) -> usize {
-        rows_shown(self.most)
-    }
-}
-
-fn rows_shown(most: usize) -> usize {
-    if TableForm::chosen() == TableForm::Csv {
-        usize::MAX
-    } else {
-        most
+        match TableForm::chosen() {
+            TableForm::Csv => usize::MAX,
+            _ => self.most,
+        }
     }
 }
 
@@ -167,26 +267,70 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn a_table_fits_the_terminal_and_keeps_its_numbers_whole() {
-        let texts = texts(&[
-            &["name", "latency", "source"],
+    fn networks() -> Vec<Vec<String>> {
+        texts(&[
+            &["network", "latency", "time in communication", "source"],
             &[
-                "gige-tcp",
+                "infiniband-ndr200",
                 "65.40 us",
+                "45.2 %",
                 "Lichei, packet scheduler for Open MPI, Table 3.5.3.1",
             ],
-        ]);
-        let mut table = in_columns(&texts, &[false, true, false]);
-        table
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(40);
-        let text = table.to_string();
-        assert!(
-            text.lines().all(|line| line.chars().count() <= 40),
-            "{text}"
+            &["gige-tcp", "1.000 us", "-", "measured on this machine"],
+        ])
+    }
+
+    #[test]
+    fn prose_and_headings_are_broken_at_spaces_before_rows_are_stacked() {
+        let is_right = [false, true, true, false];
+        let text = to_text(&networks(), &is_right, Some(80));
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        assert!(lines[2].starts_with('─'), "{text}");
+        assert_eq!(
+            [&lines[..2], &lines[3..]].concat(),
+            [
+                " network              latency         time in   source",
+                "                                communication",
+                " infiniband-ndr200   65.40 us          45.2 %   Lichei, packet scheduler for",
+                "                                                Open MPI, Table 3.5.3.1",
+                " gige-tcp            1.000 us               -   measured on this machine",
+            ]
         );
-        assert!(text.contains("65.40 us"), "{text}");
+        assert_eq!(
+            to_text(&networks(), &is_right, Some(60)),
+            "network:               infiniband-ndr200\n\
+             latency:               65.40 us\n\
+             time in communication: 45.2 %\n\
+             source:                Lichei, packet scheduler for Open\n                       \
+             MPI, Table 3.5.3.1\n\n\
+             network:               gige-tcp\n\
+             latency:               1.000 us\n\
+             source:                measured on this machine"
+        );
+    }
+
+    #[test]
+    fn no_table_breaks_a_word_or_leaves_one_out_at_any_width() {
+        let (texts, is_right) = (networks(), [false, true, true, false]);
+        let words: Vec<&str> = texts
+            .iter()
+            .flatten()
+            .flat_map(|cell| cell.split(' '))
+            .collect();
+        for width in 1..140 {
+            let text = to_text(&texts, &is_right, Some(width));
+            let longest = text.lines().map(columns_of).max().unwrap();
+            assert!(
+                longest <= width.max("infiniband-ndr200".len() + 2 + "network:".len()),
+                "{width}: {text}"
+            );
+            let whole = text.split_whitespace().all(|word| {
+                word.starts_with('─')
+                    || words.contains(&word)
+                    || words.contains(&word.trim_end_matches(':'))
+            });
+            assert!(whole, "{width}: {text}");
+        }
     }
 
     #[test]

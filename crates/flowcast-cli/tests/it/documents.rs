@@ -13,7 +13,7 @@ use std::{
 use serde_json::Value;
 
 /// Commands that read what `examples` has, each with one JSON document on its standard output.
-const COMMANDS: &[&str] = &[
+pub(crate) const COMMANDS: &[&str] = &[
     "bench flows figure5.pattern -n gige-lam --runs 1",
     "bench packet figure5.pattern -n gige-tcp --set sharing.window=64KiB --runs 1",
     "bench replay ring.dim -n gige-tcp --runs 1",

@@ -26,5 +26,6 @@ mod record;
 mod recorded_traffic;
 mod spawn;
 mod sweep;
+mod terminals;
 mod validate;
 mod validate_app;

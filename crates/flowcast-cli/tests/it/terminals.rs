@@ -1,0 +1,173 @@
+//! Terminals of several widths: no command breaks a word, leaves one out, or writes a line that is too wide without need.
+
+use std::{
+    collections::BTreeSet,
+    fs::{File, OpenOptions},
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+};
+
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+use crate::documents::COMMANDS;
+
+const WIDTHS: [u16; 4] = [60, 80, 100, 132];
+const THREADS: usize = 4;
+
+/// Commands with tables, notes or errors that have no document, or another one, in [`COMMANDS`].
+const MORE: &[&str] = &[
+    "collectives choose -n {sessions}/choose.in/machine.toml --ranks 8,16 --sizes 64KiB,1MiB",
+    "compare {out}/before.json {out}/after.json",
+    "compare lu.S.4.dim.gz lu.S.4.dim.gz -n gige-tcp --model independent",
+    "doctor -n gige-tcp",
+    "explain events lu.S.4.dim.gz -n gige-tcp",
+    "fit --calls taurus-calls.csv --pieces 3",
+    "fit reprompi.txt",
+    "hpl predict linpack-runs.csv -n infiniband-edr --compute dgemm.csv",
+    "mapping fill --ranks 8 --nodes 4",
+    "mapping 2-per-node --ranks 4 --hosts n1,n2 --format openmpi",
+    "measure pairs --show pairs.csv",
+    "networks show nosuch",
+    "nosuch",
+    "place is.S.4.dim.gz -n infiniband-hdr --nodes 2 --slots 2",
+    "predict --help",
+    "predict -h",
+    "predict deadlock.dim -n gige-tcp",
+    "predict lu.S.4.dim.gz -n gige-tcp -n infiniband-ndr200 -n ethernet-10g-tcp",
+    "predict lu.S.4.dim.gz -n gige-tcp -n infiniband-hdr --mapping fill --mapping round-robin --no-interval",
+    "predict lu.S.4.dim.gz -n gige-tcp --tables wrong",
+    "predict lu.S.4.dim.gz -n gige-tcp --set nic.latency=5",
+    "sweep lu.S.4.dim.gz -n gige-tcp -n infiniband-hdr --grid latency=1us..10us:2",
+];
+
+/// The output depends on the time of day or on how fast this machine is.
+const VARIES: &[&str] = &["bench ", "doctor "];
+
+/// The output is a file, whose lines are never broken.
+const FILES: &[&str] = &["networks show", "sweep "];
+
+#[test]
+fn commands_fit_terminals_of_every_width() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, seconds) in [("before.json", "1.0"), ("after.json", "1.5")] {
+        let ranks =
+            format!(r#"{{"end_s":{seconds},"compute_s":0.5,"blocked_s":0.5,"overhead_s":0}}"#);
+        let saved =
+            format!(r#"{{"schema":"flowcast/replay/1","makespan_s":{seconds},"ranks":[{ranks}]}}"#);
+        std::fs::write(folder.path().join(file), saved).unwrap();
+    }
+    let lines: Vec<&str> = COMMANDS.iter().chain(MORE).copied().collect();
+    let faults: Vec<String> = thread::scope(|scope| {
+        let parts = lines.chunks(lines.len().div_ceil(THREADS));
+        let parts = parts.map(|part| {
+            let folder = folder.path();
+            scope.spawn(move || {
+                part.iter()
+                    .flat_map(|line| faults(line, folder))
+                    .collect::<Vec<_>>()
+            })
+        });
+        let parts: Vec<_> = parts.collect();
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap())
+            .collect()
+    });
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A description of each word that a command breaks or leaves out at some width, and of each line that is too wide.
+fn faults(line: &str, folder: &Path) -> Vec<String> {
+    let piped = flowcast(line, folder).output().unwrap();
+    let unlimited = String::from_utf8_lossy(&[piped.stdout, piped.stderr].concat()).into_owned();
+    let in_width = |width: u16| {
+        let text = in_terminal(flowcast(line, folder), width);
+        let columns = |line: &str| line.trim_end().chars().count();
+        let is_file = FILES.iter().any(|file| line.starts_with(file));
+        let too_wide = text.lines().filter(move |line| {
+            !is_file && columns(line) > width.into() && line.split_whitespace().count() > 1
+        });
+        let (found, expected) = (words(line, &text), words(line, &unlimited));
+        let broken = found
+            .difference(&expected)
+            .map(|word| format!("{word} is broken"));
+        let missing = expected
+            .difference(&found)
+            .map(|word| format!("{word} is missing"));
+        let all: Vec<String> = too_wide
+            .map(|line| format!("too wide: {line}"))
+            .chain(broken)
+            .chain(missing)
+            .map(|fault| format!("{line}: {width}: {fault}"))
+            .collect();
+        all
+    };
+    WIDTHS.into_iter().flat_map(in_width).collect()
+}
+
+/// The words of an output without rules and what says nothing; without figures where these vary.
+fn words(command: &str, text: &str) -> BTreeSet<String> {
+    let varies = VARIES.iter().any(|varying| command.starts_with(varying));
+    text.split_whitespace()
+        .map(|word| word.trim_end_matches(':').trim_matches('─'))
+        .filter(|word| !matches!(*word, "" | "-"))
+        .filter(|word| !varies || !word.contains(|letter: char| letter.is_ascii_digit()))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn flowcast(line: &str, folder: &Path) -> Command {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    let sessions = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd");
+    let line = line.replace("{out}", folder.to_str().unwrap());
+    command
+        .args(line.replace("{sessions}", sessions).split(' '))
+        .current_dir(examples)
+        .env("XDG_DATA_HOME", "/nonexistent")
+        .stdin(Stdio::null());
+    command
+}
+
+/// The output and the errors of a command in a terminal of `width` columns.
+fn in_terminal(mut command: Command, width: u16) -> String {
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let path = PathBuf::from(
+        ptsname(&controller, Vec::new())
+            .unwrap()
+            .into_string()
+            .unwrap(),
+    );
+    let terminal = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let size = Winsize {
+        ws_row: 50,
+        ws_col: width,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&terminal, size).unwrap();
+    let mut child = command
+        .env("TERM", "dumb")
+        .env("NO_COLOR", "1")
+        .stdout(terminal.try_clone().unwrap())
+        .stderr(terminal)
+        .spawn()
+        .unwrap();
+    drop(command);
+    let mut text = Vec::new();
+    // Linux ends the stream of a terminal that nobody has open with an error.
+    let _ = File::from(controller).read_to_end(&mut text);
+    child.wait().unwrap();
+    String::from_utf8_lossy(&text).replace('\r', "")
+}
