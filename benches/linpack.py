@@ -53,7 +53,7 @@ def predicted(options, folder):
         run(options, "fit", "--calls", measured / "calls.csv", "-o", cluster)
         run(options, "hpl", "fit", folder / "known.csv", "--network", cluster, *compute, "-o", fitted)
     extent = ["--windows", options.windows] if options.windows else []
-    members = ["--members", options.members] if options.members else []
+    members = ["--replicates", options.members] if options.members else []
     predict = ["hpl", "predict", folder / "asked.csv", "--network", fitted, *compute, *extent, *members]
     run(options, *predict, "-o", folder / "predicted.csv")
     with open(folder / "predicted.csv", newline="") as file:

@@ -19,7 +19,7 @@ sets all messages start at once, so that frames from different links often come 
 program has an order of its own; in the other half they start at random times within 20 us.
 
 benches/ns3_fabrics.cpp says what of ns-3 is used. Seconds are those of the simulation alone, the first time in a process of its own:
-processor seconds of ns-3, and those of the clock of `flowcast bench packet --unfold --runs 1`, which makes the links as well.
+processor seconds of ns-3, and those of the clock of `flowcast bench packet --unfold --repetitions 1`, which makes the links as well.
 """
 
 import argparse, dataclasses, json, os, pathlib, platform, random, shutil, statistics, subprocess, sys, tempfile
@@ -211,7 +211,7 @@ class Bench:
 
     def ours(self):
         predicted = json.loads(self.run(self.flowcast, "predict", "set.pattern", "--network", "set.toml", "--json").stdout)
-        told = json.loads(self.run(self.flowcast, "bench", "packet", "set.pattern", "--network", "set.toml", "--unfold", "--runs", "1",
+        told = json.loads(self.run(self.flowcast, "bench", "packet", "set.pattern", "--network", "set.toml", "--unfold", "--repetitions", "1",
                                    "--json").stdout)
         return [flow["end_s"] for flow in predicted["flows"]], told["packet_hops"], told["packet_hops"] / told["packet_hops_per_s"]
 

@@ -65,7 +65,7 @@ class Bench:
 
     def rate(self, *arguments, per="messages_per_s"):
         def measure():
-            out = subprocess.run([self.command, "bench", *map(str, arguments), "--runs", "1", "--json"],
+            out = subprocess.run([self.command, "bench", *map(str, arguments), "--repetitions", "1", "--json"],
                                  check=True, cwd=self.folder, capture_output=True, text=True).stdout
             return json.loads(out)[per] / 1e6
         return measure

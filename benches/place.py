@@ -324,7 +324,7 @@ def by_flowcast(case, folder, options, seconds, objective="hops"):
     network.write_text('schema = "flowcast/network/2"\nname = "target"\n[point_to_point]\nrule = "hockney"\n[nic]\nlatency = "1us"\nbandwidth = "10GB/s"\n' + case.target.section())
     matrix = folder / "matrix.csv"
     matrix.write_text("from,to,bytes\n" + "".join(f"{one},{other},{size}\n" for (one, other), size in case.messages.items()))
-    command = [*options.flowcast.split(), matrix, "--network", network, "--nodes", case.nodes, "--slots", case.slots]
+    command = [*options.flowcast.split(), matrix, "--network", network, "--nodes", case.nodes, "--ranks-per-node", case.slots]
     command += ["--objective", objective, "--time-limit", f"{seconds}s", "--json"]
     done = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)["best"]["node_of_rank"]

@@ -161,7 +161,7 @@ class Bench:
         return [flow["end_s"] for flow in json.loads(done.stdout)["flows"]]
 
     def our_seconds(self, name):
-        done = self.run(self.flowcast, "bench", "flows", f"{name}.pattern", "--network", f"{name}.toml", "--model", "fair", "--runs", RUNS,
+        done = self.run(self.flowcast, "bench", "flows", f"{name}.pattern", "--network", f"{name}.toml", "--model", "fair", "--repetitions", RUNS,
                         "--json")
         told = json.loads(done.stdout)
         return told["flows"] / told["flows_per_s_max"]

@@ -10,7 +10,7 @@ for laboratory in ${2:-$laboratories}; do
         report=$laboratory.$name.html
         [ -e $laboratory.$name.json ] && continue
         rm -rf "$report"* $laboratory.$name.rec
-        timeout 600 flowcast validate app --lab $laboratory.toml --no-self-test --runs 5 -o $report -- mpirun -np 4 ${programs[$name]} \
+        timeout 600 flowcast validate app --lab $laboratory.toml --no-self-test --repetitions 5 --report $report -- mpirun -np 4 ${programs[$name]} \
             > $laboratory.$name.out 2>&1 || { tail -5 $laboratory.$name.out >&2; exit 1; }
     done
 done

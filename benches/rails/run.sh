@@ -29,7 +29,7 @@ node() {
 measure() {
     node 1 "$flowcast" measure p2p --listen "$2:7070" 2> "$folder/$1.answer.log" &
     sleep 0.5
-    node 0 "$flowcast" measure p2p --connect "$2:7070" --max-time 8s --max-size 32KiB --step 4KiB -o "$folder/$1.csv"
+    node 0 "$flowcast" measure p2p --connect "$2:7070" --time-limit 8s --max-size 32KiB --step 4KiB -o "$folder/$1.csv"
     wait
     "$flowcast" fit "$folder/$1.csv" -o "$folder/$1.toml"
 }
@@ -40,8 +40,8 @@ bench() {
     node 1 "$flowcast" rails serve --listen 10.77.0.2:7400 --listen 10.78.0.2:7400 --once \
         > "$folder/serve.log" 2>&1 &
     sleep 0.5
-    node 0 "$flowcast" rails bench --rail "a=10.77.0.2:7400,device=eth0,network=$folder/a.toml" \
-        --rail "b=10.78.0.2:7400,device=eth1,network=$folder/b.toml" "$@"
+    node 0 "$flowcast" rails bench --connect "a=10.77.0.2:7400,device=eth0,network=$folder/a.toml" \
+        --connect "b=10.78.0.2:7400,device=eth1,network=$folder/b.toml" "$@"
 }
 
 # The direction of the messages.

@@ -54,10 +54,10 @@ def test_an_answer_is_the_commands(command: str, json_of: Any, words: list[str],
 
 
 def test_noise_is_the_commands(command: str, json_of: Any) -> None:
-    words = ["predict", LU, *ALONE, "--noise", "exponential:5us", "--seeds", "50", "--seed", "7", "--level", "0.8"]
+    words = ["predict", LU, *ALONE, "--noise", "exponential:5us", "--replicates", "50", "--seed", "7", "--level", "0.8"]
     theirs: Any = json_of(command, *words)["noise"]
     prediction = flowcast.predict(
-        LU, model="independent", noise="exponential:5us", noise_runs=50, seed=7, level=0.8
+        LU, model="independent", noise="exponential:5us", replicates=50, seed=7, level=0.8
     )
     ours = prediction.noise
     assert ours is not None
@@ -148,7 +148,7 @@ def test_answers_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         _, axes = pyplot.subplots()
         assert other.plot(axes) is axes
         assert len(axes.patches) > 0
-    noise = flowcast.predict(LU, noise="exponential:5us", noise_runs=20).noise
+    noise = flowcast.predict(LU, noise="exponential:5us", replicates=20).noise
     assert noise is not None
     assert sum(patch.get_height() for patch in noise.plot().patches) == 20
     pyplot.close("all")

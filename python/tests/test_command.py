@@ -20,7 +20,7 @@ SIZES = ["1B", "1KiB", "4KiB"]
 
 def test_loopback_is_measured_and_fitted(command: str, tmp_path: Path) -> None:
     file = tmp_path / "samples.csv"
-    measured = flowcast.measure(file, max_time=1.0, sizes=SIZES, seed=3)
+    measured = flowcast.measure(file, time_limit=1.0, sizes=SIZES, seed=3)
     assert file.read_text() == measured.csv
     assert sorted(set(measured.samples["size_B"].to_list())) == [1, 1024, 4096]
     assert len(measured.samples) == measured.document["samples"]
@@ -32,7 +32,7 @@ def test_loopback_is_measured_and_fitted(command: str, tmp_path: Path) -> None:
 
 
 def test_a_budget_chooses_the_round_trips(command: str) -> None:
-    measured = flowcast.measure(budget="1s", precision=0.5, most_messages=500)
+    measured = flowcast.measure(adaptive=True, time_limit="1s", precision=0.5, limit=500)
     assert 0 < measured.document["messages"] <= 500
     assert len(measured.samples) == measured.document["round_trips"]
     # On a machine that does other things as well there may be no fit yet.
@@ -46,7 +46,7 @@ def test_two_ends_measure_over_tcp(command: str) -> None:
         assert other.stdout is not None
         line = other.stdout.readline()
         address = next(word for word in line.replace(",", " ").split() if word.startswith("127.0.0.1:"))
-        measured = flowcast.measure(connect=address, max_time="0.5s", sizes=SIZES)
+        measured = flowcast.measure(connect=address, time_limit="0.5s", sizes=SIZES)
         assert f"# path: tcp to {address}" in measured.csv
         assert other.wait(10) == 0
     finally:
@@ -56,11 +56,19 @@ def test_two_ends_measure_over_tcp(command: str) -> None:
 
 def test_a_wrong_argument_is_told_as_by_the_command(command: str) -> None:
     with pytest.raises(flowcast.InputError, match="cannot be used with"):
-        flowcast.measure(budget="1s", sizes=SIZES)
+        flowcast.measure(adaptive=True, sizes=SIZES)
     with pytest.raises(flowcast.InputError, match="found"):
-        flowcast.measure(max_time="soon")
+        flowcast.measure(time_limit="soon")
     with pytest.raises(flowcast.MissingError):
-        flowcast.measure(connect="127.0.0.1:9", max_time="1s")
+        flowcast.measure(connect="127.0.0.1:9", time_limit="1s")
+
+
+def test_former_names_of_arguments_work_with_a_warning(command: str) -> None:
+    with pytest.warns(flowcast.FlowcastWarning, match="budget is now time_limit"):
+        measured = flowcast.measure(budget="1s", precision=0.5, limit=500)
+    assert "busy_us" in measured.samples.column_names
+    with pytest.raises(TypeError, match="found both slots and ranks_per_node"):
+        flowcast.place("examples/broadcast.steps", "gige-lam", 4, slots=2, ranks_per_node=2)
 
 
 def test_without_the_command_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +93,7 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def test_a_program_is_recorded_and_predicted(command: str, launcher: list[str], tmp_path: Path) -> None:
-    recording = flowcast.record([*launcher, "64", "50"], tmp_path / "heat.rec", budget="20MB")
+    recording = flowcast.record([*launcher, "64", "50"], tmp_path / "heat.rec", max_file_size="20MB")
     assert recording.document["ranks"] == 2
     assert sum(recording.functions["calls"].to_list()) == recording.document["calls"]
     assert "{" not in recording.stdout

@@ -81,12 +81,12 @@ def test_comparisons_are_equal_on_every_engine() -> None:
 
 
 def placement(executor: Executor | None = None) -> tuple[list[list[int]], str]:
-    found = flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, slots=2, inside="18.7ms", executor=executor)
+    found = flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, ranks_per_node=2, inside="18.7ms", executor=executor)
     return found.best, found.times.to_csv()
 
 
 def noisy(executor: Executor | None = None, noise: str = "exponential:5us") -> tuple[str, str]:
-    found = flowcast.predict(LU, model="independent", noise=noise, noise_runs=50, seed=3, executor=executor).noise
+    found = flowcast.predict(LU, model="independent", noise=noise, replicates=50, seed=3, executor=executor).noise
     assert found is not None
     return found.runs.to_csv(), found.ranks.to_csv()
 

@@ -62,28 +62,28 @@ def test_wrong_networks_and_programs_are_refused() -> None:
 
 
 def test_a_program_is_placed_where_its_replay_is_shortest() -> None:
-    found = flowcast.place(LU, "gige-tcp", nodes=2, slots=2)
+    found = flowcast.place(LU, "gige-tcp", nodes=2, ranks_per_node=2)
     mappings = [(0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)]
     times = {nodes: flowcast.predict(LU, mapping=nodes).makespan_s for nodes in mappings}
     assert (found.mappings, tuple(found.best[0])) == (3, min(times, key=lambda nodes: times[nodes]))
     assert found.times["time_s"].to_list() == sorted(times.values())
     with ThreadPoolExecutor(2) as pool:
-        assert flowcast.place(flowcast.Trace.open(LU), "gige-tcp", nodes=2, slots=2, executor=pool).best == found.best
+        assert flowcast.place(flowcast.Trace.open(LU), "gige-tcp", nodes=2, ranks_per_node=2, executor=pool).best == found.best
     with pytest.raises(flowcast.InputError, match="found a trace, expected steps"):
-        flowcast.place(LU, "gige-tcp", nodes=2, slots=2, inside="1us")
+        flowcast.place(LU, "gige-tcp", nodes=2, ranks_per_node=2, inside="1us")
 
 
 def test_a_matrix_is_placed_with_few_links_between_its_ranks(tmp_path: Path) -> None:
     matrix = tmp_path / "pairs.csv"
     matrix.write_text("from,to,bytes\n0,2,1000\n1,3,1000\n3,1,1000\n")
-    found = flowcast.place(matrix, "gige-tcp", nodes=2, slots=[2, 3], objective="hops", moves=10_000)
+    found = flowcast.place(matrix, "gige-tcp", nodes=2, ranks_per_node=[2, 3], objective="hops", moves=10_000)
     assert (found.verdict, found.value, found.baselines) == ("gain", 0, {"fill": 6000, "round-robin": 0})
     assert found.node_of_rank[0] == found.node_of_rank[2] != found.node_of_rank[1]
     assert len(found.times) == 0
-    timed = flowcast.place(matrix, "gige-tcp", nodes=2, slots=[2, 3], moves=40)
+    timed = flowcast.place(matrix, "gige-tcp", nodes=2, ranks_per_node=[2, 3], moves=40)
     assert timed.best == [timed.node_of_rank] and timed.value < timed.baselines["fill"]
     with pytest.raises(flowcast.InputError, match="expected time or hops"):
-        flowcast.place(matrix, "gige-tcp", nodes=2, slots=2, objective="bytes")
+        flowcast.place(matrix, "gige-tcp", nodes=2, ranks_per_node=2, objective="bytes")
     with pytest.raises(flowcast.InputError, match="found 4 ranks, expected at most 2"):
-        flowcast.place(matrix, "gige-tcp", nodes=2, slots=1)
+        flowcast.place(matrix, "gige-tcp", nodes=2, ranks_per_node=1)
 

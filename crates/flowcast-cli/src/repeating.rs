@@ -47,7 +47,7 @@ pub(crate) struct Repeating {
 pub(crate) struct Going {
     /// Begin nothing new after this time, such as 150s; what is finished is kept, and --resume goes on
     #[arg(long, value_name = "TIME")]
-    pub max_time: Option<Time>,
+    pub time_limit: Option<Time>,
     /// Do not check that the lab delivers its rates
     #[arg(long)]
     pub no_self_test: bool,

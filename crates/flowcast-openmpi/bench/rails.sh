@@ -30,7 +30,7 @@ measure() { # RAIL
     [ -f "$file" ] && return
     "$OMPI_MCA_plm_rsh_agent" node1 "$(command -v flowcast) measure p2p --listen $address" >&2 &
     sleep 0.5
-    flowcast measure p2p --connect "$address" --max-time 5s --sizes 1B,8KiB,16KiB,32KiB -o "$work/eth$1.csv" >&2
+    flowcast measure p2p --connect "$address" --time-limit 5s --sizes 1B,8KiB,16KiB,32KiB -o "$work/eth$1.csv" >&2
     wait
     flowcast fit "$work/eth$1.csv" -o "$file" >&2
 }

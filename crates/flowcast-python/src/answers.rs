@@ -117,13 +117,13 @@ pub(crate) fn predict_scenarios(
     overrides: Vec<(String, Setting)>,
     options: Options,
     level: f64,
-    noise_runs: usize,
+    replicates: usize,
     seed: u64,
 ) -> PyResult<Answer> {
     beside(py, move || {
         let noise = NoiseOptions {
             noise: Noise::Exponential(Time::ZERO),
-            runs: noise_runs,
+            runs: replicates,
             seed,
             level,
             threads: threads(),

@@ -74,7 +74,7 @@ pub fn predict_pattern(
         Some(runs) if model == Model::Packet => predict_seeds(pattern, network, runs)?,
         Some(_) => {
             return Err(Error::option(
-                "--seeds",
+                "--replicates",
                 format!("the model {}", model.name()),
                 "packet (--model packet)",
             ));

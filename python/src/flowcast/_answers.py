@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from flowcast import _native
+from flowcast._former import former
 from flowcast._inputs import (
     MappingLike,
     NetworkLike,
@@ -185,6 +186,7 @@ def explain_slack(
     return _explain("slack", path, network, set, (model, mapping, rendezvous_from, collectives))
 
 
+@former(noise_runs="replicates")
 def predict_scenarios(
     path: TraceLike,
     scenarios: str | os.PathLike[str] | Sequence[Mapping[str, object]],
@@ -196,7 +198,7 @@ def predict_scenarios(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
     level: float = 0.90,
-    noise_runs: int = 200,
+    replicates: int = 200,
     seed: int | None = None,
     incomplete: bool = False,
 ) -> Answer:
@@ -212,7 +214,7 @@ def predict_scenarios(
         The network of scenarios that name none.
     model, mapping, set, rendezvous_from, collectives, level, incomplete
         As for :func:`predict`; a scenario may say otherwise.
-    noise_runs : int, optional
+    replicates : int, optional
         How often the delays of a scenario with noise are drawn.
     seed : int, optional
         Start of the random numbers.
@@ -245,7 +247,7 @@ def predict_scenarios(
         texts,
         options_of(model, mapping, rendezvous_from, collectives),
         probability(level),
-        noise_runs,
+        replicates,
         1 if seed is None else seed,
     )
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from flowcast._errors import FindingError, FlowcastWarning, InputError, MissingError
+from flowcast._former import former
 from flowcast._native import Table, Trace
 
 Time: TypeAlias = "str | float"
@@ -50,19 +51,20 @@ class Measurement:
         return self.samples._repr_html_()
 
 
+@former(max_time="time_limit", budget="adaptive time_limit", most_messages="limit", messages="burst")
 def measure(
     output: str | os.PathLike[str] | None = None,
     *,
     connect: str | None = None,
     token: str | None = None,
-    max_time: Time | None = None,
-    budget: Time | None = None,
+    time_limit: Time | None = None,
+    adaptive: bool = False,
     precision: str | float | None = None,
-    most_messages: int | None = None,
+    limit: int | None = None,
     sizes: Sequence[Size] | None = None,
     max_size: Size | None = None,
     step: Size | None = None,
-    messages: int | None = None,
+    burst: int | None = None,
     delay: Time | None = None,
     poll: bool = False,
     seed: int = 1,
@@ -79,19 +81,19 @@ def measure(
         Address of the answering end, ``HOST:PORT``.
     token : str, optional
         What the answering end printed.
-    max_time : str or float, optional
+    time_limit : str or float, optional
         Stop after this time; a number is in seconds. 10 s.
-    budget : str or float, optional
-        Choose each next round trip by what it tells about L, o, g and G, at most for this time.
+    adaptive : bool, optional
+        Choose each next round trip by how much it narrows L, o, g and G.
     precision : str or float, optional
-        Stop when half the 95 % interval of every median, or with `budget` of every parameter, is at most this share.
-    most_messages : int, optional
-        With `budget`: most messages in both directions.
+        Stop when half the 95 % interval of every median, or with `adaptive` of every parameter, is at most this share.
+    limit : int, optional
+        With `adaptive`: most messages in both directions.
     sizes : sequence of str or int, optional
         Sizes to measure, ascending.
     max_size, step : str or int, optional
         Largest size and step from one to the next. 64 KiB and 2 KiB.
-    messages : int, optional
+    burst : int, optional
         Messages before an answer. 16.
     delay : str or float, optional
         Computing between two messages when the overhead is measured.
@@ -114,7 +116,7 @@ def measure(
     Examples
     --------
     >>> import flowcast
-    >>> measured = flowcast.measure(max_time="0.5s", sizes=["1B", "1KiB", "2KiB"])
+    >>> measured = flowcast.measure(time_limit="0.5s", sizes=["1B", "1KiB", "2KiB"])
     >>> measured.samples.column_names
     ['what', 'n', 'd_us', 'size_B', 'time_us']
     >>> sorted(flowcast.fit(measured).parameters)
@@ -122,13 +124,14 @@ def measure(
     """
     words = ["measure", "p2p", "--json", "--seed", str(seed)]
     words += _given("--connect", connect)
-    for option, time in (("--max-time", max_time), ("--budget", budget), ("--delay", delay)):
+    for option, time in (("--time-limit", time_limit), ("--delay", delay)):
         words += _given(option, time if time is None or isinstance(time, str) else f"{time!r}s")
     for option, size in (("--max-size", max_size), ("--step", step)):
         words += _given(option, None if size is None else _size(size))
     words += _given("--sizes", None if sizes is None else ",".join(_size(size) for size in sizes))
-    for option, value in (("--precision", precision), ("--limit", most_messages), ("--messages", messages)):
+    for option, value in (("--precision", precision), ("--limit", limit), ("--burst", burst)):
         words += _given(option, value)
+    words += ["--adaptive"] if adaptive else []
     words += ["--waiting", "poll"] if poll else []
     with tempfile.TemporaryDirectory(prefix="flowcast-") as folder:
         place = Path(folder, "samples.csv") if output is None else Path(output)
@@ -168,11 +171,12 @@ class Recording:
         return self.functions._repr_html_()
 
 
+@former(budget="max_file_size")
 def record(
     command: str | Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
     *,
-    budget: Size | None = None,
+    max_file_size: Size | None = None,
     buffer: Size | None = None,
     idle_sleep: Time | None = None,
     clocks: bool = False,
@@ -189,8 +193,8 @@ def record(
         What to run: the launcher with its options, the program with its own, such as ``"mpirun -np 4 ./heat 200 2000"``.
     output : path-like
         Folder to write, new or empty.
-    budget : str or int, optional
-        Most that each rank may write, such as ``"20MB"``; a number is in bytes.
+    max_file_size : str or int, optional
+        Largest file of a rank, such as ``"20MB"``; a number is in bytes.
     buffer : str or int, optional
         Memory in which each rank's calls wait for the disk. 256 KiB.
     idle_sleep : str or float, optional
@@ -214,7 +218,7 @@ def record(
         The command, or what it needs, is not installed, or the program calls no MPI that can be recorded.
     """
     words = ["record", "--json", "-o", os.fspath(output)]
-    for option, size in (("--max-size", budget), ("--buffer", buffer)):
+    for option, size in (("--max-file-size", max_file_size), ("--buffer", buffer)):
         words += _given(option, None if size is None else _size(size))
     words += _given("--idle-sleep", f"{idle_sleep!r}s" if isinstance(idle_sleep, (int, float)) else idle_sleep)
     words += _given("--recorder", None if recorder is None else os.fspath(recorder))

@@ -273,7 +273,7 @@ def predict_scenarios(
     overrides: Sequence[tuple[str, str | float]],
     options: Options,
     level: float,
-    noise_runs: int,
+    replicates: int,
     seed: int,
 ) -> Answer: ...
 def toml_of(name: str, json: str) -> str: ...

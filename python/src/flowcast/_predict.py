@@ -11,6 +11,7 @@ from typing import cast
 from flowcast import _native
 from flowcast._engines import Shipping, in_order, shares
 from flowcast._errors import InputError, NoSuchFileError
+from flowcast._former import former
 from flowcast._inputs import (
     MappingLike,
     NetworkLike,
@@ -31,6 +32,7 @@ from flowcast._worker import Ensemble, ends_of_runs, row, row_of
 _RUNS_TOGETHER = 8
 
 
+@former(noise_runs="replicates")
 def predict(
     path: TraceLike,
     network: NetworkLike | None = "gige-tcp",
@@ -44,7 +46,7 @@ def predict(
     rails: Sequence[NetworkLike] = (),
     scheduler: str | None = None,
     noise: str | None = None,
-    noise_runs: int = 200,
+    replicates: int = 200,
     seed: int | None = None,
     level: float = 0.90,
     holdout: str | None = None,
@@ -80,7 +82,7 @@ def predict(
     noise : str, optional
         Delays that are drawn for each computation: ``exponential:MEAN``, ``pareto:LEAST,EXPONENT``, ``once:DELAY,RANK``,
         ``empirical`` or ``empirical:RECORDING``. The result's ``noise`` is the distribution of the time with them.
-    noise_runs : int, optional
+    replicates : int, optional
         How often delays are drawn.
     seed : int, optional
         Start of the random numbers of `noise`, and of a network that varies at random.
@@ -138,10 +140,10 @@ def predict(
             with Shipping(trace) as shipping:
                 toml = None if found is None else found.to_toml()
                 content = None if recorded is None else recorded.compiled()
-                ensemble = Ensemble(shipping.shipment, toml, options, noise, content, noise_runs, seed)
-                tasks = [(ensemble, start, end) for start, end in shares(noise_runs, executor, _RUNS_TOGETHER)]
+                ensemble = Ensemble(shipping.shipment, toml, options, noise, content, replicates, seed)
+                tasks = [(ensemble, start, end) for start, end in shares(replicates, executor, _RUNS_TOGETHER)]
                 ends = [run for part in in_order(executor, ends_of_runs, tasks, shipping.content) for run in part]
-        drawn = (noise, recorded, noise_runs, seed, ends)
+        drawn = (noise, recorded, replicates, seed, ends)
     asked = options_of(*options, rails=further, scheduler=scheduler)
     return _native.predict(trace, found, asked, probability(level), holdout, list(set or ()), drawn)
 

@@ -15,6 +15,7 @@ from flowcast import _native
 from flowcast._command import Measurement
 from flowcast._engines import in_order, shares
 from flowcast._errors import FlowcastWarning, InputError
+from flowcast._former import former
 from flowcast._inputs import NetworkLike, TraceLike, network_of, trace_of
 from flowcast._native import Network, Placing, Table
 from flowcast._predict import read
@@ -146,11 +147,12 @@ class Placement:
         return self.value
 
 
+@former(slots="ranks_per_node")
 def place(
     steps: TraceLike,
     network: NetworkLike,
     nodes: int,
-    slots: int | Sequence[int],
+    ranks_per_node: int | Sequence[int],
     *,
     objective: str = "time",
     model: str | None = None,
@@ -170,7 +172,7 @@ def place(
     network : str, path-like, Network or NetworkFile
     nodes : int
         Nodes.
-    slots : int, or sequence of int
+    ranks_per_node : int, or sequence of int
         Ranks that fit on each, or on the nodes in turn.
     objective : str, optional
         ``time``, of a matrix that of all messages sent at once; or ``hops``, bytes times links between the nodes.
@@ -194,7 +196,7 @@ def place(
     Examples
     --------
     >>> import flowcast
-    >>> flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, slots=2, inside="18.7ms").best[0]
+    >>> flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, ranks_per_node=2, inside="18.7ms").best[0]
     [0, 0, 1, 1, 2, 2, 3, 3]
     """
     if objective not in ("time", "hops"):
@@ -207,9 +209,9 @@ def place(
     else:
         trace = trace_of(steps)
         name, content = trace.file_name, trace.compiled()
-    of_nodes = (slots,) * nodes if isinstance(slots, int) else tuple(slots)
+    of_nodes = (ranks_per_node,) * nodes if isinstance(ranks_per_node, int) else tuple(ranks_per_node)
     if len(of_nodes) != nodes:
-        raise InputError(f"slots: found {len(of_nodes)}, expected one for each of {nodes} nodes")
+        raise InputError(f"ranks_per_node: found {len(of_nodes)}, expected one for each of {nodes} nodes")
     communication = Communication(name, content, toml, of_nodes, model, inside, moves, seed, level)
     placing = communication.placing()
     text, tried = placing.least_hops() if objective == "hops" else _search(communication, placing, executor)

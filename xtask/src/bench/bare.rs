@@ -83,7 +83,7 @@ fn walk_rate(flowcast: &Path, trace: &Path) -> Result<f64> {
         &trace,
         "--network",
         "gige-tcp",
-        "--runs",
+        "--repetitions",
         REPLAYS,
         "--json",
     ];

@@ -29,7 +29,7 @@ pub(super) struct Workload {
 /// How a workload is done once, and how it is done twice more.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Thrice {
-    /// By `flowcast bench --runs`.
+    /// By `flowcast bench --repetitions`.
     Runs,
     /// By predictions of a trace and of one with three times as many iterations, which write this kind of file. Reading and
     /// replaying the trace counts as well.
@@ -58,7 +58,7 @@ impl Workload {
         words.extend(self.arguments.iter().copied().map(str::to_owned));
         words.push("--json".to_owned());
         match self.thrice {
-            Thrice::Runs => words.extend(["--runs".to_owned(), times.to_owned()]),
+            Thrice::Runs => words.extend(["--repetitions".to_owned(), times.to_owned()]),
             // Both are counted at the same time.
             Thrice::Iterations { written, .. } => {
                 words.extend([

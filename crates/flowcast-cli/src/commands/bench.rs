@@ -50,9 +50,9 @@ pub(crate) enum Bench {
         /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) in place of a network
         #[arg(long, value_name = "L,o,g,G,S")]
         goal_params: Option<String>,
-        /// Runs
+        /// Runs, whose median is printed
         #[arg(long, value_name = "COUNT", default_value_t = 11)]
-        runs: u32,
+        repetitions: u32,
         /// Measure from the text to the result instead
         #[arg(long)]
         with_load: bool,
@@ -76,9 +76,9 @@ pub(crate) enum Bench {
         /// Flows in flight together share the network by this model (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
-        /// Runs
+        /// Runs, whose median is printed
         #[arg(long, value_name = "COUNT", default_value_t = 11)]
-        runs: u32,
+        repetitions: u32,
         /// Machine-readable output
         #[arg(long)]
         json: bool,
@@ -89,9 +89,9 @@ pub(crate) enum Bench {
         input: PathBuf,
         #[command(flatten)]
         network: NetworkArgs,
-        /// Runs
+        /// Runs, whose median is printed
         #[arg(long, value_name = "COUNT", default_value_t = 11)]
-        runs: u32,
+        repetitions: u32,
         /// Carry each packet, also where the state repeats exactly and whole periods could be passed over
         #[arg(long)]
         unfold: bool,
@@ -108,9 +108,9 @@ pub(crate) enum Bench {
         /// What-ifs
         #[arg(long, value_name = "COUNT", default_value_t = 64)]
         count: usize,
-        /// Runs
+        /// Runs, whose median is printed
         #[arg(long, value_name = "COUNT", default_value_t = 11)]
-        runs: u32,
+        repetitions: u32,
         /// Machine-readable output
         #[arg(long)]
         json: bool,
@@ -126,7 +126,7 @@ impl Bench {
                 network,
                 overrides,
                 goal_params,
-                runs,
+                repetitions: runs,
                 with_load,
                 threads,
                 model,
@@ -165,7 +165,7 @@ impl Bench {
                 input,
                 network,
                 model,
-                runs,
+                repetitions: runs,
                 json,
             } => {
                 refuse_none(runs)?;
@@ -177,7 +177,7 @@ impl Bench {
             Bench::Packet {
                 input,
                 network,
-                runs,
+                repetitions: runs,
                 unfold,
                 json,
             } => {
@@ -189,7 +189,7 @@ impl Bench {
                 input,
                 network,
                 count,
-                runs,
+                repetitions: runs,
                 json,
             } => {
                 refuse_none(runs)?;
@@ -208,7 +208,7 @@ impl Bench {
 
 fn refuse_none(runs: u32) -> Result<()> {
     if runs == 0 {
-        bail!("--runs: found 0, expected at least 1");
+        bail!("--repetitions: found 0, expected at least 1");
     }
     Ok(())
 }

@@ -213,8 +213,8 @@ pub(crate) struct Choose {
     #[arg(long, value_name = "FILE.json")]
     selection: Option<PathBuf>,
     /// Write the heat map of algorithms over ranks and sizes
-    #[arg(short, long, value_name = "FILE.html")]
-    output: Option<PathBuf>,
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// How sure a gain has to be
     #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
     level: f64,
@@ -258,7 +258,7 @@ impl Choose {
             .write
             .iter()
             .map(|file| Output::new("--write", &file.path));
-        let outputs = outputs.chain(self.output.iter().map(|path| Output::new("-o", path)));
+        let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
         let network_path = PathBuf::from(&self.network);
         let host_file = self.hosts.as_deref().map(Path::new);
         let host_file = host_file.filter(|path| path.is_file());
@@ -297,7 +297,7 @@ impl Choose {
         }
         let document =
             document(&choices, self.level).titled(format!("{}: best algorithms", network.name));
-        if let Some(output) = &self.output {
+        if let Some(output) = &self.report {
             let page = chart_page(&document, Picture::Algorithms, &provenance::of_this_run())?;
             batch.write_text(output, &page)?;
         }

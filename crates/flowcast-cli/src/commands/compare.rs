@@ -37,7 +37,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict lu.dim --network gige-tcp --json > before.json
-  flowcast compare before.json after.json --noise 0% --threshold 5%
+  flowcast compare before.json after.json --spread 0% --threshold 5%
   flowcast compare before/ after/ --threshold 5% --tables markdown > comparison.md
   flowcast compare recorded-before/ recorded-after/ --threshold 5%
   flowcast compare before.dim after.dim --network gige-tcp --threshold 5%")]
@@ -65,7 +65,7 @@ pub(crate) struct Compare {
     /// By how much equal runs differ (standard deviation), such as 3%, where there are no repetitions to tell; 0% for runs
     /// that repeat exactly, as predictions of one trace do: every difference is certain
     #[arg(long, value_name = "SHARE", value_parser = share)]
-    noise: Option<f64>,
+    spread: Option<f64>,
     #[command(flatten)]
     rows: Most,
     #[command(flatten)]
@@ -173,7 +173,7 @@ impl Compare {
     }
 
     fn test(&self) -> DifferenceTest {
-        let noise = match self.noise {
+        let noise = match self.spread {
             Some(0.0) => RunNoise::Repeatable,
             Some(noise) => RunNoise::Stated(noise),
             None => RunNoise::Repetitions,

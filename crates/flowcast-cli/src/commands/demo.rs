@@ -40,13 +40,8 @@ const MEASURING_SECONDS: f64 = 5.0;
 #[command(after_help = "Example:\n  flowcast demo && xdg-open flowcast-demo.html")]
 pub(crate) struct Demo {
     /// The report to write
-    #[arg(
-        short,
-        long,
-        value_name = "FILE.html",
-        default_value = "flowcast-demo.html"
-    )]
-    output: PathBuf,
+    #[arg(long, value_name = "FILE.html", default_value = "flowcast-demo.html")]
+    report: PathBuf,
     /// Machine-readable output
     #[arg(long)]
     json: bool,
@@ -55,7 +50,7 @@ pub(crate) struct Demo {
 impl Demo {
     /// Runs the demonstration.
     pub(crate) fn run(self) -> Result<()> {
-        declare([], [Output::new("-o", &self.output)])?;
+        declare([], [Output::new("--report", &self.report)])?;
         let trace = flowcast::read_text("lu.S.4.dim.gz", TRACE)?;
         let outputs = Outputs {
             view: true,
@@ -83,15 +78,15 @@ impl Demo {
             provenance: provenance::of_this_run(),
             notes: stand_in_sentences(&networks),
         };
-        write_text(&self.output, &page.to_html())?;
+        write_text(&self.report, &page.to_html())?;
         let messages = Grouped(trace.messages());
         let document = Document::new("demo")
-            .field("report", self.output.display().to_string())
+            .field("report", self.report.display().to_string())
             .field("provenance", &page.provenance)
             .line(format!("{}: {messages} messages\n", page.title))
             .table("networks", comparison(&page.networks, &intervals))
             .lines(&page.notes)
-            .line(format!("\nreport: {}", self.output.display()));
+            .line(format!("\nreport: {}", self.report.display()));
         Format { json: self.json }.print(&document)
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Path {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain gradient lu.dim --network gige-tcp --model independent
-  flowcast explain gradient is.dim --network gige-tcp --collectives openmpi -o is.html")]
+  flowcast explain gradient is.dim --network gige-tcp --collectives openmpi --report is.html")]
 pub(crate) struct Gradient {
     #[command(flatten)]
     question: EventQuestion,
@@ -90,8 +90,8 @@ struct EventQuestion {
     #[command(flatten)]
     rows: Most,
     /// Write a self-contained page, and the JSON beside it
-    #[arg(short, long, value_name = "FILE.html")]
-    output: Option<PathBuf>,
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
@@ -101,8 +101,8 @@ impl EventQuestion {
         let inputs = [self.input.as_path(), self.network.network.as_ref()];
         declare(
             inputs,
-            self.output.iter().map(|path| Output {
-                option: "-o",
+            self.report.iter().map(|path| Output {
+                option: "--report",
                 path,
                 endings: &["html"],
             }),
@@ -113,6 +113,6 @@ impl EventQuestion {
         let progress = Progress::without_end(format!("following {}", trace.name()));
         let answer = answer(&trace, &network, &options)?;
         drop(progress);
-        give_answer(&answer, self.output.as_deref(), self.format, self.rows)
+        give_answer(&answer, self.report.as_deref(), self.format, self.rows)
     }
 }

@@ -138,7 +138,7 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
 /// Predict how long runs take, each with an interval
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv -o predicted.csv\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv --windows 8 --members 1"
+    after_help = "Examples:\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv -o predicted.csv\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv --windows 8 --replicates 1"
 )]
 pub(crate) struct Predict {
     /// Runs: N,P,Q,block_size,depth,bcast,swap and any others, with HPL.dat's numbers
@@ -148,9 +148,9 @@ pub(crate) struct Predict {
     /// The rows again with predicted_s,low_s,high_s [default: standard output]
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
-    /// Simulations of each run, with other pivots, times of products and, if there are more than it takes, nodes
+    /// Simulations of each run with other random numbers: other pivots, times of products and, if there are more than it takes, nodes
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    members: u32,
+    replicates: u32,
     /// Simulate panels at so many places of each run and not all: quicker, with the error that this may make in the interval
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(4..=1000))]
     windows: Option<u32>,
@@ -180,7 +180,7 @@ impl Predict {
             &cluster,
             &runs,
             extent,
-            self.members,
+            self.replicates,
             self.level,
             threads(),
             &|| progress.add(1),
@@ -245,7 +245,7 @@ pub(crate) struct Choose {
     output: Option<PathBuf>,
     /// Simulations of each of the best settings
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    members: u32,
+    replicates: u32,
     /// Probability that a run's time lies in its interval
     #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
     level: f64,
@@ -288,7 +288,7 @@ impl Choose {
         let choice = choose(
             &cluster,
             &question,
-            self.members,
+            self.replicates,
             self.level,
             threads(),
             &|| progress.add(1),

@@ -47,8 +47,8 @@ pub(crate) struct Mapping {
     #[arg(long)]
     nodes: Option<u32>,
     /// Ranks that `fill` puts on a node
-    #[arg(long, default_value_t = 1)]
-    slots: u32,
+    #[arg(long, alias = "slots", default_value_t = 1)]
+    ranks_per_node: u32,
     /// How the job is launched whose ranks a program changes (--format c or fortran): a rule or a file; as many processes on
     /// each node as the mapping puts there, node after node, if absent
     #[arg(long, value_name = "MAP")]
@@ -157,7 +157,7 @@ impl Mapping {
             ranks,
             NodeGroup {
                 count,
-                cpus: self.slots,
+                cpus: self.ranks_per_node,
                 ..NodeGroup::default()
             },
         )

@@ -76,7 +76,7 @@ subcommands! {
 /// samples into a network.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  \
-                        flowcast measure p2p --budget 2s --precision 2% -o samples.csv\n  \
+                        flowcast measure p2p --adaptive --time-limit 2s --precision 2% -o samples.csv\n  \
                         flowcast measure p2p --over shm --cores 0,1 -o samples.csv\n  \
                         node1$ flowcast measure p2p --listen 0.0.0.0:7070    # prints a token\n  \
                         node2$ flowcast measure p2p --connect node1:7070 --token TOKEN -o samples.csv\n  \
@@ -109,9 +109,9 @@ pub(crate) struct P2p {
     /// Go on with an interrupted measurement (FILE.csv.partial)
     #[arg(long, requires = "output")]
     resume: bool,
-    /// Stop after this time, at most a tenth later; on a slow network sizes are left out for it
+    /// Stop after this time, at most a tenth later; on a slow network sizes are left out to keep it
     #[arg(long, default_value = "10s", value_name = "TIME")]
-    max_time: Time,
+    time_limit: Time,
     /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
     #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["max_size", "step"])]
     sizes: Option<Vec<Bytes>>,
@@ -123,23 +123,23 @@ pub(crate) struct P2p {
     step: Bytes,
     /// Messages before an answer; keep it small, the network must not be saturated
     #[arg(long, default_value_t = 16, value_name = "COUNT")]
-    messages: u32,
+    burst: u32,
     /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
     #[arg(long, value_name = "TIME")]
     delay: Option<Time>,
-    /// Stop when half the 95 % interval of every median, or with --budget of every parameter, is at most this share of it, such as
-    /// 2% or 0.02 [default: 0.025, with --budget 1%]
+    /// Stop when half the 95 % interval of every median, or with --adaptive of every parameter, is at most this share of it, such as
+    /// 2% or 0.02 [default: 0.025, with --adaptive 1%]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     precision: Option<f64>,
-    /// Choose each next round trip by what it tells about L, o, g and G, until they are known to --precision or this time is over
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay"])]
-    budget: Option<Time>,
-    /// With --budget: most messages in both directions
+    /// Choose each next round trip by how much it narrows L, o, g and G, until they are known to --precision or --time-limit is over
+    #[arg(long, conflicts_with_all = ["sizes", "step", "burst", "delay"])]
+    adaptive: bool,
+    /// With --adaptive: most messages in both directions
     #[arg(
         long,
         value_name = "COUNT",
         default_value_t = 2000,
-        requires = "budget"
+        requires = "adaptive"
     )]
     limit: u32,
     /// What this end does while nothing comes, the same at both ends; MPI libraries poll
@@ -290,13 +290,13 @@ impl P2p {
     }
 
     fn take(self, other: Reached, path: String) -> Result<()> {
-        let Some(budget) = self.budget else {
+        if !self.adaptive {
             return self.measure(other, path);
-        };
+        }
         let plan = BudgetPlan {
             largest: self.max_size,
             messages: self.limit,
-            max_time: budget,
+            max_time: self.time_limit,
             precision: self.precision.unwrap_or(BudgetPlan::default().precision),
             seed: self.seed,
             ..BudgetPlan::default()
@@ -345,13 +345,13 @@ impl P2p {
 
     fn plan(&self) -> PrttPlan {
         PrttPlan {
-            messages: self.messages,
+            messages: self.burst,
             sizes: self
                 .sizes
                 .clone()
                 .unwrap_or_else(|| stepped_sizes(self.max_size, self.step)),
             delay: self.delay,
-            max_time: self.max_time,
+            max_time: self.time_limit,
             relative_half_width: self
                 .precision
                 .unwrap_or(PrttPlan::default().relative_half_width),
@@ -372,18 +372,18 @@ impl P2p {
             let all = self.plan().sizes.len();
             provenance.insert("sizes_left_out".into(), measured.sizes_left_out.to_string());
             say!(
-                "flowcast: note: {} of {all} sizes were left out, so that rounds fit into --max-time {}",
+                "flowcast: note: {} of {all} sizes were left out, so that rounds fit into --time-limit {}",
                 measured.sizes_left_out,
-                self.max_time
+                self.time_limit
             );
         }
         if measured.rounds == 1 {
             say!(
-                "flowcast: note: one round was taken, which gives no intervals; a longer --max-time does"
+                "flowcast: note: one round was taken, which gives no intervals; a longer --time-limit does"
             );
         }
         measured.samples.provenance = provenance;
-        let document = document(&measured, self.messages)?;
+        let document = document(&measured, self.burst)?;
         kept.deliver(&measured.samples, &document, Format { json: self.json })
     }
 }

@@ -36,9 +36,9 @@ pub(crate) struct MeasureClocks {
     /// Points of a line; each is the shortest of several round trips
     #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts)]
     count: u32,
-    /// Messages that are answered for a point
+    /// Round trips for each point
     #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges)]
-    messages: u32,
+    round_trips: u32,
     /// Time over which a pair spreads its points; drift is known the better the longer
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]
     span: Time,
@@ -57,7 +57,7 @@ impl MeasureClocks {
     pub(crate) fn run(self) -> Result<()> {
         let plan = ClockPlan {
             bursts: self.count,
-            exchanges: self.messages,
+            exchanges: self.round_trips,
             span: self.span,
         };
         let hold = Duration::from_secs_f64(self.delay.as_seconds());

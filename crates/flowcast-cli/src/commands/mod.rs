@@ -143,11 +143,11 @@ const HEADINGS: [(&str, &str); 7] = [
     ),
     (
         "Run",
-        "budget executor max-time merge moves no-run no-self-test resume shard threads time-limit tolerance",
+        "adaptive executor merge moves no-run no-self-test resume shard threads time-limit tolerance",
     ),
     (
         "Precision",
-        "level limit precision record-runs repetitions replicates robust runs seeds warm-ups",
+        "level limit precision recordings repetitions replicates robust warm-ups",
     ),
     (
         "Output",

@@ -50,7 +50,7 @@ use trace::TraceArgs;
   flowcast predict cg.S.4.dim --network gige-tcp --collectives openmpi --explain
   flowcast predict chain.pattern --network gige-lam --explain --report chain.svg
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json
-  flowcast predict chain.pattern --network gige-lam --model packet --set sharing.congestion=cubic --set sharing.queue=100kB --seeds 21")]
+  flowcast predict chain.pattern --network gige-lam --model packet --set sharing.congestion=cubic --set sharing.queue=100kB --replicates 21")]
 pub(crate) struct Predict {
     #[arg(required = true, help = input_help())]
     inputs: Vec<PathBuf>,
@@ -75,7 +75,7 @@ pub(crate) struct Predict {
     /// Runs with other random numbers. Patterns under the model packet: with random starts and host times, medians and where
     /// nine of ten lie. Traces: how often the delays of --noise are drawn [default: 200]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    seeds: Option<u32>,
+    replicates: Option<u32>,
     /// Patterns: flow-cuts refuses more than two flows in one direction of a node
     #[arg(long)]
     strict: bool,

@@ -37,7 +37,7 @@ use crate::{
 #[command(after_help = "Examples:
   flowcast record -o cg.rec -- mpirun -np 8 ./cg.S.x
   flowcast predict cg.rec --network gige-tcp
-  flowcast record -o long.rec --max-size 20MB -- mpirun -np 64 --hostfile hosts ./solver
+  flowcast record -o long.rec --max-file-size 20MB -- mpirun -np 64 --hostfile hosts ./solver
   flowcast record --show cg.rec --json")]
 pub(crate) struct Record {
     /// Folder to write, new or empty
@@ -49,10 +49,10 @@ pub(crate) struct Record {
     /// Only this rank in the summary
     #[arg(long)]
     rank: Option<u32>,
-    /// Most that each rank may write, such as 20MB: repeated sequences of calls are folded, and most of their
+    /// Largest file of a rank, such as 20MB: repeated sequences of calls are folded, and most of their
     /// repetitions share their mean times
     #[arg(long, value_name = "SIZE")]
-    max_size: Option<Bytes>,
+    max_file_size: Option<Bytes>,
     /// Memory in which each rank's calls wait for the disk
     #[arg(long, value_name = "SIZE", default_value = "256KiB")]
     buffer: Bytes,
@@ -92,7 +92,7 @@ impl Record {
             recorder: &recorder.path,
             folder,
             buffer: self.buffer,
-            budget: self.max_size,
+            budget: self.max_file_size,
             idle_sleep: self.idle_sleep,
             clocks: self.clocks,
         };

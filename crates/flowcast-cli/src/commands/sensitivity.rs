@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.latency --range 0us..1ms
-  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.bandwidth --range 10MB/s..10GB/s -o lu.html
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.bandwidth --range 10MB/s..10GB/s --report lu.html
   flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter 'compute[rank=2]' --range 0.5..2
   flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter 'latency[pair=0-3,size>=1KiB]' --range 0us..1ms
   flowcast sensitivity lu.dim --network gige-tcp --parameter machine.nodes.*.speed --range 0.5..4 --json")]
@@ -49,8 +49,8 @@ pub(crate) struct Sensitivity {
     #[command(flatten)]
     rows: Most,
     /// Write a self-contained page with the curve, and the JSON beside it
-    #[arg(short, long, value_name = "FILE.html")]
-    output: Option<PathBuf>,
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
@@ -59,8 +59,8 @@ impl Sensitivity {
     /// Predicts over the range and prints.
     pub(crate) fn run(self) -> Result<()> {
         let inputs = [self.input.as_path(), self.network.network.as_ref()];
-        let pages = self.output.iter().map(|path| Output {
-            option: "-o",
+        let pages = self.report.iter().map(|path| Output {
+            option: "--report",
             path,
             endings: &["html"],
         });
@@ -75,7 +75,7 @@ impl Sensitivity {
             .with_context(|| format!("--parameter {} --range {}", self.parameter, self.range))?;
         drop(progress);
         let answer = found.answer(&network.name, self.rows.rows());
-        if let Some(path) = &self.output {
+        if let Some(path) = &self.report {
             write_page(path, &found.page(trace.name(), &answer)?, &answer.json()?)?;
         }
         self.format.print(&answer.most(self.rows.rows(), ROWS))

@@ -101,7 +101,7 @@ fn a_round_trip_takes_both_delays_and_the_cable_ends_with_the_lab() {
         .read_line(&mut said)
         .unwrap();
     assert!(said.starts_with("listening"), "{said}");
-    let measure = "measure p2p --connect 10.77.0.2:7070 --sizes 1B,2000B --messages 2 --max-time 1s --delay 1ms";
+    let measure = "measure p2p --connect 10.77.0.2:7070 --sizes 1B,2000B --burst 2 --time-limit 1s --delay 1ms";
     let samples = checked(inside(0, measure).output().unwrap());
     let times = samples
         .lines()

@@ -200,7 +200,7 @@ fn rails_are_served_among_ten_thousand_strangers() {
     let server = Listening::start("rails serve --listen 127.0.0.1:0", 2);
     let address = server.said[0].clone();
     let bench = format!(
-        "rails bench --rail a={address},loggp=2/0.001/5/20us --messages 1 --sizes 64B --runs 1 --span 1ms --json"
+        "rails bench --connect a={address},loggp=2/0.001/5/20us --burst 1 --sizes 64B --repetitions 1 --span 1ms --json"
     );
     let entered = attack(&server, &address, || flowcast(&bench).status.success());
     assert!(entered > 0);
@@ -222,7 +222,7 @@ fn a_measurement_waits_for_its_peer_among_ten_thousand_strangers() {
         false
     });
     let measure =
-        format!("measure p2p --connect {address} --max-time 300ms --max-size 8KiB --step 4KiB");
+        format!("measure p2p --connect {address} --time-limit 300ms --max-size 8KiB --step 4KiB");
     let output = flowcast(&measure);
     assert!(
         output.status.success(),

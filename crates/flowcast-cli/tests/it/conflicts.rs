@@ -57,7 +57,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     );
     let halted = flowcast(
         folder.path(),
-        &format!("{what} --holdout 1 -o conflicts.csv --max-time 100ms"),
+        &format!("{what} --holdout 1 -o conflicts.csv --time-limit 100ms"),
     );
     assert_eq!(halted.status.code(), Some(1), "{}", said(&halted));
     assert!(
@@ -226,7 +226,7 @@ fn messages_of_mpi_ranks_share_an_interface_and_steps_follow_one_another() {
     let lab = "--lab-set cluster.nodes=3 --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
     let document = json(&flowcast(
         folder.path(),
-        &format!("{how} {lab} -o relay.html"),
+        &format!("{how} {lab} --report relay.html"),
     ));
     let steps = &document["patterns"][0]["steps"];
     let (measured, predicted) = (

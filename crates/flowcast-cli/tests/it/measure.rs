@@ -30,7 +30,7 @@ fn run(folder: &Path, arguments: &str) -> Output {
     flowcast(folder, arguments).output().unwrap()
 }
 
-const SHORT: &str = "--max-time 300ms --max-size 32KiB --step 8KiB";
+const SHORT: &str = "--time-limit 300ms --max-size 32KiB --step 8KiB";
 
 #[test]
 fn loopback_is_measured_fitted_and_usable_as_a_network() {
@@ -38,7 +38,7 @@ fn loopback_is_measured_fitted_and_usable_as_a_network() {
     // One round would give no intervals.
     let measured = json(&run(
         folder.path(),
-        "measure p2p --max-time 2s --max-size 32KiB --step 8KiB -o samples.csv --json",
+        "measure p2p --time-limit 2s --max-size 32KiB --step 8KiB -o samples.csv --json",
     ));
     assert_eq!(measured["kind"], "measurement");
     // 4 sizes, n = 1 and n = 16, and the delayed point.
@@ -93,7 +93,7 @@ fn two_cores_are_measured_over_shared_memory() {
     assert_eq!(compared["models"].as_array().unwrap().len(), 13);
     let budgeted = json(&run(
         folder.path(),
-        "measure p2p --over shm --budget 300ms -o few.csv --json",
+        "measure p2p --over shm --adaptive --time-limit 300ms -o few.csv --json",
     ));
     assert!(budgeted["messages"].as_u64().unwrap() > 100, "{budgeted}");
 }
@@ -273,7 +273,7 @@ fn listener_with(folder: &Path, options: &str) -> (Child, String) {
 fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
     let folder = tempfile::tempdir().unwrap();
     let partial = folder.path().join("samples.csv.partial");
-    let arguments = "measure p2p --budget 20s --precision 0.001% --limit 100000000 -o samples.csv";
+    let arguments = "measure p2p --adaptive --time-limit 20s --precision 0.001% --limit 100000000 -o samples.csv";
     let mut child = flowcast(folder.path(), arguments)
         .stderr(Stdio::null())
         .spawn()
@@ -297,12 +297,12 @@ fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
     child.wait().unwrap();
     assert!(!folder.path().join("samples.csv").exists());
     let refused = |arguments: &str| said(&run(folder.path(), arguments));
-    assert!(refused("measure p2p --budget 1s -o samples.csv").contains("--resume"));
+    assert!(refused("measure p2p --adaptive --time-limit 1s -o samples.csv").contains("--resume"));
     assert!(refused("measure p2p --resume -o samples.csv").contains("another kind of run"));
     let kept = rows();
     let measured = json(&run(
         folder.path(),
-        "measure p2p --budget 1s --resume -o samples.csv --json",
+        "measure p2p --adaptive --time-limit 1s --resume -o samples.csv --json",
     ));
     assert!(
         measured["round_trips"].as_u64().unwrap() >= kept as u64,
@@ -436,7 +436,7 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--resume goes on"));
     let foreign = run(
         folder.path(),
-        &format!("measure p2p {SHORT} --messages 8 -o samples.csv --resume"),
+        &format!("measure p2p {SHORT} --burst 8 -o samples.csv --resume"),
     );
     assert_eq!(foreign.status.code(), Some(2));
 

@@ -18,7 +18,7 @@ const PLACE: [&str; 10] = [
     "gige-tcp",
     "--nodes",
     "3",
-    "--slots",
+    "--ranks-per-node",
     "1,2,2",
     "--seed",
     "3",

@@ -57,7 +57,10 @@ impl Server {
             .current_dir(folder);
         command.env("FLOWCAST_TOKEN", &self.token);
         for (name, address) in ["a", "b"].iter().zip(&self.addresses) {
-            command.args(["--rail", &format!("{name}={address},loggp=2/0.001/5/20us")]);
+            command.args([
+                "--connect",
+                &format!("{name}={address},loggp=2/0.001/5/20us"),
+            ]);
         }
         let output = command.output().unwrap();
         assert!(self.child.wait().unwrap().success());
@@ -78,7 +81,7 @@ fn schedulers_and_rails_alone_are_measured_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let measured = Server::start().bench(
         folder.path(),
-        "--messages 1,8 --sizes 1B,4KiB --runs 2 --span 1ms --output all.csv --report all.svg",
+        "--burst 1,8 --sizes 1B,4KiB --repetitions 2 --span 1ms --output all.csv --report all.svg",
     );
     let points = measured["points"].as_array().unwrap();
     assert_eq!(points.len(), 4);
@@ -124,12 +127,12 @@ fn who_has_no_token_or_another_is_not_served() {
     let bench = |token: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
         command
-            .args(["rails", "bench", "--sizes", "1B", "--runs", "1"])
+            .args(["rails", "bench", "--sizes", "1B", "--repetitions", "1"])
             .args(token)
             .current_dir(folder.path());
         command
             .args([
-                "--rail",
+                "--connect",
                 &format!("a={},loggp=2/0.001/5/20us", server.addresses[0]),
             ])
             .env_remove("FLOWCAST_TOKEN");
@@ -147,6 +150,9 @@ fn who_has_no_token_or_another_is_not_served() {
     );
     let (code, said) = bench(&["--token", "00000000000000000000000000000000"]);
     assert_eq!(code, Some(3), "{said}");
-    let measured = server.bench(folder.path(), "--messages 1 --sizes 1B --runs 1 --span 1ms");
+    let measured = server.bench(
+        folder.path(),
+        "--burst 1 --sizes 1B --repetitions 1 --span 1ms",
+    );
     assert_eq!(measured["points"].as_array().unwrap().len(), 1);
 }

@@ -379,7 +379,7 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
 fn a_budget_is_kept_and_the_whole_loop_replayed(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
-    let output = bench.record("loop", &["--max-size", "30KB"], &[&program, "loop"]);
+    let output = bench.record("loop", &["--max-file-size", "30KB"], &[&program, "loop"]);
     assert!(
         output.status.success(),
         "{}",
@@ -589,7 +589,7 @@ fn a_validation_predicts_its_recording_as_predict_does(mpi: Mpi) {
         "app",
         "--network",
         "gige-tcp",
-        "--runs",
+        "--repetitions",
         "1",
         "-o",
         "v.html",

@@ -424,10 +424,12 @@ fn a_page_holds_the_lines_that_it_draws_and_is_not_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let csv = String::from_utf8(swept(folder, &[])).unwrap();
-    swept(folder, &["-o", "lu.html"]);
+    swept(folder, &["--report", "lu.html"]);
     let page = fs::read_to_string(folder.join("lu.html")).unwrap();
     assert_eq!(flowcast::report::sweep_page::csv_of(&page), Some(csv));
-    let again = sweep(folder, &["-o", "lu.html", "--resume"]);
+    let again = sweep(folder, &["--report", "lu.html", "--resume"]);
     assert!(String::from_utf8_lossy(&again.stderr).contains("nothing to do"));
-    assert!(said(&sweep(folder, &["-o", "lu.html", "--json"])).contains("--json: found a page"));
+    assert!(
+        said(&sweep(folder, &["--report", "lu.html", "--json"])).contains("--json: found a page")
+    );
 }

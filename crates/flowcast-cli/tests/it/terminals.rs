@@ -34,7 +34,7 @@ const MORE: &[&str] = &[
     "measure pairs --show pairs.csv",
     "networks show nosuch",
     "nosuch",
-    "place is.S.4.dim.gz -n infiniband-hdr --nodes 2 --slots 2",
+    "place is.S.4.dim.gz -n infiniband-hdr --nodes 2 --ranks-per-node 2",
     "predict --help",
     "predict -h",
     "predict deadlock.dim -n gige-tcp",

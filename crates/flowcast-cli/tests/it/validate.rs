@@ -25,7 +25,7 @@ const LAB: [&str; 6] = [
 fn validate(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
     command
-        .args(["validate", "pattern", "-o", "report.html"])
+        .args(["validate", "pattern", "--report", "report.html"])
         .args(arguments);
     command
         .current_dir(folder)
@@ -115,7 +115,7 @@ fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
             "--json",
             "--model",
             "fair,packet",
-            "--seeds",
+            "--replicates",
             "9",
         ],
     );
@@ -151,16 +151,16 @@ fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
     );
     let table = validate(
         folder.path(),
-        &["--no-run", "--model", "packet", "--seeds", "9"],
+        &["--no-run", "--model", "packet", "--replicates", "9"],
     );
     assert!(String::from_utf8_lossy(&table.stdout).contains("runs inside 90 %"));
     let refused = validate(
         folder.path(),
-        &["--no-run", "--model", "fair", "--seeds", "9"],
+        &["--no-run", "--model", "fair", "--replicates", "9"],
     );
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        said(&refused).contains("--seeds: found the models fair, expected packet"),
+        said(&refused).contains("--replicates: found the models fair, expected packet"),
         "{}",
         said(&refused)
     );

@@ -55,7 +55,7 @@ impl Bench {
     }
 
     fn validate(&self, options: &[&str], program: &[&str]) -> Output {
-        let mut arguments = vec!["validate", "app", "-o", "small.html", "--json"];
+        let mut arguments = vec!["validate", "app", "--report", "small.html", "--json"];
         arguments.extend_from_slice(options);
         if !program.is_empty() {
             arguments.extend_from_slice(&["--", "mpirun.openmpi", "--oversubscribe", "-np", "4"]);
@@ -127,7 +127,7 @@ mod open_mpi {
             "--collectives",
             "openmpi",
         ];
-        let first = [&how[..], &["--runs", "2"]].concat();
+        let first = [&how[..], &["--repetitions", "2"]].concat();
         let document_of_two = json(&bench.validate(&first, &["./regions", "1024"]));
         assert_eq!(document_of_two["runs"].as_array().unwrap().len(), 2);
         // Fourteen operations at four sizes and the barrier; five patterns at four sizes.
@@ -159,7 +159,7 @@ mod open_mpi {
             "{}",
             said(&blocked)
         );
-        let more = [&how[..], &["--resume", "--runs", "3"]].concat();
+        let more = [&how[..], &["--resume", "--repetitions", "3"]].concat();
         let document_of_three = json(&bench.validate(&more, &["./regions", "1024"]));
         assert_eq!(document_of_three["runs"].as_array().unwrap().len(), 3);
         assert_eq!(document_of_three["runs"][1], document_of_two["runs"][1]);
@@ -235,7 +235,7 @@ mod open_mpi {
     #[ignore = "needs Open MPI: cargo xtask test record"]
     fn a_program_that_fails_or_calls_no_mpi_is_told() {
         let bench = Bench::new();
-        let once = ["--network", "gige-tcp", "--runs", "1"];
+        let once = ["--network", "gige-tcp", "--repetitions", "1"];
         let none = bench.validate(&once, &["true"]);
         assert_eq!(none.status.code(), Some(3), "{}", said(&none));
         assert!(
@@ -261,7 +261,7 @@ mod open_mpi {
             "--no-self-test",
         ];
         let how = [
-            "--runs",
+            "--repetitions",
             "1",
             "--model",
             "fair,limits",

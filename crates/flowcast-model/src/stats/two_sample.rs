@@ -81,7 +81,7 @@ impl DifferenceTest {
             ),
             RunNoise::Repetitions if before < 2 || after < 2 => {
                 format!(
-                    "{} before and {} after: nothing is certain without repetitions or --noise",
+                    "{} before and {} after: nothing is certain without repetitions or --spread",
                     runs(before),
                     runs(after)
                 )

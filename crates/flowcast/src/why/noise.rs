@@ -109,7 +109,7 @@ impl Prepared<'_> {
         })?
         .ok_or_else(|| {
             Error::option(
-                "--seeds",
+                "--replicates",
                 format!("the ends of {} runs", ends.len()),
                 "an end for each run and rank",
             )
@@ -122,7 +122,7 @@ impl Prepared<'_> {
         work: impl FnOnce(&EventGraph<'_>) -> T,
     ) -> Result<T, Error> {
         if options.runs == 0 {
-            return Err(Error::option("--seeds", "0", "at least 1"));
+            return Err(Error::option("--replicates", "0", "at least 1"));
         }
         let unfolded;
         let program = match self {

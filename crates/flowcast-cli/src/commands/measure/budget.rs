@@ -1,4 +1,4 @@
-//! `flowcast measure p2p --budget`: round trips chosen one after the other.
+//! `flowcast measure p2p --adaptive`: round trips chosen one after the other.
 
 use std::path::Path;
 

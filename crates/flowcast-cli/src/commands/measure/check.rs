@@ -54,7 +54,7 @@ pub(crate) struct MeasureCheck {
     false_alarms: f64,
     /// End after this time, whatever is known
     #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = Time::parse)]
-    max_time: Time,
+    time_limit: Time,
     #[command(flatten)]
     format: Format,
 }
@@ -65,7 +65,7 @@ impl MeasureCheck {
         let network = load(&self.network, &[])?;
         let plan = CheckPlan {
             size: self.size,
-            max_time: self.max_time,
+            max_time: self.time_limit,
             level: self.false_alarms,
             least: self.threshold,
             ..CheckPlan::default()

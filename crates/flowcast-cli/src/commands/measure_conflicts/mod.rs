@@ -139,7 +139,7 @@ impl MeasureConflicts {
         run.carry(
             &mut Means::in_lab(&lab, self.place.over())?,
             options,
-            self.going.max_time,
+            self.going.time_limit,
         )
     }
 
@@ -156,7 +156,7 @@ impl MeasureConflicts {
         provenance.insert("hosts".into(), hosts.join(" "));
         provenance.insert("racks".into(), racks.to_string());
         let mut run = self.open(plan, provenance)?;
-        run.carry(&mut means, options, self.going.max_time)?;
+        run.carry(&mut means, options, self.going.time_limit)?;
         run.deliver(self.going.format)
     }
 

@@ -47,10 +47,10 @@ use crate::{
 /// Find the mapping of ranks to nodes under which a program takes least, and say whether it is worth it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  flowcast place prog.rec --network gige-tcp --nodes 4 --slots 2
-  flowcast place prog.rec --network leonardo --hosts 'lrdn[0001-0064]' --slots 2x16 -o rankfile
-  flowcast place halo.csv --network cluster.toml --nodes 256 --slots 16 --objective hops --time-limit 10s
-  flowcast place broadcast.steps --network gige-lam --nodes 4 --slots 2 --inside 18.7ms
+  flowcast place prog.rec --network gige-tcp --nodes 4 --ranks-per-node 2
+  flowcast place prog.rec --network leonardo --hosts 'lrdn[0001-0064]' --ranks-per-node 2x16 -o rankfile
+  flowcast place halo.csv --network cluster.toml --nodes 256 --ranks-per-node 16 --objective hops --time-limit 10s
+  flowcast place broadcast.steps --network gige-lam --nodes 4 --ranks-per-node 2 --inside 18.7ms
 
 broadcast.steps, a binomial broadcast among eight ranks:
   0 -> 4 10MB

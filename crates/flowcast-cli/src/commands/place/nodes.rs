@@ -23,8 +23,8 @@ pub(super) struct NodeArgs {
     #[arg(long)]
     nodes: Option<u32>,
     /// Ranks that fit on a node; 2x8 for two sockets of eight; 16,16,8 for nodes of different sizes
-    #[arg(long, value_name = "SLOTS")]
-    slots: Option<SlotList>,
+    #[arg(long, alias = "slots", value_name = "RANKS")]
+    ranks_per_node: Option<SlotList>,
     /// Names of the nodes, as Slurm's list or a file with one on each line, with slots behind a colon or `slots=` if they are
     /// known: n[0-3] or n0:16
     #[arg(long, value_name = "LIST|FILE")]
@@ -100,11 +100,11 @@ impl NodeArgs {
         let (names, own_slots) = hosts.context("--hosts")?.unwrap_or_default();
         let positions = self.positions(network, &names)?;
         let nodes = self.count(names.len(), positions.len())?;
-        let slots = match &self.slots {
+        let slots = match &self.ranks_per_node {
             Some(list) if list.of_nodes.len() == 1 => vec![list.of_nodes[0]; nodes],
             Some(list) if list.of_nodes.len() == nodes => list.of_nodes.clone(),
             Some(list) => bail!(
-                "--slots: found {} numbers, expected one, or one for each of {nodes} nodes",
+                "--ranks-per-node: found {} numbers, expected one, or one for each of {nodes} nodes",
                 list.of_nodes.len()
             ),
             None if !own_slots.is_empty() => own_slots,
@@ -120,7 +120,7 @@ impl NodeArgs {
         }
         Ok(JobNodes {
             slots,
-            domains: self.slots.as_ref().map_or(1, |list| list.domains),
+            domains: self.ranks_per_node.as_ref().map_or(1, |list| list.domains),
             names,
             positions,
         })

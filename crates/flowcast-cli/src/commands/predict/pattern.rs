@@ -65,7 +65,7 @@ fn options_of(args: &Predict, contention: Contention) -> Options {
         contention,
         is_strict: args.strict,
         keeps_intervals: args.explain || args.report.is_some(),
-        runs: args.seeds.map(Runs::once),
+        runs: args.replicates.map(Runs::once),
         ..Options::default()
     }
 }
@@ -113,7 +113,7 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
             _ => "no margin known of patterns in several steps".to_owned(),
         })
         .lines(stand_in_sentences(std::slice::from_ref(network)));
-    document = match args.seeds {
+    document = match args.replicates {
         None => document.fields(interval_fields(interval)),
         Some(seeds) => document
             .field("seeds", seeds)

@@ -80,7 +80,7 @@ impl Question {
             .report
             .as_ref()
             .is_some_and(|path| path.extension().is_some_and(|ending| ending == "svg"));
-        let draws = args.seeds.is_some() && trace.noise.is_none();
+        let draws = args.replicates.is_some() && trace.noise.is_none();
         let options: &[(_, _, Questions)] = &[
             (
                 "several inputs",
@@ -131,7 +131,7 @@ impl Question {
             ),
             ("--strict", args.strict, PATTERNS),
             (
-                "--seeds",
+                "--replicates",
                 draws,
                 (&[Pattern, Patterns, Scenarios], "a pattern, or --noise"),
             ),

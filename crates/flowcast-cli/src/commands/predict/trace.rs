@@ -123,7 +123,7 @@ impl TraceArgs {
     fn noise(&self, noise: Noise, asked: &Asked<'_>) -> NoiseOptions {
         NoiseOptions {
             noise,
-            runs: asked.args.seeds.map_or(200, |seeds| seeds as usize),
+            runs: asked.args.replicates.map_or(200, |draws| draws as usize),
             seed: asked.args.seed.unwrap_or(1),
             level: asked.args.level,
             threads: threads(),

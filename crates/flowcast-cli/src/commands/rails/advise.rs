@@ -57,14 +57,14 @@ pub(crate) struct Advise {
     /// The interfaces of the networks, in their order [default: the networks' names]
     #[arg(long = "interface", value_name = "NAME", conflicts_with = "input")]
     interfaces: Vec<String>,
-    /// Messages that are sent at once
+    /// Messages sent one after another at once
     #[arg(
         long,
         default_value_t = 16,
         value_name = "COUNT",
         conflicts_with = "input"
     )]
-    messages: usize,
+    burst: usize,
     /// With a trace: how messages are given to networks, as for `flowcast predict --rail` (repeatable) [default:
     /// earliest-delivery and stock]
     #[arg(long = "scheduler", value_name = "SCHEDULER", requires = "input")]
@@ -81,7 +81,7 @@ pub(crate) struct Advise {
 impl Advise {
     /// Prints the advice.
     pub(crate) fn run(self) -> Result<()> {
-        ensure!(self.messages > 0, "--messages: found 0, expected 1 or more");
+        ensure!(self.burst > 0, "--burst: found 0, expected 1 or more");
         let overrides = parse_overrides(&self.overrides)?;
         let networks: Vec<Network> = self
             .networks
@@ -101,7 +101,7 @@ impl Advise {
         );
         let interfaces = self.interfaces(&networks)?;
         let rails: Vec<KnownRail> = networks.iter().map(known_rail).collect();
-        let advice = Question::about(self.messages).answer(&rails)?;
+        let advice = Question::about(self.burst).answer(&rails)?;
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let settings = settings::nearest(&interfaces, &costs, &advice);
         self.format
@@ -147,7 +147,7 @@ impl Advise {
 
 impl Advise {
     fn document(&self, rails: &[String], advice: &Advice, settings: &[Settings; 3]) -> Document {
-        let (count, name) = (self.messages, |rail: RailId| rails[rail.index()].as_str());
+        let (count, name) = (self.burst, |rail: RailId| rails[rail.index()].as_str());
         let together = match advice.together_from {
             Some(size) => format!("gain from more than one rail from {size} on"),
             None => "gain nothing certain from more than one rail".to_owned(),

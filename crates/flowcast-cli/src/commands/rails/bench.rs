@@ -48,13 +48,13 @@ const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-
 /// are medians over the rounds. The other end runs `flowcast rails serve`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  flowcast rails bench --rail a=10.0.1.2:7400,device=eth1,network=a.toml \
-                        --rail b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --report bench.svg --json"
+    after_help = "Example:\n  flowcast rails bench --connect a=10.0.1.2:7400,device=eth1,network=a.toml \
+                        --connect b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --report bench.svg --json"
 )]
 pub(crate) struct Bench {
     /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
     /// network=NET or loggp=g/G/o/Lus (repeatable)
-    #[arg(long = "rail", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail)]
+    #[arg(long = "connect", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail)]
     pub rails: Vec<LiveRail>,
     /// Schedulers, as in `rails simulate`; whole-messages (earliest-delivery that divides none), adaptive (earliest
     /// delivery that follows its rails) and guarded (earliest delivery while it is proven to gain, else the best rail
@@ -65,20 +65,20 @@ pub(crate) struct Bench {
         value_name = "NAME,NAME...",
         default_value = EVERY)]
     schedulers: Vec<Chosen>,
-    /// N, how many messages are sent before as many are received
+    /// N: messages sent one after another before as many are received
     #[arg(
         long,
         value_delimiter = ',',
         default_value = "1,8,16,32",
         value_name = "N,N..."
     )]
-    messages: Vec<u32>,
+    burst: Vec<u32>,
     /// Sizes [default: each power of two from 1 B to 64 KiB]
     #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...")]
     sizes: Vec<Bytes>,
-    /// Rounds, in each of which everything is measured once
+    /// Rounds; each measures every scheduler and every network once
     #[arg(long, default_value_t = 5, value_name = "COUNT")]
-    runs: usize,
+    repetitions: usize,
     /// How long one measurement is repeated
     #[arg(long, default_value = "20ms", value_name = "TIME")]
     pub span: Time,
@@ -107,7 +107,10 @@ pub(crate) struct Bench {
 impl Bench {
     /// Measures and prints.
     pub(crate) fn run(self) -> Result<()> {
-        ensure!(self.runs > 0, "--runs: found 0, expected 1 or more");
+        ensure!(
+            self.repetitions > 0,
+            "--repetitions: found 0, expected 1 or more"
+        );
         let csv = self.output.iter().map(|path| Output::new("-o", path));
         let plot = self.report.iter().map(|path| Output {
             option: "--report",
@@ -151,7 +154,7 @@ impl Bench {
         } = self.split.rule();
         let settings = Record::new()
             .field("rails", self.parameters())
-            .field("messages", &self.messages)
+            .field("messages", &self.burst)
             .field("sizes_B", self.sizes())
             .field(
                 "subjects",
@@ -160,7 +163,7 @@ impl Bench {
                     .map(|subject| &subject.name)
                     .collect::<Value>(),
             )
-            .field("rounds", self.runs)
+            .field("rounds", self.repetitions)
             .field("point_time_s", self.span)
             .field("split_from_B", from)
             .field("minimal_piece_B", minimal_piece)
@@ -200,7 +203,7 @@ impl Bench {
 
     fn points(&self) -> Vec<(u32, Bytes)> {
         let sizes = self.sizes();
-        self.messages
+        self.burst
             .iter()
             .flat_map(|messages| sizes.iter().map(|size| (*messages, *size)))
             .collect()
@@ -214,11 +217,15 @@ impl Bench {
             .into_iter()
             .map(|point| PointRun::new(self, subjects, point))
             .collect();
-        for visit in results.visits()..self.runs * points.len() {
+        for visit in results.visits()..self.repetitions * points.len() {
             let (round, index) = (visit / points.len(), visit % points.len());
             results.append(points[index].visit(link, round)?)?;
             if index + 1 == points.len() {
-                say!("flowcast: round {} of {} measured", round + 1, self.runs);
+                say!(
+                    "flowcast: round {} of {} measured",
+                    round + 1,
+                    self.repetitions
+                );
             }
         }
         Ok(())
@@ -264,7 +271,7 @@ impl Bench {
         self.format.print(
             &Document::new("rails-bench")
                 .field("rails", self.parameters())
-                .field("rounds", self.runs)
+                .field("rounds", self.repetitions)
                 .table("points", table)
                 .field("provenance", provenance::of_this_run())
                 .line("Mbit/s one way, N·size/(T/2), medians."),

@@ -49,7 +49,7 @@ pub(crate) struct Compare {
     count: usize,
     /// Messages of a set
     #[arg(long, default_value_t = 8, value_name = "COUNT")]
-    messages: usize,
+    messages_per_set: usize,
     /// Longest message; each power of two up to it is as likely as any other
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]
     max_size: Bytes,
@@ -126,7 +126,7 @@ impl Compare {
         }
         let mut document = Document::new("rails-comparison")
             .field("sets", self.count)
-            .field("messages", self.messages)
+            .field("messages", self.messages_per_set)
             .field("largest_B", self.max_size)
             .field("window_us", self.span)
             .field("seed", self.seed)
@@ -183,7 +183,7 @@ impl Compare {
 
     fn combination(&self, rails: Vec<Rail>, schedulers: &[SchedulerName]) -> Result<Combination> {
         let plan = SetPlan {
-            messages: self.messages,
+            messages: self.messages_per_set,
             largest: self.max_size,
             window: self.span,
         };
@@ -203,7 +203,11 @@ impl Compare {
     }
 
     fn caption(&self, combinations: usize) -> String {
-        let (sets, messages, largest) = (self.count * combinations, self.messages, self.max_size);
+        let (sets, messages, largest) = (
+            self.count * combinations,
+            self.messages_per_set,
+            self.max_size,
+        );
         let when = if self.span == Time::ZERO {
             "at once".to_owned()
         } else {

@@ -31,7 +31,7 @@ use crate::{
     network_args::{load_all, parse_overrides},
     shares::probability,
     terminal::{
-        files::{self, declare, read_own_text, read_text, write_whole},
+        files::{self, declare, read_own_text, read_text, write_text, write_whole},
         output::say,
         progress::Progress,
     },
@@ -42,8 +42,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid bandwidth=10MB/s..1GB/s:8:log -o lu.csv
-  flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid overhead=0us..9us:4 -o lu.html
-  flowcast sweep lu.dim --network 'gige-*' --mapping fill --mapping round-robin --level 0.90 -o lu.html
+  flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid overhead=0us..9us:4 --report lu.html
+  flowcast sweep lu.dim --network 'gige-*' --mapping fill --mapping round-robin --level 0.90 --report lu.html
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us -o lu.csv --executor dask:tcp://node1:8786
   flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]
@@ -83,12 +83,14 @@ pub(crate) struct Sweep {
     /// set takes up to 64 replays more
     #[arg(long, value_name = "PROBABILITY", value_parser = probability, conflicts_with = "merge")]
     level: Option<f64>,
-    /// File to write, a page with curves and a heat map if it ends in .html; sets that are done are kept in FILE.partial
-    /// until all are; standard output if absent
+    /// File of rows to write; sets that are done are kept in FILE.partial until all are; standard output if absent
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a page with curves and a heat map; without -o the page keeps the sets
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Go on with the sets of an interrupted run
-    #[arg(long, requires = "output", conflicts_with = "merge")]
+    #[arg(long, conflicts_with = "merge")]
     resume: bool,
     /// Only part i of N parts, such as 2/8
     #[arg(long, value_name = "i/N", conflicts_with = "merge")]
@@ -103,7 +105,7 @@ pub(crate) struct Sweep {
     #[arg(long, conflicts_with = "merge")]
     json: bool,
     /// Put the results of all parts together instead
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "output")]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     merge: Vec<PathBuf>,
 }
 
@@ -150,15 +152,22 @@ impl Sweep {
             .output
             .iter()
             .map(|path| files::Output::new("-o", path));
-        declare(inputs, outputs)?;
+        let pages = self.report.iter().map(|path| files::Output {
+            option: "--report",
+            path,
+            endings: &["html"],
+        });
+        declare(inputs, outputs.chain(pages))?;
+        if self.resume && self.target().is_none() {
+            bail!("--resume: found no file to go on with, expected -o FILE or --report FILE.html");
+        }
         let Some(input) = &self.input else {
-            let output = self
-                .output
-                .as_deref()
-                .context("found --merge without -o, expected -o FILE")?;
-            return merge(&self.merge, output);
+            let expected =
+                "--merge: found no file to write, expected -o FILE or --report FILE.html";
+            merge(&self.merge, self.target().context(expected)?)?;
+            return self.draw();
         };
-        if self.json && self.output.as_deref().is_some_and(output::is_page) {
+        if self.json && self.report.is_some() {
             bail!("--json: found a page to write, expected a file of lines");
         }
         if let Some(executor) = &self.executor {
@@ -177,7 +186,21 @@ impl Sweep {
             } else {
                 Form::Csv
             },
-        )
+        )?;
+        self.draw()
+    }
+
+    /// The file that keeps the sets.
+    fn target(&self) -> Option<&Path> {
+        self.output.as_deref().or(self.report.as_deref())
+    }
+
+    /// Draws the rows of the output, if a page was asked for beside it.
+    fn draw(&self) -> Result<()> {
+        let (Some(output), Some(report)) = (&self.output, &self.report) else {
+            return Ok(());
+        };
+        write_text(report, &output::page(report, &read_own_text(output)?))
     }
 
     fn study(&self, input: &Path, trace: &Trace) -> Result<Study> {
@@ -246,8 +269,7 @@ impl Sweep {
         let shard = self.shard.map_or(0..all, |shard| shard.sets(all));
         if self.resume
             && self
-                .output
-                .as_deref()
+                .target()
                 .is_some_and(|path| is_done(path, &header, shard.clone()))
         {
             say!(
@@ -257,11 +279,11 @@ impl Sweep {
             return Ok(());
         }
         if !self.resume
-            && let Some(path) = &self.output
+            && let Some(path) = self.target()
         {
             Output::refuse_earlier(path)?;
         }
-        let mut output = Output::open(self.output.as_deref(), header)?;
+        let mut output = Output::open(self.target(), header)?;
         let sets: Vec<usize> = shard
             .clone()
             .filter(|set| !output.rows().contains(*set))

@@ -98,8 +98,13 @@ pub(super) fn write_as(
     let mut csv = Vec::new();
     write(&mut csv, header, rows)?;
     let csv = String::from_utf8(csv).expect("rows are text");
+    Ok(out.write_all(page(target, &csv).as_bytes())?)
+}
+
+/// The page of a header and rows.
+pub(super) fn page(target: &Path, csv: &str) -> String {
     let named = target.file_stem().unwrap_or_default().to_string_lossy();
-    Ok(out.write_all(sweep_page::html(&format!("Sweep {named}"), &csv).as_bytes())?)
+    sweep_page::html(&format!("Sweep {named}"), csv)
 }
 
 /// Writes a header and rows.

@@ -143,11 +143,11 @@ pub(super) fn declare_page<'a>(
         inputs,
         [
             Output {
-                option: "-o",
+                option: "--report",
                 path: report,
                 endings: &["html"],
             },
-            Output::new("-o", &figures),
+            Output::new("--report", &figures),
         ],
     )
 }

@@ -14,8 +14,8 @@ pub(crate) use patterns::racks_of;
 
 subcommands! {
     /// Compare predictions with what really happens
-    #[command(after_help = "Examples:\n  flowcast validate pattern A --count 10 -o chain.html\n  \
-                            flowcast validate app --network fitted.toml -o cg.html -- mpirun -np 4 ./cg.S.x")]
+    #[command(after_help = "Examples:\n  flowcast validate pattern A --count 10 --report chain.html\n  \
+                            flowcast validate app --network fitted.toml --report cg.html -- mpirun -np 4 ./cg.S.x")]
     Validate {
         Pattern(Box<pattern::ValidatePattern>),
         App(Box<app::ValidateApp>),

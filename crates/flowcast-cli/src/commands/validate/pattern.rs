@@ -40,20 +40,20 @@ use crate::{
 /// other measurements; nothing is fitted here.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast validate pattern A --count 10 -o chain.html\n  \
-                        flowcast validate pattern B --count 40 --model packet,closed-loop -o racks.html\n  \
-                        flowcast validate pattern mine.pattern --lab asymmetric --tolerance packet=2%,10% -o mine.html\n  \
-                        flowcast validate pattern A --over mpi -o chain-mpi.html\n  \
-                        flowcast validate pattern broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
-                        flowcast validate pattern --no-run --accuracy lab.toml -o chain.html"
+    after_help = "Examples:\n  flowcast validate pattern A --count 10 --report chain.html\n  \
+                        flowcast validate pattern B --count 40 --model packet,closed-loop --report racks.html\n  \
+                        flowcast validate pattern mine.pattern --lab asymmetric --tolerance packet=2%,10% --report mine.html\n  \
+                        flowcast validate pattern A --over mpi --report chain-mpi.html\n  \
+                        flowcast validate pattern broadcast.steps --mapping 2-per-node --report broadcast.html\n  \
+                        flowcast validate pattern --no-run --accuracy lab.toml --report chain.html"
 )]
 pub(crate) struct ValidatePattern {
     /// A, B, or pattern files
     #[arg(value_name = "A|B|FILE", default_value = "A")]
     sets: Vec<String>,
     /// The page; its figures go beside it with the ending .json
-    #[arg(short, long, value_name = "FILE.html")]
-    output: PathBuf,
+    #[arg(long, value_name = "FILE.html")]
+    report: PathBuf,
     /// Built-in profile or lab file [default: 31 nodes at 20 Mbit/s for A, two racks of 5 at 50 Mbit/s for B, windows of
     /// 32 KiB]
     #[arg(long, value_name = "PROFILE|FILE")]
@@ -85,7 +85,7 @@ pub(crate) struct ValidatePattern {
     /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
     /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    seeds: Option<u32>,
+    replicates: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
     tolerance: Vec<String>,
@@ -118,7 +118,7 @@ impl ValidatePattern {
             .chain(&self.sets)
             .chain(&self.lab)
             .map(Path::new);
-        journal::declare_page(inputs, &self.output)?;
+        journal::declare_page(inputs, &self.report)?;
         self.accuracy.check()?;
         let tolerances = self
             .tolerance
@@ -130,9 +130,9 @@ impl ValidatePattern {
             .iter()
             .map(|name| Ok(Model::named(name)?))
             .collect::<Result<Vec<_>>>()?;
-        if self.seeds.is_some() && !models.contains(&Model::Packet) {
+        if self.replicates.is_some() && !models.contains(&Model::Packet) {
             bail!(
-                "--seeds: found the models {}, expected packet among them",
+                "--replicates: found the models {}, expected packet among them",
                 self.model.join(", ")
             );
         }
@@ -148,13 +148,13 @@ impl ValidatePattern {
         let validation = Validation {
             title: set.title().to_owned(),
             models: models.iter().map(|model| model.name().to_owned()).collect(),
-            cases: results::cases(&finished, spec, &models, &network, self.seeds)?,
+            cases: results::cases(&finished, spec, &models, &network, self.replicates)?,
             provenance: self.provenance(&header, &network),
         };
         let errors = validation.errors()?;
         let document = validation.document(&errors)?;
         let page = chart_page(&document, Picture::Flows, &validation.provenance)?;
-        write_page(&self.output, &page, &document.json()?)?;
+        write_page(&self.report, &page, &document.json()?)?;
         self.going.format.print(&document)?;
         self.accuracy.keep(
             &given,
@@ -178,7 +178,7 @@ impl ValidatePattern {
     }
 
     fn known(&self) -> Result<(Header, Vec<Finished>)> {
-        let content = journal::read::<Header, _>(&path_beside(&self.output))?;
+        let content = journal::read::<Header, _>(&path_beside(&self.report))?;
         Ok((content.header, content.lines))
     }
 
@@ -193,7 +193,7 @@ impl ValidatePattern {
         let ends = self.mapping.as_deref().map_or(Ends::Nodes, Ends::Ranks);
         let wanted = set.patterns(draw, ends, &spec)?;
         let header = Header::of(&spec, self.over);
-        let path = path_beside(&self.output);
+        let path = path_beside(&self.report);
         if !self.resume {
             Journal::start(&path, &header)?;
         }
@@ -229,7 +229,7 @@ impl ValidatePattern {
         for named in missing {
             if self
                 .going
-                .max_time
+                .time_limit
                 .is_some_and(|most| carrying.seconds() > most.as_seconds())
             {
                 say!(
@@ -274,7 +274,7 @@ impl ValidatePattern {
         all.insert("lab".into(), header.lab.to_toml());
         all.insert("over".into(), header.over().to_owned());
         all.insert("seed".into(), self.seed.to_string());
-        if let Some(seeds) = self.seeds {
+        if let Some(seeds) = self.replicates {
             all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
         }
         all.insert("network".into(), network.to_toml());

@@ -53,15 +53,15 @@ pub(super) use chart::ValidateChart;
 /// share processors or sleep, as in a lab. Each finished run is kept in FILE.html.journal at once.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast validate app --network fitted.toml --runs 6 -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
-                        flowcast validate app --lab asymmetric --lab-set cluster.nodes=4 --network fitted.toml -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
-                        flowcast validate app --no-run --network other.toml --model limits -o cg.html\n  \
+    after_help = "Examples:\n  flowcast validate app --network fitted.toml --repetitions 6 --report cg.html -- mpirun -np 4 ./cg.S.x\n  \
+                        flowcast validate app --lab asymmetric --lab-set cluster.nodes=4 --network fitted.toml --report cg.html -- mpirun -np 4 ./cg.S.x\n  \
+                        flowcast validate app --no-run --network other.toml --model limits --report cg.html\n  \
                         flowcast validate chart cg.json lu.json -o chart.svg"
 )]
 pub(crate) struct ValidateApp {
     /// The page; its figures go beside it with the ending .json, the recording with the ending .rec
-    #[arg(short, long, value_name = "FILE.html")]
-    output: PathBuf,
+    #[arg(long, value_name = "FILE.html")]
+    report: PathBuf,
     /// Run in a lab: name of one that is up, built-in profile or lab file
     #[arg(long, value_name = "NAME|PROFILE|FILE")]
     lab: Option<String>,
@@ -91,9 +91,9 @@ pub(crate) struct ValidateApp {
     /// Messages of at least this size wait for their receiver
     #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
-    /// Follow packets this often, with random times of hosts: the median counts, and nine of ten totals lie in the range
+    /// Follow packets this often, with other random times of hosts each time: the median counts, and nine of ten totals lie in the range
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    seeds: Option<u32>,
+    replicates: Option<u32>,
     /// Which time computations take [default: as for `predict`, thread CPU time where the wall time holds something else]
     #[arg(long, value_enum)]
     compute: Option<Compute>,
@@ -104,12 +104,12 @@ pub(crate) struct ValidateApp {
     /// they yield [default: 50us in a lab, else 0ns]
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     idle_sleep: Option<Time>,
-    /// Runs that are timed
+    /// Timed runs of the program
     #[arg(long, default_value_t = 6, value_name = "COUNT")]
-    runs: usize,
-    /// Runs that are recorded and predicted; of several the median of the predictions counts
+    repetitions: usize,
+    /// Recorded runs, each of which is predicted; of several the median of the predictions counts
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
-    record_runs: usize,
+    recordings: usize,
     /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
     tolerance: Vec<String>,
@@ -150,7 +150,7 @@ impl ValidateApp {
             .into_iter()
             .flatten()
             .map(Path::new);
-        journal::declare_page(inputs, &self.output)?;
+        journal::declare_page(inputs, &self.report)?;
         self.accuracy.check()?;
         let tolerances = self
             .tolerance
@@ -161,12 +161,12 @@ impl ValidateApp {
         self.check_counts()?;
         let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
         // What cannot be predicted is not run; a journal knows its lab only when it is read.
-        if self.seeds.is_some()
+        if self.replicates.is_some()
             && !self.model.is_empty()
             && !self.model.iter().any(|model| model == Model::Packet.name())
         {
             bail!(
-                "--seeds: found the models {}, expected packet among them",
+                "--replicates: found the models {}, expected packet among them",
                 self.model.join(", ")
             );
         }
@@ -182,7 +182,7 @@ impl ValidateApp {
             doctor::tell_other_programs(marked)
         };
         let measured = if self.no_run {
-            Measured::read(&path_beside(&self.output))?
+            Measured::read(&path_beside(&self.report))?
         } else {
             self.measured(&spec)?
         };
@@ -199,10 +199,10 @@ impl ValidateApp {
         let fared = validation.fared()?;
         let document = document(&validation, &fared, &intervals)?;
         let page = chart_page(&document, Picture::Program, &validation.provenance)?;
-        write_page(&self.output, &page, &document.json()?)?;
+        write_page(&self.report, &page, &document.json()?)?;
         self.going.format.print(&document)?;
         let name = self
-            .output
+            .report
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy();
@@ -232,8 +232,8 @@ impl ValidateApp {
     }
 
     fn check_counts(&self) -> Result<()> {
-        if self.runs == 0 || self.record_runs == 0 {
-            bail!("--runs, --record-runs: found 0, expected at least 1");
+        if self.repetitions == 0 || self.recordings == 0 {
+            bail!("--repetitions, --recordings: found 0, expected at least 1");
         }
         if !(self.compute_scale.is_finite() && self.compute_scale > 0.0) {
             bail!(
@@ -257,7 +257,7 @@ impl ValidateApp {
     fn measured(&self, spec: &Option<LabSpec>) -> Result<Measured> {
         let header = Header::new(spec.clone(), &self.command);
         let plan = runs::Plan {
-            output: &self.output,
+            output: &self.report,
             command: &self.command,
             lab: self.lab.as_deref(),
             self_test: !self.going.no_self_test,
@@ -265,9 +265,9 @@ impl ValidateApp {
             idle_sleep: self
                 .idle_sleep
                 .or(self.lab.is_some().then(|| Time::from_micros(50.0))),
-            runs: self.runs,
-            record_runs: self.record_runs,
-            max_time: self.going.max_time,
+            runs: self.repetitions,
+            record_runs: self.recordings,
+            max_time: self.going.time_limit,
             resume: self.resume,
         };
         plan.carry_out(header)
@@ -336,7 +336,7 @@ impl ValidateApp {
             network,
             mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
             rendezvous_from: self.rendezvous_from,
-            seeds: self.seeds,
+            seeds: self.replicates,
             clock,
         };
         let first = recordings
@@ -346,7 +346,7 @@ impl ValidateApp {
             bail!("found no timed run, expected one (--resume runs it)");
         }
         let name = self
-            .output
+            .report
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy();
@@ -382,7 +382,7 @@ impl ValidateApp {
             all.insert("lab".into(), lab.to_toml());
         }
         all.insert("network".into(), network.to_toml());
-        if let Some(seeds) = self.seeds {
+        if let Some(seeds) = self.replicates {
             all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
         }
         let time = if clock == Clock::ThreadCpu {

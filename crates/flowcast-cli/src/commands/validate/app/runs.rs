@@ -186,7 +186,7 @@ impl Plan<'_> {
         }
         let name = kept
             .file_name()
-            .context("found no file name, expected -o FILE.html")?;
+            .context("found no file name, expected --report FILE.html")?;
         let folder = self.folder_beside()?;
         let times = self.run(place, recorder, &prepare(folder.path(), None)?)?;
         fs::rename(folder.path(), &kept)
