@@ -10,12 +10,13 @@ use std::fmt::Write;
 use crate::chart_svg::{COLOURS, opened, text};
 use flowcast_model::{
     network::LinkRate,
+    quantity::Quantity,
     sharing::SharingError,
     topology::{LinkClass, Topology},
 };
 use flowcast_table::escape;
 use flowcast_units::{Rate, Time};
-use layout::{Layout, SIDE, layout};
+use layout::{Layout, PlacedCable, SIDE, layout};
 
 const WIDTH: f64 = 1000.0;
 /// Above the picture, and for each line of the legend below it.
@@ -46,8 +47,9 @@ pub fn svg(topology: &Topology, interface: Rate, title: &str) -> Result<String, 
     }
     draw_cables(&mut out, &layout);
     draw_switches(&mut out, &layout);
-    for [x, y] in &layout.others {
-        text(&mut out, [*x as f64, *y as f64 + 2.0], "middle", "...");
+    draw_counts(&mut out, &layout);
+    for (label, [x, y]) in &layout.others {
+        framed(&mut out, [*x, y + 4.0], 12, label);
     }
     out.push_str("</g>\n");
     draw_legend(&mut out, &layout, &classes, interface, legend);
@@ -57,22 +59,70 @@ pub fn svg(topology: &Topology, interface: Rate, title: &str) -> Result<String, 
 
 fn draw_cables(out: &mut String, layout: &Layout) {
     for cable in &layout.cables {
-        let [[x1, y1], [x2, y2]] = cable.ends;
-        let colour = colour(cable.class);
-        // A bow keeps cables apart that would lie on top of switches or of each other.
-        let (dx, dy) = (x2 - x1, y2 - y1);
-        let (cx, cy) = (
-            (x1 + x2) / 2.0 - dy * cable.bow,
-            (y1 + y2) / 2.0 + dx * cable.bow,
-        );
+        let [[x1, y1], [cx, cy], [x2, y2]] = curve_of(cable);
         let _ = writeln!(
             out,
-            "<path d=\"M{x1:.1} {y1:.1}Q{cx:.1} {cy:.1} {x2:.1} {y2:.1}\" fill=\"none\" stroke=\"{colour}\" \
+            "<path d=\"M{x1:.1} {y1:.1}Q{cx:.1} {cy:.1} {x2:.1} {y2:.1}\" fill=\"none\" stroke=\"{}\" \
              stroke-width=\"{:.1}\" stroke-opacity=\"0.7\"><title>{}</title></path>",
-            cable.width,
+            colour(cable.class),
+            1.0 + 0.6 * (cable.count as f64).log2(),
             escape(&cable.name)
         );
     }
+}
+
+/// Numbers at lines that stand for several cables, where there is room; their width and title tell it, too.
+fn draw_counts(out: &mut String, layout: &Layout) {
+    let names = layout.blocks.iter().flat_map(|block| {
+        let [x, y] = [block.at[0] + block.size[0] / 2.0, block.at[1] + 9.0];
+        [[x - 18.0, y], [x + 18.0, y]]
+    });
+    let mut written: Vec<[f64; 2]> = names.collect();
+    for cable in layout.cables.iter().filter(|cable| cable.count > 1) {
+        let [x, y] = near_drawn_end(curve_of(cable), cable.drawn_end);
+        let covers = |other: &[f64; 2]| (x - other[0]).abs() < 20.0 && (y - other[1]).abs() < 9.0;
+        if !written.iter().any(covers) {
+            written.push([x, y]);
+            framed(out, [x, y + 3.0], 9, &format!("×{}", cable.count));
+        }
+    }
+}
+
+/// Ends of a cable's line, and the point between them towards which it bends: a bow keeps cables apart that would lie on
+/// top of switches or of each other.
+fn curve_of(cable: &PlacedCable) -> [[f64; 2]; 3] {
+    let [[x1, y1], [x2, y2]] = cable.ends;
+    let middle = [
+        (x1 + x2) / 2.0 - (y2 - y1) * cable.bow,
+        (y1 + y2) / 2.0 + (x2 - x1) * cable.bow,
+    ];
+    [cable.ends[0], middle, cable.ends[1]]
+}
+
+/// The point of a line about 20 pixels from one of its ends.
+fn near_drawn_end([first, middle, last]: [[f64; 2]; 3], end: usize) -> [f64; 2] {
+    let [from, to] = if end == 0 {
+        [first, last]
+    } else {
+        [last, first]
+    };
+    let length = (to[0] - from[0]).hypot(to[1] - from[1]);
+    let part = (20.0 / length.max(1.0)).min(0.5);
+    let on = |axis: usize| {
+        let (near, far) = ((1.0 - part).powi(2), part.powi(2));
+        near * from[axis] + 2.0 * part * (1.0 - part) * middle[axis] + far * to[axis]
+    };
+    [on(0), on(1)]
+}
+
+/// Words in the middle of a place, legible on top of lines.
+fn framed(out: &mut String, [x, y]: [f64; 2], size: u32, words: &str) {
+    let _ = writeln!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" font-size=\"{size}\" paint-order=\"stroke\" stroke=\"#fff\" \
+         stroke-width=\"3\">{}</text>",
+        escape(words)
+    );
 }
 
 fn draw_switches(out: &mut String, layout: &Layout) {
@@ -140,6 +190,7 @@ fn draw_legend(
 /// `global: 3 GB/s, 2 us; 288 cables`.
 fn described(class: &LinkClass, number: usize, layout: &Layout, interface: Rate) -> String {
     let rate = class.cables.rate.map_or(interface, LinkRate::goodput);
+    let rate = Quantity::Rate(rate).rounded();
     let mut line = format!("{}: {rate} in each direction", class.name);
     if class.cables.latency > Time::ZERO {
         let _ = write!(line, ", {}", class.cables.latency);
@@ -178,12 +229,36 @@ mod tests {
         .unwrap()
     }
 
-    fn fat_tree(ports: u32) -> Shape {
+    fn fat_tree(ports: u32, oversubscription: u32) -> Shape {
         Shape::FatTree {
             ports,
-            oversubscription: 1,
+            oversubscription,
             cables: CableKind::default(),
         }
+    }
+
+    fn k_ary_tree(arity: u32, levels: u32, oversubscription: u32) -> Shape {
+        Shape::KAryTree {
+            arity,
+            levels,
+            oversubscription,
+            cables: CableKind::default(),
+        }
+    }
+
+    fn racks(levels: &[(u32, u32)]) -> Shape {
+        let levels = levels.iter();
+        let levels = levels.map(|(down, up)| (Level::new(*down, *up), CableKind::default()));
+        Shape::Levels(levels.collect())
+    }
+
+    fn mesh(sides: &[u32]) -> Shape {
+        let grid = Grid {
+            sides: sides.to_vec(),
+            is_torus: false,
+            nodes_per_switch: 1,
+        };
+        Shape::Grid(grid, CableKind::default())
     }
 
     fn grid(sides: &[u32]) -> Shape {
@@ -221,12 +296,12 @@ mod tests {
     #[test]
     fn small_topologies_are_drawn_whole() {
         // Lines to nodes and in the legend are lines, too.
-        let tree = drawn(fat_tree(4));
+        let tree = drawn(fat_tree(4, 1));
         assert_eq!(counts(&tree), (20, 32 + 16 + 3));
         let torus = drawn(grid(&[3, 3]));
         assert_eq!(counts(&torus), (9, 18 + 9 + 3));
         let dragonfly = drawn(groups(3, Inside::All { switches: 4 }));
-        assert!(dragonfly.contains("global: 1000MB/s in each direction; 24 cables"));
+        assert!(dragonfly.contains("global: 1 GB/s in each direction; 24 cables"));
         let ends = Inside::LeavesAndSpines {
             leaves: 2,
             spines: 2,
@@ -240,12 +315,66 @@ mod tests {
     #[test]
     fn of_large_topologies_a_part_is_drawn_and_said_so() {
         let all = Inside::All { switches: 16 };
-        for shape in [fat_tree(16), grid(&[16, 16, 16]), groups(33, all)] {
+        for shape in [fat_tree(16, 1), grid(&[16, 16, 16]), groups(33, all)] {
             let svg = drawn(shape);
             assert!(svg.contains("drawn: "), "{svg}");
             assert!(svg.len() < 400_000, "{}", svg.len());
         }
-        let racks = Shape::Levels(vec![(Level::new(8, 1), CableKind::default())]);
-        assert!(drawn(racks).contains("any number of lowest switches"));
+        assert!(drawn(racks(&[(8, 1)])).contains("any number of lowest switches"));
+    }
+
+    #[test]
+    fn each_cable_of_a_switch_that_is_drawn_is_drawn() {
+        let all = |switches| Inside::All { switches };
+        let ends = |leaves, spines| Inside::LeavesAndSpines { leaves, spines };
+        let mut shapes = vec![
+            fat_tree(4, 2),
+            fat_tree(8, 2),
+            fat_tree(16, 2),
+            fat_tree(24, 3),
+            fat_tree(32, 1),
+            k_ary_tree(2, 5, 1),
+            k_ary_tree(8, 3, 2),
+            k_ary_tree(30, 2, 3),
+        ];
+        shapes.extend([
+            racks(&[(8, 1)]),
+            racks(&[(4, 2), (40, 0)]),
+            racks(&[(2, 30), (40, 3), (3, 0)]),
+            grid(&[3, 3]),
+            grid(&[21, 2]),
+            grid(&[40, 9]),
+            grid(&[16, 16, 16]),
+            grid(&[3, 3, 3, 3, 2]),
+            mesh(&[50]),
+            mesh(&[7, 6, 5]),
+            groups(3, all(4)),
+            groups(33, all(16)),
+            groups(9, ends(3, 2)),
+            groups(20, ends(12, 9)),
+        ]);
+        for shape in shapes {
+            let topology = Topology::new(shape);
+            let layout = layout(&topology, WIDTH).unwrap();
+            let all = topology.nodes().unwrap().unwrap_or(0);
+            let plan = topology.plan(all.max(1)).unwrap();
+            let drawn: usize = layout.cables.iter().map(|cable| cable.count).sum();
+            if all > 0 {
+                assert_eq!(drawn + layout.hidden, plan.cables.len(), "{topology:?}");
+            }
+            for switch in &layout.switches {
+                let is_here = |end: &[f64; 2]| *end == switch.at;
+                let cables = plan.cables.iter().flat_map(|(_, ends)| ends);
+                let expected = cables.filter(|end| plan.switch_name(**end) == switch.name);
+                let lines = layout
+                    .cables
+                    .iter()
+                    .filter(|cable| cable.ends.iter().any(is_here));
+                let found: usize = lines.map(|cable| cable.count).sum();
+                if all > 0 {
+                    assert_eq!(found, expected.count(), "{} of {topology:?}", switch.name);
+                }
+            }
+        }
     }
 }

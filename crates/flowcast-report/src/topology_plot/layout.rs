@@ -50,16 +50,21 @@ pub(super) struct PlacedCable {
     pub ends: [[f64; 2]; 2],
     /// How far its middle lies aside, as a part of its length.
     pub bow: f64,
-    pub width: f64,
+    /// Parallel cables that it stands for, at least 1.
+    pub count: usize,
+    /// Which of its ends a switch that is drawn is at; the second if only that is.
+    pub drawn_end: usize,
 }
 
 /// All that is drawn.
 pub(super) struct Layout {
     pub blocks: Vec<Block>,
-    /// Where dots stand for switches that are not drawn.
-    pub others: BTreeSet<[i64; 2]>,
+    /// Places that stand for switches that are not drawn, with what is written there.
+    pub others: Vec<(String, [f64; 2])>,
     pub switches: Vec<PlacedSwitch>,
     pub cables: Vec<PlacedCable>,
+    /// Cables between switches of which none is drawn and that one place stands for.
+    pub hidden: usize,
     /// By class: how many there are in all, drawn or not; 0 where any number.
     pub counts: Vec<usize>,
     pub notes: Vec<String>,
@@ -69,11 +74,43 @@ pub(super) struct Layout {
 /// Where switches are drawn.
 struct Places {
     of: BTreeMap<Switch, [f64; 2]>,
-    /// Switches of a drawn group that are not drawn themselves, with one that stands for them and its place.
-    others: BTreeMap<Switch, (Switch, [f64; 2])>,
+    /// Switches that are not drawn, with the place that stands for them.
+    others: BTreeMap<Switch, StandIn>,
+    /// What is written at such places.
+    labels: Vec<(String, [f64; 2])>,
     blocks: Vec<Block>,
     nodes_at: [f64; 2],
     height: f64,
+}
+
+/// A place that stands for switches.
+#[derive(Clone, Copy)]
+struct StandIn {
+    /// The same for all switches that it stands for.
+    key: Switch,
+    at: [f64; 2],
+}
+
+impl StandIn {
+    /// For switches of a level, or of all levels.
+    fn of_level(level: u8, at: [f64; 2]) -> StandIn {
+        let key = Switch {
+            level,
+            number: u32::MAX,
+        };
+        StandIn { key, at }
+    }
+}
+
+impl Places {
+    /// The place of a switch or of what stands for it.
+    fn spot(&self, switch: Switch) -> Option<StandIn> {
+        let drawn = self.of.get(&switch).map(|at| StandIn {
+            key: switch,
+            at: *at,
+        });
+        drawn.or_else(|| self.others.get(&switch).copied())
+    }
 }
 
 /// Places the switches, and what joins those that are drawn.
@@ -92,8 +129,8 @@ pub(super) fn layout(topology: &Topology, width: f64) -> Result<Layout, SharingE
     let places = match &topology.shape {
         Shape::Grid(grid, _) => of_grid(grid, width),
         Shape::Dragonfly { groups, .. } => of_groups(groups, width),
-        Shape::Graph(..) => on_circle(plan, width),
-        _ => of_tree(plan, width),
+        Shape::Graph(..) => on_circle(&whole, width),
+        _ => of_tree(plan, &whole, width),
     };
     let mut counts = vec![0; topology.classes().len()];
     if all.is_some() {
@@ -109,20 +146,21 @@ pub(super) fn layout(topology: &Topology, width: f64) -> Result<Layout, SharingE
     } else if places.of.len() < in_all {
         let drawn = places.of.len();
         notes.push(format!(
-            "drawn: {drawn} of {in_all} switches, and the cables between them"
+            "drawn: {drawn} of {in_all} switches, and each of their cables; numbers at lines count parallel cables"
         ));
     }
     if topology.planes > 1 {
         notes.push(format!("drawn: one of {} equal planes", topology.planes));
     }
+    let (cables, hidden) = placed_cables(&whole, &places, topology);
+    if hidden > 0 {
+        notes.push(format!("not drawn: {hidden} cables between other switches"));
+    }
     Ok(Layout {
         switches: placed_switches(plan, &places),
-        cables: placed_cables(plan, &places, topology),
-        others: places
-            .others
-            .values()
-            .map(|(_, at)| at.map(|place| place as i64))
-            .collect(),
+        cables,
+        hidden,
+        others: places.labels,
         blocks: places.blocks,
         counts,
         notes,
@@ -160,35 +198,39 @@ fn placed_switches(plan: &Plan, places: &Places) -> Vec<PlacedSwitch> {
     placed.collect()
 }
 
-/// Parallel cables are one line, which is wider.
-fn placed_cables(plan: &Plan, places: &Places, topology: &Topology) -> Vec<PlacedCable> {
-    let mut joined: BTreeMap<(u8, [Switch; 2]), usize> = BTreeMap::new();
-    let mut at = places.of.clone();
-    at.extend(places.others.values().copied());
-    for (cable, ends) in &plan.cables {
-        let ends = ends.map(|end| match places.others.get(&end) {
-            // Between groups alone.
-            Some((other, _)) if cable.class == 2 => *other,
-            _ => end,
-        });
-        let is_drawn = |end: &Switch| places.of.contains_key(end) || cable.class == 2;
-        if ends.iter().all(|end| is_drawn(end) && at.contains_key(end)) {
-            *joined.entry((cable.class, ends)).or_default() += 1;
+/// Lines for all cables, of which parallel ones share a line, and how many have both ends in one place.
+fn placed_cables(plan: &Plan, places: &Places, topology: &Topology) -> (Vec<PlacedCable>, usize) {
+    let mut joined: BTreeMap<(u8, [Switch; 2]), ([[f64; 2]; 2], usize)> = BTreeMap::new();
+    let mut hidden = 0;
+    // Beyond the edge of a grid lines end at single switches.
+    let only_of_drawn = matches!(topology.shape, Shape::Grid(..));
+    for (cable, [from, to]) in &plan.cables {
+        let has_drawn = [from, to].iter().any(|end| places.of.contains_key(end));
+        match (places.spot(*from), places.spot(*to)) {
+            (Some(from), Some(to)) if from.key != to.key && (has_drawn || !only_of_drawn) => {
+                let line = joined.entry((cable.class, [from.key, to.key]));
+                line.or_insert(([from.at, to.at], 0)).1 += 1;
+            }
+            _ => hidden += 1,
         }
     }
     let classes = topology.classes();
-    let placed = joined.into_iter().map(|((class, ends), count)| {
-        let [from, to] = ends.map(|end| plan.switch_name(end));
+    let placed = joined.into_iter().map(|((class, keys), (ends, count))| {
+        let [from, to] = keys.map(|key| match places.of.contains_key(&key) {
+            true => plan.switch_name(key),
+            false => "switches that are not drawn".to_owned(),
+        });
         let class = usize::from(class);
         PlacedCable {
             class,
             name: format!("{} cable, {from} to {to} ({count})", classes[class].name),
-            ends: ends.map(|end| at[&end]),
-            bow: bow(&topology.shape, class, ends.map(|end| at[&end])),
-            width: 1.0 + 0.6 * (count as f64).log2(),
+            ends,
+            bow: bow(&topology.shape, class, ends),
+            count,
+            drawn_end: usize::from(!places.of.contains_key(&keys[0])),
         }
     });
-    placed.collect()
+    (placed.collect(), hidden)
 }
 
 /// Cables within one row, or that close a ring, would lie on top of each other.
@@ -210,25 +252,40 @@ fn row(count: u32, [left, right]: [f64; 2], y: f64) -> Vec<[f64; 2]> {
         .collect()
 }
 
-fn of_tree(plan: &Plan, width: f64) -> Places {
+fn of_tree(plan: &Plan, whole: &Plan, width: f64) -> Places {
     const STEP: f64 = 110.0;
-    let all = switches_of(plan);
+    let (shown, all) = (switches_of(plan), switches_of(whole));
     let top = all.iter().map(|switch| switch.level).max().unwrap_or(1);
-    let mut of = BTreeMap::new();
+    let (mut of, mut others, mut labels) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for level in 1..=top {
-        let of_level: Vec<Switch> = all
+        let is_here = |switch: &&Switch| switch.level == level;
+        let drawn: BTreeSet<Switch> = shown
             .iter()
-            .copied()
-            .filter(|switch| switch.level == level)
+            .filter(is_here)
             .take(MOST_IN_ROW as usize)
+            .copied()
+            .collect();
+        let behind: Vec<Switch> = all
+            .iter()
+            .filter(is_here)
+            .filter(|switch| !drawn.contains(switch))
+            .copied()
             .collect();
         let y = 20.0 + STEP * f64::from(top - level);
-        let places = row(of_level.len() as u32, [MARGIN, width - MARGIN], y);
-        of.extend(of_level.into_iter().zip(places));
+        let slots = drawn.len() + usize::from(!behind.is_empty());
+        let places = row(slots as u32, [MARGIN, width - MARGIN], y);
+        if !behind.is_empty() {
+            let place = places[slots - 1];
+            labels.push((format!("{} more", behind.len()), place));
+            let stand_in = StandIn::of_level(level, place);
+            others.extend(behind.into_iter().map(|switch| (switch, stand_in)));
+        }
+        of.extend(drawn.into_iter().zip(places));
     }
     Places {
         of,
-        others: BTreeMap::new(),
+        others,
+        labels,
         blocks: Vec::new(),
         nodes_at: [0.0, 1.0],
         height: 70.0 + STEP * f64::from(top - 1),
@@ -239,31 +296,82 @@ fn of_grid(grid: &Grid, width: f64) -> Places {
     let dimensions = grid.sides.len().min(3);
     let side = |at: usize| grid.sides.get(at).copied().unwrap_or(1);
     let most = MOST_ALONG[dimensions - 1];
-    let [columns, rows, layers] = [0, 1, 2].map(|at| side(at).min(most[at]));
+    let drawn = [0, 1, 2].map(|at| side(at).min(most[at]));
+    let [columns, rows, layers] = drawn;
     let step = ((width - 2.0 * MARGIN) / f64::from(columns + layers - 1).max(4.0)).min(90.0);
     let [aside, deep] = [step * 0.42, step * 0.3];
     let height = step * f64::from(rows) + deep * f64::from(layers - 1);
     let left = (width - step * f64::from(columns - 1) - aside * f64::from(layers - 1)) / 2.0;
-    let mut of = BTreeMap::new();
+    let place = |[x, y, layer]: [f64; 3]| {
+        [
+            left + step * x + aside * layer,
+            40.0 + step * y + deep * (f64::from(layers - 1) - layer),
+        ]
+    };
+    let (mut of, mut others) = (BTreeMap::new(), BTreeMap::new());
     for layer in 0..layers {
         for y in 0..rows {
             for x in 0..columns {
                 let number = x + side(0) * (y + side(1) * layer);
-                let place = [
-                    left + step * f64::from(x) + aside * f64::from(layer),
-                    40.0 + step * f64::from(y) + deep * f64::from(layers - 1 - layer),
-                ];
-                of.insert(Switch { level: 1, number }, place);
+                let at = [x, y, layer];
+                of.insert(Switch { level: 1, number }, place(at.map(f64::from)));
+                for (number, ahead) in neighbours_not_drawn(grid, drawn, at) {
+                    let switch = Switch { level: 1, number };
+                    let near = [0, 1, 2].map(|along| f64::from(at[along]) + ahead[along]);
+                    others.entry(switch).or_insert(StandIn {
+                        key: switch,
+                        at: place(near),
+                    });
+                }
             }
         }
     }
     Places {
         of,
-        others: BTreeMap::new(),
+        others,
+        labels: Vec::new(),
         blocks: Vec::new(),
         nodes_at: [0.0, 1.0],
         height: height + 60.0,
     }
+}
+
+/// Numbers of the switches beside a drawn one that are not drawn, and how far from it the lines to them end.
+fn neighbours_not_drawn(grid: &Grid, drawn: [u32; 3], at: [u32; 3]) -> Vec<(u32, [f64; 3])> {
+    let mut found = Vec::new();
+    let mut stride = 1;
+    let number: u32 = {
+        let strides = grid.sides.iter().scan(1, |stride, side| {
+            let own = *stride;
+            *stride *= side;
+            Some(own)
+        });
+        strides.zip(at).map(|(stride, place)| stride * place).sum()
+    };
+    for (dimension, side) in grid.sides.iter().enumerate() {
+        let (here, shown) = match dimension {
+            0..3 => (at[dimension], drawn[dimension]),
+            _ => (0, 1),
+        };
+        let base = number - here * stride;
+        let mut ends = Vec::new();
+        if here + 1 == shown && shown < *side {
+            ends.push((shown, 0.5));
+        }
+        if here == 0 && shown < *side && grid.is_torus {
+            ends.push((side - 1, -0.5));
+        }
+        for (place, ahead) in ends {
+            let mut ways = [0.0; 3];
+            match dimension {
+                0..3 => ways[dimension] = ahead,
+                _ => ways = [ahead * 0.6, -ahead * 0.6, 0.0],
+            }
+            found.push((base + place * stride, ways));
+        }
+        stride *= side;
+    }
+    found
 }
 
 fn of_groups(shape: &Dragonfly, width: f64) -> Places {
@@ -289,7 +397,19 @@ fn of_groups(shape: &Dragonfly, width: f64) -> Places {
     ];
     let middle = [width / 2.0, radius[1] + size[1] / 2.0 + 10.0];
     let (mut of, mut others, mut blocks) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-    for (group, [x, y]) in (0..).zip(around(groups, middle, radius)) {
+    let mut labels = Vec::new();
+    let behind = shape.groups - groups;
+    let mut slots_around = around(groups + u32::from(behind > 0), middle, radius);
+    if behind > 0 {
+        let at = slots_around.pop().expect("one slot more than groups");
+        labels.push((format!("{behind} more groups"), at));
+        let stand_in = StandIn::of_level(0, at);
+        for (level, count) in [(1, leaves), (2, spines)] {
+            let numbers = groups * count..shape.groups * count;
+            others.extend(numbers.map(|number| (Switch { level, number }, stand_in)));
+        }
+    }
+    for (group, [x, y]) in (0..).zip(slots_around) {
         let corner = [x - size[0] / 2.0, y - size[1] / 2.0];
         let sides = [corner[0] + 10.0, corner[0] + size[0] - 10.0];
         let lowest = corner[1] + size[1] - 32.0;
@@ -303,7 +423,12 @@ fn of_groups(shape: &Dragonfly, width: f64) -> Places {
             of.extend((0..drawn).map(switch).zip(places.iter().copied()));
             if let Some(dots) = places.get(drawn as usize) {
                 let behind = (drawn..count).map(switch);
-                others.extend(behind.map(|other| (other, (switch(drawn), *dots))));
+                let stand_in = StandIn {
+                    key: switch(drawn),
+                    at: *dots,
+                };
+                labels.push(("...".to_owned(), *dots));
+                others.extend(behind.map(|other| (other, stand_in)));
             }
         };
         place(1, leaves, lowest);
@@ -319,6 +444,7 @@ fn of_groups(shape: &Dragonfly, width: f64) -> Places {
     Places {
         of,
         others,
+        labels,
         blocks,
         nodes_at: [0.0, 1.0],
         height: middle[1] + radius[1] + size[1] / 2.0 + 10.0,
@@ -338,14 +464,23 @@ fn around(count: u32, middle: [f64; 2], radius: [f64; 2]) -> Vec<[f64; 2]> {
 }
 
 fn on_circle(plan: &Plan, width: f64) -> Places {
-    let all = switches_of(plan);
-    let shown: Vec<Switch> = all.into_iter().take(MOST_ON_CIRCLE as usize).collect();
+    let mut shown: Vec<Switch> = switches_of(plan).into_iter().collect();
+    let behind = shown.split_off(shown.len().min(MOST_ON_CIRCLE as usize));
     let radius = (14.0 * shown.len() as f64).clamp(90.0, 320.0);
     let middle = [width / 2.0, radius + 30.0];
-    let places = around(shown.len() as u32, middle, [radius; 2]);
+    let slots = shown.len() + usize::from(!behind.is_empty());
+    let places = around(slots as u32, middle, [radius; 2]);
+    let (mut others, mut labels) = (BTreeMap::new(), Vec::new());
+    if !behind.is_empty() {
+        let at = places[slots - 1];
+        labels.push((format!("{} more", behind.len()), at));
+        let stand_in = StandIn::of_level(0, at);
+        others.extend(behind.into_iter().map(|switch| (switch, stand_in)));
+    }
     Places {
         of: shown.into_iter().zip(places).collect(),
-        others: BTreeMap::new(),
+        others,
+        labels,
         blocks: Vec::new(),
         nodes_at: [0.0, 1.0],
         height: 2.0 * radius + 80.0,
