@@ -6,6 +6,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use flowcast::table::command_line;
+
 use crate::terminal::output::escaped;
 
 /// The version of the command; in an optimised build of a checkout with its commit.
@@ -26,7 +28,7 @@ pub(crate) fn of_this_run() -> BTreeMap<String, String> {
     ])
 }
 
-/// The words of a command line, but for a token: what is written stays longer than a session.
+/// A command line for a shell, but for a token: what is written stays longer than a session.
 fn without_secrets(words: impl Iterator<Item = String>) -> String {
     let mut shown: Vec<String> = Vec::new();
     for word in words {
@@ -40,7 +42,7 @@ fn without_secrets(words: impl Iterator<Item = String>) -> String {
             word
         });
     }
-    shown.join(" ")
+    command_line(shown)
 }
 
 /// The name that this machine gives itself.
@@ -128,6 +130,15 @@ mod tests {
         assert_eq!(
             shown("flowcast rails bench --token=00ff"),
             "flowcast rails bench --token=..."
+        );
+    }
+
+    #[test]
+    fn the_command_of_a_result_can_be_pasted_into_a_shell() {
+        let words = ["flowcast", "predict", "my trace.dim", "-n", "infiniband*"];
+        assert_eq!(
+            without_secrets(words.into_iter().map(str::to_owned)),
+            "flowcast predict 'my trace.dim' -n 'infiniband*'"
         );
     }
 

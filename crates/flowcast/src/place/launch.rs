@@ -12,6 +12,7 @@
 //! The options put ranks on the nodes in the order that the launcher has them in, and so give a mapping whose ranks come to
 //! the nodes in ascending order. Open MPI 4 has the node first that `mpirun` runs on.
 
+use flowcast_table::shell_word;
 use flowcast_units::Node;
 
 use super::mapping_file::{MappingFormat, RankPlaces};
@@ -33,6 +34,7 @@ pub struct LaunchHint {
 /// The commands of Open MPI 4 and 5, MPICH and Slurm. `file` is the name of the mapping file, in the launcher's own format.
 pub fn hints(places: &RankPlaces, file: &str) -> [LaunchHint; 4] {
     let job = Job::new(places);
+    let file = shell_word(file);
     let rankfile = |format, option: &str| LaunchHint {
         format,
         by_rule: job.open_mpi(),
@@ -107,7 +109,7 @@ impl Job<'_> {
         let words: Vec<String> = hosts
             .map(|(host, count)| format!("{host}:{count}"))
             .collect();
-        Some(words.join(","))
+        Some(shell_word(&words.join(",")).into_owned())
     }
 
     fn mpirun(&self) -> String {
@@ -140,7 +142,7 @@ impl Job<'_> {
         let hosts = self
             .hosts
             .as_ref()
-            .map(|hosts| format!(" -hosts {}", hosts.join(",")));
+            .map(|hosts| format!(" -hosts {}", shell_word(&hosts.join(","))));
         let hosts = hosts.unwrap_or_default();
         Some(format!("mpiexec -n {}{hosts} -ppn {per_node}", self.ranks))
     }

@@ -3,7 +3,7 @@
 //! No library chooses the rail of a small message by size and load. What can be set is the rail of all small messages,
 //! the way in which large messages are divided, and the size that separates the two.
 
-use flowcast::{model::loggp::LogGp, scheduler::advise::Advice, units::Bytes};
+use flowcast::{model::loggp::LogGp, scheduler::advise::Advice, table::shell_word, units::Bytes};
 
 /// What to set in one library.
 pub(super) struct Settings {
@@ -48,7 +48,7 @@ fn open_mpi(
         .collect();
     let mut lines = vec![format!(
         "  --mca btl tcp,self,vader --mca btl_tcp_if_include {}",
-        names.join(",")
+        shell_word(&names.join(","))
     )];
     for rail in order {
         let (name, cost) = (&interfaces[*rail], &costs[*rail]);
@@ -76,7 +76,7 @@ fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Byt
         .collect();
     let rails = if from.is_some() { order.len() } else { 1 };
     let mut lines = vec![
-        format!("  UCX_NET_DEVICES={}", names.join(",")),
+        format!("  UCX_NET_DEVICES={}", shell_word(&names.join(","))),
         "  UCX_MAX_EAGER_RAILS=1".to_owned(),
         format!("  UCX_MAX_RNDV_RAILS={rails}"),
     ];

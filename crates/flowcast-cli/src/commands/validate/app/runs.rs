@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use flowcast::{
     recording::format,
+    table::command_line,
     trace::{recorded_times::measured, run_times::RunTimes},
     units::{Bytes, Node, Rounded, Time},
 };
@@ -49,9 +50,9 @@ impl Header {
         Header { lab, command }
     }
 
-    /// The command as it was typed.
+    /// The command as it can be typed.
     pub(super) fn title(&self) -> String {
-        self.command.join(" ")
+        command_line(&self.command)
     }
 }
 
