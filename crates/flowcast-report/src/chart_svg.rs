@@ -10,18 +10,22 @@ pub(crate) const COLOURS: [&str; 9] = [
     "#b8a500",
 ];
 const DASHES: [&str; 3] = ["7 4", "2 3", "9 3 2 3"];
+/// Of the curves in their turn, so that those that lie on one another are all seen.
+const CURVE_DASHES: [&str; 5] = ["none", "9 5", "3 3", "12 4 3 4", "5 9"];
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 260.0;
 /// Space on each side of a panel, and the height of a line of the key, in pixels.
-const LEFT: f64 = 64.0;
+const LEFT: f64 = 84.0;
 const RIGHT: f64 = 24.0;
 const ABOVE: f64 = 36.0;
-const BELOW: f64 = 30.0;
+const BELOW: f64 = 46.0;
 const LINE: f64 = 22.0;
 
 /// Values along a side of a panel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
+    /// The quantity along it, with its unit unless the ticks have units.
+    pub title: String,
     /// Where it begins and ends; what lies beyond is drawn at its end.
     pub range: [f64; 2],
     /// Places with what stands there.
@@ -30,14 +34,19 @@ pub struct Axis {
 
 impl Axis {
     /// A side over this range, with about five round ticks whose labels `show` writes.
-    pub fn new(range: [f64; 2], show: impl Fn(f64) -> String) -> Axis {
+    pub fn new(title: &str, range: [f64; 2], show: impl Fn(f64) -> String) -> Axis {
         let [low, high] = range;
         let step = round_step((high - low) / 5.0);
         let ticks = (0..)
             .map(|tick| ((low / step).ceil() + f64::from(tick)) * step)
             .take_while(|place| *place <= high * (1.0 + 1e-9));
         let ticks = ticks.map(|place| (place, show(place))).collect();
-        Axis { range, ticks }
+        let title = title.to_owned();
+        Axis {
+            title,
+            range,
+            ticks,
+        }
     }
 
     /// Where a value lies from the beginning (0) to the end (1).
@@ -65,7 +74,7 @@ pub struct Panel {
 /// ```
 /// use flowcast_report::chart_svg::{Axis, Chart, Panel};
 ///
-/// let axis = Axis::new([0.0, 10.0], |value| value.to_string());
+/// let axis = Axis::new("time (s)", [0.0, 10.0], |value| value.to_string());
 /// assert_eq!(axis.ticks[1], (2.0, "2".to_owned()));
 /// let panel = Panel {
 ///     title: String::new(),
@@ -80,7 +89,7 @@ pub struct Panel {
 ///     has_curves: true,
 ///     panels: vec![panel],
 /// };
-/// assert!(chart.to_svg().contains("<polyline points=\"64.0,66.0 976.0,326.0\""));
+/// assert!(chart.to_svg().contains("<polyline points=\"84.0,66.0 976.0,326.0\""));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
@@ -103,23 +112,54 @@ impl Chart {
         let column = WIDTH / columns as f64;
         let row = ABOVE + HEIGHT + BELOW;
         let bottom = 30.0 + row * self.panels.len().div_ceil(columns) as f64;
-        let height = bottom + LINE * self.names.len().div_ceil(4) as f64 + 10.0;
+        let key = self.key();
+        let longest = key.iter().map(|name| name.chars().count()).max();
+        let key_columns =
+            ((WIDTH - LEFT) / (7.0 * longest.unwrap_or(0) as f64 + 50.0)).clamp(1.0, 4.0);
+        let key_columns = key_columns as usize;
+        let height = bottom + LINE * key.len().div_ceil(key_columns) as f64 + 10.0;
         let mut svg = opened(&self.title, [WIDTH, height]);
         for (at, panel) in self.panels.iter().enumerate() {
             let left = LEFT + column * (at % columns) as f64;
             let top = 30.0 + ABOVE + row * (at / columns) as f64;
             self.draw(&mut svg, panel, [left, top, column - LEFT - RIGHT]);
         }
-        for (at, name) in self.names.iter().enumerate() {
+        for (at, name) in key.iter().enumerate() {
             let (x, y) = (
-                LEFT + 230.0 * (at % 4) as f64,
-                bottom + LINE * (at / 4 + 1) as f64,
+                LEFT + (WIDTH - LEFT) / key_columns as f64 * (at % key_columns) as f64,
+                bottom + LINE * (at / key_columns + 1) as f64,
             );
             let line = [[x, y - 4.0], [x + 26.0, y - 4.0]];
             let _ = writeln!(svg, "{}", self.curve(at, &line));
             text(&mut svg, [x + 32.0, y], "start", name);
         }
         svg + "</svg>\n"
+    }
+
+    /// The names, with the earlier series that one lies on in all panels.
+    fn key(&self) -> Vec<String> {
+        let names = self.names.iter().enumerate().map(|(at, name)| {
+            let below = (0..at).find(|other| self.coincide(at, *other));
+            match below {
+                Some(other) => format!("{name} (coincides with {})", self.names[other]),
+                None => name.clone(),
+            }
+        });
+        names.collect()
+    }
+
+    /// Whether two series differ by less than can be seen, in all panels.
+    fn coincide(&self, one: usize, other: usize) -> bool {
+        self.panels.iter().all(|panel| {
+            let (one, other) = (&panel.series[one], &panel.series[other]);
+            let near = |axis: &Axis, one: f64, other: f64| {
+                (axis.part(one) - axis.part(other)).abs() <= 0.004
+            };
+            let mut pairs = one.iter().zip(other);
+            one.len() == other.len()
+                && !one.is_empty()
+                && pairs.all(|(a, b)| near(&panel.x, a[0], b[0]) && near(&panel.y, a[1], b[1]))
+        })
     }
 
     fn draw(&self, svg: &mut String, panel: &Panel, [left, top, width]: [f64; 3]) {
@@ -134,6 +174,9 @@ impl Chart {
             let x = left + width * panel.x.part(*value);
             text(svg, [x, bottom + 18.0], "middle", label);
         }
+        let middle = [left + width / 2.0, bottom + 36.0];
+        text(svg, middle, "middle", &panel.x.title);
+        upright(svg, [left - 64.0, top + HEIGHT / 2.0], &panel.y.title);
         for (at, places) in panel.series.iter().enumerate() {
             let place = |[x, y]: [f64; 2]| {
                 let (across, up) = (panel.x.part(x), panel.y.part(y));
@@ -148,8 +191,9 @@ impl Chart {
                 let [x, y] = place(*value);
                 let _ = writeln!(
                     svg,
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\" fill=\"none\" stroke-width=\"2\" stroke=\"{}\">\
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\" fill=\"none\" stroke-width=\"2\" stroke=\"{}\">\
                      <title>{}: {:.3}</title></circle>",
+                    4.5 + self.width(at),
                     COLOURS[at % COLOURS.len()],
                     escape(&self.names[at]),
                     value[1]
@@ -162,18 +206,26 @@ impl Chart {
         let own = self.names.len() - self.references;
         let (colour, dashes) = match series.checked_sub(own) {
             Some(reference) => ("#555", DASHES[reference % DASHES.len()]),
-            // The second time round the colours are dotted.
-            None if series < COLOURS.len() => (COLOURS[series], "none"),
-            None => (COLOURS[series % COLOURS.len()], "2 2"),
+            None => (
+                COLOURS[series % COLOURS.len()],
+                CURVE_DASHES[series % CURVE_DASHES.len()],
+            ),
         };
         let places: Vec<String> = places
             .iter()
             .map(|[x, y]| format!("{x:.1},{y:.1}"))
             .collect();
         format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"/>",
-            places.join(" ")
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{:.1}\" stroke-dasharray=\"{dashes}\"/>",
+            places.join(" "),
+            1.6 + self.width(series)
         )
+    }
+
+    /// What a series is wider or larger by than the last, which lies above it: up to 1.6 pixels.
+    fn width(&self, series: usize) -> f64 {
+        let after = self.names.len() - 1 - series;
+        1.6 * after as f64 / (self.names.len() - 1).max(1) as f64
     }
 }
 
@@ -197,6 +249,15 @@ pub(crate) fn text(svg: &mut String, [x, y]: [f64; 2], anchor: &str, text: &str)
     );
 }
 
+/// Words from below to above, with their middle at a place.
+pub(crate) fn upright(svg: &mut String, [x, y]: [f64; 2], text: &str) {
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 {x:.1} {y:.1})\">{}</text>",
+        escape(text)
+    );
+}
+
 /// The least of 1, 2 or 5 times a power of ten that is not below.
 pub(crate) fn round_step(about: f64) -> f64 {
     let power = 10f64.powf(about.max(1e-9).log10().floor());
@@ -216,9 +277,42 @@ mod tests {
     fn ticks_are_round() {
         let steps = [0.3, 7.0, 20.0].map(round_step);
         assert_eq!(steps, [0.5, 10.0, 20.0]);
-        let axis = Axis::new([-1.0, 1.0], |value| format!("{value:+.1}"));
+        let axis = Axis::new("", [-1.0, 1.0], |value| format!("{value:+.1}"));
         assert_eq!(axis.ticks.first(), Some(&(-1.0, "-1.0".to_owned())));
         assert_eq!(axis.ticks.len(), 5);
         assert_eq!([axis.part(-3.0), axis.part(0.0)], [0.0, 0.5]);
+    }
+
+    #[test]
+    fn curves_that_coincide_differ_in_dash_and_width_and_the_key_says_so() {
+        let axis = |title: &str| Axis::new(title, [0.0, 1.0], |value| format!("{value:.1}"));
+        let panel = Panel {
+            title: String::new(),
+            x: axis("size (B)"),
+            y: axis("time (us)"),
+            series: vec![
+                vec![[0.0, 0.0], [1.0, 1.0]],
+                vec![[0.0, 1.0], [1.0, 0.0]],
+                vec![[0.0, 0.001], [1.0, 0.999]],
+            ],
+        };
+        let chart = Chart {
+            title: "three".to_owned(),
+            names: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            references: 0,
+            has_curves: true,
+            panels: vec![panel],
+        };
+        let svg = chart.to_svg();
+        for part in [
+            ">c (coincides with a)<",
+            ">b<",
+            ">size (B)<",
+            ">time (us)<",
+            "stroke-width=\"3.2\" stroke-dasharray=\"none\"",
+            "stroke-width=\"1.6\" stroke-dasharray=\"3 3\"",
+        ] {
+            assert!(svg.contains(part), "{part}: {svg}");
+        }
     }
 }

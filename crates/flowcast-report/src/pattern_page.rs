@@ -29,6 +29,7 @@ pub fn html(prediction: &Prediction, title: &str) -> String {
         "<div class=\"scroll tall\"><table><thead><tr>{head}</tr></thead><tbody id=\"flows\"></tbody></table></div>\n"
     );
     let picture = pattern_plot::svg(prediction, "All flows");
+    let picture = format!("<div class=\"scroll\">{picture}</div>\n");
     let body = ["", shares, &table, &picture]
         .map(|content| section("", content))
         .concat();

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::chart_svg::{opened, round_step, text};
+use crate::chart_svg::{opened, round_step, text, upright};
 use flowcast_network::flows::concurrent::Prediction;
 use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
@@ -12,10 +12,10 @@ use flowcast_units::{Rounded, Time};
 pub const MOST_FLOWS: usize = 5000;
 
 const WIDTH: f64 = 1000.0;
-const LEFT: f64 = 150.0;
+const LEFT: f64 = 170.0;
 const RIGHT: f64 = 30.0;
 const TOP: f64 = 70.0;
-const BOTTOM: f64 = 50.0;
+const BOTTOM: f64 = 64.0;
 
 /// The drawing as an SVG document.
 pub fn svg(prediction: &Prediction, title: &str) -> String {
@@ -24,6 +24,7 @@ pub fn svg(prediction: &Prediction, title: &str) -> String {
     let mut out = opened(title, [WIDTH, height]);
     draw_legend(&mut out);
     draw_axis(&mut out, &scale, height);
+    draw_titles(&mut out, height);
     for flow in 0..prediction.flows.len() {
         draw_flow(&mut out, prediction, &scale, flow);
     }
@@ -125,8 +126,20 @@ fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
     );
 }
 
+fn draw_titles(out: &mut String, height: f64) {
+    let middle = (WIDTH + LEFT - RIGHT) / 2.0;
+    text(
+        out,
+        [middle, height - 24.0],
+        "middle",
+        "time since the start",
+    );
+    let label = "flow: from → to, size";
+    upright(out, [16.0, (TOP + height - BOTTOM) / 2.0], label);
+}
+
 fn draw_legend(out: &mut String) {
-    let left = LEFT + 50.0;
+    let left = LEFT + 70.0;
     text(out, [16.0, 53.0], "start", "share of its uncontended rate");
     for step in 1..=10 {
         let share = f64::from(step) / 10.0;

@@ -30,7 +30,12 @@ const MOST_DOTS: usize = 4;
 /// # Errors
 /// A topology that cannot be built.
 pub fn svg(topology: &Topology, interface: Rate, title: &str) -> Result<String, SharingError> {
-    let layout = layout(topology, WIDTH)?;
+    let mut layout = layout(topology, WIDTH)?;
+    if layout.hidden > 0 {
+        let hidden = layout.hidden;
+        let note = format!("not drawn: {hidden} cables between other switches");
+        layout.notes.push(note);
+    }
     let classes = topology.classes();
     let lines = classes.len() + layout.notes.len();
     let legend = TOP + layout.height + 24.0;

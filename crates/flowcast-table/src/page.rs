@@ -73,7 +73,7 @@ impl Table {
         let bars = self.bars.iter().zip(&texts[1..]).take(MOST_BARS);
         let height = 20 * bars.len() + 6;
         let mut picture = format!(
-            "<svg role=\"img\" viewBox=\"0 0 900 {height}\" width=\"900\" height=\"{height}\">\n"
+            "<div class=\"scroll\"><svg role=\"img\" viewBox=\"0 0 900 {height}\" width=\"900\" height=\"{height}\">\n"
         );
         for (index, (bar, row)) in bars.enumerate() {
             let (y, name) = (20 * index, escape(&row[0]));
@@ -91,7 +91,7 @@ impl Table {
                 560.0 * part
             );
         }
-        picture + "</svg>\n"
+        picture + "</svg></div>\n"
     }
 }
 

@@ -55,10 +55,11 @@ const TRACES: [(&str, &[&str]); 2] = [
 ];
 
 const PATTERN: &str = "examples/figure5.pattern";
+const SAMPLES: &str = "examples/gige-samples.csv";
 const MACHINE: &str = "crates/flowcast-cli/tests/cmd/choose.in/machine.toml";
 
 /// Pages of charts by name, and what writes them.
-const CHART_PAGES: [(&str, &[&str]); 4] = [
+const CHART_PAGES: [(&str, &[&str]); 6] = [
     (
         "pattern.html",
         &[
@@ -84,6 +85,26 @@ const CHART_PAGES: [(&str, &[&str]); 4] = [
     (
         "rails.html",
         &["rails", "compare", "--count", "50", "--report"],
+    ),
+    (
+        "models.html",
+        &["fit", "--model", "all", "samples.csv", "--report"],
+    ),
+    (
+        "sensitivity.html",
+        &[
+            "sensitivity",
+            "few.dim",
+            "--network",
+            "gige-tcp",
+            "--model",
+            "independent",
+            "--parameter",
+            "nic.latency",
+            "--range",
+            "0us..1ms",
+            "-o",
+        ],
     ),
     (
         "algorithms.html",
@@ -168,6 +189,7 @@ fn check_pages(flowcast: &Path, browser: &Path, node: &Path) -> Result<()> {
     use_pages(node, NETWORKS, &[browser.to_owned(), folder.clone(), page])?;
     fs::copy(PATTERN, folder.join("chain.pattern"))?;
     fs::copy(MACHINE, folder.join("machine.toml"))?;
+    fs::copy(SAMPLES, folder.join("samples.csv"))?;
     for (page, command) in CHART_PAGES {
         write_in(&folder, &flowcast, &[command, &[page]].concat(), page)?;
     }

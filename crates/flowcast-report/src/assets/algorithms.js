@@ -15,7 +15,7 @@ for (const operation of operations) {
   const around = Object.assign(document.createElement("div"), { className: "scroll" });
   const table = around.appendChild(Object.assign(document.createElement("table"), { className: "map" }));
   const head = table.insertRow();
-  head.insertCell().textContent = "ranks";
+  head.insertCell().textContent = "ranks \\ size";
   for (const size of sizes) head.insertCell().textContent = bytesText(size);
   for (const count of ranks) {
     const row = table.insertRow();

@@ -19,6 +19,7 @@ function durations({ pattern, flows }) {
   return {
     label: pattern,
     what: "flow",
+    up: "duration of the flow",
     names: flows.map(({ id }) => String(id)),
     series: [{ name: "measured", colour: "ink", values: flows.map((flow) => flow.measured_s) }, ...predicted],
     ranges: flows.flatMap(({ groups_s: groups }, place) => groups.map(([low, high]) => [place, low, high])),

@@ -103,7 +103,7 @@ function drawGrid(palette, context, { gutter, cell, side, block }) {
   context.font = "12px system-ui, sans-serif";
   context.textBaseline = "middle";
   context.textAlign = "left";
-  context.fillText("to", gutter, 7);
+  context.fillText("to rank", gutter, 7);
   context.fillText("from", 0, gutter - 12);
   const every = Math.max(1, 2 ** Math.ceil(Math.log2(24 / cell)));
   for (let k = 0; k < side; k += every) {

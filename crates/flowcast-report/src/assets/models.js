@@ -15,13 +15,13 @@ function place(heading) {
   return element;
 }
 
-function draw(heading, x, curves, show) {
+function draw(heading, up, x, curves, show) {
   const series = [{ label: "size", value: (_, value) => bytes(value) }];
-  curves.forEach(({ name, colour, dots, hidden }) => series.push({ label: name, stroke: colour, width: dots ? 0 : 1.6, show: !hidden, spanGaps: true, points: { show: dots, size: 8, fill: colour }, value: (_, value) => show(value) }));
+  curves.forEach(({ name, colour, dots, hidden }, index) => series.push({ label: name, isCurve: !dots, stroke: colour, ...(dots ? { width: 0 } : lineOf(index, curves.length)), show: !hidden, spanGaps: true, points: { show: dots, size: 8, fill: colour }, value: (_, value) => show(value) }));
   namedChart(place(heading), heading, {
     height: 320,
     scales: { x: { time: false } },
-    axes: [chartAxis({ space: 90, values: (_, splits) => splits.map(bytes) }), chartAxis({ size: 84, values: (_, splits) => splits.map(show) })],
+    axes: [chartAxis("size of a message", { space: 90, values: (_, splits) => splits.map(bytes) }), chartAxis(up, { size: 84, values: (_, splits) => splits.map(show) })],
     series,
   }, [x, ...curves.map((curve) => curve.values)]);
 }
@@ -39,11 +39,11 @@ function drawModels() {
     const curves = found.models.map((model, at) => ({ name: model.model, colour: colours[at % colours.length], values: of(model).map((point) => point.predicted_us), hidden: hidden(at) }));
     curves.push({ name: "measured", colour: cssColour("ink"), dots: true, values: first.map((point) => point.measured_us) });
     const heading = `${n === "1" ? "Round trips" : `${n} messages in a row`}${Number(delay) > 0 ? `, ${delay} us apart` : ""}, predicted without their size and measured`;
-    draw(heading, first.map((point) => point.size_B), curves, microseconds);
+    draw(heading, "time of a round trip", first.map((point) => point.size_B), curves, microseconds);
   }
   const sizes = found.models[0].by_size.map((size) => size.size_B);
   const residuals = found.models.map((model, at) => ({ name: model.model, colour: colours[at % colours.length], values: model.by_size.map((size) => size.error), hidden: hidden(at) }));
-  draw("Mean error of each size that was left out, predicted less measured", sizes, residuals, percent);
+  draw("Mean error of each size that was left out, predicted less measured", "mean error (%)", sizes, residuals, percent);
 }
 
 drawModels();

@@ -24,8 +24,8 @@ function draw() {
   namedChart(element, "share of its uncontended rate that each flow gets, over time", {
     height: 320,
     scales: { x: { time: false }, y: { range: [0, 1.05] } },
-    axes: [chartAxis({ space: 90, values: (_, splits) => splits.map(seconds) }), chartAxis({ size: 70, values: (_, splits) => splits.map(percent) })],
-    series: [{ label: "from", value: orNone(seconds) }, ...flows.map((flow, index) => ({ label: data[flow].name, stroke: colours[index % colours.length], width: 1.8, paths, points: { show: false }, value: orNone(percent) }))],
+    axes: [chartAxis("time since the start", { space: 90, values: (_, splits) => splits.map(seconds) }), chartAxis("share of its uncontended rate (%)", { size: 70, values: (_, splits) => splits.map(percent) })],
+    series: [{ label: "from", value: orNone(seconds) }, ...flows.map((flow, index) => ({ label: data[flow].name, isCurve: true, stroke: colours[index % colours.length], ...lineOf(index, flows.length), paths, points: { show: false }, value: orNone(percent) }))],
     hooks: { setCursor: [tell] },
   }, [times, ...shares]);
 }

@@ -7,7 +7,8 @@ for (let first = 0; first < rows.length; first += most) {
   const part = rows.slice(first, first + most);
   parts.push({
     label: `Runs and regions ${first + 1} to ${first + part.length} of ${rows.length}`,
-    what: "region",
+    what: "run or region",
+    up: "error, predicted less measured (%)",
     names: part.map(({ name }) => name),
     isShare: true,
     series: data.predictions.map(({ prediction: name }, at) => ({ name, colour: modelColour(at), values: part.map(({ errors }) => errors[name]) })),

@@ -21,7 +21,7 @@ function drawPoint({ label, times_us: times, low_us: low, high_us: high, warm_up
   namedChart(place(`${label}: share of samples up to a time`, "ecdf"), `distribution of ${label}`, {
     height: 320,
     scales: { x: { time: false }, y: { range: [0, 1] } },
-    axes: [chartAxis({ space: 110, values: (_, splits) => splits.map(microseconds) }), chartAxis({ size: 60 })],
+    axes: [chartAxis("time of a sample", { space: 110, values: (_, splits) => splits.map(microseconds) }), chartAxis("share of the samples, 0 to 1", { size: 60 })],
     series: [
       { label: "time", value: (_, value) => microseconds(value) },
       { label: "share", stroke: "#0b57a4", width: 1.6, paths: uPlot.paths.stepped({ align: 1 }), points: { show: sorted.length < 60 } },
@@ -31,7 +31,7 @@ function drawPoint({ label, times_us: times, low_us: low, high_us: high, warm_up
   namedChart(place(`${label}: samples in the order of time`, "order"), `samples of ${label} in the order of time`, {
     height: 260,
     scales: { x: { time: false } },
-    axes: [chartAxis({ space: 90 }), chartAxis({ size: 84, values: (_, splits) => splits.map(microseconds) })],
+    axes: [chartAxis("number of the sample", { space: 90 }), chartAxis("time of a sample", { size: 84, values: (_, splits) => splits.map(microseconds) })],
     series: [
       { label: "sample" },
       { label: "time", stroke: "#0b57a4", width: 0, points: { show: true, size: 5, fill: "#0b57a4" }, value: (_, value) => microseconds(value) },

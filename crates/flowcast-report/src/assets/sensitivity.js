@@ -24,14 +24,15 @@ function drawPicture() {
   const element = document.getElementById("picture");
   element.replaceChildren();
   const seconds = (_, value) => (value === null ? "–" : showY(value));
+  const lines = curve.fixed_order ? 3 : 2;
   const series = [{ label: curve.parameter, value: (_, at) => (at === null ? "–" : showX(at)) }];
-  series.push({ label: "predicted time", stroke: "#0b57a4", width: 1.8, points: { show: curve.pieces.length < 40 }, value: seconds });
-  series.push({ label: "on the network as it is", stroke: "#b45309", width: 1.2, dash: [6, 5], points: { show: false }, value: seconds });
-  if (curve.fixed_order) series.push({ label: "if events kept their order", stroke: "#3f7d20", width: 1.2, dash: [2, 3], points: { show: false }, value: seconds });
+  series.push({ label: "predicted time", isCurve: true, stroke: "#0b57a4", ...lineOf(0, lines), points: { show: curve.pieces.length < 40 }, value: seconds });
+  series.push({ label: "on the network as it is", stroke: "#b45309", ...lineOf(1, lines), points: { show: false }, value: seconds });
+  if (curve.fixed_order) series.push({ label: "if events kept their order", isCurve: true, stroke: "#3f7d20", ...lineOf(2, lines), points: { show: false }, value: seconds });
   namedChart(element, `predicted time over ${curve.parameter}`, {
     height: 380,
     scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(high, 1e-12) * 1.05] } },
-    axes: [chartAxis({ space: 90, values: (_, splits) => splits.map(showX) }), chartAxis({ size: 84, values: (_, splits) => splits.map(showY) })],
+    axes: [chartAxis(curve.parameter, { space: 90, values: (_, splits) => splits.map(showX) }), chartAxis("predicted time", { size: 84, values: (_, splits) => splits.map(showY) })],
     series,
   }, [x, points.map(([, time]) => time), x.map(() => curve.base_makespan_s), ...fixed]);
 }

@@ -22,6 +22,9 @@ function shown(field, value) {
   return field.name.endsWith("_s") ? seconds(value) : String(value);
 }
 
+// The name of a field without its unit, which values have.
+const titleOf = ({ name }) => name.replace(/(_bytes_per_s|_bytes|_s)$/, "").replaceAll("_", " ");
+
 function chooser(label, options, chosen) {
   const element = document.createElement("label");
   const select = document.createElement("select");
@@ -44,7 +47,7 @@ const isNumeric = (field) => field.values.every((value) => typeof value === "num
 // Of networks and mappings alone, points stand beside one another in the order given.
 const numeric = fields.some(isNumeric) ? fields.filter(isNumeric) : fields;
 const result = chooser("Show", results.map((one) => one.name), 0);
-const begin = results[0].begin ?? { over: numeric[0]?.name, apart: fields[1]?.name };
+const begin = results[0].begin ?? { over: numeric[0]?.name, apart: fields.find((field) => field !== numeric[0])?.name };
 const at = (list, name) => list.findIndex((field) => field.name === name);
 const over = chooser("over", numeric.map((field) => field.name), Math.max(0, at(numeric, begin.over)));
 const apart = chooser("a curve for each", ["nothing", ...fields.map((field) => field.name)], at(fields, begin.apart) + 1);
@@ -74,9 +77,9 @@ function draw() {
   namedChart(curves, `${what.name} over ${across.name}`, {
     height: 360,
     scales: { x: { time: false, distr: isOrdered ? log(logX, x) : 1 }, y: { distr: log(logY, [...table, ...ends].flat()) } },
-    axes: [chartAxis({ space: 90, values: (_, splits) => splits.map((at) => (at === null ? "" : named(at))), ...(isOrdered ? {} : { incrs: [1] }) }), chartAxis({ size: 84, values: (_, splits) => splits.map((value) => (value === null ? "" : what.show(value))) })],
+    axes: [chartAxis(titleOf(across), { space: 90, values: (_, splits) => splits.map((at) => (at === null ? "" : named(at))), ...(isOrdered ? {} : { incrs: [1] }) }), chartAxis(what.name, { size: 84, values: (_, splits) => splits.map((value) => (value === null ? "" : what.show(value))) })],
     series: [{ label: across.name, value: (_, at) => (at === null ? "–" : named(at)) }, ...names.map((value, index) => ({
-      label: value === null ? what.name : shown(series, value), stroke: colours[index % colours.length], width: 1.6, points: { show: x.length < 40 },
+      label: value === null ? what.name : shown(series, value), isCurve: true, stroke: colours[index % colours.length], ...lineOf(index, names.length), points: { show: x.length < 40, size: ringOf(index, names.length) },
       value: (_, at) => (at === null ? "–" : what.show(at)),
     })), ...ends.map((_, index) => ({
       label: `${names[index >> 1] === null ? "" : shown(series, names[index >> 1])} ${index % 2 ? "high" : "low"}`, points: { show: false }, width: 0,

@@ -153,9 +153,6 @@ pub(super) fn layout(topology: &Topology, width: f64) -> Result<Layout, SharingE
         notes.push(format!("drawn: one of {} equal planes", topology.planes));
     }
     let (cables, hidden) = placed_cables(&whole, &places, topology);
-    if hidden > 0 {
-        notes.push(format!("not drawn: {hidden} cables between other switches"));
-    }
     Ok(Layout {
         switches: placed_switches(plan, &places),
         cables,

@@ -1,5 +1,5 @@
 // Uses pages of charts: node charts.mjs BROWSER FOLDER PAGE... [BROWSER OPTION]...
-import { boxOf, check, checkContrast, checkNames, checkScrolls, files, finish, mouse, open, pause, picture, run, settled, size } from "./devtools.mjs";
+import { boxOf, check, checkContrast, checkNames, checkScrolls, drawnDashes, drawnTexts, files, finish, mouse, open, pause, picture, run, settled, size } from "./devtools.mjs";
 
 const legend = () => run(`document.querySelector(".u-legend").textContent`);
 
@@ -9,6 +9,20 @@ async function useChart(page) {
   await mouse("mouseMoved", x + width / 2, y + height / 2, { button: "none" });
   await settled();
   check((await legend()) !== before, `${page}: the legend says nothing of the place that is pointed at`);
+}
+
+// Both axes of each chart have a title, which is drawn, and curves that coincide are told apart.
+async function checkCurves(page) {
+  const charts = await run(`[...document.querySelectorAll("[role=img]:has(.uplot)")].map((chart) => chart.getAttribute("aria-label"))`);
+  const texts = await drawnTexts();
+  for (const chart of charts) {
+    const [, ...titles] = chart.split("; ");
+    check(titles.length >= 2 && titles.every((title) => texts.includes(title)), `${page}: an axis has no title in: ${chart}`);
+  }
+  check(charts.length > 0, `${page}: found no chart`);
+  if (!/pattern|models/.test(page)) return;
+  check(/ \(coincides with /.test(await legend()), `${page}: the legend does not say which curves coincide: ${await legend()}`);
+  check((await drawnDashes()).length >= 3, `${page}: curves have the same dashes`);
 }
 
 // Each colour of a map stands in the legend above it, once.
@@ -28,7 +42,11 @@ await finish(async () => {
   for (const page of files) {
     await open(page, `document.querySelector(".uplot canvas")?.width > 0 || document.querySelector(".map") !== null`);
     if (await run(`document.querySelector(".map") !== null`)) await useMaps(page);
-    else await useChart(page);
+    else {
+      await useChart(page);
+      await checkCurves(page);
+    }
+    await checkScrolls(page);
     await checkNames();
     await checkContrast("light");
     await picture(page.split("/").at(-1).replace(".html", ""));

@@ -34,6 +34,7 @@ fn panel(subjects: usize, points: &[Point]) -> Panel {
     Panel {
         title: format!("N = {}", points[0].messages),
         x: Axis {
+            title: "size of a message".to_owned(),
             range: [
                 points.iter().map(place).fold(f64::INFINITY, f64::min),
                 points.iter().map(place).fold(0.0, f64::max),
@@ -42,9 +43,11 @@ fn panel(subjects: usize, points: &[Point]) -> Panel {
                 .map(|point| (place(point), point.size.to_string()))
                 .collect(),
         },
-        y: Axis::new([0.0, rates.fold(1e-9, f64::max) * 1.05], |rate| {
-            ((rate * 1e4).round() / 1e4).to_string()
-        }),
+        y: Axis::new(
+            "rate one way (Mbit/s)",
+            [0.0, rates.fold(1e-9, f64::max) * 1.05],
+            |rate| ((rate * 1e4).round() / 1e4).to_string(),
+        ),
         series,
     }
 }

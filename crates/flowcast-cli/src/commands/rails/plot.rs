@@ -32,9 +32,14 @@ pub(super) fn ratios(caption: &str, rows: &[Row]) -> Chart {
         references: 0,
         has_curves: true,
         panels: vec![Panel {
-            title: "ratio below which this share of the sets is".to_owned(),
-            x: Axis::new([0.0, 1.0], |share| format!("{:.0} %", share * 100.0)),
+            title: String::new(),
+            x: Axis::new(
+                "share of the sets with at most this ratio (%)",
+                [0.0, 1.0],
+                |share| format!("{:.0} %", share * 100.0),
+            ),
             y: Axis {
+                title: "last delivery over that of the best schedule".to_owned(),
                 range: [0.0, largest.ln()],
                 ticks: ticks.map(|tick| (tick.ln(), tick.to_string())).collect(),
             },

@@ -175,16 +175,19 @@ fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[Stri
         references: 0,
         has_curves: false,
         panels: vec![Panel {
-            title: "predicted less measured".to_owned(),
+            title: String::new(),
             x: Axis {
+                title: "program".to_owned(),
                 range: [-0.5, reports.len() as f64 - 0.5],
                 ticks: names
                     .map(|(at, named)| (at as f64, named.name.clone()))
                     .collect(),
             },
-            y: Axis::new([-largest, largest], |share| {
-                format!("{:+.0} %", share * 100.0)
-            }),
+            y: Axis::new(
+                "predicted less measured (%)",
+                [-largest, largest],
+                |share| format!("{:+.0} %", share * 100.0),
+            ),
             series: (0..predictions.len())
                 .map(|prediction: usize| {
                     let errors = errors.iter().enumerate();
