@@ -36,6 +36,12 @@ impl Fault {
         }
     }
 
+    /// The same fault, with its place inside a line or record before what was found.
+    pub(super) fn within(self, place: &str) -> Fault {
+        let found = self.found.map(|found| format!("{place} {found}"));
+        Fault { found, ..self }
+    }
+
     /// The error at a place; `line` gives the line for the message.
     pub(super) fn at(self, place: String, line: impl FnOnce() -> String) -> TraceError {
         TraceError::At {

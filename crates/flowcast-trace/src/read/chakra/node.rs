@@ -5,6 +5,7 @@ use super::{
     wire::{self, Value},
 };
 use flowcast_units::{CollectiveOp, Rank};
+use std::collections::BTreeMap;
 
 /// What a node does.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,15 +13,37 @@ pub(super) enum Work {
     /// Computes for so many ns.
     Compute(u64),
     /// Sends to a rank.
-    Send { to: Rank, tag: i32, bytes: u64 },
+    Send(Message),
     /// Receives from a rank.
-    Recv { from: Rank, tag: i32 },
-    /// Takes part in a collective of a group, which its name tells apart.
-    Collective {
-        op: CollectiveOp,
-        bytes: u64,
-        group: String,
-    },
+    Recv(Message),
+    /// Takes part in a collective.
+    Collective(Collective),
+}
+
+/// A message, seen from either end.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Message {
+    /// The rank at the other end, by its number in the world.
+    pub peer: Rank,
+    /// Number by which send and receive find each other.
+    pub tag: i32,
+    /// Name of the group, empty where the node names none.
+    pub group: String,
+    /// Size, where the node gives one.
+    pub bytes: Option<u64>,
+}
+
+/// A collective, as one rank calls it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Collective {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// Bytes that the rank puts in.
+    pub bytes: u64,
+    /// Name of the group, with the tag where there is one; empty where the node names none.
+    pub group: String,
+    /// The root, by its number in the world, where the node names one.
+    pub root: Option<Rank>,
 }
 
 /// A node of a rank's graph.
@@ -28,20 +51,26 @@ pub(super) enum Work {
 pub(super) struct Node {
     /// Number by which other nodes name it.
     pub id: u64,
-    /// The nodes that come before it.
+    /// The nodes whose data it needs.
     pub after: Vec<u64>,
+    /// Its control dependencies: nodes that come before it, or nodes that called it.
+    pub control: Vec<u64>,
     /// The computation, message or collective that it stands for.
     pub work: Work,
 }
 
-/// What is not modelled in full.
+/// Parts of nodes that the program does not have in full, and signs of the tool that wrote them.
 #[derive(Debug, Default)]
 pub(super) struct NodeCounts {
     pub without_duration: u64,
     pub accelerator: u64,
     pub memory: u64,
     pub unmodelled: u64,
-    pub with_caller: u64,
+    pub without_size: u64,
+    /// Attributes that may say who takes part and have no known meaning, by name.
+    pub unread: BTreeMap<String, u64>,
+    /// PyTorch's converter wrote the nodes.
+    pub is_pytorch: bool,
 }
 
 /// Whether a message can be the global metadata: a version and attributes, and nothing else.
@@ -61,58 +90,104 @@ fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| text.len() < 256)
 }
 
+/// Whether the metadata is of PyTorch's converter: it keeps the schema of PyTorch's own trace.
+pub(super) fn is_pytorch(metadata: &[u8]) -> bool {
+    let mut at = 0;
+    std::iter::from_fn(|| wire::field(metadata, &mut at))
+        .filter_map(|(_, value)| Attribute::read(value.bytes()?))
+        .any(|attribute| attribute.name == "schema")
+}
+
 struct Attribute<'a> {
     name: &'a str,
-    number: Option<i64>,
-    text: Option<&'a str>,
+    value: AttributeValue<'a>,
+}
+
+enum AttributeValue<'a> {
+    Number(i64),
+    Text(&'a str),
+    /// Whole numbers, or 0 and 1 for no and yes.
+    List(Vec<u64>),
+    Other,
 }
 
 impl<'a> Attribute<'a> {
     fn read(message: &'a [u8]) -> Option<Attribute<'a>> {
         let mut attribute = Attribute {
             name: "",
-            number: None,
-            text: None,
+            value: AttributeValue::Number(0),
         };
         let mut at = 0;
         while at < message.len() {
             let (field, value) = wire::field(message, &mut at)?;
             match field {
                 1 => attribute.name = std::str::from_utf8(value.bytes()?).ok()?,
-                7 | 9 | 11 | 13 | 19 | 21 | 23 | 25 | 27 => {
-                    attribute.number = Some(value.whole()? as i64)
-                }
-                15 | 17 => {
-                    let coded = value.whole()?;
-                    attribute.number = Some((coded >> 1) as i64 ^ -((coded & 1) as i64));
-                }
-                29 => attribute.text = std::str::from_utf8(value.bytes()?).ok(),
-                _ => {}
+                2 => {}
+                _ => attribute.value = AttributeValue::read(field, value)?,
             }
         }
         (!attribute.name.is_empty()).then_some(attribute)
     }
+
+    fn number(&self) -> Result<i64, Fault> {
+        match self.value {
+            AttributeValue::Number(number) => Ok(number),
+            _ => Err(self.fault("a whole number")),
+        }
+    }
+
+    /// Name of a group: a text, a number, or the list of its ranks.
+    fn group(&self) -> Result<String, Fault> {
+        match &self.value {
+            AttributeValue::Number(number) => Ok(number.to_string()),
+            AttributeValue::Text(text) => Ok((*text).to_owned()),
+            AttributeValue::List(list) => Ok(format!("{list:?}")),
+            AttributeValue::Other => Err(self.fault("a text or a whole number")),
+        }
+    }
+
+    fn fault(&self, expected: &'static str) -> Fault {
+        let name = self.name;
+        Fault::value(format!("with another kind of value as {name}"), expected)
+    }
+
+    /// Whether an attribute without a known meaning may say who takes part in a communication.
+    fn may_choose_ranks(&self) -> bool {
+        const PARTS: [&str; 7] = ["comm_", "pg_", "group", "involve", "root", "rank", "peer"];
+        !["comm_priority", "pg_desc"].contains(&self.name)
+            && PARTS.iter().any(|part| self.name.contains(part))
+    }
+}
+
+impl<'a> AttributeValue<'a> {
+    /// The value in the field with this number of the schema.
+    fn read(field: u32, value: Value<'a>) -> Option<AttributeValue<'a>> {
+        Some(match field {
+            7 | 9 | 11 | 13 | 19 | 21 | 25 | 27 => AttributeValue::Number(value.whole()? as i64),
+            23 => AttributeValue::Number(i64::from(value.whole()? as i32)),
+            15 | 17 => {
+                let coded = value.whole()?;
+                AttributeValue::Number((coded >> 1) as i64 ^ -((coded & 1) as i64))
+            }
+            8 | 10 | 12 | 14 | 28 => AttributeValue::List(wire::list(value.bytes()?)?),
+            29 => AttributeValue::Text(std::str::from_utf8(value.bytes()?).ok()?),
+            _ => AttributeValue::Other,
+        })
+    }
 }
 
 #[derive(Default)]
-struct NodeFields {
+struct NodeFields<'a> {
     id: u64,
     kind: u64,
     after: Vec<u64>,
-    /// It names the nodes that called it (control dependencies); they end after it.
-    has_caller: bool,
+    control: Vec<u64>,
     micros: Option<u64>,
-    on_accelerator: bool,
-    size: i64,
-    op: Option<i64>,
-    source: Option<i64>,
-    destination: Option<i64>,
-    tag: i64,
-    group: String,
+    attributes: Vec<Attribute<'a>>,
 }
 
-impl NodeFields {
-    fn read(message: &[u8]) -> Option<NodeFields> {
+impl<'a> NodeFields<'a> {
+    fn read(message: &'a [u8]) -> Option<NodeFields<'a>> {
         let mut fields = NodeFields::default();
         let mut at = 0;
         while at < message.len() {
@@ -120,120 +195,229 @@ impl NodeFields {
             match field {
                 1 => fields.id = value.whole()?,
                 3 => fields.kind = value.whole()?,
-                4 => fields.has_caller = true,
+                4 => value.numbers(&mut fields.control)?,
                 5 => value.numbers(&mut fields.after)?,
                 7 => fields.micros = Some(value.whole()?),
-                10 => fields.attribute(&Attribute::read(value.bytes()?)?),
+                10 => fields.attributes.push(Attribute::read(value.bytes()?)?),
                 _ => {}
             }
         }
-        fields.after.sort_unstable();
-        fields.after.dedup();
         Some(fields)
     }
 
-    fn attribute(&mut self, attribute: &Attribute<'_>) {
-        let number = attribute.number.unwrap_or(0);
-        match attribute.name {
-            "is_cpu_op" => self.on_accelerator = number == 0,
-            "comm_size" => self.size = number,
-            "comm_type" => self.op = Some(number),
-            "comm_src" => self.source = Some(number),
-            "comm_dst" => self.destination = Some(number),
-            "comm_tag" => self.tag = number,
-            "pg_name" => self.group = attribute.text.unwrap_or("").to_owned(),
-            _ => {}
+    /// Computation for as long as the node took.
+    fn compute(&self) -> Result<Work, Fault> {
+        let micros = self.micros.unwrap_or(0);
+        let nanos = micros.saturating_mul(1000);
+        if nanos > 1 << 62 {
+            return Err(Fault::value(
+                format!("with a duration of {micros} us"),
+                "less than 146 years",
+            ));
         }
+        Ok(Work::Compute(nanos))
     }
 }
 
-/// Reads a node.
+/// The attributes of a node that say who communicates with whom.
+#[derive(Default)]
+struct Communication {
+    bytes: Option<u64>,
+    op: Option<i64>,
+    source: Option<Rank>,
+    destination: Option<Rank>,
+    root: Option<Rank>,
+    tag: i32,
+    group: String,
+    number: String,
+    /// Names of the attributes that are left over.
+    unread: Vec<String>,
+    is_partial: bool,
+}
+
+impl Communication {
+    fn read(attributes: &[Attribute<'_>]) -> Result<Communication, Fault> {
+        let mut read = Communication::default();
+        for attribute in attributes {
+            read.attribute(attribute)?;
+        }
+        Ok(read)
+    }
+
+    fn attribute(&mut self, attribute: &Attribute<'_>) -> Result<(), Fault> {
+        let out_of_range = |expected: &'static str| {
+            let number = attribute.number().unwrap_or(0);
+            let found = format!("with {} {number}", attribute.name);
+            Fault::value(found, expected)
+        };
+        let rank = || {
+            u32::try_from(attribute.number()?)
+                .map(|rank| Some(Rank(rank)))
+                .map_err(|_| out_of_range("a rank of at least 0"))
+        };
+        match attribute.name {
+            "comm_size" => {
+                let bytes = u64::try_from(attribute.number()?);
+                self.bytes = Some(bytes.map_err(|_| out_of_range("a size of at least 0 bytes"))?);
+            }
+            "comm_type" => self.op = Some(attribute.number()?),
+            "comm_src" => self.source = rank()?,
+            "comm_dst" => self.destination = rank()?,
+            "root" | "comm_root" | "root_rank" => self.root = rank()?,
+            "comm_tag" => {
+                let tag = i32::try_from(attribute.number()?);
+                self.tag = tag.map_err(|_| out_of_range("a number of 32 bits"))?;
+            }
+            "pg_name" => self.group = attribute.group()?,
+            "comm_group" => self.number = attribute.group()?,
+            "involved_dim" | "involved_dims" | "involve_dims" => {
+                let AttributeValue::List(involved) = &attribute.value else {
+                    return Err(attribute.fault("a list of booleans"));
+                };
+                self.is_partial = involved.contains(&0);
+            }
+            _ if attribute.may_choose_ranks() => self.unread.push(attribute.name.to_owned()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Both names of the group, as far as the node has them.
+    fn group_name(&self) -> String {
+        let names = [&self.group, &self.number].map(String::as_str);
+        let known: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        known.join(", comm_group ")
+    }
+
+    /// A message between the rank itself, which the first attribute names if it is there, and a peer.
+    fn message(
+        &self,
+        rank: Rank,
+        (own, own_name): (Option<Rank>, &str),
+        (peer, peer_name): (Option<Rank>, &str),
+    ) -> Result<Message, Fault> {
+        if own.is_some_and(|own| own != rank) {
+            let found = format!("with {own_name} {}", own.map_or(0, |own| own.0));
+            return Err(Fault::value(
+                found,
+                format!("rank {rank}, whose file it is"),
+            ));
+        }
+        let peer = peer.ok_or_else(|| {
+            Fault::value(format!("without {peer_name}"), format!("its {peer_name}"))
+        })?;
+        Ok(Message {
+            peer,
+            tag: self.tag,
+            group: self.group_name(),
+            bytes: self.bytes,
+        })
+    }
+
+    fn collective(&mut self, op: CollectiveOp) -> Result<Collective, Fault> {
+        let group = self.group_name();
+        if self.is_partial && group.is_empty() {
+            return Err(Fault::value(
+                "with an involved_dim that leaves dimensions of the network out",
+                "a collective of all dimensions, or one that names its group (pg_name): the trace does not hold how many \
+                 ranks a dimension has",
+            ));
+        }
+        let from = match op {
+            CollectiveOp::Bcast | CollectiveOp::Scatter => self.source.take(),
+            CollectiveOp::Reduce | CollectiveOp::Gather => self.destination.take(),
+            _ => None,
+        };
+        let others = [(self.source, "comm_src"), (self.destination, "comm_dst")];
+        let others = others.into_iter().filter(|(rank, _)| rank.is_some());
+        self.unread.extend(others.map(|(_, name)| name.to_owned()));
+        Ok(Collective {
+            op,
+            bytes: self.bytes.unwrap_or(0),
+            group: match self.tag {
+                0 => group,
+                tag => format!("{group}, tag {tag}"),
+            },
+            root: self.root.or(from),
+        })
+    }
+}
+
+/// Reads a node of a rank.
 ///
 /// # Errors
 /// What was found, and what was expected.
-pub(super) fn read(message: &[u8], counts: &mut NodeCounts) -> Result<Node, Fault> {
-    let wrong = || {
+pub(super) fn read(message: &[u8], rank: Rank, counts: &mut NodeCounts) -> Result<Node, Fault> {
+    let fields = NodeFields::read(message).ok_or_else(|| {
         Fault::value(
             format!("{} bytes", message.len()),
             "a node of a Chakra trace",
         )
-    };
-    let fields = NodeFields::read(message).ok_or_else(wrong)?;
-    let peer = |rank: Option<i64>, name: &str| {
-        let rank = rank.ok_or_else(|| {
-            Fault::value(
-                format!("node {} without {name}", fields.id),
-                format!("its {name}"),
-            )
-        })?;
-        let wrong = || {
-            Fault::value(
-                format!("{name} {rank} in node {}", fields.id),
-                "a rank of at least 0",
-            )
-        };
-        u32::try_from(rank).map(Rank).map_err(|_| wrong())
-    };
-    let tag = i32::try_from(fields.tag)
-        .map_err(|_| Fault::value(format!("tag {}", fields.tag), "a number of 32 bits"))?;
-    let bytes = u64::try_from(fields.size).map_err(|_| {
-        Fault::value(
-            format!("size {}", fields.size),
-            "a size of at least 0 bytes",
-        )
     })?;
-    let nanos = fields.micros.unwrap_or(0).saturating_mul(1000);
-    if nanos > 1 << 62 {
-        return Err(Fault::value(
-            format!("a duration of {} us", fields.micros.unwrap_or(0)),
-            "less than 146 years",
-        ));
-    }
-    counts.with_caller += u64::from(fields.has_caller);
+    let has = |name: &str| fields.attributes.iter().any(|other| other.name == name);
+    counts.is_pytorch |= has("rf_id") || has("fw_parent") || has("op_schema");
+    let work = work(&fields, rank, counts)
+        .map_err(|fault| fault.within(&format!("node {}", fields.id)))?;
+    let NodeFields {
+        id, after, control, ..
+    } = fields;
+    Ok(Node {
+        id,
+        after,
+        control,
+        work,
+    })
+}
+
+fn work(fields: &NodeFields<'_>, rank: Rank, counts: &mut NodeCounts) -> Result<Work, Fault> {
+    let is_communication = (5..=7).contains(&fields.kind);
+    let mut communication = if is_communication {
+        Communication::read(&fields.attributes)?
+    } else {
+        Communication::default()
+    };
+    let source = (communication.source, "comm_src");
+    let destination = (communication.destination, "comm_dst");
     let work = match fields.kind {
         1 => Work::Compute(0),
         2 | 3 => {
             counts.memory += 1;
-            Work::Compute(nanos)
+            fields.compute()?
         }
         4 => {
+            let is_on_accelerator = |attribute: &Attribute<'_>| {
+                attribute.name == "is_cpu_op" && attribute.number().is_ok_and(|number| number == 0)
+            };
+            let accelerator = fields.attributes.iter().any(is_on_accelerator);
             counts.without_duration += u64::from(fields.micros.is_none());
-            counts.accelerator += u64::from(fields.on_accelerator && fields.micros.is_some());
-            Work::Compute(nanos)
+            counts.accelerator += u64::from(accelerator && fields.micros.is_some());
+            fields.compute()?
         }
-        5 => Work::Send {
-            to: peer(fields.destination, "comm_dst")?,
-            tag,
-            bytes,
-        },
-        6 => Work::Recv {
-            from: peer(fields.source, "comm_src")?,
-            tag,
-        },
-        7 => match fields.op.and_then(operation) {
-            Some(op) => Work::Collective {
-                op,
-                bytes,
-                group: fields.group,
-            },
+        5 => Work::Send(communication.message(rank, source, destination)?),
+        6 => Work::Recv(communication.message(rank, destination, source)?),
+        7 => match communication.op.and_then(operation) {
             None => {
                 counts.unmodelled += 1;
-                Work::Compute(nanos)
+                return fields.compute();
             }
+            Some(op) => Work::Collective(communication.collective(op)?),
         },
         other => {
             return Err(Fault::value(
-                format!("node {} of type {other}", fields.id),
+                format!("of type {other}"),
                 "a type from 1 to 7",
             ));
         }
     };
-    Ok(Node {
-        id: fields.id,
-        after: fields.after,
-        work,
-    })
+    let has_size = communication.bytes.is_some() || communication.op == Some(BARRIER);
+    counts.without_size += u64::from(is_communication && fields.kind != 6 && !has_size);
+    for name in communication.unread {
+        *counts.unread.entry(name).or_default() += 1;
+    }
+    Ok(work)
 }
+
+const BARRIER: i64 = 9;
 
 fn operation(number: i64) -> Option<CollectiveOp> {
     Some(match number {
@@ -245,7 +429,7 @@ fn operation(number: i64) -> Option<CollectiveOp> {
         5 => CollectiveOp::Bcast,
         6 => CollectiveOp::Alltoall,
         7 | 8 => CollectiveOp::ReduceScatterBlock,
-        9 => CollectiveOp::Barrier,
+        BARRIER => CollectiveOp::Barrier,
         _ => return None,
     })
 }

@@ -148,3 +148,241 @@ fn damaged_files_are_refused_with_the_byte() {
         .to_string();
     assert!(peer.contains("node 0 without comm_dst"), "{peer}");
 }
+
+fn text_attribute(name: &str, value: &str) -> Vec<u8> {
+    // The number 29 of the field takes two bytes.
+    let tagged = [&[0xEA, 0x01, value.len() as u8][..], value.as_bytes()].concat();
+    bytes_field(10, &[bytes_field(1, name.as_bytes()), tagged].concat())
+}
+
+fn flags_attribute(name: &str, flags: &[u8]) -> Vec<u8> {
+    let list = bytes_field(1, flags);
+    let tagged = [&[0xE2, 0x01, list.len() as u8][..], &list].concat();
+    bytes_field(10, &[bytes_field(1, name.as_bytes()), tagged].concat())
+}
+
+fn control(earlier: u64) -> Vec<u8> {
+    number_field(4, earlier)
+}
+
+fn sum(id: u64, after: &[u64], bytes: u64, rest: &[Vec<u8>]) -> Vec<u8> {
+    let own = [attribute("comm_type", 0), attribute("comm_size", bytes)];
+    node(id, 7, after, &[&own[..], rest].concat())
+}
+
+fn group(name: &str) -> Vec<u8> {
+    text_attribute("pg_name", name)
+}
+
+/// Sizes of a rank's collectives in the order in which it begins them.
+fn sizes(program: &Program, rank: u32) -> Vec<u64> {
+    let calls = program.calls();
+    ops(program, rank)
+        .into_iter()
+        .filter_map(|op| match op {
+            Op::Collective { call, .. } => Some(calls[call as usize].send.0),
+            _ => None,
+        })
+        .collect()
+}
+
+fn said(program: &Program) -> Vec<String> {
+    program.ignored().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn ranks_with_equal_graphs_order_the_collectives_of_a_group_alike() {
+    let of = |tensor: &str, data: &str| {
+        file(&[
+            sum(1, &[], 4096, &[group(tensor)]),
+            sum(2, &[], 4096, &[group(data)]),
+            sum(3, &[1], 8192, &[group(data)]),
+            sum(4, &[2], 1, &[group(data)]),
+        ])
+    };
+    let files = [("t0", "d0"), ("t0", "d1"), ("t1", "d0"), ("t1", "d1")];
+    let program = program(&files.map(|(tensor, data)| of(tensor, data))).unwrap();
+    for rank in 0..4 {
+        assert_eq!(sizes(&program, rank), [4096, 4096, 8192, 1], "rank {rank}");
+    }
+    assert!(program.ignored().is_empty(), "{:?}", said(&program));
+}
+
+#[test]
+fn a_number_decides_where_no_dependency_does_whatever_is_ready_first() {
+    // Rank 0 computes before its first sum; the second one is ready at once.
+    let late = file(&[
+        sum(1, &[5], 8, &[]),
+        sum(2, &[], 1 << 20, &[]),
+        node(5, 4, &[], &[number_field(7, 3)]),
+    ]);
+    let early = file(&[sum(1, &[], 8, &[]), sum(2, &[], 1 << 20, &[])]);
+    let program = program(&[late, early]).unwrap();
+    assert_eq!(sizes(&program, 0), [8, 1 << 20]);
+    // A dependency on a higher number decides before the numbers do.
+    let reversed = || file(&[sum(1, &[2], 8, &[]), sum(2, &[], 1 << 20, &[])]);
+    let program = self::program(&[reversed(), reversed()]).unwrap();
+    assert_eq!(sizes(&program, 1), [1 << 20, 8]);
+}
+
+#[test]
+fn messages_of_a_channel_keep_the_order_of_the_nodes() {
+    let to = |id, after: &[u64], bytes| {
+        let rest = [attribute("comm_dst", 1), attribute("comm_size", bytes)];
+        node(id, 5, after, &rest)
+    };
+    let from = |id, bytes| {
+        node(
+            id,
+            6,
+            &[],
+            &[attribute("comm_src", 0), attribute("comm_size", bytes)],
+        )
+    };
+    let sender = file(&[
+        to(1, &[5], 8),
+        to(2, &[], 1 << 20),
+        node(5, 4, &[], &[number_field(7, 3)]),
+    ]);
+    let receiver = file(&[from(1, 8), from(2, 1 << 20)]);
+    assert_eq!(program(&[sender.clone(), receiver]).unwrap().messages(), 2);
+    let receiver = file(&[from(1, 1 << 20), from(2, 8)]);
+    let message = program(&[sender, receiver]).unwrap_err().to_string();
+    assert!(
+        message.contains(
+            "t.1.et: found 1048576 bytes in node 1, expected 8 bytes as in node 1 of t.0.et"
+        ),
+        "{message}"
+    );
+}
+
+#[test]
+fn members_that_disagree_are_refused_with_both_nodes_and_files() {
+    let file_of = |id, bytes| file(&[sum(id, &[], bytes, &[group("d")])]);
+    let message = program(&[file_of(3, 8), file_of(3, 8), file_of(4, 1 << 20)])
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        message,
+        "t.2.et: found Allreduce of 1048576 bytes in node 4, expected Allreduce of 8 bytes as in node 3 of t.0.et, \
+         which has the same turn of group `d`"
+    );
+    let shuffle = |bytes| {
+        file(&[node(
+            0,
+            7,
+            &[],
+            &[attribute("comm_type", 6), attribute("comm_size", bytes)],
+        )])
+    };
+    let uneven = program(&[shuffle(8), shuffle(16)]).unwrap();
+    assert!(
+        said(&uneven)[0].contains("different sizes"),
+        "{:?}",
+        said(&uneven)
+    );
+}
+
+#[test]
+fn all_that_says_who_takes_part_counts() {
+    let all = |rest: &[Vec<u8>]| file(&[sum(0, &[], 8, rest)]);
+    let groups = |files: &[Vec<u8>]| -> Vec<usize> {
+        let program = program(files).unwrap();
+        let members = program.communicators().iter();
+        members
+            .map(|communicator| communicator.members.len())
+            .collect()
+    };
+    let numbered = |number| all(&[attribute("comm_group", number)]);
+    assert_eq!(
+        groups(&[numbered(1), numbered(2), numbered(1), numbered(2)]),
+        [2, 2]
+    );
+    let tagged = |tag| all(&[attribute("comm_tag", tag)]);
+    assert_eq!(groups(&[tagged(1), tagged(1), tagged(2)]), [2, 1]);
+    let involved = |flags: &[u8]| all(&[flags_attribute("involved_dim", flags)]);
+    assert_eq!(groups(&[involved(&[1, 1]), involved(&[1, 1])]), [2]);
+    let message = program(&[involved(&[1, 0]), involved(&[1, 0])])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("node 0 with an involved_dim that leaves dimensions"),
+        "{message}"
+    );
+    let named = all(&[flags_attribute("involved_dim", &[1, 0]), group("a")]);
+    assert_eq!(groups(&[named.clone(), named]), [2]);
+    let told = program(&[all(&[attribute("comm_algo_ranks", 3)])]).unwrap();
+    assert!(
+        said(&told)[0].contains("`comm_algo_ranks`"),
+        "{:?}",
+        said(&told)
+    );
+    let some = program(&[all(&[]), all(&[group("a")])]).unwrap();
+    assert!(
+        some.assumed()[0].contains("without a group's name"),
+        "{:?}",
+        some.assumed()
+    );
+}
+
+#[test]
+fn ends_of_messages_are_those_of_the_file_and_roots_those_of_the_node() {
+    let send = |rest: &[Vec<u8>]| program(&[file(&[node(0, 5, &[], rest)])]);
+    let message = send(&[attribute("comm_dst", 0), attribute("comm_src", 3)]).unwrap_err();
+    assert!(
+        message.to_string().contains("node 0 with comm_src 3"),
+        "{message}"
+    );
+    let message = send(&[text_attribute("comm_dst", "one")]).unwrap_err();
+    assert!(
+        message
+            .to_string()
+            .contains("another kind of value as comm_dst"),
+        "{message}"
+    );
+    let spread = |root| {
+        let rest = [
+            attribute("comm_type", 5),
+            attribute("comm_size", 64),
+            attribute("root", root),
+        ];
+        file(&[node(0, 7, &[], &rest)])
+    };
+    let from_last = program(&[spread(1), spread(1)]).unwrap();
+    let roots: Vec<bool> = from_last.calls().iter().map(|call| call.is_root).collect();
+    assert_eq!(roots, [false, true]);
+    let message = program(&[spread(0), spread(1)]).unwrap_err().to_string();
+    assert!(message.contains("with root 1 in node 0"), "{message}");
+    let message = program(&[spread(7), spread(7)]).unwrap_err().to_string();
+    assert!(message.contains("root 7"), "{message}");
+}
+
+#[test]
+fn control_dependencies_order_nodes_but_those_of_pytorch() {
+    let long = [number_field(7, 1000)];
+    let nodes = |more: &[Vec<u8>]| {
+        file(&[
+            node(0, 4, &[], &long),
+            sum(1, &[], 64, &[&[control(0)][..], more].concat()),
+            node(2, 4, &[], &[&[control(1)][..], &long].concat()),
+        ])
+    };
+    let kept = program(&[nodes(&[]), nodes(&[])]).unwrap();
+    assert!(matches!(
+        ops(&kept, 0)[..],
+        [Op::Compute(_), Op::Collective { .. }, Op::Compute(_)]
+    ));
+    assert!(
+        kept.assumed()[0].contains("control dependencies"),
+        "{:?}",
+        kept.assumed()
+    );
+    let callers = || nodes(&[attribute("rf_id", 3)]);
+    let dropped = program(&[callers(), callers()]).unwrap();
+    assert!(dropped.assumed().is_empty());
+    assert!(
+        said(&dropped)[0].contains("PyTorch"),
+        "{:?}",
+        said(&dropped)
+    );
+}

@@ -9,27 +9,45 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
     super::recorded::actions::{Action, RankActions, Step},
-    node::{Node, Work},
+    node::{Collective, Message, Node, Work},
+    turns::{Comparison, RankTurns},
 };
 use crate::{
+    TraceError,
     build::{CallRecord, Channel, NON_BLOCKING},
     program::{CollectiveMode, Communicator},
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
-/// What came out.
-pub(super) struct WalkedNode {
+/// The ranks' actions, and what their graphs leave open.
+pub(super) struct WalkedGraphs {
     pub ranks: Vec<RankActions>,
+    /// The groups of collectives.
     pub communicators: Vec<Communicator>,
     /// Nodes that never became ready.
     pub stuck: u64,
     /// Predecessors that are not there.
     pub unknown: u64,
+    /// All-to-alls whose members put in different sizes.
+    pub uneven: u64,
+    /// Whether some ranks, but not all, have collectives without a group's name.
+    pub some_lack_a_name: bool,
 }
 
-/// Walks through the graphs.
-pub(super) fn walk(ranks: Vec<Vec<Node>>) -> WalkedNode {
+/// Walks through the graphs, which files with these names hold.
+///
+/// # Errors
+/// Ranks that mean different communications at one turn, a root outside the group.
+pub(super) fn walk(names: &[String], ranks: Vec<Vec<Node>>) -> Result<WalkedGraphs, TraceError> {
+    let turns: Vec<RankTurns<'_>> = ranks.iter().map(|nodes| RankTurns::new(nodes)).collect();
+    let comparison = Comparison {
+        names,
+        ranks: &ranks,
+        turns: &turns,
+    };
+    let uneven = comparison.check()?;
     let groups = ChakraGroups::new(&ranks);
+    let pairs: Vec<Vec<(u32, u32)>> = turns.iter().map(|turns| turns.pairs().collect()).collect();
     let mut unknown = 0;
     let mut walk = Walk {
         ranks: Vec::new(),
@@ -37,8 +55,8 @@ pub(super) fn walk(ranks: Vec<Vec<Node>>) -> WalkedNode {
         counts: BTreeMap::new(),
         waiting: BTreeMap::new(),
     };
-    for nodes in ranks {
-        let graph = ChakraGraph::new(nodes);
+    for (nodes, pairs) in ranks.into_iter().zip(pairs) {
+        let graph = ChakraGraph::new(nodes, &pairs);
         unknown += graph.unknown;
         walk.ranks.push(graph);
     }
@@ -51,19 +69,24 @@ pub(super) fn walk(ranks: Vec<Vec<Node>>) -> WalkedNode {
         .iter()
         .map(|graph| graph.nodes.len() as u64 - graph.begun)
         .sum();
+    let some_lack_a_name = walk.groups.some_lack_a_name(walk.ranks.len());
     let communicators = walk.groups.communicators();
-    WalkedNode {
+    Ok(WalkedGraphs {
         ranks: walk.ranks.into_iter().map(|graph| graph.out).collect(),
         communicators,
         stuck,
         unknown,
-    }
+        uneven,
+        some_lack_a_name,
+    })
 }
 
 /// The groups of collectives: all ranks that name them.
 struct ChakraGroups {
     numbers: BTreeMap<String, u32>,
     members: Vec<Vec<Rank>>,
+    /// The numbers that messages of a named group have as their communicator.
+    of_messages: BTreeMap<String, i32>,
 }
 
 impl ChakraGroups {
@@ -71,24 +94,44 @@ impl ChakraGroups {
         let mut groups = ChakraGroups {
             numbers: BTreeMap::new(),
             members: Vec::new(),
+            of_messages: BTreeMap::new(),
         };
         for (rank, nodes) in (0..).map(Rank).zip(ranks) {
             for node in nodes {
-                let Work::Collective { group, .. } = &node.work else {
-                    continue;
-                };
-                let next = groups.members.len() as u32;
-                let number = *groups.numbers.entry(group.clone()).or_insert(next);
-                if number == next {
-                    groups.members.push(Vec::new());
-                }
-                let members = &mut groups.members[number as usize];
-                if members.last() != Some(&rank) {
-                    members.push(rank);
+                match &node.work {
+                    Work::Collective(call) => groups.join(&call.group, rank),
+                    Work::Send(message) | Work::Recv(message) if !message.group.is_empty() => {
+                        groups.of_messages.entry(message.group.clone()).or_default();
+                    }
+                    _ => {}
                 }
             }
         }
+        let first = groups.members.len().max(1) as i32;
         groups
+            .of_messages
+            .values_mut()
+            .zip(first..)
+            .for_each(|(number, next)| *number = next);
+        groups
+    }
+
+    fn join(&mut self, group: &str, rank: Rank) {
+        let next = self.members.len() as u32;
+        let number = *self.numbers.entry(group.to_owned()).or_insert(next);
+        if number == next {
+            self.members.push(Vec::new());
+        }
+        let members = &mut self.members[number as usize];
+        if members.last() != Some(&rank) {
+            members.push(rank);
+        }
+    }
+
+    fn some_lack_a_name(&self, ranks: usize) -> bool {
+        self.numbers
+            .get("")
+            .is_some_and(|number| self.members[*number as usize].len() < ranks)
     }
 
     fn communicators(self) -> Vec<Communicator> {
@@ -120,6 +163,8 @@ struct ChakraGraph {
     /// Predecessors that are not done.
     open: Vec<u32>,
     dependents: Vec<Vec<u32>>,
+    /// The communication whose turn comes behind that of each.
+    following: BTreeMap<u32, u32>,
     ready: BTreeSet<u32>,
     /// Communications that are done and not waited for.
     done: VecDeque<u32>,
@@ -133,7 +178,7 @@ struct ChakraGraph {
 }
 
 impl ChakraGraph {
-    fn new(nodes: Vec<Node>) -> ChakraGraph {
+    fn new(nodes: Vec<Node>, pairs: &[(u32, u32)]) -> ChakraGraph {
         let mut dependents = vec![Vec::new(); nodes.len()];
         let mut open = vec![0; nodes.len()];
         let mut unknown = 0;
@@ -148,6 +193,9 @@ impl ChakraGraph {
                 }
             }
         }
+        pairs
+            .iter()
+            .for_each(|(_, later)| open[*later as usize] += 1);
         let ready = (0..nodes.len() as u32)
             .filter(|index| open[*index as usize] == 0)
             .collect();
@@ -155,6 +203,7 @@ impl ChakraGraph {
             nodes,
             open,
             dependents,
+            following: pairs.iter().copied().collect(),
             ready,
             unknown,
             ..ChakraGraph::default()
@@ -175,14 +224,22 @@ impl ChakraGraph {
     fn begin(&mut self, index: u32, action: Action) {
         self.push(action);
         self.begun_with.insert(index, action);
+        if let Some(following) = self.following.remove(&index) {
+            self.release(following);
+        }
     }
 
-    fn release(&mut self, index: u32) {
+    fn release_dependents(&mut self, index: u32) {
         for dependent in std::mem::take(&mut self.dependents[index as usize]) {
-            self.open[dependent as usize] -= 1;
-            if self.open[dependent as usize] == 0 {
-                self.ready.insert(dependent);
-            }
+            self.release(dependent);
+        }
+    }
+
+    /// One of those that a node comes behind is done with.
+    fn release(&mut self, index: u32) {
+        self.open[index as usize] -= 1;
+        if self.open[index as usize] == 0 {
+            self.ready.insert(index);
         }
     }
 
@@ -209,7 +266,7 @@ impl ChakraGraph {
             Action::Collective(number) => self.push(Action::WaitCollective(number)),
             _ => {}
         }
-        self.release(index);
+        self.release_dependents(index);
     }
 }
 
@@ -238,48 +295,43 @@ impl Walk {
                 if nanos > 0 {
                     graph.push(Action::Compute(nanos));
                 }
-                graph.release(index);
+                graph.release_dependents(index);
                 Vec::new()
             }
-            Work::Send { to, tag, bytes } => self.send(rank, index, to, tag, bytes),
-            Work::Recv { from, tag } => {
-                self.recv(
-                    rank,
-                    index,
-                    Channel {
-                        peer: from,
-                        tag,
-                        communicator: 0,
-                    },
-                );
+            Work::Send(message) => self.send(rank, index, &message),
+            Work::Recv(message) => {
+                self.recv(rank, index, &message);
                 Vec::new()
             }
-            Work::Collective { op, bytes, group } => {
-                self.collective(rank, index, op, bytes, &group)
-            }
+            Work::Collective(call) => self.collective(rank, index, &call),
         }
     }
 
-    fn send(&mut self, rank: Rank, index: u32, to: Rank, tag: i32, bytes: u64) -> Vec<Rank> {
-        let graph = &mut self.ranks[rank.index()];
-        let channel = Channel {
-            peer: to,
-            tag,
-            communicator: 0,
-        };
-        let send = graph.out.add_send(channel, Bytes(bytes), NON_BLOCKING);
-        graph.begin(index, Action::Send(send));
-        graph.done.push_back(index);
-        self.count(Thing::Sent(
-            to,
-            Channel {
-                peer: rank,
-                ..channel
-            },
-        ))
+    fn channel(&self, message: &Message) -> Channel {
+        let number = self.groups.of_messages.get(&message.group);
+        Channel {
+            peer: message.peer,
+            tag: message.tag,
+            communicator: number.copied().unwrap_or(0),
+        }
     }
 
-    fn recv(&mut self, rank: Rank, index: u32, channel: Channel) {
+    fn send(&mut self, rank: Rank, index: u32, message: &Message) -> Vec<Rank> {
+        let channel = self.channel(message);
+        let graph = &mut self.ranks[rank.index()];
+        let bytes = Bytes(message.bytes.unwrap_or(0));
+        let send = graph.out.add_send(channel, bytes, NON_BLOCKING);
+        graph.begin(index, Action::Send(send));
+        graph.done.push_back(index);
+        let seen = Channel {
+            peer: rank,
+            ..channel
+        };
+        self.count(Thing::Sent(message.peer, seen))
+    }
+
+    fn recv(&mut self, rank: Rank, index: u32, message: &Message) {
+        let channel = self.channel(message);
         let graph = &mut self.ranks[rank.index()];
         let post = graph.out.add_post(Some(channel), None);
         graph.begin(index, Action::Irecv(post));
@@ -289,24 +341,16 @@ impl Walk {
         self.wait_for(Thing::Sent(rank, channel), nth, (rank, index));
     }
 
-    fn collective(
-        &mut self,
-        rank: Rank,
-        index: u32,
-        op: CollectiveOp,
-        bytes: u64,
-        group: &str,
-    ) -> Vec<Rank> {
-        let number = self.groups.numbers.get(group).copied().unwrap_or(0);
+    fn collective(&mut self, rank: Rank, index: u32, call: &Collective) -> Vec<Rank> {
+        let number = self.groups.numbers.get(&call.group).copied().unwrap_or(0);
         let members = &self.groups.members[number as usize];
         let size = members.len() as u64;
-        let is_root = members.first() == Some(&rank);
-        let (send, recv) = volume(op, bytes, size, is_root);
-        let mode = CollectiveMode::NonBlocking;
+        let is_root = call.root.or(members.first().copied()) == Some(rank);
+        let (send, recv) = volume(call.op, call.bytes, size, is_root);
         let record = CallRecord {
-            op,
+            op: call.op,
             communicator: number as i32,
-            mode,
+            mode: CollectiveMode::NonBlocking,
             is_root,
             root: None,
             send,

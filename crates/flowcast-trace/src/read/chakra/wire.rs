@@ -79,3 +79,13 @@ impl<'a> Value<'a> {
         Some(())
     }
 }
+
+/// The numbers of a message that holds a list: its field 1, repeated.
+pub(super) fn list(message: &[u8]) -> Option<Vec<u64>> {
+    let (mut numbers, mut at) = (Vec::new(), 0);
+    while at < message.len() {
+        let (_, value) = field(message, &mut at)?;
+        value.numbers(&mut numbers)?;
+    }
+    Some(numbers)
+}
