@@ -198,6 +198,19 @@ mod tests {
                 prop_assert_eq!(fast.at, slow.at);
             }
         }
+
+        #[test]
+        fn a_number_is_the_one_that_the_library_reads_out_of_its_sign_and_digits(
+            text in prop_oneof!["[+-]{0,2}[0-9]{0,24}[+.:e-]{0,2}[0-9]{0,3}", "-?0{0,12}9223372036854775(80[78])?"],
+        ) {
+            let unsigned = text.strip_prefix('-').unwrap_or(&text);
+            let end = unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len());
+            let number = &text[..text.len() - unsigned.len() + end];
+            let mut cursor = Cursor { text: text.as_bytes(), at: 0 };
+            let read = cursor.integer();
+            prop_assert_eq!(read, number.parse().ok());
+            prop_assert_eq!(cursor.at, if read.is_some() { number.len() } else { 0 });
+        }
     }
 
     #[test]

@@ -591,7 +591,8 @@ impl Message {
 #[inline(always)]
 fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, Fault> {
     let start = cursor.at;
-    if let Some(seconds @ 0..1_000_000) = cursor.integer()
+    if cursor.peek() != b'-'
+        && let Some(seconds @ 0..1_000_000) = cursor.integer()
         && cursor.eat(b'.')
         && let Some([first @ .., last @ b'0'..=b'9']) = cursor.text[cursor.at..].first_chunk::<9>()
         && let (fraction, 8) = leading_digits(u64::from_le_bytes(*first))
@@ -624,4 +625,26 @@ fn size(bytes: i64) -> Result<Bytes, Fault> {
 fn small(value: i64, what: &str) -> Result<i32, Fault> {
     i32::try_from(value)
         .map_err(|_| Fault::value(format!("{what} of {value}"), "a number of 32 bits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_burst_takes_the_seconds_that_its_whole_field_gives(
+            text in prop_oneof![
+                "-?0{0,3}[0-9]{0,7}\\.[0-9]{7,11}[ \t\r]{0,2}",
+                "[+ -]{0,2}[0-9]{0,24}(\\.[0-9]{0,10})?([eE][+-]?[0-9]{1,3})?",
+                "[0-9.eE+ -]{0,16}",
+            ],
+        ) {
+            let line = format!("{text}\n1:0:0:0.000000001\n");
+            let mut cursor = Cursor { text: line.as_bytes(), at: 0 };
+            let read = read_seconds(&mut cursor).ok().filter(|_| cursor.eat_line_end());
+            prop_assert_eq!(read, seconds_as_nanos(text.as_bytes()).map(Time::from_nanos));
+        }
+    }
 }

@@ -79,9 +79,13 @@ pub(super) fn lines(text: &[u8], from: usize) -> impl Iterator<Item = Range<usiz
 }
 
 /// Seconds with at most nine decimals as whole nanoseconds, without rounding; other numbers by the library.
-/// `None` if it is no number, negative or not finite.
+/// `None` if it is no number, below 0 or not finite.
 #[inline]
 pub(super) fn seconds_as_nanos(text: &[u8]) -> Option<f64> {
+    let mut text = text.trim_ascii();
+    while let [b'0' | b'+', b'0'..=b'9', ..] = text {
+        text = &text[1..];
+    }
     let mut value: u64 = 0;
     let mut point = None;
     for (index, byte) in text.iter().enumerate() {
@@ -120,7 +124,7 @@ pub(super) fn seconds_as_nanos(text: &[u8]) -> Option<f64> {
 fn slow_nanos(text: &[u8]) -> Option<f64> {
     let seconds: f64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
     let nanos = seconds * 1e9;
-    (is_duration(nanos) && !nanos.is_sign_negative()).then_some(nanos)
+    is_duration(nanos).then_some(nanos.abs())
 }
 
 /// Whether a communicator's definition has as many tasks as it says, each once.
@@ -152,6 +156,38 @@ pub(super) fn bytes_of(shared: &SharedBytes) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// The number as the library reads it, but without rounding where it has at most nine decimals and 18 digits.
+    fn plain(text: &str) -> Option<f64> {
+        let text = text.trim_ascii();
+        let seconds: f64 = text.parse().ok()?;
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+        let digits = format!("{whole}{decimals:0<9}");
+        let exact = digits.parse::<i128>().ok().filter(|nanos| {
+            decimals.len() <= 9 && !whole.is_empty() && nanos.abs() < 1_000_000_000_000_000_000
+        });
+        let nanos = exact.map_or(seconds * 1e9, |nanos| nanos as f64);
+        (0.0..=1e27).contains(&nanos).then_some(nanos)
+    }
+
+    proptest! {
+        #[test]
+        fn seconds_are_those_of_the_plain_parser(
+            text in prop_oneof![
+                "[ +-]{0,2}[0-9]{0,12}(\\.[0-9]{0,12})?[ +-]{0,1}",
+                "-?0{1,20}\\.[0-9]{9}",
+                "[0-9.eE+-]{0,12}",
+                "\\PC{0,8}",
+            ],
+        ) {
+            let read = seconds_as_nanos(text.as_bytes());
+            match (read, plain(&text)) {
+                (Some(read), Some(plain)) => prop_assert!((read - plain).abs() <= plain * 1e-15, "{text}: {read}, {plain}"),
+                (read, plain) => prop_assert_eq!(read, plain, "{}", text),
+            }
+        }
+    }
 
     #[test]
     fn seconds_are_exact_to_the_nanosecond() {

@@ -137,27 +137,8 @@ impl<'a> LineReader<'a> {
         })
     }
 
-    /// `S.NNNNNNNNN, cputime ... in thread T.`
     fn times(&self, at: usize, text: &str) -> Result<(u64, u32), TraceError> {
-        let read = || {
-            let (wall, rest) = text.split_once(',')?;
-            let (seconds, nanos) = wall.split_once('.')?;
-            let (seconds, nanos): (i64, u64) = (
-                seconds.parse().ok()?,
-                nanos.parse().ok().filter(|n| *n < 1_000_000_000)?,
-            );
-            let thread = rest
-                .rsplit_once("thread ")?
-                .1
-                .trim_end_matches('.')
-                .parse()
-                .ok()?;
-            let seconds = u64::try_from(seconds)
-                .ok()
-                .filter(|seconds| *seconds < 1 << 33)?;
-            Some((seconds * 1_000_000_000 + nanos, thread))
-        };
-        read().ok_or_else(|| {
+        times(text).ok_or_else(|| {
             self.input.fault(
                 at,
                 shown(text.as_bytes()),
@@ -165,6 +146,20 @@ impl<'a> LineReader<'a> {
             )
         })
     }
+}
+
+/// Nanoseconds and thread of `S.NNNNNNNNN, cputime ... in thread T.`
+fn times(text: &str) -> Option<(u64, u32)> {
+    let (wall, rest) = text.split_once(',')?;
+    let (seconds, nanos) = wall.split_once('.')?;
+    let is_whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_whole(seconds) || !is_whole(nanos) || nanos.len() != 9 {
+        return None;
+    }
+    let (seconds, nanos): (u64, u64) = (seconds.parse().ok()?, nanos.parse().ok()?);
+    let thread = rest.rsplit_once("thread ")?.1.trim_end_matches('.');
+    let thread = thread.parse().ok()?;
+    (seconds < 1 << 33).then(|| (seconds * 1_000_000_000 + nanos, thread))
 }
 
 fn split_at<'a>(line: &'a str, mark: &[u8]) -> Option<(&'a str, &'a str)> {
@@ -177,4 +172,23 @@ fn argument(line: &str) -> Option<(&str, &str)> {
     let (left, value) = line.split_once('=')?;
     let (_, name) = left.rsplit_once(' ')?;
     Some((name.split('[').next().unwrap_or(name), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn times_have_nine_decimals_and_no_sign(wall in "[+-]?[0-9]{0,12}\\.[+-]?[0-9]{7,10}") {
+            let read = times(&format!("{wall}, cputime 0.000000001 seconds in thread 3."));
+            let (seconds, decimals) = wall.split_once('.').unwrap();
+            let is_unsigned = !wall.contains(['+', '-']);
+            let plain = format!("{seconds}{decimals}").parse::<u64>().ok().filter(|nanos| {
+                is_unsigned && !seconds.is_empty() && decimals.len() == 9 && *nanos < 1_000_000_000 << 33
+            });
+            prop_assert_eq!(read, plain.map(|nanos| (nanos, 3)));
+        }
+    }
 }
