@@ -129,8 +129,10 @@ extern "C" fn communicator(
     })
 }
 
-extern "C" fn between(data: *mut c_void, number: u32, _name: u32, _own: u32, _other: u32) -> c_int {
-    define(data, |definitions| definitions.communicator(number, None))
+extern "C" fn between(data: *mut c_void, number: u32, _name: u32, own: u32, other: u32) -> c_int {
+    define(data, |definitions| {
+        definitions.intercommunicator(number, [own, other])
+    })
 }
 
 extern "C" fn location(

@@ -1,9 +1,9 @@
 //! What the numbers in the events stand for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::read::calls::Origin;
-use flowcast_recording::table;
+use flowcast_recording::{decode::Members, table};
 
 const MPI: u8 = 4;
 const COMM_LOCATIONS: u8 = 4;
@@ -23,7 +23,10 @@ pub struct Definitions {
     /// The locations of MPI's ranks, in the order of the ranks.
     ranks: Option<Vec<u64>>,
     groups: BTreeMap<u32, Group>,
-    communicators: BTreeMap<u32, Option<u32>>,
+    /// The groups of each communicator: the second is that of the other side.
+    communicators: BTreeMap<u32, (Option<u32>, Option<u32>)>,
+    /// The numbers of the lists of MPI's locations, each a group of all ranks.
+    worlds: BTreeSet<u32>,
     /// The group of each thread's location.
     threads: BTreeMap<u64, u32>,
 }
@@ -61,8 +64,9 @@ impl Definitions {
     /// A group; the first list of MPI's locations counts.
     pub fn group(&mut self, number: u32, kind: u8, paradigm: u8, members: &[u64]) {
         match kind {
-            COMM_LOCATIONS if paradigm == MPI && self.ranks.is_none() => {
-                self.ranks = Some(members.to_vec())
+            COMM_LOCATIONS if paradigm == MPI => {
+                self.worlds.insert(number);
+                self.ranks.get_or_insert_with(|| members.to_vec());
             }
             COMM_GROUP => drop(self.groups.insert(number, Group::Ranks(members.to_vec()))),
             COMM_SELF => drop(self.groups.insert(number, Group::Own)),
@@ -70,9 +74,15 @@ impl Definitions {
         }
     }
 
-    /// A communicator; nothing for one between two groups.
+    /// A communicator; nothing where its group is not known.
     pub fn communicator(&mut self, number: u32, group: Option<u32>) {
-        self.communicators.insert(number, group);
+        self.communicators.insert(number, (group, None));
+    }
+
+    /// A communicator between two groups.
+    pub fn intercommunicator(&mut self, number: u32, groups: [u32; 2]) {
+        let [one, other] = groups.map(Some);
+        self.communicators.insert(number, (one, other));
     }
 
     /// Defines a location; only threads of processors are kept.
@@ -132,20 +142,34 @@ impl Definitions {
 
     /// Where a rank's communicators come from, with their numbers in the archive; the same order for all ranks.
     pub(super) fn communicators_of(&self, rank: u32, ranks: u32) -> Vec<(u32, Origin)> {
-        let origin = |group: &Option<u32>| match group.and_then(|group| self.groups.get(&group)) {
-            Some(Group::Own) => Some(Origin::Own),
-            Some(Group::Ranks(members)) => {
-                let members: Vec<u32> = members
-                    .iter()
-                    .filter_map(|member| u32::try_from(*member).ok())
-                    .collect();
-                members.contains(&rank).then_some(Origin::Group(members))
+        let members = |group: Option<u32>| match self.groups.get(&group?) {
+            Some(Group::Own) => Some(vec![rank]),
+            Some(Group::Ranks(members)) => members
+                .iter()
+                .map(|member| u32::try_from(*member).ok())
+                .collect(),
+            None => group
+                .filter(|group| self.worlds.contains(group))
+                .map(|_| (0..ranks).collect()),
+        };
+        let origin = |(group, other): &(Option<u32>, Option<u32>)| {
+            let Some(own) = members(*group) else {
+                return Some(Origin::Unknown);
+            };
+            let Some(other) = other else {
+                let remote = Vec::new();
+                return own
+                    .contains(&rank)
+                    .then_some(Origin::Known(Members { own, remote }));
+            };
+            match members(Some(*other)) {
+                None => Some(Origin::Unknown),
+                Some(remote) if own.contains(&rank) => Some(Origin::Known(Members { own, remote })),
+                Some(remote) => remote.contains(&rank).then_some(Origin::Known(Members {
+                    own: remote,
+                    remote: own,
+                })),
             }
-            // The list of locations itself.
-            None if group.is_some() && self.ranks.is_some() => {
-                Some(Origin::Group((0..ranks).collect()))
-            }
-            None => Some(Origin::Unknown),
         };
         let known = self
             .communicators

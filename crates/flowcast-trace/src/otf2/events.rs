@@ -381,7 +381,7 @@ impl EventRank {
         };
         let place = self.communicator(collective.communicator);
         let ranks = match &self.out.communicators[place as usize] {
-            Origin::Group(members) => members.len() as u64,
+            Origin::Known(members) => members.own.len() as u64,
             _ => 1,
         };
         let root = i64::from(collective.root);
@@ -423,8 +423,8 @@ impl EventRank {
 }
 
 fn size(origin: &Origin) -> usize {
-    if let Origin::Group(members) = origin {
-        members.len()
+    if let Origin::Known(members) = origin {
+        members.own.len()
     } else {
         0
     }

@@ -182,3 +182,36 @@ fn bytes_of_score_p_are_counted_once_and_calls_without_events_are_told() {
         "what happened while measurement was off is not known"
     );
 }
+
+#[test]
+fn messages_between_two_groups_reach_the_other_group() {
+    let mut definitions = definitions("Score-P 8.0");
+    definitions.group(20, 5, 4, &[0]);
+    definitions.group(21, 5, 4, &[1]);
+    definitions.intercommunicator(8, [20, 21]);
+    definitions.communicator(9, Some(u32::MAX));
+    let other = Peer {
+        rank: 0,
+        communicator: 8,
+        tag: 5,
+    };
+    let lost = Peer {
+        communicator: 9,
+        ..other
+    };
+    let send = |to| Event::Send { to, bytes: 80 };
+    let list = [
+        (0, 1, send(other)),
+        (SECOND, 1, Event::Recv(other)),
+        (SECOND, 2, send(other)),
+        (0, 2, Event::Recv(other)),
+        (0, 3, send(lost)),
+    ];
+    let program = program(&definitions, &list);
+    assert_eq!((program.messages(), program.bytes().0), (2, 160));
+    let told: Vec<String> = program.ignored().iter().map(ToString::to_string).collect();
+    assert!(
+        told.len() == 1 && told[0].contains("members the trace does not"),
+        "{told:?}"
+    );
+}

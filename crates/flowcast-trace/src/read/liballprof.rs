@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    calls::{self, Done, Origin, RankCalls, Sizes, TracedCall},
+    calls::{self, Done, Leaders, Origin, RankCalls, Sizes, TracedCall},
     fault::Fault,
     parts::Part,
     scan::{ScanInput, bytes_of, lines, shown},
@@ -62,7 +62,7 @@ pub(super) fn read(
     }
     let functions = table::by_name();
     let mut ranks: Vec<Option<RankCalls>> = vec![None; sections.len()];
-    let mut some_of_several = 0;
+    let (mut some_of_several, mut without_types) = (0, 0);
     for (number, (input, start, end)) in sections.iter().copied().enumerate() {
         let mut section = LiballprofSection::new(input, &functions, sections.len());
         section.read(start, end)?;
@@ -71,19 +71,25 @@ pub(super) fn read(
             return Err(input.fault(start, format!("rank {rank} again"), "each rank once"));
         }
         some_of_several += section.some_of_several;
+        without_types += section.without_types;
         ranks[rank] = Some(section.out);
     }
     let ranks = ranks.into_iter().map(Option::unwrap_or_default).collect();
-    let kind = "waits for any of several requests; they are taken in their order".to_owned();
-    calls::program(
-        name,
-        ranks,
-        vec![IgnoredRecords {
-            kind,
-            count: some_of_several,
-        }],
-        options,
-    )
+    let ignored = [
+        (
+            "waits for any of several requests; they are taken in their order",
+            some_of_several,
+        ),
+        (
+            "all-to-alls with a type for each rank, whose size the trace does not hold; an element counts as one byte",
+            without_types,
+        ),
+    ];
+    let ignored = ignored.map(|(kind, count)| IgnoredRecords {
+        kind: kind.to_owned(),
+        count,
+    });
+    calls::program(name, ranks, ignored.to_vec(), options)
 }
 
 /// The constants of the library that the program ran with.
@@ -136,6 +142,8 @@ struct LiballprofSection<'a> {
     /// Requests in flight, and whether they stay.
     requests: BTreeMap<u64, bool>,
     some_of_several: u64,
+    /// Calls of `MPI_Alltoallw`.
+    without_types: u64,
     out: RankCalls,
 }
 
@@ -156,6 +164,7 @@ impl<'a> LiballprofSection<'a> {
             places: Vec::new(),
             requests: BTreeMap::new(),
             some_of_several: 0,
+            without_types: 0,
             out: RankCalls::default(),
         }
     }
@@ -247,7 +256,7 @@ impl<'a> LiballprofSection<'a> {
                 call.frees = Some(arguments.address('q')?);
                 self.requests.remove(&arguments.address('q')?);
             }
-            "comm" => self.new_communicator(arguments)?,
+            "comm" | "icomm" => self.new_communicator(arguments)?,
             _ if operation(&function.name).is_some() => self.collective(arguments, &mut call)?,
             _ => {}
         }
@@ -309,7 +318,16 @@ impl<'a> LiballprofSection<'a> {
         arguments: &LiballprofArguments<'_>,
         letter: char,
     ) -> Result<i64, Fault> {
-        let [handle, rank, size] = arguments.triple(letter)?;
+        self.communicator_at(arguments, arguments.place(letter)?)
+    }
+
+    /// The number of the communicator that an argument is, by its place in the prototype.
+    fn communicator_at(
+        &mut self,
+        arguments: &LiballprofArguments<'_>,
+        place: usize,
+    ) -> Result<i64, Fault> {
+        let [handle, rank, size] = arguments.triple_at(place)?;
         let place = (rank, size);
         // The handle of one that was freed may come again.
         if let Some(number) = self
@@ -367,14 +385,18 @@ impl<'a> LiballprofSection<'a> {
                 .map(|(number, _)| number)
         };
         open()
-            .find(|number| match self.out.communicators[*number] {
-                Origin::Same(parent) => self.places[parent] == Some(place),
+            .find(|number| match &self.out.communicators[*number] {
+                Origin::Same(parent) => self.places[*parent] == Some(place),
+                Origin::Between(leaders) => self.places[leaders.local] == Some(place),
                 _ => false,
             })
             .or_else(|| {
                 open().find(|number| match self.out.communicators[*number] {
                     Origin::Split(parent, colour, _) => {
                         colour >= 0 && self.places[parent].is_some_and(|(_, size)| place.1 <= size)
+                    }
+                    Origin::Merge(parent, _) => {
+                        self.places[parent].is_some_and(|(_, size)| place.1 > size)
                     }
                     Origin::Unknown => true,
                     _ => false,
@@ -385,8 +407,26 @@ impl<'a> LiballprofSection<'a> {
     fn new_communicator(&mut self, arguments: &LiballprofArguments<'_>) -> Result<(), Fault> {
         let parent = self.communicator(arguments, 'c')? as usize;
         let origin = match arguments.function.name.as_str() {
-            "Comm_dup" | "Comm_dup_with_info" => Origin::Same(parent),
+            "Comm_dup" | "Comm_dup_with_info" | "Comm_idup" => Origin::Same(parent),
             "Comm_split" => Origin::Split(parent, arguments.int_at(1)?, arguments.int_at(2)?),
+            "Intercomm_merge" => Origin::Merge(parent, arguments.int_at(1)? != 0),
+            "Intercomm_create" => {
+                let local_leader = arguments.int_at(1)?;
+                let own = self.places[parent].map(|(rank, _)| rank as i64);
+                // Others than the leader may give anything for the peer.
+                let peer = if own == Some(local_leader) {
+                    self.communicator_at(arguments, 2)? as usize
+                } else {
+                    parent
+                };
+                Origin::Between(Leaders {
+                    local: parent,
+                    local_leader,
+                    peer,
+                    remote_leader: arguments.int_at(3)?,
+                    tag: arguments.int_at(4)?,
+                })
+            }
             _ => Origin::Unknown,
         };
         self.out.communicators.push(origin);
@@ -439,6 +479,7 @@ impl<'a> LiballprofSection<'a> {
         };
         call.words = vec![communicator, root];
         call.sizes = Some(arguments.sizes()?);
+        self.without_types += u64::from(arguments.function.name.ends_with("lltoallw"));
         Ok(())
     }
 }
@@ -523,7 +564,11 @@ impl<'a> LiballprofArguments<'a> {
 
     /// A datatype or communicator: handle and two numbers.
     fn triple(&self, letter: char) -> Result<[u64; 3], Fault> {
-        let field = self.field(self.place(letter)?)?;
+        self.triple_at(self.place(letter)?)
+    }
+
+    fn triple_at(&self, place: usize) -> Result<[u64; 3], Fault> {
+        let field = self.field(place)?;
         let mut numbers = field.split(|byte| *byte == b',').map(address);
         let mut next = || {
             numbers.next().flatten().ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! The members of communicators, from how they were made.
 //!
 //! Making one is a collective call, so the ranks of the old one come to it in the same order. Each rank's list is walked
-//! through in that order; a split waits until all members of its parent have come to theirs.
+//! through in that order; a call whose members depend on what others give waits until all of them have come to theirs.
 
 use flowcast_recording::decode::Members;
 
@@ -12,17 +12,55 @@ pub(crate) enum Origin {
     World,
     /// The rank alone, `MPI_COMM_SELF`.
     Own,
-    /// The trace tells the members, as ranks of the world.
-    Group(Vec<u32>),
+    /// The trace gives the members, as ranks of the world.
+    Known(Members),
     /// The members of its parent.
     Same(usize),
-    /// Some ranks of its parent.
-    Part(usize, Vec<u32>),
+    /// The members of a group, as `MPI_Comm_create` has it; the parent is the first.
+    Create(usize, Group),
     /// `MPI_Comm_split`: colour (below 0 for ranks that get none) and key.
     Split(usize, i64, i64),
     /// `MPI_Cart_sub` of a parent with these dimensions, of which those marked remain.
     Slice(usize, Vec<(u32, bool)>),
-    /// The trace does not tell.
+    /// `MPI_Intercomm_create`.
+    Between(Leaders),
+    /// `MPI_Intercomm_merge`, and whether the rank's group is to come last.
+    Merge(usize, bool),
+    /// The trace does not hold the members.
+    Unknown,
+}
+
+/// The arguments of `MPI_Intercomm_create`. Those of the peer count at the local leader alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Leaders {
+    /// The communicator of the own group.
+    pub local: usize,
+    /// The leader's rank in it.
+    pub local_leader: i64,
+    /// The communicator that both leaders are in.
+    pub peer: usize,
+    /// The other leader's rank in that.
+    pub remote_leader: i64,
+    /// The tag, which both leaders give.
+    pub tag: i64,
+}
+
+/// A group of ranks, from the calls that made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// The own group of a communicator.
+    Of(usize),
+    /// The other group of one between two.
+    Remote(usize),
+    /// Members by their places in a group.
+    Including(Box<Group>, Vec<u32>),
+    /// The others.
+    Excluding(Box<Group>, Vec<u32>),
+    /// The members of one group or of both.
+    Union(Box<Group>, Box<Group>),
+    /// The first group's members that are in the second, or that are not.
+    Sift(Box<Group>, Box<Group>, bool),
+    /// The trace does not hold the members.
     Unknown,
 }
 
@@ -38,22 +76,11 @@ pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
         }
     }
     walk.known
-        .into_iter()
-        .map(|known| {
-            known
-                .into_iter()
-                .map(|own| Members {
-                    own,
-                    remote: Vec::new(),
-                })
-                .collect()
-        })
-        .collect()
 }
 
 struct CommunicatorWalk<'a> {
     ranks: &'a [&'a [Origin]],
-    known: Vec<Vec<Vec<u32>>>,
+    known: Vec<Vec<Members>>,
 }
 
 impl CommunicatorWalk<'_> {
@@ -65,96 +92,282 @@ impl CommunicatorWalk<'_> {
     }
 
     /// The next communicator of a rank.
-    fn next(&self, rank: usize) -> Option<&Origin> {
-        self.ranks[rank].get(self.known[rank].len())
+    fn next(&self, rank: u32) -> Option<&Origin> {
+        let known = self.known.get(rank as usize)?.len();
+        self.ranks[rank as usize].get(known)
+    }
+
+    /// A communicator of a rank; nobody is in one that does not exist.
+    fn of(&self, rank: u32, place: usize) -> Members {
+        self.known[rank as usize]
+            .get(place)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Settles what can be settled; gives whether there was anything.
     fn advance(&mut self) -> bool {
         let mut any = false;
-        for rank in 0..self.ranks.len() {
+        for rank in 0..self.ranks.len() as u32 {
             while let Some(members) = self.next(rank).and_then(|origin| self.alone(rank, origin)) {
-                self.known[rank].push(members);
+                self.known[rank as usize].push(members);
                 any = true;
             }
         }
-        for rank in 0..self.ranks.len() {
-            if let Some(Origin::Split(parent, ..)) = self.next(rank) {
-                any |= self.split(rank, *parent);
+        for rank in 0..self.ranks.len() as u32 {
+            let made = match self.next(rank) {
+                Some(Origin::Split(parent, ..)) => self.split(rank, *parent),
+                Some(Origin::Merge(parent, _)) => self.merge(rank, *parent),
+                Some(Origin::Between(leaders)) => self.between(rank, leaders),
+                _ => None,
+            };
+            for (member, members) in made.into_iter().flatten() {
+                self.known[member as usize].push(members);
+                any = true;
             }
         }
         any
     }
 
-    /// What a rank knows without the others.
-    fn alone(&self, rank: usize, origin: &Origin) -> Option<Vec<u32>> {
+    /// The members that a rank knows without the others.
+    fn alone(&self, rank: u32, origin: &Origin) -> Option<Members> {
         let all = self.ranks.len() as u32;
-        let parent = |place: &usize| self.known[rank].get(*place).cloned().unwrap_or_default();
+        let one_group = |own: Vec<u32>| Members {
+            own,
+            remote: Vec::new(),
+        };
         Some(match origin {
-            Origin::World => (0..all).collect(),
-            Origin::Own => vec![rank as u32],
-            Origin::Group(members) if members.iter().all(|member| *member < all) => members.clone(),
-            Origin::Same(place) => parent(place),
-            Origin::Part(place, places) => {
-                let parent = parent(place);
-                let members: Option<Vec<u32>> = places
-                    .iter()
-                    .map(|place| parent.get(*place as usize).copied())
-                    .collect();
-                members.unwrap_or_default()
+            Origin::World => one_group((0..all).collect()),
+            Origin::Own => one_group(vec![rank]),
+            Origin::Known(members) => {
+                let mut both = members.own.iter().chain(&members.remote);
+                if both.all(|member| *member < all) {
+                    members.clone()
+                } else {
+                    Members::default()
+                }
             }
-            Origin::Slice(place, dimensions) => slice(&parent(place), rank as u32, dimensions),
-            Origin::Unknown | Origin::Group(_) => Vec::new(),
-            Origin::Split(..) => return None,
+            Origin::Same(place) => self.of(rank, *place),
+            // What the other group gave is not known here.
+            Origin::Create(parent, _) if !self.of(rank, *parent).remote.is_empty() => {
+                Members::default()
+            }
+            Origin::Create(_, group) => one_group(self.group(rank, group).unwrap_or_default()),
+            Origin::Slice(place, dimensions) => {
+                one_group(slice(&self.of(rank, *place).own, rank, dimensions))
+            }
+            Origin::Unknown => Members::default(),
+            Origin::Split(parent, ..)
+            | Origin::Merge(parent, _)
+            | Origin::Between(Leaders { local: parent, .. }) => {
+                let parent = self.of(rank, *parent);
+                return parent.own.is_empty().then_some(parent);
+            }
         })
     }
 
-    /// Splits a rank's communicator if all of its members have come to it.
-    fn split(&mut self, rank: usize, parent: usize) -> bool {
-        let Some(members) = self.known[rank].get(parent).cloned() else {
-            return false;
-        };
+    /// The members of a group, as ranks of the world.
+    fn group(&self, rank: u32, group: &Group) -> Option<Vec<u32>> {
+        let some = |members: Vec<u32>| (!members.is_empty()).then_some(members);
+        match group {
+            Group::Of(place) => some(self.of(rank, *place).own),
+            Group::Remote(place) => some(self.of(rank, *place).remote),
+            Group::Including(group, places) => {
+                let group = self.group(rank, group)?;
+                let member = |place: &u32| group.get(*place as usize).copied();
+                places.iter().map(member).collect()
+            }
+            Group::Excluding(group, places) => {
+                let group = (0..).zip(self.group(rank, group)?);
+                let others = group.filter(|(place, _)| !places.contains(place));
+                Some(others.map(|(_, member)| member).collect())
+            }
+            Group::Union(one, other) => {
+                let mut members = self.group(rank, one)?;
+                let mut others = self.group(rank, other)?;
+                others.retain(|member| !members.contains(member));
+                members.append(&mut others);
+                Some(members)
+            }
+            Group::Sift(one, other, is_common) => {
+                let mut members = self.group(rank, one)?;
+                let other = self.group(rank, other)?;
+                members.retain(|member| other.contains(member) == *is_common);
+                Some(members)
+            }
+            Group::Unknown => None,
+        }
+    }
+
+    /// Whether a rank has come to the same call on a communicator as another one, which sees it as `members` and has made
+    /// `nth` of the kind before.
+    fn is_at(&self, rank: u32, parent: usize, members: &Members, nth: usize) -> bool {
+        self.known[rank as usize].get(parent) == Some(members) && self.nth(rank, parent) == nth
+    }
+
+    /// Splits a rank's communicator if all of its members have come to it, those of both groups of one between two.
+    fn split(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Members)>> {
+        let members = self.of(rank, parent);
         let nth = self.nth(rank, parent);
-        let mut colours = Vec::with_capacity(members.len());
-        for (place, member) in members.iter().enumerate() {
-            let Some(Origin::Split(own, colour, key)) = self.next(*member as usize) else {
-                return false;
+        let own = self.colours(&members, nth)?;
+        let remote = self.colours(&swapped(&members), nth)?;
+        let is_between = !members.remote.is_empty();
+        let mut made = Vec::new();
+        for (side, other) in [(&own, &remote), (&remote, &own)] {
+            for (colour, .., member) in side {
+                let members = Members {
+                    own: of_colour(side, *colour),
+                    remote: of_colour(other, *colour),
+                };
+                let is_empty = is_between && members.remote.is_empty();
+                made.push((
+                    *member,
+                    if is_empty {
+                        Members::default()
+                    } else {
+                        members
+                    },
+                ));
+            }
+        }
+        Some(made)
+    }
+
+    /// Colour, key, place and rank of each member of the own group, once all have come to the split.
+    fn colours(&self, members: &Members, nth: usize) -> Option<Vec<(i64, i64, usize, u32)>> {
+        let mut colours = Vec::with_capacity(members.own.len());
+        for (place, member) in members.own.iter().enumerate() {
+            let Some(Origin::Split(parent, colour, key)) = self.next(*member) else {
+                return None;
             };
-            let is_same = self.known[*member as usize].get(*own) == Some(&members);
-            if !is_same || self.nth(*member as usize, *own) != nth {
-                return false;
+            if !self.is_at(*member, *parent, members, nth) {
+                return None;
             }
             colours.push((*colour, *key, place, *member));
         }
-        for (colour, _, _, member) in &colours {
-            let mut group: Vec<_> = colours
-                .iter()
-                .filter(|other| other.0 == *colour && *colour >= 0)
-                .collect();
-            group.sort_unstable();
-            self.known[*member as usize]
-                .push(group.into_iter().map(|(.., member)| *member).collect());
+        Some(colours)
+    }
+
+    /// Merges both groups if all of their members have come to it. Of two groups that give the same order, the one with
+    /// the lowest rank of the world comes first; MPI leaves that open.
+    fn merge(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Members)>> {
+        let members = self.of(rank, parent);
+        let nth = self.nth(rank, parent);
+        let mut groups = Vec::new();
+        for view in [members.clone(), swapped(&members)] {
+            let mut is_last = false;
+            for member in &view.own {
+                let Some(Origin::Merge(parent, last)) = self.next(*member) else {
+                    return None;
+                };
+                if !self.is_at(*member, *parent, &view, nth) {
+                    return None;
+                }
+                is_last = *last;
+            }
+            groups.push((is_last, view.own.iter().min().copied(), view.own));
         }
-        !members.is_empty()
+        groups.sort();
+        let own: Vec<u32> = groups.into_iter().flat_map(|(.., group)| group).collect();
+        let made = own.iter().map(|member| {
+            let members = Members {
+                own: own.clone(),
+                remote: Vec::new(),
+            };
+            (*member, members)
+        });
+        Some(made.collect())
+    }
+
+    /// Joins two groups whose leaders name each other if all of their members have come to it.
+    fn between(&self, rank: u32, leaders: &Leaders) -> Option<Vec<(u32, Members)>> {
+        let (own, remote_leader) = self.led(rank, leaders)?;
+        let Some(Origin::Between(others)) = self.next(remote_leader) else {
+            return None;
+        };
+        let (remote, own_leader) = self.led(remote_leader, others)?;
+        let is_mutual = own.first_leader == own_leader && remote.first_leader == remote_leader;
+        let is_apart = own.members.iter().all(|member| !remote.members.contains(member));
+        if !is_mutual || !is_apart || own.tag != remote.tag {
+            return None;
+        }
+        let (own, remote) = (own.members, remote.members);
+        let join = |own: &[u32], remote: &[u32]| Members {
+            own: own.to_vec(),
+            remote: remote.to_vec(),
+        };
+        let here = own.iter().map(|member| (*member, join(&own, &remote)));
+        let there = remote.iter().map(|member| (*member, join(&remote, &own)));
+        Some(here.chain(there).collect())
+    }
+
+    /// The group of a rank that has come to `MPI_Intercomm_create` with all others of it, and the leader of the other one.
+    fn led(&self, rank: u32, leaders: &Leaders) -> Option<(LedGroup, u32)> {
+        let local = self.of(rank, leaders.local);
+        let nth = self.nth(rank, leaders.local);
+        for member in &local.own {
+            let Some(Origin::Between(other)) = self.next(*member) else {
+                return None;
+            };
+            if !self.is_at(*member, other.local, &local, nth) {
+                return None;
+            }
+        }
+        let first_leader = local.world_rank(leaders.local_leader)?.0;
+        let Some(Origin::Between(at_leader)) = self.next(first_leader) else {
+            return None;
+        };
+        let peers = self.of(first_leader, at_leader.peer);
+        let remote_leader = peers.world_rank(at_leader.remote_leader)?.0;
+        let group = LedGroup {
+            members: local.own,
+            first_leader,
+            tag: at_leader.tag,
+        };
+        Some((group, remote_leader))
     }
 
     /// Communicators of the same members are told apart by their order.
-    fn nth(&self, rank: usize, place: usize) -> usize {
-        let known = &self.known[rank];
-        known[..place]
-            .iter()
-            .filter(|members| **members == known[place])
-            .count()
+    fn nth(&self, rank: u32, place: usize) -> usize {
+        let known = &self.known[rank as usize];
+        let members = known.get(place);
+        let before = known.iter().take(place);
+        before.filter(|other| Some(*other) == members).count()
     }
 
     /// The ranks wait for what never comes: the trace is cut, or leaves something out.
     fn give_up(&mut self) {
         for (origins, known) in self.ranks.iter().zip(&mut self.known) {
             if known.len() < origins.len() {
-                known.push(Vec::new());
+                known.push(Members::default());
             }
         }
     }
+}
+
+/// One of the two groups of `MPI_Intercomm_create`.
+struct LedGroup {
+    members: Vec<u32>,
+    first_leader: u32,
+    tag: i64,
+}
+
+/// A communicator between two groups, seen from the other one; of one group, without members there.
+fn swapped(members: &Members) -> Members {
+    Members {
+        own: members.remote.clone(),
+        remote: members.own.clone(),
+    }
+}
+
+/// The ranks of a colour in the order of their keys.
+fn of_colour(colours: &[(i64, i64, usize, u32)], colour: i64) -> Vec<u32> {
+    let same = colours
+        .iter()
+        .filter(|other| other.0 == colour && colour >= 0);
+    let mut group: Vec<_> = same.collect();
+    group.sort_unstable();
+    group.into_iter().map(|(.., member)| *member).collect()
 }
 
 /// The ranks whose coordinates agree with the rank's in all dimensions that do not remain.
@@ -212,20 +425,16 @@ mod tests {
         assert_eq!(known[3][1], [3, 1]);
     }
 
+    fn reversed() -> Origin {
+        Origin::Create(1, Group::Including(Box::new(Group::Of(1)), vec![1, 0]))
+    }
+
     #[test]
     fn ranks_without_a_colour_get_nobody_and_parts_are_parts_of_their_parent() {
         let ranks = [
             vec![Origin::World, Origin::Split(0, -1, 0)],
-            vec![
-                Origin::World,
-                Origin::Split(0, 5, 0),
-                Origin::Part(1, vec![1, 0]),
-            ],
-            vec![
-                Origin::World,
-                Origin::Split(0, 5, 0),
-                Origin::Part(1, vec![1, 0]),
-            ],
+            vec![Origin::World, Origin::Split(0, 5, 0), reversed()],
+            vec![Origin::World, Origin::Split(0, 5, 0), reversed()],
         ];
         let known = own(&ranks);
         assert!(known[0][1].is_empty());
@@ -239,6 +448,84 @@ mod tests {
             .collect::<Vec<_>>());
         assert_eq!(known[1][1], [0, 1, 2]);
         assert_eq!(known[4][1], [3, 4, 5]);
+    }
+
+    /// Four ranks in two halves, each with a communicator of its own, and one between them.
+    fn halves(more: &dyn Fn(u32) -> Vec<Origin>) -> Vec<Vec<Members>> {
+        let ranks: Vec<Vec<Origin>> = (0..4)
+            .map(|rank| {
+                let leaders = Leaders {
+                    local: 1,
+                    local_leader: 0,
+                    peer: 0,
+                    // What others than the leader give does not count.
+                    remote_leader: [2, -7, 0, 99][rank as usize],
+                    tag: 5,
+                };
+                let split = Origin::Split(0, i64::from(rank / 2), 0);
+                let mut origins = vec![Origin::World, split, Origin::Between(leaders)];
+                origins.extend(more(rank));
+                origins
+            })
+            .collect();
+        resolve(&ranks.iter().map(|rank| &rank[..]).collect::<Vec<_>>())
+    }
+
+    fn members(own: &[u32], remote: &[u32]) -> Members {
+        Members {
+            own: own.to_vec(),
+            remote: remote.to_vec(),
+        }
+    }
+
+    #[test]
+    fn two_groups_are_joined_by_their_leaders_copied_split_and_merged() {
+        let known = halves(&|rank| {
+            vec![
+                Origin::Same(2),
+                Origin::Split(3, i64::from(rank % 2), 0),
+                Origin::Merge(2, rank < 2),
+                Origin::Create(2, Group::Of(1)),
+            ]
+        });
+        assert_eq!(known[1][2], members(&[0, 1], &[2, 3]));
+        assert_eq!(known[2][3], members(&[2, 3], &[0, 1]));
+        assert_eq!(known[3][4], members(&[3], &[1]));
+        assert_eq!(known[0][5], members(&[2, 3, 0, 1], &[]));
+        assert_eq!(known[0][6], Members::default());
+    }
+
+    #[test]
+    fn leaders_that_give_other_tags_do_not_meet() {
+        let leaders = |tag| Leaders {
+            local: 1,
+            local_leader: 0,
+            peer: 0,
+            remote_leader: 1 - tag,
+            tag,
+        };
+        let rank = |tag| vec![Origin::World, Origin::Own, Origin::Between(leaders(tag))];
+        assert!(own(&[rank(0), rank(1)])[0][2].is_empty());
+    }
+
+    #[test]
+    fn groups_are_joined_and_sifted_in_the_order_that_mpi_gives_them() {
+        let world = || Box::new(Group::Of(0));
+        let some = |places: &[u32]| Box::new(Group::Including(world(), places.to_vec()));
+        let groups = [
+            Group::Union(some(&[3, 1]), some(&[0, 1])),
+            Group::Sift(some(&[3, 1, 0]), some(&[0, 3]), true),
+            Group::Sift(some(&[3, 1, 0]), some(&[0, 3]), false),
+            Group::Excluding(world(), vec![0, 2]),
+            Group::Union(some(&[1]), Box::new(Group::Unknown)),
+        ];
+        let made = groups.into_iter().map(|group| Origin::Create(0, group));
+        let rank: Vec<Origin> = [Origin::World].into_iter().chain(made).collect();
+        let known = own(&[rank.clone(), rank.clone(), rank.clone(), rank]);
+        assert_eq!(
+            known[0][1..],
+            [vec![3, 1, 0], vec![3, 0], vec![1], vec![1, 3], vec![]]
+        );
     }
 
     #[test]

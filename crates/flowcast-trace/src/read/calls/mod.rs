@@ -16,7 +16,7 @@ use crate::{
 };
 use flowcast_units::CollectiveOp;
 
-pub(crate) use communicators::Origin;
+pub(crate) use communicators::{Group, Leaders, Origin};
 
 /// A call; words are those of a recording's signature without the function, as far as they are known.
 #[derive(Debug, Clone, Default)]

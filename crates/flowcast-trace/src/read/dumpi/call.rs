@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     super::{
-        calls::{Done, Origin, RankCalls, Sizes, TracedCall},
+        calls::{Done, Group, Leaders, Origin, RankCalls, Sizes, TracedCall},
         fault::Fault,
     },
     lines::Record,
@@ -19,8 +19,7 @@ use flowcast_recording::{
 const WORLD: i64 = 2;
 const ANY: i64 = -1;
 
-/// A group: ranks of a communicator, all of them if nothing is said.
-type DumpiGroup = (usize, Option<Vec<u32>>);
+const EMPTY_GROUP: i64 = 2;
 
 /// Notes one rank's calls.
 pub(super) struct Calls<'a> {
@@ -29,7 +28,7 @@ pub(super) struct Calls<'a> {
     pub types: Types,
     /// Communicators by their number in the trace.
     communicators: BTreeMap<i64, usize>,
-    groups: BTreeMap<i64, DumpiGroup>,
+    groups: BTreeMap<i64, Group>,
     /// The dimensions of grids.
     grids: BTreeMap<usize, Vec<u32>>,
     /// Receives in flight that name no source or no tag.
@@ -52,7 +51,9 @@ impl<'a> Calls<'a> {
             ..RankCalls::default()
         };
         let communicators = BTreeMap::from([(WORLD, 0), (WORLD + 1, 1)]);
-        let (groups, grids, open) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let empty = Group::Including(Box::new(Group::Of(0)), Vec::new());
+        let groups = BTreeMap::from([(EMPTY_GROUP, empty)]);
+        let (grids, open) = (BTreeMap::new(), BTreeMap::new());
         let (rank, world_size, unfinished) = (None, None, 0);
         Calls {
             functions,
@@ -106,34 +107,16 @@ impl<'a> Calls<'a> {
             "Comm_size" if arguments.int("comm")? == WORLD => {
                 self.world_size = Some(arguments.int("size")?)
             }
-            "Comm_group" => {
-                let communicator = self.communicator(arguments.int("comm")?);
-                self.groups
-                    .insert(arguments.int("group")?, (communicator, None));
+            // These communicators have processes that the trace does not have.
+            "Comm_accept" | "Comm_connect" | "Comm_spawn" | "Comm_spawn_multiple" => {
+                self.add_communicator(arguments, Origin::Unknown);
             }
-            "Group_incl" => {
-                let (old, new) = (arguments.int("group")?, arguments.int("newgroup")?);
-                let ranks: Vec<usize> = arguments
-                    .list("ranks")
-                    .unwrap_or_default()
-                    .iter()
-                    .filter_map(|rank| (*rank).try_into().ok())
-                    .collect();
-                if let Some((communicator, known)) = self.groups.get(&old) {
-                    let group = (
-                        *communicator,
-                        Some(
-                            ranks
-                                .into_iter()
-                                .filter_map(|rank| {
-                                    known
-                                        .as_ref()
-                                        .map_or(Some(rank as u32), |known| known.get(rank).copied())
-                                })
-                                .collect(),
-                        ),
-                    );
-                    self.groups.insert(new, group);
+            name if name.starts_with("Group_") || name.ends_with("_group") => {
+                if let Some(group) = self.new_group(arguments)? {
+                    let number = arguments
+                        .int("newgroup")
+                        .or_else(|_| arguments.int("group"));
+                    self.groups.insert(number?, group);
                 }
             }
             _ => {
@@ -145,6 +128,30 @@ impl<'a> Calls<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The group that a call makes, if it makes one.
+    fn new_group(&mut self, arguments: &DumpiArguments<'_>) -> Result<Option<Group>, Fault> {
+        let old = |name: &str| -> Result<Box<Group>, Fault> {
+            let known = self.groups.get(&arguments.int(name)?).cloned();
+            Ok(Box::new(known.unwrap_or(Group::Unknown)))
+        };
+        let ranks = || {
+            let list = arguments.list("ranks").unwrap_or_default().into_iter();
+            list.filter_map(|rank| rank.try_into().ok()).collect()
+        };
+        Ok(Some(match arguments.0.name {
+            "Comm_group" => Group::Of(self.communicator(arguments.int("comm")?)),
+            "Comm_remote_group" => Group::Remote(self.communicator(arguments.int("comm")?)),
+            "Group_incl" => Group::Including(old("group")?, ranks()),
+            "Group_excl" => Group::Excluding(old("group")?, ranks()),
+            "Group_union" => Group::Union(old("group1")?, old("group2")?),
+            "Group_intersection" => Group::Sift(old("group1")?, old("group2")?, true),
+            "Group_difference" => Group::Sift(old("group1")?, old("group2")?, false),
+            // Ranges are printed over several lines.
+            _ if arguments.has("newgroup") => Group::Unknown,
+            _ => return Ok(None),
+        }))
     }
 
     /// The place of a communicator in the rank's list.
@@ -194,7 +201,7 @@ impl<'a> Calls<'a> {
             "start" => call.starts = arguments.requests("request"),
             "startall" => call.starts = arguments.requests("requests"),
             "request-free" => call.frees = arguments.requests("request").first().copied(),
-            "comm" => self.new_communicator(arguments)?,
+            "comm" | "icomm" => self.new_communicator(arguments)?,
             "comm-free" => drop(self.communicators.remove(&arguments.int("comm")?)),
             _ if operation(&function.name).is_some() => {
                 let communicator = self.communicator(arguments.int("comm")?) as i64;
@@ -357,31 +364,45 @@ impl<'a> Calls<'a> {
     }
 
     fn new_communicator(&mut self, arguments: &DumpiArguments<'_>) -> Result<(), Fault> {
-        let parent = match arguments.int("oldcomm") {
-            Ok(number) => self.communicator(number),
-            Err(_) => self.communicator(arguments.int("comm")?),
-        };
+        let named = ["oldcomm", "comm", "localcomm"]
+            .into_iter()
+            .find(|name| arguments.has(name));
+        let parent = self.communicator(arguments.int(named.unwrap_or("comm"))?);
         let place = self.out.communicators.len();
         let origin = match arguments.0.name {
-            "Comm_dup" => Origin::Same(parent),
+            "Comm_dup" | "Comm_idup" => Origin::Same(parent),
             "Comm_split" => Origin::Split(parent, arguments.int("color")?, arguments.int("key")?),
-            "Comm_create" => match self.groups.get(&arguments.int("group")?) {
-                Some((communicator, Some(ranks))) => Origin::Part(*communicator, ranks.clone()),
-                Some((communicator, None)) => Origin::Same(*communicator),
-                None => Origin::Unknown,
-            },
+            "Comm_create" | "Comm_create_group" => {
+                let group = self.groups.get(&arguments.int("group")?);
+                Origin::Create(parent, group.cloned().unwrap_or(Group::Unknown))
+            }
+            "Intercomm_create" => Origin::Between(Leaders {
+                local: parent,
+                local_leader: arguments.int("localleader")?,
+                peer: self.communicator(arguments.int("remotecomm")?),
+                remote_leader: arguments.int("remoteleader")?,
+                tag: arguments.int("tag")?,
+            }),
+            "Intercomm_merge" => Origin::Merge(parent, arguments.int("high")? != 0),
+            "Graph_create" => first_of(parent, u32::try_from(arguments.int("nodes")?).ok()),
             "Cart_create" => self.grid(parent, place, arguments),
             "Cart_sub" => self.slice(parent, place, arguments),
             _ => Origin::Unknown,
         };
+        self.add_communicator(arguments, origin);
+        Ok(())
+    }
+
+    /// Adds a communicator under the number that the trace gives it from now on.
+    fn add_communicator(&mut self, arguments: &DumpiArguments<'_>, origin: Origin) {
+        let place = self.out.communicators.len();
         self.out.communicators.push(origin);
         if let Ok(new) = arguments.int("newcomm") {
             self.communicators.insert(new, place);
         }
-        Ok(())
     }
 
-    /// A grid has the first ranks of its parent; that they are put in another order is allowed, and done by no library
+    /// A grid has the first ranks of its parent. That they are put in another order is allowed, and done by no library
     /// that these traces come from.
     fn grid(&mut self, parent: usize, place: usize, arguments: &DumpiArguments<'_>) -> Origin {
         let dimensions: Option<Vec<u32>> = arguments
@@ -392,12 +413,9 @@ impl<'a> Calls<'a> {
         };
         let size = dimensions
             .iter()
-            .try_fold(1u32, |size, width| size.checked_mul(*width))
-            .filter(|size| *size < 1 << 24);
+            .try_fold(1u32, |size, width| size.checked_mul(*width));
         self.grids.insert(place, dimensions);
-        size.map_or(Origin::Unknown, |size| {
-            Origin::Part(parent, (0..size).collect())
-        })
+        first_of(parent, size)
     }
 
     fn slice(&mut self, parent: usize, place: usize, arguments: &DumpiArguments<'_>) -> Origin {
@@ -419,6 +437,15 @@ impl<'a> Calls<'a> {
         self.grids.insert(place, left);
         Origin::Slice(parent, slice)
     }
+}
+
+/// The first ranks of a communicator; those of grids and graphs.
+fn first_of(parent: usize, size: Option<u32>) -> Origin {
+    size.filter(|size| *size < 1 << 24)
+        .map_or(Origin::Unknown, |size| {
+            let group = Box::new(Group::Of(parent));
+            Origin::Create(parent, Group::Including(group, (0..size).collect()))
+        })
 }
 
 /// A status.
