@@ -1,7 +1,11 @@
 //! What a file is that is no trace, in the words of an error.
 
 /// Beginnings of files that people name by mistake.
-const KINDS: [(&[u8], &str); 14] = [
+const KINDS: [(&[u8], &str); 15] = [
+    (
+        b"\xff\xaa\xddDUMPI",
+        "a binary DUMPI trace (run dumpi2ascii on the file of each rank)",
+    ),
     (b"\x7fELF", "an ELF executable, library or object file"),
     (b"PK\x03\x04", "a zip archive"),
     (b"BZh", "a file packed by bzip2"),
@@ -68,6 +72,10 @@ mod tests {
         assert_eq!(
             described(b"\x7fELF\x02\x01"),
             "an ELF executable, library or object file"
+        );
+        assert_eq!(
+            described(b"\xff\xaa\xddDUMPI\0\0"),
+            "a binary DUMPI trace (run dumpi2ascii on the file of each rank)"
         );
         assert_eq!(described(b"GIF89a\r\n"), "`GIF89a`");
         assert_eq!(

@@ -142,6 +142,133 @@ fn a_chakra_trace_has_its_collective() {
     replay(&program);
 }
 
+/// A DUMPI trace by hand: for each rank calls as `(name, arguments)`, an instant apart.
+fn dumpi_of(ranks: &[Vec<(&str, String)>]) -> Vec<(String, Vec<u8>)> {
+    let file = |(rank, calls): (usize, &Vec<(&str, String)>)| {
+        let mut text = String::new();
+        let place = format!("MPI_Comm comm=2 (MPI_COMM_WORLD)\nint rank={rank}\n");
+        let calls = [("Init", String::new()), ("Comm_rank", place)]
+            .into_iter()
+            .chain(calls.clone());
+        for ((name, arguments), at) in calls.zip(1..) {
+            let time = |part| {
+                format!("walltime 1.00{at}00000{part}, cputime 0.000000001 seconds in thread 0.")
+            };
+            let (begin, end) = (time(0), time(1));
+            text += &format!(
+                "MPI_{name} entering at {begin}\n{arguments}MPI_{name} returning at {end}\n"
+            );
+        }
+        (format!("t-{rank:04}.txt"), text.into_bytes())
+    };
+    ranks.iter().enumerate().map(file).collect()
+}
+
+/// Two groups of two: the second rank of one sends to the first rank of the other, then all sum.
+#[test]
+fn messages_between_two_groups_of_a_dumpi_trace_reach_the_other_group() {
+    let of = |rank: i32| {
+        let half = rank / 2;
+        let between = format!(
+            "MPI_Comm localcomm=4 (user-defined-comm)\nint localleader=0\nMPI_Comm remotecomm=2 (MPI_COMM_WORLD)\n\
+             int remoteleader={}\nint tag=52\nMPI_Comm newcomm=5 (user-defined-comm)\n",
+            2 - half * 2
+        );
+        let mut calls = vec![
+            (
+                "Comm_split",
+                format!("MPI_Comm oldcomm=2\nint color={half}\nint key=0\nMPI_Comm newcomm=4\n"),
+            ),
+            ("Intercomm_create", between),
+            (
+                "Comm_dup",
+                "MPI_Comm oldcomm=5\nMPI_Comm newcomm=6\n".to_owned(),
+            ),
+            (
+                "Intercomm_merge",
+                format!(
+                    "MPI_Comm comm=6\nint high={}\nMPI_Comm newcomm=7\n",
+                    1 - half
+                ),
+            ),
+        ];
+        let message = |end: &str, peer| {
+            format!(
+                "int count=250\nMPI_Datatype datatype=9 (MPI_INT)\nint {end}={peer}\nint tag=7\nMPI_Comm comm=6\n"
+            )
+        };
+        match rank {
+            1 => calls.push(("Send", message("dest", 0))),
+            2 => calls.push(("Recv", message("source", 1))),
+            _ => {}
+        }
+        let sum = |comm| {
+            format!(
+                "int count=2\nMPI_Datatype datatype=9 (MPI_INT)\nMPI_Op op=3\nMPI_Comm comm={comm}\n"
+            )
+        };
+        calls.extend([("Allreduce", sum(7)), ("Allreduce", sum(5))]);
+        calls
+    };
+    let program = read(dumpi_of(&[of(0), of(1), of(2), of(3)])).unwrap();
+    assert_eq!((program.messages(), program.bytes().0), (1, 1000));
+    let merged = program
+        .communicators()
+        .iter()
+        .map(|communicator| communicator.members.iter().map(|rank| rank.0).collect());
+    assert!(
+        merged
+            .collect::<Vec<Vec<u32>>>()
+            .contains(&vec![2, 3, 0, 1])
+    );
+    let told = told(&program);
+    assert!(
+        told.iter()
+            .any(|line| line.contains("MPI_Allreduce") && line.contains("between two groups")),
+        "{told:?}"
+    );
+    assert!(
+        !told
+            .iter()
+            .any(|line| line.contains("members the trace does not")),
+        "{told:?}"
+    );
+    replay(&program);
+}
+
+#[test]
+fn types_of_dumpi_have_the_sizes_of_what_they_are_made_of() {
+    let sender = |maker: &'static str, made: &str| {
+        let send =
+            "int count=2\nMPI_Datatype datatype=29\nint dest=1\nint tag=7\nMPI_Comm comm=2\n";
+        let recv =
+            "int count=2\nMPI_Datatype datatype=3\nint source=0\nint tag=7\nMPI_Comm comm=2\n";
+        let making = format!("{made}MPI_Datatype newtype=29 (user-defined-datatype)\n");
+        let sending = vec![(maker, making), ("Send", send.to_owned())];
+        read(dumpi_of(&[sending, vec![("Recv", recv.to_owned())]])).unwrap()
+    };
+    let struct_of = |lengths: &str| {
+        format!(
+            "int count=2\nint {lengths}[2]=[3, 1]\nint indices[2]=[0, 12]\nMPI_Datatype oldtypes[2]=[9, 14]\n"
+        )
+    };
+    for (maker, made) in [
+        ("Type_struct", struct_of("lengths")),
+        ("Type_create_struct", struct_of("blocklengths")),
+    ] {
+        let program = sender(maker, &made);
+        assert_eq!(program.bytes().0, 2 * (3 * 4 + 8), "{maker}");
+        assert!(told(&program).is_empty(), "{:?}", told(&program));
+    }
+    let program = sender("Type_create_darray", "int size=4\nMPI_Datatype oldtype=9\n");
+    assert_eq!(program.bytes().0, 2);
+    let told = told(&program);
+    assert!(
+        told[0].contains("made by MPI_Type_create_darray, whose size"),
+        "{told:?}"
+    );
+}
+
 /// Each can be replayed to its end.
 fn replay(program: &Program) {
     use flowcast::{

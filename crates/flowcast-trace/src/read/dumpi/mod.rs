@@ -20,6 +20,7 @@ use crate::{
 use call::Calls;
 use flowcast_recording::table;
 use lines::LineReader;
+use std::collections::BTreeMap;
 
 /// Whether the text is such a trace.
 pub(super) fn recognises(text: &[u8]) -> bool {
@@ -57,7 +58,7 @@ pub(super) fn read(
     }
     let count = sections.len();
     let mut ranks: Vec<Option<RankCalls>> = vec![None; count];
-    let (mut unfinished, mut unsized_types) = (0, 0);
+    let (mut unfinished, mut unsized_types) = (0, BTreeMap::new());
     for (number, (input, start, calls)) in sections.into_iter().enumerate() {
         if calls.world_size.is_some_and(|size| size != count as i64) {
             let found = format!("{count} ranks");
@@ -79,22 +80,22 @@ pub(super) fn read(
             ));
         }
         unfinished += calls.unfinished;
-        unsized_types += calls.types.unknown;
+        for (described, uses) in calls.types.unknown {
+            *unsized_types.entry(described).or_default() += uses;
+        }
         ranks[rank] = Some(calls.out);
     }
-    let ignored = [
-        ("calls that did not return", unfinished),
-        (
-            "uses of datatypes whose size the trace does not tell; they count as one byte",
-            unsized_types,
-        ),
-    ];
-    let ignored = ignored
-        .map(|(kind, count)| IgnoredRecords {
-            kind: kind.to_owned(),
-            count,
-        })
-        .to_vec();
+    let unsized_types = unsized_types.into_iter().map(|(described, count)| {
+        let kind = format!(
+            "uses of {described}, whose size the trace does not hold; an element counts as one byte"
+        );
+        IgnoredRecords { kind, count }
+    });
+    let unfinished = IgnoredRecords {
+        kind: "calls that did not return".to_owned(),
+        count: unfinished,
+    };
+    let ignored = [unfinished].into_iter().chain(unsized_types).collect();
     calls::program(
         name,
         ranks.into_iter().map(Option::unwrap_or_default).collect(),

@@ -8,8 +8,10 @@ use super::{super::scan::lines, lines::Record};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Types {
     sizes: BTreeMap<i64, i64>,
-    /// Uses of types of unknown size.
-    pub unknown: u64,
+    /// The functions that made types whose sizes are not known.
+    makers: BTreeMap<i64, String>,
+    /// Uses of types of unknown size, by how the types are described.
+    pub unknown: BTreeMap<String, u64>,
 }
 
 /// Bytes of the types 2 (`MPI_CHAR`) to 27 (`MPI_LONG_DOUBLE_INT`), for traces that do not list them.
@@ -22,7 +24,7 @@ const BUILT_IN: [i64; 26] = [
 pub(super) fn sizes(text: &[u8]) -> Types {
     let mut types = Types {
         sizes: (2..).zip(BUILT_IN).collect(),
-        unknown: 0,
+        ..Types::default()
     };
     let Some(start) = memchr::memmem::find(text, b"\nDatatype ") else {
         return types;
@@ -46,38 +48,79 @@ pub(super) fn sizes(text: &[u8]) -> Types {
 impl Types {
     /// Bytes of one element.
     pub(super) fn size(&mut self, number: i64) -> i64 {
-        match self.sizes.get(&number) {
-            Some(size) => *size,
-            None => {
-                self.unknown += 1;
-                1
-            }
+        if let Some(size) = self.sizes.get(&number) {
+            return *size;
         }
+        let described = match self.makers.get(&number) {
+            Some(maker) => format!("datatypes made by MPI_{maker}"),
+            None => format!("datatype {number}"),
+        };
+        *self.unknown.entry(described).or_default() += 1;
+        1
     }
 
-    /// Notes a type that is made of others.
+    /// Notes a type that is made of others, and the size that the program asked for.
     pub(super) fn note(
         &mut self,
         record: &Record<'_>,
         int: &dyn Fn(&str) -> Option<i64>,
         list: &dyn Fn(&str) -> Option<Vec<i64>>,
     ) {
-        let elements = || match record.name {
-            "Type_contiguous" => int("count"),
-            "Type_vector" | "Type_hvector" | "Type_create_hvector" => {
-                int("count")?.checked_mul(int("blocklength")?)
-            }
-            "Type_indexed" | "Type_hindexed" | "Type_create_hindexed" => list("lengths")
-                .or_else(|| list("blocklengths"))
-                .map(|lengths| lengths.iter().sum()),
-            "Type_create_indexed_block" => int("count")?.checked_mul(int("blocklength")?),
-            "Type_create_subarray" => list("subsizes").map(|sizes| sizes.iter().product()),
-            "Type_dup" | "Type_create_resized" => Some(1),
-            _ => None,
-        };
-        let old = int("oldtype").and_then(|old| self.sizes.get(&old).copied());
-        if let (Some(elements), Some(old), Some(new)) = (elements(), old, int("newtype")) {
-            self.sizes.insert(new, elements.saturating_mul(old).max(0));
+        let asked = ["Type_size", "Type_match_size"].contains(&record.name);
+        if let (true, Some(number), Some(size)) = (asked, int("datatype"), int("size")) {
+            self.sizes.insert(number, size.max(0));
         }
+        let Some(new) = int("newtype") else {
+            return;
+        };
+        match self.made(record.name, int, list) {
+            Some(size) => drop(self.sizes.insert(new, size.max(0))),
+            // The number may have been that of a type that was freed.
+            None => {
+                self.sizes.remove(&new);
+                self.makers.insert(new, record.name.to_owned());
+            }
+        }
+    }
+
+    /// Bytes of a type, from those that it is made of.
+    fn made(
+        &self,
+        function: &str,
+        int: &dyn Fn(&str) -> Option<i64>,
+        list: &dyn Fn(&str) -> Option<Vec<i64>>,
+    ) -> Option<i64> {
+        let lengths = || match int("count")? {
+            0 => Some(Vec::new()),
+            _ => list("lengths").or_else(|| list("blocklengths")),
+        };
+        let sum = |mut terms: std::vec::IntoIter<i64>| terms.try_fold(0i64, i64::checked_add);
+        let elements = match function {
+            "Type_contiguous" => int("count")?,
+            "Type_vector"
+            | "Type_hvector"
+            | "Type_create_hvector"
+            | "Type_create_indexed_block" => int("count")?.checked_mul(int("blocklength")?)?,
+            "Type_indexed" | "Type_hindexed" | "Type_create_hindexed" => {
+                sum(lengths()?.into_iter())?
+            }
+            "Type_create_subarray" => list("subsizes")?
+                .iter()
+                .try_fold(1i64, |all, size| all.checked_mul(*size))?,
+            "Type_dup" | "Type_create_resized" => 1,
+            "Type_struct" | "Type_create_struct" => {
+                let lengths = lengths()?;
+                let types = list("oldtypes").filter(|types| types.len() == lengths.len());
+                let bytes = lengths.iter().zip(types.unwrap_or_default());
+                let bytes: Option<Vec<i64>> = bytes
+                    .map(|(length, old)| length.checked_mul(*self.sizes.get(&old)?))
+                    .collect();
+                return bytes
+                    .filter(|bytes| bytes.len() == lengths.len())
+                    .and_then(|bytes| sum(bytes.into_iter()));
+            }
+            _ => return None,
+        };
+        elements.checked_mul(*self.sizes.get(&int("oldtype")?)?)
     }
 }
