@@ -75,9 +75,14 @@ pub(super) fn recognises(text: &[u8]) -> bool {
     let rank = words
         .next()
         .is_some_and(|word| word.iter().all(u8::is_ascii_digit));
-    rank && words
-        .next()
-        .is_some_and(|word| ACTIONS.iter().any(|action| action.as_bytes() == word))
+    rank && words.next().is_some_and(is_action)
+}
+
+/// Whether the word is an action, also with the capitals that SimGrid up to 3.19 wrote (`allReduce`).
+fn is_action(word: &[u8]) -> bool {
+    ACTIONS
+        .iter()
+        .any(|action| action.as_bytes().eq_ignore_ascii_case(word))
 }
 
 /// Reads the trace.
@@ -101,16 +106,17 @@ pub(super) fn read(
         .map(|rank| RankReader::new(Rank(rank), ranks))
         .collect();
     let mut starts = vec![None; ranks as usize];
+    let mut doubtful = None;
     for (file, (name, bytes)) in parts.iter().enumerate() {
-        read_part(
-            ScanInput {
-                name,
-                text: bytes_of(bytes),
-            },
-            file as u32,
-            &mut readers,
-            &mut starts,
-        )?;
+        let input = ScanInput {
+            name,
+            text: bytes_of(bytes),
+        };
+        let found = read_part(input, file as u32, &mut readers, &mut starts)?;
+        doubtful = doubtful.or(found.map(|at| (input, at)));
+    }
+    if let Some((input, at)) = doubtful.filter(|_| !readers.iter().any(|reader| reader.has_tags)) {
+        return Err(input.refuse(at, Fault::malformed(DOUBTFUL)));
     }
     if let Some(missing) = starts.iter().position(Option::is_none) {
         return Err(without_rank(name, missing, &starts));
@@ -150,6 +156,16 @@ fn without_rank(name: &str, missing: usize, starts: &[Option<RankSource>]) -> Tr
     }
 }
 
+/// The remedy for traces of SimGrid up to 3.19.
+const WITHOUT_TAGS: &str = "the form of SimGrid 3.20 or later (`isend DESTINATION TAG COUNT [DATATYPE]`, `wait SOURCE \
+    DESTINATION TAG`, `allreduce`): SimGrid up to 3.19 has no tags; simgrid_convert_TI_traces.py, a tool of SimGrid, \
+    converts its traces";
+
+/// The remedy for traces that may be of SimGrid up to 3.19.
+const DOUBTFUL: &str = "PEER TAG COUNT DATATYPE: without a datatype the line may also be of SimGrid up to 3.19, which has \
+    no tags (PEER COUNT DATATYPE), and no other line of the trace shows a tag; simgrid_convert_TI_traces.py, a tool of \
+    SimGrid, converts such traces";
+
 const NAME_THE_LIST: &str = "name the list of the trace's files, or the folder that holds it";
 
 const WORLD: i32 = 0;
@@ -184,12 +200,14 @@ fn rank_of(input: ScanInput<'_>, line: std::ops::Range<usize>) -> Result<u32, Tr
     rank.ok_or_else(|| input.fault(line.start, shown(word), "a rank, then an action"))
 }
 
+/// Reads a file; gives its first message of which the form without tags makes sense too.
 fn read_part(
     input: ScanInput<'_>,
     file: u32,
     readers: &mut [RankReader],
     starts: &mut [Option<RankSource>],
-) -> Result<(), TraceError> {
+) -> Result<Option<usize>, TraceError> {
+    let mut doubtful = None;
     for range in content_lines(input.text) {
         let rank = rank_of(input, range.clone())?;
         let ranks = readers.len();
@@ -225,8 +243,11 @@ fn read_part(
             .read(action, &arguments)
             .and_then(|()| arguments.are_all_read(action));
         done.map_err(|fault| input.refuse(range.start, fault))?;
+        if doubtful.is_none() && reader.is_doubtful {
+            doubtful = Some(range.start);
+        }
     }
-    Ok(())
+    Ok(doubtful)
 }
 
 fn is_record_of(line: &[u8], rank: Rank) -> bool {
@@ -302,6 +323,10 @@ struct RankReader {
     ranks: u32,
     /// Bytes of the datatype that holds when an action names none.
     unit: u64,
+    /// A message showed that the trace has tags.
+    has_tags: bool,
+    /// A message makes sense in the form without tags too.
+    is_doubtful: bool,
     requests: VecDeque<SimgridRequest>,
     builder: RankBuilder,
 }
@@ -312,6 +337,8 @@ impl RankReader {
             rank,
             ranks,
             unit: 1,
+            has_tags: false,
+            is_doubtful: false,
             requests: VecDeque::new(),
             builder: RankBuilder::default(),
         }
@@ -378,6 +405,33 @@ impl RankReader {
         rank.map(Rank).ok_or(Fault::expected(expected))
     }
 
+    /// Looks whether a message has the form of SimGrid up to 3.19, `send DESTINATION COUNT [DATATYPE]`.
+    /// There the names of non-blocking calls begin with a capital.
+    fn note_form(
+        &mut self,
+        non_blocking: bool,
+        arguments: &SimgridArguments<'_>,
+    ) -> Result<(), Fault> {
+        let is_datatype = || {
+            let id = arguments.count(2).and_then(|id| usize::try_from(id).ok());
+            id.and_then(datatype_bytes).is_some()
+        };
+        match arguments.words.len() {
+            2 => return Err(Fault::malformed(WITHOUT_TAGS)),
+            3 if is_datatype() => {
+                if arguments.tag(1).is_none() && arguments.count(1).is_some() {
+                    return Err(Fault::malformed(WITHOUT_TAGS));
+                }
+                // As a count, 0 would be a message without data. Few tags are beyond what every MPI allows.
+                let number = arguments.count(1).unwrap_or(0);
+                self.is_doubtful |= number > 0;
+                self.has_tags |= non_blocking && number < 1 << 15;
+            }
+            _ => self.has_tags = true,
+        }
+        Ok(())
+    }
+
     fn read_send(
         &mut self,
         non_blocking: bool,
@@ -385,6 +439,7 @@ impl RankReader {
     ) -> Result<(), Fault> {
         const FORMAT: Fault = Fault::malformed("send DESTINATION TAG COUNT [DATATYPE]");
         let peer = self.peer(arguments, 0)?;
+        self.note_form(non_blocking, arguments)?;
         let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else {
             return Err(FORMAT);
         };
@@ -410,6 +465,7 @@ impl RankReader {
         arguments: &SimgridArguments<'_>,
     ) -> Result<(), Fault> {
         let peer = self.peer(arguments, 0)?;
+        self.note_form(non_blocking, arguments)?;
         let (Some(tag), Some(_)) = (arguments.tag(1), arguments.number(2)) else {
             return Err(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"));
         };
@@ -431,6 +487,10 @@ impl RankReader {
 
     /// `wait SOURCE DESTINATION TAG`: a receive if this rank is the destination, else a send.
     fn read_wait(&mut self, arguments: &SimgridArguments<'_>) -> Result<(), Fault> {
+        if arguments.words.is_empty() {
+            return Err(Fault::malformed(WITHOUT_TAGS));
+        }
+        self.has_tags = true;
         let (source, destination) = (self.peer(arguments, 0)?, self.peer(arguments, 1)?);
         let wanted = arguments
             .tag(2)
@@ -638,6 +698,7 @@ impl RankReader {
                 n + 2,
                 "scatterv SEND-COUNTS RECEIVE [ROOT [DATATYPE DATATYPE]]",
             ),
+            _ if is_action(action) => return Err(Fault::malformed(WITHOUT_TAGS)),
             _ => {
                 return Err(Fault::malformed(
                     "an action of the time-independent trace, such as compute, send, irecv, waitall or bcast",

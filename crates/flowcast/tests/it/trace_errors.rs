@@ -761,3 +761,38 @@ fn the_files_of_a_recording_are_opened_by_name() {
         "recording: cannot read rank-00002: gone"
     );
 }
+
+#[test]
+fn a_simgrid_trace_without_tags_is_refused_with_the_tool_that_converts_it() {
+    let tool = "simgrid_convert_TI_traces.py";
+    for (line, text) in [
+        (1, "0 send 1 1000000 6\n1 recv 0 1000000 6\n"),
+        (1, "0 send 1 1e6\n1 recv 0 1e6\n"),
+        (2, "0 init\n0 Isend 1 8\n0 wait\n1 Irecv 0 8\n1 wait\n"),
+        (2, "0 compute 5\n0 allReduce 8 5\n1 allReduce 8 5\n"),
+        (1, "0 waitAll\n1 waitAll\n"),
+        (1, "0 wait\n1 wait\n"),
+        (1, "0 isend 1 1000000 6\n0 waitall\n1 recv 0 1000000 6\n"),
+    ] {
+        assert_told(
+            text,
+            &[&format!("t:{line}: "), "up to 3.19", "no tags", tool],
+        );
+    }
+    for text in [
+        "0 send 1 0 6\n1 recv 0 0 6\n",
+        "0 send 1 1000000 60\n1 recv 0 1000000 60\n",
+        "0 send 1 1000000 6\n0 send 1 3 6 6\n1 recv 0 1000000 6\n1 recv 0 3 6 6\n",
+        "0 isend 1 4 0\n0 waitall\n1 recv 0 4 0\n",
+    ] {
+        assert!(predict(text).is_ok(), "{text}: {:?}", predict(text).err());
+    }
+}
+
+#[test]
+fn a_time_below_zero_is_refused_however_many_decimals_it_has() {
+    for time in ["-0.000500000", "-0.5", "-1.000000000", "-0.000000001"] {
+        let text = dim(1, &format!("1:0:0:{time}\n"));
+        assert_told(&text, &["t:3: ", &format!("found `{time}`"), "at least 0"]);
+    }
+}
