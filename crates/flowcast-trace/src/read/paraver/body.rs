@@ -227,6 +227,12 @@ impl Body {
     }
 
     fn note_call(&mut self, rank: Rank, application: i64, at: i64, call: &CollectiveEvent) {
+        if call.is_negative {
+            self.ignore(
+                "sizes below 0 of collective calls; they count as 0 bytes",
+                1,
+            );
+        }
         let communicator = call
             .communicator
             .and_then(|own| self.communicator_ids.get(&(application, own)));
@@ -307,11 +313,14 @@ struct CollectiveEvent {
     send: u64,
     recv: u64,
     is_root: bool,
+    /// A size is below 0.
+    is_negative: bool,
     communicator: Option<i64>,
 }
 
 impl CollectiveEvent {
     fn note(&mut self, kind: i64, value: i64) {
+        self.is_negative |= value < 0 && [SEND_SIZE, RECV_SIZE].contains(&kind);
         match kind {
             COLLECTIVE => self.value = value,
             SEND_SIZE => self.send = u64::try_from(value).unwrap_or(0),
