@@ -287,7 +287,10 @@ impl CommunicatorWalk<'_> {
         };
         let (remote, own_leader) = self.led(remote_leader, others)?;
         let is_mutual = own.first_leader == own_leader && remote.first_leader == remote_leader;
-        let is_apart = own.members.iter().all(|member| !remote.members.contains(member));
+        let is_apart = own
+            .members
+            .iter()
+            .all(|member| !remote.members.contains(member));
         if !is_mutual || !is_apart || own.tag != remote.tag {
             return None;
         }
