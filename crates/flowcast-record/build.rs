@@ -1,5 +1,5 @@
-//! Makes the recorder's table of the functions of MPI from that of the recording format, and a wrapper for each in each of
-//! the names under which programs call it.
+//! Makes the recorder's table of the functions of MPI from that of the recording format, and a wrapper for each of the
+//! names under which programs call them.
 
 use std::{env, fmt::Write, fs, path::PathBuf};
 
@@ -61,11 +61,8 @@ fn main() {
     writeln!(out, "];").unwrap();
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(folder.join("functions.rs"), &out).expect("the output folder can be written");
-    out.clear();
-    for (index, (function, large)) in all.iter().enumerate() {
-        write_wrappers(&mut out, function, index, *large);
-    }
-    fs::write(folder.join("wrappers.rs"), out).expect("the output folder can be written");
+    fs::write(folder.join("wrappers.rs"), wrappers(&all))
+        .expect("the output folder can be written");
 }
 
 /// The type of `Function::at`.
@@ -146,38 +143,72 @@ fn camel(text: &str) -> String {
     text.split('-').map(capital).collect()
 }
 
-/// The names of C, of Fortran and of `mpi_f08`, where Open MPI has two. A large count has a C name only.
-fn write_wrappers(out: &mut String, function: &Function, index: usize, large: bool) {
-    let name = name(function, large);
-    write_wrapper(out, &format!("MPI_{name}"), index, "C", function.arity);
-    if !large {
-        let lower = name.to_lowercase();
-        // One argument more for the error, and one for the hidden length of a text.
-        for symbol in [format!("mpi_{lower}_"), format!("ompi_{lower}_f")] {
-            write_wrapper(out, &symbol, index, "Fortran", function.arity + 2);
-        }
-        write_wrapper(
-            out,
-            &format!("mpi_{lower}_f08_"),
-            index,
-            "Fortran2008",
-            function.arity + 2,
-        );
+/// The wrappers, and the table of them in the order of their names.
+fn wrappers(all: &[(Function, bool)]) -> String {
+    let numbered = all.iter().enumerate();
+    let mut names: Vec<Name> = numbered
+        .flat_map(|(index, (function, large))| names(function, index, *large))
+        .collect();
+    names.sort_by(|one, other| one.symbol.cmp(&other.symbol));
+    let mut entries = String::new();
+    let mut out = String::new();
+    for (place, name) in names.iter().enumerate() {
+        let (symbol, index, language) = (&name.symbol, name.index, name.language);
+        writeln!(
+            entries,
+            "    Entry::new(&FUNCTIONS[{index}], Language::{language}, c\"{symbol}\", {symbol} as *const ()),"
+        )
+        .unwrap();
+        write_wrapper(&mut out, name, place);
     }
+    format!(
+        "/// All names that are wrapped, in their order.\npub(crate) static ENTRIES: [Entry; {}] = [\n{entries}];\n{out}",
+        names.len()
+    )
+}
+
+/// A name under which programs call a function.
+struct Name {
+    symbol: String,
+    /// The function's place in the table.
+    index: usize,
+    language: &'static str,
+    arguments: usize,
+}
+
+/// The names of C, of Fortran and of `mpi_f08`, where Open MPI has two. A large count has a C name only.
+fn names(function: &Function, index: usize, large: bool) -> Vec<Name> {
+    let name = name(function, large);
+    let lower = name.to_lowercase();
+    let of = |symbol, language, arguments| Name {
+        symbol,
+        index,
+        language,
+        arguments,
+    };
+    let mut names = vec![of(format!("MPI_{name}"), "C", function.arity)];
+    if !large {
+        // One argument more for the error, and one for the hidden length of a text.
+        let arguments = function.arity + 2;
+        names.push(of(format!("mpi_{lower}_"), "Fortran", arguments));
+        names.push(of(format!("ompi_{lower}_f"), "Fortran", arguments));
+        names.push(of(format!("mpi_{lower}_f08_"), "Fortran2008", arguments));
+    }
+    names
 }
 
 /// Six arguments come in registers, so fewer need not be told apart.
-fn write_wrapper(out: &mut String, symbol: &str, index: usize, language: &str, arity: usize) {
-    let arity = arity.max(6);
+fn write_wrapper(out: &mut String, name: &Name, place: usize) {
+    let arity = name.arguments.max(6);
     let list = |form: &dyn Fn(usize) -> String| (0..arity).map(form).collect::<Vec<_>>().join(", ");
     let parameters = list(&|number| format!("a{number}: usize"));
     let arguments = list(&|number| format!("a{number}"));
+    let symbol = &name.symbol;
     writeln!(
         out,
-        "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({parameters}) -> c_int {{\n    \
-         static ENTRY: Entry = Entry::new(&FUNCTIONS[{index}], Language::{language}, c\"{symbol}\");\n    \
-         // SAFETY: the caller passes what the function's prototype asks for.\n    \
-         unsafe {{ call(&ENTRY, &mut [{arguments}]) }}\n}}"
+        "unsafe extern \"C\" fn {symbol}({parameters}) -> c_int {{\n    \
+         // SAFETY: the caller passes the arguments of the function's prototype.\n    \
+         unsafe {{ call(&ENTRIES[{place}], &mut [{arguments}]) }}\n}}"
     )
     .unwrap();
 }

@@ -3,7 +3,8 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs,
+    fs, io,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
 };
@@ -122,12 +123,65 @@ pub(crate) struct Loading<'a> {
     pub clocks: bool,
 }
 
+/// How a recorded command ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub status: ExitStatus,
+    /// What a rank has left: why its recording ended, or did not begin.
+    pub reason: Option<String>,
+}
+
+impl Ended {
+    /// The command's own exit code; that of a shell where a signal has ended it.
+    pub(crate) fn code(&self) -> u8 {
+        let code = self
+            .status
+            .code()
+            .or_else(|| Some(128 + self.status.signal()?));
+        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+    }
+
+    /// What is said about a command that recorded nothing.
+    pub(crate) fn nothing_recorded(&self, command: &[OsString]) -> String {
+        let command = command.join(" ".as_ref());
+        let reason = self.reason.as_deref().unwrap_or(
+            "it calls no MPI, is linked statically, or could not start (`flowcast doctor -- COMMAND` shows more)",
+        );
+        format!(
+            "`{}` ended with {} and nothing was recorded: {reason}",
+            command.to_string_lossy(),
+            self.status
+        )
+    }
+}
+
 impl Loading<'_> {
-    /// Runs a command with the recorder in it; `process` makes the process of a program, here or in a lab.
+    /// Runs a command with the recorder in it; `process` makes the process of a program, here or in a lab, and `wait` waits for
+    /// its end.
     pub(crate) fn run(
         &self,
         command: &[OsString],
         process: impl FnOnce(&OsStr) -> Result<Command>,
+        wait: impl FnOnce(&mut Command) -> io::Result<ExitStatus>,
+    ) -> Result<Ended> {
+        let reason = self.folder.join(format::REASON);
+        fs::write(&reason, [0; format::REASON_BYTES])
+            .with_context(|| format!("cannot write {}", reason.display()))?;
+        let status = self.start(command, process, wait);
+        let left = fs::read(&reason).unwrap_or_default();
+        let _ = fs::remove_file(&reason);
+        let text = left.split(|byte| *byte == 0).next().unwrap_or_default();
+        Ok(Ended {
+            status: status?,
+            reason: (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned()),
+        })
+    }
+
+    fn start(
+        &self,
+        command: &[OsString],
+        process: impl FnOnce(&OsStr) -> Result<Command>,
+        wait: impl FnOnce(&mut Command) -> io::Result<ExitStatus>,
     ) -> Result<ExitStatus> {
         let mut variables = vec![
             ("LD_PRELOAD".to_owned(), preload(self.recorder)),
@@ -137,6 +191,7 @@ impl Loading<'_> {
                 self.buffer.0.to_string().into(),
             ),
         ];
+        variables.push((SANITIZER.to_owned(), sanitizer_options()));
         if let Some(budget) = self.budget {
             variables.push((
                 "FLOWCAST_RECORD_BUDGET".to_owned(),
@@ -164,10 +219,22 @@ impl Loading<'_> {
             .args(arguments)
             .envs(variables)
             .envs(forwarded.variables);
-        process.status().map_err(|error| {
+        wait(&mut process).map_err(|error| {
             EnvironmentLacks(format!("cannot run {}: {error}", program.to_string_lossy())).into()
         })
     }
+}
+
+/// Options of the address sanitizer, which ends a program that something is loaded into before it.
+const SANITIZER: &str = "ASAN_OPTIONS";
+
+fn sanitizer_options() -> OsString {
+    let mut options = env::var_os(SANITIZER).unwrap_or_default();
+    if !options.is_empty() {
+        options.push(":");
+    }
+    options.push("verify_asan_link_order=0");
+    options
 }
 
 /// In front of what is loaded anyway.
@@ -178,17 +245,6 @@ fn preload(recorder: &Path) -> OsString {
         value.push(others);
     }
     value
-}
-
-/// What is said about a command that recorded nothing.
-pub(crate) fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
-    let command = command.join(" ".as_ref());
-    EnvironmentLacks(format!(
-        "`{}` ended with {status} and nothing was recorded: it calls no MPI, is linked statically, could not start, or \
-         could not write its files (`flowcast doctor -- COMMAND` shows more)",
-        command.to_string_lossy()
-    ))
-    .into()
 }
 
 /// The ranks of a recording.

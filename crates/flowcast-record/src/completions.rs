@@ -4,6 +4,7 @@ use crate::{
     arguments::Arguments,
     communicators::Key,
     functions::{Kind, NONE},
+    memory,
     requests::wants_statuses,
 };
 
@@ -63,6 +64,9 @@ impl Scratch {
             return None;
         }
         if is_list && self.count > FEW {
+            if !memory::may_grow(&mut self.many_statuses, self.count) {
+                return None;
+            }
             self.many_statuses.resize(self.count, [0; 8]);
             return Some(self.many_statuses.as_mut_ptr() as usize);
         }
@@ -97,8 +101,11 @@ impl RequestCompletion {
     /// Copies the requests.
     pub(crate) fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> RequestCompletion {
         let at = &arguments.function.at;
-        let count = arguments.count_or_one(at.length) as usize;
+        let mut count = arguments.count_or_one(at.length) as usize;
         let address = arguments.word(at.request);
+        if count > FEW && !memory::may_grow(&mut scratch.many_keys, count) {
+            count = 0;
+        }
         scratch.count = count;
         let keys: &mut [u64] = if count <= FEW {
             &mut scratch.keys

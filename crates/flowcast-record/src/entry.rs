@@ -1,4 +1,4 @@
-//! The exported names, each with the function of the MPI library behind it.
+//! The names that are wrapped, each with the function of the MPI library behind it.
 
 use std::{
     cell::Cell,
@@ -8,54 +8,74 @@ use std::{
 
 use crate::{
     functions::{Function, Language},
-    library,
-    own_file::tell,
+    objects::Symbol,
 };
 
-/// An exported name.
+/// A name that is wrapped.
 pub(crate) struct Entry {
     pub function: &'static Function,
     pub language: Language,
     name: &'static CStr,
+    symbol: Symbol<'static>,
+    wrapper: *const (),
     real: AtomicUsize,
+    /// The object that defines the name.
+    owner: AtomicUsize,
 }
 
+// SAFETY: the pointer is that of a function.
+unsafe impl Sync for Entry {}
+
 impl Entry {
-    /// The name of a function in a language.
+    /// The name of a function in a language, with the function that wraps it.
     pub(crate) const fn new(
         function: &'static Function,
         language: Language,
         name: &'static CStr,
+        wrapper: *const (),
     ) -> Entry {
         Entry {
             function,
             language,
             name,
+            symbol: Symbol::new(name),
+            wrapper,
             real: AtomicUsize::new(0),
+            owner: AtomicUsize::new(0),
         }
     }
 
-    /// The address of the function in the MPI library.
+    pub(crate) fn name(&self) -> &'static CStr {
+        self.name
+    }
+
+    pub(crate) fn symbol(&self) -> Symbol<'static> {
+        self.symbol
+    }
+
+    pub(crate) fn wrapper(&self) -> usize {
+        self.wrapper as usize
+    }
+
+    /// The address of the function in the MPI library; 0 if no library has it, and then nothing leads to the wrapper.
     #[inline]
     pub(crate) fn real(&self) -> usize {
-        match self.real.load(Ordering::Relaxed) {
-            0 => self.find(),
-            found => found,
-        }
+        self.real.load(Ordering::Relaxed)
     }
 
-    #[cold]
-    fn find(&self) -> usize {
-        let found = library::real(self.name);
-        if found == 0 {
-            tell(&format!(
-                "{} is not in this program's MPI library",
-                self.name.to_string_lossy()
-            ));
-            std::process::abort();
-        }
-        self.real.store(found, Ordering::Relaxed);
-        found
+    /// The object that defines the name, 0 if none does.
+    pub(crate) fn owner(&self) -> usize {
+        self.owner.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn own(&self, owner: usize, real: usize) {
+        self.real.store(real, Ordering::Relaxed);
+        self.owner.store(owner, Ordering::Relaxed);
+    }
+
+    /// The object is no longer loaded.
+    pub(crate) fn disown(&self) {
+        self.owner.store(0, Ordering::Relaxed);
     }
 }
 

@@ -1,15 +1,19 @@
-//! Which MPI library the program has, its constants, and its functions.
+//! Which MPI library the program has, its binary interface (ABI), its constants, and its functions.
 //!
-//! The library says which one it is; file names tell nothing (Debian's MPICH is `libmpich.so.12`). The third table is
-//! the standard ABI of MPI 5.0, which no package here has yet.
+//! The library whose functions the program calls says which one it is; file names tell nothing (Debian's MPICH is
+//! `libmpich.so.12`, and MPICH 5 has one library for its own ABI and one for that of MPI 5.0).
 
 use std::{
-    ffi::{CStr, c_char, c_int, c_void},
+    ffi::{CStr, c_char, c_int},
     sync::OnceLock,
 };
 
 use flowcast_recording::format::{LOCK_EXCLUSIVE, LOCK_SHARED};
-use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, dlopen, dlsym};
+
+use crate::{
+    binding,
+    objects::{Object, Symbol},
+};
 
 /// The constants of the MPI library and the functions that the recorder calls itself.
 pub(crate) struct MpiLibrary {
@@ -48,6 +52,7 @@ type GroupOf = unsafe extern "C" fn(usize, *mut usize) -> c_int;
 
 struct Functions {
     type_size: Query,
+    test_cancelled: Query,
     comm_rank: Query,
     comm_size: Query,
     comm_test_inter: Query,
@@ -65,46 +70,9 @@ struct Functions {
     group_f2c: Option<LibraryConvert>,
 }
 
-/// The address of the real function behind a wrapper, 0 if there is none.
-pub(crate) fn real(name: &CStr) -> usize {
-    address(RTLD_NEXT, name)
-}
-
+/// The address of a variable, in the first object that defines it: the program has copies of a library's variables.
 fn variable(name: &CStr) -> usize {
-    address(RTLD_DEFAULT, name)
-}
-
-fn address(handle: *mut c_void, name: &CStr) -> usize {
-    // SAFETY: names end in a zero.
-    match unsafe { dlsym(handle, name.as_ptr()) } as usize {
-        0 => in_loaded_library(name),
-        found => found,
-    }
-}
-
-/// A library that a plugin has loaded for itself is not behind this one in the linker's order.
-fn in_loaded_library(name: &CStr) -> usize {
-    const NAMES: [&CStr; 7] = [
-        c"libmpi_usempif08.so.40",
-        c"libmpi_mpifh.so.40",
-        c"libmpi.so.40",
-        c"libmpichfort.so.12",
-        c"libmpich.so.12",
-        c"libmpi.so.12",
-        c"libmpi_abi.so.0",
-    ];
-    for library in NAMES {
-        // SAFETY: names end in a zero; nothing is loaded that is not already.
-        let handle = unsafe { dlopen(library.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
-        if !handle.is_null() {
-            // SAFETY: the handle is open.
-            let found = unsafe { dlsym(handle, name.as_ptr()) } as usize;
-            if found != 0 {
-                return found;
-            }
-        }
-    }
-    0
+    binding::first(|object| object.find(Symbol::new(name))).unwrap_or(0)
 }
 
 fn converted(convert: Option<LibraryConvert>, number: i32) -> usize {
@@ -112,23 +80,38 @@ fn converted(convert: Option<LibraryConvert>, number: i32) -> usize {
     convert.map_or(number as usize, |convert| unsafe { convert(number) })
 }
 
-/// The library of this process.
-pub(crate) fn library() -> Option<&'static MpiLibrary> {
-    static LIBRARY: OnceLock<Option<MpiLibrary>> = OnceLock::new();
-    LIBRARY.get_or_init(detect).as_ref()
+/// The library of this process, or why it cannot be recorded.
+pub(crate) fn library() -> Result<&'static MpiLibrary, &'static str> {
+    static LIBRARY: OnceLock<Result<MpiLibrary, String>> = OnceLock::new();
+    LIBRARY.get_or_init(detect).as_ref().map_err(String::as_str)
+}
+
+/// Writes the library's place, its ABI and its version to the standard output, or why it cannot be recorded.
+pub(crate) fn answer() {
+    let Some(serving) = binding::serving() else {
+        return;
+    };
+    let place = serving.path().to_string_lossy();
+    let text = match abi(&serving) {
+        Ok((abi, version)) => format!("{place}\n{}\n{version}\n", abi.name()),
+        Err(reason) => format!("{place}\n\n{reason}\n"),
+    };
+    // SAFETY: the text lives as long as the call. Nobody is told if it cannot be written.
+    unsafe { libc::write(1, text.as_ptr().cast(), text.len()) };
 }
 
 /// The library's own function of this name.
 pub(crate) fn function<T: Copy>(name: &CStr) -> Option<T> {
     const { assert!(size_of::<T>() == size_of::<usize>()) };
-    let address = real(name);
+    let address = binding::serving()?.find(Symbol::new(name))?;
     // SAFETY: the caller's type is that of the function of this name in the standard.
-    (address != 0).then(|| unsafe { std::mem::transmute_copy(&address) })
+    Some(unsafe { std::mem::transmute_copy(&address) })
 }
 
 fn functions() -> Option<Functions> {
     Some(Functions {
         type_size: function(c"PMPI_Type_size")?,
+        test_cancelled: function(c"PMPI_Test_cancelled")?,
         comm_rank: function(c"PMPI_Comm_rank")?,
         comm_size: function(c"PMPI_Comm_size")?,
         comm_test_inter: function(c"PMPI_Comm_test_inter")?,
@@ -157,30 +140,87 @@ fn version() -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-fn detect() -> Option<MpiLibrary> {
-    let version = version()?;
-    let functions = functions()?;
-    let world = variable(c"ompi_mpi_comm_world");
-    Some(if version.starts_with("Open MPI") && world != 0 {
-        MpiLibrary {
-            is_open_mpi: true,
-            locks: Some([1, 2]),
-            topologies: Some([1, 2, 3]),
-            world,
-            no_communicator: variable(c"ompi_mpi_comm_null"),
-            byte: variable(c"ompi_mpi_byte"),
-            in_place: [1, variable(c"mpi_fortran_in_place_")],
-            status_ignore: [0, variable(c"mpi_fortran_status_ignore_")],
-            statuses_ignore: [0, variable(c"mpi_fortran_statuses_ignore_")],
-            ..common(version, functions)
+/// Families of libraries with the same constants and handles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Abi {
+    /// Handles are addresses.
+    OpenMpi,
+    /// Handles are numbers of 32 bits. The derivatives of MPICH (Intel, Cray, MVAPICH) have had its constants since 2014.
+    Mpich,
+    /// That of MPI 5.0: small numbers as addresses.
+    Standard,
+}
+
+impl Abi {
+    const fn name(self) -> &'static str {
+        match self {
+            Abi::OpenMpi => "Open MPI's ABI",
+            Abi::Mpich => "MPICH's ABI",
+            Abi::Standard => "the standard ABI of MPI 5.0",
         }
-    } else if variable(c"MPI_Abi_get_version") != 0
-        && in_loaded_library(c"PMPI_Abi_get_version") != 0
-    {
-        standard_abi(version, functions)
+    }
+}
+
+/// The ABI and the version of a library.
+fn abi(serving: &Object) -> Result<(Abi, String), String> {
+    let version = version().ok_or("it does not say its version")?;
+    let abi = if has_standard_abi() {
+        Abi::Standard
+    } else if variable(c"ompi_mpi_comm_world") != 0 {
+        Abi::OpenMpi
+    } else if is_of_mpich(serving, &version) {
+        Abi::Mpich
     } else {
-        mpich(version, functions)
+        return Err(format!("its ABI is not known ({version})"));
+    };
+    Ok((abi, version))
+}
+
+/// MPICH 5 and Intel MPI have the function in the library of their own ABI as well, where it says -1.
+fn has_standard_abi() -> bool {
+    type Ask = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+    let Some(ask) = function::<Ask>(c"PMPI_Abi_get_version") else {
+        return false;
+    };
+    let (mut major, mut minor) = (-1, -1);
+    // SAFETY: the variables are there. The function may be called at any time.
+    let code = unsafe { ask(&mut major, &mut minor) };
+    code == 0 && major > 0
+}
+
+fn is_of_mpich(serving: &Object, version: &str) -> bool {
+    let has_its_insides = serving.find(Symbol::new(c"MPIR_Err_return_comm")).is_some();
+    let names = ["MPICH", "MVAPICH", "Intel(R) MPI", "ParaStation MPI"];
+    has_its_insides || names.iter().any(|name| version.contains(name))
+}
+
+fn detect() -> Result<MpiLibrary, String> {
+    let serving = binding::serving().ok_or("no library has its profiling functions (PMPI_Init)")?;
+    let (abi, version) = abi(&serving)?;
+    if binding::has_failed() {
+        return Err("the system does not let the recorder change the library in memory".to_owned());
+    }
+    let functions = functions().ok_or("it lacks functions that the recorder calls")?;
+    Ok(match abi {
+        Abi::OpenMpi => open_mpi(version, functions),
+        Abi::Mpich => mpich(version, functions),
+        Abi::Standard => standard_abi(version, functions),
     })
+}
+
+fn open_mpi(version: String, functions: Functions) -> MpiLibrary {
+    MpiLibrary {
+        is_open_mpi: true,
+        locks: Some([1, 2]),
+        topologies: Some([1, 2, 3]),
+        world: variable(c"ompi_mpi_comm_world"),
+        no_communicator: variable(c"ompi_mpi_comm_null"),
+        byte: variable(c"ompi_mpi_byte"),
+        in_place: [1, variable(c"mpi_fortran_in_place_")],
+        status_ignore: [0, variable(c"mpi_fortran_status_ignore_")],
+        statuses_ignore: [0, variable(c"mpi_fortran_statuses_ignore_")],
+        ..common(version, functions)
+    }
 }
 
 /// What Open MPI and others have in common.
@@ -207,7 +247,6 @@ fn common(version: String, functions: Functions) -> MpiLibrary {
     }
 }
 
-/// The derivatives of MPICH (Intel, Cray, MVAPICH) have had its constants since 2014.
 fn mpich(version: String, functions: Functions) -> MpiLibrary {
     MpiLibrary {
         any_source: -2,
@@ -232,8 +271,11 @@ fn standard_abi(version: String, functions: Functions) -> MpiLibrary {
     MpiLibrary {
         any_tag: -2,
         proc_null: -3,
+        locks: Some([301, 302]),
+        topologies: Some([211, 212, 213]),
         status_words: 8,
         cancelled_word: usize::MAX,
+        byte: 0x247,
         world: 0x101,
         no_communicator: 0x100,
         ..common(version, functions)
@@ -337,8 +379,11 @@ impl MpiLibrary {
         let words = (status as *const i32).wrapping_add(index * self.status_words);
         // SAFETY: the caller's.
         let word = |place: usize| unsafe { words.wrapping_add(place).read_unaligned() };
-        let cancelled =
-            self.cancelled_word < self.status_words && word(self.cancelled_word) & 1 != 0;
+        let cancelled = if self.cancelled_word < self.status_words {
+            word(self.cancelled_word) & 1 != 0
+        } else {
+            self.ask(self.functions.test_cancelled, words as usize) != 0
+        };
         (
             word(self.status_source),
             word(self.status_source + 1),

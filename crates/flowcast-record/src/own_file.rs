@@ -5,16 +5,22 @@
 //! Neither may touch the program.
 
 use std::{
+    env,
     fs::{File, OpenOptions},
     io::{self, Write},
     mem::{ManuallyDrop, MaybeUninit},
     os::{
         fd::{AsRawFd, FromRawFd},
-        unix::fs::MetadataExt,
+        unix::fs::{FileExt, MetadataExt},
     },
     path::Path,
     ptr,
 };
+
+use flowcast_recording::format::{REASON, REASON_BYTES};
+
+/// The folder that a recording is written to; without it, nothing is recorded.
+pub(crate) const FOLDER: &str = "FLOWCAST_RECORD";
 
 /// Descriptors from here on are in nobody's way: programs, and what starts them, count from 0.
 const FIRST: i32 = 512;
@@ -63,9 +69,24 @@ impl Drop for OwnFile {
     }
 }
 
-/// A line on the standard error of the program, if that can be written.
+/// Why the recording of this rank ends, or did not begin: `flowcast record` says it when the program has ended. Where it cannot
+/// be left there, it is a line on the standard error of the program, if that can be written.
 pub(crate) fn tell(line: &str) {
-    let _ = without_signals(|| writeln!(io::stderr(), "flowcast record: {line}"));
+    if leave(line).is_err() {
+        let _ = without_signals(|| writeln!(io::stderr(), "flowcast record: {line}"));
+    }
+}
+
+/// The file is there with all its bytes, so that a full disk has room for it.
+fn leave(line: &str) -> io::Result<()> {
+    let folder = env::var_os(FOLDER).ok_or(io::ErrorKind::NotFound)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .open(Path::new(&folder).join(REASON))?;
+    let mut block = [0; REASON_BYTES];
+    let length = line.len().min(REASON_BYTES - 1);
+    block[..length].copy_from_slice(&line.as_bytes()[..length]);
+    without_signals(|| file.write_all_at(&block, 0))
 }
 
 fn identity(file: &File) -> io::Result<(u64, u64)> {

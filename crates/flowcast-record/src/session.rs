@@ -47,6 +47,7 @@ const IDLE: u64 = 1_000;
 /// The recording of this process.
 pub(crate) struct Session {
     pub library: &'static MpiLibrary,
+    rank: i32,
     pub encoder: Encoder,
     pub requests: PendingRequests,
     pub communicators: KnownCommunicators,
@@ -87,6 +88,7 @@ impl Session {
         };
         Session {
             library,
+            rank: library.world_rank(),
             encoder,
             requests: PendingRequests::default(),
             communicators: KnownCommunicators::default(),
@@ -262,19 +264,31 @@ impl Session {
             self.encoder.control(control::STOPPED, &[]);
             self.over = true;
         }
-        let file = &mut self.file;
+        let (file, rank) = (&mut self.file, self.rank);
         self.encoder.drain(|bytes| {
             if let (false, Some(out)) = (bytes.is_empty(), file.as_mut())
                 && let Err(error) = write_block(out, bytes)
             {
                 tell(&format!(
-                    "cannot write any more ({error}); the recording ends here"
+                    "rank {rank}: its file cannot be written any more ({error})"
                 ));
                 *file = None;
             }
         });
         self.over |= self.file.is_none();
         self.flushed = clock::now();
+    }
+
+    /// The system refuses memory: what is known is written, and nothing is added to it.
+    #[cold]
+    pub(crate) fn abandon(&mut self) {
+        self.flush();
+        self.file = None;
+        self.over = true;
+        tell(&format!(
+            "rank {}: no memory; its recording ends there",
+            self.rank
+        ));
     }
 
     /// The program has come to its end.

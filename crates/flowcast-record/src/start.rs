@@ -22,17 +22,16 @@ use crate::{
     clock::{self, Calibration},
     encoder::{Encoder, Times},
     entry::{Entry, invoke},
-    functions::{FUNCTIONS, Function, Kind},
+    functions::{FUNCTIONS, Function, Kind, Language},
     library::{MpiLibrary, library},
     lock::Lock,
-    own_file::{OwnFile, tell},
+    memory,
+    own_file::{FOLDER, OwnFile, tell},
     session::Session,
     synchronise::{Reading, read_clock},
     threads::{CPU_THRESHOLD, Thread},
 };
 
-/// The folder that a recording is written to; without it, nothing is recorded.
-pub(crate) const FOLDER: &str = "FLOWCAST_RECORD";
 /// Bytes that a rank's file may have.
 const BUDGET: &str = "FLOWCAST_RECORD_BUDGET";
 /// Bytes that wait for the disk.
@@ -67,16 +66,19 @@ pub(crate) fn begun() -> u64 {
 /// `MPI_Init`: calls it and begins.
 pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread) -> c_int {
     let folder = env::var_os(FOLDER).map(PathBuf::from);
-    let (Some(folder), Some(library), false) = (folder, library(), is_on()) else {
+    let (Some(folder), Ok(library), false) = (folder, library(), is_on()) else {
         return invoke(real, words);
     };
     let calibration = Calibration::begin();
     let begin = clock::monotonic();
     let result = invoke(real, words);
     let took = clock::monotonic().saturating_sub(begin);
-    refuse_lonely_world(library);
     calibration.end();
-    if library.is_spawned() {
+    if result != 0 && entry.language == Language::C || library.is_spawned() {
+        return result;
+    }
+    if let Some(reason) = lonely_world(library) {
+        tell(&reason);
         return result;
     }
     match begin_session(&folder, library) {
@@ -106,30 +108,37 @@ pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread)
     result
 }
 
+/// The program's library is not one that the recorder knows.
+#[cold]
+pub(crate) fn refuse(function: &Function, reason: &str) {
+    if function.kind == Kind::Init {
+        tell(&format!(
+            "the program's MPI library cannot be recorded: {reason}"
+        ));
+    }
+}
+
+/// A program that calls `MPI_Init` as well is recorded from there on.
+#[cold]
+pub(crate) fn refuse_sessions(function: &Function) {
+    if function.name == "Session_init" {
+        tell("the program begins with MPI_Session_init, and sessions are not recorded");
+    }
+}
+
 /// A launcher of one library starts a program of the other as many programs of one rank: nothing of it is worth a
 /// recording.
-fn refuse_lonely_world(library: &MpiLibrary) {
+fn lonely_world(library: &MpiLibrary) -> Option<String> {
     let number = |name: &str| env::var(name).ok()?.parse::<i32>().ok();
-    let launched = [
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        ("PMI_RANK", "PMI_SIZE"),
-    ];
-    let Some((rank, size)) = launched
-        .into_iter()
-        .find_map(|(rank, size)| Some((number(rank)?, number(size)?)))
-    else {
-        return;
-    };
-    if size > 1 && library.world_size() == 1 {
-        if rank == 0 {
-            tell(&format!(
-                "the launcher started {size} processes, but each of them is alone: the program's library ({}) is not the \
-                 launcher's. Use the mpirun of that library.",
-                library.version
-            ));
-        }
-        std::process::exit(3);
-    }
+    let launched = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+    let size = launched.into_iter().find_map(number)?;
+    (size > 1 && library.world_size() == 1).then(|| {
+        format!(
+            "the launcher started {size} processes, but each of them is alone: the program's library ({}) is not the \
+             launcher's. Use the mpirun of that library.",
+            library.version
+        )
+    })
 }
 
 /// What the clock shows where the thread's count stands, and rank 0's beside it.
@@ -153,9 +162,15 @@ fn begin_session(folder: &Path, library: &'static MpiLibrary) -> io::Result<Box<
     }
     let file = begin_file(&folder.join(rank_file(Rank(rank as u32))), &header(library))?;
     let buffer = number(BUFFER).map_or(USUAL_BUFFER, |bytes| bytes.clamp(64, 1 << 30) as usize);
+    if !memory::may_grow(&mut Vec::<u8>::new(), buffer * 2) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     let encoder = Encoder::new(FUNCTIONS.len(), CPU_THRESHOLD, buffer, number(BUDGET));
     let mut session = Box::new(Session::new(library, encoder, file, buffer));
     session.communicator(crate::communicators::Key::c(library.world));
+    if memory::is_short() {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     PROCESS.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: the function lives as long as the process.
     unsafe { libc::atexit(at_exit) };
@@ -247,7 +262,7 @@ pub(crate) fn finish(function: &Function, real: usize, words: &[usize], thread: 
     record_alone(function, thread, before.times(0));
     let ends = function.kind == Kind::Finalize;
     let now = clock::monotonic();
-    let reading = library().filter(|_| ends).and_then(read_clock);
+    let reading = library().ok().filter(|_| ends).and_then(read_clock);
     note_clock(thread, now, reading);
     if let Some(session) = SESSION.lock().as_mut() {
         match function.kind {
@@ -272,7 +287,7 @@ extern "C" fn at_exit() {
 /// Something was wrong in the recorder itself: the program goes on, and is not recorded any more.
 pub(crate) fn give_up() {
     ON.store(false, Ordering::Relaxed);
-    tell("the recorder has failed; the recording ends here");
+    tell("the recorder has failed in a rank, whose recording ends there");
 }
 
 /// `MPI_Pcontrol`: 0 switches recording off, 1 on; `1, "name"` begins a region and `-1, "name"` ends it, and so do

@@ -12,7 +12,7 @@ use crate::{
     entry::{Entry, invoke, returned_since, returns},
     functions::{Kind, Language, NONE},
     library::library,
-    note,
+    memory, note,
     start::{self, SESSION},
     threads::{Thread, outermost},
 };
@@ -35,16 +35,19 @@ pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
 
 fn passed_on(entry: &Entry, words: &mut [usize]) -> c_int {
     let real = entry.real();
-    let Some(library) = library() else {
+    let function = entry.function;
+    let Ok(library) = library().inspect_err(|reason| start::refuse(function, reason)) else {
         return invoke(real, words);
     };
     if !is_recorded(entry.language, library) {
         return invoke(real, words);
     }
-    let function = entry.function;
     let done = outermost(|thread| match function.kind {
         Kind::Init => start::init(entry, real, words, thread),
-        _ if !start::is_on() => invoke(real, words),
+        _ if !start::is_on() => {
+            start::refuse_sessions(function);
+            invoke(real, words)
+        }
         Kind::Finalize | Kind::Abort => start::finish(function, real, words, thread),
         Kind::Pcontrol => start::pcontrol(
             Arguments::new(words, function, entry.language, library),
@@ -58,7 +61,7 @@ fn passed_on(entry: &Entry, words: &mut [usize]) -> c_int {
 }
 
 fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) -> c_int {
-    let Some(library) = library() else {
+    let Ok(library) = library() else {
         return invoke(real, words);
     };
     let function = entry.function;
@@ -106,6 +109,9 @@ fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) ->
         }
         if session.is_due(end) {
             session.flush();
+        }
+        if memory::is_short() && !session.over {
+            session.abandon();
         }
     }
     if ignored.is_some() {

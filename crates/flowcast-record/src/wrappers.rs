@@ -1,11 +1,7 @@
-//! The exported functions, made from the table when this is built.
+//! The wrappers and their table, made from the table of functions when this is built. None of them is an exported symbol:
+//! `binding` puts them where the program looks for its MPI library's functions.
 
-#![allow(
-    unreachable_pub,
-    missing_docs,
-    non_snake_case,
-    clippy::missing_safety_doc
-)]
+#![allow(non_snake_case)]
 
 use std::ffi::c_int;
 

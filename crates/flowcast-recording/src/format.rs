@@ -41,6 +41,10 @@ pub const RECORDING_MAGIC: &str = "#FLOWCAST-RECORDING 1";
 pub const FAILED: &str = "failed ";
 /// Name of that file.
 pub const RECORDING: &str = "recording";
+/// The file beside it in which a rank leaves why its recording ended, while the program runs: a text up to the first zero.
+pub const REASON: &str = "reason";
+/// The size of that file.
+pub const REASON_BYTES: usize = 1024;
 /// Key of the header's last line: the CRC-32 of what stands before it, as eight hexadecimal digits.
 pub const CHECKSUM: &str = "checksum";
 /// How each block begins.

@@ -23,11 +23,12 @@ use flowcast::{
 
 use super::doctor;
 use crate::{
-    recording::{Loading, not_recorded, open_recording, recorder},
+    recording::{Ended, Loading, open_recording, recorder},
     terminal::{
-        exit::{EnvironmentLacks, Finding},
+        exit::ProgramFailed,
         files::write_text,
-        output::Format,
+        interrupt,
+        output::{Format, say},
         provenance,
     },
 };
@@ -96,38 +97,78 @@ impl Record {
             idle_sleep: self.idle_sleep,
             clocks: self.clocks,
         };
-        let status = loading.run(&self.command, |program| Ok(Command::new(program)))?;
-        if !folder.join(format::RECORDING).exists() {
-            // So that the next attempt finds the folder empty.
+        let ended = loading.run(
+            &self.command,
+            |program| Ok(Command::new(program)),
+            interrupt::pass_on_to,
+        )?;
+        let said = self.sum_up(folder, &ended)?;
+        // MPICH's launcher ends well when it is interrupted.
+        let code = match ended.code() {
+            0 if said.is_some() && interrupt::was_passed_on() => 128 + 2,
+            code => code,
+        };
+        match (said, code) {
+            (None, 0) => Ok(()),
+            (Some(said), 0) => {
+                say!("flowcast: note: {said}");
+                Ok(())
+            }
+            (said, code) => Err(ProgramFailed {
+                said: said.unwrap_or_else(|| format!("the program ended with {}", ended.status)),
+                code,
+            }
+            .into()),
+        }
+    }
+
+    /// Prints what was recorded; gives what is missing in it and why.
+    fn sum_up(&self, folder: &Path, ended: &Ended) -> Result<Option<String>> {
+        let path = folder.join(format::RECORDING);
+        if !path.exists() {
+            // The next attempt finds the folder empty.
             let _ = fs::remove_file(folder.join(PROVENANCE));
-            return Err(not_recorded(&self.command, status));
+            return Ok(Some(ended.nothing_recorded(&self.command)));
         }
+        let Ended { status, reason } = ended;
         if !status.success() {
-            let path = folder.join(format::RECORDING);
-            write_text(
-                &path,
-                &format!("{}{}{status}\n", fs::read_to_string(&path)?, format::FAILED),
-            )?;
+            let text = format!("{}{}{status}\n", fs::read_to_string(&path)?, format::FAILED);
+            // A full disk has room for no more.
+            let _ = write_text(&path, &text);
         }
-        // A folder that was empty holds what the system let the ranks write.
-        let files =
-            open_recording(folder).map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
+        let files = match open_recording(folder) {
+            Ok(files) => files,
+            // A folder that was empty holds what the system let the ranks write.
+            Err(error) => {
+                let reason = reason.clone().unwrap_or_else(|| format!("{error:#}"));
+                return Ok(Some(format!(
+                    "the recording in {} cannot be read: {reason}",
+                    folder.display()
+                )));
+            }
+        };
         let cut = self.print(folder, &files)?;
-        if status.success() && cut == 0 {
-            return Ok(());
-        }
-        if status.success() {
-            let said = format!(
-                "{cut} ranks were not recorded to their end: their files could not be written any more, or they did not call \
-                 MPI_Finalize"
-            );
-            return Err(Finding(said).into());
-        }
-        let said = format!(
-            "the program ended with {status}; what it did until then is in {}",
-            folder.display()
+        let (folder, ranks) = (folder.display(), files.len());
+        let because = reason
+            .as_ref()
+            .map_or(String::new(), |reason| format!(" ({reason})"));
+        let kept = format!(
+            "{folder} keeps what {ranks} ranks did until then{because}: `flowcast predict {folder} --incomplete` reads it"
         );
-        Err(Finding(said).into())
+        Ok(if interrupt::was_passed_on() && cut > 0 {
+            Some(format!("interrupted; {kept}"))
+        } else if !status.success() {
+            Some(format!("the program ended with {status}; {kept}"))
+        } else if cut > 0 {
+            let reason = reason
+                .as_deref()
+                .unwrap_or("they did not call MPI_Finalize");
+            Some(format!(
+                "{cut} of {ranks} ranks were not recorded to their end: {reason}"
+            ))
+        } else {
+            reason.clone()
+        })
     }
 
     /// Gives how many ranks were cut off.

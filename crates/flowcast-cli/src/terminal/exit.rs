@@ -1,4 +1,5 @@
-//! Exit codes: 0 done, 1 a finding, 2 wrong usage or bad input, 3 the environment lacks something.
+//! Exit codes: 0 done, 1 a finding, 2 wrong usage or bad input, 3 the environment lacks something; `record` has the program's
+//! own.
 
 use std::{
     io::{self, Write},
@@ -19,6 +20,14 @@ use crate::terminal::{
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct Finding(pub String);
+
+/// A program that the command ran has failed. The exit code is the program's own.
+#[derive(Debug, Error)]
+#[error("{said}")]
+pub(crate) struct ProgramFailed {
+    pub said: String,
+    pub code: u8,
+}
 
 /// The style of clap's own `error:`; none where the standard error is no terminal.
 const RED: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
@@ -69,7 +78,9 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     // An error that cannot be told still has its code.
     let text = format!("{RED}error:{RED:#} {}", escaped(&shortened(text_of(error))));
     let _ = writeln!(anstream::stderr(), "{}", fitted(&text, error_width()));
-    if error.downcast_ref::<Finding>().is_some() {
+    if let Some(failed) = error.downcast_ref::<ProgramFailed>() {
+        ExitCode::from(failed.code)
+    } else if error.downcast_ref::<Finding>().is_some() {
         ExitCode::from(1)
     } else if error.downcast_ref::<EnvironmentLacks>().is_some()
         || error.chain().any(is_refused_by_the_system)

@@ -7,14 +7,15 @@
 
 use std::{
     fs,
-    io::{PipeReader, Read, pipe},
+    io::{self, PipeReader, Read, pipe},
     mem::MaybeUninit,
     os::fd::IntoRawFd,
     path::{Path, PathBuf},
+    process::{Command, ExitStatus},
     ptr,
     sync::{
         Mutex, MutexGuard, Once,
-        atomic::{AtomicI32, Ordering},
+        atomic::{AtomicBool, AtomicI32, Ordering},
     },
     thread,
 };
@@ -40,6 +41,11 @@ const SIGNALS: [i32; 10] = [
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// The files that the next run can go on with.
 static KEPT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// The process to which signals are passed on.
+static PROGRAM: AtomicI32 = AtomicI32::new(NO_PROGRAM);
+const NO_PROGRAM: i32 = 0;
+const STARTING: i32 = -1;
+static PASSED_ON: AtomicBool = AtomicBool::new(false);
 /// Where the handler writes.
 static TOLD: AtomicI32 = AtomicI32::new(-1);
 
@@ -60,7 +66,28 @@ pub(crate) fn survive_file_limits() {
     unsafe { replace_default(libc::SIGXFSZ, go_on) };
 }
 
-extern "C" fn go_on(_signal: i32) {}
+extern "C" fn go_on(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
+
+/// Runs a program and waits for its end. A signal meanwhile is the program's: it ends the program, and this process goes on.
+///
+/// # Errors
+/// The program does not start.
+pub(crate) fn pass_on_to(command: &mut Command) -> io::Result<ExitStatus> {
+    // Watches for signals, too.
+    drop(temporary());
+    PROGRAM.store(STARTING, Ordering::SeqCst);
+    let ended = command.spawn().and_then(|mut program| {
+        PROGRAM.store(program.id().cast_signed(), Ordering::SeqCst);
+        program.wait()
+    });
+    PROGRAM.store(NO_PROGRAM, Ordering::SeqCst);
+    ended
+}
+
+/// Whether a signal has come while a program ran.
+pub(crate) fn was_passed_on() -> bool {
+    PASSED_ON.load(Ordering::SeqCst)
+}
 
 /// From now on a signal names this file.
 pub(crate) fn keeps(path: &Path) {
@@ -117,7 +144,19 @@ fn end_by(mut signals: PipeReader) {
     }
 }
 
-extern "C" fn tell(signal: i32) {
+extern "C" fn tell(signal: i32, from: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let program = PROGRAM.load(Ordering::SeqCst);
+    if program != NO_PROGRAM {
+        PASSED_ON.store(true, Ordering::SeqCst);
+        // SAFETY: the system passes what it knows of the signal; `kill` may be called in a handler. A terminal sends its signals
+        // to the program as well.
+        unsafe {
+            if program != STARTING && (*from).si_code <= 0 {
+                libc::kill(program, signal);
+            }
+        }
+        return;
+    }
     let signal = signal as u8;
     // SAFETY: `write` may be called in a handler; the byte lives until it returns. If the pipe is full, a signal has been told.
     unsafe {
@@ -129,11 +168,13 @@ extern "C" fn tell(signal: i32) {
     };
 }
 
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
 /// Puts a handler in the place of the default disposition. A signal that is ignored, as under `nohup`, stays ignored.
 ///
 /// # Safety
 /// The handler is async-signal-safe.
-unsafe fn replace_default(signal: i32, handler: extern "C" fn(i32)) {
+unsafe fn replace_default(signal: i32, handler: Handler) {
     // SAFETY: zeroes are a valid sigaction; the first call only asks, the second has the handler.
     unsafe {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
@@ -141,7 +182,7 @@ unsafe fn replace_default(signal: i32, handler: extern "C" fn(i32)) {
             && action.sa_sigaction == libc::SIG_DFL
         {
             action.sa_sigaction = handler as *const () as usize;
-            action.sa_flags = libc::SA_RESTART;
+            action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
             libc::sigaction(signal, &action, ptr::null_mut());
         }
     }

@@ -283,7 +283,8 @@ fn a_killed_program_leaves_what_it_had_flushed(mpi: Mpi) {
     let output = bench.record("killed", &["--buffer", "4KiB"], &[&program, "killed"]);
     assert_eq!(
         output.status.code(),
-        Some(1),
+        // That of the launcher: Open MPI's is a shell's.
+        Some(if mpi.ending == "mpich" { 9 } else { 137 }),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
@@ -322,9 +323,9 @@ fn a_recorder_that_cannot_write_ends_the_recording_and_not_the_program(mpi: Mpi)
     ] {
         let output = bench.record(mix, &["--buffer", "4KiB"], &[&program, mix]);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{mix}: {told}");
+        assert_eq!(output.status.code(), Some(0), "{mix}: {told}");
         assert!(
-            told.contains("4 ranks were not recorded to their end") && told.contains(why),
+            told.contains("4 of 4 ranks were not recorded to their end") && told.contains(why),
             "{mix}: {told}"
         );
         assert!(!told.contains("the program ended with"), "{mix}: {told}");
@@ -354,18 +355,20 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
         ];
         let output = bench.record(&trace, &[], &[&asked[0], &asked[1], &asked[2], "lu"]);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        // The program came to its end; that its recording did not is a finding.
-        assert_eq!(output.status.code(), Some(1), "{place}: {told}");
+        // The program came to its end.
+        assert_eq!(output.status.code(), Some(0), "{place}: {told}");
         assert!(
             told.contains("ranks were not recorded to their end"),
             "{place}: {told}"
         );
         // A rank at the border of the grid neither sends nor receives in some loops: it goes on being recorded.
-        let failed = told
-            .matches("the recorder has failed; the recording ends here")
-            .count();
-        assert!((3..=4).contains(&failed), "{place}: {told}");
-        assert_eq!(summary(&output)["ended"], 4 - failed, "{place}");
+        let ended = summary(&output)["ended"].as_u64().unwrap();
+        assert!(ended <= 1, "{place}: {told}");
+        assert!(
+            told.contains(&format!("{} of 4 ranks", 4 - ended))
+                && told.contains("the recorder has failed"),
+            "{place}: {told}"
+        );
         let refused = bench.flowcast(&["predict", &trace, "--network", "gige-tcp"]);
         assert_eq!(
             refused.status.code(),
@@ -427,7 +430,7 @@ fn recording_costs_little(mpi: Mpi) {
     }
 }
 
-fn the_other_launcher_is_refused(mpi: Mpi) {
+fn under_the_other_launcher_a_program_runs_and_is_not_recorded(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
     let other = if mpi.ending == "mpich" {
@@ -442,10 +445,10 @@ fn the_other_launcher_is_refused(mpi: Mpi) {
     }
     let mut arguments = vec!["record", "-o", "alone", "--", &launcher];
     arguments.extend_from_slice(other.options);
-    arguments.extend_from_slice(&["-np", "2", &program, "cg"]);
+    arguments.extend_from_slice(&["-np", "2", &program, "regions"]);
     let output = bench.flowcast(&arguments);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("each of them is alone"), "{said}");
     assert_eq!(
         fs::read_dir(bench.path("alone")).unwrap().count(),
@@ -649,7 +652,7 @@ for_both!(
     a_panic_of_the_recorder_ends_the_recording_and_not_the_program,
     a_budget_is_kept_and_the_whole_loop_replayed,
     recording_costs_little,
-    the_other_launcher_is_refused,
+    under_the_other_launcher_a_program_runs_and_is_not_recorded,
     ranks_of_other_clocks_are_put_on_one_axis,
     threads_are_streams_that_compute_what_they_computed,
     a_validation_predicts_its_recording_as_predict_does,

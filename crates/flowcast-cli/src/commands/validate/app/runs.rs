@@ -27,8 +27,11 @@ use crate::{
         lab::{explained, self_tested},
         record::prepare,
     },
-    recording::{Loading, not_recorded, open_recording, recorder},
-    terminal::{exit::Finding, output::say},
+    recording::{Loading, open_recording, recorder},
+    terminal::{
+        exit::{EnvironmentLacks, Finding},
+        output::say,
+    },
 };
 
 /// What is run, and where.
@@ -235,19 +238,20 @@ impl Plan<'_> {
             idle_sleep,
             clocks: false,
         };
-        let status = loading.run(self.command, |program| {
+        let process = |program: &OsStr| {
             let mut command = place.command(program)?;
             // The standard output is the report's.
             command
                 .stdin(Stdio::null())
                 .stdout(Stdio::from(io::stderr()));
             Ok(command)
-        })?;
+        };
+        let ended = loading.run(self.command, process, Command::status)?;
         if !folder.join(format::RECORDING).exists() {
-            return Err(not_recorded(self.command, status));
+            return Err(EnvironmentLacks(ended.nothing_recorded(self.command)).into());
         }
-        if !status.success() {
-            return Err(Finding(format!("the program ended with {status}")).into());
+        if !ended.status.success() {
+            return Err(Finding(format!("the program ended with {}", ended.status)).into());
         }
         let times = measured(&open_recording(folder)?);
         if times.total == Time::ZERO {

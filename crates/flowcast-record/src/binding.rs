@@ -1,0 +1,178 @@
+//! Puts the wrappers where the program finds the functions of its MPI library.
+//!
+//! The recorder exports no function of MPI. It looks for libraries that define some, and gives those symbols the wrappers'
+//! addresses in the library's own table: each later look-up (`dlsym`, a library that is loaded, a call that is bound late)
+//! finds the wrapper where it would have found the function, and nothing where there is none. Places that hold such an
+//! address already get the wrapper's instead. Of several libraries that define a name, the first in the order of look-up
+//! counts, as a profiling tool before the MPI library does.
+
+use std::{
+    ffi::CStr,
+    sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed},
+};
+
+use crate::{
+    entry::Entry,
+    objects::{self, Object, Symbol, Writer},
+};
+
+/// The functions that each MPI library has under these names, and nothing else has.
+const OWN: [Symbol<'_>; 2] = [Symbol::new(c"PMPI_Init"), Symbol::new(c"PMPI_Comm_rank")];
+
+/// The first object that has them, by its identity.
+static SERVING: AtomicUsize = AtomicUsize::new(0);
+/// Something could not be written, so that some calls would be missing.
+static FAILED: AtomicBool = AtomicBool::new(false);
+static LOADED: AtomicU64 = AtomicU64::new(0);
+static REMOVED: AtomicU64 = AtomicU64::new(0);
+
+/// The process whose thread is at work here: a forked child has a copy of a lock that nobody will open.
+static HOLDER: AtomicI32 = AtomicI32::new(0);
+
+/// Objects that have been looked at; one that does not fit in is looked at each time.
+static SEEN: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
+
+/// Looks at what has been loaded since the last time; the names that are wrapped stand in their order.
+pub(crate) fn update(entries: &'static [Entry]) {
+    let (loaded, removed) = objects::changes();
+    if (loaded, removed) == (LOADED.load(Relaxed), REMOVED.load(Relaxed)) {
+        return;
+    }
+    // SAFETY: asking changes nothing.
+    let process = unsafe { libc::getpid() };
+    while let Err(holder) = HOLDER.compare_exchange(0, process, Relaxed, Relaxed) {
+        if holder != process
+            && HOLDER
+                .compare_exchange(holder, process, Relaxed, Relaxed)
+                .is_ok()
+        {
+            break;
+        }
+        std::hint::spin_loop();
+    }
+    if removed != REMOVED.load(Relaxed) {
+        SEEN.iter().for_each(|place| place.store(0, Relaxed));
+        forget_removed(entries);
+    }
+    look_at_new(entries);
+    LOADED.store(loaded, Relaxed);
+    REMOVED.store(removed, Relaxed);
+    HOLDER.store(0, Relaxed);
+}
+
+/// The MPI library whose functions the program calls.
+pub(crate) fn serving() -> Option<Object> {
+    let identity = SERVING.load(Relaxed);
+    first(|object| (object.identity() == identity).then_some(*object))
+}
+
+/// Whether some calls would be missing in a recording.
+pub(crate) fn has_failed() -> bool {
+    FAILED.load(Relaxed)
+}
+
+/// The first answer of an object that has one.
+pub(crate) fn first<T>(mut ask: impl FnMut(&Object) -> Option<T>) -> Option<T> {
+    let mut answer = None;
+    objects::each(|object| {
+        answer = ask(object);
+        answer.is_none()
+    });
+    answer
+}
+
+/// This library itself.
+pub(crate) fn is_own(object: &Object) -> bool {
+    object.contains(SERVING.as_ptr() as usize)
+}
+
+fn forget_removed(entries: &[Entry]) {
+    let is_loaded = |identity| first(|object| (object.identity() == identity).then_some(()));
+    let mut last = (0, true);
+    for entry in entries {
+        let owner = entry.owner();
+        if owner != last.0 {
+            last = (owner, is_loaded(owner).is_some());
+        }
+        if !last.1 {
+            entry.disown();
+        }
+    }
+    if is_loaded(SERVING.load(Relaxed)).is_none() {
+        SERVING.store(0, Relaxed);
+    }
+}
+
+fn look_at_new(entries: &[Entry]) {
+    let mut writer = None;
+    let new = |object: &Object| !is_own(object) && !is_seen(object.identity());
+    objects::each(|object| {
+        if new(object) {
+            take_over(object, entries, &mut writer);
+        }
+        true
+    });
+    objects::each(|object| {
+        if new(object) {
+            if let Some(writer) = &mut writer {
+                let done = object
+                    .replace_addresses(writer, |name, address| wrapper_of(entries, name, address));
+                FAILED.fetch_or(!done, Relaxed);
+            }
+            mark_seen(object.identity());
+        }
+        true
+    });
+}
+
+/// Gives the wrappers' addresses to the functions of MPI that an object is the first to define.
+fn take_over(object: &Object, entries: &[Entry], writer: &mut Option<Writer>) {
+    if SERVING.load(Relaxed) == 0 && OWN.iter().all(|symbol| object.find(*symbol).is_some()) {
+        SERVING.store(object.identity(), Relaxed);
+    }
+    for entry in entries.iter().filter(|entry| entry.owner() == 0) {
+        let symbol = entry.symbol();
+        let Some(real) = object.find(symbol) else {
+            continue;
+        };
+        if real != entry.wrapper() {
+            entry.own(object.identity(), real);
+            let writer = writer.get_or_insert_with(Writer::open);
+            let done = object.redirect(symbol, entry.wrapper(), writer);
+            FAILED.fetch_or(!done, Relaxed);
+        }
+    }
+}
+
+/// The wrapper for a place that holds the address of the function behind it.
+fn wrapper_of(entries: &[Entry], name: &CStr, address: usize) -> Option<usize> {
+    let text = name.to_bytes();
+    if address == 0
+        || ![&b"MPI_"[..], b"mpi_", b"ompi_"]
+            .iter()
+            .any(|first| text.starts_with(first))
+    {
+        return None;
+    }
+    let place = entries
+        .binary_search_by(|entry: &Entry| entry.name().cmp(name))
+        .ok()?;
+    let entry = &entries[place];
+    (entry.real() == address).then(|| entry.wrapper())
+}
+
+fn places(identity: usize) -> impl Iterator<Item = &'static AtomicUsize> {
+    const TRIED: usize = 8;
+    let home = (identity.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52) % SEEN.len();
+    (0..TRIED).map(move |step| &SEEN[(home + step) % SEEN.len()])
+}
+
+fn is_seen(identity: usize) -> bool {
+    places(identity).any(|place| place.load(Relaxed) == identity)
+}
+
+fn mark_seen(identity: usize) {
+    if let Some(free) = places(identity).find(|place| place.load(Relaxed) == 0) {
+        free.store(identity, Relaxed);
+    }
+}

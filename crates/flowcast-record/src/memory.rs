@@ -1,0 +1,118 @@
+//! Memory for the recorder. Rust ends a process that gets none, and this process is somebody's program: so there is a reserve,
+//! enough to end the recording.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::UnsafeCell,
+    mem::size_of,
+    ptr,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+};
+
+const BYTES: usize = 4 << 20;
+
+/// Pages that nobody has touched take no memory.
+#[repr(align(64))]
+struct Reserve(UnsafeCell<[u8; BYTES]>);
+
+// SAFETY: each part is given to one owner.
+unsafe impl Sync for Reserve {}
+
+static RESERVE: Reserve = Reserve(UnsafeCell::new([0; BYTES]));
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static SHORT: AtomicBool = AtomicBool::new(false);
+
+/// Whether the system has refused memory.
+#[inline]
+pub(crate) fn is_short() -> bool {
+    SHORT.load(Relaxed)
+}
+
+/// Whether a list gets room for so many elements, which may be more than the reserve has.
+pub(crate) fn may_grow<T>(list: &mut Vec<T>, elements: usize) -> bool {
+    let may = elements < BYTES / 4 / size_of::<T>() || list.try_reserve_exact(elements).is_ok();
+    SHORT.fetch_or(!may, Relaxed);
+    may
+}
+
+struct WithReserve;
+
+#[global_allocator]
+static ALLOCATOR: WithReserve = WithReserve;
+
+fn is_reserve(address: *mut u8) -> bool {
+    (address as usize).wrapping_sub(RESERVE.0.get() as usize) < BYTES
+}
+
+fn of_reserve(layout: Layout) -> *mut u8 {
+    SHORT.store(true, Relaxed);
+    let bytes = layout.size() + layout.align();
+    // A list that is too long is asked for by `may_grow`.
+    if bytes > BYTES {
+        return ptr::null_mut();
+    }
+    let begin = TAKEN.fetch_add(bytes, Relaxed);
+    if begin.saturating_add(bytes) > BYTES {
+        return ptr::null_mut();
+    }
+    let address = RESERVE.0.get().cast::<u8>().wrapping_add(begin);
+    address.wrapping_add(address.align_offset(layout.align()))
+}
+
+// SAFETY: what the system gives is the system's, and parts of the reserve are given once.
+unsafe impl GlobalAlloc for WithReserve {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        let given = unsafe { System.alloc(layout) };
+        if given.is_null() {
+            of_reserve(layout)
+        } else {
+            given
+        }
+    }
+
+    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+        if !is_reserve(address) {
+            // SAFETY: the caller's.
+            unsafe { System.dealloc(address, layout) };
+        }
+    }
+
+    unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let kept = if is_reserve(address) {
+            ptr::null_mut()
+        } else {
+            // SAFETY: the caller's.
+            unsafe { System.realloc(address, layout, size) }
+        };
+        if !kept.is_null() {
+            return kept;
+        }
+        // SAFETY: the alignment is one that was asked for before, and both places have so many bytes.
+        unsafe {
+            let other = of_reserve(Layout::from_size_align_unchecked(size, layout.align()));
+            if !other.is_null() {
+                ptr::copy_nonoverlapping(address, other, layout.size().min(size));
+                self.dealloc(address, layout);
+            }
+            other
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_gives_parts_that_do_not_overlap_until_it_is_used_up() {
+        let layout = Layout::from_size_align(1000, 64).unwrap();
+        let (first, second) = (of_reserve(layout), of_reserve(layout));
+        assert!(is_reserve(first) && is_reserve(second));
+        assert!(second as usize - first as usize >= 1000);
+        assert_eq!(second as usize % 64, 0);
+        assert!(is_short());
+        assert!(of_reserve(Layout::from_size_align(BYTES, 1).unwrap()).is_null());
+        assert!(!may_grow(&mut Vec::<u64>::new(), usize::MAX / 16));
+    }
+}
