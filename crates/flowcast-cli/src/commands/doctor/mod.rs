@@ -38,7 +38,7 @@ pub(crate) struct Doctor {
     token: TokenArgs,
     #[command(flatten)]
     format: Format,
-    /// The command that is to be measured or recorded: its launcher and its program are looked at, nothing is run
+    /// The command that is to be measured or recorded: its launcher and its program are looked at, not run
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

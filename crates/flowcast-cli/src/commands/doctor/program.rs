@@ -15,18 +15,28 @@ use super::{
 };
 use crate::{
     mpi_launcher::{Asked, Launcher, asked},
-    recording::{Found, RECORDER, WHERE_EXPECTED, find_recorder},
+    recording::{Found, RECORDER, WHERE_EXPECTED, find_recorder, recorder},
 };
 
-/// What a program's list of libraries says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Linked {
-    OpenMpi,
-    Mpich,
-    /// Shared libraries, none of MPI that is known.
+/// The MPI library whose functions a program calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Served {
+    By(MpiLibrary),
+    /// Shared libraries, none of MPI.
     Without,
     Statically,
-    Unreadable,
+    /// Why it cannot be seen.
+    Unknown(&'static str),
+}
+
+/// An MPI library as the recorder sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct MpiLibrary {
+    path: String,
+    /// Its binary interface, if the recorder knows it.
+    abi: Option<String>,
+    /// What it says about itself, or why the recorder cannot record it.
+    version: String,
 }
 
 /// All of them; without a command, the launcher that is first on the search path.
@@ -42,7 +52,9 @@ pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
         let asked = asked(command, |word| find_on_path(machine, word).is_some());
         let program = asked
             .program
-            .and_then(|index| find_on_path(machine, &command[index]));
+            .and_then(|index| find_on_path(machine, &command[index]))
+            // A program without a launcher.
+            .or_else(|| found.filter(|_| !is_launcher(&name)));
         checks.push(check_program(launcher, program.as_deref(), &asked));
         checks.push(check_ranks(machine, &asked));
     }
@@ -108,83 +120,146 @@ fn check_program(launcher: Launcher, program: Option<&Path>, asked: &Asked) -> C
     let Some(program) = program else {
         return Check::unknown(LIBRARY, "the command names no program that is here");
     };
-    judge_library(launcher, linked(program), asked.ranks)
+    judge_library(launcher, &served(program), asked.ranks)
 }
 
 const LIBRARY: &str = "library";
 
-/// A launcher of one library starts a program of the other as many worlds of one rank.
-fn judge_library(launcher: Launcher, linked: Linked, ranks: Option<usize>) -> Check {
-    let alone = |library: &str, other: &str| {
-        let ranks = ranks.map_or("its".to_owned(), |ranks| ranks.to_string());
-        Check::bad(
-            LIBRARY,
-            format!(
-                "the program has {library}, the launcher is that of {other}: {ranks} processes, each a world of 1"
-            ),
-            format!(
-                "use the mpirun of {library} (`mpirun.{}` in Debian)",
-                if library == "MPICH" {
-                    "mpich"
-                } else {
-                    "openmpi"
-                }
-            ),
-        )
-    };
-    match (launcher, linked) {
-        (Launcher::Hydra, Linked::OpenMpi) => alone("Open MPI", "MPICH"),
-        (Launcher::OpenMpi, Linked::Mpich) => alone("MPICH", "Open MPI"),
-        (_, Linked::Statically) => Check::bad(
+fn judge_library(launcher: Launcher, served: &Served, ranks: Option<usize>) -> Check {
+    match served {
+        Served::By(library) => check_library(launcher, library, ranks),
+        Served::Statically => Check::bad(
             LIBRARY,
             "the program is linked statically",
             "the recorder cannot be loaded into it: link it with the shared MPI library",
         ),
-        (_, Linked::OpenMpi) => Check::good(LIBRARY, "Open MPI"),
-        (_, Linked::Mpich) => Check::good(LIBRARY, "MPICH"),
-        (_, Linked::Without) => Check::unknown(
+        Served::Without => Check::unknown(
             LIBRARY,
             "the program links no MPI library itself (a script, or by a plugin)",
         ),
-        (_, Linked::Unreadable) => {
-            Check::unknown(LIBRARY, "the program's libraries cannot be listed")
-        }
+        Served::Unknown(why) => Check::unknown(LIBRARY, *why),
     }
 }
 
-fn linked(program: &Path) -> Linked {
+/// A launcher of one library starts a program of the other as many worlds of one rank.
+fn check_library(launcher: Launcher, library: &MpiLibrary, ranks: Option<usize>) -> Check {
+    let MpiLibrary { path, version, .. } = library;
+    let Some(abi) = &library.abi else {
+        return Check::bad(
+            LIBRARY,
+            format!("{path}: {version}"),
+            "the recorder does not know this library: the program would run and not be recorded",
+        );
+    };
+    let is_open_mpi = version.starts_with("Open MPI");
+    if launcher == Launcher::Hydra && is_open_mpi || launcher == Launcher::OpenMpi && !is_open_mpi {
+        let ranks = ranks.map_or("its".to_owned(), |ranks| ranks.to_string());
+        let ending = if is_open_mpi { "openmpi" } else { "mpich" };
+        return Check::bad(
+            LIBRARY,
+            format!(
+                "the program has {version}, the launcher is that of {}: {ranks} processes, each a world of 1",
+                launcher.name()
+            ),
+            format!("use the mpirun of that library (`mpirun.{ending}` in Debian)"),
+        );
+    }
+    Check::good(
+        LIBRARY,
+        format!("{version} ({path}), {abi}, which the recorder knows"),
+    )
+}
+
+/// Loads the program's libraries into a program that does nothing, and lets the recorder say which one serves it.
+fn served(program: &Path) -> Served {
     let mut magic = [0; 4];
     let read = File::open(program).and_then(|mut file| file.read_exact(&mut magic));
     if read.is_err() {
-        return Linked::Unreadable;
+        return Served::Unknown("the program cannot be read");
     }
     // A script, which starts something else.
     if magic != *b"\x7FELF" {
-        return Linked::Without;
+        return Served::Without;
     }
-    let listed = Command::new("ldd")
-        .arg(program)
-        .stdin(Stdio::null())
-        .env_remove("LD_PRELOAD")
-        .output();
-    let Ok(listed) = listed else {
-        return Linked::Unreadable;
+    let Some(listing) = listing(program) else {
+        return Served::Unknown("the program's libraries cannot be listed");
     };
-    let text = [listed.stdout, listed.stderr].concat();
-    linked_by(&String::from_utf8_lossy(&text))
+    if ["not a dynamic executable", "statically linked"]
+        .iter()
+        .any(|said| listing.contains(said))
+    {
+        return Served::Statically;
+    }
+    let libraries = libraries(&listing);
+    if libraries.is_empty() {
+        return Served::Without;
+    }
+    ask(&libraries)
 }
 
-fn linked_by(listing: &str) -> Linked {
-    let has = |name: &str| listing.contains(name);
-    if has("libmpi.so.40") || has("libopen-pal") {
-        Linked::OpenMpi
-    } else if has("libmpich.so") || has("libmpi.so.12") {
-        Linked::Mpich
-    } else if has("not a dynamic executable") || has("statically linked") {
-        Linked::Statically
+/// The libraries that a program is linked with, or that Python loads with mpi4py.
+fn listing(program: &Path) -> Option<String> {
+    const PYTHON: &str = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; \
+                          print(*{line.split()[-1] + ' ()' for line in open('/proc/self/maps') if '.so' in line}, sep='\\n')";
+    let name = program.file_name()?.to_string_lossy();
+    let mut command = if name.starts_with("python") {
+        let mut command = Command::new(program);
+        command.args(["-c", PYTHON]);
+        command
     } else {
-        Linked::Without
+        let mut command = Command::new("ldd");
+        command.arg(program);
+        command
+    };
+    let listed = command
+        .stdin(Stdio::null())
+        .env_remove("LD_PRELOAD")
+        .output()
+        .ok()?;
+    let text = [listed.stdout, listed.stderr].concat();
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The files in a list of `NAME => FILE (ADDRESS)` that may be MPI libraries, by their names.
+fn libraries(listing: &str) -> Vec<&str> {
+    let files = listing.lines().filter_map(|line| {
+        let line = line.trim().split(" (").next()?;
+        let file = line.rsplit(" => ").next()?;
+        let (folder, name) = file.rsplit_once('/')?;
+        (folder.starts_with('/') && name.starts_with("lib") && name.contains("mpi")).then_some(file)
+    });
+    files.collect()
+}
+
+fn ask(libraries: &[&str]) -> Served {
+    let Ok(recorder) = recorder(None) else {
+        return Served::Unknown("there is no recorder that could look at the program's libraries");
+    };
+    let mut loaded: OsString = recorder.path.clone().into();
+    for library in libraries {
+        loaded.push(":");
+        loaded.push(library);
     }
+    let mut command = Command::new("true");
+    command
+        .env("LD_PRELOAD", loaded)
+        .env("FLOWCAST_RECORD_ASK", "1");
+    let Ok(answer) = command.stdin(Stdio::null()).output() else {
+        return Served::Unknown("the program's libraries cannot be loaded");
+    };
+    answered(&String::from_utf8_lossy(&answer.stdout)).map_or(Served::Without, Served::By)
+}
+
+/// The recorder's answer: place, ABI, version.
+fn answered(text: &str) -> Option<MpiLibrary> {
+    let mut lines = text.lines();
+    let (path, abi, version) = (lines.next()?, lines.next()?, lines.next()?);
+    Some(MpiLibrary {
+        path: path.to_owned(),
+        abi: (!abi.is_empty()).then(|| abi.to_owned()),
+        // Open MPI goes on with its package.
+        version: version.split(',').next().unwrap_or_default().to_owned(),
+    })
 }
 
 fn check_ranks(machine: &Machine, asked: &Asked) -> Check {
@@ -226,9 +301,14 @@ fn check_recorder() -> Check {
 mod tests {
     use super::{super::Verdict, *};
 
+    fn library(version: &str, abi: &str) -> Served {
+        Served::By(answered(&format!("/lib/x.so\n{abi}\n{version}\n")).unwrap())
+    }
+
     #[test]
     fn a_program_of_the_other_library_is_found_out() {
-        let check = judge_library(Launcher::OpenMpi, Linked::Mpich, Some(8));
+        let mpich = library("MPICH Version: 5.0.2", "MPICH's ABI");
+        let check = judge_library(Launcher::OpenMpi, &mpich, Some(8));
         assert_eq!(
             (
                 check.verdict,
@@ -238,34 +318,41 @@ mod tests {
         );
         assert!(check.advice.unwrap().contains("mpirun.mpich"));
         assert_eq!(
-            judge_library(Launcher::Hydra, Linked::Mpich, None).verdict,
-            Verdict::Good
+            judge_library(Launcher::Hydra, &mpich, None).found,
+            "MPICH Version: 5.0.2 (/lib/x.so), MPICH's ABI, which the recorder knows"
+        );
+        let open_mpi = library("Open MPI v4.1.4, package: Debian OpenMPI", "Open MPI's ABI");
+        let check = judge_library(Launcher::Slurm, &open_mpi, None);
+        assert_eq!(check.verdict, Verdict::Good);
+        assert!(
+            check.found.starts_with("Open MPI v4.1.4 (/lib"),
+            "{}",
+            check.found
         );
         assert_eq!(
-            judge_library(Launcher::Slurm, Linked::OpenMpi, None).verdict,
-            Verdict::Good
-        );
-        assert_eq!(
-            judge_library(Launcher::Hydra, Linked::Statically, None).verdict,
+            judge_library(Launcher::Hydra, &Served::Statically, None).verdict,
             Verdict::Bad
         );
     }
 
     #[test]
-    fn libraries_are_told_by_their_names() {
+    fn a_library_that_the_recorder_does_not_know_is_a_problem() {
+        let unknown = library("its ABI is not known (Toy MPI 1)", "");
+        let check = judge_library(Launcher::Hydra, &unknown, None);
         assert_eq!(
-            linked_by("\tlibmpi.so.40 => /lib/libmpi.so.40 (0x1)"),
-            Linked::OpenMpi
+            (check.verdict, check.found.as_str()),
+            (Verdict::Bad, "/lib/x.so: its ABI is not known (Toy MPI 1)")
         );
+    }
+
+    #[test]
+    fn the_libraries_of_a_program_stand_behind_their_names() {
+        let listing = "\tlinux-vdso.so.1 (0x7)\n\tlibmpi.so.40 => /lib/libmpi.so.40 (0x1)\n\tlibmpi_x.so => not found\n\t\
+                       libc.so.6 => /lib/libc.so.6 (0x2)\n/opt/lib/libmpich.so.12 ()\n";
         assert_eq!(
-            linked_by("\tlibmpich.so.12 => /lib/libmpich.so.12 (0x1)"),
-            Linked::Mpich
+            libraries(listing),
+            ["/lib/libmpi.so.40", "/opt/lib/libmpich.so.12"]
         );
-        assert_eq!(
-            linked_by("\tlibc.so.6 => /lib/libc.so.6 (0x1)"),
-            Linked::Without
-        );
-        assert_eq!(linked_by("\tnot a dynamic executable"), Linked::Statically);
     }
 
     #[test]
