@@ -1,6 +1,7 @@
 //! Steps that are a call of cargo.
 
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -17,26 +18,31 @@ const INSTALL: Duration = Duration::from_secs(1200);
 
 /// Runs cargo with its output shown.
 pub(super) fn run(arguments: &[&str]) -> Outcome {
-    run_with(arguments, &[])
+    run_with(arguments, &[("", ""); 0])
 }
 
 /// The same with environment variables set.
-pub(super) fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
+pub(super) fn run_with(arguments: &[&str], variables: &[(&str, impl AsRef<OsStr>)]) -> Outcome {
     programs::run(
         programs::cargo()
             .args(arguments)
-            .envs(variables.iter().copied()),
+            .envs(variables.iter().map(|(name, value)| (name, value))),
     )
     .into()
 }
 
 /// Runs the tests of those modules whose tools are here; the step is skipped by name of what is missing.
-pub(super) fn test_modules(arguments: &[&str], modules: &[&str], missing: &[String]) -> Outcome {
+pub(super) fn test_modules(
+    arguments: &[&str],
+    modules: &[&str],
+    missing: &[String],
+    variables: &[(&str, &OsStr)],
+) -> Outcome {
     let missing = missing.join(", ");
     if modules.is_empty() {
         return Outcome::Skipped(format!("not here: {missing}"));
     }
-    match run(&[&["test"], arguments, modules].concat()) {
+    match run_with(&[&["test"], arguments, modules].concat(), variables) {
         Outcome::Passed if !missing.is_empty() => Outcome::Skipped(format!(
             "{} passed; not here: {missing}",
             modules.join(", ")

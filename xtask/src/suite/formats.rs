@@ -22,5 +22,6 @@ pub(super) fn check() -> Outcome {
         &["--workspace", "--test", "it", "--", "--ignored"],
         &modules,
         &missing,
+        &[],
     )
 }

@@ -13,6 +13,7 @@ mod hostile;
 mod hpl;
 mod lab;
 mod launchers;
+mod libraries;
 mod library_rules;
 mod measure;
 #[path = "../../../flowcast/tests/it/mpich_selection.rs"]
@@ -27,5 +28,6 @@ mod recorded_traffic;
 mod spawn;
 mod sweep;
 mod terminals;
+mod untouched;
 mod validate;
 mod validate_app;
