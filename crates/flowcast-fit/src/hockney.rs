@@ -21,15 +21,18 @@ pub struct HockneyFit {
     pub latency: Time,
     /// `β`, 0 or more.
     pub per_byte: TimePerByte,
-    /// Sizes that it rests on.
+    /// Sizes that it is compared with.
     pub sizes: usize,
+    /// Whether messages of 0 bytes are only compared with it: at least two other sizes were measured.
+    pub left_out: bool,
     /// Median of the absolute relative errors.
     pub error_median: f64,
     /// The largest of them.
     pub error_worst: f64,
 }
 
-/// Fits the plain round trips among the samples.
+/// Fits the plain round trips among the samples. A message of 0 bytes often takes another way through the library, such as no
+/// copy or no kernel, so that it does not decide about the latency where other sizes do.
 ///
 /// # Errors
 /// No plain round trip, or one that took no time.
@@ -46,7 +49,12 @@ pub fn fit_hockney(samples: &PrttSamples) -> Result<HockneyFit, StatsError> {
             )? / 2.0,
         );
     }
-    let line = relative_line_at_least_zero(&x, &y)?;
+    // Points are in the order of their sizes.
+    let first = match x[..] {
+        [0.0, _, _, ..] => 1,
+        _ => 0,
+    };
+    let line = relative_line_at_least_zero(&x[first..], &y[first..])?;
     let errors: Vec<f64> = x
         .iter()
         .zip(&y)
@@ -56,6 +64,7 @@ pub fn fit_hockney(samples: &PrttSamples) -> Result<HockneyFit, StatsError> {
         latency: Time::from_nanos(line.intercept),
         per_byte: TimePerByte::from_nanos(line.slope),
         sizes: x.len(),
+        left_out: first > 0,
         error_median: median(&errors)?,
         error_worst: errors.iter().copied().fold(0.0, f64::max),
     })

@@ -1,4 +1,5 @@
-//! Outputs of other benchmarks as round trips: OSU, IMB, perftest, SKaMPI, ReproMPI, Netgauge and nccl-tests.
+//! Outputs of other benchmarks as round trips. A log is read as sections ([`benchmark_log`](crate::benchmark_log)); those of
+//! these tests are taken, the others are skipped and named:
 //!
 //! | benchmark | what is read | what it is |
 //! |---|---|---|
@@ -8,22 +9,35 @@
 //! | SKaMPI 5 | `Pingpong_*` but for `Sendrecv` | a round trip |
 //! | ReproMPI | `Send_Recv` | a round trip; several of each size |
 //! | Netgauge | `one_one` | half a round trip, the median, or on the terminal the minimum |
+//! | NetPIPE | messages to and fro, on the screen or in `np.out` | half a round trip |
 //! | nccl-tests | `sendrecv_perf` | a message each way at once, out of place |
 //!
 //! All but ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends 64 messages in a row (its default window) for one
 //! answer of four bytes: with `osu_latency` beside it, what an answer of the messages' size takes longer is added, which
 //! makes it the round trip `PRTT_{64,0}(s)`.
 
+mod half_trips;
 mod reprompi;
+
+use std::fmt;
 
 use flowcast_model::csv::CsvError;
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::{prtt::PrttPoint, samples::PrttSamples};
+use crate::{
+    benchmark_log::{Benchmark, LogSection, WITHOUT_NAME, formats, lines, sections},
+    prtt::PrttPoint,
+    samples::PrttSamples,
+};
+use half_trips::{MessageTest, SizedTime, message_test, times};
 
 /// Messages in a row of `osu_bw`.
 const WINDOW: u32 = 64;
+
+/// Tests that measure a message between two processes.
+const EXPECTED: &str = "osu_latency, osu_bw, IMB PingPong, ib_send_lat, ib_write_lat, SKaMPI Pingpong without Sendrecv, ReproMPI \
+                        Send_Recv, sendrecv_perf, NetPIPE or Netgauge one_one";
 
 /// Why an output was refused.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -33,16 +47,61 @@ pub enum ImportError {
         "found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of {0}"
     )]
     Unknown(String),
+    /// The banner of a benchmark stands behind something else.
+    #[error(
+        "line {line}: found `{prefix}` before the banner of a benchmark, expected the banner alone or behind a rank, a node or a time"
+    )]
+    Prefix {
+        /// The line of the banner.
+        line: usize,
+        /// What stands before it.
+        prefix: String,
+    },
     /// A line that does not fit.
     #[error(transparent)]
     Line(#[from] CsvError),
-    /// The output has no time of a message between two processes.
-    #[error("{benchmark}: found no time of a message, expected {expected}")]
+    /// No test in the output measures a message between two processes.
+    #[error("found {found}, expected a message between two processes: {EXPECTED}")]
     NoMessages {
-        /// Name of the benchmark.
-        benchmark: &'static str,
-        /// Which of its tests would do.
-        expected: &'static str,
+        /// The tests that were found, with their lines.
+        found: String,
+    },
+    /// A table whose test nothing names.
+    #[error(
+        "line {line}: found a table of {benchmark} that does not name its test{reason}, expected its banner, or the test by --test, such as --test {example}"
+    )]
+    Unnamed {
+        /// The first line of the table.
+        line: usize,
+        /// The benchmark.
+        benchmark: Benchmark,
+        /// Why there is no name, if it is known.
+        reason: &'static str,
+        /// A test that would do.
+        example: &'static str,
+    },
+    /// A test was named, and every table names its own.
+    #[error("--test: found the name of each test in the output, expected a table without a name")]
+    AllNamed,
+    /// Several runs, of which each could be meant.
+    #[error(
+        "found {found}, expected one run: choose with --section {example}, or fit several together with --section {all}"
+    )]
+    SeveralRuns {
+        /// The runs with their lines.
+        found: String,
+        /// The line of the first.
+        example: usize,
+        /// The lines of all.
+        all: String,
+    },
+    /// A section that was chosen and is not there.
+    #[error("--section {line}: found no such section, expected the first line of one: {found}")]
+    NoSection {
+        /// The line that was given.
+        line: usize,
+        /// The sections that can be chosen.
+        found: String,
     },
     /// A size has a bandwidth and no latency, so that its round trip is not known.
     #[error("osu_bw: found no osu_latency of {size}, expected it beside the bandwidths")]
@@ -52,129 +111,249 @@ pub enum ImportError {
     },
 }
 
+/// What the user says of an output that does not say it itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportChoice {
+    /// The test of a table that does not name it.
+    pub test: Option<String>,
+    /// First lines of the sections that are read; empty for the only run.
+    pub sections: Vec<usize>,
+}
+
+/// A section that was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedSection {
+    /// Its first line.
+    pub line: usize,
+    /// Its benchmark.
+    pub benchmark: Benchmark,
+    /// The whole name of its test; none where nothing names it.
+    pub test: Option<String>,
+    /// Why it was not read.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for SkippedSection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let test = self.test.as_deref().unwrap_or(WITHOUT_NAME);
+        let SkippedSection {
+            line,
+            benchmark,
+            reason,
+            ..
+        } = self;
+        write!(out, "line {line}: {benchmark} {test} ({reason})")
+    }
+}
+
 /// What was read of one output.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Imported {
     /// Sizes and halves of round trips.
-    one_way: Vec<(Bytes, Time)>,
+    one_way: Vec<SizedTime>,
     /// Sizes and times of a window of messages with a short answer.
-    windows: Vec<(Bytes, Time)>,
+    windows: Vec<SizedTime>,
+    /// Sections of other tests, in their order.
+    pub skipped: Vec<SkippedSection>,
+    /// Lines that were left out of the sections that were read.
+    pub notes: Vec<String>,
+}
+
+/// Reads the output of whichever benchmarks it is: of all its sections the one run that measures messages between two
+/// processes, or the sections that were chosen.
+///
+/// # Errors
+/// No known benchmark, none of its tests of messages, several runs of one, or a number that is none, with its line.
+pub fn read(text: &str, choice: &ImportChoice) -> Result<Imported, ImportError> {
+    let lines = lines::lines(text);
+    let mut sections = sections(&lines);
+    if sections.is_empty() {
+        return Err(unknown(text));
+    }
+    name_tests(&mut sections, choice.test.as_deref())?;
+    let chosen = choose(&sections, &choice.sections)?;
+    let mut imported = Imported::default();
+    for section in &sections {
+        match message_test(section).filter(|_| chosen.contains(&section.line)) {
+            Some(test) => imported.take(section, test)?,
+            None => imported.skipped.push(skipped(section)),
+        }
+    }
+    Ok(imported)
+}
+
+/// No banner begins a line; one may stand behind a prefix that is not known.
+fn unknown(text: &str) -> ImportError {
+    for (line, text) in (1..).zip(text.lines()) {
+        let starts = text.char_indices().filter(|(at, _)| *at > 0);
+        for (at, _) in starts.filter(|(at, _)| text[*at..].starts_with('#')) {
+            let words: Vec<&str> = text[at..].split_whitespace().collect();
+            if formats::mark(&words).is_some() {
+                let prefix = text[..at].to_owned();
+                return ImportError::Prefix { line, prefix };
+            }
+        }
+    }
+    ImportError::Unknown(Benchmark::ALL.map(|known| known.to_string()).join(", "))
+}
+
+/// Gives the tables without a name the one that the user says.
+fn name_tests(sections: &mut [LogSection<'_>], test: Option<&str>) -> Result<(), ImportError> {
+    let Some(test) = test else { return Ok(()) };
+    let mut unnamed = sections
+        .iter_mut()
+        .filter(|section| section.test.is_none())
+        .peekable();
+    if unnamed.peek().is_none() {
+        return Err(ImportError::AllNamed);
+    }
+    unnamed.for_each(|section| section.test = Some(test.to_owned()));
+    Ok(())
+}
+
+/// First lines of the sections to read: those that were asked for, or the only run of each kind.
+fn choose(sections: &[LogSection<'_>], asked: &[usize]) -> Result<Vec<usize>, ImportError> {
+    let with_messages = || {
+        let measured = sections.iter().filter(|section| !section.rows.is_empty());
+        measured.filter_map(|section| Some((section, message_test(section)?)))
+    };
+    let all: Vec<&LogSection<'_>> = with_messages().map(|(section, _)| section).collect();
+    if all.is_empty() {
+        return Err(no_messages(sections));
+    }
+    if let Some(line) = asked
+        .iter()
+        .find(|line| all.iter().all(|known| known.line != **line))
+    {
+        let (line, found) = (*line, listed(&all));
+        return Err(ImportError::NoSection { line, found });
+    }
+    if !asked.is_empty() {
+        return Ok(asked.to_owned());
+    }
+    for kind in [MessageTest::HalfTrip, MessageTest::Window] {
+        if with_messages().filter(|(_, test)| *test == kind).count() > 1 {
+            let lines: Vec<String> = all.iter().map(|section| section.line.to_string()).collect();
+            return Err(ImportError::SeveralRuns {
+                found: listed(&all),
+                example: all[0].line,
+                all: lines.join(","),
+            });
+        }
+    }
+    Ok(all.iter().map(|section| section.line).collect())
+}
+
+fn listed(sections: &[&LogSection<'_>]) -> String {
+    let names = sections
+        .iter()
+        .map(|section| format!("{} (line {})", section.name(), section.line));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn no_messages(sections: &[LogSection<'_>]) -> ImportError {
+    let measured = |section: &&LogSection<'_>| section.test.is_none() && !section.rows.is_empty();
+    let Some(LogSection {
+        line, benchmark, ..
+    }) = sections.iter().find(measured)
+    else {
+        let without_rows = sections.iter().all(|section| section.rows.is_empty());
+        let found = listed(&sections.iter().collect::<Vec<_>>());
+        let found = found + if without_rows { " without rows" } else { "" };
+        return ImportError::NoMessages { found };
+    };
+    let (reason, example) = match benchmark {
+        Benchmark::NcclTests => (" (versions before 2.17 do not)", "sendrecv"),
+        Benchmark::Perftest => ("", "ib_send_lat"),
+        Benchmark::Imb => ("", "PingPong"),
+        _ => ("", "osu_latency"),
+    };
+    let (line, benchmark) = (*line, *benchmark);
+    ImportError::Unnamed {
+        line,
+        benchmark,
+        reason,
+        example,
+    }
+}
+
+fn skipped(section: &LogSection<'_>) -> SkippedSection {
+    let reason = match message_test(section) {
+        _ if section.rows.is_empty() => "without rows",
+        _ if section.test.is_none() => "its test is not named",
+        Some(_) => "not chosen",
+        None => "not a message between two processes",
+    };
+    SkippedSection {
+        line: section.line,
+        benchmark: section.benchmark,
+        test: section.test.clone(),
+        reason,
+    }
 }
 
 impl Imported {
-    /// Adds half a round trip in microseconds from its row, which begins with the size.
-    fn push_micros(
-        &mut self,
-        line: usize,
-        row: &[&str],
-        micros: Option<&&str>,
-        what: &str,
-    ) -> Result<(), CsvError> {
-        let time = Time::from_micros(positive(line, micros, what)?);
-        self.one_way.push((size(line, row[0])?, time));
+    fn take(&mut self, section: &LogSection<'_>, test: MessageTest) -> Result<(), ImportError> {
+        one_writer(section)?;
+        let times = times(section, test)?;
+        match test {
+            MessageTest::HalfTrip => self.one_way.extend(times),
+            MessageTest::Window => self.windows.extend(times),
+        }
+        if let Some(first) = section.strays.first() {
+            let text: String = first.text.trim().chars().take(60).collect();
+            let more = match section.strays.len() - 1 {
+                0 => "",
+                1 => ", and one more line",
+                _ => ", and more lines",
+            };
+            self.notes.push(format!(
+                "line {}: `{text}` is no row of {} and is left out{more}",
+                first.number,
+                section.name(),
+            ));
+        }
         Ok(())
     }
 }
 
-struct Benchmark {
-    name: &'static str,
-    recognises: fn(&str) -> bool,
-    read: fn(&str) -> Result<Imported, CsvError>,
-    expected: &'static str,
-}
-
-const BENCHMARKS: [Benchmark; 7] = [
-    Benchmark {
-        name: "OSU",
-        recognises: |text| text.contains("# OSU"),
-        read: osu,
-        expected: "osu_latency or osu_bw",
-    },
-    Benchmark {
-        name: "IMB",
-        recognises: |text| text.contains("# Benchmarking") && text.contains("#repetitions"),
-        read: imb,
-        expected: "PingPong",
-    },
-    Benchmark {
-        name: "perftest",
-        recognises: |text| {
-            text.contains("#bytes")
-                && (text.contains("t_avg[usec]") || text.contains("BW average["))
-        },
-        read: perftest,
-        expected: "ib_send_lat or ib_write_lat",
-    },
-    Benchmark {
-        name: "SKaMPI",
-        recognises: |text| text.contains("begin result \""),
-        read: skampi,
-        expected: "a Pingpong without Sendrecv",
-    },
-    Benchmark {
-        name: "ReproMPI",
-        recognises: reprompi::is_one,
-        read: reprompi::read,
-        expected: "the call Send_Recv",
-    },
-    Benchmark {
-        name: "nccl-tests",
-        recognises: |text| text.contains("algbw"),
-        read: nccl_tests,
-        expected: "sendrecv_perf",
-    },
-    Benchmark {
-        name: "Netgauge",
-        recognises: |text| {
-            text.contains("Netgauge")
-                || text
-                    .lines()
-                    .any(|line| line.contains(" bytes ") && line.contains("->"))
-        },
-        read: netgauge,
-        expected: "the pattern one_one",
-    },
-];
-
-/// Reads the output of whichever benchmark it is.
-///
-/// # Errors
-/// No known benchmark, none of its tests of messages, or a number that is none, with its line.
-pub fn read(text: &str) -> Result<Imported, ImportError> {
-    let found = BENCHMARKS
-        .iter()
-        .find(|benchmark| (benchmark.recognises)(text));
-    let Some(Benchmark {
-        name,
-        read,
-        expected,
-        ..
-    }) = found
-    else {
-        return Err(ImportError::Unknown(
-            BENCHMARKS.map(|benchmark| benchmark.name).join(", "),
-        ));
+/// Refuses rows that several ranks wrote, or of which some have a prefix and others have none.
+fn one_writer(section: &LogSection<'_>) -> Result<(), CsvError> {
+    let Some((first, rest)) = section.rows.split_first() else {
+        return Ok(());
     };
-    let imported = read(text)?;
-    if imported.one_way.is_empty() && imported.windows.is_empty() {
-        return Err(ImportError::NoMessages {
-            benchmark: name,
-            expected,
-        });
-    }
-    Ok(imported)
+    let Some(other) = rest.iter().find(|row| row.prefix != first.prefix) else {
+        return Ok(());
+    };
+    let found = match other.prefix.label.as_str() {
+        label if label == first.prefix.label => {
+            "a row with another kind of time before it".to_owned()
+        }
+        "" => "a row without a prefix".to_owned(),
+        label => format!("a row behind `{label}`"),
+    };
+    let expected = match first.prefix.label.as_str() {
+        "" => format!("none, as in line {}", first.line),
+        label => format!(
+            "rows of one process, behind `{label}` as in line {}",
+            first.line
+        ),
+    };
+    Err(CsvError::at(other.line, found, expected))
 }
 
 /// What was read of several outputs as the round trips of one network.
 ///
 /// # Errors
 /// Windows of messages of a size of which no single message was measured.
-pub fn samples(all: &[Imported]) -> Result<PrttSamples, ImportError> {
-    let one_way = || all.iter().flat_map(|imported| &imported.one_way).copied();
+pub fn samples<'a>(
+    all: impl Iterator<Item = &'a Imported> + Clone,
+) -> Result<PrttSamples, ImportError> {
+    let one_way = || all.clone().flat_map(|imported| &imported.one_way).copied();
     let mut samples = PrttSamples::default();
     one_way().for_each(|(size, time)| samples.push(PrttPoint::round_trip(size), time * 2.0));
     let shortest = one_way().min_by_key(|(size, _)| *size);
-    for (size, time) in all.iter().flat_map(|imported| &imported.windows).copied() {
+    for (size, time) in all.clone().flat_map(|imported| &imported.windows).copied() {
         let same = one_way().find(|(other, _)| *other == size);
         let (Some((_, own)), Some((_, shortest))) = (same, shortest) else {
             return Err(ImportError::NoLatency { size });
@@ -185,252 +364,5 @@ pub fn samples(all: &[Imported]) -> Result<PrttSamples, ImportError> {
     Ok(samples)
 }
 
-/// The lines with their numbers and words.
-fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
-    (1..).zip(text.lines().map(|line| line.split_whitespace().collect()))
-}
-
-fn size(line: usize, word: &str) -> Result<Bytes, CsvError> {
-    let whole = word.parse().map(Bytes);
-    whole.map_err(|_| CsvError::at(line, format!("size `{word}`"), "a whole number of bytes"))
-}
-
-fn positive(line: usize, word: Option<&&str>, what: &str) -> Result<f64, CsvError> {
-    let word = word.copied().unwrap_or_default();
-    let number = word
-        .parse()
-        .ok()
-        .filter(|number: &f64| *number > 0.0 && number.is_finite());
-    number.ok_or_else(|| CsvError::at(line, format!("{what} `{word}`"), "a number above 0"))
-}
-
-fn is_row(words: &[&str]) -> bool {
-    words
-        .first()
-        .is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// Rows under a line that names the test; other tests are left alone.
-fn osu(text: &str) -> Result<Imported, CsvError> {
-    let (mut imported, mut test) = (Imported::default(), "");
-    for (line, words) in lines(text) {
-        let joined = words.join(" ");
-        if joined.starts_with("# OSU") {
-            let has = |name: &str| joined.contains(name);
-            let several = has("Bi-Directional") || has("Multi") || has("Multiple");
-            test = match () {
-                () if several => "",
-                () if has("Latency Test") => "latency",
-                () if has("Bandwidth Test") => "bandwidth",
-                () => "",
-            };
-        } else if is_row(&words) && test == "latency" {
-            imported.push_micros(line, &words, words.get(1), "latency")?;
-        } else if is_row(&words) && test == "bandwidth" {
-            let (size, rate) = (
-                size(line, words[0])?,
-                positive(line, words.get(1), "bandwidth")?,
-            );
-            // Megabytes of a million bytes in a second are bytes in a microsecond.
-            imported.windows.push((
-                size,
-                Time::from_micros(f64::from(WINDOW) * size.0 as f64 / rate),
-            ));
-        }
-    }
-    Ok(imported)
-}
-
-fn imb(text: &str) -> Result<Imported, CsvError> {
-    let (mut imported, mut is_ping_pong) = (Imported::default(), false);
-    for (line, words) in lines(text) {
-        match &words[..] {
-            ["#", "Benchmarking", name, ..] => is_ping_pong = *name == "PingPong",
-            _ if is_ping_pong && is_row(&words) => {
-                imported.push_micros(line, &words, words.get(2), "t[usec]")?;
-            }
-            _ => {}
-        }
-    }
-    Ok(imported)
-}
-
-/// Rows under a header that names the columns. Reads and atomic operations take a whole round trip and are no messages.
-fn perftest(text: &str) -> Result<Imported, CsvError> {
-    let (mut imported, mut is_message, mut column) = (Imported::default(), true, None);
-    for (line, words) in lines(text) {
-        if words.ends_with(&["Latency", "Test"]) || words.ends_with(&["BW", "Test"]) {
-            is_message = words[..words.len() - 2]
-                .iter()
-                .any(|word| matches!(*word, "Send" | "RDMA_Write"));
-            column = None;
-        } else if words.first() == Some(&"#bytes") {
-            let place = |name: &str| words.iter().position(|word| *word == name);
-            column = place("t_typical[usec]").or_else(|| place("t_avg[usec]"));
-        } else if let (true, Some(column), true) = (is_message, column, is_row(&words)) {
-            imported.push_micros(line, &words, words.get(column), "latency")?;
-        }
-    }
-    Ok(imported)
-}
-
-/// Rows are pairs of `variable= value`, then size, microseconds, standard deviation, and more.
-fn skampi(text: &str) -> Result<Imported, CsvError> {
-    let (mut imported, mut is_inside) = (Imported::default(), false);
-    for (line, words) in lines(text) {
-        let plain: Vec<&str> = words.iter().copied().filter(|word| *word != "#").collect();
-        match &plain[..] {
-            ["begin", "result", name, ..] => {
-                is_inside = name.contains("Pingpong") && !name.contains("Sendrecv")
-            }
-            ["end", "result", ..] => is_inside = false,
-            [first, ..] if is_inside && first.ends_with('=') => {
-                let pairs = plain
-                    .chunks(2)
-                    .take_while(|pair| pair[0].ends_with('='))
-                    .count();
-                let row = &plain[(2 * pairs).min(plain.len())..];
-                let own = size(line, row.first().copied().unwrap_or_default())?;
-                let time = Time::from_micros(positive(line, row.get(1), "time")? / 2.0);
-                imported.one_way.push((own, time));
-            }
-            _ => {}
-        }
-    }
-    Ok(imported)
-}
-
-/// The column `time` is found by the header; the first one is out of place.
-fn nccl_tests(text: &str) -> Result<Imported, CsvError> {
-    let (mut imported, mut column) = (Imported::default(), None);
-    if !text.contains("sendrecv") {
-        return Ok(imported);
-    }
-    for (line, words) in lines(text) {
-        if words.first() == Some(&"#") && words.contains(&"size") {
-            column = words
-                .iter()
-                .position(|word| *word == "time")
-                .map(|at| at - 1);
-        } else if let (Some(column), true) = (column, is_row(&words)) {
-            imported.push_micros(line, &words, words.get(column), "time")?;
-        }
-    }
-    Ok(imported)
-}
-
-/// `SIZE bytes -> HALF us == RATE Mbit/s`, or `SIZE - blocking - half round trip - throughput` with minimum, mean and median.
-fn netgauge(text: &str) -> Result<Imported, CsvError> {
-    let mut imported = Imported::default();
-    for (line, words) in lines(text) {
-        let half = match &words[..] {
-            [_, "bytes", "->", half, "us", ..] => Some(half),
-            [_, "-", ..] if is_row(&words) => words
-                .split(|word| *word == "-")
-                .nth(2)
-                .and_then(|half| half.get(2)),
-            _ => continue,
-        };
-        imported.push_micros(line, &words, half, "RTT/2")?;
-    }
-    Ok(imported)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(text: &str) -> Vec<(u32, u64, f64)> {
-        let samples = samples(&[read(text).unwrap()]).unwrap();
-        samples
-            .points()
-            .map(|(point, times)| (point.messages, point.size.0, times[0].as_micros()))
-            .collect()
-    }
-
-    fn refused(text: &str) -> String {
-        read(text).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn each_benchmark_gives_round_trips() {
-        let osu = "# OSU MPI Latency Test v5.6.3\n# Size          Latency (us)\n0                       1.02\n8    1.10\n";
-        assert_eq!(of(osu), [(1, 0, 2.04), (1, 8, 2.2)]);
-        let imb = "# Benchmarking PingPong\n# #processes = 2\n       #bytes #repetitions      t[usec]   Mbytes/sec\n            0         \
-                   1000         2.50         0.00\n           64         1000         3.00        21.33\n# Benchmarking PingPing\n \
-                   #bytes #repetitions t[usec] Mbytes/sec\n  0 1000 9.0 0.0\n";
-        assert_eq!(of(imb), [(1, 0, 5.0), (1, 64, 6.0)]);
-        let skampi = "# begin result \"Pingpong_Send_Recv\"\ncount= 1        4       6.0       0.0      160       5.7       5.7\n\
-                      # end result \"Pingpong_Send_Recv\"\n# begin result \"MPI_Bcast\"\ncount= 1 8 7.0 0.1 8\n";
-        assert_eq!(of(skampi), [(1, 4, 6.0)]);
-        let netgauge = "1 bytes \t -> 4.50 us \t == 1.78 Mbit/s\n";
-        assert_eq!(of(netgauge), [(1, 1, 9.0)]);
-        let long = "## Netgauge v2.4 - mode mpi - 2 processes\n2 - 1.00 1.10 1.05 2.00 (0.10 3) - 4.00 4.60 4.50 9.00 (0.2 4) - 1 2 3 4\n";
-        assert_eq!(of(long), [(1, 2, 9.0)]);
-        let nccl = "# nccl-tests sendrecv_perf\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time\n\
-                    #        (B)    (elements)\n        1024           256     float    none      -1    12.50    0.08    0.08      0    12.4\n";
-        assert_eq!(of(nccl), [(1, 1024, 25.0)]);
-    }
-
-    #[test]
-    fn perftests_latencies_are_medians_of_half_a_round_trip() {
-        let title = "-----\n                    Send Latency Test\n Dual-port       : OFF\t\tDevice         : mlx5_0\n";
-        let head = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% \
-                    percentile[usec]   99.9% percentile[usec] \n";
-        let rows = " 2       1000          0.78           3.53         0.80     \t       0.81        \t0.05   \t\t0.87    \t\t3.53\n \
-                    4096    1000          1.90           5.10         2.00     \t       2.05        \t0.08   \t\t2.20    \t\t5.10\n";
-        assert_eq!(
-            of(&[title, head, rows].concat()),
-            [(1, 2, 1.6), (1, 4096, 4.0)]
-        );
-        let for_seconds = "  RDMA_Write Latency Test\n #bytes        #iterations       t_avg[usec]    tps average\n 8 3000 1.25 400000.1\n";
-        assert_eq!(of(for_seconds), [(1, 8, 2.5)]);
-        let expected = "perftest: found no time of a message, expected ib_send_lat or ib_write_lat";
-        assert_eq!(
-            refused(&[title, head, rows].concat().replace("Send", "RDMA_Read")),
-            expected
-        );
-        let rate = "  Send BW Test\n #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n 65536 1000 11.0 11.0 0.1\n";
-        assert_eq!(refused(rate), expected);
-    }
-
-    #[test]
-    fn a_window_of_messages_needs_the_latency_of_its_size() {
-        let bandwidth =
-            read("# OSU MPI Bandwidth Test v7\n# Size Bandwidth (MB/s)\n1000 800\n").unwrap();
-        let message = samples(std::slice::from_ref(&bandwidth))
-            .unwrap_err()
-            .to_string();
-        assert_eq!(
-            message,
-            "osu_bw: found no osu_latency of 1kB, expected it beside the bandwidths"
-        );
-        let latency = read("# OSU MPI Latency Test\n1 2.0\n1000 3.5\n").unwrap();
-        let all = samples(&[bandwidth, latency]).unwrap();
-        // 64 messages of 1000 bytes at 800 bytes in a microsecond, and an answer that takes 1.5 us longer than the shortest.
-        assert_eq!(
-            all.at(PrttPoint::new(64, Time::ZERO, Bytes(1000))),
-            [Time::from_micros(81.5)]
-        );
-    }
-
-    #[test]
-    fn what_is_no_benchmark_of_messages_is_refused() {
-        assert!(
-            refused("hello")
-                .starts_with("found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of OSU, IMB")
-        );
-        assert_eq!(
-            refused("# OSU MPI Allreduce Latency\n8 1.0\n"),
-            "OSU: found no time of a message, expected osu_latency or osu_bw"
-        );
-        assert_eq!(
-            refused("# OSU MPI Latency Test\n8 fast\n"),
-            "line 2: found latency `fast`, expected a number above 0"
-        );
-        assert!(
-            refused("# size time algbw\n8 1.0\n")
-                .starts_with("nccl-tests: found no time of a message")
-        );
-    }
-}
+mod tests;

@@ -16,6 +16,7 @@
 //! assert_eq!(prtt(&network, PrttPoint::round_trip(Bytes(1001))), Time::from_micros(68.0));
 //! ```
 
+pub mod benchmark_log;
 pub mod bursts;
 pub mod calls;
 pub mod error;

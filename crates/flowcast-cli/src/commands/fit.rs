@@ -43,6 +43,7 @@ use crate::{
         provenance,
     },
 };
+use import::ImportArgs;
 use inputs::{FitInput, Kind, one_kind};
 use regions::FitRegions;
 
@@ -74,14 +75,16 @@ pub(crate) struct Fit {
     /// Samples that `flowcast measure` wrote; round trips from elsewhere, with the columns n,d_us,size_B,prtt_us; medians of MPI
     /// calls by size, with the columns cluster,experiment,call,bytes,median_ns and any others; recordings of micro-benchmarks with
     /// a region for each operation and size; or outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's
-    /// Send_Recv, Netgauge's one_one, nccl-tests' sendrecv_perf, or perftest's ib_send_lat or ib_write_lat. Their content says
-    /// which they are
+    /// Send_Recv, NetPIPE, Netgauge's one_one, nccl-tests' sendrecv_perf, or perftest's ib_send_lat or ib_write_lat. Their
+    /// content says which they are
     #[arg(required_unless_present = "collectives", value_name = "FILE")]
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     collectives: CollectiveArgs,
     #[command(flatten)]
     calls: CallArgs,
+    #[command(flatten)]
+    import: ImportArgs,
     /// Fits all models of messages to round trips, and says which one explains the network best. Patterns between several
     /// nodes beside them, as `flowcast measure pairs` and `flowcast measure conflicts` write them, are fitted to as well, and
     /// whole patterns are left out in turn
@@ -148,7 +151,8 @@ impl Fit {
         let inputs = self.inputs.iter().map(|path| FitInput::read(path));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         if self.model.is_some() {
-            self.refuse_others(Kind::RoundTrips)?;
+            let benchmark = inputs.iter().find(|input| input.kind == Kind::Benchmark);
+            self.refuse_others(benchmark.map_or(Kind::RoundTrips, |_| Kind::Benchmark))?;
             return self.compare_models(&inputs);
         }
         let kind = one_kind(&inputs)?;
@@ -159,7 +163,8 @@ impl Fit {
             Kind::Calls => self.fit_calls(input),
             Kind::Recording => self.fit_regions(),
             Kind::Benchmark => {
-                import::run(&inputs, self.output(), &self.network_name(), self.format)
+                let (output, name) = (self.output(), self.network_name());
+                import::run(&inputs, &self.import, output, &name, self.format)
             }
             Kind::RoundTrips | Kind::Pairs => self.fit_round_trips(input),
             Kind::Collectives => self.fit_collectives(),
@@ -175,8 +180,11 @@ impl Fit {
             "recordings, collective operations or medians of calls",
         );
         const CONFLICTS: Kinds<'_, Kind> = (&[Kind::Conflicts], "conflicts");
+        const BENCHMARKS: Kinds<'_, Kind> = (&[Kind::Benchmark], "outputs of benchmarks");
         const ROUND_TRIPS: Kinds<'_, Kind> = (&[Kind::RoundTrips], "round trips");
         let options = [
+            ("--test", self.import.test.is_some(), BENCHMARKS),
+            ("--section", !self.import.section.is_empty(), BENCHMARKS),
             ("--predict", calls.predict.is_some(), CALLS),
             ("--pieces", calls.pieces.is_some(), CALLS),
             ("--only", calls.only.is_some(), CALLS),
@@ -188,7 +196,11 @@ impl Fit {
             ),
             ("--network", self.network.is_some(), KNOWN),
             ("--window", self.window.is_some(), CONFLICTS),
-            ("--report", self.report.is_some(), ROUND_TRIPS),
+            (
+                "--report",
+                self.report.is_some() && self.model.is_none(),
+                ROUND_TRIPS,
+            ),
             ("--all-sizes", self.all_sizes, ROUND_TRIPS),
             ("--robust", self.robust, ROUND_TRIPS),
         ];
@@ -237,7 +249,7 @@ impl Fit {
             seed: self.seed,
         };
         let (samples, patterns) = (
-            fit_models::round_trips(inputs)?,
+            fit_models::round_trips(inputs, &self.import)?,
             fit_models::patterns(inputs)?,
         );
         fit_models::run(

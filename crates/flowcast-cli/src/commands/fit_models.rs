@@ -19,7 +19,7 @@ use flowcast::{
 };
 
 use super::fit::{
-    import,
+    import::{ImportArgs, ImportedFiles},
     inputs::{FitInput, Kind},
 };
 use crate::terminal::{
@@ -36,14 +36,25 @@ pub(super) enum Models {
 }
 
 /// The round trips: one file of samples, or the outputs of benchmarks together.
-pub(super) fn round_trips(inputs: &[FitInput]) -> Result<PrttSamples> {
+pub(super) fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<PrttSamples> {
     let found: Vec<&FitInput> = inputs.iter().filter(is_one).collect();
     match found[..] {
         [] => bail!("found no round trips, expected some beside patterns"),
         [one] if one.kind == Kind::RoundTrips => {
             PrttSamples::from_csv(&one.text).with_context(|| one.place())
         }
-        _ if found.iter().all(|input| input.kind == Kind::Benchmark) => import::imported(inputs),
+        _ if found.iter().all(|input| input.kind == Kind::Benchmark) => {
+            let imported = ImportedFiles::read(inputs, args)?;
+            imported
+                .skipped()
+                .iter()
+                .for_each(|line| say!("flowcast: {line}"));
+            imported
+                .notes()
+                .iter()
+                .for_each(|note| say!("flowcast: note: {note}"));
+            Ok(imported.samples)
+        }
         _ => bail!("found several files with round trips, expected one, or outputs of benchmarks"),
     }
 }

@@ -15,63 +15,31 @@
 use flowcast_model::csv::CsvError;
 use flowcast_units::{Bytes, Time};
 
-use super::{Imported, lines, positive, size};
+use super::half_trips::{SizedTime, positive, size};
+use crate::benchmark_log::{LogRow, LogSection, formats::REPROMPI_TIMES};
 
-const CALL: &str = "Send_Recv";
-/// Columns with the time, the best first.
-const TIMES: [&str; 5] = [
-    "runtime_sec",
-    "median_sec",
-    "mean_sec",
-    "min_sec",
-    "max_sec",
-];
-
-/// Whether it is ReproMPI's.
-pub(super) fn is_one(text: &str) -> bool {
-    text.contains("#@reproMPIcommitSHA1=")
-        || text
-            .lines()
-            .any(|line| ReprompiColumns::find(&words(line)).is_some())
-}
-
-/// Reads all round trips.
+/// Halves of all round trips of the section of a call.
 ///
 /// # Errors
 /// A row that lacks a column, or a number that is none, with its line.
-pub(super) fn read(text: &str) -> Result<Imported, CsvError> {
-    let (mut imported, mut columns, mut element, mut first_rank) =
-        (Imported::default(), None, 1, "0");
-    for (line, words) in lines(text) {
-        if let Some(found) = words
-            .first()
-            .and_then(|word| word.strip_prefix("#@datatype_size_bytes="))
-        {
-            element = size(line, found)?.0.max(1);
-        } else if let Some(ranks) = words
-            .first()
-            .and_then(|word| word.strip_prefix("#@pingpong_ranks="))
-        {
-            first_rank = ranks.split(',').next().unwrap_or(ranks);
-        } else if let Some(found) = ReprompiColumns::find(&words) {
-            columns = Some(found);
-        } else if let Some(columns) = &columns {
-            imported
-                .one_way
-                .extend(columns.row(line, &words, (element, first_rank))?);
-        }
-    }
-    Ok(imported)
-}
-
-fn words(line: &str) -> Vec<&str> {
-    line.split_whitespace().collect()
+pub(super) fn half_trips(section: &LogSection<'_>) -> Result<Vec<SizedTime>, CsvError> {
+    let columns = ReprompiColumns::find(&section.columns).expect("the header was recognised");
+    let setting = |name, default| section.settings.get(name).copied().unwrap_or(default);
+    let element = size(section.line, setting("datatype_size_bytes", "1"))?
+        .0
+        .max(1);
+    let ranks = setting("pingpong_ranks", "0");
+    let first_rank = ranks.split(',').next().unwrap_or(ranks);
+    let trips = section
+        .rows
+        .iter()
+        .map(|row| columns.row(row, (element, first_rank)));
+    trips.filter_map(Result::transpose).collect()
 }
 
 /// Places of the columns of one header.
 struct ReprompiColumns {
     names: usize,
-    test: usize,
     size: usize,
     is_count: bool,
     process: Option<usize>,
@@ -89,8 +57,7 @@ enum ReprompiTiming {
 impl ReprompiColumns {
     fn find(words: &[&str]) -> Option<ReprompiColumns> {
         let place = |name: &str| words.iter().position(|word| *word == name);
-        let test = place("test")?;
-        let taken = TIMES
+        let taken = REPROMPI_TIMES
             .iter()
             .find_map(|name| place(name))
             .map(ReprompiTiming::Taken);
@@ -103,7 +70,6 @@ impl ReprompiColumns {
         let bytes = place("msize_bytes");
         Some(ReprompiColumns {
             names: words.len(),
-            test,
             size: bytes.or_else(|| place("count"))?,
             is_count: bytes.is_none(),
             process: place("process"),
@@ -112,21 +78,14 @@ impl ReprompiColumns {
         })
     }
 
-    /// Half of a round trip; none of a row of another call, of another process, or that is void.
-    fn row(
-        &self,
-        line: usize,
-        words: &[&str],
-        of: (u64, &str),
-    ) -> Result<Option<(Bytes, Time)>, CsvError> {
+    /// Half of a round trip; none of a row of another process, or that is void.
+    fn row(&self, row: &LogRow<'_>, of: (u64, &str)) -> Result<Option<SizedTime>, CsvError> {
+        let (line, words) = (row.line, &row.words);
         let (element, first_rank) = of;
         let is = |place: Option<usize>, wanted: &str| {
             place.is_none_or(|at| words.get(at) == Some(&wanted))
         };
-        if words.get(self.test) != Some(&CALL)
-            || !is(self.process, first_rank)
-            || !is(self.error, "0")
-        {
+        if !is(self.process, first_rank) || !is(self.error, "0") {
             return Ok(None);
         }
         if words.len() != self.names {
@@ -170,9 +129,11 @@ impl ReprompiColumns {
 mod tests {
     use super::*;
 
+    use crate::import::{ImportChoice, read};
+
     fn of(text: &str) -> Vec<(u64, f64)> {
         let round = |time: Time| (time.as_micros() * 2e3).round() / 1e3;
-        read(text)
+        read(text, &ImportChoice::default())
             .unwrap()
             .one_way
             .into_iter()
@@ -181,7 +142,9 @@ mod tests {
     }
 
     fn refused(text: &str) -> String {
-        read(text).err().unwrap().to_string()
+        read(text, &ImportChoice::default())
+            .unwrap_err()
+            .to_string()
     }
 
     const HEAD: &str = "#@datatype=MPI_INT\n#@datatype_size_bytes=4\n#@pingpong_ranks=2,3\n#@reproMPIcommitSHA1=abc\n";
@@ -202,7 +165,6 @@ mod tests {
         );
         assert_eq!(of(&ends), [(32, 4.0)]);
         let windows = "test nrep msize_bytes errorcode runtime_sec \nSend_Recv 0 8 1 0.5\nSend_Recv 1 8 0 0.000002\n";
-        assert!(is_one(windows));
         assert_eq!(of(windows), [(8, 2.0)]);
     }
 

@@ -2,15 +2,16 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use clap::Args;
 use flowcast::{
     fit::{
         hockney::fit_hockney,
-        import::{read, samples},
+        import::{ImportChoice, Imported, read, samples},
         samples::PrttSamples,
     },
     model::quantity::Quantity,
-    table::Document,
+    table::{Document, Value, rows},
     units::Rounded,
 };
 
@@ -23,23 +24,102 @@ use crate::{
     terminal::{output::Format, provenance},
 };
 
-/// The round trips of all files together.
-pub(in crate::commands) fn imported(files: &[FitInput]) -> Result<PrttSamples> {
-    let all = files.iter().filter(|file| file.kind == Kind::Benchmark);
-    let all = all.map(|file| read(&file.text).with_context(|| file.place()));
-    let all = all.collect::<Result<Vec<_>>>()?;
-    Ok(samples(&all)?)
+/// A message without data takes another way through some libraries.
+const NO_BYTES: &str =
+    "the line is fitted to messages of at least 1 B; those of 0 B are compared with it";
+
+/// What the outputs of benchmarks do not say themselves.
+#[derive(Debug, Args)]
+pub(in crate::commands) struct ImportArgs {
+    /// Outputs of benchmarks: the test of a table that does not name it, such as sendrecv of nccl-tests before 2.17, ib_send_lat
+    /// or PingPong
+    #[arg(long, value_name = "NAME")]
+    pub test: Option<String>,
+    /// Outputs of benchmarks: read the sections that begin in these lines, where the output has several runs of a test. Several
+    /// are fitted together
+    #[arg(long, value_name = "LINE,..", value_delimiter = ',')]
+    pub section: Vec<usize>,
+}
+
+/// The round trips of all files together, and what was left out of them.
+pub(in crate::commands) struct ImportedFiles {
+    /// Half of them times from one process to another.
+    pub samples: PrttSamples,
+    files: Vec<(String, Imported)>,
+}
+
+impl ImportedFiles {
+    /// Reads the outputs of benchmarks among the files.
+    pub(in crate::commands) fn read(
+        files: &[FitInput],
+        args: &ImportArgs,
+    ) -> Result<ImportedFiles> {
+        let files: Vec<&FitInput> = files
+            .iter()
+            .filter(|file| file.kind == Kind::Benchmark)
+            .collect();
+        if files.len() > 1 && !args.section.is_empty() {
+            bail!("--section: found {} files, expected one", files.len());
+        }
+        let choice = ImportChoice {
+            test: args.test.clone(),
+            sections: args.section.clone(),
+        };
+        let read = |file: &&FitInput| -> Result<(String, Imported)> {
+            let imported = read(&file.text, &choice).with_context(|| file.place())?;
+            Ok((file.place(), imported))
+        };
+        let files = files.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let samples = samples(files.iter().map(|(_, imported)| imported))?;
+        Ok(ImportedFiles { samples, files })
+    }
+
+    /// Lines that were left out of the sections that were read, and what is done with messages of 0 bytes.
+    pub(in crate::commands) fn notes(&self) -> Vec<String> {
+        let notes = self.files.iter().flat_map(|(place, imported)| {
+            let notes = imported.notes.iter();
+            notes.map(move |note| format!("{place}: {note}"))
+        });
+        notes.collect()
+    }
+
+    /// Sections that were not read, one a line.
+    pub(in crate::commands) fn skipped(&self) -> Vec<String> {
+        let skipped = self.files.iter().flat_map(|(place, imported)| {
+            let skipped = imported.skipped.iter();
+            skipped.map(move |section| format!("skipped: {place}, {section}"))
+        });
+        skipped.collect()
+    }
+
+    fn skipped_value(&self) -> Value {
+        let all = self.files.iter().flat_map(|(place, imported)| {
+            let skipped = imported.skipped.iter();
+            skipped.map(move |section| (place, section))
+        });
+        let all: Vec<_> = all.collect();
+        rows(&all)
+            .field("file", |(place, _)| *place)
+            .field("line", |(_, section)| section.line)
+            .field("benchmark", |(_, section)| section.benchmark.to_string())
+            .field("test", |(_, section)| section.test.clone())
+            .field("reason", |(_, section)| section.reason)
+            .into()
+    }
 }
 
 /// Fits latency and bandwidth, writes the network if asked, and prints them.
 pub(in crate::commands) fn run(
     files: &[FitInput],
+    args: &ImportArgs,
     output: Option<&Path>,
     name: &str,
     format: Format,
 ) -> Result<()> {
-    let samples = imported(files)?;
-    let fit = fit_hockney(&samples)?;
+    let imported = ImportedFiles::read(files, args)?;
+    let fit = fit_hockney(&imported.samples)?;
+    let mut notes = imported.notes();
+    notes.extend(fit.left_out.then(|| NO_BYTES.to_owned()));
     let mut provenance: BTreeMap<String, String> = provenance::of_this_run();
     let names: Vec<String> = files.iter().map(FitInput::place).collect();
     provenance.insert("imported".into(), names.join(" "));
@@ -52,6 +132,8 @@ pub(in crate::commands) fn run(
             .field("sizes", fit.sizes)
             .field("error_median", fit.error_median)
             .field("error_worst", fit.error_worst)
+            .field("skipped", imported.skipped_value())
+            .field("notes", notes.iter().cloned().collect::<Value>())
             .line(format!("latency    {}", Rounded(fit.latency)))
             .line(format!("bandwidth  {rate}"))
             .line(format!(
@@ -59,6 +141,8 @@ pub(in crate::commands) fn run(
                 fit.sizes,
                 percent(fit.error_median),
                 percent(fit.error_worst)
-            )),
+            ))
+            .lines(imported.skipped())
+            .lines(notes.iter().map(|note| format!("note: {note}"))),
     )
 }

@@ -1,0 +1,98 @@
+//! Lines of a log without what terminals, launchers and loggers add to them.
+
+use super::prefix::Prefix;
+
+/// One line of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogLine {
+    /// Number in the file, from 1.
+    pub number: usize,
+    /// What was taken away from its beginning.
+    pub prefix: Prefix,
+    /// The benchmark's own text.
+    pub text: String,
+}
+
+/// The text of a file in UTF-8, or in UTF-16 with a byte order mark; the mark is left out. None of other bytes.
+pub fn decoded(bytes: Vec<u8>) -> Option<String> {
+    let units = |of: fn([u8; 2]) -> u16| -> Vec<u16> {
+        let pairs = bytes[2..].chunks_exact(2);
+        pairs.map(|pair| of([pair[0], pair[1]])).collect()
+    };
+    match bytes[..] {
+        [0xff, 0xfe, ..] => String::from_utf16(&units(u16::from_le_bytes)).ok(),
+        [0xfe, 0xff, ..] => String::from_utf16(&units(u16::from_be_bytes)).ok(),
+        _ => {
+            let text = String::from_utf8(bytes).ok()?;
+            match text.strip_prefix(BYTE_ORDER_MARK) {
+                Some(rest) => Some(rest.to_owned()),
+                None => Some(text),
+            }
+        }
+    }
+}
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The lines of a log: without colours, carriage returns, byte order marks and prefixes.
+pub(crate) fn lines(text: &str) -> Vec<LogLine> {
+    let plain = (1..).zip(text.lines()).map(|(number, line)| {
+        let line = line
+            .trim_start_matches(BYTE_ORDER_MARK)
+            .trim_end_matches('\r');
+        // Of a line that was written over, the end stays on the screen.
+        let line = line.rsplit('\r').next().unwrap_or(line);
+        let line = without_colours(line);
+        let (prefix, rest) = Prefix::split(&line);
+        let text = rest.to_owned();
+        LogLine {
+            number,
+            prefix,
+            text,
+        }
+    });
+    plain.collect()
+}
+
+/// A line without escape sequences: `ESC [ ... letter`, `ESC ] ... BEL`.
+fn without_colours(line: &str) -> String {
+    const ESCAPE: char = '\u{1b}';
+    let mut parts = line.split(ESCAPE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| {
+        let after = match part.chars().next() {
+            Some('[') => {
+                part.find(|sign: char| ('@'..='Z').contains(&sign) || ('\\'..='~').contains(&sign))
+            }
+            Some(']') => part.find('\u{7}'),
+            _ => Some(0),
+        };
+        plain + after.and_then(|at| part.get(at + 1..)).unwrap_or_default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_encodings_colours_and_carriage_returns_are_taken_away() {
+        let text =
+            "\u{feff}\u{1b}[1;32m8\u{1b}[0m  1.1\r\n\u{1b}]0;title\u{7}16 1.2\r\n 10 %\r20 1.3\n";
+        let plain: Vec<String> = lines(text).into_iter().map(|line| line.text).collect();
+        assert_eq!(plain, ["8  1.1", "16 1.2", "20 1.3"]);
+        let wide = |mark: [u8; 2], of: fn(u16) -> [u8; 2]| {
+            let units = "8 µs\n".encode_utf16().flat_map(of);
+            mark.into_iter().chain(units).collect::<Vec<u8>>()
+        };
+        for bytes in [
+            wide([0xff, 0xfe], u16::to_le_bytes),
+            wide([0xfe, 0xff], u16::to_be_bytes),
+            "\u{feff}8 µs\n".into(),
+            "8 µs\n".into(),
+        ] {
+            assert_eq!(decoded(bytes).unwrap(), "8 µs\n");
+        }
+        assert_eq!(decoded(vec![0xb5, b's']), None);
+    }
+}

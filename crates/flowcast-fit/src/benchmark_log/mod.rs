@@ -1,0 +1,290 @@
+//! Logs of benchmarks: the tables of all tests in a text, each with the test's whole name, whatever else stands around them.
+//!
+//! A section begins with a test's banner, or with the names of a table's columns where no banner stands before them, and ends
+//! where the next begins. [`lines`] takes away what launchers and loggers put before each line; [`formats`] knows how each
+//! benchmark writes banners and tables.
+
+pub(crate) mod formats;
+pub(crate) mod lines;
+pub(crate) mod netpipe;
+pub(crate) mod prefix;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use formats::LineMark;
+use lines::LogLine;
+pub use lines::decoded;
+use prefix::Prefix;
+
+/// The benchmarks whose logs are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Benchmark {
+    /// OSU micro-benchmarks.
+    Osu,
+    /// Intel MPI Benchmarks.
+    Imb,
+    /// perftest, of linux-rdma.
+    Perftest,
+    /// SKaMPI 5.
+    Skampi,
+    /// ReproMPI.
+    Reprompi,
+    /// nccl-tests and rccl-tests.
+    NcclTests,
+    /// NetPIPE.
+    Netpipe,
+    /// Netgauge.
+    Netgauge,
+}
+
+impl Benchmark {
+    /// All of them.
+    pub const ALL: [Benchmark; 8] = [
+        Benchmark::Osu,
+        Benchmark::Imb,
+        Benchmark::Perftest,
+        Benchmark::Skampi,
+        Benchmark::Reprompi,
+        Benchmark::NcclTests,
+        Benchmark::Netpipe,
+        Benchmark::Netgauge,
+    ];
+}
+
+impl fmt::Display for Benchmark {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Benchmark::Osu => "OSU",
+            Benchmark::Imb => "IMB",
+            Benchmark::Perftest => "perftest",
+            Benchmark::Skampi => "SKaMPI",
+            Benchmark::Reprompi => "ReproMPI",
+            Benchmark::NcclTests => "nccl-tests",
+            Benchmark::Netpipe => "NetPIPE",
+            Benchmark::Netgauge => "Netgauge",
+        })
+    }
+}
+
+/// A test that nothing names, in messages.
+pub(crate) const WITHOUT_NAME: &str = "test without a name";
+
+/// The table of one test.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LogSection<'a> {
+    pub benchmark: Benchmark,
+    /// Whole name of the test, as its banner or its command line has it; none where neither names it.
+    pub test: Option<String>,
+    /// Number of the first line.
+    pub line: usize,
+    /// Words of the line that names the columns.
+    pub columns: Vec<&'a str>,
+    /// What the lines around the table say about it, such as the number of processes.
+    pub settings: BTreeMap<&'static str, &'a str>,
+    pub rows: Vec<LogRow<'a>>,
+    /// Lines inside the table that are no rows of it.
+    pub strays: Vec<&'a LogLine>,
+    is_complete: bool,
+}
+
+/// One row of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LogRow<'a> {
+    pub line: usize,
+    pub prefix: &'a Prefix,
+    pub words: Vec<&'a str>,
+}
+
+impl LogSection<'_> {
+    fn new<'a>(benchmark: Benchmark, test: Option<String>, line: usize) -> LogSection<'a> {
+        LogSection {
+            benchmark,
+            test,
+            line,
+            columns: Vec::new(),
+            settings: BTreeMap::new(),
+            rows: Vec::new(),
+            strays: Vec::new(),
+            is_complete: false,
+        }
+    }
+
+    /// Place of a column in the line that names the columns.
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| *column == name)
+    }
+
+    /// Benchmark and test, as messages call them.
+    pub(crate) fn name(&self) -> String {
+        let test = self.test.as_deref().unwrap_or(WITHOUT_NAME);
+        format!("{} {test}", self.benchmark)
+    }
+}
+
+/// All sections of a log in their order.
+pub(crate) fn sections(lines: &[LogLine]) -> Vec<LogSection<'_>> {
+    let mut reader = SectionReader::default();
+    lines.iter().for_each(|line| reader.read_line(line));
+    reader.sections
+}
+
+#[derive(Default)]
+struct SectionReader<'a> {
+    sections: Vec<LogSection<'a>>,
+    /// Settings of the next section, which stand before its first line.
+    settings: Vec<(Benchmark, &'static str, &'a str)>,
+    /// Programs that were named since the last section began, as a command line names them.
+    programs: BTreeSet<&'a str>,
+    /// Lines since the last row.
+    strays: Vec<&'a LogLine>,
+    /// Whether anything stands between the last row and this line.
+    is_interrupted: bool,
+}
+
+impl<'a> SectionReader<'a> {
+    fn read_line(&mut self, line: &'a LogLine) {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if let Some((benchmark, mark)) = formats::mark(&words) {
+            self.take_mark(line.number, benchmark, mark, words);
+        } else if self.goes_on(&words) {
+            self.take_row(line, words);
+        } else if let Some((benchmark, test)) = formats::lone_row(&words) {
+            self.open(benchmark, Some(test.to_owned()), line.number);
+            self.take_row(line, words);
+        } else {
+            self.take_other(line, &words);
+        }
+    }
+
+    fn take_mark(
+        &mut self,
+        number: usize,
+        benchmark: Benchmark,
+        mark: LineMark<'a>,
+        words: Vec<&'a str>,
+    ) {
+        match mark {
+            LineMark::Banner(test) => self.open(benchmark, Some(test), number),
+            LineMark::Columns => {
+                self.open_table(number, benchmark);
+                self.sections.last_mut().expect("one was opened").columns = words;
+            }
+            LineMark::Setting(name, value) => match self.sections.last_mut() {
+                Some(last) if last.benchmark == benchmark && last.rows.is_empty() => {
+                    last.settings.insert(name, value);
+                }
+                _ => self.settings.push((benchmark, name, value)),
+            },
+            LineMark::End => {
+                if let Some(last) = self.sections.last_mut() {
+                    last.is_complete = true;
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, benchmark: Benchmark, test: Option<String>, number: usize) {
+        let mut section = LogSection::new(benchmark, test, number);
+        let own = |(of, ..): &mut (Benchmark, _, _)| *of == benchmark;
+        let settings = self.settings.extract_if(.., own);
+        section.settings = settings.map(|(_, name, value)| (name, value)).collect();
+        self.sections.push(section);
+        self.programs.clear();
+        self.strays.clear();
+    }
+
+    /// The names of columns belong to the banner before them; without one a command line may name the test.
+    fn open_table(&mut self, number: usize, benchmark: Benchmark) {
+        let last = self
+            .sections
+            .last()
+            .filter(|last| last.benchmark == benchmark);
+        let test = match last {
+            Some(last) if last.rows.is_empty() && !last.is_complete => return,
+            // Names of columns stand before the table of each data type.
+            Some(last) if benchmark == Benchmark::Osu => last.test.clone(),
+            _ => {
+                let mut own = self.programs.iter();
+                let mut own = own
+                    .by_ref()
+                    .filter(|name| formats::program_of(name) == Some(benchmark));
+                let test = own.next().map(|name| (*name).to_owned());
+                test.filter(|_| own.next().is_none())
+            }
+        };
+        self.open(benchmark, test, number);
+    }
+
+    /// Whether a line goes on with the table of the last section. After an interruption its sizes go on to grow.
+    fn goes_on(&self, words: &[&str]) -> bool {
+        let Some(last) = self.sections.last().filter(|last| !last.is_complete) else {
+            return false;
+        };
+        let size = |words: &[&str]| words[0].parse::<u64>();
+        let grows = |row: &LogRow<'_>| match (size(&row.words), size(words)) {
+            (Ok(before), Ok(own)) => before < own,
+            _ => true,
+        };
+        formats::is_row(last, words) && (!self.is_interrupted || last.rows.last().is_none_or(grows))
+    }
+
+    fn take_row(&mut self, line: &'a LogLine, words: Vec<&'a str>) {
+        self.take_call(&words);
+        let last = self.sections.last_mut().expect("one is open");
+        last.strays.append(&mut self.strays);
+        last.rows.push(LogRow {
+            line: line.number,
+            prefix: &line.prefix,
+            words,
+        });
+        self.is_interrupted = false;
+    }
+
+    /// Rows of ReproMPI name their test; the rows of each are a section.
+    fn take_call(&mut self, words: &[&str]) {
+        let last = self.sections.last_mut().expect("one is open");
+        let Some(call) = formats::call_of_row(last, words) else {
+            return;
+        };
+        let test = last.test.get_or_insert_with(|| call.to_owned());
+        if test == call {
+            return;
+        }
+        let line = last.line;
+        let is_own = |section: &LogSection<'_>| {
+            section.line == line && section.test.as_deref() == Some(call)
+        };
+        let section = match self.sections.iter().rposition(is_own) {
+            Some(at) => self.sections.remove(at),
+            None => LogSection {
+                test: Some(call.to_owned()),
+                rows: Vec::new(),
+                ..self.sections.last().expect("one is open").clone()
+            },
+        };
+        self.sections.push(section);
+    }
+
+    /// Keeps the programs that a line names, and the lines inside a table that are no rows of it.
+    fn take_other(&mut self, line: &'a LogLine, words: &[&'a str]) {
+        self.is_interrupted = true;
+        let is_rule = |word: &str| word.starts_with('#') || word.starts_with("--");
+        let names = words.iter().map(|word| formats::base_name(word));
+        let programs = names.filter(|name| formats::program_of(name).is_some());
+        self.programs.extend(programs);
+        let (Some(first), Some(last)) = (words.first(), self.sections.last_mut()) else {
+            return;
+        };
+        if first.bytes().all(|byte| byte.is_ascii_digit()) {
+            // A size whose time is missing, or the row of another table.
+            last.is_complete |= formats::is_row(last, words);
+            last.strays.append(&mut self.strays);
+            last.strays.push(line);
+        } else if !last.rows.is_empty() && !is_rule(first) {
+            self.strays.push(line);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! NetPIPE 3 to 5: its rows on the screen and in the file `np.out`.
+//!
+//! | output | row |
+//! |---|---|
+//! | screen, 3 and 4 | `0:  1024 bytes  2500 times -->  4000.00 Mbps in  2.05 usec` |
+//! | screen, 5 | `0:  1.024 KB  2500 times -->  4.000 Gbps  in  2.048 usecs` |
+//! | `np.out`, 3 and 4 | bytes, Mbit/s of 2^20 or 10^6 bits, seconds |
+//! | `np.out`, 5 | bytes, mean, least and largest Gbit/s, microseconds |
+//!
+//! Size, rate and time of a row agree, so that numbers of another tool are not read. In both directions at once the rate is of
+//! both, which does not agree with the time.
+
+use flowcast_units::{Bytes, Time};
+
+use super::formats::LineMark;
+
+/// Messages to and fro, as NetPIPE sends them unless another mode is asked for.
+const PING_PONG: &str = "ping-pong";
+
+/// A message's size and the time it takes one way.
+pub(crate) type NetpipeRow = (Bytes, Time);
+
+pub(super) fn mark<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
+    let setting = |mode| Some(LineMark::Setting("mode", mode));
+    match words {
+        ["Now", "starting", "the", "main", "loop"] | ["Start", "testing", "with", ..] => {
+            Some(LineMark::Banner(PING_PONG.to_owned()))
+        }
+        ["Streaming", ..] => setting("streaming"),
+        ["Bidirectional" | "Bi-directional", ..] => setting("both directions at once"),
+        ["Passing", "data", "in", "both", "directions", ..] => setting("both directions at once"),
+        _ => None,
+    }
+}
+
+/// The test of a row that shows by itself that it is NetPIPE's.
+pub(super) fn lone_row(words: &[&str]) -> Option<&'static str> {
+    row(words).map(|_| PING_PONG)
+}
+
+/// Reads a row of either kind; none of a line that is no row.
+pub(crate) fn row(words: &[&str]) -> Option<NetpipeRow> {
+    match words {
+        [
+            number,
+            size,
+            unit,
+            _,
+            "times",
+            "-->",
+            rate,
+            per_second,
+            "in",
+            time,
+            time_unit,
+            ..,
+        ] if number.ends_with(':') => {
+            let bytes = size.parse::<f64>().ok()? * scale(unit)?;
+            let rate = Rate::parse(rate, scale(per_second.strip_suffix("bps")?)?)?;
+            agreeing(
+                bytes,
+                &[rate],
+                time.parse::<f64>().ok()? * seconds(time_unit)?,
+            )
+        }
+        [size, rate, time] => {
+            let rates = [
+                Rate::parse(rate, 1e6)?,
+                Rate::parse(rate, f64::from(1 << 20))?,
+            ];
+            agreeing(whole(size)?, &rates, time.parse().ok()?)
+        }
+        [size, mean, _, _, micros, ..] => {
+            let rate = Rate::parse(mean, 1e9)?;
+            agreeing(whole(size)?, &[rate], micros.parse::<f64>().ok()? * 1e-6)
+        }
+        _ => None,
+    }
+}
+
+/// Bits in a second, and by how much at most they were rounded.
+struct Rate {
+    value: f64,
+    rounded: f64,
+}
+
+impl Rate {
+    fn parse(word: &str, unit: f64) -> Option<Rate> {
+        let (_, decimals) = word.split_once('.')?;
+        let rounded = 0.5 * 10_f64.powi(-i32::try_from(decimals.len()).ok()?) * unit;
+        let value = word.parse::<f64>().ok()? * unit;
+        Some(Rate { value, rounded })
+    }
+}
+
+/// The row, if one of the rates carries its bytes in about its time.
+fn agreeing(bytes: f64, rates: &[Rate], seconds: f64) -> Option<NetpipeRow> {
+    let bits = 8.0 * bytes;
+    let agrees =
+        |rate: &Rate| (rate.value * seconds - bits).abs() <= 0.05 * bits + rate.rounded * seconds;
+    let is_one = bytes >= 1.0 && seconds > 0.0 && seconds.is_finite() && rates.iter().any(agrees);
+    is_one.then(|| (Bytes(bytes.round() as u64), Time::from_seconds(seconds)))
+}
+
+fn whole(word: &str) -> Option<f64> {
+    word.parse::<u32>().ok().map(f64::from)
+}
+
+/// Of `bytes`, `B`, `KB`, `Mbps` without `bps`, by thousands.
+fn scale(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "bytes" | "B" | "" => 1.0,
+        "KB" | "K" => 1e3,
+        "MB" | "M" => 1e6,
+        "GB" | "G" => 1e9,
+        "TB" | "T" => 1e12,
+        _ => return None,
+    })
+}
+
+fn seconds(unit: &str) -> Option<f64> {
+    Some(match unit.trim_end_matches('s') {
+        "nsec" => 1e-9,
+        "usec" | "u" => 1e-6,
+        "msec" | "m" => 1e-3,
+        "sec" | "" => 1.0,
+        _ => return None,
+    })
+}

@@ -1,0 +1,161 @@
+//! The rows of a section as times of one message.
+
+use flowcast_model::csv::CsvError;
+use flowcast_units::{Bytes, Time};
+
+use super::{WINDOW, reprompi};
+use crate::benchmark_log::{Benchmark, LogRow, LogSection, netpipe};
+
+/// A message's size and its time.
+pub(super) type SizedTime = (Bytes, Time);
+
+/// What the rows of a test measure of messages from one process to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MessageTest {
+    /// Half a round trip.
+    HalfTrip,
+    /// A window of messages in a row and a short answer.
+    Window,
+}
+
+/// What a section measures; none of tests of anything but messages from one process to one other.
+pub(super) fn message_test(section: &LogSection<'_>) -> Option<MessageTest> {
+    let test = section.test.as_deref()?.to_ascii_lowercase();
+    let is_half_trip = match section.benchmark {
+        Benchmark::Osu => match osu_test(&test) {
+            "bandwidth test" | "osu_bw" => return Some(MessageTest::Window),
+            test => matches!(test, "latency test" | "osu_latency"),
+        },
+        Benchmark::Imb => {
+            let is_pair = section
+                .settings
+                .get("processes")
+                .is_none_or(|count| *count == "2");
+            test == "pingpong" && is_pair && section.column("t[usec]").is_some()
+        }
+        Benchmark::Perftest => matches!(
+            test.trim_start_matches("ib_"),
+            "send latency test"
+                | "send_imm latency test"
+                | "rdma_write latency test"
+                | "rdma_write_imm latency test"
+                | "send_lat"
+                | "write_lat"
+        ),
+        Benchmark::Skampi => test.contains("pingpong") && !test.contains("sendrecv"),
+        Benchmark::Reprompi => test == "send_recv",
+        Benchmark::NcclTests => matches!(test.as_str(), "sendrecv" | "sendrecv_perf"),
+        Benchmark::Netpipe => !section.settings.contains_key("mode"),
+        Benchmark::Netgauge => true,
+    };
+    is_half_trip.then_some(MessageTest::HalfTrip)
+}
+
+/// The name of an OSU test after the library: `mpi`, `mpi-cuda`, `nccl`, or none in Java.
+fn osu_test(test: &str) -> &str {
+    let test = test.strip_prefix("python mpi ").map_or(test, |program| {
+        program.strip_suffix(" test").unwrap_or(program)
+    });
+    match test.split_once(' ') {
+        Some((library, rest))
+            if ["mpi", "nccl", "rccl"].contains(&library.split('-').next().unwrap_or_default()) =>
+        {
+            rest
+        }
+        _ => test,
+    }
+}
+
+/// Sizes and times of all rows: halves of round trips, or whole windows.
+///
+/// # Errors
+/// A number that is none, with its line.
+pub(super) fn times(
+    section: &LogSection<'_>,
+    test: MessageTest,
+) -> Result<Vec<SizedTime>, CsvError> {
+    if section.benchmark == Benchmark::Reprompi {
+        return reprompi::half_trips(section);
+    }
+    let time = |row: &LogRow<'_>| match (section.benchmark, test) {
+        (_, MessageTest::Window) => window(row),
+        (Benchmark::Skampi, _) => skampi(row),
+        (Benchmark::Netpipe, _) => Ok(netpipe::row(&row.words).expect("rows were recognised")),
+        _ => half_trip(section, row),
+    };
+    section.rows.iter().map(time).collect()
+}
+
+fn half_trip(section: &LogSection<'_>, row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
+    let words = &row.words;
+    let (at, what) = match section.benchmark {
+        Benchmark::Imb => (section.column("t[usec]"), "t[usec]"),
+        Benchmark::Perftest => {
+            let median = section.column("t_typical[usec]");
+            (median.or_else(|| section.column("t_avg[usec]")), "latency")
+        }
+        // The first of two times is out of place. Columns before it may be empty, those after it are not.
+        Benchmark::NcclTests => {
+            let from_end = section.column("time").map(|at| section.columns.len() - at);
+            (
+                from_end.and_then(|from| words.len().checked_sub(from)),
+                "time",
+            )
+        }
+        Benchmark::Netgauge if words.get(1) == Some(&"-") => return netgauge(row),
+        Benchmark::Netgauge => (Some(3), "RTT/2"),
+        _ => (Some(1), "latency"),
+    };
+    let word = at.and_then(|at| words.get(at));
+    Ok((size(row.line, words[0])?, micros(row.line, word, what)?))
+}
+
+/// Megabytes of a million bytes in a second are bytes in a microsecond.
+fn window(row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
+    let size = size(row.line, row.words[0])?;
+    let rate = positive(row.line, row.words.get(1), "bandwidth")?;
+    let micros = f64::from(WINDOW) * size.0 as f64 / rate;
+    Ok((size, Time::from_micros(micros)))
+}
+
+/// Pairs of `variable= value`, then size, microseconds of a round trip, standard deviation, and more.
+fn skampi(row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
+    let plain: Vec<&str> = row
+        .words
+        .iter()
+        .copied()
+        .filter(|word| *word != "#")
+        .collect();
+    let pairs = plain.chunks(2).take_while(|pair| pair[0].ends_with('='));
+    let rest = &plain[(2 * pairs.count()).min(plain.len())..];
+    let own = size(row.line, rest.first().copied().unwrap_or_default())?;
+    Ok((own, micros(row.line, rest.get(1), "time")? / 2.0))
+}
+
+/// `SIZE - blocking - half round trip - throughput` with minimum, mean and median.
+fn netgauge(row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
+    let parts = row.words.split(|word| *word == "-").nth(2);
+    let median = parts.and_then(|half| half.get(2));
+    Ok((
+        size(row.line, row.words[0])?,
+        micros(row.line, median, "RTT/2")?,
+    ))
+}
+
+pub(super) fn size(line: usize, word: &str) -> Result<Bytes, CsvError> {
+    let whole = word.parse().map(Bytes);
+    whole.map_err(|_| CsvError::at(line, format!("size `{word}`"), "a whole number of bytes"))
+}
+
+fn micros(line: usize, word: Option<&&str>, what: &str) -> Result<Time, CsvError> {
+    positive(line, word, what).map(Time::from_micros)
+}
+
+pub(super) fn positive(line: usize, word: Option<&&str>, what: &str) -> Result<f64, CsvError> {
+    let word = word.copied().unwrap_or_default();
+    let number = word
+        .parse()
+        .ok()
+        .filter(|number: &f64| *number > 0.0 && number.is_finite());
+    number.ok_or_else(|| CsvError::at(line, format!("{what} `{word}`"), "a number above 0"))
+}
