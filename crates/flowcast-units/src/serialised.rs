@@ -1,8 +1,11 @@
-//! Quantities in files: text with a unit, in both directions.
+//! Quantities in files: text with a unit, in both directions. A bare 0, which is the same in every unit, is read as well.
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Unexpected, Visitor},
+};
 
 use crate::{Bytes, Rate, Time, TimePerByte};
 
@@ -25,8 +28,20 @@ macro_rules! quantities_as_text {
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
                         $name::parse(text).map_err(E::custom)
                     }
+                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$name, E> {
+                        match number {
+                            0 => Ok($name::default()),
+                            _ => Err(E::invalid_type(Unexpected::Signed(number), &self)),
+                        }
+                    }
+                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$name, E> {
+                        match number {
+                            0 => Ok($name::default()),
+                            _ => Err(E::invalid_type(Unexpected::Unsigned(number), &self)),
+                        }
+                    }
                 }
-                deserializer.deserialize_str(Text)
+                deserializer.deserialize_any(Text)
             }
         }
     )*};

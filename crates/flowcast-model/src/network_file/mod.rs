@@ -24,8 +24,11 @@
 //!   latency of packets.
 
 pub mod field_names;
+mod foreign;
 mod intervals;
 mod overrides;
+#[cfg(test)]
+mod page;
 mod sharing;
 mod topology;
 pub mod upgrade;
@@ -172,16 +175,19 @@ impl Network {
 
 /// Reads the text of a file of this schema or an earlier one.
 pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
-    match upgrade::upgraded(text)? {
-        None => Ok(toml::from_str(text).map_err(Box::new)?),
-        Some(upgraded) => {
-            toml::from_str(&upgraded).map_err(|error| in_original(error, &upgraded, text))
-        }
-    }
+    foreign::refuse(text)?;
+    let upgraded = upgrade::upgraded(text)?;
+    let current = upgraded.as_deref().unwrap_or(text);
+    toml::from_str(current).map_err(|error| match (foreign::missing(current), &upgraded) {
+        (Some(missing), _) => missing,
+        (None, Some(upgraded)) => in_original(error, upgraded, text),
+        (None, None) => Box::new(error).into(),
+    })
 }
 
 /// As [`read`], without a look at the fields.
 pub(crate) fn read_table(text: &str) -> Result<toml::Table, NetworkError> {
+    foreign::refuse(text)?;
     let upgraded = upgrade::upgraded(text)?;
     Ok(toml::from_str(upgraded.as_deref().unwrap_or(text)).map_err(Box::new)?)
 }

@@ -1,0 +1,182 @@
+//! Files of other kinds that are given as a network, by what they begin with.
+
+use toml::Table;
+
+use crate::error::{NetworkError, field_error};
+
+/// The fields that every network file has.
+const REQUIRED: [&str; 6] = [
+    "schema",
+    "name",
+    "point_to_point",
+    "point_to_point.rule",
+    "nic",
+    "nic.latency",
+];
+
+/// What a network file needs, in messages.
+const NETWORK_FILE: &str = "a network file: TOML with schema = \"flowcast/network/2\", name, [point_to_point] with rule, and [nic] \
+                            with latency and bandwidth, as `flowcast networks show gige-tcp` prints it";
+
+/// Refuses a text of another tool.
+///
+/// # Errors
+/// What the text is, with the line that shows it, and what was expected.
+pub(super) fn refuse(text: &str) -> Result<(), NetworkError> {
+    let lines = (1..).zip(text.lines().map(str::trim));
+    let is_content = |line: &str| !line.is_empty() && !line.starts_with('#') && !is_preamble(line);
+    let first = lines.clone().find(|(_, line)| is_content(line));
+    // Some tools begin with a comment of their own.
+    let comment = lines
+        .clone()
+        .find(|(_, line)| !line.is_empty())
+        .and_then(|(number, line)| Some((number, line, of_comment(line)?)));
+    let content = first.and_then(|(number, line)| Some((number, line, of_content(line)?)));
+    match comment.or(content) {
+        None => Ok(()),
+        Some((number, line, kind)) => {
+            let line: String = line.chars().take(60).collect();
+            let problem = format!("found {kind} (`{line}`), expected {NETWORK_FILE}");
+            Err(field_error(&format!("line {number}"), problem))
+        }
+    }
+}
+
+/// Lines of XML before the first element of a document.
+fn is_preamble(line: &str) -> bool {
+    ["<?xml", "<!DOCTYPE", "<!--"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+fn of_comment(line: &str) -> Option<&'static str> {
+    let known = [
+        ("#DIMEMAS", "a Dimemas trace"),
+        ("#Paraver", "a Paraver trace"),
+        ("# schema: flowcast/samples", "samples, for `flowcast fit`"),
+        ("# OSU", "the output of a benchmark, for `flowcast fit`"),
+    ];
+    start_of(line, &known)
+}
+
+fn of_content(line: &str) -> Option<&'static str> {
+    let known = [
+        ("<platform", "a SimGrid platform"),
+        ("<topology", "a topology of hwloc"),
+        ("<object", "a topology of hwloc"),
+        ("<", "XML"),
+        ("{", "JSON"),
+        ("SwitchName=", "Slurm's topology.conf"),
+        ("BlockName=", "Slurm's topology.conf"),
+        ("BlockSizes=", "Slurm's topology.conf"),
+        ("rank ", "a rankfile"),
+        ("num_ranks ", "a GOAL schedule"),
+        ("rule-file-version-", "a rules file of Open MPI"),
+    ];
+    let known = start_of(line, &known);
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    // A rules file begins with the number of its collectives.
+    let mut words = line
+        .split('#')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace();
+    let mut is_rules = || words.next().is_some_and(is_number) && words.all(is_number);
+    known.or_else(|| is_rules().then_some("numbers, such as a rules file of Open MPI"))
+}
+
+fn start_of(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> {
+    let has = |start: &str| {
+        let own = line.get(..start.len());
+        own.is_some_and(|own| own.eq_ignore_ascii_case(start))
+    };
+    known
+        .iter()
+        .find(|(start, _)| has(start))
+        .map(|(_, kind)| *kind)
+}
+
+/// The error of a table without what every network file has; none where nothing is missing.
+pub(super) fn missing(text: &str) -> Option<NetworkError> {
+    let table: Table = text.parse().ok()?;
+    let is_missing = |field: &&str| super::value_at(&table, field).is_none();
+    let missing: Vec<&str> = REQUIRED.into_iter().filter(is_missing).collect();
+    let has_section = |field: &&&str| match field.split_once('.') {
+        Some((section, _)) => !missing.contains(&section),
+        None => true,
+    };
+    let named: Vec<&str> = missing.iter().filter(has_section).copied().collect();
+    let first = *named.first()?;
+    let found = format!("found no {}", named.join(", no "));
+    Some(field_error(
+        first,
+        format!("{found}, expected {NETWORK_FILE}"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::network::Network;
+
+    fn refused(text: &str) -> String {
+        Network::from_toml(text, &[]).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn files_of_other_tools_are_named_with_their_line() {
+        for (text, expected) in [
+            (
+                "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"simgrid.dtd\">\n<platform version=\"4.1\">\n",
+                "line 3: found a SimGrid platform (`<platform version=\"4.1\">`), expected a network file: TOML",
+            ),
+            (
+                "<?xml version=\"1.0\"?>\n<topology version=\"2.0\">\n",
+                "line 2: found a topology of hwloc",
+            ),
+            (
+                "# Slurm\nSwitchName=s0 Nodes=n[0-15]\n",
+                "line 2: found Slurm's topology.conf",
+            ),
+            (
+                "1 # number of collectives\n3 # collective\n",
+                "line 1: found numbers, such as a rules file of Open MPI",
+            ),
+            (
+                "rule-file-version-2\n1\n",
+                "line 1: found a rules file of Open MPI",
+            ),
+            ("{\"schema\": 1}", "line 1: found JSON"),
+            ("#DIMEMAS:\"a\"\n", "line 1: found a Dimemas trace"),
+            (
+                "# OSU MPI Latency Test v7\n8 1.0\n",
+                "line 1: found the output of a benchmark",
+            ),
+        ] {
+            let message = refused(text);
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_missing_is_named_at_once() {
+        let message = refused("schema = \"flowcast/network/2\"\nname = \"a\"\n");
+        assert!(
+            message.starts_with(
+                "point_to_point: found no point_to_point, no nic, expected a network file: TOML"
+            ),
+            "{message}"
+        );
+        let message = refused(
+            "schema = \"flowcast/network/2\"\nname = \"a\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\nbandwidth = \"1GB/s\"\n",
+        );
+        assert!(
+            message.starts_with("nic.latency: found no nic.latency"),
+            "{message}"
+        );
+        assert!(
+            refused("[package]\nname = \"a\"\n")
+                .starts_with("schema: found no schema, no name, no point_to_point, no nic")
+        );
+        assert!(refused("").starts_with("schema: found no schema"));
+    }
+}
