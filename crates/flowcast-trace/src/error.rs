@@ -16,6 +16,16 @@ pub enum TraceError {
         /// What could stand there.
         expected: String,
     },
+    /// No format that is known.
+    #[error("{name}: found {found}, expected {expected}")]
+    Unknown {
+        /// The file.
+        name: String,
+        /// What it begins with.
+        found: String,
+        /// The formats that are read.
+        expected: String,
+    },
     /// A packed or compiled file is damaged.
     #[error("{name}: {problem}")]
     Damaged {

@@ -218,8 +218,8 @@ fn either(names: &[&str]) -> String {
 
 fn unrecognised(name: &str, text: &[u8]) -> TraceError {
     let expected = either(&formats(Holds::Any).collect::<Vec<_>>());
-    TraceError::At {
-        place: name.to_owned(),
+    TraceError::Unknown {
+        name: name.to_owned(),
         found: unknown::described(text),
         expected,
     }

@@ -193,7 +193,8 @@ fn both_ends(mut ends: Vec<(u32, u32, u64)>, line: usize) -> Result<Vec<RankMess
 
 impl MetisForm {
     fn read(header: &str, line: usize) -> Result<MetisForm, CsvError> {
-        let expected = "`vertices edges [format [weights of a vertex]]`, the format such as 001 for weights of edges";
+        let expected = "`vertices edges [format [weights of a vertex]]` of a METIS graph, the format such as 001 for weights of \
+                        edges, or a table with the columns from,to,bytes";
         let fail = || CsvError::at(line, format!("`{}`", header.trim()), expected);
         let words: Vec<&str> = header.split_whitespace().collect();
         let number = |at: usize| words.get(at).map_or(Ok(0u64), |word| word.parse());

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
     Contention, Options,
@@ -23,6 +23,7 @@ use flowcast::{
         reordered::{ProgramGrid, Reordering},
     },
     report::chart_page::{Picture, chart_page},
+    trace::TraceError,
     units::{Rate, Time},
 };
 use flowcast_io::{Holding, is_matrix, is_pattern};
@@ -115,6 +116,20 @@ pub(crate) struct Place {
     report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
+}
+
+/// Names the inputs of this command beside the formats of traces.
+fn with_own_formats(error: Error) -> Error {
+    const MESSAGES: &str = "bytes between ranks (a table with the columns from,to,bytes, or a METIS graph), a pattern or steps between ranks";
+    match error.downcast() {
+        Ok(TraceError::Unknown {
+            name,
+            found,
+            expected,
+        }) => anyhow!("{name}: found {found}, expected {MESSAGES}, {expected}"),
+        Ok(other) => other.into(),
+        Err(other) => other,
+    }
 }
 
 fn objective(text: &str) -> Result<PlacementObjective, String> {
@@ -223,7 +238,7 @@ impl Place {
                 "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
             );
         }
-        let trace = open_trace(&self.input)?;
+        let trace = open_trace(&self.input).map_err(with_own_formats)?;
         refuse_cut(&trace)?;
         print_notes(&trace.ignored());
         Ok(PlaceInput::Trace(Box::new(trace)))
