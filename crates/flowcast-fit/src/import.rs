@@ -17,6 +17,7 @@
 //! makes it the round trip `PRTT_{64,0}(s)`.
 
 mod half_trips;
+mod numbers;
 mod reprompi;
 
 use std::fmt;
@@ -30,7 +31,8 @@ use crate::{
     prtt::PrttPoint,
     samples::PrttSamples,
 };
-use half_trips::{MessageTest, SizedTime, message_test, times};
+use half_trips::{MessageTest, message_test, times};
+use numbers::SizedTime;
 
 /// Messages in a row of `osu_bw`.
 const WINDOW: u32 = 64;

@@ -11,22 +11,11 @@
 //! | NetPIPE | `Now starting the main loop`, `Start testing with ...` | none |
 //! | Netgauge | `## Netgauge v2.4 - mode mpi - 2 processes` | none |
 
-use super::{Benchmark, LogSection, netpipe};
-
-/// A line that is no row.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum LineMark<'a> {
-    /// A banner with the whole name of the test.
-    Banner(String),
-    /// The names of a table's columns.
-    Columns,
-    /// A setting of the test with its value.
-    Setting(&'static str, &'a str),
-    /// The end of a table.
-    End,
-}
-
-use LineMark::{Banner, Columns, End, Setting};
+use super::{
+    Benchmark,
+    LineMark::{self, Banner, Columns, End, Setting},
+    LogSection, netpipe,
+};
 
 /// The benchmark that writes such a line, and what the line is.
 pub(crate) fn mark<'a>(words: &[&'a str]) -> Option<(Benchmark, LineMark<'a>)> {

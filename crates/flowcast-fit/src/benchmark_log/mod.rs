@@ -14,7 +14,6 @@ use std::{
     fmt,
 };
 
-use formats::LineMark;
 use lines::LogLine;
 pub use lines::decoded;
 use prefix::Prefix;
@@ -122,6 +121,19 @@ impl LogSection<'_> {
         let test = self.test.as_deref().unwrap_or(WITHOUT_NAME);
         format!("{} {test}", self.benchmark)
     }
+}
+
+/// A line that is no row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum LineMark<'a> {
+    /// A banner with the whole name of the test.
+    Banner(String),
+    /// The names of a table's columns.
+    Columns,
+    /// A setting of the test with its value.
+    Setting(&'static str, &'a str),
+    /// The end of a table.
+    End,
 }
 
 /// All sections of a log in their order.

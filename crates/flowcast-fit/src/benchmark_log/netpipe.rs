@@ -12,7 +12,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::formats::LineMark;
+use super::LineMark;
 
 /// Messages to and fro, as NetPIPE sends them unless another mode is asked for.
 const PING_PONG: &str = "ping-pong";

@@ -1,13 +1,14 @@
 //! The rows of a section as times of one message.
 
 use flowcast_model::csv::CsvError;
-use flowcast_units::{Bytes, Time};
+use flowcast_units::Time;
 
-use super::{WINDOW, reprompi};
+use super::{
+    WINDOW,
+    numbers::{SizedTime, micros, positive, size},
+    reprompi,
+};
 use crate::benchmark_log::{Benchmark, LogRow, LogSection, netpipe};
-
-/// A message's size and its time.
-pub(super) type SizedTime = (Bytes, Time);
 
 /// What the rows of a test measure of messages from one process to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,22 +141,4 @@ fn netgauge(row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
         size(row.line, row.words[0])?,
         micros(row.line, median, "RTT/2")?,
     ))
-}
-
-pub(super) fn size(line: usize, word: &str) -> Result<Bytes, CsvError> {
-    let whole = word.parse().map(Bytes);
-    whole.map_err(|_| CsvError::at(line, format!("size `{word}`"), "a whole number of bytes"))
-}
-
-fn micros(line: usize, word: Option<&&str>, what: &str) -> Result<Time, CsvError> {
-    positive(line, word, what).map(Time::from_micros)
-}
-
-pub(super) fn positive(line: usize, word: Option<&&str>, what: &str) -> Result<f64, CsvError> {
-    let word = word.copied().unwrap_or_default();
-    let number = word
-        .parse()
-        .ok()
-        .filter(|number: &f64| *number > 0.0 && number.is_finite());
-    number.ok_or_else(|| CsvError::at(line, format!("{what} `{word}`"), "a number above 0"))
 }

@@ -15,7 +15,7 @@
 use flowcast_model::csv::CsvError;
 use flowcast_units::{Bytes, Time};
 
-use super::half_trips::{SizedTime, positive, size};
+use super::numbers::{SizedTime, positive, size};
 use crate::benchmark_log::{LogRow, LogSection, formats::REPROMPI_TIMES};
 
 /// Halves of all round trips of the section of a call.

@@ -96,9 +96,14 @@ fn start_of(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> 
         .map(|(_, kind)| *kind)
 }
 
-/// The error of a table without what every network file has; none where nothing is missing.
-pub(super) fn missing(text: &str) -> Option<NetworkError> {
-    let table: Table = text.parse().ok()?;
+/// A better error than the parser's for a text that is no network file, or lacks what each has; none of other faults.
+pub(super) fn missing(error: &toml::de::Error, text: &str) -> Option<NetworkError> {
+    let Ok(table) = text.parse::<Table>() else {
+        return not_toml(text);
+    };
+    if !error.message().starts_with("missing field") {
+        return None;
+    }
     let is_missing = |field: &&str| super::value_at(&table, field).is_none();
     let missing: Vec<&str> = REQUIRED.into_iter().filter(is_missing).collect();
     let has_section = |field: &&&str| match field.split_once('.') {
@@ -112,6 +117,17 @@ pub(super) fn missing(text: &str) -> Option<NetworkError> {
         first,
         format!("{found}, expected {NETWORK_FILE}"),
     ))
+}
+
+/// The error of a text that is neither TOML nor meant as a network file.
+fn not_toml(text: &str) -> Option<NetworkError> {
+    let is_content = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let mut lines = (1..).zip(text.lines().map(str::trim));
+    let (number, line) = lines.find(|(_, line)| is_content(line))?;
+    let line: String = line.chars().take(60).collect();
+    let problem = format!("found `{line}`, expected {NETWORK_FILE}");
+    let is_foreign = !text.contains("flowcast/network");
+    is_foreign.then(|| field_error(&format!("line {number}"), problem))
 }
 
 #[cfg(test)]
@@ -174,8 +190,8 @@ mod tests {
             "{message}"
         );
         assert!(
-            refused("[package]\nname = \"a\"\n")
-                .starts_with("schema: found no schema, no name, no point_to_point, no nic")
+            refused("# a\n0 -> 1 64KiB\n")
+                .starts_with("line 2: found `0 -> 1 64KiB`, expected a network file")
         );
         assert!(refused("").starts_with("schema: found no schema"));
     }

@@ -178,18 +178,23 @@ pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
     foreign::refuse(text)?;
     let upgraded = upgrade::upgraded(text)?;
     let current = upgraded.as_deref().unwrap_or(text);
-    toml::from_str(current).map_err(|error| match (foreign::missing(current), &upgraded) {
-        (Some(missing), _) => missing,
-        (None, Some(upgraded)) => in_original(error, upgraded, text),
-        (None, None) => Box::new(error).into(),
-    })
+    toml::from_str(current).map_err(
+        |error| match (foreign::missing(&error, current), &upgraded) {
+            (Some(missing), _) => missing,
+            (None, Some(upgraded)) => in_original(error, upgraded, text),
+            (None, None) => Box::new(error).into(),
+        },
+    )
 }
 
 /// As [`read`], without a look at the fields.
 pub(crate) fn read_table(text: &str) -> Result<toml::Table, NetworkError> {
     foreign::refuse(text)?;
     let upgraded = upgrade::upgraded(text)?;
-    Ok(toml::from_str(upgraded.as_deref().unwrap_or(text)).map_err(Box::new)?)
+    let current = upgraded.as_deref().unwrap_or(text);
+    toml::from_str(current).map_err(|error| {
+        foreign::missing(&error, current).unwrap_or_else(|| Box::new(error).into())
+    })
 }
 
 pub(crate) fn table_of(file: &NetworkFile) -> toml::Table {

@@ -1,6 +1,6 @@
 //! `--set KEY=VALUE`: fields of a network file replaced by dotted name.
 
-use super::{NetworkFile, field_names, line_at, upgrade};
+use super::{NetworkFile, field_names, foreign, line_at, upgrade};
 use crate::{
     error::{NetworkError, field_error},
     network::Network,
@@ -69,8 +69,10 @@ pub(crate) fn apply(
     }
     // Through text, because only the text form reports the name of a refused field.
     let merged = table.to_string();
-    let file: NetworkFile =
-        toml::from_str(&merged).map_err(|error| override_error(error, &merged, overrides))?;
+    let file: NetworkFile = toml::from_str(&merged).map_err(|error| {
+        foreign::missing(&error, &merged)
+            .unwrap_or_else(|| override_error(error, &merged, overrides))
+    })?;
     Network::try_from(file).map_err(|error| {
         let is_at_fault =
             |key: &str, field: &str| key != field && upgrade::current_name(key) == field;
