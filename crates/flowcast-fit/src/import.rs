@@ -56,7 +56,7 @@ pub enum ImportError {
     Prefix {
         /// The line of the banner.
         line: usize,
-        /// What stands before it.
+        /// The text before it.
         prefix: String,
     },
     /// A line that does not fit.
@@ -113,7 +113,7 @@ pub enum ImportError {
     },
 }
 
-/// What the user says of an output that does not say it itself.
+/// The user's choices for an output that leaves them open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportChoice {
     /// The test of a table that does not name it.
@@ -148,7 +148,7 @@ impl fmt::Display for SkippedSection {
     }
 }
 
-/// What was read of one output.
+/// Times of messages in one output.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Imported {
     /// Sizes and halves of round trips.

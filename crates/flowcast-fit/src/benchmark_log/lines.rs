@@ -7,7 +7,7 @@ use super::prefix::Prefix;
 pub(crate) struct LogLine {
     /// Number in the file, from 1.
     pub number: usize,
-    /// What was taken away from its beginning.
+    /// The launcher's part of the line.
     pub prefix: Prefix,
     /// The benchmark's own text.
     pub text: String,

@@ -81,7 +81,7 @@ pub(crate) struct LogSection<'a> {
     pub line: usize,
     /// Words of the line that names the columns.
     pub columns: Vec<&'a str>,
-    /// What the lines around the table say about it, such as the number of processes.
+    /// Settings that stand around the table, such as the number of processes.
     pub settings: BTreeMap<&'static str, &'a str>,
     pub rows: Vec<LogRow<'a>>,
     /// Lines inside the table that are no rows of it.

@@ -106,7 +106,7 @@ fn whole(word: &str) -> Option<f64> {
     word.parse::<u32>().ok().map(f64::from)
 }
 
-/// Of `bytes`, `B`, `KB`, `Mbps` without `bps`, by thousands.
+/// Factor of a unit, by thousands: `bytes`, `KB`, the `M` of `Mbps`.
 fn scale(unit: &str) -> Option<f64> {
     Some(match unit {
         "bytes" | "B" | "" => 1.0,

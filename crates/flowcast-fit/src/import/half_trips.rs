@@ -10,7 +10,7 @@ use super::{
 };
 use crate::benchmark_log::{Benchmark, LogRow, LogSection, netpipe};
 
-/// What the rows of a test measure of messages from one process to another.
+/// Measurement of messages from one process to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MessageTest {
     /// Half a round trip.
@@ -19,7 +19,7 @@ pub(super) enum MessageTest {
     Window,
 }
 
-/// What a section measures; none of tests of anything but messages from one process to one other.
+/// The measurement of a section; none for a test of anything but messages from one process to one other.
 pub(super) fn message_test(section: &LogSection<'_>) -> Option<MessageTest> {
     let test = section.test.as_deref()?.to_ascii_lowercase();
     let is_half_trip = match section.benchmark {

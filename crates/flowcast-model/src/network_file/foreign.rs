@@ -14,7 +14,7 @@ const REQUIRED: [&str; 6] = [
     "nic.latency",
 ];
 
-/// What a network file needs, in messages.
+/// Needs of a network file, in messages.
 const NETWORK_FILE: &str = "a network file: TOML with schema = \"flowcast/network/2\", name, [point_to_point] with rule, and [nic] \
                             with latency and bandwidth, as `flowcast networks show gige-tcp` prints it";
 

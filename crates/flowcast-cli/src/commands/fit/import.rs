@@ -28,7 +28,7 @@ use crate::{
 const NO_BYTES: &str =
     "the line is fitted to messages of at least 1 B; those of 0 B are compared with it";
 
-/// What the outputs of benchmarks do not say themselves.
+/// Options for outputs of benchmarks that leave something open.
 #[derive(Debug, Args)]
 pub(in crate::commands) struct ImportArgs {
     /// Outputs of benchmarks: the test of a table that does not name it, such as sendrecv of nccl-tests before 2.17, ib_send_lat
