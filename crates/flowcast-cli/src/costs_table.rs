@@ -1,8 +1,9 @@
 //! Fitted costs as a table.
 
 use flowcast::{
-    model::costs::{CostParameter, Costs, FittedCosts},
+    model::costs::{CostParameter, CostUnit, Costs, FittedCosts},
     table::{Table, rows, shown},
+    units::{Bytes, Rounded, SizeUnits, Time, TimePerByte, four_digits},
 };
 
 struct CostRow {
@@ -10,6 +11,22 @@ struct CostRow {
     value: f64,
     low: f64,
     high: f64,
+}
+
+impl CostRow {
+    /// One of its values; all sizes of a row have one family of units.
+    fn text(&self, value: f64) -> String {
+        let size = |value: f64| Bytes(value.round() as u64);
+        match self.parameter.unit {
+            CostUnit::Seconds => Rounded(Time::from_seconds(value)).to_string(),
+            CostUnit::SecondsPerByte => Rounded(TimePerByte::from_nanos(value * 1e9)).to_string(),
+            CostUnit::Bytes => {
+                let all = [self.value, self.low, self.high, self.parameter.prior];
+                SizeUnits::of(all.map(size)).text(size(value))
+            }
+            CostUnit::Ratio => four_digits(value).to_string(),
+        }
+    }
 }
 
 /// Each cost with its interval, and what was assumed before anything was measured.
@@ -24,7 +41,7 @@ pub(crate) fn costs_table<C: Costs>(heading: &str, fitted: &FittedCosts<C>) -> T
             high: high[place],
         })
         .collect();
-    let text = |row: &CostRow, value: f64| shown(value, row.parameter.unit.text(value));
+    let text = |row: &CostRow, value: f64| shown(value, row.text(value));
     rows(&costs)
         .heading(heading)
         .column("cost", "cost", |row| row.parameter.name)

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use flowcast_model::stats::StatsError;
-use flowcast_units::{Bytes, Time};
+use flowcast_units::{Bytes, Rounded, Time};
 
 /// Why samples give no parameters.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -38,7 +38,10 @@ pub enum FitError {
     NoDelay,
     /// The gap hides the overhead.
     #[error(
-        "o: found delays up to {delay} at {size}, where the gap is {gap}, expected a delay above the gap"
+        "o: found delays up to {} at {}, where the gap is {}, expected a delay above the gap",
+        Rounded(*delay),
+        Rounded(*size),
+        Rounded(*gap)
     )]
     ShortDelay {
         /// The longest delay that was measured.

@@ -2,18 +2,8 @@
 
 use std::fmt;
 
-use flowcast_units::{Bytes, Rate, Rounded, Time, TimePerByte};
+use flowcast_units::{Bytes, Rate, Rounded, SizeUnits, Time, TimePerByte, four_digits};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
-
-/// Bytes per second of the units of rates.
-const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
-
-fn four_digits(value: f64) -> String {
-    let rounded: f64 = format!("{value:.3e}")
-        .parse()
-        .expect("a number that was written as one");
-    rounded.to_string()
-}
 
 /// A number of a network file with the unit that its field has.
 ///
@@ -89,18 +79,31 @@ impl Quantity {
     pub fn rounded(self) -> String {
         match self {
             Quantity::Time(time) => Rounded(time).to_string(),
-            Quantity::Rate(rate) => {
-                let rate = rate.as_bytes_per_second();
-                let (size, unit) = RATES
-                    .into_iter()
-                    .find(|(size, _)| rate >= *size)
-                    .unwrap_or(RATES[3]);
-                format!("{} {unit}", four_digits(rate / size))
-            }
-            Quantity::TimePerByte(time) => format!("{} ns/B", four_digits(time.as_nanos())),
-            Quantity::Size(size) => size.to_string(),
-            Quantity::Number(number) => four_digits(number),
+            Quantity::Rate(rate) => Rounded(rate).to_string(),
+            Quantity::TimePerByte(time) => Rounded(time).to_string(),
+            Quantity::Size(size) => Rounded(size).to_string(),
+            Quantity::Number(number) => four_digits(number).to_string(),
         }
+    }
+
+    /// For people, in a row or column whose sizes have these units.
+    pub fn text(self, units: SizeUnits) -> String {
+        match self {
+            Quantity::Size(size) => units.text(size),
+            quantity => quantity.rounded(),
+        }
+    }
+
+    /// The units that suit the sizes among these.
+    pub fn units(quantities: impl IntoIterator<Item = Quantity>) -> SizeUnits {
+        SizeUnits::of(
+            quantities
+                .into_iter()
+                .filter_map(|quantity| match quantity {
+                    Quantity::Size(size) => Some(size),
+                    _ => None,
+                }),
+        )
     }
 
     /// What stands in a field of a file; nothing where that is no number.

@@ -46,7 +46,7 @@ fn flow(prediction: &Prediction, index: usize) -> Value {
             of.id.to_string(),
             of.src.to_string(),
             of.dst.to_string(),
-            of.size.to_string(),
+            Rounded(of.size).to_string(),
             Rounded(of.start).to_string(),
             Rounded(predicted.end).to_string(),
             Rounded(predicted.alone).to_string(),
@@ -58,7 +58,7 @@ fn flow(prediction: &Prediction, index: usize) -> Value {
             interval.from.as_seconds(),
             interval.to.as_seconds(),
             interval.share.0,
-            prediction.reason(interval.limit)
+            prediction.reason(index, interval.limit)
         ])
     }).collect::<Vec<_>>(),
     })

@@ -75,7 +75,13 @@ fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: us
     let flow = &predicted.flow;
     let bottom = TOP + scale.row * (index as f64 + 1.0);
     if scale.has_labels() {
-        let label = format!("{}: {} → {}  {}", flow.id, flow.src, flow.dst, flow.size);
+        let label = format!(
+            "{}: {} → {}  {}",
+            flow.id,
+            flow.src,
+            flow.dst,
+            Rounded(flow.size)
+        );
         text(out, [LEFT - 8.0, bottom - scale.row * 0.35], "end", &label);
     }
     for interval in prediction.intervals_of(index) {
@@ -91,7 +97,7 @@ fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: us
             flow.id,
             Rounded(interval.from),
             Rounded(interval.to),
-            escape(&prediction.reason(interval.limit)),
+            escape(&prediction.reason(index, interval.limit)),
         );
     }
     let (from, to) = (scale.x(flow.start), scale.x(flow.start + predicted.alone));

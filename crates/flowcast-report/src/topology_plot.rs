@@ -10,12 +10,11 @@ use std::fmt::Write;
 use crate::chart_svg::{COLOURS, opened, text};
 use flowcast_model::{
     network::LinkRate,
-    quantity::Quantity,
     sharing::SharingError,
     topology::{LinkClass, Topology},
 };
 use flowcast_table::escape;
-use flowcast_units::{Rate, Time};
+use flowcast_units::{Rate, Rounded, Time};
 use layout::{Layout, PlacedCable, SIDE, layout};
 
 const WIDTH: f64 = 1000.0;
@@ -195,10 +194,9 @@ fn draw_legend(
 /// `global: 3 GB/s, 2 us; 288 cables`.
 fn described(class: &LinkClass, number: usize, layout: &Layout, interface: Rate) -> String {
     let rate = class.cables.rate.map_or(interface, LinkRate::goodput);
-    let rate = Quantity::Rate(rate).rounded();
-    let mut line = format!("{}: {rate} in each direction", class.name);
+    let mut line = format!("{}: {} in each direction", class.name, Rounded(rate));
     if class.cables.latency > Time::ZERO {
-        let _ = write!(line, ", {}", class.cables.latency);
+        let _ = write!(line, ", {}", Rounded(class.cables.latency));
     }
     let count = layout.counts.get(number).copied().unwrap_or(0);
     let things = if number == 0 { "nodes" } else { "cables" };

@@ -1,5 +1,7 @@
 //! Typed columns, each with a name in JSON, a heading for people, or both.
 
+use flowcast_units::SizeUnits;
+
 use crate::value::{Record, Value};
 
 /// A column of a table.
@@ -17,6 +19,10 @@ impl Column {
     /// Whether its cells stand on the right: figures do.
     pub fn is_right(&self) -> bool {
         self.cells.iter().any(|cell| !cell.is_words())
+    }
+
+    fn units(&self) -> SizeUnits {
+        SizeUnits::of(self.cells.iter().flat_map(Value::sizes))
     }
 
     fn is_silent(&self) -> bool {
@@ -56,25 +62,33 @@ impl Table {
         shown
     }
 
-    /// The headings and the first `most` rows of the columns that people see.
+    /// The headings and the first `most` rows of the columns that people see. Sizes of a column have one family of units.
     pub fn texts(&self, most: usize) -> Vec<Vec<String>> {
-        self.texts_of(&self.shown(), most)
-    }
-
-    /// The headings and all rows, silent columns among them, for spreadsheets.
-    pub fn all_texts(&self) -> Vec<Vec<String>> {
-        self.texts_of(&self.headed(), usize::MAX)
-    }
-
-    fn texts_of(&self, columns: &[(&str, &Column)], most: usize) -> Vec<Vec<String>> {
-        let head = columns.iter().map(|(heading, _)| (*heading).to_owned());
+        let shown = self.shown();
+        let units: Vec<SizeUnits> = shown.iter().map(|(_, column)| column.units()).collect();
         let row = |row: usize| {
-            let cells = columns.iter();
-            cells.map(move |(_, column)| column.cells[row].to_string())
+            let cells = shown.iter().zip(&units);
+            cells.map(move |((_, column), units)| column.cells[row].text(*units))
         };
         let rows = (0..self.rows.min(most)).map(|index| row(index).collect());
-        std::iter::once(head.collect()).chain(rows).collect()
+        std::iter::once(headings(&shown)).chain(rows).collect()
     }
+
+    /// The headings and all rows, silent columns among them and sizes exact, for spreadsheets.
+    pub fn all_texts(&self) -> Vec<Vec<String>> {
+        let headed = self.headed();
+        let row = |row: usize| {
+            let cells = headed.iter();
+            cells.map(move |(_, column)| column.cells[row].to_string())
+        };
+        let rows = (0..self.rows).map(|index| row(index).collect());
+        std::iter::once(headings(&headed)).chain(rows).collect()
+    }
+}
+
+fn headings(columns: &[(&str, &Column)]) -> Vec<String> {
+    let headings = columns.iter();
+    headings.map(|(heading, _)| (*heading).to_owned()).collect()
 }
 
 /// Whether the text of a cell says nothing: it is empty or a dash.
@@ -214,6 +228,16 @@ mod tests {
         assert_eq!(table.all_texts()[0], ["name", "mapping", "note"]);
         let json = Value::from(table).json("rows").unwrap();
         assert!(json[0]["mapping"].is_null() && json[0]["note"].is_null());
+    }
+
+    #[test]
+    fn sizes_of_a_column_have_one_family_of_units() {
+        let sizes = [65_536, 455_200_000].map(flowcast_units::Bytes);
+        let table: Table = rows(sizes).column("size_B", "size", |size| size).into();
+        assert_eq!(table.texts(2), [["size"], ["65.536 kB"], ["455.2 MB"]]);
+        assert_eq!(table.all_texts(), [["size"], ["64KiB"], ["455200kB"]]);
+        let binary: Table = rows([sizes[0]]).cell("size", |size| size).into();
+        assert_eq!(binary.texts(1), [["size"], ["64 KiB"]]);
     }
 
     #[test]

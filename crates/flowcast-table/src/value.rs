@@ -6,7 +6,7 @@ use std::{
     fmt::{self, Display, Formatter},
 };
 
-use flowcast_units::{Bytes, Node, Rank, Rate, Rounded, Time};
+use flowcast_units::{Bytes, Node, Rank, Rate, Rounded, SizeUnits, Time};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use thiserror::Error;
@@ -110,6 +110,28 @@ impl Value {
         })
     }
 
+    /// What people see in a table whose sizes have these units.
+    pub(crate) fn text(&self, units: SizeUnits) -> String {
+        match self {
+            Value::Bytes(size) => units.text(*size),
+            Value::Rate(rate) => Rounded(*rate).to_string(),
+            Value::List(values) => {
+                let texts: Vec<String> = values.iter().map(|value| value.text(units)).collect();
+                texts.join(" ")
+            }
+            value => value.to_string(),
+        }
+    }
+
+    /// The sizes that people see in a cell.
+    pub(crate) fn sizes(&self) -> Vec<Bytes> {
+        match self {
+            Value::Bytes(size) => vec![*size],
+            Value::List(values) => values.iter().flat_map(Value::sizes).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether tables have it on the left: words are, figures are not.
     pub(crate) fn is_words(&self) -> bool {
         match self {
@@ -172,6 +194,18 @@ pub fn fixed(number: f64, decimals: usize) -> Value {
 /// A share of 1, for people in per cent with so many decimals.
 pub fn percent(share: f64, decimals: usize) -> Value {
     shown(share, format!("{:.decimals$} %", share * 100.0))
+}
+
+/// An error relative to what is right, for people in per cent, from 1000 % on as a factor.
+pub fn relative_error(error: f64) -> Value {
+    const FACTOR_FROM: f64 = 10.0;
+    match error {
+        error if error >= FACTOR_FROM && error.is_finite() => shown(
+            error,
+            format!("{} times", Grouped((1.0 + error).round() as u64)),
+        ),
+        _ => shown(error, format!("{:+.1} %", error * 100.0)),
+    }
 }
 
 /// What serialises itself.
@@ -308,6 +342,12 @@ mod tests {
             let times = Value::from(vec![Time::from_nanos(nanos)]);
             assert_eq!(times.json("ends_s"), Err(NotFinite));
         }
+    }
+
+    #[test]
+    fn large_errors_are_factors() {
+        let texts = [0.041, -0.5, 9.0, 184_629.485].map(|error| relative_error(error).to_string());
+        assert_eq!(texts, ["+4.1 %", "-50.0 %", "+900.0 %", "184,630 times"]);
     }
 
     #[test]

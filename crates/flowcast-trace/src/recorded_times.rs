@@ -14,12 +14,29 @@ use flowcast_recording::{
 };
 use flowcast_units::{CollectiveOp, Time};
 
-/// What the run took.
+/// What the run took, by the types of calls that a replay tells apart.
 pub fn measured(files: &[RankFile]) -> RunTimes {
+    measured_by(files, call_type)
+}
+
+/// What the run took, by MPI function, such as `MPI_Waitall`.
+pub fn measured_by_function(files: &[RankFile]) -> RunTimes {
+    let mut times = measured_by(files, |function, _| function);
+    let calls = std::mem::take(&mut times.calls).into_iter();
+    times.calls = calls
+        .map(|(name, time)| (format!("MPI_{name}"), time))
+        .collect();
+    times
+}
+
+/// The type of calls of a function of a kind.
+type CallType = for<'a> fn(&'a str, &'a str) -> &'a str;
+
+fn measured_by(files: &[RankFile], call_type: CallType) -> RunTimes {
     let known = known_functions();
     let mut times = RunTimes::of_ranks(files.len());
     for (rank, file) in files.iter().enumerate() {
-        let span = of_rank(file, &known, &mut times);
+        let span = of_rank(file, &known, call_type, &mut times);
         times.total = times.total.max(span.whole);
         times.communication[rank] = span.communication;
         times.computation[rank] = if has_threads(file) {
@@ -95,6 +112,7 @@ fn name<'a>(file: &'a RankFile, call: &Call) -> &'a str {
 fn of_rank(
     file: &RankFile,
     known: &BTreeMap<String, Function>,
+    call_type: CallType,
     times: &mut RunTimes,
 ) -> RecordedSpan {
     let range = between(file, known);
@@ -126,7 +144,11 @@ fn of_rank(
             }
             Item::Polls(polls) => {
                 communication += polls.time;
-                times.add_call(RECEIVING, nanos(polls.time));
+                let function = &file.functions[polls.function as usize];
+                let kind = known
+                    .get(function)
+                    .map_or("test", |known| known.kind.as_str());
+                times.add_call(call_type(function, kind), nanos(polls.time));
             }
             Item::Off(_) => {}
         }
@@ -164,7 +186,7 @@ fn mark(regions: &mut OpenRegions, file: &RankFile, call: &Call, kind: &str) {
 }
 
 /// The types that a replay tells apart.
-fn call_type(function: &str, kind: &str) -> &'static str {
+fn call_type<'a>(function: &'a str, kind: &'a str) -> &'a str {
     match kind {
         "send" | "ssend" | "isend" | "issend" => SENDING,
         "recv" | "mrecv" | "irecv" | "imrecv" | "sendrecv" | "start" | "startall"

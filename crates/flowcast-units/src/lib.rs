@@ -238,17 +238,20 @@ impl fmt::Display for Time {
     }
 }
 
-/// A time shown to people: four significant digits and a fitting unit.
+/// A quantity shown to people: four significant digits, a fitting unit, and a space between the two.
 ///
 /// ```
-/// use flowcast_units::{Rounded, Time};
+/// use flowcast_units::{Bytes, Rate, Rounded, Time, TimePerByte};
 ///
 /// assert_eq!(Rounded(Time::from_nanos(123_456.0)).to_string(), "123.5 us");
+/// assert_eq!(Rounded(Bytes(1_697_261_294)).to_string(), "1.697 GB");
+/// assert_eq!(Rounded(Rate::from_bytes_per_second(112_200_000.0)).to_string(), "112.2 MB/s");
+/// assert_eq!(Rounded(TimePerByte::from_nanos(8.49)).to_string(), "8.49 ns/B");
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Rounded(pub Time);
+pub struct Rounded<Q = Time>(pub Q);
 
-impl fmt::Display for Rounded {
+impl fmt::Display for Rounded<Time> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What is left of a difference of equal times is none.
         let nanos = if self.0.as_nanos().abs() < 5e-4 {
@@ -270,6 +273,110 @@ impl fmt::Display for Rounded {
         };
         f.pad(&format!("{scaled:.decimals$} {unit}"))
     }
+}
+
+impl fmt::Display for Rounded<Bytes> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&SizeUnits::of([self.0]).text(self.0))
+    }
+}
+
+impl fmt::Display for Rounded<Rate> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}/s", in_decimal_units(self.0.0)))
+    }
+}
+
+impl fmt::Display for Rounded<TimePerByte> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{} ns/B", four_digits(self.0.0)))
+    }
+}
+
+/// The nearest number with four significant digits; as text without zeros at its end.
+///
+/// ```
+/// assert_eq!(flowcast_units::four_digits(0.123456), 0.1235);
+/// ```
+pub fn four_digits(value: f64) -> f64 {
+    let text = format!("{value:.3e}");
+    text.parse().expect("a number that was written as one")
+}
+
+/// Bytes in kB, MB, GB or TB, to four digits.
+fn in_decimal_units(bytes: f64) -> String {
+    const UNITS: [(f64, &str); 5] = [
+        (1e12, "TB"),
+        (1e9, "GB"),
+        (1e6, "MB"),
+        (1e3, "kB"),
+        (1.0, "B"),
+    ];
+    let rounded = four_digits(bytes);
+    let (scale, unit) = UNITS
+        .into_iter()
+        .find(|(scale, _)| rounded >= *scale)
+        .unwrap_or(UNITS[4]);
+    format!("{} {unit}", four_digits(rounded / scale))
+}
+
+/// The family of units in which people see sizes that stand together, as in a column: binary where each size is a whole or
+/// half number of KiB, MiB or GiB, else decimal. Decimal sizes are exact below 100 kB and have four significant digits above.
+///
+/// ```
+/// use flowcast_units::{Bytes, SizeUnits};
+///
+/// let column = [Bytes(640), Bytes(65_536)];
+/// assert_eq!(column.map(|size| SizeUnits::of(column).text(size)), ["640 B", "64 KiB"]);
+/// let column = [Bytes(65_537), Bytes(65_536)];
+/// assert_eq!(column.map(|size| SizeUnits::of(column).text(size)), ["65.537 kB", "65.536 kB"]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeUnits {
+    /// B, KiB, MiB, GiB.
+    Binary,
+    /// B, kB, MB, GB, TB.
+    Decimal,
+}
+
+impl SizeUnits {
+    /// The units that suit these sizes.
+    pub fn of(sizes: impl IntoIterator<Item = Bytes>) -> SizeUnits {
+        match sizes.into_iter().all(|size| is_binary(size.0)) {
+            true => SizeUnits::Binary,
+            false => SizeUnits::Decimal,
+        }
+    }
+
+    /// A size in these units.
+    pub fn text(self, size: Bytes) -> String {
+        const EXACT_BELOW: u64 = 100_000;
+        match (self, size.0) {
+            (_, bytes) if bytes < 1000 => format!("{bytes} B"),
+            (SizeUnits::Binary, bytes) => {
+                let (scale, unit) = binary_unit(bytes);
+                format!("{} {unit}", bytes as f64 / scale as f64)
+            }
+            (SizeUnits::Decimal, bytes) if bytes < EXACT_BELOW => {
+                format!("{} kB", bytes as f64 / 1e3)
+            }
+            (SizeUnits::Decimal, bytes) => in_decimal_units(bytes as f64),
+        }
+    }
+}
+
+fn binary_unit(bytes: u64) -> (u64, &'static str) {
+    match bytes {
+        bytes if bytes >= 1 << 30 => (1 << 30, "GiB"),
+        bytes if bytes >= 1 << 20 => (1 << 20, "MiB"),
+        _ => (1 << 10, "KiB"),
+    }
+}
+
+fn is_binary(bytes: u64) -> bool {
+    let is_round_in_decimal =
+        bytes.is_multiple_of(1000) && four_digits(bytes as f64) == bytes as f64;
+    bytes < 1000 || !is_round_in_decimal && bytes.is_multiple_of(binary_unit(bytes).0 / 2)
 }
 
 /// A number of bytes.
@@ -569,6 +676,31 @@ mod tests {
         ] {
             assert_eq!(Rounded(Time::from_nanos(nanos)).to_string(), text);
         }
+    }
+
+    #[test]
+    fn sizes_for_people_have_a_unit_that_suits_them() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1 kB"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (4097, "4.097 kB"),
+            (7680, "7.5 KiB"),
+            (64_000, "64 kB"),
+            (455_200_000, "455.2 MB"),
+            (102_400_000, "102.4 MB"),
+            (1 << 20, "1 MiB"),
+            (1_697_261_294, "1.697 GB"),
+            (999_960, "1 MB"),
+            (5 << 30, "5 GiB"),
+            (6_000_000_000_000, "6 TB"),
+        ] {
+            assert_eq!(Rounded(Bytes(bytes)).to_string(), text, "{bytes}");
+        }
+        let rate = |rate| Rounded(Rate::from_bytes_per_second(rate)).to_string();
+        assert_eq!([1500.0, 0.5].map(rate), ["1.5 kB/s", "0.5 B/s"]);
     }
 
     #[test]

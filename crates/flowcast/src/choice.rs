@@ -12,7 +12,7 @@ use flowcast_model::{
 };
 use flowcast_report::NetworkView;
 use flowcast_trace::{Folded, Program, opcodes::Op, schedule::Schedule};
-use flowcast_units::{Bytes, Rank, Time};
+use flowcast_units::{Bytes, Rank, Rounded, Time};
 
 use crate::Contention;
 
@@ -176,8 +176,10 @@ impl ModelChoice {
         let error = best.mean? * 100.0;
         let sizes = match best.messages {
             Some([smallest, largest]) => format!(
-                ", of {smallest} to {largest} as the program's {}",
-                load.usual
+                ", of {} to {} as the program's {}",
+                Rounded(smallest),
+                Rounded(largest),
+                Rounded(load.usual)
             ),
             None => String::new(),
         };
@@ -202,7 +204,7 @@ impl ModelChoice {
         let error = best.mean? * 100.0;
         let reason = format!(
             "the most accurate on programs in laboratories, {error:.1} % off; half of the bytes are in messages up to {}",
-            load.usual
+            Rounded(load.usual)
         );
         Some(ModelChoice::new(Contention::Shared(Model::Packet), reason))
     }

@@ -7,7 +7,9 @@ use flowcast_fit::{
         compare::{CompareOptions, Compared, FittedParameter, PredictedPattern},
     },
 };
-use flowcast_table::{Document, Rows, Table, Value, figure, or_dash, percent, rows, shown};
+use flowcast_table::{
+    Document, Rows, Table, Value, figure, or_dash, percent, relative_error, rows,
+};
 use flowcast_units::{Rounded, Time};
 
 /// Models of which people see parameters and residuals.
@@ -68,7 +70,7 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
         .heading("Mean error of each size that was left out, predicted less measured")
         .cell("size", |row| best.by_size[row].0);
     for model in shown {
-        sizes = sizes.cell(model.model, |row| signed(model.by_size[row].1));
+        sizes = sizes.cell(model.model, |row| relative_error(model.by_size[row].1));
     }
     let document = document
         .shown(all_parameters(models, shown, options.level))
@@ -154,14 +156,10 @@ fn left_out_patterns(best: &Compared, shown: &[Compared]) -> Table {
         .most(PATTERNS, OTHERS)
         .into();
     for model in shown {
-        let errors = rows(&order).cell(model.model, |row| signed(error(model, *row)));
+        let errors = rows(&order).cell(model.model, |row| relative_error(error(model, *row)));
         table.columns.extend(Table::from(errors).columns);
     }
     table
-}
-
-fn signed(error: f64) -> Value {
-    shown(error, format!("{:+.1} %", error * 100.0))
 }
 
 /// Which model is best, and at which size the next one misses by more.
@@ -188,8 +186,9 @@ fn summary(models: &[Compared]) -> Vec<String> {
         };
         let name = other.model;
         lines.push(format!(
-            "{name} misses them by {}; it falls behind most at {size}, off by {:+.1} % against {:+.1} %.",
+            "{name} misses them by {}; it falls behind most at {}, off by {:+.1} % against {:+.1} %.",
             percent(other.left_out),
+            Rounded(*size),
             theirs * 100.0,
             own * 100.0
         ));

@@ -239,7 +239,7 @@ impl<'a> PreparedSchedule<'a> {
             eager_up_to,
         } = self.setting.parameters;
         let [latency, overhead, gap] = [latency, overhead, gap].map(Rounded);
-        let eager = eager_up_to.map_or("every size".to_owned(), |size| size.to_string());
+        let eager = eager_up_to.map_or("every size".to_owned(), |size| Rounded(size).to_string());
         let per_byte = gap_per_byte.as_nanos();
         let network = self.setting.network;
         NetworkView {

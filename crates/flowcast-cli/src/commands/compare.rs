@@ -11,13 +11,14 @@ use flowcast::{
         two_sample::{DifferenceTest, RunNoise, TwoSamples},
     },
     recording::format::RECORDING,
-    table::{Document, Table, rows},
-    trace::{Trace, recorded_times::measured, run_times::RunTimes},
+    table::{Document, Part, Table, rows},
+    trace::{Trace, recorded_times::measured_by_function, run_times::RunTimes},
     units::{Rounded, Time},
-    why::compare_runs,
+    why::{change_words, compare_runs, relative_change},
 };
 use serde::Deserialize;
 
+use super::compare_work::{Work, with_work};
 use crate::{
     network_args::{load, parse_overrides},
     recording::open_recording,
@@ -63,7 +64,7 @@ pub(crate) struct Compare {
     #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability)]
     level: f64,
     /// By how much equal runs differ (standard deviation), such as 3%, where there are no repetitions to tell; 0% for runs
-    /// that repeat exactly, as predictions of one trace do: every difference is certain
+    /// that repeat exactly: every difference is certain, as without this option between two predictions
     #[arg(long, value_name = "SHARE", value_parser = share)]
     spread: Option<f64>,
     #[command(flatten)]
@@ -77,7 +78,19 @@ pub(crate) struct Compare {
 struct Saved {
     schema: String,
     makespan_s: f64,
+    #[serde(default)]
+    messages: u64,
+    #[serde(default)]
+    bytes: u64,
     ranks: Vec<SavedRank>,
+}
+
+/// One side of a comparison.
+struct Side {
+    runs: Vec<RunTimes>,
+    /// Of the first run.
+    work: Work,
+    is_predicted: bool,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -89,6 +102,10 @@ struct SavedRank {
 }
 
 impl Saved {
+    fn work(&self) -> Work {
+        Work::predicted(self.messages, self.bytes)
+    }
+
     fn run_times(&self) -> RunTimes {
         let seconds = Time::from_seconds;
         RunTimes {
@@ -167,15 +184,18 @@ impl Compare {
                 counts.0
             );
         }
-        let (document, change) = compared(&before, &after, self.test())?;
+        let test = self.test(before.len() == 1 && after.len() == 1);
+        let (document, change) = compared(&before, &after, test)?;
+        let document = with_work(document, &before[0].work(), &after[0].work());
         self.format.print(&document.most(self.rows.rows(), ROWS))?;
         self.judge(change)
     }
 
-    fn test(&self) -> DifferenceTest {
+    fn test(&self, are_single_predictions: bool) -> DifferenceTest {
         let noise = match self.spread {
             Some(0.0) => RunNoise::Repeatable,
             Some(noise) => RunNoise::Stated(noise),
+            None if are_single_predictions => RunNoise::Predictions,
             None => RunNoise::Repetitions,
         };
         DifferenceTest {
@@ -187,52 +207,58 @@ impl Compare {
     /// Fails beyond the threshold, by a fraction that is certain.
     fn judge(&self, change: Option<f64>) -> Result<()> {
         match (self.threshold, change) {
-            (Some(threshold), Some(change)) if change > threshold => {
-                let (longer, percent) = (change * 100.0, threshold * 100.0);
-                Err(Finding(format!(
-                    "{longer:.1} % longer than before, more than the threshold of {percent} %"
-                ))
-                .into())
-            }
+            (Some(threshold), Some(change)) if change > threshold => Err(Finding(format!(
+                "{}, more than the threshold of {} %",
+                change_words(change),
+                threshold * 100.0
+            ))
+            .into()),
             _ => Ok(()),
         }
     }
 
     fn compare_runs(&self) -> Result<()> {
-        let (mut before, mut after) = (self.runs(&self.before)?, self.runs(&self.after)?);
-        if self.network.is_none()
-            && holds_predictions(&self.before)? != holds_predictions(&self.after)?
-        {
+        let (mut before, mut after) = (self.side(&self.before)?, self.side(&self.after)?);
+        let is_mixed = before.is_predicted != after.is_predicted;
+        if is_mixed {
             // A saved prediction has times of ranks, none of calls and regions.
-            for run in before.iter_mut().chain(&mut after) {
+            for run in before.runs.iter_mut().chain(&mut after.runs) {
                 run.calls.clear();
                 run.regions.clear();
             }
         }
-        let title = format!("{} to {}", self.before.display(), self.after.display());
-        let (answer, change) = compare_runs(&title, &before, &after, self.test())?;
+        let paths = [self.before.display(), self.after.display()];
+        let title = format!("{} to {}", paths[0], paths[1]);
+        let test = self.test(before.is_single_prediction() && after.is_single_prediction());
+        let (mut answer, change) = compare_runs(&title, &before.runs, &after.runs, test)?;
+        if is_mixed {
+            let [predicted, recorded] = match before.is_predicted {
+                true => ["before", "after"],
+                false => ["after", "before"],
+            };
+            let line = format!(
+                "a prediction ({predicted}) beside a recording ({recorded}): the difference contains the error of the prediction"
+            );
+            answer.parts.insert(0, Part::Line(line));
+        } else {
+            answer = with_work(answer, &before.work, &after.work);
+        }
         self.format.print(&answer.most(self.rows.rows(), ROWS))?;
         self.judge(change)
     }
 
     /// What the runs of a recording took, what is predicted of a trace, or what was predicted and saved.
-    fn runs(&self, path: &Path) -> Result<Vec<RunTimes>> {
+    fn side(&self, path: &Path) -> Result<Side> {
         if let Some(name) = &self.network {
-            let network = load(name, &parse_overrides(&self.overrides)?)?;
-            let trace = open_trace(path)?;
-            let Trace::Program(program) = &trace else {
-                bail!(
-                    "{}: found a GOAL schedule, expected a trace",
-                    path.display()
-                );
-            };
-            return Ok(
-                PreparedProgram::new(program, &network, &self.replay.options()?)?
-                    .run_times(&[], 0)?,
-            );
+            return self.predicted(path, name);
         }
         if holds_predictions(path)? {
-            return Ok(read(path)?.iter().map(Saved::run_times).collect());
+            let saved = read(path)?;
+            return Ok(Side {
+                runs: saved.iter().map(Saved::run_times).collect(),
+                work: saved[0].work(),
+                is_predicted: true,
+            });
         }
         let mut folders = vec![path.to_owned()];
         if path.is_dir() && !path.join(RECORDING).exists() {
@@ -243,10 +269,42 @@ impl Compare {
             let expected = "expected a recording, a folder with recordings, predictions, or --network NET for a trace";
             bail!("{}: found no times of a run, {expected}", path.display());
         }
-        folders
-            .iter()
-            .map(|folder| Ok(measured(&open_recording(folder)?)))
-            .collect()
+        let mut side = Side {
+            runs: Vec::new(),
+            work: Work::default(),
+            is_predicted: false,
+        };
+        for folder in &folders {
+            let files = open_recording(folder)?;
+            if side.runs.is_empty() {
+                side.work = Work::recorded(&files);
+            }
+            side.runs.push(measured_by_function(&files));
+        }
+        Ok(side)
+    }
+
+    fn predicted(&self, path: &Path, network: &str) -> Result<Side> {
+        let network = load(network, &parse_overrides(&self.overrides)?)?;
+        let trace = open_trace(path)?;
+        let Trace::Program(program) = &trace else {
+            bail!(
+                "{}: found a GOAL schedule, expected a trace",
+                path.display()
+            );
+        };
+        let prepared = PreparedProgram::new(program, &network, &self.replay.options()?)?;
+        Ok(Side {
+            runs: prepared.run_times(&[], 0)?,
+            work: Work::of_program(program),
+            is_predicted: true,
+        })
+    }
+}
+
+impl Side {
+    fn is_single_prediction(&self) -> bool {
+        self.is_predicted && self.runs.len() == 1
     }
 }
 
@@ -341,28 +399,20 @@ fn compared(
 ) -> Result<(Document, Option<f64>)> {
     let (old, new) = (makespans(before), makespans(after));
     let (before_s, after_s) = (median(&old)?, median(&new)?);
-    let change = if before_s > 0.0 {
-        after_s / before_s - 1.0
-    } else {
-        0.0
-    };
+    let [before_s, after_s] = [before_s, after_s].map(seconds);
+    let change = relative_change(before_s, after_s);
     let repetitions = [old.len(), new.len()];
     let both = TwoSamples {
         before: old,
         after: new,
     };
     let is_certain = test.certain_differences(&[both])?[0];
-    let words = match change {
-        change if change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
-        change if change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
-        _ => "as long as before".to_owned(),
-    };
+    let words = change_words(change);
     let doubt = if is_certain || change == 0.0 {
         ""
     } else {
         ", which is not certain"
     };
-    let [before_s, after_s] = [before_s, after_s].map(seconds);
     let document = Document::new("prediction-comparison")
         .field("before_s", before_s)
         .field("after_s", after_s)
@@ -442,6 +492,8 @@ mod tests {
         Saved {
             schema: String::new(),
             makespan_s,
+            messages: 0,
+            bytes: 0,
             ranks: vec![rank],
         }
     }
@@ -465,6 +517,8 @@ mod tests {
         let saved = |end_s, compute_s, blocked_s| Saved {
             schema: String::new(),
             makespan_s: 2.0,
+            messages: 0,
+            bytes: 0,
             ranks: vec![SavedRank {
                 end_s,
                 compute_s,

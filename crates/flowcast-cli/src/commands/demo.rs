@@ -79,7 +79,11 @@ impl Demo {
             notes: stand_in_sentences(&networks),
         };
         write_text(&self.report, &page.to_html())?;
-        let messages = Grouped(trace.messages());
+        let replayed = page
+            .networks
+            .first()
+            .map_or(0, |view| view.outcome.messages);
+        let messages = Grouped(replayed);
         let document = Document::new("demo")
             .field("report", self.report.display().to_string())
             .field("provenance", &page.provenance)

@@ -218,22 +218,23 @@ fn with_network(document: Document, network: &Network) -> Document {
         "point_to_point.rendezvous_from",
     ];
     let fields = FIELDS.into_iter().filter_map(|field| {
-        Some((
-            field,
-            network.quantity(field)?,
-            network.intervals.get(field),
-        ))
+        let (value, interval) = (network.quantity(field)?, network.intervals.get(field));
+        let ends = interval.map(|interval| [interval.low, interval.high]);
+        let units = Quantity::units(ends.into_iter().flatten().chain([value]));
+        Some((field, value, interval, units))
     });
-    let number = |quantity: Quantity| shown(quantity.number(), quantity.rounded());
+    let number = |quantity: Quantity, units| shown(quantity.number(), quantity.text(units));
     let parameters = rows(fields)
         .heading("The network")
         .column("field", "field", |(field, ..)| field)
-        .column("value", "value", |(_, value, _)| number(value))
-        .column("low", "from", |(.., interval)| {
-            interval.map(|interval| number(interval.low))
+        .column("value", "value", |(_, value, _, units)| {
+            number(value, units)
         })
-        .column("high", "to", |(.., interval)| {
-            interval.map(|interval| number(interval.high))
+        .column("low", "from", |(.., interval, units)| {
+            interval.map(|interval| number(interval.low, units))
+        })
+        .column("high", "to", |(.., interval, units)| {
+            interval.map(|interval| number(interval.high, units))
         });
     let misfit = network.fit.misfit.unwrap_or_default();
     document

@@ -19,7 +19,7 @@ use flowcast::{
         samples::{PrttSamples, csv_header, csv_rows},
     },
     model::stats::{interval::median_interval, sample::median},
-    table::{Document, Grouped, figure, rows},
+    table::{Document, Grouped, rows},
     units::{Bytes, Rank, Rounded, Time},
 };
 use flowcast_measure::{
@@ -490,7 +490,7 @@ fn provenance_of(plan: &PrttPlan, path: String) -> BTreeMap<String, String> {
 }
 
 fn bytes(size: Option<&Bytes>) -> String {
-    format!("{} B", size.map_or(0, |size| size.0))
+    Rounded(size.copied().unwrap_or_default()).to_string()
 }
 
 fn advance(progress: &Progress, round: &Round) {
@@ -562,9 +562,7 @@ fn document(measured: &Measured, messages: u32) -> Result<Document> {
             Some((size, median(1, size)?, median(messages, size)?))
         });
     let table = rows(in_both)
-        .cell("size", |(size, ..)| {
-            figure(format!("{} B", Grouped(size.0)))
-        })
+        .cell("size", |(size, ..)| size)
         .cell("round trip", |(_, one, _)| one)
         .cell(format!("{messages} in a row"), |(.., many)| many)
         .cell("time between two", |(_, one, many)| {

@@ -22,7 +22,7 @@ use flowcast::{
     },
     report::pairs_page::{PairMap, html},
     table::{Document, Value, figure, fixed, rows, shown},
-    units::{Bytes, Node, Time},
+    units::{Bytes, Node, Rounded, Time},
 };
 use flowcast_measure::lab::{Lab, PatternOptions};
 
@@ -419,7 +419,10 @@ impl Report {
                 let (kind, nodes) = place(finding.slow);
                 let (nodes, p) = (joined(&nodes, " > "), small(finding.probability));
                 let times = finding.times;
-                format!("{kind} {nodes}: {times:.2} times as long as usual with {size} (p {p})")
+                format!(
+                    "{kind} {nodes}: {times:.2} times as long as usual with {} (p {p})",
+                    Rounded(*size)
+                )
             })
             .chain(none)
             .chain(self.notes.iter().cloned())

@@ -25,6 +25,7 @@ macro_rules! subcommands {
 mod bench;
 mod collectives;
 mod compare;
+mod compare_work;
 mod compile;
 pub(crate) mod completions;
 mod convert;

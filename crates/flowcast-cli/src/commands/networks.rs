@@ -11,7 +11,7 @@ use flowcast::{
     model::{builtin, network::Network, network_file::upgrade::upgraded, origin::Origin},
     report::topology_plot,
     table::{Document, figure, rows},
-    units::Rate,
+    units::Rounded,
 };
 use flowcast_io::{Kept, Store};
 use serde_json::Value as Json;
@@ -182,7 +182,7 @@ fn listed(networks: &[Network], kept: &[Kept]) -> Result<Document> {
             network.evidence().map(|evidence| evidence.kind.name())
         })
         .cell("latency", |network| network.nic.latency)
-        .cell("bandwidth", |network| figure(bandwidth(network.nic.rate())))
+        .cell("bandwidth", |network| figure(Rounded(network.nic.rate())))
         .cell("source", |network| {
             network.evidence().map(|evidence| evidence.source)
         });
@@ -225,13 +225,6 @@ fn in_list(network: &Network) -> Result<Json> {
     file["sureness"] = evidence.map(|evidence| evidence.kind.name()).into();
     file["sources"] = sources.collect::<BTreeSet<_>>().into_iter().collect();
     Ok(file)
-}
-
-fn bandwidth(rate: Rate) -> String {
-    match rate.as_bytes_per_second() / 1e6 {
-        megabytes if megabytes < 1e3 => format!("{megabytes:.1} MB/s"),
-        megabytes => format!("{:.2} GB/s", megabytes / 1e3),
-    }
 }
 
 /// The network's file with a comment behind each value that has an origin: how sure it is, its year, its short source.

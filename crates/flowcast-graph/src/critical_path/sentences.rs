@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::{CriticalPath, StepCounts};
 use flowcast_replay::time_part::TimePart;
-use flowcast_units::{Bytes, Rounded, Time};
+use flowcast_units::{Rounded, Time};
 
 /// Shares below this fraction are not worth words, unless there is no larger one.
 const WORTH_WORDS: f64 = 0.05;
@@ -60,7 +60,7 @@ impl CriticalPath {
             ),
             TimePart::Latency => each(messages, "message", "messages", first.time),
             TimePart::Bandwidth => {
-                format!("{} on the critical path take {time}", RoundedBytes(bytes))
+                format!("{} on the critical path take {time}", Rounded(bytes))
             }
             TimePart::Contention => {
                 format!(
@@ -124,20 +124,5 @@ impl fmt::Display for GroupedSteps {
             write!(f, "{}{digit}", if comma { "," } else { "" })?;
         }
         Ok(())
-    }
-}
-
-/// Bytes with three or four digits and a fitting unit.
-struct RoundedBytes(Bytes);
-
-impl fmt::Display for RoundedBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.0.0 as f64;
-        match bytes {
-            b if b >= 1e9 => write!(f, "{:.2} GB", b / 1e9),
-            b if b >= 1e6 => write!(f, "{:.2} MB", b / 1e6),
-            b if b >= 1e3 => write!(f, "{:.2} kB", b / 1e3),
-            _ => write!(f, "{} B", self.0.0),
-        }
     }
 }

@@ -22,6 +22,8 @@ pub enum RunNoise {
     Stated(f64),
     /// Not at all.
     Repeatable,
+    /// Not at all: they are predictions.
+    Predictions,
 }
 
 /// A test of differences between runs before and after.
@@ -75,6 +77,9 @@ impl DifferenceTest {
             RunNoise::Repeatable => {
                 "equal runs are taken to repeat exactly: every difference is certain".to_owned()
             }
+            RunNoise::Predictions => {
+                "predictions repeat exactly: every difference is certain".to_owned()
+            }
             RunNoise::Stated(noise) => format!(
                 "equal runs are taken to differ by {} %: {level}",
                 noise * 100.0
@@ -103,7 +108,7 @@ impl DifferenceTest {
             return Ok(1.0);
         }
         Ok(match self.noise {
-            RunNoise::Repeatable => 0.0,
+            RunNoise::Repeatable | RunNoise::Predictions => 0.0,
             RunNoise::Repetitions if before.len() < 2 || after.len() < 2 => 1.0,
             RunNoise::Repetitions => {
                 let variances = [squared_error(before)?, squared_error(after)?];

@@ -113,12 +113,18 @@ impl Prediction {
         self
     }
 
-    /// What a limit means, for people.
-    pub fn reason(&self, limit: Limit) -> String {
+    /// What a limit of the flow with this index in the pattern means, for people.
+    pub fn reason(&self, flow: usize, limit: Limit) -> String {
         let id = |index: u32| self.flows[index as usize].flow.id;
         match limit {
             Limit::Alone => "alone".into(),
-            Limit::Link(link) => format!("shares the {}", self.fabric.link(link).phrase()),
+            Limit::Link(link) => {
+                let phrase = self.fabric.link(link).phrase();
+                match self.fabric.paths[flow].data().contains(&link) {
+                    true => format!("shares the {phrase}"),
+                    false => format!("slowed by the opposite direction, the {phrase}"),
+                }
+            }
             Limit::Acknowledgements(link) => format!(
                 "acknowledgements wait on the {}",
                 self.fabric.link(link).phrase()

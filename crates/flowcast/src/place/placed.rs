@@ -158,8 +158,8 @@ impl Placed {
         let document = match self.moved_inside.first() {
             Some(most) if self.best.traffic.inside > self.fill.traffic.inside => document.line(format!(
                 "{} of messages that fill has between nodes are inside them, most of these ({}) between ranks {} and {}",
-                Bytes(moved),
-                most.bytes,
+                Rounded(Bytes(moved)),
+                Rounded(most.bytes),
                 most.one,
                 most.other
             )),
@@ -170,7 +170,7 @@ impl Placed {
         } else {
             document.line(format!(
                 "{} from ranks to themselves cost nothing",
-                self.own
+                Rounded(self.own)
             ))
         }
     }

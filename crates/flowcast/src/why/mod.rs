@@ -16,7 +16,7 @@ use flowcast_trace::{Program, Trace};
 use flowcast_units::{Rounded, Time};
 
 use crate::{Error, ModelChoice, Options, PreparedProgram, error::finite};
-use flowcast_table::Document;
+use flowcast_table::{Document, Grouped};
 pub use gradient::gradient;
 pub use noise::{NoiseOptions, Noisy, parse_noise};
 pub use path::path;
@@ -98,6 +98,30 @@ impl Told {
 }
 
 /// A part of a whole for people.
+/// A relative change of a time in words, of 1000 % or more as a factor; infinite where no time became some.
+pub fn change_words(change: f64) -> String {
+    const FACTOR_FROM: f64 = 10.0;
+    match change {
+        f64::INFINITY => "longer than before, which took no time".to_owned(),
+        change if change >= FACTOR_FROM => {
+            let times = (1.0 + change).round() as u64;
+            format!("{} times as long as before", Grouped(times))
+        }
+        change if change > 0.0 => format!("{} longer than before", percent(change)),
+        change if change < 0.0 => format!("{} shorter than before", percent(-change)),
+        _ => "as long as before".to_owned(),
+    }
+}
+
+/// The relative change from one time to another, see [`change_words`].
+pub fn relative_change(before: Time, after: Time) -> f64 {
+    match (before, after) {
+        (Time::ZERO, Time::ZERO) => 0.0,
+        (Time::ZERO, _) => f64::INFINITY,
+        _ => after.as_nanos() / before.as_nanos() - 1.0,
+    }
+}
+
 fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }

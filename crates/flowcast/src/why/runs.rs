@@ -10,7 +10,7 @@ use flowcast_table::{Document, rows};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_units::{Rounded, Time};
 
-use super::percent;
+use super::{change_words, relative_change};
 use crate::Error;
 
 /// What is compared at one place.
@@ -55,7 +55,7 @@ pub fn compare_runs(
     }
     let compared = compared(before, after, ranks, test)?;
     let whole = &compared[0];
-    let change = whole.more().as_nanos() / whole.before.as_nanos().max(1e-9);
+    let change = relative_change(whole.before, whole.after);
     let mut others: Vec<&RunRow> = compared[1..].iter().collect();
     others.sort_by_key(|row| std::cmp::Reverse(row.more()));
     let table = rows(others.iter().copied())
@@ -147,12 +147,8 @@ fn compared(
 }
 
 fn lines(whole: &RunRow, others: &[&RunRow], certainty: String) -> Vec<String> {
-    let change = whole.more().as_nanos() / whole.before.as_nanos().max(1e-9);
-    let words = match change {
-        change if change > 0.0 => format!("{} longer than before", percent(change)),
-        change if change < 0.0 => format!("{} shorter than before", percent(-change)),
-        _ => "as long as before".to_owned(),
-    };
+    let change = relative_change(whole.before, whole.after);
+    let words = change_words(change);
     let doubt = if whole.is_certain || change == 0.0 {
         ""
     } else {

@@ -250,7 +250,7 @@ fn a_bus_beside_a_topology_is_refused_and_limits_have_names() {
     assert_eq!(refused, PredictError::Sharing(SharingError::BusInTopology));
     let reason = |network: &Network| {
         let prediction = predict(&pattern, network, method(Model::Fair)).unwrap();
-        prediction.reason(prediction.intervals_of(0)[0].limit)
+        prediction.reason(0, prediction.intervals_of(0)[0].limit)
     };
     assert_eq!(
         reason(&half_duplex()),

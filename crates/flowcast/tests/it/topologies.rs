@@ -287,7 +287,7 @@ fn limits_are_named_in_the_words_of_the_topology() {
     let prediction = predicted(&network, &flows(&[(30, 50), (31, 51)]), Model::Fair);
     let limit = prediction.intervals_of(0)[0].limit;
     assert_eq!(
-        prediction.reason(limit),
+        prediction.reason(0, limit),
         "shares the local cable from switch 0 to switch 4 of group 3"
     );
     let loads = prediction.loads(&network);

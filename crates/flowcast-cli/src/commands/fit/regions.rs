@@ -18,7 +18,7 @@ use flowcast::{
         stats::sample::median,
     },
     recording::decode::RankFile,
-    table::{self, Document, figure, rows},
+    table::{self, Document, rows},
     units::{Bytes, Rounded, Time},
 };
 
@@ -173,7 +173,7 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
         })
         .cell("worst", |(.., errors)| {
             let worst = errors.iter().max_by(|a, b| a.abs().total_cmp(&b.abs()));
-            worst.map(|worst| figure(format!("{:+.1} %", worst * 100.0)))
+            worst.map(|worst| table::relative_error(*worst))
         });
     Document::new("dimemas-fit")
         .field("latency_s", fit.latency)

@@ -170,7 +170,7 @@ impl<'a> FlowOfStep<'a> {
     }
 
     fn reason(self, interval: &Interval) -> String {
-        self.of.prediction.reason(interval.limit)
+        self.of.prediction.reason(self.index, interval.limit)
     }
 }
 

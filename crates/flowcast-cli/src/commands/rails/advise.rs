@@ -19,7 +19,7 @@ use flowcast::{
         policy::MessagePolicy,
     },
     table::{Document, fixed, rows, shown},
-    units::{Bytes, Time, TimePerByte},
+    units::{Rounded, Time, TimePerByte},
 };
 
 use super::settings::{self, Settings};
@@ -149,13 +149,14 @@ impl Advise {
     fn document(&self, rails: &[String], advice: &Advice, settings: &[Settings; 3]) -> Document {
         let (count, name) = (self.burst, |rail: RailId| rails[rail.index()].as_str());
         let together = match advice.together_from {
-            Some(size) => format!("gain from more than one rail from {size} on"),
+            Some(size) => format!("gain from more than one rail from {} on", Rounded(size)),
             None => "gain nothing certain from more than one rail".to_owned(),
         };
         let split = match advice.split_from {
-            Some(Bytes(size)) => {
-                format!("delivered earlier in pieces over several rails from {size} B on")
-            }
+            Some(size) => format!(
+                "delivered earlier in pieces over several rails from {} on",
+                Rounded(size)
+            ),
             None => "never delivered earlier in pieces".to_owned(),
         };
         let mut sizes = rows(&advice.sizes)

@@ -8,7 +8,7 @@ use flowcast::{
     model::loggp::LogGp,
     scheduler::RailId,
     table::{Document, Grouped, Value, rows},
-    units::Bytes,
+    units::{Bytes, Rounded},
 };
 use flowcast_rails::{
     exchange::{self, Course},
@@ -127,7 +127,7 @@ pub(super) fn run(
     let changed: Vec<(&String, LogGp)> = changed.collect();
     let names = rails.iter().map(|rail| &rail.name);
     let words = names.clone().zip(&given);
-    let words = words.map(|(name, bytes)| format!("{name} {}", Grouped(bytes.0)));
+    let words = words.map(|(name, bytes)| format!("{name} {}", Rounded(*bytes)));
     let document = Document::new("rails-count")
         .field("rails", names.collect::<Value>())
         .field("scheduler", course.scheduler.to_string())

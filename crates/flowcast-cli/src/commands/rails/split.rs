@@ -9,7 +9,7 @@ use flowcast::{
         schedule::Message,
         split::{Split, SplitRule, Splitter, pays_from},
     },
-    table::{Document, Grouped, Value, rows, shown},
+    table::{Document, Value, rows, shown},
     units::{Bytes, Rounded, Time},
 };
 
@@ -51,7 +51,7 @@ pub(super) fn run(
             let words: Vec<String> = each
                 .iter()
                 .map(|(rail, size): &(u8, Bytes)| {
-                    format!("{} {} B", rails[usize::from(*rail)].name, Grouped(size.0))
+                    format!("{} {}", rails[usize::from(*rail)].name, Rounded(*size))
                 })
                 .collect();
             let pieces = rows(each)
@@ -75,9 +75,8 @@ pub(super) fn run(
                 Rounded(makespan)
             ))
             .lines(
-                pays_from.map(|size| {
-                    format!("On idle rails splitting pays from {} B.", Grouped(size.0))
-                }),
+                pays_from
+                    .map(|size| format!("On idle rails splitting pays from {}.", Rounded(size))),
             ),
     )
 }

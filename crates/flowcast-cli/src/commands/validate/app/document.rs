@@ -6,7 +6,7 @@ use flowcast::{
     Interval,
     model::stats::StatsError,
     report::validation::app::{AppValidation, Fared, Quantity, RegionErrors, Row},
-    table::{Document, Record, Rows, Value, figure, json, percent, rows, shown},
+    table::{Document, Record, Rows, Value, figure, json, percent, relative_error, rows},
     units::{Rounded, Time},
 };
 
@@ -28,10 +28,10 @@ pub(super) fn document(
     let predictions = rows(names.iter().zip(fared).zip(intervals))
         .column("prediction", "prediction", |((name, _), _)| name)
         .column("total_error", "total", |((_, fared), _)| {
-            signed(fared.total)
+            relative_error(fared.total)
         })
         .column("communication_error", "communication", |((_, fared), _)| {
-            signed(fared.communication)
+            relative_error(fared.communication)
         })
         .field("regions", |((_, fared), _)| {
             fared.regions.as_ref().map(regions)
@@ -53,7 +53,7 @@ pub(super) fn document(
         .cell("within 10 %", |(_, of)| percent(of.within_ten_percent, 1))
         .cell("median error", |(_, of)| percent(of.median_absolute, 1))
         .cell("mean error", |(_, of)| percent(of.mean_absolute, 1))
-        .cell("worst", |(_, of)| signed(of.worst.1))
+        .cell("worst", |(_, of)| relative_error(of.worst.1))
         .cell("which", |(_, of)| &of.worst.0);
     let mut document = Document::new(KIND)
         .titled(&validation.title)
@@ -93,7 +93,7 @@ pub(super) fn document(
             "{} runs, {} ranks; computation {} of thread CPU in all; errors are (predicted - measured) / measured",
             validation.runs.len(),
             validation.worked.len(),
-            Rounded(validation.worked.iter().copied().sum())
+            Rounded(validation.worked.iter().copied().sum::<Time>())
         ))
         .most(ROWS, "the page has")
         .field("program", &validation.title)
@@ -153,10 +153,9 @@ fn quantities<'a>(names: &[String], part: impl Iterator<Item = &'a Row>) -> Rows
         .cell("95 % interval", |row| row.interval.map(between));
     for (at, name) in names.iter().enumerate() {
         table = table.cell(name, |row| {
-            let error = row
-                .errors
-                .as_ref()
-                .map_or(String::new(), |errors| format!(" ({})", signed(errors[at])));
+            let error = row.errors.as_ref().map_or(String::new(), |errors| {
+                format!(" ({})", relative_error(errors[at]))
+            });
             let range =
                 row.ranges[at].map_or(String::new(), |range| format!(", {}", between(range)));
             figure(format!("{}{error}{range}", Rounded(row.predicted[at])))
@@ -167,8 +166,4 @@ fn quantities<'a>(names: &[String], part: impl Iterator<Item = &'a Row>) -> Rows
 
 fn between((low, high): (Time, Time)) -> Value {
     figure(format!("{} .. {}", Rounded(low), Rounded(high)))
-}
-
-fn signed(error: f64) -> Value {
-    shown(error, format!("{:+.1} %", error * 100.0))
 }
