@@ -257,12 +257,12 @@ mod tests {
         );
         assert!(
             page.contains(
-                "in-2</td><td>2</td><td>8B</td><td>2</td><td>10.00 us</td><td>+1.0 %</td><td>+20.0 %</td>"
+                "in-2</td><td>2</td><td>8 B</td><td>2</td><td>10.00 us</td><td>+1.0 %</td><td>+20.0 %</td>"
             )
         );
         assert!(page.contains("loggp explains this network best") && page.contains("a &lt; b"));
         assert!(
-            page.contains("bsp misses them by 20.00 %; it falls behind most at 2KiB, off by -38.0 % against +1.0 %.")
+            page.contains("bsp misses them by 20.00 %; it falls behind most at 2 KiB, off by -38.0 % against +1.0 %.")
         );
     }
 }

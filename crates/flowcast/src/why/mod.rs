@@ -133,3 +133,23 @@ fn ratio(part: Time, whole: Time) -> f64 {
         0.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_changes_are_factors_and_no_time_is_no_divisor() {
+        let words = |before: f64, after: f64| {
+            change_words(relative_change(
+                Time::from_nanos(before),
+                Time::from_nanos(after),
+            ))
+        };
+        assert_eq!(words(10.0, 11.0), "10.0 % longer than before");
+        assert_eq!(words(10.0, 5.0), "50.0 % shorter than before");
+        assert_eq!(words(1.0, 184_630.485), "184,630 times as long as before");
+        assert_eq!(words(0.0, 0.0), "as long as before");
+        assert_eq!(words(0.0, 1.0), "longer than before, which took no time");
+    }
+}

@@ -145,7 +145,7 @@ fn an_interface_that_rests_leads_to_the_message_before() {
     );
     assert_eq!(
         path.reason(),
-        "bandwidth-bound: 3.00 kB on the critical path take 300.0 ns"
+        "bandwidth-bound: 3.003 kB on the critical path take 300.0 ns"
     );
 }
 

@@ -352,7 +352,7 @@ fn what_is_missing_is_named() {
     assert!(
         only_short
             .to_string()
-            .contains("found delays up to 1us at 1B, where the gap is 3.4"),
+            .contains("found delays up to 1.000 us at 1 B, where the gap is 3.4"),
         "{only_short}"
     );
 }

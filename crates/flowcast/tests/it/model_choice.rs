@@ -190,7 +190,7 @@ fn patterns_of_long_messages_do_not_decide_for_a_program() {
     assert!(
         by_packets
             .reason
-            .contains("half of the bytes are in messages up to 20kB"),
+            .contains("half of the bytes are in messages up to 20 kB"),
         "{by_packets}"
     );
     // Without what packets need, what is known of messages of this size decides, or nothing.
