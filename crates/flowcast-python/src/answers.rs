@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use flowcast::{
-    Options as ReplayOptions, Parameter,
+    IntervalOptions, Options as ReplayOptions, Parameter,
     graph::noise::Noise,
     report::chart_page::{Picture, chart_page},
     study::grid::full_name,
@@ -139,7 +139,11 @@ pub(crate) fn predict_scenarios(
             noise: &noise,
         };
         let all = parse_scenarios(&file.0, &file.1, &defaults, &mut Whole)?;
-        Answer::of(why::scenarios(&trace.trace, &all)?)
+        let asked = IntervalOptions {
+            level,
+            ..IntervalOptions::default()
+        };
+        Answer::of(why::scenarios(&trace.trace, &all, Some(&asked))?)
     })
 }
 

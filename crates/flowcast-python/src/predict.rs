@@ -262,7 +262,7 @@ impl Prediction {
         self.prediction.model.name()
     }
 
-    /// Why this model, in words of the first line.
+    /// Why this model, in words.
     #[getter]
     fn model_reason(&self) -> &str {
         &self.prediction.model.reason

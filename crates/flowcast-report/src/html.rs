@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{Limits, NetworkView, Page, charts, data};
+use super::{
+    Limits, NetworkView, Page, charts, data,
+    standing::{PredictedTime, Standing, standings},
+};
 use flowcast_replay::{outcome::RankOutcome, timeline::Activity};
 use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
@@ -32,7 +35,7 @@ pub(crate) fn document(page: &Page) -> String {
             ("title", escape(&page.title)),
             ("subtitle", escape(&page.subtitle)),
             ("style", charts::style().to_owned() + charts::LOOK),
-            ("cards", of_networks(page, card)),
+            ("cards", cards(page)),
             ("rows", of_networks(page, row)),
             ("bars", of_networks(page, bar)),
             ("notes", notes(page)),
@@ -73,18 +76,37 @@ fn fill(template: &str, values: &[(&str, String)]) -> String {
     filled + rest
 }
 
-fn card(page: &Page, network: &NetworkView) -> String {
-    let makespan = network.outcome.makespan();
-    let (number, unit) = number_and_unit(makespan);
-    let ratio = match times_fastest(page, makespan) {
-        None => String::new(),
-        Some(ratio) if ratio < 1.005 => "<p class=\"ratio fastest\">fastest</p>".into(),
-        Some(ratio) => format!("<p class=\"ratio\">{ratio:.2} × the fastest</p>"),
-    };
+fn cards(page: &Page) -> String {
+    let networks = page.networks.iter();
+    let times: Vec<PredictedTime<'_>> = networks
+        .map(|network| (network.outcome.makespan(), network.interval.as_ref()))
+        .collect();
+    let standings = standings(&times);
+    let networks = page.networks.iter().enumerate();
+    networks
+        .map(|(at, network)| card(network, standings.get(at)))
+        .collect()
+}
+
+fn card(network: &NetworkView, standing: Option<&Standing>) -> String {
+    let time = network.time();
+    let (time, interval) = time.split_once(" (").unwrap_or((&time, ""));
+    let (number, unit) = time.split_once(' ').unwrap_or((time, ""));
+    let interval = interval.strip_suffix(')').map_or(String::new(), |span| {
+        let span = span.replacen(", ", &format!(" {unit}, "), 1);
+        format!("<p class=\"interval\">{span}</p>")
+    });
+    let ratio = standing.map_or(String::new(), |of| {
+        let class = match of {
+            Standing::Fastest => "ratio fastest",
+            _ => "ratio",
+        };
+        format!("<p class=\"{class}\">{of}</p>")
+    });
     format!(
-        "<article class=\"card\"><h2>{}</h2><p class=\"big\">{number}<span> {unit}</span></p>{ratio}\
+        "<article class=\"card\"><h2>{}</h2><p class=\"big\">{number}<span> {unit}</span></p>{interval}{ratio}\
          <p class=\"quiet\">{}</p><p class=\"quiet parameters\">{}</p></article>\n",
-        escape(&network.name),
+        escape(&network.marked_name()),
         escape(&network.title),
         escape(&network.parameters),
     )
@@ -107,15 +129,15 @@ fn classes(network: &NetworkView) -> String {
 
 fn row(page: &Page, network: &NetworkView) -> String {
     let makespan = network.outcome.makespan();
-    let ratio = times_fastest(page, makespan).map_or("–".into(), |ratio| format!("{ratio:.2}"));
+    let ratio = times_shortest(page, makespan).map_or("–".into(), |ratio| format!("{ratio:.2}"));
     let slowest = network
         .slowest_rank()
         .map_or("–".into(), |rank| rank.to_string());
     format!(
         "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{ratio}</td>{}\
          <td class=\"n\">{slowest}</td><td class=\"limits\">{}</td></tr>\n",
-        escape(&network.name),
-        shown(makespan),
+        escape(&network.marked_name()),
+        network.time(),
         classes(network),
         limits(&network.limits),
     )
@@ -175,9 +197,9 @@ fn bar(page: &Page, network: &NetworkView) -> String {
     format!(
         "<div class=\"bar\"><span class=\"name\">{}</span><span class=\"track\"><span class=\"stack\" role=\"img\" \
          style=\"width:{length:.3}%\" aria-label=\"{}\">{pieces}</span></span><span class=\"n\">{}</span></div>\n",
-        escape(&network.name),
+        escape(&network.marked_name()),
         escape(&spoken.join("; ")),
-        shown(makespan),
+        network.time(),
     )
 }
 
@@ -214,15 +236,15 @@ fn provenance(page: &Page) -> String {
         .collect()
 }
 
-/// How many times as long as on the fastest network; nothing where there is nothing to compare.
-fn times_fastest(page: &Page, makespan: Time) -> Option<f64> {
-    let fastest = page
+/// Ratio to the shortest prediction; nothing where there is nothing to compare.
+fn times_shortest(page: &Page, makespan: Time) -> Option<f64> {
+    let shortest = page
         .networks
         .iter()
         .map(|network| network.outcome.makespan())
         .min()?;
-    (page.networks.len() > 1 && fastest > Time::ZERO)
-        .then(|| makespan.as_nanos() / fastest.as_nanos())
+    (page.networks.len() > 1 && shortest > Time::ZERO)
+        .then(|| makespan.as_nanos() / shortest.as_nanos())
 }
 
 /// A time for people, to four digits.

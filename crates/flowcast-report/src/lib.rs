@@ -31,6 +31,7 @@ pub mod pairs_page;
 pub mod pattern_page;
 pub mod pattern_plot;
 pub mod sites;
+pub mod standing;
 pub mod sweep_page;
 pub mod topology_plot;
 pub mod validation;
@@ -44,6 +45,7 @@ use flowcast_replay::outcome::Outcome;
 use flowcast_units::{Bytes, Rank, Time};
 
 use export::Replayed;
+use standing::Interval;
 
 pub use data::MAX_STEPS;
 pub use drawing::{Drawing, MAX_CELLS, MAX_INTERVALS, MAX_MESSAGES};
@@ -72,8 +74,12 @@ pub struct NetworkView {
     pub title: String,
     /// Its parameters in one line; [`parameter_line`] writes it.
     pub parameters: String,
+    /// Whether some of its values stand in for unknown ones.
+    pub has_stand_ins: bool,
     /// The times of the ranks.
     pub outcome: Outcome,
+    /// Between which times the predicted one lies, if that is known.
+    pub interval: Option<Interval>,
     /// What each rank did when, and the messages.
     pub drawn: Drawing,
     /// What the predicted time is made of.
@@ -136,10 +142,26 @@ impl NetworkView {
             name: network.name.clone(),
             title: network.title.clone(),
             parameters: parameter_line(network),
+            has_stand_ins: network.stand_ins().next().is_some(),
             outcome: replayed.outcome.clone(),
+            interval: None,
             drawn: Drawing::new(replayed),
             limits: path.map(Limits::from).unwrap_or_default(),
         }
+    }
+
+    /// The name, with an asterisk where values stand in.
+    fn marked_name(&self) -> String {
+        let mark = if self.has_stand_ins { "*" } else { "" };
+        format!("{}{mark}", self.name)
+    }
+
+    /// The predicted time, with its interval if one is known.
+    fn time(&self) -> String {
+        let shown = || html::shown(self.outcome.makespan());
+        self.interval
+            .as_ref()
+            .map_or_else(shown, |of| of.to_string())
     }
 
     /// Time in communication: the part of the ranks' time that is not the program's own computation, 0 to 1.

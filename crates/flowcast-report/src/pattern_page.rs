@@ -8,12 +8,13 @@ use crate::{
     pattern_plot,
 };
 use flowcast_network::flows::concurrent::Prediction;
+use flowcast_table::escape;
 use flowcast_units::Rounded;
 
 const SCRIPT: &str = include_str!("assets/pattern.js");
 
-/// The page of a pattern: its flows in time, their rates and what bounds them.
-pub fn html(prediction: &Prediction, title: &str) -> String {
+/// The page of a pattern: what is said of it, its flows in time, their rates and what bounds them.
+pub fn html(prediction: &Prediction, title: &str, said: &[String]) -> String {
     let flows: Vec<Value> = (0..prediction.flows.len())
         .map(|index| flow(prediction, index))
         .collect();
@@ -30,7 +31,9 @@ pub fn html(prediction: &Prediction, title: &str) -> String {
     );
     let picture = pattern_plot::svg(prediction, "All flows");
     let picture = format!("<div class=\"scroll\">{picture}</div>\n");
-    let body = ["", shares, &table, &picture]
+    let words = said.iter().map(|line| format!("<p>{}</p>\n", escape(line)));
+    let words: String = words.collect();
+    let body = [&words, shares, &table, &picture]
         .map(|content| section("", content))
         .concat();
     charts::page(title, &body, &json!(flows).to_string(), SCRIPT)

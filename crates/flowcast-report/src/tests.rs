@@ -86,6 +86,8 @@ fn page() -> Page {
         name: "two-nodes".into(),
         title: "Two nodes and a wire".into(),
         parameters: "latency 1 us".into(),
+        has_stand_ins: false,
+        interval: None,
         outcome,
         drawn,
         limits: Limits {

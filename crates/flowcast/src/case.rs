@@ -143,11 +143,12 @@ impl<'a> Case<'a> {
         match self.input {
             Input::Trace(trace) => {
                 let prepared = Prepared::new(trace, self.network, &self.options)?;
-                let prediction = prepared.predict(outputs, asked)?;
+                let mut prediction = prepared.predict(outputs, asked)?;
                 let interval = match interval {
                     Some(asked) => prepared.interval(&prediction.outcome, asked)?,
                     None => None,
                 };
+                prediction.with_interval(interval.as_ref());
                 Ok(CaseResult {
                     model: prediction.model.name(),
                     makespan: prediction.outcome.makespan(),

@@ -25,7 +25,7 @@ const PER_PACKET: Time = Time::from_nanos(150.0);
 /// What a message costs beside its packets.
 const PER_MESSAGE: Time = Time::from_nanos(1500.0);
 
-/// Which model a prediction uses, why, and what it leaves out. Shown, it is the first line of a prediction.
+/// Which model a prediction uses, why, and what it leaves out. Shown, it is one line of all its [sentences](Self::sentences).
 ///
 /// Without a model of the caller's, a network whose accuracy record has models that were validated on programs, or on messages of the
 /// program's sizes, takes the most accurate of them; one that comes from a Dimemas `.cfg`, or whose machine has links or buses,
@@ -310,26 +310,32 @@ impl ModelChoice {
     }
 }
 
+impl ModelChoice {
+    /// The model and why, the rules beside it, what its results leave out; a sentence each.
+    pub fn sentences(&self) -> Vec<String> {
+        let met = match self.is_uncontended {
+            true => "; no two messages met at an interface",
+            false => "",
+        };
+        let mut rules = Vec::new();
+        rules.extend(self.collectives.map(|how| match how {
+            "formula" => "collectives by formula".to_owned(),
+            "algorithm" => "collectives by the algorithms given".to_owned(),
+            library => format!("collectives as {library}"),
+        }));
+        let progress = self.progress;
+        rules.extend(progress.map(|progress| format!("progress {}", progress.name())));
+        rules.extend(self.inside.map(|source| format!("inside nodes {source}")));
+        let mut all = vec![format!("model {}: {}{met}", self.name(), self.reason)];
+        all.extend((!rules.is_empty()).then(|| rules.join(", ")));
+        all.push(format!("left out: {}", self.leaves_out()));
+        all
+    }
+}
+
 impl fmt::Display for ModelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "model {} ({}", self.name(), self.reason)?;
-        if self.is_uncontended {
-            f.write_str("; no two messages met at an interface")?;
-        }
-        f.write_str(")")?;
-        match self.collectives {
-            Some("formula") => f.write_str(", collectives by formula")?,
-            Some("algorithm") => f.write_str(", collectives by the algorithms given")?,
-            Some(library) => write!(f, ", collectives as {library}")?,
-            None => {}
-        }
-        if let Some(progress) = self.progress {
-            write!(f, ", progress {}", progress.name())?;
-        }
-        if let Some(source) = self.inside {
-            write!(f, ", inside nodes {source}")?;
-        }
-        write!(f, ", leaves out {}", self.leaves_out())
+        f.write_str(&self.sentences().join("; "))
     }
 }
 

@@ -14,7 +14,7 @@ use flowcast_trace::{
 };
 
 use crate::{
-    Error, ModelChoice, Options, RailsPrediction,
+    Error, Interval, ModelChoice, Options, RailsPrediction,
     folded::{Loops, PreparedFolded, sum},
     program::PreparedProgram,
     schedule::PreparedSchedule,
@@ -74,13 +74,22 @@ pub struct Prediction {
     pub transfers: Transfers,
     /// What happened between ranks of one node; none if nothing did.
     pub inside: Option<InsideTraffic>,
-    /// What of the trace is left out, as [`Prepared::ignored`] counts it, then what was assumed beyond trace, network and
-    /// options; a sentence each.
+    /// What of the trace is left out, as [`Prepared::ignored`] counts it, then how sure the network's values are
+    /// ([`statements`](crate::statements)), then what was assumed beyond trace, network and options; a sentence each.
     pub notes: Vec<String>,
     /// How the loops of the program were walked, if they were not unrolled.
     pub loops: Option<Loops>,
     /// What each of several networks carried.
     pub rails: Option<RailsPrediction>,
+}
+
+impl Prediction {
+    /// Shows the interval on the report page.
+    pub fn with_interval(&mut self, interval: Option<&Interval>) {
+        if let Some(view) = &mut self.view {
+            view.interval = interval.cloned();
+        }
+    }
 }
 
 impl<'a> Prepared<'a> {

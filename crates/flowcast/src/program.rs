@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use flowcast_graph::{EventGraph, ProgramRecorder, critical_path::CriticalPath};
 use flowcast_model::{
     machine::Mapping,
-    network::{Duplex, Network},
+    network::{Duplex, Network, NicChoice},
     sharing::{model::Model, rates::quasi_dynamic_feedback},
     topology::{CableKind, Topology},
 };
@@ -35,6 +35,7 @@ use crate::{
     error::finite,
     options::{CollectivesWay, MOST_MESSAGES},
     rails::FurtherRails,
+    statements,
 };
 
 /// To start threads takes as long as to replay some hundreds of messages.
@@ -384,15 +385,11 @@ impl<'a> PreparedProgram<'a> {
 
     /// What was assumed that no option and no file says.
     pub(crate) fn assumptions(&self) -> Vec<String> {
-        let mut notes: Vec<String> = self
-            .network
-            .fit
-            .warnings
-            .iter()
-            .map(|warning| format!("the fit of {}: {warning}", self.network.name))
-            .collect();
+        let further = self.further_rails.iter().flat_map(FurtherRails::networks);
+        let mut notes = statements::of_networks(std::iter::once(self.network).chain(further));
         notes.extend_from_slice(self.program.assumed());
         notes.extend(self.disagreements());
+        notes.extend(undivided(self.network).filter(|_| self.model.shares()));
         let processors = self.placement.processors_by_mapping();
         if processors > 1 {
             notes.push(format!(
@@ -444,7 +441,22 @@ fn has_kinds_of_cables(network: &Network) -> bool {
         .any(|class| class.cables != CableKind::default())
 }
 
-/// What the caller has to know besides: what the replay leaves out, then what was assumed.
+/// How messages use several interfaces of one network, where a node has some.
+fn undivided(network: &Network) -> Option<String> {
+    let count = network.nic.count;
+    let taken = match network.nic.choice {
+        NicChoice::Pair => format!(
+            "all messages between two nodes take one of their {count} interfaces (nic.choice=round-robin: one after the other)"
+        ),
+        NicChoice::RoundRobin => {
+            format!("messages between two nodes take their {count} interfaces one after the other")
+        }
+    };
+    let divided = "each undivided; --rail, and flowcast rails advise, divide long messages over several networks";
+    (count > 1).then(|| format!("{taken}, {divided}"))
+}
+
+/// What the caller has to know besides: what the replay leaves out, how sure the network's values are, what was assumed.
 pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec<String> {
     ignored
         .iter()

@@ -8,6 +8,7 @@ use flowcast_units::{Rounded, Time};
 
 use crate::{
     Case, CaseResult, Error, Input, ModelChoice, Options, Outputs, Prediction, RailsOptions,
+    statements::{DIVIDED, marked_name, with_notes},
 };
 
 /// Rails that gain less than this, or cost less when they are missing, are not worth having: 2 %.
@@ -29,9 +30,11 @@ pub struct AdvisedRails {
 pub struct RailAdvice {
     /// The names of all rails.
     pub names: Vec<String>,
+    /// The same with asterisks where values stand in.
+    pub marked: Vec<String>,
     /// Each rail alone, then for each way of choosing all rails, and, of three and more, all but one.
     pub sets: Vec<AdvisedRails>,
-    /// The models of the predictions, and what they leave out; each once.
+    /// The sentences on the models of the predictions, each once.
     pub models: Vec<String>,
     /// What was assumed; each once.
     pub notes: Vec<String>,
@@ -94,9 +97,10 @@ pub fn advise_rails(
             .iter()
             .map(|network| network.name.clone())
             .collect(),
+        marked: networks.iter().map(marked_name).collect(),
         sets: Vec::new(),
         models: Vec::new(),
-        notes: Vec::new(),
+        notes: vec![DIVIDED.to_owned()],
     };
     for (case, result) in cases.into_iter().zip(results) {
         advice.add(case, &result?);
@@ -119,7 +123,9 @@ impl RailAdvice {
             is_uncontended: false,
             ..model.clone()
         };
-        add_once(&mut self.models, &model.to_string());
+        for sentence in model.sentences() {
+            add_once(&mut self.models, &sentence);
+        }
         notes
             .iter()
             .for_each(|note| add_once(&mut self.notes, note));
@@ -157,7 +163,7 @@ impl RailAdvice {
 
     /// The names of the rails of a set.
     pub fn name(&self, set: &AdvisedRails) -> String {
-        let names: Vec<&str> = set.rails.iter().map(|rail| &*self.names[*rail]).collect();
+        let names: Vec<&str> = set.rails.iter().map(|rail| &*self.marked[*rail]).collect();
         names.join(" + ")
     }
 
@@ -190,7 +196,7 @@ impl RailAdvice {
         );
         for set in self.needless(together) {
             let missing = (0..self.names.len()).find(|rail| !set.rails.contains(rail));
-            let missing = missing.map_or("", |rail| &self.names[rail]);
+            let missing = missing.map_or("", |rail| &self.marked[rail]);
             let without = Rounded(set.makespan);
             sentence += &format!("; {missing} may be left out: {without} without it");
         }
@@ -228,16 +234,16 @@ impl RailAdvice {
             })
             .column("makespan_s", "predicted time", |set| set.makespan)
             .column("gain", "gain", |set| fixed(self.gain(set), 3));
-        Document::new("program-rails-advice")
+        let document = Document::new("program-rails-advice")
             .field("program", program)
             .field("rails", self.names.clone())
-            .field("best_alone", self.name(self.best_alone()))
+            .field("best_alone", &self.names[self.best_alone().rails[0]])
             .field("verdicts", verdicts.collect::<flowcast_table::Value>())
-            .field("notes", &self.notes)
-            .lines(self.models.clone())
-            .line(format!("{program} over {}", self.names.join(", ")))
+            .line(format!("{program} over {}", self.marked.join(", ")))
             .lines(self.verdicts())
             .table("sets", sets)
+            .lines(&self.models);
+        with_notes(document, &self.notes)
     }
 }
 

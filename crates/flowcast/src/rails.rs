@@ -139,7 +139,7 @@ impl FurtherRails {
         }))
     }
 
-    fn networks(&self) -> impl Iterator<Item = &Network> {
+    pub(crate) fn networks(&self) -> impl Iterator<Item = &Network> {
         self.rails.iter().map(|rail| &rail.network)
     }
 }

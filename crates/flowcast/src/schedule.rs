@@ -23,7 +23,7 @@ use flowcast_units::{Bytes, Rounded};
 
 use crate::{
     Contention, Error, ModelChoice, Options, Outputs, Prediction, error::finite,
-    options::Collectives,
+    options::Collectives, statements,
 };
 
 /// A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
@@ -215,7 +215,8 @@ impl<'a> PreparedSchedule<'a> {
             ..self.setting.model.clone()
         };
         let view = view.map(|view| model.named_in(view));
-        let (unused, notes, transfers) = (self.setting.unused(), Vec::new(), Transfers::default());
+        let notes = statements::of_networks(self.network_in_use());
+        let (unused, transfers) = (self.setting.unused(), Transfers::default());
         Ok(Prediction {
             model,
             outcome,
@@ -251,6 +252,8 @@ impl<'a> PreparedSchedule<'a> {
                 "L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"
             ),
             outcome: replayed.outcome.clone(),
+            has_stand_ins: network.is_some_and(|one| one.stand_ins().next().is_some()),
+            interval: None,
             drawn: Drawing::new(replayed),
             limits: path.as_ref().map(Limits::from).unwrap_or_default(),
         }

@@ -7,17 +7,17 @@ use clap::Args;
 use flowcast::{
     Interval, IntervalOptions, Options, Outputs, Prepared,
     model::{builtin, network::Network},
-    report::{NetworkView, Page},
+    report::{NetworkView, Page, standing::verdict},
+    statements::{of_predictions, shown_time, with_notes},
     table::{Document, Grouped, Rows, percent, rows, shown},
     units::Time,
 };
 use flowcast_measure::loopback::measure_and_fit_loopback;
 
-use super::predict::{stand_ins::stand_in_sentences, trace::shown_time};
 use crate::terminal::{
     exit::EnvironmentLacks,
     files::{Output, declare, write_text},
-    output::{Format, say},
+    output::Format,
     progress::Progress,
     provenance,
 };
@@ -62,21 +62,27 @@ impl Demo {
         }
         let progress = Progress::of("replaying", "networks", networks.len() as u64);
         let (mut views, mut intervals) = (Vec::new(), Vec::new());
+        let mut said = Vec::new();
         for network in &networks {
             let prepared = Prepared::new(&trace, Some(network), &Options::default())?;
-            let prediction = prepared.predict(outputs, &[])?;
-            intervals.push(prepared.interval(&prediction.outcome, &IntervalOptions::default())?);
+            let mut prediction = prepared.predict(outputs, &[])?;
+            let interval = prepared.interval(&prediction.outcome, &IntervalOptions::default())?;
+            prediction.with_interval(interval.as_ref());
+            intervals.push(interval);
             views.extend(prediction.view);
+            said.push((network, prediction.notes));
             progress.add(1);
         }
         drop(progress);
+        let notes = of_predictions(said.iter().map(|(of, notes)| (Some(*of), &notes[..])));
+        let verdict = fastest(&views);
         let page = Page {
             title: "NAS LU, class S, 4 ranks".to_owned(),
             subtitle: "One recorded program on this machine's loopback, on two networks of 2006 and on two of today"
                 .to_owned(),
             networks: views,
             provenance: provenance::of_this_run(),
-            notes: stand_in_sentences(&networks),
+            notes: verdict.iter().chain(&notes).cloned().collect(),
         };
         write_text(&self.report, &page.to_html())?;
         let replayed = page
@@ -88,9 +94,10 @@ impl Demo {
             .field("report", self.report.display().to_string())
             .field("provenance", &page.provenance)
             .line(format!("{}: {messages} messages\n", page.title))
-            .table("networks", comparison(&page.networks, &intervals))
-            .lines(&page.notes)
-            .line(format!("\nreport: {}", self.report.display()));
+            .lines(verdict)
+            .table("networks", comparison(&page.networks, &intervals));
+        let document = with_notes(document, &notes);
+        let document = document.line(format!("\nreport: {}", self.report.display()));
         Format { json: self.json }.print(&document)
     }
 }
@@ -105,15 +112,21 @@ fn measure_network() -> Result<Network> {
     .map_err(|error| EnvironmentLacks(format!("loopback cannot be measured: {error}")))
     .context("the demonstration needs TCP over loopback")?;
     drop(progress);
-    for warning in &fit.warnings {
-        say!("flowcast: note: {warning}");
-    }
     let mut network = fit.to_network("loopback", provenance::of_this_run());
     network.title = format!(
         "TCP over loopback, {} samples taken just now",
         measured.samples.len()
     );
     Ok(network)
+}
+
+/// Which network is the fastest.
+fn fastest(views: &[NetworkView]) -> Option<String> {
+    let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
+    let times = views
+        .iter()
+        .map(|view| (view.outcome.makespan(), view.interval.as_ref()));
+    verdict(&names, &times.collect::<Vec<_>>())
 }
 
 /// One row for each network: predicted time, time in communication, slowest rank, what limits it.

@@ -4,7 +4,6 @@ pub(in crate::commands) mod comparison;
 mod levels;
 pub(in crate::commands) mod pattern;
 mod question;
-pub(in crate::commands) mod stand_ins;
 pub(in crate::commands) mod trace;
 
 use std::path::{Path, PathBuf};
@@ -29,7 +28,6 @@ use crate::{
     trace_args::{threads, trace_help},
 };
 use question::Question;
-use stand_ins::stand_in_sentences;
 use trace::TraceArgs;
 
 /// Predict how long communications, or a program's communication, take
@@ -81,7 +79,7 @@ pub(crate) struct Predict {
     strict: bool,
     /// What concurrent messages do to each other: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop,
     /// alpha-fair, packet, ib-penalty; traces: limits (Dimemas' links, buses, processors), loggops (GOAL); several to
-    /// compare them. When absent, the network decides, and the first line of the result says how (repeatable)
+    /// compare them. When absent, the network decides, and the result says how (repeatable)
     #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
     /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
@@ -91,6 +89,9 @@ pub(crate) struct Predict {
     /// Probability with which the interval of a prediction is to contain what is measured
     #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability)]
     level: f64,
+    /// Predict no interval: no network is drawn, and the interval of the result is null
+    #[arg(long, conflicts_with = "holdout")]
+    no_interval: bool,
     /// Leave the errors of this case in the network's accuracy record out of the interval, as it is what is predicted
     #[arg(long, value_name = "NAME")]
     holdout: Option<String>,
@@ -124,14 +125,14 @@ impl Asked<'_> {
         self.overrides.iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// How intervals are made.
-    pub(super) fn interval(&self) -> IntervalOptions<'_> {
-        IntervalOptions {
+    /// How intervals are made, unless they are left out.
+    pub(super) fn interval(&self) -> Option<IntervalOptions<'_>> {
+        (!self.args.no_interval).then(|| IntervalOptions {
             level: self.args.level,
             held_out: self.args.holdout.as_deref(),
             threads: threads(),
             ..IntervalOptions::default()
-        }
+        })
     }
 
     /// The networks beside the first over which messages go.
@@ -152,13 +153,13 @@ impl Asked<'_> {
         &self,
         title: String,
         subtitle: String,
-        notes: &[String],
+        statements: &[String],
         views: Vec<NetworkView>,
     ) -> String {
         let page = Page {
             title,
             subtitle,
-            notes: [notes, &stand_in_sentences(&self.networks)].concat(),
+            notes: statements.to_vec(),
             networks: views,
             provenance: provenance::of_this_run(),
         };

@@ -10,10 +10,10 @@ use flowcast_model::{
     },
 };
 use flowcast_replay::{SimulateError, outcome::Outcome};
+use flowcast_report::standing::Interval;
 use flowcast_trace::parallel;
 use flowcast_units::{Bytes, Time};
 
-use super::Interval;
 use crate::Error;
 
 /// Draws of networks that a walk without events carries together.

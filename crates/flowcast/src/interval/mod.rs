@@ -11,8 +11,6 @@
 
 mod evidence;
 
-use std::fmt;
-
 use flowcast_model::{
     accuracy::CaseKind,
     cluster::pattern::Steps,
@@ -24,6 +22,7 @@ use flowcast_replay::{
     outcome::Outcome,
     sweep::{self, WhatIf},
 };
+use flowcast_report::standing::Interval;
 use flowcast_trace::parallel;
 use flowcast_units::Time;
 
@@ -61,21 +60,6 @@ impl Default for IntervalOptions<'_> {
     }
 }
 
-/// Between which times what is measured lies. Shown, it is the sentence `397 ms (372 to 421, 90 %)`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Interval {
-    /// The predicted time, between `low` and `high`.
-    pub predicted: Time,
-    /// Lower end, at most the prediction.
-    pub low: Time,
-    /// Upper end, at least the prediction.
-    pub high: Time,
-    /// With which probability; less than was asked for where the accuracy record has too few errors.
-    pub level: f64,
-    /// What it takes into account, in words: `parameters (64 draws) and the model's error on 72 patterns`.
-    pub covers: String,
-}
-
 /// The intervals of a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatternIntervals {
@@ -85,16 +69,8 @@ pub struct PatternIntervals {
     pub flows: Vec<Interval>,
 }
 
-/// The line for a prediction without an interval.
-pub fn no_margin(network: &Network) -> &'static str {
-    if network.intervals.is_empty() && network.accuracy_record().is_empty() {
-        return "no margin known: the network file has neither intervals nor an accuracy record";
-    }
-    "no margin known: neither intervals nor accuracy record of the network file say anything of this model"
-}
-
 impl Prepared<'_> {
-    /// The interval of the makespan of a replay; none where the network file knows none ([`no_margin`]).
+    /// The interval of the makespan of a replay; none where the network file knows none ([`no_margin`](crate::statements::no_margin)).
     ///
     /// # Errors
     /// A level outside (0, 1), parameters that cannot be drawn, and those of the replay.
@@ -231,7 +207,7 @@ impl Margin<'_> {
     }
 }
 
-/// The intervals of the flows of a pattern and of their makespan; none where the network file knows none ([`no_margin`]),
+/// The intervals of the flows of a pattern and of their makespan; none where the network file knows none ([`no_margin`](crate::statements::no_margin)),
 /// and of several steps.
 ///
 /// # Errors
@@ -295,39 +271,4 @@ pub fn pattern_intervals(
         makespan,
         flows: intervals,
     }))
-}
-
-impl fmt::Display for Interval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = self.predicted.as_nanos();
-        let steps = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
-        let (scale, unit) = steps
-            .into_iter()
-            .find(|(scale, _)| nanos >= *scale)
-            .unwrap_or((1.0, "ns"));
-        let [predicted, low, high] =
-            [self.predicted, self.low, self.high].map(|time| time.as_nanos() / scale);
-        let decimals = digits(predicted, 3.0)
-            .max(digits(high - low, 1.0))
-            .clamp(0.0, 6.0) as usize;
-        write!(
-            f,
-            "{predicted:.decimals$} {unit} ({low:.decimals$} to {high:.decimals$}, {} %)",
-            percent(self.level)
-        )
-    }
-}
-
-/// Three digits of the prediction, and more where the ends would otherwise be the same.
-fn digits(of: f64, count: f64) -> f64 {
-    if of > 0.0 {
-        count - 1.0 - of.log10().floor()
-    } else {
-        0.0
-    }
-}
-
-fn percent(level: f64) -> String {
-    let percent = format!("{:.1}", level * 100.0);
-    percent.strip_suffix(".0").unwrap_or(&percent).to_owned()
 }

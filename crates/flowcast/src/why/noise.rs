@@ -11,7 +11,7 @@ use flowcast_trace::Program;
 use flowcast_units::{Rounded, Time};
 
 use super::with_graph;
-use crate::{Error, Prepared};
+use crate::{Error, Interval, Prepared};
 
 /// Which delays, and how often they are drawn.
 #[derive(Debug, Clone, PartialEq)]
@@ -179,6 +179,18 @@ impl Noisy {
     pub fn quantile(&self, part: f64) -> Time {
         let last = self.makespans.len() - 1;
         self.makespans[((last as f64 * part).round() as usize).min(last)]
+    }
+
+    /// The median with the interval that holds a run.
+    pub(super) fn as_interval(&self) -> Interval {
+        let [low, high] = self.interval();
+        Interval {
+            predicted: self.quantile(0.5),
+            low,
+            high,
+            level: self.level,
+            covers: "the delays that were drawn".to_owned(),
+        }
     }
 
     /// The ends of the interval that holds a run with the probability that was asked for.

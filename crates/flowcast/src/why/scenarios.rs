@@ -5,12 +5,17 @@ use std::borrow::Cow;
 use flowcast_graph::{EventGraph, Selected, To, selector::Selector};
 use flowcast_model::network::Network;
 use flowcast_replay::{sweep::SetOutcome, time_part::TimePart};
-use flowcast_table::{self as table, Document, figure, fixed, or_dash, rows};
+use flowcast_table::{self as table, Document, fixed, rows, shown};
 use flowcast_trace::{Program, Trace, aggregate::aggregated, parallel};
-use flowcast_units::{Bytes, Node, Rank, Rounded, Time};
+use flowcast_units::{Bytes, Node, Rank, Time};
 
 use super::{NoiseOptions, Noisy, program_of, ratio};
-use crate::{Error, Options, PreparedProgram, error::finite_times};
+use crate::{
+    Error, Interval, IntervalOptions, Options, PreparedProgram,
+    error::finite_times,
+    program::notes,
+    statements::{marked_name, of_predictions, shown_time, stand_ins, with_notes},
+};
 
 /// A network and what is different on it.
 #[derive(Debug, Clone)]
@@ -73,6 +78,9 @@ impl Cost {
 /// What is predicted for a scenario.
 struct ScenarioResult {
     makespan: Time,
+    /// Of the makespan, or of the delays that are drawn; none where costs are changed.
+    interval: Option<Interval>,
+    notes: Vec<String>,
     communication: f64,
     model: &'static str,
     noisy: Option<Noisy>,
@@ -80,12 +88,16 @@ struct ScenarioResult {
     keeps_order: bool,
 }
 
-/// Predicts the program for each of the scenarios, on as many threads as the first one's options allow; the ratios are to the
-/// first.
+/// Predicts the program for each of the scenarios, on as many threads as the first one's options allow, with intervals where
+/// they are asked for and known; the ratios are to the first.
 ///
 /// # Errors
 /// Those of the first scenario that has one; a schedule; no scenario.
-pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Document, Error> {
+pub fn scenarios(
+    trace: &Trace,
+    all: &[Scenario],
+    interval: Option<&IntervalOptions<'_>>,
+) -> Result<Document, Error> {
     let program = &*program_of(trace)?;
     let Some(first) = all.first() else {
         return Err(Error::option(
@@ -94,13 +106,19 @@ pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Document, Error> {
             "at least one [[scenario]]",
         ));
     };
-    let found = parallel::map(all, first.options.threads, |one| one.predict(program));
+    let found = parallel::map(all, first.options.threads, |one| {
+        one.predict(program, interval)
+    });
     let found: Vec<ScenarioResult> = found.into_iter().collect::<Result<_, _>>()?;
     Ok(answer(trace, all, &found))
 }
 
 impl Scenario {
-    fn predict(&self, program: &Program) -> Result<ScenarioResult, Error> {
+    fn predict(
+        &self,
+        program: &Program,
+        interval: Option<&IntervalOptions<'_>>,
+    ) -> Result<ScenarioResult, Error> {
         let mut prepared = PreparedProgram::new(program, &self.network, &self.options)?;
         if let Some(up_to) = self.aggregate {
             prepared = prepared.aggregated(up_to);
@@ -117,11 +135,15 @@ impl Scenario {
             })?;
         }
         let model = prepared.model().name();
+        let notes = notes(program.ignored(), prepared.assumptions());
         if self.costs.is_empty() && self.noise.is_none() {
             let outcome = prepared.outcome()?;
             let communication = SetOutcome::from(&outcome).communication_share();
+            let interval = interval.map(|asked| prepared.interval(&outcome, asked));
             return Ok(ScenarioResult {
                 makespan: outcome.makespan(),
+                interval: interval.transpose()?.flatten(),
+                notes,
                 communication,
                 model,
                 noisy: None,
@@ -141,6 +163,8 @@ impl Scenario {
         let communication = (1.0 - ratio(computes, ends)).clamp(0.0, 1.0);
         Ok(ScenarioResult {
             makespan,
+            interval: noisy.as_ref().map(Noisy::as_interval),
+            notes,
             communication,
             model,
             noisy,
@@ -209,7 +233,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
         format!(
             "{} {} ({:.3} of {})",
             all[at].name,
-            Rounded(found[at].makespan),
+            found[at].time(),
             ratio(found[at].makespan, base),
             all[0].name
         )
@@ -225,9 +249,19 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
         .collect();
     let table = rows(all.iter().zip(found))
         .column("name", "scenario", |(scenario, _)| &scenario.name)
-        .column("network", "network", |(scenario, _)| &scenario.network.name)
+        .field("network", |(scenario, _)| &scenario.network.name)
+        .cell("network", |(scenario, _)| marked_name(&scenario.network))
+        .field("stand_ins", |(scenario, _)| stand_ins(&scenario.network))
         .field("model", |(_, found)| found.model)
-        .column("makespan_s", "predicted time", |(_, found)| found.makespan)
+        .column("makespan_s", "predicted time", |(_, found)| {
+            shown(found.makespan, found.time())
+        })
+        .field("interval_s", |(_, found)| {
+            found.interval.as_ref().map(|of| (of.low, of.high))
+        })
+        .field("interval_level", |(_, found)| {
+            found.interval.as_ref().map(|of| of.level)
+        })
         .column("ratio", "to the first", |(_, found)| {
             fixed(ratio(found.makespan, base), 3)
         })
@@ -238,14 +272,11 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
             found.noisy.as_ref().map(Noisy::document)
         })
         .field("keeps_order", |(_, found)| found.keeps_order)
-        .cell("interval", |(_, found)| {
-            or_dash(found.noisy.as_ref().map(|noisy| {
-                let [low, high] = noisy.interval().map(Rounded);
-                figure(format!("{low} to {high}"))
-            }))
-        })
         .bars(|(_, found)| ratio(found.makespan, base));
-    Document::new("scenarios")
+    let notes = found.iter().map(|found| &found.notes[..]);
+    let networks = all.iter().map(|scenario| Some(&scenario.network));
+    let notes = of_predictions(networks.zip(notes));
+    let document = Document::new("scenarios")
         .titled(format!("{}: scenarios", trace.name()))
         .line(format!(
             "shortest: {}; longest: {}",
@@ -259,5 +290,13 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
                 kept.join(", ")
             )
         }))
-        .table("scenarios", table)
+        .table("scenarios", table);
+    with_notes(document, &notes)
+}
+
+impl ScenarioResult {
+    /// The predicted time, with its interval if one is known.
+    fn time(&self) -> String {
+        shown_time(self.makespan, self.interval.as_ref())
+    }
 }

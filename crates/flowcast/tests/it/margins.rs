@@ -19,7 +19,8 @@ use flowcast::{
         sharing::model::Model,
         stats::{conformal::share_interval, sample::median},
     },
-    no_margin, pattern_intervals, predict, predict_pattern,
+    pattern_intervals, predict, predict_pattern,
+    statements::no_margin,
     trace::Trace,
     units::{Bytes, Node, Time},
 };

@@ -92,7 +92,8 @@ fn scenarios_are_what_is_predicted_of_them_on_any_number_of_threads() {
             },
         ]
     };
-    let of = |trace: &Trace, threads| why::scenarios(trace, &all(&independent(threads))).unwrap();
+    let of =
+        |trace: &Trace, threads| why::scenarios(trace, &all(&independent(threads)), None).unwrap();
     assert_eq!(of(&trace, 1), of(&trace, 3));
     let answer = of(&messages, 2);
     let times: Vec<f64> = (0..7)
@@ -124,7 +125,11 @@ fn scenarios_are_what_is_predicted_of_them_on_any_number_of_threads() {
 fn a_scenario_that_names_what_there_is_not_is_refused() {
     let trace = bundled("examples/lu.S.4.dim.gz");
     let options = independent(1);
-    let refused = |scenario: Scenario| why::scenarios(&trace, &[scenario]).unwrap_err().to_string();
+    let refused = |scenario: Scenario| {
+        why::scenarios(&trace, &[scenario], None)
+            .unwrap_err()
+            .to_string()
+    };
     let slow = Scenario {
         slow_nodes: vec![(Node(9), 2.0)],
         ..scenario("slow", &options)
@@ -139,7 +144,7 @@ fn a_scenario_that_names_what_there_is_not_is_refused() {
         ..scenario("none", &options)
     };
     assert!(refused(none).contains("latency[pair=0-9] in none"));
-    assert!(why::scenarios(&trace, &[]).is_err());
+    assert!(why::scenarios(&trace, &[], None).is_err());
 }
 
 #[test]

@@ -1,51 +1,48 @@
 //! `flowcast predict` with several networks, models or mappings: one table, one page.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context, Result};
 use flowcast::{
     Case, CaseDetails, CaseResult, Contention, Input, IntervalOptions, ModelChoice, Options,
     Outputs,
     model::{cluster::pattern::Steps, network::Network},
-    replay::{inside::InsideTraffic, outcome::RankOutcome},
-    report::NetworkView,
+    replay::{inside::InsideTraffic, sweep::SetOutcome},
+    report::{
+        NetworkView,
+        standing::{PredictedTime, Standing, standings, verdict},
+    },
+    statements::{by_name, margin, marked_name, of_predictions, shown_time, stand_ins, with_notes},
     table::{Document, Grouped, Record, Value, figure, fixed, or_dash, percent, rows},
     trace::parallel,
-    units::{Rounded, Time},
+    units::Rounded,
 };
 
 use super::{
     Asked,
-    stand_ins::{marked_name, stand_in_sentences, stand_ins},
-    trace::{interval_fields, parse_mapping, prediction_fields, print_assumptions, shown_time},
+    trace::{interval_fields, parse_mapping, prediction_fields},
 };
 use crate::{
-    terminal::files::write_text,
-    trace_args::{print_notes, threads},
+    terminal::{files::write_text, progress::Progress},
+    trace_args::threads,
 };
 
 /// One combination.
 struct ComparisonRow<'a> {
     network: Option<&'a Network>,
     mapping: Option<&'a str>,
+    /// Name of the network, with model and mapping where there are several.
+    label: String,
     result: CaseResult,
 }
 
 impl ComparisonRow<'_> {
     fn name(&self) -> &str {
-        self.network.map_or("LogGOPS", |network| &network.name)
+        self.network.map_or(BY_PARAMETERS, |network| &network.name)
     }
 
     /// The part of the ranks' time that is not the program's own computation.
     fn communication(&self) -> Option<f64> {
-        let ranks = &self.result.of_trace()?.outcome.ranks;
-        let sum = |of: fn(&RankOutcome) -> Time| ranks.iter().map(of).sum::<Time>().as_nanos();
-        let all = sum(|rank| rank.end);
-        Some(if all > 0.0 {
-            sum(RankOutcome::communication) / all
-        } else {
-            0.0
-        })
+        let outcome = &self.result.of_trace()?.outcome;
+        Some(SetOutcome::from(outcome).communication_share())
     }
 
     fn inside(&self) -> Option<InsideTraffic> {
@@ -56,6 +53,7 @@ impl ComparisonRow<'_> {
         let interval = self.result.interval();
         let fields = match self.result.of_trace() {
             Some(prediction) => prediction_fields(prediction, self.network, interval)
+                .field("notes", &prediction.notes)
                 .field("messages", prediction.outcome.messages)
                 .field("communication_share", self.communication())
                 .field("slowest_rank", prediction.outcome.slowest()),
@@ -86,7 +84,6 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
         &asked.models
     };
     let trace = args.open(&asked.args.inputs[0])?;
-    print_notes(&trace.ignored());
     let outputs = Outputs {
         view: asked.args.report.is_some(),
         ..Outputs::default()
@@ -108,18 +105,12 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
         }
     }
     let mut rows = predict(&cases, outputs, asked)?;
-    let mut notes: Vec<String> = Vec::new();
     let mut views = Vec::new();
     for row in &mut rows {
-        let label = label(row, models.len() > 1, mappings.len() > 1);
+        let label = row.label.clone();
         let CaseDetails::Trace(prediction, _) = &mut row.result.details else {
             continue;
         };
-        for note in &prediction.notes {
-            if !notes.contains(note) {
-                notes.push(note.clone());
-            }
-        }
         let view = prediction.view.take();
         views.extend(view.map(|view| NetworkView {
             name: label,
@@ -135,12 +126,16 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
             false => format!("{} to {}", Grouped(least), Grouped(most)),
         };
         let subtitle = format!("{} ranks, {messages} messages", trace.ranks());
-        let page = asked.page(trace.name().to_owned(), subtitle, &notes, views);
+        let said = [
+            verdict_of(&rows).as_slice(),
+            &explained(&rows, asked),
+            &notes(&rows),
+        ]
+        .concat();
+        let page = asked.page(trace.name().to_owned(), subtitle, &said, views);
         write_text(path, &page)?;
     }
-    show(&rows, asked)?;
-    print_assumptions(&notes, &trace.ignored());
-    Ok(())
+    show(&rows, asked)
 }
 
 /// Predicts a pattern for each combination and prints a row for each.
@@ -170,32 +165,92 @@ fn predict<'a>(
     asked: &Asked<'_>,
 ) -> Result<Vec<ComparisonRow<'a>>> {
     let fields = asked.fields();
-    let interval = IntervalOptions {
+    let interval = asked.interval();
+    let interval = interval.map(|asked| IntervalOptions {
         threads: 1,
-        ..asked.interval()
-    };
-    let results = parallel::map(cases, threads(), |(case, _)| {
-        case.predict(outputs, &fields, Some(&interval))
+        ..asked
     });
+    let progress = Progress::of("predicting", "combinations", cases.len() as u64);
+    let results = parallel::map(cases, threads(), |(case, _)| {
+        let result = case.predict(outputs, &fields, interval.as_ref());
+        progress.add(1);
+        result
+    });
+    drop(progress);
+    let several = [asked.models.len() > 1, asked.args.trace.mapping.len() > 1];
     let mut rows = Vec::new();
     for ((case, mapping), result) in cases.iter().zip(results) {
         let network = case.network;
+        let result = result.with_context(|| {
+            network.map_or(String::new(), |network| format!("on {}", network.name))
+        })?;
         rows.push(ComparisonRow {
             network,
             mapping: *mapping,
-            result: result.with_context(|| {
-                network.map_or(String::new(), |network| format!("on {}", network.name))
-            })?,
+            label: label(network, (result.model, *mapping), several),
+            result,
         });
     }
     Ok(rows)
 }
 
-fn label(row: &ComparisonRow<'_>, several_models: bool, several_mappings: bool) -> String {
-    let model = several_models.then_some(row.result.model);
-    let mapping = row.mapping.filter(|_| several_mappings);
-    let names = [Some(row.name()), model, mapping];
+/// Name of the network, with model and mapping where there are several.
+fn label(
+    network: Option<&Network>,
+    (model, mapping): (&str, Option<&str>),
+    [several_models, several_mappings]: [bool; 2],
+) -> String {
+    let name = network.map_or(BY_PARAMETERS, |network| &network.name);
+    let model = several_models.then_some(model);
+    let mapping = mapping.filter(|_| several_mappings);
+    let names = [Some(name), model, mapping];
     names.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What stands for the network of a schedule by LogGOPS parameters.
+const BY_PARAMETERS: &str = "LogGOPS";
+
+/// Which combination is the fastest.
+fn verdict_of(all: &[ComparisonRow<'_>]) -> Option<String> {
+    let names: Vec<String> = all.iter().map(|row| row.label.clone()).collect();
+    verdict(&names, &times(all))
+}
+
+fn times<'a>(all: &'a [ComparisonRow<'_>]) -> Vec<PredictedTime<'a>> {
+    all.iter()
+        .map(|row| (row.result.makespan, row.result.interval()))
+        .collect()
+}
+
+/// The notes of all combinations, each once.
+fn notes(all: &[ComparisonRow<'_>]) -> Vec<String> {
+    of_predictions(all.iter().map(|row| {
+        let notes = row.result.of_trace().map_or(&[][..], |of| &of.notes);
+        (row.network, notes)
+    }))
+}
+
+/// Margins, then models with their rules and what they leave out.
+fn explained(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Vec<String> {
+    let is_asked = !asked.args.no_interval;
+    let margins = all.iter().map(|row| {
+        let margin = margin(row.network, row.result.interval(), is_asked);
+        (row.label.clone(), margin)
+    });
+    let choices: Vec<&ModelChoice> = all
+        .iter()
+        .filter_map(|row| Some(&row.result.of_trace()?.model))
+        .collect();
+    let models = choices
+        .iter()
+        .flat_map(|choice| with_inside(choice, &choices).sentences());
+    let mut sentences = by_name(&margins.collect::<Vec<_>>());
+    for sentence in models {
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    sentences
 }
 
 fn show(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Result<()> {
@@ -209,17 +264,12 @@ fn show(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Result<()> {
             1.0
         }
     };
-    let choices: Vec<&ModelChoice> = all
-        .iter()
-        .filter_map(|row| Some(&row.result.of_trace()?.model))
-        .collect();
-    let told: BTreeSet<String> = choices
-        .iter()
-        .map(|choice| with_inside(choice, &choices).to_string())
-        .collect();
-    let predictions = all
-        .iter()
-        .map(|row| row.fields().field("ratio", ratio(row)));
+    let standings = standings(&times(all));
+    let predictions = all.iter().enumerate().map(|(at, row)| {
+        row.fields()
+            .field("ratio", ratio(row))
+            .field("standing", standings.get(at).map(Standing::to_string))
+    });
     let mut table = rows(all)
         .cell("network", |row| {
             row.network.map_or(row.name().to_owned(), marked_name)
@@ -241,10 +291,10 @@ fn show(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Result<()> {
     let document = Document::new("comparison")
         .schema("flowcast/comparison/1")
         .field("predictions", predictions.collect::<Value>())
-        .lines(told)
+        .lines(verdict_of(all))
         .shown(table)
-        .lines(stand_in_sentences(&asked.networks));
-    asked.args.format.print(&document)
+        .lines(explained(all, asked));
+    asked.args.format.print(&with_notes(document, &notes(all)))
 }
 
 /// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.

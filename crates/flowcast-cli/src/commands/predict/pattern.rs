@@ -15,19 +15,14 @@ use flowcast::{
     packet::seeds::{LEVEL, Runs, Spread},
     pattern_intervals, predict_steps,
     report::{pattern_page, pattern_plot},
+    statements::{margin, marked_name, of_networks, shown_time, stand_ins, with_notes},
     table::{Document, Grouped, Rows, figure, fixed, rows},
 };
 
-use super::{
-    Asked, Predict,
-    comparison::of_pattern,
-    levels::level_table,
-    stand_ins::{marked_name, stand_in_sentences, stand_ins},
-    trace::{interval_fields, margin, shown_time},
-};
+use super::{Asked, Predict, comparison::of_pattern, levels::level_table, trace::interval_fields};
 use crate::{
     network_args::tell_rate_kind,
-    terminal::{files::write_text, tables::ROWS},
+    terminal::{files::write_text, progress::Progress, tables::ROWS},
     trace_args::read_pattern,
 };
 
@@ -73,7 +68,11 @@ fn options_of(args: &Predict, contention: Contention) -> Options {
 fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_>) -> Result<()> {
     let args = asked.args;
     let predicted = predict_steps(steps, network, options)?;
-    let intervals = pattern_intervals(steps, network, options, &predicted, &asked.interval())?;
+    let intervals = asked.interval().map(|asked| {
+        let _progress = Progress::without_end("drawing networks for the interval");
+        pattern_intervals(steps, network, options, &predicted, &asked)
+    });
+    let intervals = intervals.transpose()?.flatten();
     let last = predicted.last().expect("a pattern has a step");
     let (model, makespan) = (last.model, last.prediction.makespan());
     let flows = flows_text(
@@ -82,19 +81,28 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
             .map(|step| step.prediction.flows.len())
             .sum(),
     );
-    if let Some(path) = &args.report {
-        draw(
-            path,
-            &predicted,
-            &format!("{flows} on {}, {}", network.name, model.name()),
-        )?;
-    }
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
-    let of_flows = intervals.as_ref().map(|intervals| &intervals.flows[..]);
     let in_steps = match predicted.len() {
         1 => String::new(),
         several => format!(" in {several} steps"),
     };
+    let notes = of_networks([network]);
+    let explained = match predicted.len() {
+        1 => margin(Some(network), interval, !args.no_interval),
+        _ => "no margin known of patterns in several steps".to_owned(),
+    };
+    let answer = format!(
+        "{flows}{in_steps} on {} ({}): the last ends at {}",
+        marked_name(network),
+        model.name(),
+        shown_time(makespan, interval)
+    );
+    if let Some(path) = &args.report {
+        let title = format!("{flows} on {}, {}", network.name, model.name());
+        let said = [&[answer.clone(), explained.clone()], &notes[..]].concat();
+        draw(path, &predicted, &title, &said)?;
+    }
+    let of_flows = intervals.as_ref().map(|intervals| &intervals.flows[..]);
     let mut document = Document::new("pattern-prediction")
         .schema("flowcast/pattern-prediction/1")
         .field("network", &network.name)
@@ -102,17 +110,9 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
         .field("model", model.name())
         .field("makespan_s", makespan)
         .table("flows", flow_table(&predicted, of_flows, asked))
-        .line(format!(
-            "{flows}{in_steps} on {} ({}): the last ends at {}",
-            marked_name(network),
-            model.name(),
-            shown_time(makespan, interval)
-        ))
-        .line(match predicted.len() {
-            1 => margin(Some(network), interval),
-            _ => "no margin known of patterns in several steps".to_owned(),
-        })
-        .lines(stand_in_sentences(std::slice::from_ref(network)));
+        .line(answer)
+        .line(explained);
+    document = with_notes(document, &notes);
     document = match args.replicates {
         None => document.fields(interval_fields(interval)),
         Some(seeds) => document
@@ -245,7 +245,7 @@ fn interval_table<'a>(
         .cell("why", |(of, interval)| of.reason(interval))
 }
 
-fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()> {
+fn draw(path: &Path, predicted: &[PatternPrediction], title: &str, said: &[String]) -> Result<()> {
     let [PatternPrediction { prediction, .. }] = predicted else {
         bail!(
             "--report: found a pattern in {} steps, expected one without `step` lines",
@@ -262,7 +262,7 @@ fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()>
     }
     let drawing = match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg") => pattern_plot::svg(prediction, title),
-        Some("html") => pattern_page::html(prediction, title),
+        Some("html") => pattern_page::html(prediction, title, said),
         _ => bail!(
             "--report: found {}, expected a file that ends in .svg or .html",
             path.display()

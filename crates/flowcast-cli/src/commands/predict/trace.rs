@@ -5,20 +5,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    Contention, Error, Interval, Options, Outputs, Prediction, Prepared, PreparedProgram,
-    RailPrediction, RailsPrediction,
+    Contention, Error, Interval, IntervalOptions, Options, Outputs, Prediction, Prepared,
+    PreparedProgram, RailPrediction, RailsPrediction,
     graph::noise::Noise,
     model::{
         machine::Mapping,
-        network::{Network, Progress},
+        network::{self, Network},
     },
-    no_margin,
-    replay::{loggops::Loggops, outcome::Outcome},
+    replay::{loggops::Loggops, outcome::Outcome, sweep::SetOutcome},
+    statements::{margin, marked_name, shown_time, stand_ins, with_notes},
     table::{Document, Grouped, Record, Rows, figure, percent, rows},
-    trace::{
-        Program, Trace,
-        program::{IgnoredRecords, Transfers},
-    },
+    trace::{Program, Trace, program::Transfers},
     units::{Bytes, Rank, Rounded, Time, TimePerByte},
     why::{NoiseOptions, Noisy, parse_noise, scenarios},
 };
@@ -27,7 +24,6 @@ use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
 use super::{
     Asked,
     levels::{level_table, with_delays},
-    stand_ins::{marked_name, stand_in_sentences, stand_ins},
 };
 use crate::{
     collectives::{CollectivesArgs, note_formulas},
@@ -37,10 +33,11 @@ use crate::{
     terminal::{
         answers::give_answer,
         files::Batch,
-        output::{Counts, say},
+        output::Counts,
+        progress::Progress,
         tables::{Most, ROWS},
     },
-    trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads},
+    trace_args::{Maps, open_folded, open_trace, refuse_cut, threads},
 };
 
 /// Options that only a trace takes.
@@ -159,7 +156,14 @@ pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
         noise: &args.noise(Noise::Exponential(Time::ZERO), asked),
     };
     let all = read_scenarios(file, &defaults, &mut Maps::default())?;
-    let answer = scenarios(&args.open(&asked.args.inputs[0])?, &all)?;
+    let interval = asked.interval().map(|asked| IntervalOptions {
+        threads: 1,
+        ..asked
+    });
+    let trace = args.open(&asked.args.inputs[0])?;
+    let progress = Progress::without_end("predicting");
+    let answer = scenarios(&trace, &all, interval.as_ref())?;
+    drop(progress);
     give_answer(
         &answer,
         asked.args.report.as_deref(),
@@ -227,7 +231,6 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         (names.join(", "), together(asked, &programs)?)
     };
     tell_rate_kind(&asked.fields(), prepared.model().name());
-    print_notes(prepared.ignored());
     note_formulas(prepared.collectives_by_formula());
     let outputs = Outputs {
         view: asked.args.report.is_some(),
@@ -247,7 +250,27 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         }
         predicted => predicted?,
     };
-    if let (Some(path), Some(view)) = (&asked.args.report, prediction.view.take()) {
+    let interval = asked.interval().map(|options| {
+        let _progress = Progress::without_end("drawing networks for the interval");
+        prepared.interval(&prediction.outcome, &options)
+    });
+    let interval = interval.transpose()?.flatten();
+    prediction.with_interval(interval.as_ref());
+    let view = prediction.view.take();
+    let result = PredictionResult {
+        noisy: args.noisy(&prepared, asked)?,
+        interval,
+        is_asked: !asked.args.no_interval,
+        parts,
+        prepared,
+        prediction,
+        network,
+        further: &asked.further,
+    };
+    if let (Some(path), Some(view)) = (&asked.args.report, view) {
+        let PredictionResult {
+            parts, prediction, ..
+        } = &result;
         let what = if parts.is_empty() {
             let Outcome {
                 ranks, messages, ..
@@ -257,26 +280,13 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
             format!("{} programs at once", parts.len())
         };
         let on = network
-            .filter(|_| prepared.program().is_some())
+            .filter(|_| result.prepared.program().is_some())
             .map_or(String::new(), |network| format!(" on {}", network.name));
-        let page = asked.page(title, what + &on, &prediction.notes, vec![view]);
+        let page = asked.page(title, what + &on, &result.statements(), vec![view]);
         files.write_text(path, &page)?;
     }
     files.commit()?;
-    let result = PredictionResult {
-        interval: prepared.interval(&prediction.outcome, &asked.interval())?,
-        noisy: args.noisy(&prepared, asked)?,
-        parts,
-        prepared,
-        prediction,
-        network,
-        further: &asked.further,
-    };
-    asked.args.format.print(&result.document(args))?;
-    if !asked.args.format.json {
-        print_assumptions(&result.prediction.notes, result.prepared.ignored());
-    }
-    Ok(())
+    asked.args.format.print(&result.document(args))
 }
 
 /// All that is told of a prediction.
@@ -289,6 +299,8 @@ struct PredictionResult<'a> {
     /// The other rails.
     further: &'a [Network],
     interval: Option<Interval>,
+    /// Whether an interval was to be predicted.
+    is_asked: bool,
     noisy: Option<Noisy>,
 }
 
@@ -330,26 +342,25 @@ impl PredictionResult<'_> {
             ))
             .field("no_influence", no_influence)
             .known("noise", self.noisy.as_ref().map(Noisy::document))
-            .known("loops", loop_fields)
-            .line(model)
-            .lines(loops);
+            .known("loops", loop_fields);
         if let Some(rails) = &self.prediction.rails {
-            document = document
-                .field("scheduler", rails.policy.to_string())
-                .line(rails);
+            document = document.field("scheduler", rails.policy.to_string());
         }
+        let time = shown_time(outcome.makespan(), self.interval.as_ref());
         let names: Vec<String> = self.networks().map(marked_name).collect();
         let on = match &names[..] {
             [] => String::new(),
             names => format!(" on {}", names.join(" and ")),
         };
         if self.parts.is_empty() {
-            let time = shown_time(outcome.makespan(), self.interval.as_ref());
             let names: Vec<&str> = self.networks().map(|one| one.name.as_str()).collect();
             document = document
                 .field("network", (!names.is_empty()).then(|| names.join(" and ")))
-                .line(format!("predicted time{on}: {time}"));
-            document = self.with_margin(document);
+                .line(format!(
+                    "predicted time{on}: {time} by model {}",
+                    model.name()
+                ))
+                .line(communication(outcome));
             if let (Some(noisy), Some(noise)) = (&self.noisy, &args.noise) {
                 document = document.line(format!("with noise {noise}: {noisy}"));
             }
@@ -362,12 +373,17 @@ impl PredictionResult<'_> {
                     outcome,
                     self.prediction.transfers,
                 ));
+            document = self.with_statements(document);
             if let Some(rails) = &self.prediction.rails {
                 document = document.table("rails", rail_table(rails));
             }
             document = document.shown(rank_table(program, outcome, args.rows));
         } else {
-            document = document.line(format!("{} programs at once{on}", self.parts.len()));
+            document = document.line(format!(
+                "{} programs at once{on}: {time} by model {}",
+                self.parts.len(),
+                model.name()
+            ));
             let mut applications = Vec::new();
             for (TracePart { path, program }, outcome) in self.outcomes() {
                 let (time, collectives) = (outcome.makespan(), program.collectives());
@@ -390,14 +406,7 @@ impl PredictionResult<'_> {
                     ))
                     .shown(rank_table(Some(program), &outcome, args.rows));
             }
-            document = self.with_margin(document.field("applications", applications));
-        }
-        if !unused.is_empty() {
-            let names: Vec<String> = unused
-                .iter()
-                .map(|one| format!("{} ({})", one.parameter, one.reason))
-                .collect();
-            document = document.line(format!("no influence: {}", names.join(", ")));
+            document = self.with_statements(document.field("applications", applications));
         }
         match explanation {
             Some(explanation) => {
@@ -422,13 +431,39 @@ impl PredictionResult<'_> {
         }
     }
 
-    fn with_margin(&self, document: Document) -> Document {
-        let networks: Vec<Network> = self.networks().cloned().collect();
-        let line = match self.further {
-            [] => margin(self.network, self.interval.as_ref()),
+    /// What stands below the answer, in the order in which it is read; the notes as well.
+    fn with_statements(&self, document: Document) -> Document {
+        with_notes(document.lines(self.explained()), &self.prediction.notes)
+    }
+
+    /// What the page says of it.
+    fn statements(&self) -> Vec<String> {
+        [&self.explained()[..], &self.prediction.notes].concat()
+    }
+
+    /// The margin, the model with its rules and what it leaves out, and what had no influence.
+    fn explained(&self) -> Vec<String> {
+        let Prediction {
+            model,
+            loops,
+            rails,
+            unused,
+            ..
+        } = &self.prediction;
+        let margin = match self.further {
+            [] => margin(self.network, self.interval.as_ref(), self.is_asked),
             _ => "no margin known: intervals are of predictions on one network".to_owned(),
         };
-        document.line(line).lines(stand_in_sentences(&networks))
+        let mut all = vec![margin];
+        all.extend(model.sentences());
+        all.extend(rails.as_ref().map(ToString::to_string));
+        all.extend(loops.as_ref().map(ToString::to_string));
+        let names: Vec<String> = unused
+            .iter()
+            .map(|one| format!("{} ({})", one.parameter, one.reason))
+            .collect();
+        all.extend((!names.is_empty()).then(|| format!("no influence: {}", names.join(", "))));
+        all
     }
 
     /// The network, or all rails.
@@ -449,17 +484,13 @@ fn rail_table(rails: &RailsPrediction) -> Rows<&RailPrediction> {
         .column("share", "share", |rail| percent(rails.share(rail), 1))
 }
 
-/// A predicted time, with its interval if one is known.
-pub(in crate::commands) fn shown_time(makespan: Time, interval: Option<&Interval>) -> String {
-    interval.map_or_else(|| Rounded(makespan).to_string(), Interval::to_string)
-}
-
-/// What was assumed, on standard error; the notes before that, on what is left out, have been printed.
-pub(in crate::commands) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
-    notes
-        .iter()
-        .skip(left_out.len())
-        .for_each(|note| say!("flowcast: note: {note}"));
+/// The part of the ranks' time that is not the program's own computation.
+fn communication(outcome: &Outcome) -> String {
+    let share = SetOutcome::from(outcome).communication_share();
+    format!(
+        "communication takes {:.1} % of the ranks' time",
+        100.0 * share
+    )
 }
 
 /// What all documents say of a prediction: its model, what it leaves out, what happened inside nodes, its margin.
@@ -473,7 +504,6 @@ pub(super) fn prediction_fields(
         outcome,
         transfers,
         inside,
-        notes,
         ..
     } = prediction;
     let inside_nodes = inside.map(|inside| {
@@ -494,9 +524,8 @@ pub(super) fn prediction_fields(
         .field("model_reason", &model.reason)
         .field("collectives", model.collectives)
         .field("leaves_out", model.leaves_out())
-        .field("progress", model.progress.map(Progress::name))
+        .field("progress", model.progress.map(network::Progress::name))
         .field("uncontended", model.is_uncontended)
-        .field("notes", notes)
         .field("inside_nodes", inside_nodes)
         .field("stand_ins", network.map(stand_ins))
         .known("one_sided", one_sided)
@@ -508,15 +537,6 @@ pub(super) fn interval_fields(interval: Option<&Interval>) -> Record {
         .field("interval_s", interval.map(|of| (of.low, of.high)))
         .field("interval_level", interval.map(|of| of.level))
         .field("interval_covers", interval.map(|of| &of.covers))
-}
-
-/// What the margin covers, or that there is none.
-pub(super) fn margin(network: Option<&Network>, interval: Option<&Interval>) -> String {
-    match (network, interval) {
-        (_, Some(interval)) => format!("margin: {}", interval.covers),
-        (Some(network), None) => no_margin(network).to_owned(),
-        (None, None) => "no margin known: parameters are given as numbers".to_owned(),
-    }
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.

@@ -18,18 +18,18 @@ use flowcast::{
         advise::{Advice, KnownRail, Question},
         policy::MessagePolicy,
     },
+    statements::{DIVIDED, marked_name, of_networks, with_notes},
     table::{Document, fixed, rows, shown},
     units::{Rounded, Time, TimePerByte},
 };
 
 use super::settings::{self, Settings};
 use crate::{
-    commands::predict::trace::print_assumptions,
     network_args,
     network_args::parse_overrides,
     replay_args::ReplayArgs,
     terminal::{output::Format, progress::Progress},
-    trace_args::{open_trace, print_notes, program_help, refuse_cut, threads},
+    trace_args::{open_trace, program_help, refuse_cut, threads},
 };
 
 /// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries; of a program
@@ -54,7 +54,7 @@ pub(crate) struct Advise {
         required = true
     )]
     networks: Vec<String>,
-    /// The interfaces of the networks, in their order [default: the networks' names]
+    /// The interfaces of the networks, in their order [default: IFACE_1, IFACE_2 and on, to be replaced]
     #[arg(long = "interface", value_name = "NAME", conflicts_with = "input")]
     interfaces: Vec<String>,
     /// Messages sent one after another at once
@@ -105,7 +105,7 @@ impl Advise {
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let settings = settings::nearest(&interfaces, &costs, &advice);
         self.format
-            .print(&self.document(&interfaces, &advice, &settings))
+            .print(&self.document(&networks, &interfaces, &advice, &settings))
     }
 
     /// Prints what a program gains from the networks.
@@ -116,18 +116,14 @@ impl Advise {
         };
         let trace = open_trace(input)?;
         refuse_cut(&trace)?;
-        print_notes(&trace.ignored());
         let progress = Progress::without_end("predicting".to_owned());
         let advice = advise_rails(&trace, networks, policies, &self.replay.options()?)?;
         drop(progress);
         self.format
-            .print(&advice.document(&input.display().to_string()))?;
-        if !self.format.json {
-            print_assumptions(&advice.notes, &trace.ignored());
-        }
-        Ok(())
+            .print(&advice.document(&input.display().to_string()))
     }
 
+    /// Those that are given, else placeholders: a network does not say which interface of a node leads to it.
     fn interfaces(&self, networks: &[Network]) -> Result<Vec<String>> {
         let (found, expected) = (self.interfaces.len(), networks.len());
         ensure!(
@@ -135,10 +131,7 @@ impl Advise {
             "--interface: found {found}, expected one for each of the {expected} networks"
         );
         Ok(if found == 0 {
-            networks
-                .iter()
-                .map(|network| network.name.clone())
-                .collect()
+            (1..=expected).map(|rail| format!("IFACE_{rail}")).collect()
         } else {
             self.interfaces.clone()
         })
@@ -146,7 +139,33 @@ impl Advise {
 }
 
 impl Advise {
-    fn document(&self, rails: &[String], advice: &Advice, settings: &[Settings; 3]) -> Document {
+    /// The names of the interfaces, else of the networks, with asterisks; networks of one name are numbered.
+    fn names_of(&self, networks: &[Network]) -> Vec<String> {
+        let same = |name: &str| networks.iter().filter(|other| other.name == name).count();
+        let named = |(at, network): (usize, &Network)| {
+            let marked = marked_name(network);
+            match self.interfaces.get(at) {
+                Some(interface) => marked.replacen(&network.name, interface, 1),
+                None if same(&network.name) == 1 => marked,
+                None => format!("{marked} ({})", at + 1),
+            }
+        };
+        networks.iter().enumerate().map(named).collect()
+    }
+
+    fn document(
+        &self,
+        networks: &[Network],
+        interfaces: &[String],
+        advice: &Advice,
+        settings: &[Settings; 3],
+    ) -> Document {
+        let rails = self.names_of(networks);
+        let names: Vec<String> = networks.iter().map(|of| of.name.clone()).collect();
+        let named = match &self.interfaces[..] {
+            [] => &names,
+            given => given,
+        };
         let (count, name) = (self.burst, |rail: RailId| rails[rail.index()].as_str());
         let together = match advice.together_from {
             Some(size) => format!("gain from more than one rail from {} on", Rounded(size)),
@@ -180,8 +199,16 @@ impl Advise {
                 _ => name(at.alone),
             });
         let lines = settings.iter().map(|set| (set.of, set.lines.clone()));
-        Document::new("rails-advice")
-            .field("rails", rails.to_vec())
+        let pairs = interfaces.iter().zip(&rails);
+        let pairs = pairs.map(|(interface, rail)| format!("{interface} for {rail}"));
+        let placeholders = self.interfaces.is_empty().then(|| {
+            format!(
+                "\nPut the names of your interfaces into the settings, or give them by --interface: {}.",
+                pairs.collect::<Vec<_>>().join(", ")
+            )
+        });
+        let document = Document::new("rails-advice")
+            .field("rails", named.to_vec())
             .field("messages", count)
             .field("together_from_B", advice.together_from)
             .field("split_from_B", advice.split_from)
@@ -193,11 +220,16 @@ impl Advise {
                 format!("The best rail alone for the smallest messages is {best}.\n")
             }))
             .table("sizes", sizes)
+            .lines(placeholders)
             .lines(
                 settings
                     .iter()
                     .map(|set| format!("\n{}\n{}\n  {}", set.of, set.lines.join("\n"), set.remark)),
             )
+            .line("");
+        let mut notes = vec![DIVIDED.to_owned()];
+        notes.extend(of_networks(networks));
+        with_notes(document, &notes)
     }
 }
 

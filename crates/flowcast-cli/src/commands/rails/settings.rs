@@ -65,7 +65,8 @@ fn open_mpi(
     Settings {
         of: "Open MPI",
         lines,
-        remark: "Messages up to the eager limit take the interface of the least latency; longer ones are divided by bandwidth.",
+        remark: "Messages up to the eager limit take the interface of the least latency; longer ones are divided by bandwidth. These \
+                 are settings of TCP over Ethernet: InfiniBand and other RDMA networks Open MPI uses through UCX, below.",
     }
 }
 

@@ -13,8 +13,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    Contention, Options, no_margin,
+    Contention, Options,
     report::sweep_page,
+    statements::no_margin,
     study::{
         Lines, Names, Study, StudyError,
         grid::Grid,

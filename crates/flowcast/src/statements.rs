@@ -1,0 +1,158 @@
+//! Sentences that go with predictions, the same in the command, JSON, pages, tables and Python.
+
+use std::collections::BTreeMap;
+
+use flowcast_model::{
+    network::Network,
+    origin::{Origin, OriginKind},
+};
+use flowcast_report::standing::Interval;
+use flowcast_table::{Document, Value, rows};
+use flowcast_units::{Rounded, Time};
+
+/// The name of a network, with an asterisk where values stand in.
+pub fn marked_name(network: &Network) -> String {
+    let mark = if network.stand_ins().next().is_some() {
+        "*"
+    } else {
+        ""
+    };
+    format!("{}{mark}", network.name)
+}
+
+/// Fields whose values stand in, and why.
+pub fn stand_ins(network: &Network) -> Value {
+    rows(network.stand_ins())
+        .field("parameter", |(field, _)| field)
+        .field("reason", |(_, origin)| &origin.text)
+        .into()
+}
+
+/// How sure the values of networks are: meaning of asterisks, warnings of fits, disturbed measurements, sources of latencies.
+pub fn of_networks<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Vec<String> {
+    let networks: Vec<&Network> = networks.into_iter().collect();
+    // Networks whose values stand in for the same reason share a sentence.
+    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for network in &networks {
+        for (field, origin) in network.stand_ins() {
+            let names = reasons.entry((field, &origin.text)).or_default();
+            if !names.contains(&&*network.name) {
+                names.push(&network.name);
+            }
+        }
+    }
+    let mut sentences = Vec::new();
+    for ((field, reason), names) in reasons {
+        sentences.push(format!("* {field} of {}: {reason}", names.join(", ")));
+    }
+    for Network {
+        name,
+        fit,
+        provenance,
+        ..
+    } in &networks
+    {
+        let disturbed = provenance.get(DISTURBED_BY);
+        sentences.extend(disturbed.map(|found| {
+            format!("the measurement of {name} was disturbed ({found}): its values may be off")
+        }));
+        let warnings = fit.warnings.iter();
+        sentences.extend(warnings.map(|warning| format!("the fit of {name}: {warning}")));
+    }
+    let latencies = networks
+        .iter()
+        .filter_map(|network| network.origins.get("nic.latency"));
+    let known = latencies.filter(|origin| origin.kind != OriginKind::Unknown);
+    let mut sources: Vec<&str> = known.map(Origin::short).collect();
+    sources.sort();
+    sources.dedup();
+    if sources.len() > 1 {
+        sentences.push(format!(
+            "latencies come from different machines and methods: {}",
+            sources.join("; ")
+        ));
+    }
+    once(sentences)
+}
+
+/// The field of a provenance that says what disturbed a measurement.
+pub const DISTURBED_BY: &str = "disturbed_by";
+
+/// What several predictions say: about all their networks, then the notes of each that are about none.
+pub fn of_predictions<'a>(
+    predictions: impl IntoIterator<Item = (Option<&'a Network>, &'a [String])> + Clone,
+) -> Vec<String> {
+    let networks = || {
+        predictions
+            .clone()
+            .into_iter()
+            .filter_map(|(network, _)| network)
+    };
+    let alone: Vec<String> = networks()
+        .flat_map(|network| of_networks([network]))
+        .collect();
+    let notes = predictions.clone().into_iter().flat_map(|(_, notes)| notes);
+    let others = notes.filter(|note| !alone.contains(note)).cloned();
+    once(of_networks(networks()).into_iter().chain(others))
+}
+
+/// What an interval covers, or why there is none; `is_asked` is false where the caller leaves intervals out.
+pub fn margin(network: Option<&Network>, interval: Option<&Interval>, is_asked: bool) -> String {
+    match (network, interval) {
+        (_, Some(interval)) => format!("margin: {}", interval.covers),
+        _ if !is_asked => "margin: left out, as asked for".to_owned(),
+        (Some(network), None) => no_margin(network).to_owned(),
+        (None, None) => "no margin known: parameters are given as numbers".to_owned(),
+    }
+}
+
+/// A predicted time, with its interval if one is known.
+pub fn shown_time(makespan: Time, interval: Option<&Interval>) -> String {
+    interval.map_or_else(|| Rounded(makespan).to_string(), Interval::to_string)
+}
+
+/// The line for a prediction without an interval.
+pub fn no_margin(network: &Network) -> &'static str {
+    if network.intervals.is_empty() && network.accuracy_record().is_empty() {
+        return "no margin known: the network file has neither intervals nor an accuracy record";
+    }
+    "no margin known: neither intervals nor accuracy record of the network file say anything of this model"
+}
+
+/// A result with its notes, for people and as the field `notes`.
+pub fn with_notes(document: Document, notes: &[String]) -> Document {
+    let lines = notes.iter().map(|note| match note.starts_with('*') {
+        true => note.clone(),
+        false => format!("note: {note}"),
+    });
+    document.field("notes", notes.to_vec()).lines(lines)
+}
+
+/// What advice on several rails assumes, beside what several interfaces of one network do.
+pub const DIVIDED: &str = "long messages are divided over the networks, as by flowcast predict --rail; with nic.count=N of one network, \
+    each message takes one of a node's interfaces undivided";
+
+/// Sentences about several things: those that differ with the names that they are about.
+pub fn by_name(all: &[(String, String)]) -> Vec<String> {
+    let sentences = once(all.iter().map(|(_, sentence)| sentence.clone()));
+    if sentences.len() < 2 {
+        return sentences;
+    }
+    let named = |sentence: &String| {
+        let names = all.iter().filter(|(_, of)| of == sentence);
+        let names: Vec<String> = once(names.map(|(name, _)| name.clone()));
+        format!("{}: {sentence}", names.join(", "))
+    };
+    sentences.iter().map(named).collect()
+}
+
+/// Each sentence once, in its first place.
+pub(crate) fn once(sentences: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for sentence in sentences {
+        if !all.contains(&sentence) {
+            all.push(sentence);
+        }
+    }
+    all
+}
