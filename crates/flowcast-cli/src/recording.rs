@@ -12,7 +12,10 @@ use std::{
 use anyhow::{Context, Result};
 use flowcast::{
     recording::{decode::RankFile, format},
-    trace::{ReadOptions, read::recorded_files},
+    trace::{
+        ReadOptions,
+        read::{self, recorded_files},
+    },
     units::{Bytes, Time},
 };
 use tempfile::TempDir;
@@ -245,6 +248,11 @@ fn preload(recorder: &Path) -> OsString {
         value.push(others);
     }
     value
+}
+
+/// Disturbance of the machine while the program was recorded, as the recording's folder names it.
+pub(crate) fn disturbed_by(folder: &Path) -> Option<String> {
+    read::disturbed_by(&fs::read(folder.join(read::PROVENANCE)).ok()?)
 }
 
 /// The ranks of a recording.

@@ -15,7 +15,12 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use flowcast::trace::{self, SharedBytes, Trace, program::IgnoredRecords, read::Holds};
+use clap::ValueEnum;
+use flowcast::trace::{
+    self, SharedBytes, Trace,
+    program::IgnoredRecords,
+    read::{Clock, Holds},
+};
 use flowcast_io::Reader;
 pub(crate) use flowcast_io::{threads, whole_recording as refuse_cut};
 use memmap2::Mmap;
@@ -23,25 +28,52 @@ use memmap2::Mmap;
 use crate::terminal::{
     files::read_bytes,
     input_maps::{self, release},
-    output::say,
+    output::{Format, say},
     progress::Progress,
 };
 
 /// Reads a trace of any known format, without its loops; `-` is the standard input.
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
-    let trace = open_folded(path)?;
+    flat(open_by(path, None)?)
+}
+
+/// The same with the loops that it has.
+pub(crate) fn open_folded(path: &Path) -> Result<Trace> {
+    open_by(path, None)
+}
+
+/// A trace without its loops.
+pub(crate) fn flat(trace: Trace) -> Result<Trace> {
     match trace.unfolded()? {
         Cow::Owned(flat) => Ok(flat),
         Cow::Borrowed(_) => Ok(trace),
     }
 }
 
-/// The same with the loops that it has.
-pub(crate) fn open_folded(path: &Path) -> Result<Trace> {
+/// Which time the computations of a recording take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compute {
+    /// Thread CPU time
+    Cpu,
+    /// The time that passed
+    Wall,
+}
+
+impl From<Compute> for Clock {
+    fn from(compute: Compute) -> Clock {
+        match compute {
+            Compute::Cpu => Clock::ThreadCpu,
+            Compute::Wall => Clock::Wall,
+        }
+    }
+}
+
+/// Reads a trace with the loops that it has; of a recording with a clock for its computations, if one is given.
+pub(crate) fn open_by(path: &Path, compute: Option<Compute>) -> Result<Trace> {
     let (name, path) = named(path)?;
     let mut maps = Maps::default();
     let _progress = Progress::without_end(format!("reading {name}"));
-    let trace = flowcast_io::open_trace(&path, &name, &mut maps)?;
+    let trace = flowcast_io::open_trace_by(&path, &name, &mut maps, compute.map(Clock::from))?;
     maps.finish();
     input_maps::verify()?;
     Ok(trace)
@@ -166,6 +198,13 @@ fn standard_input() -> Result<PathBuf> {
     }
     let descriptor = spooled.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     Ok(PathBuf::from(format!("/dev/fd/{descriptor}")))
+}
+
+/// Says what the trace has that the replay does not model, where the result is for programs: people read it below the result.
+pub(crate) fn print_notes_beside(format: Format, ignored: &[IgnoredRecords]) {
+    if format.json {
+        print_notes(ignored);
+    }
 }
 
 /// What the trace has that the replay does not model: said, never silent.

@@ -25,7 +25,9 @@ pub use networks::{LoadedNetwork, load_network, load_networks, parse_overrides};
 pub use rank_files::first_of_folder;
 pub use scenarios::{ScenarioDefaults, parse_scenarios, read_scenarios};
 pub use store::{Kept, Store};
-pub use traces::{Holding, is_matrix, is_pattern, open_trace, threads, whole_recording};
+pub use traces::{
+    Holding, is_matrix, is_pattern, open_trace, open_trace_by, threads, whole_recording,
+};
 
 /// How the bytes of an input file come into memory.
 pub trait Reader {

@@ -12,7 +12,11 @@ use crate::otf2::Otf2Error;
 use anyhow::{Context, Result, anyhow, bail};
 use flowcast::{
     model::cluster::pattern::Pattern,
-    trace::{self, ReadOptions, SharedBytes, Trace, TraceError, compiled, read::Unpacking},
+    recording::format::RECORDING_MAGIC,
+    trace::{
+        self, ReadOptions, SharedBytes, Trace, TraceError, compiled,
+        read::{Clock, Unpacking},
+    },
     units::Bytes,
 };
 
@@ -38,10 +42,29 @@ pub enum Holding {
 /// # Errors
 /// It cannot be read or is damaged; [`EnvironmentLacks`] if the library is missing that reads it.
 pub fn open_trace(path: &Path, name: &str, reader: &mut dyn Reader) -> Result<Trace> {
+    open_trace_by(path, name, reader, None)
+}
+
+/// The same; computations of a recording take the time of this clock, if one is given.
+///
+/// # Errors
+/// As [`open_trace`]; a clock for a trace that is no recording.
+pub fn open_trace_by(
+    path: &Path,
+    name: &str,
+    reader: &mut dyn Reader,
+    clock: Option<Clock>,
+) -> Result<Trace> {
     let options = ReadOptions { threads: threads() };
     let bytes = reader
         .bytes(path)
         .with_context(|| format!("cannot read {}", path.display()))?;
+    let is_recording = (*bytes).as_ref().starts_with(RECORDING_MAGIC.as_bytes());
+    if clock.is_some() && !is_recording {
+        bail!(
+            "--compute: found {name}, expected a recording, which has both times of computations"
+        );
+    }
     if (*bytes).as_ref().starts_with(crate::otf2::MAGIC) {
         return open_otf2(path, options);
     }
@@ -68,21 +91,22 @@ pub fn open_trace(path: &Path, name: &str, reader: &mut dyn Reader) -> Result<Tr
         return Ok(trace::read::read_parts(name, parts, options)?);
     }
     let mut opened = HashSet::new();
-    Ok(trace::read(
-        name,
-        plain,
-        &mut |part: &str| {
-            let file = beside(path, part);
-            let known = fs::metadata(&file)?;
-            if !opened.insert((known.dev(), known.ino())) {
-                return Err(io::Error::other(
-                    "found it once more, expected each file once",
-                ));
-            }
-            unpacked(&mut unpacking, part, reader.bytes(&file)?).map_err(io::Error::other)
-        },
-        options,
-    )?)
+    let mut open = |part: &str| {
+        let file = beside(path, part);
+        let known = fs::metadata(&file)?;
+        if !opened.insert((known.dev(), known.ino())) {
+            return Err(io::Error::other(
+                "found it once more, expected each file once",
+            ));
+        }
+        unpacked(&mut unpacking, part, reader.bytes(&file)?).map_err(io::Error::other)
+    };
+    if clock.is_some() {
+        let text = (*plain).as_ref();
+        let program = trace::read::read_recording(name, text, &mut open, (options, clock))?;
+        return Ok(Trace::Program(program));
+    }
+    Ok(trace::read(name, plain, &mut open, options)?)
 }
 
 /// Whether an input is a pattern: by content; a garbled pattern by its ending, so that its first line is what the error is

@@ -12,6 +12,7 @@ use flowcast::{
         Page,
         export::{Replayed, tables},
     },
+    statements::margin,
     table::Grouped,
     trace::program::Transfers,
     units::Time,
@@ -100,7 +101,7 @@ impl Asked {
         network.map_or(String::new(), |one| format!(" on {}", one.network.name))
     }
 
-    fn page(&self) -> Result<String> {
+    fn page(&self, interval: Option<&Interval>) -> Result<String> {
         ensure!(
             self.options.rails.further.is_empty(),
             "a page: found several rails, expected one network"
@@ -110,8 +111,11 @@ impl Asked {
                 view: true,
                 ..Outputs::default()
             };
-            let prediction = prepared.predict(outputs, &[])?;
+            let mut prediction = prepared.predict(outputs, &[])?;
+            prediction.with_interval(interval);
             let network = self.on();
+            let margin = margin(self.network.as_ref().map(|of| &*of.network), interval, true);
+            let said = [vec![margin], prediction.model.sentences()].concat();
             let page = Page {
                 title: self.trace.trace.name().to_owned(),
                 subtitle: format!(
@@ -119,7 +123,7 @@ impl Asked {
                     prediction.outcome.ranks.len(),
                     Grouped(prediction.outcome.messages)
                 ),
-                notes: prediction.notes,
+                notes: [said, prediction.notes].concat(),
                 networks: prediction.view.into_iter().collect(),
                 provenance: provenance(),
             };
@@ -423,7 +427,8 @@ impl Prediction {
     /// The report as one HTML page.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let asked = self.asked.clone();
-        beside(py, move || asked.page())
+        let interval = self.interval.clone();
+        beside(py, move || asked.page(interval.as_ref()))
     }
 
     /// Shows the report page: in a notebook inside it, else in a browser.

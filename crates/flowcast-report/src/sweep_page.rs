@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::charts::{self, section};
+use flowcast_table::escape;
 
 const SCRIPT: &str = include_str!("assets/sweep.js");
 const BEGIN: &str = "<script type=\"text/csv\" id=\"rows\">";
@@ -42,15 +43,31 @@ pub fn ratios(title: &str, csv: &str) -> String {
 
 /// `results` are the columns that are drawn, how they are shown, and over which fields first.
 fn page(title: &str, csv: &str, results: &Value) -> String {
+    let notes = match notes(csv) {
+        none if none.is_empty() => none,
+        some => section("", &some),
+    };
     let choice = section("", "<div id=\"choose\" class=\"toolbar\"></div>\n");
     let curves =
         "<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"map\"></table></div>\n";
     let body = format!(
-        "{choice}{}{BEGIN}{}{END}\n",
+        "{notes}{choice}{}{BEGIN}{}{END}\n",
         section("", curves),
         csv.replace('<', "&lt;")
     );
     charts::page(title, &body, &results.to_string(), SCRIPT)
+}
+
+/// What the description in the first line says of all rows.
+fn notes(csv: &str) -> String {
+    let first = csv.lines().next().unwrap_or_default();
+    let description: Value =
+        serde_json::from_str(first.trim_start_matches("# ")).unwrap_or_default();
+    let notes = description["notes"].as_array().into_iter().flatten();
+    let notes = notes.filter_map(Value::as_str);
+    notes
+        .map(|note| format!("<p>{}</p>\n", escape(note)))
+        .collect()
 }
 
 /// The lines that a page was made of; none if it is no page of a sweep.

@@ -8,7 +8,10 @@ use flowcast_model::{
 };
 use flowcast_report::standing::Interval;
 use flowcast_table::{Document, Value, rows};
+use flowcast_trace::Trace;
 use flowcast_units::{Rounded, Time};
+
+use crate::program::notes;
 
 /// The name of a network, with an asterisk where values stand in.
 pub fn marked_name(network: &Network) -> String {
@@ -48,13 +51,23 @@ pub fn of_networks<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Vec<S
     for Network {
         name,
         fit,
+        accuracy,
         provenance,
         ..
     } in &networks
     {
-        let disturbed = provenance.get(DISTURBED_BY);
-        sentences.extend(disturbed.map(|found| {
+        let disturbed = provenance.iter().find(|(key, _)| {
+            let behind = key.strip_suffix(DISTURBED_BY);
+            behind.is_some_and(|key| key.is_empty() || key.ends_with('.'))
+        });
+        sentences.extend(disturbed.map(|(_, found)| {
             format!("the measurement of {name} was disturbed ({found}): its values may be off")
+        }));
+        let disturbed = accuracy
+            .iter()
+            .filter_map(|entry| entry.disturbed_by.as_ref());
+        sentences.extend(disturbed.map(|found| {
+            format!("the accuracy record of {name} has errors of a disturbed measurement ({found}): intervals may be off")
         }));
         let warnings = fit.warnings.iter();
         sentences.extend(warnings.map(|warning| format!("the fit of {name}: {warning}")));
@@ -94,6 +107,15 @@ pub fn of_predictions<'a>(
     let notes = predictions.clone().into_iter().flat_map(|(_, notes)| notes);
     let others = notes.filter(|note| !alone.contains(note)).cloned();
     once(of_networks(networks()).into_iter().chain(others))
+}
+
+/// What a trace leaves out, how sure a network's values are, and what the trace's reader assumed.
+pub fn of_trace(trace: &Trace, network: &Network) -> Vec<String> {
+    let mut sentences = of_networks([network]);
+    if let Trace::Program(program) = trace {
+        sentences.extend_from_slice(program.assumed());
+    }
+    notes(&trace.ignored(), sentences)
 }
 
 /// What an interval covers, or why there is none; `is_asked` is false where the caller leaves intervals out.

@@ -7,6 +7,7 @@ use clap::Args;
 use flowcast::{
     Error, Options,
     model::network::Network,
+    statements::{of_trace, with_notes},
     table::Document,
     trace::Trace,
     why::{gradient, path, slack},
@@ -22,7 +23,7 @@ use crate::{
         progress::Progress,
         tables::Most,
     },
-    trace_args::{open_trace, print_notes, program_help},
+    trace_args::{open_trace, program_help},
 };
 
 /// What the predicted time is spent on along the chain of events that ends last, and which changes would help most
@@ -109,9 +110,9 @@ impl EventQuestion {
         )?;
         let (network, options) = (self.network.load()?, self.replay.options()?);
         let trace = open_trace(&self.input)?;
-        print_notes(&trace.ignored());
         let progress = Progress::without_end(format!("following {}", trace.name()));
         let answer = answer(&trace, &network, &options)?;
+        let answer = with_notes(answer, &of_trace(&trace, &network));
         drop(progress);
         give_answer(&answer, self.report.as_deref(), self.format, self.rows)
     }

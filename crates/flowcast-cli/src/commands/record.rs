@@ -16,14 +16,18 @@ use flowcast::{
         summary::{self, Calls, Summary},
         time_axis::{Clocks, TimeAxis},
     },
+    statements::with_notes,
     table::{Document, Grouped, Record as Fields, Table, rows},
-    trace::recorded_times::measured,
+    trace::{
+        read::{PROVENANCE, disturbance},
+        recorded_times::measured,
+    },
     units::{Bytes, Rounded, Time},
 };
 
 use super::doctor;
 use crate::{
-    recording::{Ended, Loading, open_recording, recorder},
+    recording::{Ended, Loading, disturbed_by, open_recording, recorder},
     terminal::{
         exit::ProgramFailed,
         files::write_text,
@@ -192,6 +196,8 @@ impl Record {
             })
             .field("begin_s", |file| axis.at(file.header.rank, Time::ZERO));
         let document = document(folder, begins.into(), &sum, measured(files).total);
+        let disturbed = disturbed_by(folder).as_deref().map(disturbance);
+        let document = with_notes(document, disturbed.as_slice());
         self.format.print(&with_clocks(document, axis.clocks))?;
         Ok(files
             .iter()
@@ -199,9 +205,6 @@ impl Record {
             .count())
     }
 }
-
-/// The note in a recording's folder.
-const PROVENANCE: &str = "provenance.json";
 
 /// The folder, made and with a note of where the recording comes from.
 pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBuf> {

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::{Parameter, sensitivity};
+use flowcast::{
+    Parameter, sensitivity,
+    statements::{of_trace, with_notes},
+};
 
 use crate::{
     network_args::NetworkArgs,
@@ -16,7 +19,7 @@ use crate::{
         progress::Progress,
         tables::{Most, ROWS},
     },
-    trace_args::{open_trace, print_notes, trace_help},
+    trace_args::{open_trace, trace_help},
 };
 
 /// Say how the predicted time depends on a field of the network, or on the costs of a rank, pair, link or size: the whole curve, its slopes, and how much worse or better
@@ -69,12 +72,12 @@ impl Sensitivity {
         let parameter = Parameter::parse(&self.parameter, &self.range)?;
         let options = self.replay.options()?;
         let trace = open_trace(&self.input)?;
-        print_notes(&trace.ignored());
         let progress = Progress::without_end(format!("following {}", self.parameter));
         let found = sensitivity(&trace, &network, (parameter, self.limit), &options)
             .with_context(|| format!("--parameter {} --range {}", self.parameter, self.range))?;
         drop(progress);
         let answer = found.answer(&network.name, self.rows.rows());
+        let answer = with_notes(answer, &of_trace(&trace, &network));
         if let Some(path) = &self.report {
             write_page(path, &found.page(trace.name(), &answer)?, &answer.json()?)?;
         }

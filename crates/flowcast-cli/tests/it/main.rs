@@ -26,6 +26,7 @@ mod rails_live;
 mod record;
 mod recorded_traffic;
 mod spawn;
+mod statements;
 mod sweep;
 mod terminals;
 mod untouched;

@@ -72,6 +72,9 @@ pub struct Accuracy {
     /// When it was measured or predicted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub date: String,
+    /// What disturbed the measurement, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed_by: Option<String>,
     /// Absolute errors by the share of cases, from 0 to 1, that have at most these: `0.5` is the median, `1` the worst.
     #[serde(default)]
     pub quantiles: BTreeMap<String, f64>,
@@ -322,6 +325,7 @@ pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsErr
         return Ok(());
     };
     (known.machine, known.date) = (new.machine, new.date);
+    known.disturbed_by = new.disturbed_by.or(known.disturbed_by.take());
     known.add(new.errors)
 }
 

@@ -27,8 +27,8 @@ use scan::bytes_of;
 pub use paraver::events as paraver_events;
 pub use parts::{OpenPart, Part, Unpacking, listed, unpacked};
 pub use recorded::{
-    CUT, Clock, FAILED, REGION, files as recorded_files, program as recorded_program,
-    region_names as recorded_regions,
+    CUT, Clock, FAILED, PROVENANCE, REGION, disturbance, disturbed_by, files as recorded_files,
+    program as recorded_program, read as read_recording, region_names as recorded_regions,
 };
 
 /// A format: its name for messages, what a file in it looks like, and its reader.
@@ -74,7 +74,7 @@ const FORMATS: &[Format] = &[
         name: "a recording (of `flowcast record`)",
         recognises: recorded::recognises,
         read: Reader::Opening(|name, bytes, open, options| {
-            recorded::read(name, bytes_of(&bytes), open, options).map(Trace::Program)
+            recorded::read(name, bytes_of(&bytes), open, (options, None)).map(Trace::Program)
         }),
     },
     Format {

@@ -21,7 +21,9 @@ use self::{
     grid::{Grid, GridError},
     rows::{Form, header},
 };
-use crate::{Error, ModelChoice, Options, PreparedProgram, options::CollectivesWay};
+use crate::{
+    Error, ModelChoice, Options, PreparedProgram, options::CollectivesWay, program, statements,
+};
 
 pub use work::Lines;
 
@@ -58,6 +60,7 @@ pub struct Study {
     level: Option<f64>,
     choices: Vec<ModelChoice>,
     collectives: CollectivesWay,
+    notes: Vec<String>,
     description: Value,
 }
 
@@ -121,6 +124,7 @@ impl Study {
             level: None,
             choices: Vec::new(),
             collectives,
+            notes: Vec::new(),
             description,
         };
         study.choices = study
@@ -128,6 +132,15 @@ impl Study {
             .iter()
             .map(|network| study.choice(network))
             .collect::<Result<_, Error>>()?;
+        let mut notes = Vec::new();
+        for network in &study.networks {
+            let prepared = study.prepared(network, &study.options[0])?;
+            notes.extend(prepared.assumptions());
+        }
+        study.notes = statements::once(program::notes(study.program.ignored(), notes));
+        if !study.notes.is_empty() {
+            study.description["notes"] = study.notes.clone().into();
+        }
         study.description["model"] = one_or_all(study.choices.iter().map(ModelChoice::name));
         Ok(study)
     }
@@ -164,6 +177,11 @@ impl Study {
             choice.inside = choice.inside.or(inside.map(|traffic| traffic.source));
         }
         Ok(choice)
+    }
+
+    /// What all sets leave out, how sure the networks' values are, and what was assumed; a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The fields and their values.

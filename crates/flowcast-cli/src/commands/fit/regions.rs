@@ -18,6 +18,7 @@ use flowcast::{
         stats::sample::median,
     },
     recording::decode::RankFile,
+    statements::DISTURBED_BY,
     table::{self, Document, rows},
     units::{Bytes, Rounded, Time},
 };
@@ -25,7 +26,7 @@ use flowcast::{
 use super::write;
 use crate::{
     commands::fit_packets::{self, PacketFit},
-    recording::open_recording,
+    recording::{disturbed_by, open_recording},
     terminal::{
         output::{Format, say},
         provenance,
@@ -123,6 +124,11 @@ impl FitRegions<'_> {
     fn provenance(&self, fit: &DimemasFit) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("regions".into(), fit.regions.len().to_string());
+        let disturbed = self
+            .recordings
+            .iter()
+            .find_map(|folder| disturbed_by(folder));
+        all.extend(disturbed.map(|found| (DISTURBED_BY.to_owned(), found)));
         all
     }
 }

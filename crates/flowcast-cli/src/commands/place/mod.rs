@@ -24,6 +24,7 @@ use flowcast::{
     },
     report::chart_page::{Picture, chart_page},
     trace::TraceError,
+    statements::{of_networks, with_notes},
     units::{Rate, Time},
 };
 use flowcast_io::{Holding, is_matrix, is_pattern};
@@ -186,6 +187,7 @@ impl Place {
             .titled(format!("Placement on {}", network.name))
             .field("network", &network.name)
             .field("model", model);
+        document = with_notes(document, &of_networks([&network]));
         let mut sockets = Vec::new();
         if job.domains > 1 {
             sockets = question.domains(&placed.best.node_of_rank, job.domains)?;

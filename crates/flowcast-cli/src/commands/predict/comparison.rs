@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     terminal::{files::write_text, progress::Progress},
-    trace_args::threads,
+    trace_args::{print_notes_beside, threads},
 };
 
 /// One combination.
@@ -84,6 +84,7 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
         &asked.models
     };
     let trace = args.open(&asked.args.inputs[0])?;
+    print_notes_beside(asked.args.format, &trace.ignored());
     let outputs = Outputs {
         view: asked.args.report.is_some(),
         ..Outputs::default()

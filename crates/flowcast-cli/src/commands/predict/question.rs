@@ -98,6 +98,7 @@ impl Question {
             ("--mapping", !trace.mapping.is_empty(), TRACES),
             ("--rendezvous-from", trace.rendezvous_from.is_some(), TRACES),
             ("--incomplete", trace.incomplete, TRACES),
+            ("--compute", trace.compute.is_some(), TRACES),
             ("--unfold", trace.unfold, TRACES),
             ("--goal-params", trace.goal_params.is_some(), ONE_TRACE),
             (

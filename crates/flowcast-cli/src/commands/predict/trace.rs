@@ -37,7 +37,9 @@ use crate::{
         progress::Progress,
         tables::{Most, ROWS},
     },
-    trace_args::{Maps, open_folded, open_trace, refuse_cut, threads},
+    trace_args::{
+        Compute, Maps, flat, open_by, open_trace, print_notes_beside, refuse_cut, threads,
+    },
 };
 
 /// Options that only a trace takes.
@@ -66,6 +68,10 @@ pub(in crate::commands) struct TraceArgs {
     /// Predict what there is of a recording whose ranks did not all come to their end
     #[arg(long)]
     pub incomplete: bool,
+    /// Which time the computations of a recording take [default: thread CPU time where wall time holds something else, such as
+    /// ranks that take turns; else wall time]
+    #[arg(long, value_enum)]
+    pub compute: Option<Compute>,
     /// Walk each iteration of a compiled trace with loops, to compare
     #[arg(long)]
     pub unfold: bool,
@@ -78,11 +84,8 @@ pub(in crate::commands) struct TraceArgs {
 impl TraceArgs {
     /// The trace; loops stay loops, which unfold where they cannot be jumped, or where they are to.
     pub(in crate::commands) fn open(&self, path: &Path) -> Result<Trace> {
-        let trace = if self.unfold {
-            open_trace(path)?
-        } else {
-            open_folded(path)?
-        };
+        let folded = open_by(path, self.compute)?;
+        let trace = if self.unfold { flat(folded)? } else { folded };
         if !self.incomplete {
             refuse_cut(&trace)?;
         }
@@ -231,6 +234,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         (names.join(", "), together(asked, &programs)?)
     };
     tell_rate_kind(&asked.fields(), prepared.model().name());
+    print_notes_beside(asked.args.format, prepared.ignored());
     note_formulas(prepared.collectives_by_formula());
     let outputs = Outputs {
         view: asked.args.report.is_some(),

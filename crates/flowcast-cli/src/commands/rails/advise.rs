@@ -29,7 +29,7 @@ use crate::{
     network_args::parse_overrides,
     replay_args::ReplayArgs,
     terminal::{output::Format, progress::Progress},
-    trace_args::{open_trace, program_help, refuse_cut, threads},
+    trace_args::{open_trace, print_notes_beside, program_help, refuse_cut, threads},
 };
 
 /// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries; of a program
@@ -116,6 +116,7 @@ impl Advise {
         };
         let trace = open_trace(input)?;
         refuse_cut(&trace)?;
+        print_notes_beside(self.format, &trace.ignored());
         let progress = Progress::without_end("predicting".to_owned());
         let advice = advise_rails(&trace, networks, policies, &self.replay.options()?)?;
         drop(progress);

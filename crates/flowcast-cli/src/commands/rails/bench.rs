@@ -28,10 +28,10 @@ use super::{
     serve::unexpected,
 };
 use crate::{
+    commands::doctor,
     terminal::{
         files::{Output, declare},
         output::{Format, say},
-        provenance,
     },
     token::TokenArgs,
 };
@@ -268,12 +268,13 @@ impl Bench {
         let table = table.cell("first / best alone", |point| {
             fixed(point.over_best_alone(0, alone), 3)
         });
+        let provenance = doctor::provenance_of_measurement();
         self.format.print(
             &Document::new("rails-bench")
                 .field("rails", self.parameters())
                 .field("rounds", self.repetitions)
                 .table("points", table)
-                .field("provenance", provenance::of_this_run())
+                .field("provenance", &provenance)
                 .line("Mbit/s one way, N·size/(T/2), medians."),
         )
     }

@@ -36,7 +36,7 @@ use crate::{
         output::say,
         progress::Progress,
     },
-    trace_args::{open_trace, print_notes, program_help, threads},
+    trace_args::{open_trace, program_help, threads},
 };
 
 /// Replay a trace on many networks in one go: all combinations of networks, mappings and values of fields
@@ -235,7 +235,6 @@ impl Sweep {
         if let Trace::Schedule(_) = trace {
             return Err(StudyError::Schedule(input.display().to_string()).into());
         }
-        print_notes(&trace.ignored());
         let name = file_name(input);
         let names = Names {
             trace: name.as_deref(),
@@ -250,6 +249,9 @@ impl Sweep {
 
     /// Says each model once, and where no margin is known.
     fn say(&self, study: &Study) {
+        for note in study.notes() {
+            say!("flowcast: note: {note}");
+        }
         let mut said = Vec::new();
         for (choice, network) in study.models().iter().zip(study.networks()) {
             let lacks = self.level.is_some()

@@ -18,9 +18,11 @@ use flowcast::{
         Validation,
         app::{AppValidation, Quantity, Row},
     },
+    statements::DISTURBED_BY,
 };
 
 use crate::terminal::{
+    exit::Finding,
     files::{read_text, rewrite_text},
     provenance,
 };
@@ -60,6 +62,17 @@ impl AccuracyArgs {
             path,
             &with_ledger(&text, &known.accuracy).with_context(place)?,
         )
+    }
+
+    /// Refuses runs of a program that something disturbed: whole programs say most of a model.
+    pub(super) fn refuse_disturbed(&self, provenance: &BTreeMap<String, String>) -> Result<()> {
+        match (&self.file, provenance.get(DISTURBED_BY)) {
+            (Some(_), Some(found)) => Err(Finding(format!(
+                "--accuracy: found runs on a busy machine ({found}), expected undisturbed ones; nothing was kept"
+            ))
+            .into()),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that there will be a place to write to, before anything is measured.
@@ -112,7 +125,8 @@ pub(super) fn of_patterns(
             (CaseKind::Flows, validation.errors_by_pattern(place)?),
             (CaseKind::Patterns, validation.makespan_errors(place)?),
         ] {
-            entries.push(dated(Accuracy::of_errors(&model, kind, &on, errors)?));
+            let entry = Accuracy::of_errors(&model, kind, &on, errors)?;
+            entries.push(dated(entry, &validation.provenance));
         }
     }
     Ok(entries)
@@ -147,19 +161,22 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
         ] {
             let errors = errors(quantity);
             if !errors.is_empty() {
-                entries.push(dated(Accuracy::of_errors(predictor, kind, on, errors)?));
+                let entry = Accuracy::of_errors(predictor, kind, on, errors)?;
+                entries.push(dated(entry, &validation.provenance));
             }
         }
     }
     Ok(entries)
 }
 
-fn dated(entry: Accuracy) -> Accuracy {
+/// With where and when it was measured, and what disturbed that by the `provenance` of the validation.
+fn dated(entry: Accuracy, provenance: &BTreeMap<String, String>) -> Accuracy {
     let run = provenance::of_this_run();
     let text = |key: &str| run.get(key).cloned().unwrap_or_default();
     Accuracy {
         machine: format!("{}, {}", text("host"), text("kernel")),
         date: text("date"),
+        disturbed_by: provenance.get(DISTURBED_BY).cloned(),
         ..entry
     }
 }

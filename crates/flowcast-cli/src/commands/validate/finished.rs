@@ -60,6 +60,9 @@ pub(super) struct Finished {
     /// Repetitions that were not counted, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_ups: Option<u32>,
+    /// What disturbed the machine, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed_by: Option<String>,
     /// The flows and how long they took.
     pub flows: Vec<FinishedFlow>,
 }
@@ -91,6 +94,7 @@ impl Finished {
             configuration: named.configuration.clone(),
             is_precise: run.is_precise,
             warm_ups: u32::try_from(warm_ups).ok(),
+            disturbed_by: None,
             flows: named
                 .pattern
                 .flows

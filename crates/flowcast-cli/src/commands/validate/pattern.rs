@@ -13,6 +13,7 @@ use flowcast::{
         chart_page::{Picture, chart_page},
         validation::Validation,
     },
+    statements::{DISTURBED_BY, with_notes},
 };
 use flowcast_measure::lab::{Lab, LabSpec, network_of};
 
@@ -26,7 +27,10 @@ use super::{
 };
 use crate::{
     carrying::Means,
-    commands::lab::{explained, load, self_tested},
+    commands::{
+        doctor,
+        lab::{explained, load, self_tested},
+    },
     network_args,
     repeating::{Carrying, Going, Over, Repeating},
     terminal::{answers::write_page, output::say, provenance},
@@ -149,10 +153,14 @@ impl ValidatePattern {
             title: set.title().to_owned(),
             models: models.iter().map(|model| model.name().to_owned()).collect(),
             cases: results::cases(&finished, spec, &models, &network, self.replicates)?,
-            provenance: self.provenance(&header, &network),
+            provenance: self.provenance(&header, &network, &finished),
         };
         let errors = validation.errors()?;
-        let document = validation.document(&errors)?;
+        let disturbed = validation.provenance.get(DISTURBED_BY);
+        let note = disturbed.map(|found| {
+            format!("the patterns were carried on a busy machine ({found}): what they took may be too long")
+        });
+        let document = with_notes(validation.document(&errors)?, note.as_slice());
         let page = chart_page(&document, Picture::Flows, &validation.provenance)?;
         write_page(&self.report, &page, &document.json()?)?;
         self.going.format.print(&document)?;
@@ -223,6 +231,7 @@ impl ValidatePattern {
             self_tested(&lab)?;
         }
         let options = self.repeating.options()?;
+        let disturbed = doctor::tell_other_programs("what is measured now is marked");
         let mut means = Means::in_lab(&lab, self.over)?;
         let mut carrying = Carrying::of(missing.len());
         let mut finished = Vec::new();
@@ -240,7 +249,10 @@ impl ValidatePattern {
             }
             let start = Instant::now();
             let run = means.run(&named.steps(), &options)?;
-            let one = Finished::new(named, &run, options.warm_ups);
+            let one = Finished {
+                disturbed_by: disturbed.clone(),
+                ..Finished::new(named, &run, options.warm_ups)
+            };
             journal.append(&one)?;
             finished.push(one);
             carrying.report(&named.name, &run, start);
@@ -269,6 +281,7 @@ impl ValidatePattern {
         &self,
         header: &Header,
         network: &Network,
+        finished: &[Finished],
     ) -> std::collections::BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("lab".into(), header.lab.to_toml());
@@ -278,6 +291,8 @@ impl ValidatePattern {
             all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
         }
         all.insert("network".into(), network.to_toml());
+        let disturbed = finished.iter().find_map(|one| one.disturbed_by.clone());
+        all.extend(disturbed.map(|found| (DISTURBED_BY.to_owned(), found)));
         all
     }
 }

@@ -33,7 +33,7 @@ use flowcast_recording::{
     format, summary,
     time_axis::CLOCK,
 };
-use flowcast_units::Rank;
+use flowcast_units::{Rank, Rounded, Time};
 use threads::ThreadOrder;
 
 /// The kind of [`IgnoredRecords`] of ranks whose program, disk or machine failed before they came to their end.
@@ -52,15 +52,18 @@ pub(super) fn recognises(text: &[u8]) -> bool {
     text.starts_with(format::RECORDING_MAGIC.as_bytes())
 }
 
-/// Reads a recording.
-pub(super) fn read(
+/// Reads a recording, with computation by a clock, or by the rule ([`Clock::from_files`]).
+///
+/// # Errors
+/// Files that are missing or damaged, and ranks that do not fit together.
+pub fn read(
     name: &str,
     text: &[u8],
     open: OpenPart<'_>,
-    options: ReadOptions,
+    (options, asked): (ReadOptions, Option<Clock>),
 ) -> Result<Program, TraceError> {
-    let files = files(name, text, open, options)?;
-    let (clock, reason) = (Clock::from_files(&files), WallFault::find(&files));
+    let files = files(name, text, &mut *open, options)?;
+    let clock = asked.unwrap_or_else(|| Clock::from_files(&files));
     let mut program = program(name, &files, clock, options)?;
     if String::from_utf8_lossy(text)
         .lines()
@@ -71,10 +74,57 @@ pub(super) fn read(
             count: 1,
         });
     }
-    program.assumed.extend(
-        reason.map(|reason| format!("computation takes thread CPU time: {}", reason.words())),
-    );
+    program.assumed.extend(clock_note(&files, clock, asked));
+    let provenance = open(PROVENANCE).ok();
+    let disturbed = provenance.and_then(|note| disturbed_by((*note).as_ref()));
+    program
+        .assumed
+        .extend(disturbed.as_deref().map(disturbance));
     Ok(program)
+}
+
+/// The file of a recording's folder that says where the recording comes from.
+pub const PROVENANCE: &str = "provenance.json";
+
+/// What disturbed a recording, by its provenance file; none if nothing did.
+pub fn disturbed_by(provenance: &[u8]) -> Option<String> {
+    let note: serde_json::Value = serde_json::from_slice(provenance).ok()?;
+    Some(note["provenance"]["disturbed_by"].as_str()?.to_owned())
+}
+
+/// The sentence on what disturbed a recording.
+pub fn disturbance(found: &str) -> String {
+    format!(
+        "the recording was made on a busy machine ({found}): times of computation may be too long"
+    )
+}
+
+/// Wall time holds something else than work where it is this many times the thread CPU time, and 1 ms longer.
+const MUCH: f64 = 1.25;
+const LONGER: u64 = 1_000_000;
+
+/// Which time computations take and how to take the other, where that matters.
+fn clock_note(files: &[RankFile], clock: Clock, asked: Option<Clock>) -> Option<String> {
+    let mut all = summary::Summary::default();
+    files.iter().for_each(|file| all.add(&summary::of(file)));
+    let differ = all.burst as f64 > MUCH * all.cpu as f64 && all.burst > all.cpu + LONGER;
+    let reason = WallFault::find(files).map(WallFault::words);
+    let (takes, other) = match clock {
+        Clock::Wall => ("wall time", "cpu"),
+        Clock::ThreadCpu => ("thread CPU time", "wall"),
+    };
+    if asked.is_none() && clock == Clock::Wall && !differ {
+        return None;
+    }
+    let why = match (asked, reason) {
+        (Some(_), _) => " as asked for".to_owned(),
+        (None, Some(reason)) => format!(": {reason}"),
+        (None, None) => String::new(),
+    };
+    let [wall, cpu] = [all.burst, all.cpu].map(|nanos| Rounded(Time::from_nanos(nanos as f64)));
+    Some(format!(
+        "computation takes {takes}{why}; of all ranks together {wall} wall, {cpu} thread CPU (--compute {other} takes the other)"
+    ))
 }
 
 /// The program of a recording whose files are read, with computation by a clock.

@@ -6,6 +6,7 @@ use flowcast::{
     Interval,
     model::stats::StatsError,
     report::validation::app::{AppValidation, Fared, Quantity, RegionErrors, Row},
+    statements::{DISTURBED_BY, with_notes},
     table::{Document, Record, Rows, Value, figure, json, percent, relative_error, rows},
     units::{Rounded, Time},
 };
@@ -88,7 +89,16 @@ pub(super) fn document(
         });
     }
     let runs = validation.runs.iter();
-    Ok(document
+    let disturbed = validation.provenance.get(DISTURBED_BY);
+    let notes: Vec<String> = disturbed
+        .map(|found| {
+            format!(
+                "the runs were made on a busy machine ({found}): what they took may be too long"
+            )
+        })
+        .into_iter()
+        .collect();
+    Ok(with_notes(document, &notes)
         .line(format!(
             "{} runs, {} ranks; computation {} of thread CPU in all; errors are (predicted - measured) / measured",
             validation.runs.len(),

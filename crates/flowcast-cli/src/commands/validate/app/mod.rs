@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use flowcast::{
     Interval, IntervalOptions,
     model::{machine::NodeGroup, network::Network, sharing::model::Model},
@@ -19,6 +19,7 @@ use flowcast::{
         chart_page::{Picture, chart_page},
         validation::app::AppValidation,
     },
+    statements::DISTURBED_BY,
     trace::{read::Clock, recorded_times::worked},
     units::{Bytes, Time},
 };
@@ -34,13 +35,14 @@ use super::{
     tolerance::{Tolerance, judge},
 };
 use crate::{
-    commands::{doctor, lab::load, predict::trace::parse_mapping},
+    commands::{lab::load, predict::trace::parse_mapping},
     network_args::{self, parse_overrides},
     predictors::{self, Predictor, Setting},
-    recording::open_recording,
+    recording::{disturbed_by, open_recording},
     repeating::Going,
     shares::probability,
     terminal::{answers::write_page, provenance},
+    trace_args::Compute,
 };
 
 pub(super) use chart::ValidateChart;
@@ -135,14 +137,6 @@ pub(crate) struct ValidateApp {
     command: Vec<OsString>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Compute {
-    /// Thread CPU time
-    Cpu,
-    /// The time that passed
-    Wall,
-}
-
 impl ValidateApp {
     /// Runs what is missing, predicts, reports.
     pub(crate) fn run(self) -> Result<()> {
@@ -175,12 +169,6 @@ impl ValidateApp {
         } else {
             Some(self.networks(spec.as_ref(), &predictors)?)
         };
-        let marked = "what is measured now is marked and kept in no accuracy record";
-        let disturbed = if self.no_run {
-            None
-        } else {
-            doctor::tell_other_programs(marked)
-        };
         let measured = if self.no_run {
             Measured::read(&path_beside(&self.report))?
         } else {
@@ -190,12 +178,7 @@ impl ValidateApp {
             Some(networks) => networks,
             None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
-        let (mut validation, intervals) = self.validation(&measured, &mut predictors, &network)?;
-        validation.provenance.extend(
-            disturbed
-                .clone()
-                .map(|found| ("disturbed_by".to_owned(), found)),
-        );
+        let (validation, intervals) = self.validation(&measured, &mut predictors, &network)?;
         let fared = validation.fared()?;
         let document = document(&validation, &fared, &intervals)?;
         let page = chart_page(&document, Picture::Program, &validation.provenance)?;
@@ -206,10 +189,9 @@ impl ValidateApp {
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy();
-        if disturbed.is_none() {
-            self.accuracy
-                .keep(&given, accuracy::of_program(&validation, &name)?)?;
-        }
+        self.accuracy.refuse_disturbed(&validation.provenance)?;
+        self.accuracy
+            .keep(&given, accuracy::of_program(&validation, &name)?)?;
         let names = &validation.predictors;
         judge(&tolerances, |tolerance| {
             let at = names.iter().position(|name| *name == tolerance.name);
@@ -326,8 +308,7 @@ impl ValidateApp {
             .map(|folder| open_recording(folder))
             .collect::<Result<_>>()?;
         let clock = match self.compute {
-            Some(Compute::Cpu) => Clock::ThreadCpu,
-            Some(Compute::Wall) => Clock::Wall,
+            Some(compute) => compute.into(),
             None => recordings
                 .first()
                 .map_or(Clock::Wall, |files| Clock::from_files(files)),
@@ -378,6 +359,13 @@ impl ValidateApp {
     ) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("program".into(), measured.header.title());
+        let disturbed = measured.disturbed_by.iter().cloned();
+        let recorded = measured
+            .recordings
+            .iter()
+            .filter_map(|folder| disturbed_by(folder));
+        let found = disturbed.chain(recorded).next();
+        all.extend(found.map(|found| (DISTURBED_BY.to_owned(), found)));
         if let Some(lab) = &measured.header.lab {
             all.insert("lab".into(), lab.to_toml());
         }

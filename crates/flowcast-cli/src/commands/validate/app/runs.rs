@@ -24,6 +24,7 @@ use tempfile::TempDir;
 use super::super::journal::{self, Journal, path_beside};
 use crate::{
     commands::{
+        doctor,
         lab::{explained, self_tested},
         record::prepare,
     },
@@ -73,6 +74,8 @@ enum RunLine {
     Recorded(String),
     /// What a run took.
     Timed(RunTimes<f64>),
+    /// What disturbed the machine when the runs behind this line began.
+    DisturbedBy(String),
 }
 
 /// All finished runs.
@@ -81,6 +84,8 @@ pub(super) struct Measured {
     pub header: Header,
     pub recordings: Vec<PathBuf>,
     pub runs: Vec<RunTimes>,
+    /// What disturbed some of the runs.
+    pub disturbed_by: Option<String>,
 }
 
 impl Measured {
@@ -95,6 +100,7 @@ impl Measured {
             header,
             recordings: Vec::new(),
             runs: Vec::new(),
+            disturbed_by: None,
         };
         lines
             .into_iter()
@@ -106,6 +112,7 @@ impl Measured {
         match line {
             RunLine::Recorded(name) => self.recordings.push(journal.with_file_name(name)),
             RunLine::Timed(times) => self.runs.push(times.map(Time::from_seconds)),
+            RunLine::DisturbedBy(found) => self.disturbed_by = Some(found),
         }
     }
 }
@@ -137,6 +144,12 @@ impl Plan<'_> {
         if self.left(&measured) == 0 {
             return Ok(measured);
         }
+        let marked = "what is measured now is marked and kept in no accuracy record";
+        if let Some(found) = doctor::tell_other_programs(marked) {
+            let line = RunLine::DisturbedBy(found);
+            journal.append(&line)?;
+            measured.add(&path, line);
+        }
         let place = RunPlace::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
         let (began, mut done) = (Instant::now(), 0u32);
         while self.left(&measured) > 0 {
@@ -149,7 +162,7 @@ impl Plan<'_> {
             }
             let recorded = measured.recordings.len();
             let line = if recorded < self.record_runs {
-                self.record(&place, &recorder.path, recorded + 1)?
+                self.record(&place, &recorder.path, &measured)?
             } else {
                 self.time(&place, &recorder.path, measured.runs.len() + 1)?
             };
@@ -175,7 +188,8 @@ impl Plan<'_> {
     }
 
     /// A killed run leaves no folder of that name, since it gets its name at the end.
-    fn record(&self, place: &RunPlace, recorder: &Path, number: usize) -> Result<RunLine> {
+    fn record(&self, place: &RunPlace, recorder: &Path, before: &Measured) -> Result<RunLine> {
+        let number = before.recordings.len() + 1;
         let ending = if number == 1 {
             "rec".to_owned()
         } else {
@@ -192,7 +206,11 @@ impl Plan<'_> {
             .file_name()
             .context("found no file name, expected --report FILE.html")?;
         let folder = self.folder_beside()?;
-        let times = self.run(place, recorder, &prepare(folder.path(), None)?)?;
+        let times = self.run(
+            place,
+            recorder,
+            &prepare(folder.path(), before.disturbed_by.clone())?,
+        )?;
         fs::rename(folder.path(), &kept)
             .with_context(|| format!("cannot write {}", kept.display()))?;
         // What it was made for has its name now.
@@ -316,11 +334,14 @@ mod tests {
         journal.append(&RunLine::Recorded("cg.rec".into())).unwrap();
         let timed = RunLine::Timed(times.clone().map(Time::as_seconds));
         journal.append(&timed).unwrap();
+        let disturbed = RunLine::DisturbedBy("other programs".into());
+        journal.append(&disturbed).unwrap();
         drop(journal);
         let measured = Measured::read(&path).unwrap();
         assert_eq!(measured.recordings, [folder.path().join("cg.rec")]);
         assert_eq!(measured.runs, [times]);
         assert_eq!(measured.header.title(), "mpirun ./cg");
+        assert_eq!(measured.disturbed_by.as_deref(), Some("other programs"));
         let other = Header::new(None, &["mpirun".into(), "./lu".into()]);
         let error = Journal::resume::<Header, RunLine>(&path, &other)
             .unwrap_err()
