@@ -19,8 +19,10 @@ use crate::terminal::{exit::EnvironmentLacks, files::write_private_text, provena
 
 use crate::token;
 
-/// How long one process waits for another.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a process that a launcher has started waits for another.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an end that connects waits for the other one to listen.
+const LISTENING: Duration = Duration::from_secs(5);
 
 /// Rank and number of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +84,7 @@ pub(crate) fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
 
 /// Rank 0: waits for the file and connects to what it says.
 pub(crate) fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
-    retried(|| connect_to(file, waiting)).map_err(|error| {
+    retried(TIMEOUT, || connect_to(file, waiting)).map_err(|error| {
         EnvironmentLacks(format!(
             "rank 0 waited 30 s for rank 1 at {}: {error:#}",
             file.display()
@@ -91,12 +93,23 @@ pub(crate) fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     })
 }
 
-/// Tries until it works, for 30 s.
-pub(crate) fn retried<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+/// Connects to an end that may have been started in the same moment and does not listen yet.
+///
+/// # Errors
+/// That of the last attempt.
+pub(crate) fn connected<T, E>(attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    retried(LISTENING, attempt)
+}
+
+/// Tries until it works, for as long as `limit`.
+pub(crate) fn retried<T, E>(
+    limit: Duration,
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let start = Instant::now();
     loop {
         match attempt() {
-            Err(_) if start.elapsed() <= TIMEOUT => thread::sleep(Duration::from_millis(20)),
+            Err(_) if start.elapsed() <= limit => thread::sleep(Duration::from_millis(20)),
             done => return done,
         }
     }
@@ -151,6 +164,20 @@ mod tests {
             })
         );
         assert_eq!(environment(&[("PMI_RANK", "0")]), None);
+    }
+
+    #[test]
+    fn an_end_that_does_not_listen_yet_is_asked_again() {
+        let mut attempts = 0;
+        let connected = connected(|| {
+            attempts += 1;
+            if attempts < 3 {
+                Err("refused")
+            } else {
+                Ok(attempts)
+            }
+        });
+        assert_eq!(connected, Ok(3));
     }
 
     #[test]

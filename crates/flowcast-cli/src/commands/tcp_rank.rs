@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast_measure::lab::{Introduction, serve_host};
 
 use crate::{
-    launcher::{Place, place_of_rank, retried},
+    launcher::{Place, TIMEOUT, place_of_rank, retried},
     terminal::{exit::EnvironmentLacks, provenance},
     token::TokenArgs,
 };
@@ -58,7 +58,7 @@ impl TcpRank {
             Some((name, port)) if name == host => format!("127.0.0.1:{port}"),
             _ => self.driver.clone(),
         };
-        retried(|| Ok(TcpStream::connect(&driver)?))
+        retried(TIMEOUT, || TcpStream::connect(&driver))
             .map_err(|error| EnvironmentLacks(format!("cannot reach {driver}: {error}")).into())
     }
 }

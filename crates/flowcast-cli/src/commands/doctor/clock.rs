@@ -11,7 +11,9 @@ use flowcast_measure::{
 };
 
 use super::Check;
-use crate::{commands::measure::token_for, round_trips::explained, token::TokenArgs};
+use crate::{
+    commands::measure::token_for, launcher::connected, round_trips::explained, token::TokenArgs,
+};
 
 /// Daemons correct a clock by no more than 500 ppm; quartz drifts by less than 100.
 const MOST_DRIFT: f64 = 5e-4;
@@ -44,8 +46,9 @@ pub(super) fn resolution() -> Check {
 /// The clock of the machine where `flowcast measure p2p --listen` answers.
 pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
     let token = token_for(address, token)?;
-    let mut transport = TcpTransport::introduced(address, token.bytes(), Waiting::Sleep)
-        .map_err(|error| explained(ClockError::from(error).into()))?;
+    let connect = || TcpTransport::introduced(address, token.bytes(), Waiting::Sleep);
+    let mut transport =
+        connected(connect).map_err(|error| explained(ClockError::from(error).into()))?;
     let mut ask = || -> Result<Learned, ClockError> {
         greet_clock(&mut transport)?;
         learn(&mut transport, &ClockPlan::default())

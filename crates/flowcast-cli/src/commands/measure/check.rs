@@ -16,6 +16,7 @@ use flowcast_measure::{
 use super::{share, token_for};
 use crate::{
     commands::{doctor, rails::live::WaitingKind},
+    launcher::connected,
     network_args::load,
     round_trips::explained,
     shares::probability,
@@ -73,8 +74,9 @@ impl MeasureCheck {
         let points = match &self.connect {
             Some(address) => {
                 let token = token_for(address, &self.token)?;
-                let transport =
-                    TcpTransport::introduced(address, token.bytes(), self.waiting.into());
+                let transport = connected(|| {
+                    TcpTransport::introduced(address, token.bytes(), self.waiting.into())
+                });
                 check(
                     &mut transport.map_err(|error| explained(error.into()))?,
                     &network,

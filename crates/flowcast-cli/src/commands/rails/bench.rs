@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     commands::doctor,
+    launcher::connected,
     terminal::{
         files::{Output, declare},
         output::{Format, say},
@@ -128,8 +129,8 @@ impl Bench {
             Some(self.results(&subjects)?)
         };
         let paths: Vec<RailPath> = self.rails.iter().map(|rail| rail.path.clone()).collect();
-        let mut link =
-            Link::connect(&paths, session_rule(token), self.waiting.waiting()).map_err(lacking)?;
+        let connect = || Link::connect(&paths, session_rule(token), self.waiting.waiting());
+        let mut link = connected(connect).map_err(lacking)?;
         let Some(results) = &mut results else {
             let plan = self.count.plan(&self.rails)?;
             let course =
