@@ -1,6 +1,7 @@
 //! `flowcast doctor`: checks of this machine for what disturbs a measurement or a recording, with advice.
 
 mod clock;
+mod lab;
 mod machine;
 mod network;
 mod program;
@@ -117,6 +118,7 @@ impl Doctor {
             program::extent(&machine, &self.command),
         ));
         checks.push(clock::resolution());
+        checks.push(lab::check());
         checks.extend(
             self.connect
                 .iter()
