@@ -10,10 +10,7 @@ use crate::{terminal::output::say, trace_args::Maps};
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CollectivesArgs {
-    /// Collectives by formula (`formula`), or by messages: as `openmpi` or `mpich` does it, as the network file says
-    /// (`algorithm`; Open MPI where it does not), or as a table says (`algorithm:FILE`). When absent, a recording's are
-    /// carried out as its MPI library does it, others by formula
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", help = help(&Collectives::automatic_help()))]
     pub collectives: Option<String>,
 }
 
@@ -24,6 +21,15 @@ impl CollectivesArgs {
             .as_deref()
             .map_or(Ok(Collectives::Automatic), named)
     }
+}
+
+/// The help of an option that names a way, with what holds without it.
+pub(crate) fn help(without: &str) -> String {
+    let ways = Collectives::named().map(|way| format!("{} ({})", way.name, way.help));
+    format!(
+        "How collective operations are carried out: {}, or algorithm:FILE (those of a table); {without}",
+        ways.join(", ")
+    )
 }
 
 /// Collectives that no algorithm carries out.

@@ -29,23 +29,21 @@ pub fn read_mapping(text: &str, reader: &mut dyn Reader) -> Result<Mapping> {
     }
 }
 
-/// How collectives are carried out, by name: `formula`, `openmpi`, `mpich`, `algorithm`, or `algorithm:FILE`.
+/// How collectives are carried out: a name of [`Collectives::named`], or `algorithm:FILE`.
 ///
 /// # Errors
 /// No such name; the file cannot be read, or is no table of algorithms.
 pub fn read_collectives(how: &str, reader: &mut dyn Reader) -> Result<Collectives> {
-    Ok(match how {
-        "formula" => Collectives::Formula,
-        "openmpi" => Collectives::OpenMpi,
-        "mpich" => Collectives::Mpich,
-        "algorithm" => Collectives::OfNetwork,
-        other => Collectives::Table(read_table(other, reader)?),
-    })
+    match Collectives::named().into_iter().find(|way| way.name == how) {
+        Some(way) => Ok(way.collectives),
+        None => Ok(Collectives::Table(read_table(how, reader)?)),
+    }
 }
 
 fn read_table(option: &str, reader: &mut dyn Reader) -> Result<AlgorithmTable> {
     let file = option.strip_prefix("algorithm:").with_context(|| {
-        format!("--collectives: found `{option}`, expected formula, openmpi, mpich, algorithm or algorithm:FILE")
+        let names = Collectives::named().map(|way| way.name).join(", ");
+        format!("--collectives: found `{option}`, expected {names} or algorithm:FILE")
     })?;
     AlgorithmTable::from_toml(&read_text(Path::new(file), reader)?).with_context(|| file.to_owned())
 }

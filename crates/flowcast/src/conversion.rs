@@ -129,6 +129,10 @@ impl Conversion {
         }
     }
 
+    /// What [`Conversion::prepared`] does without [`Conversion::collectives`], for help texts.
+    pub const WITHOUT_COLLECTIVES: &str = "by default they stay collectives, but for goal and goal-bin, which have messages alone, \
+         and ti where its collectives cannot say who sends how much; those as `flowcast predict` does by default";
+
     /// The program with its collectives as the form needs them, and what that lost.
     ///
     /// # Errors

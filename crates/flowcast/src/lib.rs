@@ -79,7 +79,9 @@ pub use flowcast_trace::{self as trace, convert};
 pub use flowcast_units as units;
 pub use folded::{Loops, PreparedFolded};
 pub use interval::{IntervalOptions, PatternIntervals, pattern_intervals};
-pub use options::{CarriedOut, Collectives, CollectivesWay, Contention, MOST_MESSAGES, Options};
+pub use options::{
+    CarriedOut, Collectives, CollectivesWay, Contention, MOST_MESSAGES, NamedCollectives, Options,
+};
 pub use pattern::{PatternPrediction, predict_pattern, predict_steps};
 pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};

@@ -144,7 +144,59 @@ impl CollectivesWay {
     }
 }
 
+/// A way of carrying out collectives that has a name.
+#[derive(Debug)]
+pub struct NamedCollectives {
+    /// The name in options, scenarios and Python.
+    pub name: &'static str,
+    /// The words of help texts.
+    pub help: &'static str,
+    /// The way.
+    pub collectives: Collectives,
+}
+
 impl Collectives {
+    /// The ways with a name, which options accept and help texts list.
+    pub fn named() -> [NamedCollectives; 4] {
+        let named = |name, help, collectives| NamedCollectives {
+            name,
+            help,
+            collectives,
+        };
+        [
+            named(
+                "formula",
+                "Dimemas' formula, no messages",
+                Collectives::Formula,
+            ),
+            named(
+                Base::OpenMpi.name(),
+                "the messages of Open MPI 4.1",
+                Collectives::OpenMpi,
+            ),
+            named(
+                Base::Mpich.name(),
+                "the messages of MPICH 4.0",
+                Collectives::Mpich,
+            ),
+            named(
+                "algorithm",
+                "the messages of the network file's algorithms, Open MPI's where it names none",
+                Collectives::OfNetwork,
+            ),
+        ]
+    }
+
+    /// The behaviour of [`Collectives::Automatic`], for help texts.
+    pub fn automatic_help() -> String {
+        format!(
+            "by default the messages of the MPI library under which a recording was made, else those of `{}`; the formula on \
+             networks whose file names the model limits or has a formula, and instead of more than {} million messages",
+            Base::default().name(),
+            MOST_MESSAGES / 1_000_000
+        )
+    }
+
     fn name(&self, program: &Program) -> &'static str {
         match self {
             Collectives::Automatic => program.library().unwrap_or_default().name(),

@@ -17,7 +17,7 @@ use flowcast::{
 };
 
 use crate::{
-    collectives::CollectivesArgs,
+    collectives,
     network_args::{load, parse_overrides},
     rank_files::write_list,
     replay_files::OutputArgs,
@@ -47,8 +47,8 @@ pub(crate) struct Convert {
     /// dim: write no records that only Flowcast reads
     #[arg(long)]
     strict: bool,
-    #[command(flatten)]
-    collectives: CollectivesArgs,
+    #[arg(long, value_name = "HOW", help = collectives::help(Conversion::WITHOUT_COLLECTIVES))]
+    collectives: Option<String>,
     /// prv: the network that the trace is replayed on; also what `--collectives algorithm` refers to
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
@@ -108,9 +108,8 @@ impl Convert {
         };
         let collectives = self
             .collectives
-            .collectives
-            .as_ref()
-            .map(|_| self.collectives.read())
+            .as_deref()
+            .map(collectives::named)
             .transpose()?;
         Ok(Conversion {
             form,

@@ -15,7 +15,7 @@ use flowcast::{
 
 use super::explain_events::{Gradient, Path, Slack};
 use crate::{
-    collectives::{self, CollectivesArgs},
+    collectives,
     network_args::{load, parse_overrides},
     terminal::output::Format,
     trace_args::{open_trace, program_help, threads},
@@ -46,8 +46,11 @@ pub(crate) struct Collectives {
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "network")]
     overrides: Vec<String>,
-    #[command(flatten)]
-    how: CollectivesArgs,
+    #[arg(
+        long = "collectives", value_name = "HOW", default_value = "algorithm",
+        help = collectives::help("`formula` has no algorithms to explain")
+    )]
+    how: String,
     #[command(flatten)]
     format: Format,
 }
@@ -68,7 +71,7 @@ impl Collectives {
                 self.input.display()
             );
         };
-        let how = collectives::named(self.how.collectives.as_deref().unwrap_or("algorithm"))?;
+        let how = collectives::named(&self.how)?;
         let Some(table) = how.table(program, network.as_ref()) else {
             bail!(
                 "--collectives formula: found no algorithms to explain, expected openmpi, mpich or algorithm"

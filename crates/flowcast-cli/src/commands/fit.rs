@@ -118,8 +118,7 @@ pub(crate) struct Fit {
     /// Theil and Sen's line instead of least squares: wild points do not bend it
     #[arg(long)]
     robust: bool,
-    /// Bootstrap replicates [default: 500, of conflicts 200, with --model 100]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", help = replicates_help())]
     replicates: Option<usize>,
     /// Confidence level of the intervals
     #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = crate::shares::probability)]
@@ -129,6 +128,14 @@ pub(crate) struct Fit {
     seed: u64,
     #[command(flatten)]
     format: Format,
+}
+
+fn replicates_help() -> String {
+    format!(
+        "Bootstrap replicates [default: {}, of conflicts {}, with --model {MODEL_REPLICATES}]",
+        FitOptions::default().replicates,
+        ConflictFitOptions::default().replicates
+    )
 }
 
 impl Fit {

@@ -30,14 +30,19 @@ use crate::terminal::{
 
 /// Level of the intervals of predicted medians.
 const LEVEL: f64 = 0.9;
+/// Most lines of a call.
+const PIECES: u8 = 8;
 
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
     /// Calls: rows whose times are predicted; -o FILE.csv repeats them with predicted_ns,low_ns,high_ns (90 %)
     #[arg(long, value_name = "FILE.csv")]
     pub predict: Option<PathBuf>,
-    /// Calls: most lines between knees, which are found, for a call [default: 8]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(
+        long, value_name = "COUNT",
+        help = format!("Calls: most lines between knees, which are found, for a call [default: {PIECES}]"),
+        value_parser = clap::value_parser!(u8).range(1..=64)
+    )]
     pub pieces: Option<u8>,
     /// Calls: the cluster that is fitted, of several
     #[arg(long, value_name = "NAME")]
@@ -121,7 +126,7 @@ impl FitCalls<'_> {
     }
 
     fn pieces(&self) -> usize {
-        usize::from(self.args.pieces.unwrap_or(8))
+        usize::from(self.args.pieces.unwrap_or(PIECES))
     }
 
     fn network(&self, fits: &BTreeMap<CallName, CallFit>, to: &Path) -> Result<Network> {

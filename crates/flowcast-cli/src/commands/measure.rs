@@ -127,9 +127,7 @@ pub(crate) struct P2p {
     /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
     #[arg(long, value_name = "TIME")]
     delay: Option<Time>,
-    /// Stop when half the 95 % interval of every median, or with --adaptive of every parameter, is at most this share of it, such as
-    /// 2% or 0.02 [default: 0.025, with --adaptive 1%]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, help = precision_help())]
     precision: Option<f64>,
     /// Choose each next round trip by how much it narrows L, o, g and G, until they are known to --precision or --time-limit is over
     #[arg(long, conflicts_with_all = ["sizes", "step", "burst", "delay"])]
@@ -207,6 +205,15 @@ pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
     Ok(token.unwrap_or(NOBODYS))
 }
 
+fn precision_help() -> String {
+    format!(
+        "Stop when half the 95 % interval of every median, or with --adaptive of every parameter, is at most this share of \
+         it, such as 2% or 0.02 [default: {}, with --adaptive {}]",
+        PrttPlan::default().relative_half_width,
+        BudgetPlan::default().precision
+    )
+}
+
 impl P2p {
     fn run(self) -> Result<()> {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
@@ -265,7 +272,9 @@ impl P2p {
         }
         if let Some(address) = &self.connect {
             let token = token_for(address, &self.token)?;
-            let transport = TcpTransport::introduced(address, token.bytes(), self.waiting.into());
+            let transport = launcher::connected(|| {
+                TcpTransport::introduced(address, token.bytes(), self.waiting.into())
+            });
             let transport = transport.map_err(|error| explained(error.into()))?;
             return Ok(Role::Connect(transport, address.clone()));
         }

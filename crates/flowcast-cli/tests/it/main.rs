@@ -9,6 +9,7 @@ mod conflicts;
 mod documents;
 mod failed_runs;
 mod formats;
+mod help;
 mod hostile;
 mod hpl;
 mod lab;

@@ -47,6 +47,9 @@ use crate::{
 
 pub(super) use chart::ValidateChart;
 
+/// Sleep of ranks that wait in a lab, in microseconds.
+const IDLE_SLEEP_US: f64 = 50.0;
+
 /// Run an MPI program, record it, and compare what it took with predictions
 ///
 /// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call), and what each run
@@ -102,9 +105,13 @@ pub(crate) struct ValidateApp {
     /// Multiplies all computation
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     compute_scale: f64,
-    /// Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; 0ns:
-    /// they yield [default: 50us in a lab, else 0ns]
-    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    #[arg(
+        long, value_name = "TIME", value_parser = Time::parse,
+        help = format!(
+            "Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; \
+             0ns: they yield [default: {IDLE_SLEEP_US}us in a lab, else 0ns]"
+        )
+    )]
     idle_sleep: Option<Time>,
     /// Timed runs of the program
     #[arg(long, default_value_t = 6, value_name = "COUNT")]
@@ -246,7 +253,7 @@ impl ValidateApp {
             recorder: self.recorder.as_deref(),
             idle_sleep: self
                 .idle_sleep
-                .or(self.lab.is_some().then(|| Time::from_micros(50.0))),
+                .or(self.lab.is_some().then(|| Time::from_micros(IDLE_SLEEP_US))),
             runs: self.repetitions,
             record_runs: self.recordings,
             max_time: self.going.time_limit,
