@@ -1,10 +1,12 @@
 //! Sessions with the `flowcast` command: what is typed, what is printed, how it exits.
 //!
 //! `tests/cmd` holds the sessions; the `console` blocks of README.md and of the pages under `docs` are run as well, so that
-//! no page shows what the command does not print. A page's commands run in a new folder in which `examples` is that of the
+//! no page shows what the command does not print. The `sh` blocks of tutorials and how-tos are executed (`pages::runs`). A page's commands run in a new folder in which `examples` is that of the
 //! repository, as a reader sees it. After an intended change: `TRYCMD=overwrite cargo test -p flowcast-cli --test cli`.
 
 mod pages;
+
+use pages::runs::{self, Runs};
 
 #[test]
 fn sessions_go_as_written() {
@@ -19,9 +21,48 @@ fn sessions_go_as_written() {
 fn pages_go_as_written() {
     for page in pages::all() {
         // Commands run in the folder of the test; the sessions above have folders of their own where they read files.
-        std::env::set_current_dir(pages::new_folder(&page)).expect("the folder was just made");
+        std::env::set_current_dir(pages::new_folder("pages", &page))
+            .expect("the folder was just made");
         flowcast().case(&page).run();
     }
+}
+
+#[test]
+#[ignore = "run by cargo xtask test pages"]
+fn each_command_of_a_tutorial_or_a_how_to_runs() {
+    let runs: Vec<Runs> = pages::guides().iter().map(|page| runs::run(page)).collect();
+    for skipped in runs.iter().flat_map(|runs| &runs.skipped) {
+        println!("skipped: {skipped}");
+    }
+    let passed: usize = runs.iter().map(|runs| runs.passed).sum();
+    let failed: Vec<&str> = runs
+        .iter()
+        .flat_map(|runs| runs.failed.iter().map(String::as_str))
+        .collect();
+    println!("{passed} blocks passed");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn each_block_of_a_tutorial_or_a_how_to_says_how_it_is_run() {
+    let unknown: Vec<String> = pages::guides()
+        .iter()
+        .flat_map(|page| runs::unknown(page))
+        .collect();
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+#[test]
+fn the_first_page_and_the_table_of_contents_list_every_page_in_one_order() {
+    let first = pages::listed("docs/README.md");
+    assert_eq!(first, pages::listed("docs/SUMMARY.md"));
+    let lists = ["docs/README.md", "docs/SUMMARY.md"];
+    let mut pages: Vec<String> = pages::all().iter().map(|page| pages::name(page)).collect();
+    pages.retain(|page| page.starts_with("docs/") && !lists.contains(&page.as_str()));
+    let mut sorted = first;
+    sorted.sort();
+    pages.sort();
+    assert_eq!(sorted, pages);
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub(crate) mod licences;
 mod links;
 mod openmpi;
 mod packages;
+mod pages;
 mod parquet;
 pub(crate) mod programs;
 mod python;

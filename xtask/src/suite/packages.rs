@@ -19,22 +19,22 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "iproute2",
         program: "ip",
-        needed_by: &["tests", "openmpi"],
+        needed_by: &["tests", "pages", "openmpi"],
     },
     Package {
         name: "ethtool",
         program: "ethtool",
-        needed_by: &["tests"],
+        needed_by: &["tests", "pages"],
     },
     Package {
         name: "libopenmpi-dev",
         program: "mpicc.openmpi",
-        needed_by: &["record", "openmpi"],
+        needed_by: &["record", "pages", "openmpi"],
     },
     Package {
         name: "openmpi-bin",
         program: "mpirun.openmpi",
-        needed_by: &["record", "openmpi"],
+        needed_by: &["record", "pages", "openmpi"],
     },
     Package {
         name: "libmpich-dev",

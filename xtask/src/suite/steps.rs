@@ -9,7 +9,7 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use super::{
-    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, parquet,
+    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, pages, parquet,
     programs, python, record, sensitivity,
 };
 use crate::{bench, golden};
@@ -53,6 +53,7 @@ pub(super) const STEPS: &[Step] = &[
         cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
     step("record", "real MPI programs, recorded and replayed", record::check),
+    step("pages", "each command of tutorials and how-tos runs, in labs and under Open MPI", pages::check),
     step("formats", "traces of other tools, through those tools", formats::check),
     step("margins", "nine of ten measured flows lie in intervals of 90 %, under every model", || {
         cargo::run(&[

@@ -1,5 +1,7 @@
 //! The pages of the documentation, and the files that the commands on them read.
 
+pub(crate) mod runs;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -39,15 +41,34 @@ pub(crate) fn all() -> Vec<PathBuf> {
     pages
 }
 
-/// An empty folder for the commands of a page; `examples` in it is that of the repository.
-pub(crate) fn new_folder(page: &Path) -> PathBuf {
-    let place = page
-        .strip_prefix(root())
-        .expect("a page of the repository")
-        .with_extension("");
+/// Tutorials and how-to pages.
+pub(crate) fn guides() -> Vec<PathBuf> {
+    let mut pages = all();
+    pages.retain(|page| name(page).contains("/tutorials/") || name(page).contains("/how-to/"));
+    pages
+}
+
+/// The path of a page in the repository.
+pub(crate) fn name(page: &Path) -> String {
+    let name = page.strip_prefix(root()).expect("a page of the repository");
+    name.to_string_lossy().into_owned()
+}
+
+/// The pages that the items of a list lead to, in its order.
+pub(crate) fn listed(list: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(list)).expect("a list of pages");
+    let items = text.lines().filter(|line| line.starts_with("- ["));
+    items
+        .filter_map(|item| item.split_once("](")?.1.split_once(')'))
+        .map(|(target, _)| format!("docs/{target}"))
+        .collect()
+}
+
+/// An empty folder below `tests` for the commands of a page; `examples` in it is that of the repository.
+pub(crate) fn new_folder(tests: &str, page: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("pages")
-        .join(place.to_string_lossy().replace('/', "-"));
+        .join(tests)
+        .join(name(page).trim_end_matches(".md").replace('/', "-"));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("the build folder can be written");
     std::os::unix::fs::symlink(root().join("examples"), folder.join("examples"))
@@ -71,27 +92,68 @@ pub(crate) fn missing_inputs(page: &Path) -> Vec<String> {
     missing
 }
 
-/// Each command of the `sh` blocks, and of the lines with a prompt in the others, with its line.
-fn commands(text: &str) -> Vec<(usize, String)> {
-    let (mut commands, mut block): (Vec<(usize, String)>, Option<&str>) = (Vec::new(), None);
-    let mut goes_on = false;
+/// A fenced block.
+pub(crate) struct Block {
+    /// The line of its first fence.
+    line: usize,
+    /// The words behind that fence; the first one is the language.
+    words: Vec<String>,
+    lines: Vec<String>,
+}
+
+/// The fenced blocks of a page, in order.
+pub(crate) fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut is_inside = false;
     for (index, line) in text.lines().enumerate() {
-        if let Some(language) = line.strip_prefix("```") {
-            block = block.is_none().then_some(language);
-            continue;
+        match (line.strip_prefix("```"), blocks.last_mut()) {
+            (Some(_), _) if is_inside => is_inside = false,
+            (Some(words), _) => {
+                is_inside = true;
+                blocks.push(Block {
+                    line: index + 1,
+                    words: words.split_whitespace().map(str::to_owned).collect(),
+                    lines: Vec::new(),
+                });
+            }
+            (None, Some(block)) if is_inside => block.lines.push(line.to_owned()),
+            _ => {}
         }
-        let typed = match block {
-            Some("sh") => Some(line),
-            Some(_) => line.strip_prefix("$ ").or(goes_on.then_some(line)),
-            None => None,
-        };
-        let Some(typed) = typed.map(|typed| typed.split(" #").next().unwrap_or("").trim()) else {
-            continue;
-        };
+    }
+    blocks
+}
+
+impl Block {
+    fn language(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    /// The lines that a reader types, with their numbers: all of a `sh` block, those with a prompt of the others.
+    fn typed(&self) -> Vec<(usize, &str)> {
+        let mut goes_on = false;
+        let mut typed = Vec::new();
+        for (index, line) in self.lines.iter().enumerate() {
+            let part = match self.language() {
+                "sh" => Some(line.as_str()),
+                _ => line.strip_prefix("$ ").or(goes_on.then_some(line)),
+            };
+            typed.extend(part.map(|part| (self.line + index + 1, part)));
+            goes_on = part.is_some_and(|part| part.ends_with('\\'));
+        }
+        typed
+    }
+}
+
+/// Each command of a page with its line.
+fn commands(text: &str) -> Vec<(usize, String)> {
+    let mut commands: Vec<(usize, String)> = Vec::new();
+    let mut goes_on = false;
+    for (line, typed) in blocks(text).iter().flat_map(Block::typed) {
+        let typed = typed.split(" #").next().unwrap_or("").trim();
         let part = typed.strip_suffix('\\').unwrap_or(typed);
         match commands.last_mut() {
             Some((_, command)) if goes_on => command.push_str(part),
-            _ => commands.push((index + 1, part.to_owned())),
+            _ => commands.push((line, part.to_owned())),
         }
         goes_on = typed.ends_with('\\');
     }
