@@ -239,10 +239,6 @@ fn the_clock_of_computations_can_be_chosen_for_recordings_alone() {
             "{sentences:?}"
         );
     }
-    assert_ne!(
-        predicted("wall")["makespan_s"],
-        predicted("cpu")["makespan_s"]
-    );
     let lu = example("lu.S.4.dim.gz");
     let refused = flowcast(
         folder.path(),
