@@ -9,6 +9,7 @@ mod core_pairs;
 mod costs_table;
 mod embedded;
 mod former_flags;
+mod host_args;
 mod launcher;
 mod mapping_format;
 mod mpi_launcher;

@@ -1,5 +1,7 @@
 //! Formats in which commands write where ranks run.
 
+use std::path::Path;
+
 use anyhow::Result;
 use clap::ValueEnum;
 use flowcast::{
@@ -34,6 +36,15 @@ pub(crate) enum FileFormat {
 }
 
 impl FileFormat {
+    /// The format of a file, if its ending has only one.
+    pub(crate) fn of_ending(path: &Path) -> Option<FileFormat> {
+        match path.extension()?.to_str()? {
+            "c" => Some(FileFormat::C),
+            "f90" | "F90" | "f03" | "f08" => Some(FileFormat::Fortran),
+            _ => None,
+        }
+    }
+
     /// Whether it is a part of a program.
     pub(crate) fn is_program(self) -> bool {
         matches!(self, FileFormat::C | FileFormat::Fortran)

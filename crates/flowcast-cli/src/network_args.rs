@@ -1,8 +1,18 @@
 //! `--network` and `--set`, the same for every command that needs a network.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::model::{network::Network, sharing::model::Model};
+use flowcast::{
+    model::{
+        loggp::LogGp,
+        network::{LoneFlow, Network, Nic, Rule},
+        sharing::model::Model,
+    },
+    scheduler::Rail,
+    units::TimePerByte,
+};
 pub(crate) use flowcast_io::parse_overrides;
 use flowcast_io::{LoadedNetwork, load_network, load_networks};
 
@@ -72,4 +82,46 @@ pub(crate) fn load(name: &str, overrides: &[(String, String)]) -> Result<Network
 pub(crate) fn load_all(names: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
     let loaded = load_networks(names, overrides, &mut Maps::default())?;
     Ok(loaded.into_iter().map(announced).collect())
+}
+
+/// Whether a rail is given by its numbers, `NAME=g,G,o,Lus`, and not as a network.
+fn is_by_numbers(text: &str) -> bool {
+    text.contains('=') && !Path::new(text).exists()
+}
+
+/// A rail: `NAME=g,G,o,Lus`, or a network's name or file.
+pub(crate) fn rail(text: &str) -> Result<Rail> {
+    if is_by_numbers(text) {
+        return Ok(Rail::parse(text)?);
+    }
+    let network = load(text, &[])?;
+    Ok(Rail {
+        cost: LogGp::from(&network.nic),
+        name: network.name,
+        overhead_per_byte: TimePerByte::default(),
+    })
+}
+
+/// The networks of rails as [`rail`] reads them, with fields replaced.
+pub(crate) fn load_rails(texts: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
+    let mut networks = Vec::new();
+    for text in texts {
+        if !is_by_numbers(text) {
+            networks.extend(load_all(std::slice::from_ref(text), overrides)?);
+            continue;
+        }
+        if let Some((field, _)) = overrides.first() {
+            bail!(
+                "--rail {text}: found {field} to be replaced, expected a network by its name or file"
+            );
+        }
+        let Rail { name, cost, .. } = Rail::parse(text)?;
+        let nic = Nic {
+            overhead: cost.overhead,
+            gap: cost.gap,
+            ..Nic::new(cost.latency, LoneFlow::GapPerByte(cost.gap_per_byte))
+        };
+        networks.push(Network::new(name, Rule::Loggops, nic));
+    }
+    Ok(networks)
 }

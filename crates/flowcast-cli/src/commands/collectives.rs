@@ -12,7 +12,7 @@ use flowcast::{
         allocations::Allocations,
         cases::{CaseRow, cases},
         choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
-        hosts::{HostBlocks, host_names, host_places},
+        hosts::{HostBlocks, host_places},
         network::{first_places, group_links},
         predict::{CollectivePrediction, predict_collectives},
         step_times::PlacedCase,
@@ -28,6 +28,7 @@ use flowcast::{
 };
 
 use crate::{
+    host_args::{listed_hosts, names},
     network_args,
     terminal::{
         files::{Batch, Output, declare, read_text},
@@ -270,7 +271,7 @@ impl Choose {
         declare(inputs.into_iter().flatten(), outputs)?;
         let network = network_args::load(&self.network, &[])?;
         let measured = measured(&network, &self.network)?;
-        let hosts = self.host_places(host_file).context("--hosts")?;
+        let hosts = self.host_places()?;
         let library = network
             .collectives
             .algorithms
@@ -351,15 +352,17 @@ impl Choose {
     }
 
     /// The places of `--hosts`, one of each node; none without the option.
-    fn host_places(&self, file: Option<&Path>) -> Result<Vec<RankPlace>> {
+    fn host_places(&self) -> Result<Vec<RankPlace>> {
         let Some(hosts) = &self.hosts else {
             return Ok(Vec::new());
         };
-        let names = match file {
-            Some(file) => host_names(&read_text(file)?),
-            None => host_names(hosts),
-        };
-        Ok(host_places(&names?, self.host_blocks.as_ref())?)
+        let hosts = listed_hosts(hosts)?;
+        if let Some(slots) = hosts.iter().find_map(|host| host.slots) {
+            say!(
+                "flowcast: note: --hosts: slots such as {slots} do not count here: --ranks fill all hosts alike"
+            );
+        }
+        host_places(&names(&hosts), self.host_blocks.as_ref()).context("--hosts")
     }
 
     fn mpich_selection(&self) -> Result<Option<String>> {

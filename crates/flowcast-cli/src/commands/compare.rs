@@ -33,8 +33,9 @@ use crate::{
     trace_args::open_trace,
 };
 
-/// Compare two saved predictions, recordings or traces of a program: what became slower, in which calls and regions and on
-/// which ranks; exit code 1 beyond a threshold
+/// Compare two predictions, recordings or traces of a program
+///
+/// Lists what became slower, in which calls and regions and on which ranks. The exit code is 1 beyond a threshold.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict lu.dim --network gige-tcp --json > before.json

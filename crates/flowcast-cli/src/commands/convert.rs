@@ -32,7 +32,7 @@ use crate::{
 /// Write a trace in the form of another tool
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast convert run.rec -o run.dim --format dim\n  flowcast convert run.rec -o run.goal --format goal --collectives mpich\n  flowcast convert run.goal -o run.bin --format goal-bin\n  flowcast convert run.rec -o run.list --format ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --format prv --network gige-tcp"
+    after_help = "Examples:\n  flowcast convert run.rec -o run.dim\n  flowcast convert run.rec -o run.goal --collectives mpich\n  flowcast convert run.goal -o run.bin --format goal-bin\n  flowcast convert run.rec -o run.list --format ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --network gige-tcp"
 )]
 pub(crate) struct Convert {
     #[arg(help = trace_help())]
@@ -42,8 +42,9 @@ pub(crate) struct Convert {
     output: PathBuf,
     /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin
     /// (LogGOPSim and ATLAHS, as `txt2bin` writes it), ti (SimGrid: a list, and a folder with one file for each rank)
-    #[arg(long = "format", value_enum)]
-    to: TargetForm,
+    /// [default: by the ending .dim, .prv or .goal]
+    #[arg(long = "format", value_enum, value_name = "FORMAT")]
+    to: Option<TargetForm>,
     /// dim: write no records that only Flowcast reads
     #[arg(long)]
     strict: bool,
@@ -68,14 +69,36 @@ enum TargetForm {
     Ti,
 }
 
+impl TargetForm {
+    /// The form of a file, if its ending has only one.
+    fn of_ending(path: &Path) -> Result<TargetForm> {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("dim") => Ok(TargetForm::Dim),
+            Some("prv") => Ok(TargetForm::Prv),
+            Some("goal") => Ok(TargetForm::Goal),
+            Some("fct") => bail!(
+                "-o: found {}, expected no compiled trace, which `flowcast compile` writes",
+                path.display()
+            ),
+            _ => bail!(
+                "-o: found {}, expected a name that ends in .dim, .prv or .goal, or --format dim, prv, goal, goal-bin or ti",
+                path.display()
+            ),
+        }
+    }
+}
+
 impl Convert {
     /// Writes the trace.
     pub(crate) fn run(self) -> Result<()> {
-        self.declare()?;
-        let conversion = self.conversion()?;
+        let to = self
+            .to
+            .map_or_else(|| TargetForm::of_ending(&self.output), Ok)?;
+        self.declare(to)?;
+        let conversion = self.conversion(to)?;
         let program = match open_trace(&self.input)? {
             Trace::Program(program) => program,
-            Trace::Schedule(_) if !matches!(self.to, TargetForm::Goal | TargetForm::GoalBin) => {
+            Trace::Schedule(_) if !matches!(to, TargetForm::Goal | TargetForm::GoalBin) => {
                 return Err(ConversionError::Schedule.into());
             }
             schedule => {
@@ -88,7 +111,7 @@ impl Convert {
         let network = self.network()?;
         let (program, lost) =
             conversion.prepared(Cow::Owned(program), network.as_ref(), threads())?;
-        let losses = match self.to {
+        let losses = match to {
             TargetForm::Ti => self.write_ti(&program)?,
             TargetForm::Prv => self.write_prv(&program, network.as_ref())?,
             TargetForm::Dim | TargetForm::Goal | TargetForm::GoalBin => {
@@ -98,8 +121,8 @@ impl Convert {
         self.report(Counts::of_program(&program), &ignored, &lost.and(losses))
     }
 
-    fn conversion(&self) -> Result<Conversion> {
-        let form = match self.to {
+    fn conversion(&self, to: TargetForm) -> Result<Conversion> {
+        let form = match to {
             TargetForm::Dim => TraceForm::Dim,
             TargetForm::Prv => TraceForm::Paraver,
             TargetForm::Goal => TraceForm::Goal,
@@ -118,8 +141,8 @@ impl Convert {
         })
     }
 
-    fn declare(&self) -> Result<()> {
-        let own = match self.to {
+    fn declare(&self, to: TargetForm) -> Result<()> {
+        let own = match to {
             TargetForm::Prv => vec!["prv"],
             TargetForm::Dim | TargetForm::Goal | TargetForm::GoalBin | TargetForm::Ti => Vec::new(),
         };
@@ -128,7 +151,7 @@ impl Convert {
             self.network.as_deref().map(Path::new),
         ];
         let files = self.as_paraver();
-        let beside = if self.to == TargetForm::Prv {
+        let beside = if to == TargetForm::Prv {
             files.beside_paraver()
         } else {
             Vec::new()

@@ -35,7 +35,7 @@ const OTHERS: [&str; 4] = [
 
 const MEASURING_SECONDS: f64 = 5.0;
 
-/// Measure loopback, replay a real program on it and on networks of 2006 and of today, write a report
+/// Measure loopback and predict a real program on it and on other networks
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast demo && xdg-open flowcast-demo.html")]
 pub(crate) struct Demo {

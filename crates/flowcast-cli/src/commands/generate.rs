@@ -55,7 +55,7 @@ pub(crate) struct Generate {
     #[arg(long, default_value_t = 0, value_name = "ITERATIONS")]
     period: u32,
     /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct (compiled).
-    /// If absent: fct for a file with that ending, dim for others
+    /// If absent: fct and goal for files with these endings, dim for others
     #[arg(long, value_enum)]
     format: Option<GeneratedFormat>,
     #[command(flatten)]
@@ -208,8 +208,11 @@ impl Generate {
         let ending = self.output.as_ref().and_then(|path| path.extension());
         match self.format {
             Some(format) => format,
-            None if ending.is_some_and(|ending| ending == "fct") => GeneratedFormat::Fct,
-            None => GeneratedFormat::Dim,
+            None => match ending.and_then(|ending| ending.to_str()) {
+                Some("fct") => GeneratedFormat::Fct,
+                Some("goal") => GeneratedFormat::Goal,
+                _ => GeneratedFormat::Dim,
+            },
         }
     }
 

@@ -16,6 +16,7 @@ use flowcast::{
 };
 
 use crate::{
+    host_args::{listed_hosts, names},
     mapping_format::{FileFormat, launch_sentence, launch_table},
     terminal::{
         files::{Output, declare, read_text, write_text},
@@ -34,11 +35,11 @@ pub(crate) struct Mapping {
     /// A rule (fill, round-robin, N-per-node), or a file: the node of each rank, an Open MPI rankfile, MPICH's host:n,
     /// Slurm's host list
     map: String,
-    /// Format to write; the nodes by number if absent
+    /// Format to write [default: by the ending .c or .f90, else the nodes by number]
     #[arg(long = "format", value_name = "FORMAT", conflicts_with = "json")]
     to: Option<FileFormat>,
-    /// Names of the nodes, in node order: a list with commas, or a file with a name on each line
-    #[arg(long, value_name = "HOSTS")]
+    /// Names of the nodes, in node order, as a list or a file of Slurm, Open MPI, MPICH or PBS: n[001-032,040], n0:16
+    #[arg(long, value_name = "LIST|FILE")]
     hosts: Option<String>,
     /// Ranks, for a rule
     #[arg(long)]
@@ -46,9 +47,9 @@ pub(crate) struct Mapping {
     /// Nodes, for a rule; as many as there are hosts if absent
     #[arg(long)]
     nodes: Option<u32>,
-    /// Ranks that `fill` puts on a node
-    #[arg(long, alias = "slots", default_value_t = 1)]
-    ranks_per_node: u32,
+    /// Ranks that `fill` puts on a node [default: the slots of --hosts, or 1]
+    #[arg(long, alias = "slots")]
+    ranks_per_node: Option<u32>,
     /// How the job is launched whose ranks a program changes (--format c or fortran): a rule or a file; as many processes on
     /// each node as the mapping puts there, node after node, if absent
     #[arg(long, value_name = "MAP")]
@@ -73,14 +74,11 @@ impl Mapping {
         let inputs = named_files.into_iter().flatten().map(Path::new);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(inputs, outputs)?;
-        let given = self
-            .hosts
-            .as_deref()
-            .map(host_names)
-            .transpose()?
-            .unwrap_or_default();
-        let file = rule_or_file(&self.map, given)?;
-        let nodes = self.nodes_of(&self.map, &file, self.ranks)?;
+        let hosts = self.hosts.as_deref().map(listed_hosts).transpose()?;
+        let hosts = hosts.unwrap_or_default();
+        let slots: Vec<u32> = hosts.iter().filter_map(|host| host.slots).collect();
+        let file = rule_or_file(&self.map, names(&hosts))?;
+        let nodes = self.nodes_of(&self.map, &file, (self.ranks, &slots))?;
         let places = RankPlaces {
             nodes: &nodes,
             hosts: &file.hosts,
@@ -94,15 +92,17 @@ impl Mapping {
                     .table("launch", launch_table(&places)),
             );
         }
-        self.write(&places)
+        self.write(&places, &slots)
     }
 
-    fn write(&self, places: &RankPlaces) -> Result<()> {
-        let to = self.to.unwrap_or(FileFormat::Nodes);
+    fn write(&self, places: &RankPlaces, slots: &[u32]) -> Result<()> {
+        let output = self.output.as_deref();
+        let by_ending = || output.and_then(FileFormat::of_ending);
+        let to = self.to.or_else(by_ending).unwrap_or(FileFormat::Nodes);
         let launched = match &self.launched {
             Some(launched) if to.is_program() => {
                 let file = rule_or_file(launched, places.hosts.to_vec())?;
-                Some(self.nodes_of(launched, &file, Some(places.nodes.len()))?)
+                Some(self.nodes_of(launched, &file, (Some(places.nodes.len()), slots))?)
             }
             _ => None,
         };
@@ -136,8 +136,13 @@ impl Mapping {
         }))
     }
 
-    /// The node of each rank. A rule needs to know how many ranks and nodes there are.
-    fn nodes_of(&self, name: &str, file: &MappingFile, ranks: Option<usize>) -> Result<Vec<Node>> {
+    /// The node of each rank. A rule needs to know how many ranks and nodes there are; `slots` are those of the hosts.
+    fn nodes_of(
+        &self,
+        name: &str,
+        file: &MappingFile,
+        (ranks, slots): (Option<usize>, &[u32]),
+    ) -> Result<Vec<Node>> {
         if let Rule::List(nodes) = &file.mapping {
             if let Some(ranks) = ranks.filter(|ranks| *ranks != nodes.len()) {
                 bail!("{name}: found {} ranks, expected {ranks}", nodes.len());
@@ -152,15 +157,18 @@ impl Mapping {
             .nodes
             .or(hosts)
             .context("found a rule, expected --nodes N or --hosts with it")?;
-        on_equal_nodes(
-            &file.mapping,
-            ranks,
-            NodeGroup {
-                count,
-                cpus: self.ranks_per_node,
-                ..NodeGroup::default()
-            },
-        )
+        let group = |count, cpus| NodeGroup {
+            count,
+            cpus,
+            ..NodeGroup::default()
+        };
+        let groups = match self.ranks_per_node {
+            None if slots.len() == count as usize => {
+                slots.iter().map(|slots| group(1, *slots)).collect()
+            }
+            per_node => vec![group(count, per_node.unwrap_or(1))],
+        };
+        on_nodes(&file.mapping, ranks, groups)
     }
 }
 
@@ -171,29 +179,14 @@ fn rule_or_file(text: &str, hosts: Vec<String>) -> Result<MappingFile> {
     })
 }
 
-/// The node of each rank on the nodes of a group.
-pub(super) fn on_equal_nodes(mapping: &Rule, ranks: usize, group: NodeGroup) -> Result<Vec<Node>> {
+/// The node of each rank on the nodes of groups.
+pub(super) fn on_nodes(mapping: &Rule, ranks: usize, nodes: Vec<NodeGroup>) -> Result<Vec<Node>> {
     let machine = Machine {
-        nodes: vec![group],
+        nodes,
         ..Machine::default()
     };
     let placement = Placement::new(&machine, Some(mapping), ranks)?;
     Ok((0..ranks as u32)
         .map(|rank| placement.node(Rank(rank)))
-        .collect())
-}
-
-fn host_names(text: &str) -> Result<Vec<String>> {
-    let path = Path::new(text);
-    let names = if path.is_file() {
-        read_text(path)?
-    } else {
-        text.replace(',', "\n")
-    };
-    Ok(names
-        .lines()
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
         .collect())
 }

@@ -126,7 +126,7 @@ subcommands!(Subcommands {
 });
 
 /// Where options stand in the help of every command.
-const HEADINGS: [(&str, &str); 7] = [
+const HEADINGS: [(&str, &str); 8] = [
     ("Network", "inside interface model network rail set"),
     (
         "Program",
@@ -148,13 +148,47 @@ const HEADINGS: [(&str, &str); 7] = [
     ),
     (
         "Precision",
-        "level limit precision recordings repetitions replicates robust warm-ups",
+        "level limit precision recordings repetitions replicates robust seed warm-ups",
     ),
+    ("Special cases", "holdout incomplete strict"),
     (
         "Output",
         "explain format json output report rows show tables write",
     ),
 ];
+
+/// The commands by what they are for, in the order of the help.
+const GROUPS: [(&str, &str); 7] = [
+    ("Try it", "demo"),
+    (
+        "Understand a program",
+        "record predict explain compare sensitivity validate",
+    ),
+    ("Networks", "networks measure fit lab doctor"),
+    ("Place and choose", "place mapping sweep collectives hpl"),
+    ("Rails", "rails"),
+    ("Files", "compile convert generate"),
+    ("This command", "bench completions man help"),
+];
+
+/// The help of the whole command, with its commands in [`GROUPS`].
+fn grouped_help(command: &Command) -> String {
+    let mut help = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (heading, names) in GROUPS {
+        help += &format!("\n{heading}:\n");
+        for name in names.split_whitespace() {
+            let about = command
+                .find_subcommand(name)
+                .and_then(|command| command.get_about());
+            let about = about.map_or(
+                "Print this message or the help of a command".to_owned(),
+                ToString::to_string,
+            );
+            help += &format!("  {name:11}  {about}\n");
+        }
+    }
+    help + "\nOptions:\n{options}"
+}
 
 fn with_headings(command: Command) -> Command {
     let command = command.mut_args(|argument| {
@@ -174,7 +208,9 @@ fn with_headings(command: Command) -> Command {
 impl Cli {
     /// All commands with all options.
     pub(crate) fn described() -> Command {
-        with_headings(Cli::command())
+        let command = with_headings(Cli::command());
+        let help = grouped_help(&command);
+        command.help_template(help)
     }
 
     /// What the words of a command line ask for; a mistake in them ends the process.

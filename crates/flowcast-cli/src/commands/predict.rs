@@ -18,7 +18,7 @@ use flowcast::{
 };
 
 use crate::{
-    network_args::{load_all, parse_overrides},
+    network_args::{load_all, load_rails, parse_overrides},
     shares::probability,
     terminal::{
         files::{Output, declare},
@@ -56,17 +56,36 @@ pub(crate) struct Predict {
     /// 'gige-*' or 'mine/*.toml'; several to compare them (repeatable)
     #[arg(short, long, value_name = "NET")]
     network: Vec<String>,
-    /// Traces: a network beside others, over all of which the messages go at once, as --network names it (repeatable). The
-    /// first says which messages wait for their receiver and what processors spend on messages
-    #[arg(long, value_name = "NET", conflicts_with = "network")]
+    /// Traces: one of several networks over which the messages go at once: as --network names it, or NAME=g,G,o,Lus
+    /// (repeatable). The first says which messages wait for their receiver and what processors spend on messages
+    #[arg(long, value_name = "RAIL", conflicts_with = "network")]
     rail: Vec<String>,
-    /// Which rail a message takes: earliest-delivery (long ones in pieces over several), whole-messages, stock (as Open MPI
-    /// chooses), or another scheduler of `flowcast rails simulate` [default: earliest-delivery]
-    #[arg(long, value_name = "SCHEDULER", requires = "rail")]
-    scheduler: Option<MessagePolicy>,
     /// Replace a field of every network, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// What concurrent messages do to each other: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop,
+    /// alpha-fair, packet, ib-penalty; traces: limits (Dimemas' links, buses, processors), loggops (GOAL); several to
+    /// compare them. When absent, the network decides, and the result says how (repeatable)
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<String>,
+    #[command(flatten)]
+    trace: TraceArgs,
+    /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
+    /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
+    #[arg(long)]
+    explain: bool,
+    /// Traces: write a self-contained page with timeline, messages and what limits the program. Patterns: draw the flows over
+    /// time, as a page or, where the name ends in .svg, as a picture
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
+    /// Probability with which the interval of a prediction is to contain what is measured
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability)]
+    level: f64,
+    /// Predict no interval: no network is drawn, and the interval of the result is null
+    #[arg(long, conflicts_with = "holdout")]
+    no_interval: bool,
     /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N), and of --noise
     #[arg(long, value_name = "COUNT")]
     seed: Option<u64>,
@@ -74,35 +93,16 @@ pub(crate) struct Predict {
     /// nine of ten lie. Traces: how often the delays of --noise are drawn [default: 200]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,
+    /// Which rail a message takes: earliest-delivery (long ones in pieces over several), whole-messages, stock (as Open MPI
+    /// chooses), or another scheduler of `flowcast rails simulate` [default: earliest-delivery]
+    #[arg(long, value_name = "SCHEDULER", requires = "rail")]
+    scheduler: Option<MessagePolicy>,
     /// Patterns: flow-cuts refuses more than two flows in one direction of a node
     #[arg(long)]
     strict: bool,
-    /// What concurrent messages do to each other: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop,
-    /// alpha-fair, packet, ib-penalty; traces: limits (Dimemas' links, buses, processors), loggops (GOAL); several to
-    /// compare them. When absent, the network decides, and the result says how (repeatable)
-    #[arg(long, value_name = "MODEL")]
-    model: Vec<String>,
-    /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
-    /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
-    #[arg(long)]
-    explain: bool,
-    /// Probability with which the interval of a prediction is to contain what is measured
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability)]
-    level: f64,
-    /// Predict no interval: no network is drawn, and the interval of the result is null
-    #[arg(long, conflicts_with = "holdout")]
-    no_interval: bool,
     /// Leave the errors of this case in the network's accuracy record out of the interval, as it is what is predicted
     #[arg(long, value_name = "NAME")]
     holdout: Option<String>,
-    /// Traces: write a self-contained page with timeline, messages and what limits the program. Patterns: draw the flows over
-    /// time, as a page or, where the name ends in .svg, as a picture
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
-    #[command(flatten)]
-    format: Format,
-    #[command(flatten)]
-    trace: TraceArgs,
 }
 
 /// What is asked for, read.
@@ -191,8 +191,8 @@ impl Predict {
         );
         let model =
             |name: &String| Contention::named(name).with_context(|| format!("--model {name}"));
-        let names = [&self.network[..], &self.rail].concat();
-        let mut networks = load_all(&names, &overrides)?;
+        let mut networks = load_all(&self.network, &overrides)?;
+        networks.extend(load_rails(&self.rail, &overrides)?);
         let further = if self.rail.is_empty() {
             Vec::new()
         } else {

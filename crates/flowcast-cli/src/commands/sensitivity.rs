@@ -22,8 +22,10 @@ use crate::{
     trace_args::{open_trace, trace_help},
 };
 
-/// Say how the predicted time depends on a field of the network, or on the costs of a rank, pair, link or size: the whole curve, its slopes, and how much worse or better
-/// the field has to be to be felt; exact where messages do not disturb one another (--model independent)
+/// Plot the predicted time against one network field or cost
+///
+/// Prints the curve, its slopes, and the values at which the time grows by 1, 2, 5 and 10 %. The costs may be those of a rank,
+/// pair, link or size. The curve is exact where messages do not disturb one another (--model independent).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.latency --range 0us..1ms

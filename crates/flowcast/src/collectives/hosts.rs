@@ -1,6 +1,6 @@
-//! Where the nodes of a list are, by their names.
+//! Where nodes are, by their names.
 //!
-//! The list is Slurm's (`lrdn[0001-0004,0010],nid00[1000-1003]`) or has one name per line. A name that tells where its node
+//! A name that tells where its node
 //! stands needs nothing else: HPE Cray's `x1305c6s0b0n1` (cabinet, chassis, slot, board, node) has the cabinet as group, the
 //! chassis and slot as switch; `as01r2b03` (island, rack, node), as on MareNostrum 5, the island and the rack. A name that only
 //! counts, such as `lrdn0001`, needs to be told how many nodes follow one another on a switch and in a group ([`HostBlocks`]).
@@ -12,33 +12,9 @@ use thiserror::Error;
 
 use super::allocations::{NodeRow, places};
 
-/// Lists of more nodes are refused.
-const MOST_HOSTS: usize = 1 << 16;
-
-/// Lists with more brackets in a name, or longer numbers in them, are refused.
-const MOST_BRACKETS: usize = 8;
-const MOST_DIGITS: usize = 20;
-
-/// Why a list of nodes was refused.
+/// Why nodes have no places.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// A part of the list that is no name.
-    #[error(
-        "found `{found}`, expected names such as lrdn[0001-0004,0010], separated by commas or lines"
-    )]
-    List {
-        /// The part.
-        found: String,
-    },
-    /// More nodes than a list may have.
-    #[error("found more than {MOST_HOSTS} nodes, expected at most so many")]
-    Many,
-    /// A node twice, or none at all.
-    #[error("found {found}, expected each node once")]
-    Nodes {
-        /// What is wrong.
-        found: String,
-    },
     /// A name that does not tell where its node is.
     #[error("found `{name}`, which has no place: expected {expected}")]
     Place {
@@ -95,101 +71,6 @@ impl FromStr for HostBlocks {
             first,
         })
     }
-}
-
-/// The names of a list, in its order.
-///
-/// # Errors
-/// [`HostError`] for what is no name, for a node twice, and for no or too many nodes.
-pub fn host_names(list: &str) -> Result<Vec<String>, HostError> {
-    let mut names = Vec::new();
-    for part in parts(list)? {
-        if part.matches('[').count() > MOST_BRACKETS {
-            return Err(HostError::List {
-                found: part.to_owned(),
-            });
-        }
-        expand(part, String::new(), part, &mut names)?;
-    }
-    let mut sorted: Vec<&String> = names.iter().collect();
-    sorted.sort();
-    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
-    let found = match twice {
-        Some(pair) => format!("`{}` twice", pair[0]),
-        None if names.is_empty() => "no node".to_owned(),
-        None => return Ok(names),
-    };
-    Err(HostError::Nodes { found })
-}
-
-/// Parts between commas and white space outside of brackets.
-fn parts(list: &str) -> Result<Vec<&str>, HostError> {
-    let mut is_inside = false;
-    let separates = |letter: char| {
-        is_inside = match letter {
-            '[' => true,
-            ']' => false,
-            _ => is_inside,
-        };
-        !is_inside && (letter == ',' || letter.is_whitespace())
-    };
-    let parts: Vec<&str> = list
-        .split(separates)
-        .filter(|part| !part.is_empty())
-        .collect();
-    let is_name = |part: &str| {
-        let mut letters = part.chars();
-        letters.all(|letter| letter.is_ascii_alphanumeric() || "-_.[],".contains(letter))
-    };
-    match parts.iter().find(|part| !is_name(part)) {
-        Some(part) => Err(HostError::List {
-            found: (*part).to_owned(),
-        }),
-        None => Ok(parts),
-    }
-}
-
-/// The names of `rest` with what stands before it, the last brackets counting fastest.
-fn expand(
-    rest: &str,
-    before: String,
-    part: &str,
-    names: &mut Vec<String>,
-) -> Result<(), HostError> {
-    let fail = || HostError::List {
-        found: part.to_owned(),
-    };
-    let Some((plain, behind)) = rest.split_once('[') else {
-        if rest.contains(']') {
-            return Err(fail());
-        }
-        if names.len() == MOST_HOSTS {
-            return Err(HostError::Many);
-        }
-        names.push(before + rest);
-        return Ok(());
-    };
-    let (ranges, behind) = behind.split_once(']').ok_or_else(fail)?;
-    for range in ranges.split(',') {
-        let (from, to) = range.split_once('-').unwrap_or((range, range));
-        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits(from) || !digits(to) || from.len() > MOST_DIGITS || plain.contains(']') {
-            return Err(fail());
-        }
-        let bounds = (from.parse::<u64>(), to.parse::<u64>());
-        let (Ok(first), Ok(last)) = bounds else {
-            return Err(fail());
-        };
-        if first > last {
-            return Err(fail());
-        }
-        for number in first..=last {
-            let width = from.len();
-            let name = format!("{before}{plain}{number:0width$}");
-            expand(behind, name, part, names)?;
-        }
-    }
-    Ok(())
 }
 
 /// The places of nodes by their names, switches and groups numbered as they appear.
@@ -267,52 +148,23 @@ fn letters_and_numbers(name: &str) -> Option<(Vec<String>, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::host_list::{ListedHost, hosts};
+
+    fn names(list: &str) -> Vec<String> {
+        let listed = hosts("--hosts", list).unwrap();
+        listed
+            .into_iter()
+            .map(|ListedHost { name, .. }| name)
+            .collect()
+    }
 
     fn numbers(list: &str, blocks: Option<&str>) -> Vec<(u32, u32, u32)> {
         let blocks: Option<HostBlocks> = blocks.map(|text| text.parse().unwrap());
-        let places = host_places(&host_names(list).unwrap(), blocks.as_ref()).unwrap();
+        let places = host_places(&names(list), blocks.as_ref()).unwrap();
         places
             .iter()
             .map(|place| (place.node, place.switch, place.group))
             .collect()
-    }
-
-    #[test]
-    fn lists_of_slurm_are_written_out_in_their_order() {
-        for (list, expected) in [
-            (
-                "lrdn[0009-0011,0007]",
-                "lrdn0009 lrdn0010 lrdn0011 lrdn0007",
-            ),
-            ("a[9-11],b", "a9 a10 a11 b"),
-            ("n[1-2]r[03-04]x", "n1r03x n1r04x n2r03x n2r04x"),
-            ("nid00[1000-1001],lrdn0001", "nid001000 nid001001 lrdn0001"),
-            (
-                "one.site.eu\ntwo-2\n\nthree_3\n",
-                "one.site.eu two-2 three_3",
-            ),
-        ] {
-            assert_eq!(host_names(list).unwrap().join(" "), expected, "{list}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_list_is_named() {
-        for (list, part) in [
-            ("a[1-2", "found `a[1-2`, expected names"),
-            ("a1-2]", "found `a1-2]`"),
-            ("a[2-1]", "found `a[2-1]`"),
-            ("a[x]", "found `a[x]`"),
-            ("a[]", "found `a[]`"),
-            ("b,a/b", "found `a/b`"),
-            ("a[1-99999999999999999999]", "found `a[1-9"),
-            ("a[1-2],a2", "found `a2` twice"),
-            (" \n", "found no node"),
-            ("a[1-99999999]", "found more than 65536 nodes"),
-        ] {
-            let error = host_names(list).unwrap_err().to_string();
-            assert!(error.starts_with(part), "{list}: {error}");
-        }
     }
 
     #[test]

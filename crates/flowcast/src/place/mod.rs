@@ -23,6 +23,7 @@
 pub mod cartesian;
 pub mod exhaustive;
 pub mod gain;
+pub mod host_list;
 pub mod input;
 pub mod launch;
 mod links;

@@ -46,7 +46,7 @@ use crate::{
     trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut, threads},
 };
 
-/// Find the mapping of ranks to nodes under which a program takes least, and say whether it is worth it
+/// Find the fastest mapping of ranks to nodes and report its gain
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast place prog.rec --network gige-tcp --nodes 4 --ranks-per-node 2

@@ -7,14 +7,17 @@ use clap::Args;
 use flowcast::{
     collectives::{
         allocations::Allocations,
-        hosts::{HostBlocks, host_names, host_places},
+        hosts::{HostBlocks, host_places},
     },
     model::network::Network,
     place::positions::{Positions, positions},
     units::Node,
 };
 
-use crate::terminal::files::read_text;
+use crate::{
+    host_args::{self, listed_hosts},
+    terminal::files::read_text,
+};
 
 /// Which nodes there are.
 #[derive(Debug, Args)]
@@ -25,8 +28,8 @@ pub(super) struct NodeArgs {
     /// Ranks that fit on a node; 2x8 for two sockets of eight; 16,16,8 for nodes of different sizes
     #[arg(long, alias = "slots", value_name = "RANKS")]
     ranks_per_node: Option<SlotList>,
-    /// Names of the nodes, as Slurm's list or a file with one on each line, with slots behind a colon or `slots=` if they are
-    /// known: n[0-3] or n0:16
+    /// Names of the nodes, as a list or a file of Slurm, Open MPI, MPICH or PBS, with their slots if these are known:
+    /// n[001-032,040], n0:16 or n0 slots=16
     #[arg(long, value_name = "LIST|FILE")]
     hosts: Option<String>,
     /// --hosts whose names only count, such as lrdn0001: nodes of each switch, of each group, and the first number [default: 1]
@@ -96,8 +99,10 @@ impl NodeArgs {
 
     /// The nodes; without any word of slots all have room for an equal share of the ranks.
     pub(super) fn read(&self, network: &Network, ranks: usize) -> Result<JobNodes> {
-        let hosts = self.hosts.as_deref().map(named_hosts).transpose();
-        let (names, own_slots) = hosts.context("--hosts")?.unwrap_or_default();
+        let hosts = self.hosts.as_deref().map(listed_hosts).transpose()?;
+        let hosts = hosts.unwrap_or_default();
+        let names = host_args::names(&hosts);
+        let own_slots: Vec<u32> = hosts.iter().filter_map(|host| host.slots).collect();
         let positions = self.positions(network, &names)?;
         let nodes = self.count(names.len(), positions.len())?;
         let slots = match &self.ranks_per_node {
@@ -176,42 +181,4 @@ impl NodeArgs {
         };
         read().with_context(|| format!("--allocations {allocations}"))
     }
-}
-
-/// Names and, if all have some, their slots.
-fn named_hosts(hosts: &str) -> Result<(Vec<String>, Vec<u32>)> {
-    let path = Path::new(hosts);
-    let text = if path.is_file() {
-        read_text(path)?
-    } else {
-        hosts.to_owned()
-    };
-    let (mut names, mut slots) = (Vec::new(), Vec::new());
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        let (list, count) = match line.split_once(':').or(line.split_once("slots=")) {
-            Some((list, count)) => {
-                let number = count.trim().parse::<u32>().ok();
-                let fail =
-                    || format!("found `{line}`, expected a name and its slots such as n0:16");
-                let number = number.filter(|number| *number > 0).with_context(fail)?;
-                (list.trim(), Some(number))
-            }
-            None => (line, None),
-        };
-        if list.is_empty() {
-            continue;
-        }
-        let more = host_names(list)?;
-        slots.extend(count.iter().flat_map(|count| vec![*count; more.len()]));
-        names.extend(more);
-    }
-    if !slots.is_empty() && slots.len() != names.len() {
-        bail!(
-            "found slots of {} of {} hosts, expected those of all or none",
-            slots.len(),
-            names.len()
-        );
-    }
-    Ok((names, slots))
 }

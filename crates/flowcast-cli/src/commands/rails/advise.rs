@@ -45,7 +45,7 @@ use crate::{
 pub(crate) struct Advise {
     #[arg(help = advised_help())]
     input: Option<PathBuf>,
-    /// A network: built-in (see `flowcast networks`) or file (repeatable)
+    /// A network: built-in (see `flowcast networks`), file, or NAME=g,G,o,Lus (repeatable)
     #[arg(
         short,
         long = "network",
@@ -83,11 +83,7 @@ impl Advise {
     pub(crate) fn run(self) -> Result<()> {
         ensure!(self.burst > 0, "--burst: found 0, expected 1 or more");
         let overrides = parse_overrides(&self.overrides)?;
-        let networks: Vec<Network> = self
-            .networks
-            .iter()
-            .map(|name: &String| network_args::load(name, &overrides))
-            .collect::<Result<_>>()?;
+        let networks = network_args::load_rails(&self.networks, &overrides)?;
         if let Some(input) = &self.input {
             return self.about_program(input, &networks);
         }

@@ -37,9 +37,9 @@ use crate::terminal::{
                         --rail b=0.9,0.0085,6.1,65us --span 200us --report ratios.html"
 )]
 pub(crate) struct Compare {
-    /// A network: name, then g, G per byte, o and L in microseconds (repeatable) [default: the six combinations of the
-    /// thesis' networks, one after the other]
-    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse)]
+    /// A network: its name or file, or NAME=g,G,o,Lus: g, G per byte, o and L in microseconds (repeatable) [default: the six
+    /// combinations of the thesis' networks, one after the other]
+    #[arg(long = "rail", value_name = "RAIL", value_parser = crate::network_args::rail)]
     rails: Vec<Rail>,
     /// Schedulers [default: all, and the printed forms that differ]
     #[arg(long = "scheduler", value_delimiter = ',', value_name = "NAME,NAME...")]

@@ -14,16 +14,19 @@ use flowcast::{
     table::{Document, Rows, Value, rows},
 };
 
-use crate::terminal::{
-    files::read_text,
-    tables::{Most, ROWS},
+use crate::{
+    network_args::rail,
+    terminal::{
+        files::read_text,
+        tables::{Most, ROWS},
+    },
 };
 
 /// The rails.
 #[derive(Debug, Args)]
 pub(super) struct RailArgs {
-    /// A network: name, then g, G per byte, o and L in microseconds (repeatable)
-    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse)]
+    /// A network: its name or file, or NAME=g,G,o,Lus: g, G per byte, o and L in microseconds (repeatable)
+    #[arg(long = "rail", value_name = "RAIL", required = true, value_parser = rail)]
     pub rails: Vec<Rail>,
 }
 

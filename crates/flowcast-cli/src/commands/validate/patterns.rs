@@ -19,7 +19,7 @@ use flowcast::{
 use flowcast_measure::lab::LabSpec;
 
 use crate::{
-    commands::{mapping::on_equal_nodes, predict::trace::parse_mapping},
+    commands::{mapping::on_nodes, predict::trace::parse_mapping},
     terminal::{files::read_bytes, output::say},
 };
 
@@ -293,7 +293,7 @@ fn nodes_of_ranks(
         cpus: spec.cluster.ranks_per_node,
         ..NodeGroup::default()
     };
-    on_equal_nodes(&mapping, highest + 1, group)
+    on_nodes(&mapping, highest + 1, vec![group])
         .with_context(|| format!("--mapping {map}"))
         .map(Some)
 }

@@ -5,8 +5,7 @@
 //! | nodes | `3`: the node of the next rank | Flowcast |
 //! | rule | `fill`, `round-robin` or `2-per-node`, alone in the file | Flowcast |
 //! | rankfile | `rank 0=host slot=0`, or `+n3` for the fourth node; `slot=1:3` is core 3 of socket 1 | Open MPI 4, `mpirun --rankfile`, and 5, `mpirun --map-by rankfile:file=` |
-//! | host:n | `host:2`: the next two ranks | MPICH, `mpiexec -f` |
-//! | host list | `host`: the host of the next rank; commas may join several | Slurm, `srun -m arbitrary` |
+//! | hosts | any [list of hosts](super::host_list): `host` is the host of the next rank, `host:2` or `host slots=2` of the next two | MPICH, `mpiexec -f`; Slurm, `srun -m arbitrary` |
 //!
 //! The format is recognised by content. Hosts become nodes by their place in the caller's list, or, without a list, in the
 //! order in which they first appear. Blank lines and `#` comments are left out.
@@ -18,6 +17,8 @@ pub use read::read;
 pub use write::{MappingFormat, RankPlaces, write};
 
 use thiserror::Error;
+
+use super::host_list::HostListError;
 
 use flowcast_model::machine::Mapping;
 use flowcast_units::{Node, Rank};
@@ -40,6 +41,9 @@ pub enum MappingError {
         /// What could stand there.
         expected: String,
     },
+    /// Hosts that do not fit.
+    #[error(transparent)]
+    Hosts(#[from] HostListError),
     /// The file has no rank in it.
     #[error(
         "{0}: found no rank, expected a line for each rank, or fill, round-robin or N-per-node"
@@ -84,13 +88,4 @@ pub fn rule(text: &str) -> Option<Mapping> {
             .filter(|ranks| *ranks > 0)
             .map(Mapping::PerNode),
     }
-}
-
-/// A name that no form takes for something else.
-fn is_host(name: &str) -> bool {
-    name.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && !name.bytes().all(|byte| byte.is_ascii_digit())
-        && name != "rank"
-        && rule(name).is_none()
 }

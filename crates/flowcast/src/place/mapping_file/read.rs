@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use flowcast_model::machine::Mapping;
 use flowcast_units::Rank;
 
-use super::{MOST_RANKS, MappingError, MappingFile, is_host, rule};
+use super::{
+    super::host_list::{self, compressed, is_host},
+    MOST_RANKS, MappingError, MappingFile, rule,
+};
 
 /// Reads a mapping of any form; `file` is the name for messages, `hosts` the names of the nodes, if they are known.
 ///
@@ -36,10 +39,7 @@ pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, Map
             read_rankfile(file, &lines, &mut hosts)?
         }
         Some(first) if first.text.bytes().all(|byte| byte.is_ascii_digit()) => read_nodes(&lines)?,
-        _ if lines.iter().any(|line| line.text.contains(':')) => {
-            read_host_counts(&lines, &mut hosts)?
-        }
-        _ => read_host_list(&lines, &mut hosts)?,
+        _ => read_hosts(file, text, &mut hosts)?,
     };
     if nodes.is_empty() {
         return Err(MappingError::Empty(file.to_owned()));
@@ -133,33 +133,21 @@ fn rank_line(text: &str) -> Option<(u32, &str, &str)> {
     Some((rank.trim().parse().ok()?, place, slot.trim()))
 }
 
-fn read_host_counts(lines: &[Line], hosts: &mut HostList) -> Result<Vec<u32>, MappingError> {
+/// The ranks of a list of hosts, one for each name or as many as it has slots.
+fn read_hosts(file: &str, text: &str, hosts: &mut HostList) -> Result<Vec<u32>, MappingError> {
     let mut nodes = Vec::new();
-    for line in lines {
-        let mut words = line.text.split_whitespace();
-        let (name, count) = words.next().map_or(("", "1"), |word| {
-            word.split_once(':').unwrap_or((word, "1"))
-        });
-        let count = count
-            .parse::<u64>()
-            .ok()
-            .filter(|_| words.all(|option| option.contains('=')));
-        let count =
-            count.ok_or_else(|| line.wrong("a host and its number of ranks, such as host:4"))?;
-        if nodes.len() as u64 + count.min(MOST_RANKS + 1) > MOST_RANKS {
-            return Err(line.wrong(format!("at most {MOST_RANKS} ranks in all")));
-        }
-        let node = hosts.named(line, name)?;
-        nodes.extend((0..count).map(|_| node));
-    }
-    Ok(nodes)
-}
-
-fn read_host_list(lines: &[Line], hosts: &mut HostList) -> Result<Vec<u32>, MappingError> {
-    let mut nodes = Vec::new();
-    for line in lines {
-        for name in line.text.split(',') {
-            nodes.push(hosts.named(line, name.trim())?);
+    for entry in host_list::entries(file, text)? {
+        let count = entry.slots.unwrap_or(1) as usize;
+        for name in entry.names()? {
+            if (nodes.len() + count) as u64 > MOST_RANKS {
+                return Err(entry
+                    .wrong(format!("at most {MOST_RANKS} ranks in all"))
+                    .into());
+            }
+            let node = hosts
+                .node(&name)
+                .map_err(|expected| entry.wrong(expected))?;
+            nodes.resize(nodes.len() + count, node);
         }
     }
     Ok(nodes)
@@ -185,21 +173,26 @@ impl HostList {
     }
 
     fn named(&mut self, line: &Line, name: &str) -> Result<u32, MappingError> {
+        self.node(name).map_err(|expected| line.wrong(expected))
+    }
+
+    /// The node of a name; what was expected in place of a name that has none.
+    fn node(&mut self, name: &str) -> Result<u32, String> {
         if let Some(node) = self.nodes.get(name) {
             return Ok(*node);
         }
         if self.are_given {
-            return Err(line.wrong(format!("one of the hosts {}", self.names.join(", "))));
+            return Err(format!("one of the hosts {}", compressed(&self.names)));
         }
         if !is_host(name) {
-            return Err(line.wrong("a host name: letters, digits, `-`, `_` and `.`"));
+            return Err("a host name: letters, digits, `-`, `_` and `.`".to_owned());
         }
         if self.any_numbered {
             return Err(
-                line.wrong("a node by number, such as +n0, as before, or a list of all hosts")
+                "a node by number, such as +n0, as before, or a list of all hosts".to_owned(),
             );
         }
-        let node = u32::try_from(self.names.len()).map_err(|_| line.wrong("fewer hosts"))?;
+        let node = u32::try_from(self.names.len()).map_err(|_| "fewer hosts".to_owned())?;
         self.names.push(name.to_owned());
         self.nodes.insert(name.to_owned(), node);
         Ok(node)
@@ -281,7 +274,8 @@ mod tests {
         }
         assert_eq!(rule("0-per-node"), None);
         assert!(
-            message("fill\nfill\n", &[]).starts_with("m:1: found `fill`, expected a host name")
+            message("fill\nfill\n", &[])
+                .starts_with("m:1:1: found `fill`, expected names of letters")
         );
         for nothing in ["", "\n# nothing\n", "a:0"] {
             assert!(message(nothing, &[]).starts_with("m: found no rank"));
@@ -364,17 +358,18 @@ mod tests {
         for (text, expected) in [
             (
                 "a:2\nb:x\n",
-                "m:2: found `b:x`, expected a host and its number of ranks, such as host:4",
+                "m:2:1: found `b:x`, expected a number of slots up to 16777216, such as n1:4",
             ),
-            (
-                "a:2 3\n",
-                "m:1: found `a:2 3`, expected a host and its number",
-            ),
+            ("a:2 3\n", "m:1:5: found `3`, expected names of letters"),
             (
                 "a:4294967295\n",
-                "m:1: found `a:4294967295`, expected at most 16777216 ranks",
+                "m:1:1: found `a:4294967295`, expected a number of slots up to 16777216",
             ),
-            (":2\n", "m:1: found `:2`, expected a host name"),
+            (
+                "a:9999999\nb:9999999\n",
+                "m:2:1: found `b:9999999`, expected at most 16777216 ranks in all",
+            ),
+            (":2\n", "m:1:1: found `:2`, expected a host such as"),
         ] {
             let found = message(text, &[]);
             assert!(
@@ -388,15 +383,13 @@ mod tests {
     fn a_host_list_has_the_host_of_each_rank() {
         assert_eq!(list("n1\nn0\nn1\n"), (vec![0, 1, 0], names(&["n1", "n0"])));
         assert_eq!(list("n1,n0, n1").0, [0, 1, 0]);
+        let brackets = (vec![0, 1, 0, 0], names(&["b04-09", "b04-10"]));
+        assert_eq!(list("b04-[09-10]\nb04-09 slots=2"), brackets);
         let known = read("m", "n1\nn0\n", &names(&["n0", "n1"])).unwrap();
         assert_eq!(known.mapping, Mapping::List(vec![1, 0]));
         assert_eq!(
             message("n1\nn7\n", &["n0", "n1"]),
-            "m:2: found `n7`, expected one of the hosts n0, n1"
-        );
-        assert!(
-            message("n1\nn2 slots=2\n", &[])
-                .starts_with("m:2: found `n2 slots=2`, expected a host name")
+            "m:2:1: found `n7`, expected one of the hosts n[0-1]"
         );
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use flowcast_units::Node;
 
-use super::{MappingError, is_host};
+use super::{super::host_list::is_host, MappingError};
 
 /// A form in which the node of each rank can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,557 @@
+//! Lists of hosts as schedulers and launchers write them, read and written.
+//!
+//! Hosts are separated by commas, blanks or lines; `#` starts a comment.
+//!
+//! | form | meaning | written by |
+//! |---|---|---|
+//! | `n[001-032,040]r[1-2]` | all combinations, the last brackets counting fastest, with leading zeros | Slurm |
+//! | `n[1-3]x4`, `n1*4` | four slots on each | Slurm |
+//! | `n1:4` | four slots | MPICH, Open MPI's `--host` |
+//! | `n1 slots=4 max_slots=8` | four slots, for all hosts before it on the line that have no number of their own | Open MPI |
+//! | `n1`, a host on each line, some repeatedly | as many slots as lines | PBS' node file |
+
+use std::{collections::BTreeMap, fmt};
+
+use thiserror::Error;
+
+use super::mapping_file::rule;
+
+/// Most hosts of a list, and of one entry.
+const MOST_HOSTS: usize = 1 << 16;
+
+/// Most digits of a number in brackets.
+const MOST_DIGITS: usize = 18;
+
+/// Most slots of a host.
+const MOST_SLOTS: u32 = 1 << 24;
+
+const ENTRY: &str = "a host such as n1, n[001-032,040], n1:4 or n1 slots=4";
+
+/// Options of launchers that say nothing of where ranks run.
+const OPTIONS: [&str; 5] = ["user", "username", "port", "ifname", "binding"];
+
+/// Why a list of hosts was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HostListError {
+    /// Something in the list that does not fit.
+    #[error("{list}:{line}:{column}: found `{found}`, expected {expected}")]
+    At {
+        /// The list's file or option.
+        list: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// Column in characters, counted from 1.
+        column: usize,
+        /// The part that does not fit.
+        found: String,
+        /// The parts that fit there.
+        expected: String,
+    },
+    /// A list without a host.
+    #[error("{0}: found no host, expected {ENTRY}")]
+    Empty(String),
+}
+
+/// A host of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedHost {
+    /// Its name.
+    pub name: String,
+    /// How many ranks fit on it, at least 1, if the list says so.
+    pub slots: Option<u32>,
+}
+
+/// The hosts of a list in its order, each once; `list` is its file or option, for messages. Either all hosts have slots or none.
+///
+/// # Errors
+/// The first place that does not fit, a host that is named twice but for the lines of a PBS node file, a list without a host.
+pub fn hosts(list: &str, text: &str) -> Result<Vec<ListedHost>, HostListError> {
+    let is_node_file = is_node_file(text);
+    let mut hosts: Vec<ListedHost> = Vec::new();
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+    let mut has_repeated = false;
+    for entry in entries(list, text)? {
+        for name in entry.names()? {
+            let number = *numbers.entry(name.clone()).or_insert(hosts.len());
+            if number == hosts.len() {
+                if number == MOST_HOSTS {
+                    return Err(entry.wrong(format!("at most {MOST_HOSTS} hosts")));
+                }
+                let slots = entry.slots.or(is_node_file.then_some(1));
+                hosts.push(ListedHost { name, slots });
+            } else if is_node_file {
+                has_repeated = true;
+                hosts[number].slots = hosts[number].slots.map(|slots| slots + 1);
+            } else {
+                return Err(entry.wrong(format!("each host once, but `{name}` stands before it")));
+            }
+        }
+        if entry.slots == Some(0) {
+            return Err(entry.wrong("slots from 1"));
+        }
+        if !is_node_file && entry.slots.is_some() != hosts[0].slots.is_some() {
+            return Err(entry.wrong("slots of all hosts or of none"));
+        }
+    }
+    if is_node_file && !has_repeated {
+        hosts.iter_mut().for_each(|host| host.slots = None);
+    }
+    if hosts.is_empty() {
+        return Err(HostListError::Empty(list.to_owned()));
+    }
+    Ok(hosts)
+}
+
+/// A list of the names in their order, with neighbours in brackets: `n[001-032],login`.
+pub fn compressed(names: &[String]) -> String {
+    let mut groups: Vec<(Numbered<'_>, Vec<(u64, u64)>)> = Vec::new();
+    for name in names {
+        let next = Numbered::of(name);
+        if let Some((first, ranges)) = groups.last_mut()
+            && first.is_beside(&next)
+            && let Some((number, (_, last))) = next.number().zip(ranges.last_mut())
+        {
+            if last.checked_add(1) == Some(number) {
+                *last = number;
+            } else {
+                ranges.push((number, number));
+            }
+            continue;
+        }
+        let ranges = next.number().map(|number| (number, number));
+        groups.push((next, ranges.into_iter().collect()));
+    }
+    let texts: Vec<String> = groups
+        .iter()
+        .map(|(first, ranges)| first.with(ranges))
+        .collect();
+    texts.join(",")
+}
+
+/// Whether a host can have this name: no form takes it for something else.
+pub(super) fn is_host(name: &str) -> bool {
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && !name.bytes().all(|byte| byte.is_ascii_digit())
+        && name != "rank"
+        && rule(name).is_none()
+}
+
+/// A name around its last number.
+#[derive(Debug, Clone, Copy)]
+struct Numbered<'a> {
+    before: &'a str,
+    digits: &'a str,
+    behind: &'a str,
+}
+
+impl<'a> Numbered<'a> {
+    fn of(name: &'a str) -> Numbered<'a> {
+        let is_digit = |letter: char| letter.is_ascii_digit();
+        let end = name.rfind(is_digit).map_or(0, |last| last + 1);
+        let (head, behind) = name.split_at(end);
+        let (before, digits) = head.split_at(head.trim_end_matches(is_digit).len());
+        Numbered {
+            before,
+            digits,
+            behind,
+        }
+    }
+
+    fn number(&self) -> Option<u64> {
+        let fits = self.digits.len() <= MOST_DIGITS;
+        fits.then(|| self.digits.parse().ok()).flatten()
+    }
+
+    /// Whether brackets that begin with this number can hold the other.
+    fn is_beside(&self, other: &Numbered<'_>) -> bool {
+        let width = self.digits.len();
+        self.before == other.before
+            && self.behind == other.behind
+            && self.number().is_some()
+            && other
+                .number()
+                .is_some_and(|number| format!("{number:0width$}") == other.digits)
+    }
+
+    fn with(&self, ranges: &[(u64, u64)]) -> String {
+        let Numbered {
+            before,
+            digits,
+            behind,
+        } = self;
+        let width = digits.len();
+        let texts: Vec<String> = ranges
+            .iter()
+            .map(|(from, to)| match from == to {
+                true => format!("{from:0width$}"),
+                false => format!("{from:0width$}-{to:0width$}"),
+            })
+            .collect();
+        match ranges {
+            [] => format!("{before}{digits}{behind}"),
+            [(from, to)] if from == to => format!("{before}{digits}{behind}"),
+            _ => format!("{before}[{}]{behind}", texts.join(",")),
+        }
+    }
+}
+
+/// Whether each line is one plain word, and there are several.
+fn is_node_file(text: &str) -> bool {
+    let mut lines = 0;
+    let mut used = text
+        .lines()
+        .map(|line| without_comment(line).trim())
+        .filter(|line| !line.is_empty());
+    used.all(|line| {
+        lines += 1;
+        is_host(line)
+    }) && lines > 1
+}
+
+fn without_comment(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default()
+}
+
+/// Some hosts of a list that are written together.
+#[derive(Debug)]
+pub(super) struct HostEntry<'a> {
+    place: Place<'a>,
+    /// The names, with brackets.
+    pattern: &'a str,
+    /// How many ranks each has, if that is said.
+    pub(super) slots: Option<u32>,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    list: &'a str,
+    line: usize,
+    column: usize,
+    text: &'a str,
+}
+
+impl Place<'_> {
+    fn wrong(&self, expected: impl fmt::Display) -> HostListError {
+        HostListError::At {
+            list: self.list.to_owned(),
+            line: self.line,
+            column: self.column,
+            found: self.text.to_owned(),
+            expected: expected.to_string(),
+        }
+    }
+}
+
+/// The entries of a list.
+///
+/// # Errors
+/// The first word that is neither a host nor an option of one.
+pub(super) fn entries<'a>(
+    list: &'a str,
+    text: &'a str,
+) -> Result<Vec<HostEntry<'a>>, HostListError> {
+    let mut entries: Vec<HostEntry> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let first = entries.len();
+        for (start, word) in words(without_comment(line)) {
+            let place = Place {
+                list,
+                line: index + 1,
+                column: line[..start].chars().count() + 1,
+                text: word,
+            };
+            match word.split_once('=') {
+                None => entries.push(HostEntry::read(place)?),
+                Some((option, value)) => match entries.get_mut(first..) {
+                    None | Some([]) => return Err(place.wrong(ENTRY)),
+                    Some(before) => apply(place, (option, value), before)?,
+                },
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// Words between commas and blanks outside of brackets, and where each begins.
+fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_inside = false;
+    let separates = move |letter: char| {
+        is_inside = match letter {
+            '[' => true,
+            ']' => false,
+            _ => is_inside,
+        };
+        !is_inside && (letter == ',' || letter.is_whitespace())
+    };
+    let start = line.as_ptr() as usize;
+    line.split(separates)
+        .filter(|word| !word.is_empty())
+        .map(move |word| (word.as_ptr() as usize - start, word))
+}
+
+/// Applies `slots=4` and the like to the hosts before it.
+fn apply(
+    place: Place<'_>,
+    (option, value): (&str, &str),
+    before: &mut [HostEntry<'_>],
+) -> Result<(), HostListError> {
+    match option {
+        "slots" | "max_slots" | "max-slots" => {
+            let number = slots(value).ok_or_else(|| place.wrong(slots_expected()))?;
+            if option == "slots" {
+                let open = before.iter_mut().filter(|entry| entry.slots.is_none());
+                open.for_each(|entry| entry.slots = Some(number));
+            }
+            Ok(())
+        }
+        _ if OPTIONS.contains(&option) => Ok(()),
+        _ => Err(place.wrong("an option such as slots=4 or max_slots=8")),
+    }
+}
+
+fn slots(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|slots| *slots <= MOST_SLOTS)
+}
+
+fn slots_expected() -> String {
+    format!("a number of slots up to {MOST_SLOTS}, such as n1:4 or slots=4")
+}
+
+impl<'a> HostEntry<'a> {
+    /// Reads `n[1-3]:4`.
+    fn read(place: Place<'a>) -> Result<HostEntry<'a>, HostListError> {
+        let (pattern, count) = match place.text.split_once([':', '*']) {
+            Some((pattern, count)) => (pattern, Some(count)),
+            None => match place.text.rsplit_once("]x") {
+                Some((pattern, count))
+                    if count.bytes().all(|byte| byte.is_ascii_digit()) && !count.is_empty() =>
+                {
+                    (&place.text[..=pattern.len()], Some(count))
+                }
+                _ => (place.text, None),
+            },
+        };
+        let number = count.map(|count| slots(count).ok_or_else(|| place.wrong(slots_expected())));
+        let plain = pattern.replace(['[', ']', ','], "");
+        if plain.is_empty()
+            || !plain
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        {
+            return Err(place.wrong(ENTRY));
+        }
+        Ok(HostEntry {
+            place,
+            pattern,
+            slots: number.transpose()?,
+        })
+    }
+
+    /// An error that names this entry.
+    pub(super) fn wrong(&self, expected: impl fmt::Display) -> HostListError {
+        self.place.wrong(expected)
+    }
+
+    /// All names, the last brackets counting fastest.
+    ///
+    /// # Errors
+    /// Brackets that are no ranges of numbers, names that no host can have, more than [`MOST_HOSTS`] names.
+    pub(super) fn names(&self) -> Result<Vec<String>, HostListError> {
+        let mut names = vec![String::new()];
+        let mut rest = self.pattern;
+        while let Some((plain, behind)) = rest.split_once('[') {
+            let (ranges, behind) = behind
+                .split_once(']')
+                .ok_or_else(|| self.wrong("`]` behind `[`"))?;
+            let numbers = self.numbers(ranges)?;
+            if names.len() * numbers.len() > MOST_HOSTS {
+                return Err(self.wrong(format!("at most {MOST_HOSTS} hosts")));
+            }
+            let longer = |name: &String| -> Vec<String> {
+                numbers
+                    .iter()
+                    .map(|number| format!("{name}{plain}{number}"))
+                    .collect()
+            };
+            names = names.iter().flat_map(longer).collect();
+            rest = behind;
+        }
+        names.iter_mut().for_each(|name| name.push_str(rest));
+        match names.iter().all(|name| is_host(name)) {
+            true => Ok(names),
+            false => {
+                Err(self.wrong("names of letters, digits, `-`, `_` and `.`, not of digits alone"))
+            }
+        }
+    }
+
+    /// The numbers of `001-032,040`.
+    fn numbers(&self, ranges: &str) -> Result<Vec<String>, HostListError> {
+        let mut numbers = Vec::new();
+        for range in ranges.split(',') {
+            let (from, to) = range.split_once('-').unwrap_or((range, range));
+            let number = |text: &str| {
+                let is_number =
+                    text.len() <= MOST_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+                is_number.then(|| text.parse::<u64>().ok()).flatten()
+            };
+            let expected = || {
+                self.wrong(format!("numbers of at most {MOST_DIGITS} digits and ranges in brackets, such as [001-032,040]"))
+            };
+            let (first, last) = number(from).zip(number(to)).ok_or_else(expected)?;
+            if first > last {
+                return Err(self.wrong(format!("a range that ascends in place of {range}")));
+            }
+            if last - first >= (MOST_HOSTS - numbers.len()) as u64 {
+                return Err(self.wrong(format!("at most {MOST_HOSTS} hosts")));
+            }
+            let width = from.len();
+            numbers.extend((first..=last).map(|number| format!("{number:0width$}")));
+        }
+        Ok(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let one = |host: &ListedHost| match host.slots {
+            Some(slots) => format!("{}:{slots}", host.name),
+            None => host.name.clone(),
+        };
+        match hosts("h", text) {
+            Ok(hosts) => hosts.iter().map(one).collect::<Vec<_>>().join(" "),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn lists_of_schedulers_and_launchers_become_their_hosts() {
+        for (text, expected) in [
+            (
+                "lrdn[0009-0011,0007]",
+                "lrdn0009 lrdn0010 lrdn0011 lrdn0007",
+            ),
+            ("a[9-11],b", "a9 a10 a11 b"),
+            ("n[1-2]r[03-04]x", "n1r03x n1r04x n2r03x n2r04x"),
+            ("nid00[1000-1001],lrdn0001", "nid001000 nid001001 lrdn0001"),
+            ("b04-[09-10]", "b04-09 b04-10"),
+            (
+                "one.site.eu\ntwo-2\n\nthree_3\n",
+                "one.site.eu two-2 three_3",
+            ),
+            ("n[1-3]x4", "n1:4 n2:4 n3:4"),
+            ("n[1-2]:4,m*2 # MPICH", "n1:4 n2:4 m:2"),
+            ("a slots=4\nb slots=2 max_slots=8\r\n", "a:4 b:2"),
+            ("a,b slots=4 c slots=2", "a:4 b:4 c:2"),
+            ("a:2 ifname=ib0 binding=user:0\nb:1", "a:2 b:1"),
+            ("a\nb\na\na\n", "a:3 b:1"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_part_is_named_with_its_line_and_column() {
+        for (text, expected) in [
+            ("a,b[1-2", "h:1:3: found `b[1-2`, expected `]` behind `[`"),
+            (
+                "a\nb  c1-2]",
+                "h:2:4: found `c1-2]`, expected names of letters",
+            ),
+            (
+                "a[2-1]",
+                "h:1:1: found `a[2-1]`, expected a range that ascends in place of 2-1",
+            ),
+            (
+                "a[x]",
+                "h:1:1: found `a[x]`, expected numbers of at most 18 digits",
+            ),
+            ("a[]", "h:1:1: found `a[]`, expected numbers"),
+            (
+                "a[1-2/2]",
+                "h:1:1: found `a[1-2/2]`, expected a host such as",
+            ),
+            (
+                "b,a/b",
+                "h:1:3: found `a/b`, expected a host such as n1, n[001-032,040], n1:4",
+            ),
+            ("a[1-99999999999999999999]", "h:1:1: found `a[1-9"),
+            (
+                "a[1-99999999]",
+                "h:1:1: found `a[1-99999999]`, expected at most 65536 hosts",
+            ),
+            (
+                "a[000-255][000-255],b",
+                "h:1:21: found `b`, expected at most 65536 hosts",
+            ),
+            ("a[1-2],a2", "h:1:8: found `a2`, expected each host once"),
+            (
+                "a[1-2,2]",
+                "h:1:1: found `a[1-2,2]`, expected each host once",
+            ),
+            (
+                "a:1,b",
+                "h:1:5: found `b`, expected slots of all hosts or of none",
+            ),
+            ("a:0", "h:1:1: found `a:0`, expected slots from 1"),
+            ("a:x", "h:1:1: found `a:x`, expected a number of slots"),
+            (
+                "a slots=99999999999",
+                "h:1:3: found `slots=99999999999`, expected a number of slots up to 16777216",
+            ),
+            ("slots=4", "h:1:1: found `slots=4`, expected a host"),
+            (
+                "a size=4",
+                "h:1:3: found `size=4`, expected an option such as slots=4",
+            ),
+            ("12,fill", "h:1:1: found `12`, expected names of letters"),
+            (" \n", "h: found no host, expected a host such as"),
+        ] {
+            let found = shown(text);
+            assert!(
+                found.starts_with(expected),
+                "{text}\nfound    {found}\nexpected {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn neighbours_are_written_in_brackets() {
+        for (list, expected) in [
+            ("n001 n002 n003 n007", "n[001-003,007]"),
+            ("n9 n10 n08 login", "n[9-10],n08,login"),
+            ("n1r1 n1r2 n2r1", "n1r[1-2],n2r1"),
+            ("b04-09.x b04-10.x", "b04-[09-10].x"),
+        ] {
+            let names: Vec<String> = list.split(' ').map(str::to_owned).collect();
+            assert_eq!(compressed(&names), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_compressed_list_expands_to_the_same_names(
+            names in prop::collection::hash_set("[a-c][0-9a-c.x-]{0,4}[0-9]{0,3}[a-c]?", 1..30),
+        ) {
+            let names: Vec<String> = names.into_iter().filter(|name| is_host(name)).collect();
+            prop_assume!(!names.is_empty());
+            for names in [names.clone(), { let mut sorted = names; sorted.sort(); sorted }] {
+                let text = compressed(&names);
+                let read: Vec<String> = hosts("h", &text).unwrap().into_iter().map(|host| host.name).collect();
+                prop_assert_eq!(read, names, "{}", text);
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in "([a-c]|[0-9]|\\[|\\]|-|,|:|x|\\*|slots=|\n| |#|\\PC){0,40}") {
+            let _ = hosts("h", &text);
+        }
+    }
+}
