@@ -29,5 +29,6 @@ pub(super) fn check() -> Outcome {
         &tests,
         &["each_command_of_a_tutorial_or_a_how_to_runs"],
         &missing,
+        &[],
     )
 }

@@ -23,8 +23,8 @@ use flowcast::{
         reordered::{ProgramGrid, Reordering},
     },
     report::chart_page::{Picture, chart_page},
-    trace::TraceError,
     statements::{of_networks, with_notes},
+    trace::TraceError,
     units::{Rate, Time},
 };
 use flowcast_io::{Holding, is_matrix, is_pattern};
