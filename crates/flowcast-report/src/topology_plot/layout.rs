@@ -195,9 +195,12 @@ fn placed_switches(plan: &Plan, places: &Places) -> Vec<PlacedSwitch> {
     placed.collect()
 }
 
+/// Ends of a line on the drawing: x and y of each.
+type LineEnds = [[f64; 2]; 2];
+
 /// Lines for all cables, of which parallel ones share a line, and how many have both ends in one place.
 fn placed_cables(plan: &Plan, places: &Places, topology: &Topology) -> (Vec<PlacedCable>, usize) {
-    let mut joined: BTreeMap<(u8, [Switch; 2]), ([[f64; 2]; 2], usize)> = BTreeMap::new();
+    let mut joined: BTreeMap<(u8, [Switch; 2]), (LineEnds, usize)> = BTreeMap::new();
     let mut hidden = 0;
     // Beyond the edge of a grid lines end at single switches.
     let only_of_drawn = matches!(topology.shape, Shape::Grid(..));
@@ -231,7 +234,7 @@ fn placed_cables(plan: &Plan, places: &Places, topology: &Topology) -> (Vec<Plac
 }
 
 /// Cables within one row, or that close a ring, would lie on top of each other.
-fn bow(shape: &Shape, class: usize, [[x1, y1], [x2, y2]]: [[f64; 2]; 2]) -> f64 {
+fn bow(shape: &Shape, class: usize, [[x1, y1], [x2, y2]]: LineEnds) -> f64 {
     let is_flat = (y1 - y2).abs() < 1e-6;
     match shape {
         Shape::Dragonfly { .. } if class == 1 && is_flat => -0.35,

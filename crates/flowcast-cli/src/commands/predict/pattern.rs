@@ -109,10 +109,9 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
         .field("stand_ins", stand_ins(network))
         .field("model", model.name())
         .field("makespan_s", makespan)
-        .table("flows", flow_table(&predicted, of_flows, asked))
         .line(answer)
         .line(explained);
-    document = with_notes(document, &notes);
+    document = with_notes(document, &notes).table("flows", flow_table(&predicted, of_flows, asked));
     document = match args.replicates {
         None => document.fields(interval_fields(interval)),
         Some(seeds) => document
