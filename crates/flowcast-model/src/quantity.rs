@@ -236,7 +236,7 @@ mod tests {
             ("117.78563MB/s", "117.8 MB/s"),
             ("2.5kB/s", "2.5 kB/s"),
             ("8.49012ns/B", "8.49 ns/B"),
-            ("64KiB", "64KiB"),
+            ("64KiB", "64 KiB"),
             ("1.10009", "1.1"),
         ] {
             assert_eq!(Quantity::parse(text).unwrap().rounded(), expected);

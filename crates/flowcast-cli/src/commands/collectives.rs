@@ -40,7 +40,7 @@ use crate::{
 };
 
 subcommands!(
-    /// Predict collective operations of a machine that was measured, and choose their algorithms
+    /// Predict collectives on a measured machine and choose algorithms
     Collectives {
         Predict(Predict),
         Choose(Choose),

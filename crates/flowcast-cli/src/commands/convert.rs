@@ -29,7 +29,7 @@ use crate::{
     trace_args::{open_trace, print_notes, threads, trace_help},
 };
 
-/// Write a trace in the form of another tool
+/// Convert a trace to the format of another tool
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast convert run.rec -o run.dim\n  flowcast convert run.rec -o run.goal --collectives mpich\n  flowcast convert run.goal -o run.bin --format goal-bin\n  flowcast convert run.rec -o run.list --format ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --network gige-tcp"

@@ -22,7 +22,7 @@ use crate::{
 };
 
 subcommands! {
-    /// Say what stands behind a prediction
+    /// Show what a predicted time consists of and what limits it
     #[command(after_help = "Examples:\n  flowcast explain collectives is.dim --collectives mpich\n  flowcast explain path lu.dim --network gige-tcp\n  flowcast explain gradient lu.dim --network gige-tcp --model independent\n  flowcast explain slack lu.dim --network gige-tcp --model independent")]
     Explain {
         Collectives(Collectives),

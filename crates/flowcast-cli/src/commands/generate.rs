@@ -24,7 +24,7 @@ use crate::{
     terminal::files::{Output, declare, write_whole},
 };
 
-/// Write a synthetic workload or a run of High Performance Linpack as a trace, or a stream of random flows as a pattern
+/// Write a synthetic workload, a Linpack run or random flows
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate halo --ranks 1024 --iterations 2500000 --period 1 --format fct -o long.fct\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern\n  flowcast generate hpl --n 20000 --block 128 --grid 8x8 --depth 1 --bcast 2rM --swap mix:128 --compute dgemm.csv -o hpl.fct"

@@ -27,7 +27,7 @@ use crate::{
 };
 
 subcommands!(
-    /// High Performance Linpack on a cluster: fit its constants, predict runs, choose settings
+    /// Fit, predict and choose settings of High Performance Linpack
     Hpl {
         Fit(Fit),
         Predict(Predict),

@@ -34,7 +34,7 @@ use cable::{CableCheckCommand, ServeCables, quantiles};
 use network::LabNetwork;
 
 subcommands! {
-    /// A virtual cluster on this machine, without root
+    /// Build a virtual cluster on this machine, without root
     ///
     /// Nodes are network namespaces; links, switches and racks are shaped to the rates of a lab file. `run` builds one for
     /// a single command, `up`, `exec` and `down` keep one.

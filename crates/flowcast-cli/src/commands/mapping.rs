@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Say where ranks run, in the format that another program reads
+/// Write a mapping of ranks in the format of a launcher
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast mapping ranks.map --format openmpi -o rankfile && mpirun --rankfile rankfile ...

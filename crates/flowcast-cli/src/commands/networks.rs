@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// List networks, print one as a file, keep measured ones by name, or rewrite a file in the present schema
+/// List, print, keep and convert network files
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml\n  \

@@ -30,7 +30,7 @@ use crate::{
 use question::Question;
 use trace::TraceArgs;
 
-/// Predict how long communications, or a program's communication, take
+/// Predict how long a program or a pattern communicates
 ///
 /// The content of the input says whether it is a pattern or a trace. Several networks, models or mappings of one input are
 /// compared; several traces run at once. An option that does not go with the input is refused, with what it goes with.

@@ -1,7 +1,8 @@
 //! One look for all tables: a rule under the header, numbers to the right; or Markdown, or CSV, as `--tables` asks.
 //!
 //! No table breaks a word. Columns that say nothing are left out. In a terminal that is still too narrow, headings and columns
-//! of prose are broken at spaces; if that is not enough, each row becomes a record of lines `heading: value`.
+//! of prose are broken at spaces, then intervals move below their figures; if that is not enough, each row becomes a record of
+//! lines `heading: value`.
 
 use std::sync::OnceLock;
 
@@ -82,10 +83,27 @@ fn to_text(texts: &[Vec<String>], is_right: &[bool], width: Option<usize>) -> St
     let Some(width) = width else {
         return in_columns(texts, is_right);
     };
-    match column_widths(texts, is_right, width) {
-        Some(widths) => in_columns(&broken_at_spaces(texts, &widths), is_right),
-        None => stacked(texts, width),
-    }
+    let fitting = |texts: &[Vec<String>]| {
+        let widths = column_widths(texts, is_right, width)?;
+        Some(in_columns(&broken_at_spaces(texts, &widths), is_right))
+    };
+    fitting(texts)
+        .or_else(|| fitting(&with_intervals_below(texts, is_right)))
+        .unwrap_or_else(|| stacked(texts, width))
+}
+
+/// The cells with each interval on a line below its figure.
+fn with_intervals_below(texts: &[Vec<String>], is_right: &[bool]) -> Vec<Vec<String>> {
+    let row = |cells: &Vec<String>| {
+        let cells = cells.iter().zip(is_right);
+        cells
+            .map(|(cell, is_right)| match is_right {
+                true => cell.replacen(" (", "\n(", 1),
+                false => cell.clone(),
+            })
+            .collect()
+    };
+    texts.iter().map(row).collect()
 }
 
 fn in_columns(texts: &[Vec<String>], is_right: &[bool]) -> String {
@@ -306,6 +324,18 @@ mod tests {
              network:               gige-tcp\n\
              latency:               1.000 us\n\
              source:                measured on this machine"
+        );
+    }
+
+    #[test]
+    fn an_interval_moves_below_its_figure_before_rows_are_stacked() {
+        let texts = texts(&[
+            &["network", "time"],
+            &["gige-tcp", "12 ms (11 to 16, 90 %)"],
+        ]);
+        assert_eq!(
+            to_text(&texts, &[false, true], Some(30)),
+            " network                time \n──────────────────────────────\n gige-tcp             12 ms \n           (11 to 16, 90 %) "
         );
     }
 

@@ -15,7 +15,7 @@ fn a_program_that_is_missing_leaves_no_journal() {
                 "app",
                 "--network",
                 "gige-tcp",
-                "-o",
+                "--report",
                 "q.html",
                 "--recorder",
             ])

@@ -310,7 +310,7 @@ fn a_standard_error_that_cannot_be_written_ends_nothing() {
             0,
         ),
         ("fit s.csv -o f.toml", 2),
-        ("record -o x.rec -- true", 3),
+        ("record -o x.rec -- true", 0),
         ("lab run -- true", 2),
         ("no-such-command", 2),
     ] {

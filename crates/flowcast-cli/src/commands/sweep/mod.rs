@@ -39,7 +39,7 @@ use crate::{
     trace_args::{open_trace, program_help, threads},
 };
 
-/// Predict all combinations of networks, mappings and values of fields
+/// Predict all combinations of networks, mappings and values
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid bandwidth=10MB/s..1GB/s:8:log -o lu.csv

@@ -58,7 +58,7 @@ impl Journal {
                 } = parsed::<H, L>(path, text)?;
                 if found != *header {
                     bail!(
-                        "{}: found {} of another {}, expected those of this run (remove it, or another -o)",
+                        "{}: found {} of another {}, expected those of this run (remove it, or choose another --report)",
                         path.display(),
                         H::LINES,
                         H::SAME

@@ -145,11 +145,10 @@ impl Plan<'_> {
             return Ok(measured);
         }
         let marked = "what is measured now is marked and kept in no accuracy record";
-        if let Some(found) = doctor::tell_other_programs(marked) {
-            let line = RunLine::DisturbedBy(found);
-            journal.append(&line)?;
-            measured.add(&path, line);
-        }
+        // A program that does not start leaves no journal: the mark goes there with the first run.
+        let mut mark = doctor::tell_other_programs(marked).map(RunLine::DisturbedBy);
+        mark.iter()
+            .for_each(|mark| measured.add(&path, mark.clone()));
         let place = RunPlace::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
         let (began, mut done) = (Instant::now(), 0u32);
         while self.left(&measured) > 0 {
@@ -166,6 +165,9 @@ impl Plan<'_> {
             } else {
                 self.time(&place, &recorder.path, measured.runs.len() + 1)?
             };
+            if let Some(mark) = mark.take() {
+                journal.append(&mark)?;
+            }
             journal.append(&line)?;
             measured.add(&path, line);
             done += 1;
@@ -198,7 +200,7 @@ impl Plan<'_> {
         let kept = self.output.with_extension(ending);
         if kept.exists() {
             bail!(
-                "found {}, expected no such folder yet (remove it, or another -o)",
+                "found {}, expected no such folder yet (remove it, or choose another --report)",
                 kept.display()
             );
         }
