@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use flowcast::{
     Collectives,
     model::{algorithm::AlgorithmTable, machine::Mapping},
-    place::mapping_file,
+    place::{self, mapping_file},
 };
 
 use crate::Reader;
@@ -16,7 +16,7 @@ use crate::Reader;
 /// # Errors
 /// There is no such file, or it is no mapping.
 pub fn read_mapping(text: &str, reader: &mut dyn Reader) -> Result<Mapping> {
-    match mapping_file::rule(text) {
+    match place::rule(text) {
         Some(rule) => Ok(rule),
         None => {
             let file = read_text(Path::new(text), reader).with_context(|| {

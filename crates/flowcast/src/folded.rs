@@ -19,7 +19,7 @@ use flowcast_units::Time;
 
 use crate::{
     Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared, PreparedProgram,
-    error::finite, options::CollectivesWay, program::notes,
+    error::finite, options::CollectivesWay, statements::notes,
 };
 
 /// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.

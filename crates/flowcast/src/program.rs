@@ -25,9 +25,7 @@ use flowcast_replay::{
 };
 use flowcast_report::{NetworkView, export::Replayed};
 use flowcast_table::Grouped;
-use flowcast_trace::{
-    Program, TraceRef, program::IgnoredRecords, run_times::RunTimes, together::together,
-};
+use flowcast_trace::{Program, TraceRef, run_times::RunTimes, together::together};
 use flowcast_units::{Bytes, Rank};
 
 use crate::{
@@ -342,7 +340,7 @@ impl<'a> PreparedProgram<'a> {
             ..self.described()
         };
         let view = view.map(|view| model.named_in(view));
-        let notes = notes(self.program.ignored(), self.assumptions());
+        let notes = statements::notes(self.program.ignored(), self.assumptions());
         let transfers = self.program.transfers();
         let rails = self.rails_prediction(&outcome.rails);
         Ok(Prediction {
@@ -454,15 +452,6 @@ fn undivided(network: &Network) -> Option<String> {
     };
     let divided = "each undivided; --rail, and flowcast rails advise, divide long messages over several networks";
     (count > 1).then(|| format!("{taken}, {divided}"))
-}
-
-/// What the caller has to know besides: what the replay leaves out, how sure the network's values are, what was assumed.
-pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec<String> {
-    ignored
-        .iter()
-        .map(IgnoredRecords::to_string)
-        .chain(assumptions)
-        .collect()
 }
 
 /// Not part of what is generic above: it would be compiled, engines and all, by whoever calls that, with the caller's

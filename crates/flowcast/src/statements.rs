@@ -8,10 +8,8 @@ use flowcast_model::{
 };
 use flowcast_report::standing::Interval;
 use flowcast_table::{Document, Value, rows};
-use flowcast_trace::Trace;
+use flowcast_trace::{Trace, program::IgnoredRecords};
 use flowcast_units::{Rounded, Time};
-
-use crate::program::notes;
 
 /// The name of a network, with an asterisk where values stand in.
 pub fn marked_name(network: &Network) -> String {
@@ -116,6 +114,15 @@ pub fn of_trace(trace: &Trace, network: &Network) -> Vec<String> {
         sentences.extend_from_slice(program.assumed());
     }
     notes(&trace.ignored(), sentences)
+}
+
+/// Notes of a prediction: records that the replay leaves out, then what was assumed.
+pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec<String> {
+    ignored
+        .iter()
+        .map(IgnoredRecords::to_string)
+        .chain(assumptions)
+        .collect()
 }
 
 /// What an interval covers, or why there is none; `is_asked` is false where the caller leaves intervals out.

@@ -7,6 +7,7 @@ use clap::Args;
 use flowcast::{
     model::machine::{Machine, Mapping as Rule, NodeGroup},
     place::{
+        self,
         mapping_file::{self, MappingFile, RankPlaces},
         reordered::{ProgramGrid, Reordering},
     },
@@ -173,7 +174,7 @@ impl Mapping {
 }
 
 fn rule_or_file(text: &str, hosts: Vec<String>) -> Result<MappingFile> {
-    Ok(match mapping_file::rule(text) {
+    Ok(match place::rule(text) {
         Some(mapping) => MappingFile { mapping, hosts },
         None => mapping_file::read(text, &read_text(Path::new(text))?, &hosts)?,
     })

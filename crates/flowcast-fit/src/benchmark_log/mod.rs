@@ -1,7 +1,7 @@
 //! Logs of benchmarks: the tables of all tests in a text, each with the test's whole name, whatever else stands around them.
 //!
 //! A section begins with a test's banner, or with the names of a table's columns where no banner stands before them, and ends
-//! where the next begins. [`lines`] takes away what launchers and loggers put before each line; [`formats`] knows how each
+//! where the next begins. `lines` takes away what launchers and loggers put before each line; `formats` knows how each
 //! benchmark writes banners and tables.
 
 pub(crate) mod formats;

@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, fmt};
 
 use thiserror::Error;
 
-use super::mapping_file::rule;
+use super::rule;
 
 /// Most hosts of a list, and of one entry.
 const MOST_HOSTS: usize = 1 << 16;

@@ -42,7 +42,7 @@ pub mod search;
 pub mod target;
 pub mod traffic;
 
-use flowcast_model::sharing::SharingError;
+use flowcast_model::{machine::Mapping, sharing::SharingError};
 use thiserror::Error;
 
 use self::{matrix::MatrixError, target::TargetError};
@@ -74,4 +74,18 @@ pub enum PlaceError {
     /// A mapping has no prediction.
     #[error(transparent)]
     Predict(#[from] Error),
+}
+
+/// The rule of that name: `fill`, `round-robin` or, with a number from 1 on, `2-per-node`.
+pub fn rule(text: &str) -> Option<Mapping> {
+    match text {
+        "fill" => Some(Mapping::Fill),
+        "round-robin" => Some(Mapping::RoundRobin),
+        _ => text
+            .strip_suffix("-per-node")?
+            .parse()
+            .ok()
+            .filter(|ranks| *ranks > 0)
+            .map(Mapping::PerNode),
+    }
 }

@@ -21,9 +21,7 @@ use self::{
     grid::{Grid, GridError},
     rows::{Form, header},
 };
-use crate::{
-    Error, ModelChoice, Options, PreparedProgram, options::CollectivesWay, program, statements,
-};
+use crate::{Error, ModelChoice, Options, PreparedProgram, options::CollectivesWay, statements};
 
 pub use work::Lines;
 
@@ -137,7 +135,7 @@ impl Study {
             let prepared = study.prepared(network, &study.options[0])?;
             notes.extend(prepared.assumptions());
         }
-        study.notes = statements::once(program::notes(study.program.ignored(), notes));
+        study.notes = statements::once(statements::notes(study.program.ignored(), notes));
         if !study.notes.is_empty() {
             study.description["notes"] = study.notes.clone().into();
         }

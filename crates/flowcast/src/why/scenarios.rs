@@ -13,7 +13,7 @@ use super::{NoiseOptions, Noisy, program_of, ratio};
 use crate::{
     Error, Interval, IntervalOptions, Options, PreparedProgram,
     error::finite_times,
-    program::notes,
+    statements::notes,
     statements::{marked_name, of_predictions, shown_time, stand_ins, with_notes},
 };
 

@@ -75,17 +75,3 @@ pub struct MappingFile {
     /// Names of the nodes, in node order; empty if the file has numbers only and the caller gave no names.
     pub hosts: Vec<String>,
 }
-
-/// The rule of that name: `fill`, `round-robin` or, with a number from 1 on, `2-per-node`.
-pub fn rule(text: &str) -> Option<Mapping> {
-    match text {
-        "fill" => Some(Mapping::Fill),
-        "round-robin" => Some(Mapping::RoundRobin),
-        _ => text
-            .strip_suffix("-per-node")?
-            .parse()
-            .ok()
-            .filter(|ranks| *ranks > 0)
-            .map(Mapping::PerNode),
-    }
-}

@@ -6,8 +6,11 @@ use flowcast_model::machine::Mapping;
 use flowcast_units::Rank;
 
 use super::{
-    super::host_list::{self, compressed, is_host},
-    MOST_RANKS, MappingError, MappingFile, rule,
+    super::{
+        host_list::{self, compressed, is_host},
+        rule,
+    },
+    MOST_RANKS, MappingError, MappingFile,
 };
 
 /// Reads a mapping of any form; `file` is the name for messages, `hosts` the names of the nodes, if they are known.
