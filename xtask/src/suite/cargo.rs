@@ -42,6 +42,11 @@ pub(super) fn test_modules(
     if modules.is_empty() {
         return Outcome::Skipped(format!("not here: {missing}"));
     }
+    // Programs of the tests load libraries from the target folder itself, where `cargo test` leaves those of an earlier build.
+    let built = run(&["build", "--quiet", "--workspace", "--lib"]);
+    if !matches!(built, Outcome::Passed) {
+        return built;
+    }
     match run_with(&[&["test"], arguments, modules].concat(), variables) {
         Outcome::Passed if !missing.is_empty() => Outcome::Skipped(format!(
             "{} passed; not here: {missing}",
