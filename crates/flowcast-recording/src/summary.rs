@@ -47,7 +47,10 @@ pub struct Summary {
 pub fn of(file: &RankFile) -> Summary {
     let known = known_functions();
     let mut functions = vec![Calls::default(); file.functions.len()];
+    let (burst, cpu) = computation(file);
     let mut summary = Summary {
+        burst,
+        cpu,
         file_bytes: file.bytes,
         ended: u32::from(file.ended),
         stopped: u32::from(file.stopped),
@@ -64,16 +67,12 @@ pub fn of(file: &RankFile) -> Summary {
                 let function = kinds[words[0] as usize];
                 calls.bytes += function.map_or(0, |function| bytes_sent(function, words));
                 calls.left_out |= function.is_none_or(|function| function.is_left_out(words));
-                summary.burst += call.burst;
-                summary.cpu += call.cpu;
             }
             Item::Polls(polls) => {
                 let calls = &mut functions[polls.function as usize];
                 calls.calls += polls.count;
                 calls.unsuccessful += polls.count;
                 calls.nanos += polls.time;
-                summary.burst += polls.burst;
-                summary.cpu += polls.burst;
             }
             Item::Off(_) => {}
         }
@@ -82,6 +81,18 @@ pub fn of(file: &RankFile) -> Summary {
         summary.functions.insert(format!("MPI_{name}"), calls);
     }
     summary
+}
+
+/// Computation of a rank in ns: wall time and thread CPU time.
+pub fn computation(file: &RankFile) -> (u64, u64) {
+    let times = file.items.iter().map(|item| match item {
+        Item::Call(call) => (call.burst, call.cpu),
+        Item::Polls(polls) => (polls.burst, polls.burst),
+        Item::Off(_) => (0, 0),
+    });
+    times.fold((0, 0), |(wall, cpu), (burst, own)| {
+        (wall + burst, cpu + own)
+    })
 }
 
 impl Summary {

@@ -105,9 +105,11 @@ const LONGER: u64 = 1_000_000;
 
 /// Which time computations take and how to take the other, where that matters.
 fn clock_note(files: &[RankFile], clock: Clock, asked: Option<Clock>) -> Option<String> {
-    let mut all = summary::Summary::default();
-    files.iter().for_each(|file| all.add(&summary::of(file)));
-    let differ = all.burst as f64 > MUCH * all.cpu as f64 && all.burst > all.cpu + LONGER;
+    let (wall, cpu) = files
+        .iter()
+        .map(summary::computation)
+        .fold((0, 0), |(wall, cpu), (more, own)| (wall + more, cpu + own));
+    let differ = wall as f64 > MUCH * cpu as f64 && wall > cpu + LONGER;
     let reason = WallFault::find(files).map(WallFault::words);
     let (takes, other) = match clock {
         Clock::Wall => ("wall time", "cpu"),
@@ -121,7 +123,7 @@ fn clock_note(files: &[RankFile], clock: Clock, asked: Option<Clock>) -> Option<
         (None, Some(reason)) => format!(": {reason}"),
         (None, None) => String::new(),
     };
-    let [wall, cpu] = [all.burst, all.cpu].map(|nanos| Rounded(Time::from_nanos(nanos as f64)));
+    let [wall, cpu] = [wall, cpu].map(|nanos| Rounded(Time::from_nanos(nanos as f64)));
     Some(format!(
         "computation takes {takes}{why}; of all ranks together {wall} wall, {cpu} thread CPU (--compute {other} takes the other)"
     ))
