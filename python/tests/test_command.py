@@ -105,7 +105,7 @@ def test_a_program_is_recorded_and_predicted(command: str, launcher: list[str], 
 
 
 def test_a_program_that_fails_is_told(command: str, launcher: list[str], tmp_path: Path) -> None:
-    with pytest.raises(flowcast.MissingError, match="nothing was recorded"):
+    with pytest.raises(flowcast.FindingError, match="nothing was recorded"):
         flowcast.record([*launcher[:-1], "false"], tmp_path / "false.rec")
     source, program = tmp_path / "fails.c", tmp_path / "fails"
     source.write_text("#include <mpi.h>\nint main(int n, char **v) { MPI_Init(&n, &v); MPI_Finalize(); return 3; }\n")

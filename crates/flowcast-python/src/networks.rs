@@ -140,7 +140,8 @@ impl Network {
 
     /// A number takes the base unit of its field: the first with which the network takes it.
     fn text_of(&self, key: &str, value: &Value) -> String {
-        const UNITS: [&str; 5] = ["", "s", "B/s", "s/B", "B"];
+        // Zero is accepted without a unit as well.
+        const UNITS: [&str; 5] = ["s", "B/s", "s/B", "B", ""];
         let number = match value {
             Value::Text(text) => return text.clone(),
             Value::Number(number) => number,
