@@ -48,9 +48,10 @@ impl Answer {
         })
     }
 
-    /// The lists of the document that have a row in each entry.
+    /// The lists of the document that have a row in each entry; notes are sentences.
     fn lists(&self) -> impl Iterator<Item = (&String, &Vec<Value>)> {
         let fields = self.document.as_object().into_iter().flatten();
+        let fields = fields.filter(|(name, _)| *name != "notes");
         fields.filter_map(|(name, value)| Some((name, value.as_array()?)))
     }
 }

@@ -225,6 +225,8 @@ def record(
     words += ["--clocks"] if clocks else []
     program = shlex.split(command) if isinstance(command, str) else [os.fspath(word) for word in command]
     stdout, stderr = run([*words, "--", *program], {})
+    if "nothing was recorded" in stderr:
+        raise MissingError(stderr.strip().splitlines()[-1])
     written, document = _document(stdout)
     return Recording(Path(output), document, written, stderr)
 
@@ -289,6 +291,9 @@ def _checked(status: int, stdout: str, stderr: str) -> tuple[str, str]:
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     message = errors[-1] if errors else stderr.strip().split("\n\n")[0]
     kinds: dict[int, type[Exception]] = {1: FindingError, 2: InputError, 3: MissingError}
+    # A recorded program that failed gives its own exit code.
+    if " ended with " in message:
+        raise FindingError(message)
     raise kinds.get(status, FindingError)(message or f"flowcast ended with status {status}")
 
 
