@@ -38,7 +38,7 @@ pub(crate) fn update(entries: &'static [Entry]) {
     if (loaded, removed) == (LOADED.load(Relaxed), REMOVED.load(Relaxed)) {
         return;
     }
-    // SAFETY: asking changes nothing.
+    // SAFETY: the query changes nothing.
     let process = unsafe { libc::getpid() };
     while let Err(holder) = HOLDER.compare_exchange(0, process, Relaxed, Relaxed) {
         if holder != process

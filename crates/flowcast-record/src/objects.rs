@@ -363,7 +363,7 @@ impl Drop for Writer {
 
 /// Makes the page writable, which it stays: the linker may be about to write to it as well.
 fn write_protected(object: &Object, address: usize, word: usize) -> bool {
-    // SAFETY: asking changes nothing.
+    // SAFETY: the query changes nothing.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
     let begin = address & !(page - 1);
     let bytes = (address + size_of::<usize>()).next_multiple_of(page) - begin;

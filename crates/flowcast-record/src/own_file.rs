@@ -152,7 +152,7 @@ mod tests {
                 .contains("has closed its file")
         );
         drop(own);
-        // SAFETY: asking changes nothing.
+        // SAFETY: the query changes nothing.
         assert_ne!(
             unsafe { libc::fcntl(number, libc::F_GETFD) },
             -1,

@@ -75,7 +75,7 @@ fn draw_cables(out: &mut String, layout: &Layout) {
     }
 }
 
-/// Numbers at lines that stand for several cables, where there is room; their width and title tell it, too.
+/// Counts at lines that stand for several cables, where there is room. The width and the title of a line show its count as well.
 fn draw_counts(out: &mut String, layout: &Layout) {
     let names = layout.blocks.iter().flat_map(|block| {
         let [x, y] = [block.at[0] + block.size[0] / 2.0, block.at[1] + 9.0];
