@@ -65,10 +65,10 @@ def test_a_wrong_argument_is_told_as_by_the_command(command: str) -> None:
 
 def test_former_names_of_arguments_work_with_a_warning(command: str) -> None:
     with pytest.warns(flowcast.FlowcastWarning, match="budget is now time_limit"):
-        measured = flowcast.measure(budget="1s", precision=0.5, limit=500)
+        measured = flowcast.measure(budget="1s", precision=0.5, limit=500)  # type: ignore[call-arg]
     assert "busy_us" in measured.samples.column_names
     with pytest.raises(TypeError, match="found both slots and ranks_per_node"):
-        flowcast.place("examples/broadcast.steps", "gige-lam", 4, slots=2, ranks_per_node=2)
+        flowcast.place("examples/broadcast.steps", "gige-lam", 4, slots=2, ranks_per_node=2)  # type: ignore[call-arg]
 
 
 def test_without_the_command_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

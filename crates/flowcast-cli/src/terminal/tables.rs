@@ -335,7 +335,7 @@ mod tests {
         ]);
         assert_eq!(
             to_text(&texts, &[false, true], Some(30)),
-            " network                time \n──────────────────────────────\n gige-tcp             12 ms \n           (11 to 16, 90 %) "
+            " network                time \n─────────────────────────────\n gige-tcp              12 ms \n            (11 to 16, 90 %) "
         );
     }
 
