@@ -27,7 +27,11 @@ use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::{
-    benchmark_log::{Benchmark, LogSection, WITHOUT_NAME, formats, lines, sections},
+    benchmark_log::{
+        Benchmark, LogSection, WITHOUT_NAME, formats,
+        lines::{self, LogLine},
+        sections,
+    },
     prtt::PrttPoint,
     samples::PrttSamples,
 };
@@ -260,8 +264,14 @@ fn no_messages(sections: &[LogSection<'_>]) -> ImportError {
     }) = sections.iter().find(measured)
     else {
         let without_rows = sections.iter().all(|section| section.rows.is_empty());
-        let found = listed(&sections.iter().collect::<Vec<_>>());
-        let found = found + if without_rows { " without rows" } else { "" };
+        let mut found = listed(&sections.iter().collect::<Vec<_>>());
+        found += if without_rows { " without rows" } else { "" };
+        let mut strays = sections
+            .iter()
+            .filter_map(|section| Some(stray(section.strays.first()?, section)));
+        if let Some(stray) = strays.next().filter(|_| without_rows) {
+            found = format!("{found}, as {stray}");
+        }
         return ImportError::NoMessages { found };
     };
     let (reason, example) = match benchmark {
@@ -298,25 +308,45 @@ impl Imported {
     fn take(&mut self, section: &LogSection<'_>, test: MessageTest) -> Result<(), ImportError> {
         one_writer(section)?;
         let times = times(section, test)?;
+        if times.is_empty() {
+            let found = "only rows that the benchmark marks as wrong";
+            return Err(CsvError::at(section.rows[0].line, found, "a valid row").into());
+        }
         match test {
             MessageTest::HalfTrip => self.one_way.extend(times),
             MessageTest::Window => self.windows.extend(times),
         }
         if let Some(first) = section.strays.first() {
-            let text: String = first.text.trim().chars().take(60).collect();
             let more = match section.strays.len() - 1 {
                 0 => "",
                 1 => ", and one more line",
                 _ => ", and more lines",
             };
-            self.notes.push(format!(
-                "line {}: `{text}` is no row of {} and is left out{more}",
-                first.number,
-                section.name(),
-            ));
+            let stray = stray(first, section);
+            self.notes.push(format!("{stray} and is left out{more}"));
         }
+        let void = section
+            .rows
+            .iter()
+            .filter(|row| formats::is_void(section, &row.words));
+        self.notes.extend(void.map(|row| {
+            let (line, size, name) = (row.line, row.words[0], section.name());
+            format!(
+                "line {line}: {name} found wrong data in messages of {size} B, which are left out"
+            )
+        }));
         Ok(())
     }
+}
+
+/// A line inside a table that is no row of it.
+fn stray(line: &LogLine, section: &LogSection<'_>) -> String {
+    let text: String = line.text.trim().chars().take(60).collect();
+    format!(
+        "line {}: `{text}` is no row of {}",
+        line.number,
+        section.name()
+    )
 }
 
 /// Refuses rows that several ranks wrote, or of which some have a prefix and others have none.

@@ -1,15 +1,4 @@
-//! How each benchmark writes its banners and its tables.
-//!
-//! | benchmark | banner | names of columns |
-//! |---|---|---|
-//! | OSU 3 to 7 | `# OSU MPI-CUDA Latency Test v7.3`, `# OMB Python MPI osu_latency Test` | `# Size  Latency (us)` |
-//! | IMB | `# Benchmarking PingPong` | `#bytes #repetitions t[usec] ...` |
-//! | perftest | `RDMA_Write Latency Test` | `#bytes #iterations t_min[usec] ...` |
-//! | SKaMPI | `# begin result "Pingpong_Send_Recv"` | none |
-//! | ReproMPI | none: rows name the call | `test nrep count runtime_sec` |
-//! | nccl-tests from 2.17 | `# Collective test starting: sendrecv_perf` | `# size count type redop root time ...` |
-//! | NetPIPE | `Now starting the main loop`, `Start testing with ...` | none |
-//! | Netgauge | `## Netgauge v2.4 - mode mpi - 2 processes` | none |
+//! Banners and tables of each benchmark.
 
 use super::{
     Benchmark,
@@ -17,77 +6,76 @@ use super::{
     LogSection, netpipe,
 };
 
+/// Messages to and fro, as NetPIPE sends them unless another mode is asked for.
+const PING_PONG: &str = "ping-pong";
+
+/// Netgauge's pattern of messages between two processes.
+const ONE_ONE: &str = "one_one";
+
+/// Operations of perftest, which begin the titles of its tests.
+const VERBS: [&str; 6] = [
+    "Send",
+    "Send_imm",
+    "RDMA_Write",
+    "RDMA_Write_imm",
+    "RDMA_Read",
+    "Atomic",
+];
+
 /// The benchmark that writes such a line, and what the line is.
 pub(crate) fn mark<'a>(words: &[&'a str]) -> Option<(Benchmark, LineMark<'a>)> {
-    let of = |benchmark| move |mark| (benchmark, mark);
-    let found = osu(words).map(of(Benchmark::Osu));
-    found
-        .or_else(|| imb(words).map(of(Benchmark::Imb)))
-        .or_else(|| perftest(words).map(of(Benchmark::Perftest)))
-        .or_else(|| skampi(words).map(of(Benchmark::Skampi)))
-        .or_else(|| reprompi(words).map(of(Benchmark::Reprompi)))
-        .or_else(|| nccl_tests(words).map(of(Benchmark::NcclTests)))
-        .or_else(|| netpipe::mark(words).map(of(Benchmark::Netpipe)))
-        .or_else(|| netgauge(words).map(of(Benchmark::Netgauge)))
-}
-
-fn osu<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
-    match words {
-        ["#", "OSU" | "OMB", test @ ..] => {
-            let is_version = |word: &&str| {
-                word.starts_with("(Version")
-                    || word
-                        .strip_prefix(['v', 'V'])
-                        .is_some_and(|rest| rest.starts_with(|sign: char| sign.is_ascii_digit()))
-            };
-            let end = test.iter().position(is_version).unwrap_or(test.len());
-            Some(Banner(test[..end].join(" ")))
-        }
-        ["#", "Size", rest @ ..] => {
-            let is_unit = |word: &&str| word.ends_with("(us)") || word.contains("MB/s");
-            rest.iter().any(is_unit).then_some(Columns)
-        }
-        _ => None,
-    }
-}
-
-fn imb<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
-    match words {
-        ["#", "Benchmarking", name, ..] => Some(Banner((*name).to_owned())),
+    use Benchmark::*;
+    const BOTH: LineMark<'_> = Setting("mode", "both directions at once");
+    Some(match words {
+        ["#", "OSU" | "OMB", test @ ..] => (Osu, Banner(without_version(test))),
+        ["#", "Size", rest @ ..] if rest.iter().any(|word| is_unit_of_osu(word)) => (Osu, Columns),
+        ["#", "Benchmarking", name, ..] => (Imb, Banner((*name).to_owned())),
         ["#", "#processes", "=", count, ..] => {
-            Some(Setting("processes", count.trim_end_matches(';')))
+            (Imb, Setting("processes", count.trim_end_matches(';')))
         }
-        _ if words.contains(&"#repetitions") => Some(Columns),
-        _ => None,
-    }
-}
-
-fn perftest<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
-    const VERBS: [&str; 6] = [
-        "Send",
-        "Send_imm",
-        "RDMA_Write",
-        "RDMA_Write_imm",
-        "RDMA_Read",
-        "Atomic",
-    ];
-    match words {
+        ["#", "(", count, "groups", "of", ..] => (Imb, Setting("groups", count)),
+        _ if words.contains(&"#repetitions") => (Imb, Columns),
         [verb, middle @ .., "Test"] if VERBS.contains(verb) => {
             let is_one = middle.contains(&"Latency") || middle.contains(&"BW");
-            is_one.then(|| Banner(words.join(" ")))
+            (Perftest, is_one.then(|| Banner(words.join(" ")))?)
         }
-        ["#bytes", ..] if words.contains(&"#iterations") => Some(Columns),
-        _ => None,
-    }
+        ["#bytes", ..] if words.contains(&"#iterations") => (Perftest, Columns),
+        ["begin", "result", name, ..] | ["#", "begin", "result", name, ..] => {
+            (Skampi, Banner(name.trim_matches('"').to_owned()))
+        }
+        ["end", "result", ..] | ["#", "end", "result", ..] => (Skampi, End),
+        ["#", "Collective", "test", "starting:", name, ..] => {
+            (NcclTests, Banner(base_name(name).to_owned()))
+        }
+        ["#", "Rank", rank, "Group" | "Pid", ..] => (NcclTests, Setting("last rank", rank)),
+        ["#", "Collective", "test", "concluded:", ..]
+        | ["#", "Out", "of", "bounds", "values", ..] => (NcclTests, End),
+        ["#", "size", ..] if words.contains(&"algbw") => (NcclTests, Columns),
+        ["Now", "starting", "the", "main", "loop"] | ["Start", "testing", "with", ..] => {
+            (Netpipe, Banner(PING_PONG.to_owned()))
+        }
+        ["Streaming", ..] => (Netpipe, Setting("mode", "streaming")),
+        ["Bidirectional" | "Bi-directional", ..]
+        | ["Passing", "data", "in", "both", "directions", ..] => (Netpipe, BOTH),
+        ["##", "Netgauge", ..] => (Netgauge, Banner(ONE_ONE.to_owned())),
+        _ => (Reprompi, reprompi(words)?),
+    })
 }
 
-fn skampi<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
-    let words = words.strip_prefix(&["#"]).unwrap_or(words);
-    match words {
-        ["begin", "result", name, ..] => Some(Banner(name.trim_matches('"').to_owned())),
-        ["end", "result", ..] => Some(End),
-        _ => None,
-    }
+/// The words of a test's name before the version: `(Version 2.0)`, `v7.3`.
+fn without_version(test: &[&str]) -> String {
+    let is_version = |word: &&str| {
+        let number = word.strip_prefix(['v', 'V']);
+        let is_number =
+            number.is_some_and(|rest| rest.starts_with(|sign: char| sign.is_ascii_digit()));
+        is_number || word.starts_with("(Version")
+    };
+    let end = test.iter().position(is_version).unwrap_or(test.len());
+    test[..end].join(" ")
+}
+
+fn is_unit_of_osu(word: &str) -> bool {
+    word.ends_with("(us)") || word.contains("MB/s")
 }
 
 /// Columns of times in the tables of ReproMPI; of a summary the median counts, else the mean, the minimum or the maximum.
@@ -112,6 +100,20 @@ fn reprompi<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
     (has("test") && (has("count") || has("msize_bytes")) && has_time).then_some(Columns)
 }
 
+/// Whether the benchmark says itself that the data of a row's messages were wrong.
+pub(crate) fn is_void(section: &LogSection<'_>, words: &[&str]) -> bool {
+    let counted = |name: &str| {
+        let word = section.word(words, name)?;
+        word.parse().ok().map(|errors: f64| errors > 0.0)
+    };
+    match section.benchmark {
+        Benchmark::Osu => words.contains(&"Fail"),
+        Benchmark::Imb => counted("defects") == Some(true),
+        Benchmark::NcclTests => ["#wrong", "error"].map(counted).contains(&Some(true)),
+        _ => false,
+    }
+}
+
 /// The call of a row of ReproMPI.
 pub(super) fn call_of_row<'w>(section: &LogSection<'_>, words: &[&'w str]) -> Option<&'w str> {
     let at = section
@@ -120,35 +122,13 @@ pub(super) fn call_of_row<'w>(section: &LogSection<'_>, words: &[&'w str]) -> Op
     words.get(at).copied()
 }
 
-fn nccl_tests<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
-    match words {
-        ["#", "Collective", "test", "starting:", name, ..] => {
-            Some(Banner(base_name(name).to_owned()))
-        }
-        ["#", "Collective", "test", "concluded:", ..]
-        | ["#", "Out", "of", "bounds", "values", ..] => Some(End),
-        ["#", "size", ..] if words.contains(&"algbw") => Some(Columns),
-        _ => None,
-    }
-}
-
-fn netgauge<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
-    match words {
-        ["##", "Netgauge", ..] => Some(Banner(ONE_ONE.to_owned())),
-        _ => None,
-    }
-}
-
-/// Netgauge's pattern of messages between two processes.
-const ONE_ONE: &str = "one_one";
-
 /// The benchmark and the test of a row that shows them by itself.
 pub(super) fn lone_row(words: &[&str]) -> Option<(Benchmark, &'static str)> {
     match words {
         [size, "bytes", "->", _, "us", "==", ..] if is_whole(size) => {
             Some((Benchmark::Netgauge, ONE_ONE))
         }
-        _ => netpipe::lone_row(words).map(|test| (Benchmark::Netpipe, test)),
+        _ => netpipe::row(words).map(|_| (Benchmark::Netpipe, PING_PONG)),
     }
 }
 

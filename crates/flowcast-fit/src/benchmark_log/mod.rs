@@ -116,10 +116,30 @@ impl LogSection<'_> {
         self.columns.iter().position(|column| *column == name)
     }
 
+    /// The word of a row below the name of a column. The columns before it may be empty, those after it are not.
+    pub(crate) fn word<'w>(&self, words: &[&'w str], column: &str) -> Option<&'w str> {
+        let from_end = self.columns.len() - self.column(column)?;
+        words.get(words.len().checked_sub(from_end)?).copied()
+    }
+
+    /// Processes that take part, where the log says so.
+    pub(crate) fn processes(&self) -> Option<u64> {
+        let number = |name| self.settings.get(name)?.parse::<u64>().ok();
+        let groups = number("groups").map(|groups| groups * 2);
+        let ranks = number("last rank").map(|rank| rank + 1);
+        number("processes").or(groups).or(ranks)
+    }
+
     /// Benchmark and test, as messages call them.
     pub(crate) fn name(&self) -> String {
-        let test = self.test.as_deref().unwrap_or(WITHOUT_NAME);
-        format!("{} {test}", self.benchmark)
+        let mode = self.settings.get("mode").copied();
+        let test = mode.or(self.test.as_deref()).unwrap_or(WITHOUT_NAME);
+        let others = self.processes().filter(|count| *count != 2);
+        let among = others.map(|count| match count {
+            1 => " of one process".to_owned(),
+            _ => format!(" among {count} processes"),
+        });
+        format!("{} {test}{}", self.benchmark, among.unwrap_or_default())
     }
 }
 
@@ -290,7 +310,7 @@ impl<'a> SectionReader<'a> {
         let (Some(first), Some(last)) = (words.first(), self.sections.last_mut()) else {
             return;
         };
-        if first.bytes().all(|byte| byte.is_ascii_digit()) {
+        if first.starts_with(|sign: char| sign.is_ascii_digit()) {
             // A size whose time is missing, or the row of another table.
             last.is_complete |= formats::is_row(last, words);
             last.strays.append(&mut self.strays);

@@ -12,31 +12,8 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::LineMark;
-
-/// Messages to and fro, as NetPIPE sends them unless another mode is asked for.
-const PING_PONG: &str = "ping-pong";
-
 /// A message's size and the time it takes one way.
 pub(crate) type NetpipeRow = (Bytes, Time);
-
-pub(super) fn mark<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
-    let setting = |mode| Some(LineMark::Setting("mode", mode));
-    match words {
-        ["Now", "starting", "the", "main", "loop"] | ["Start", "testing", "with", ..] => {
-            Some(LineMark::Banner(PING_PONG.to_owned()))
-        }
-        ["Streaming", ..] => setting("streaming"),
-        ["Bidirectional" | "Bi-directional", ..] => setting("both directions at once"),
-        ["Passing", "data", "in", "both", "directions", ..] => setting("both directions at once"),
-        _ => None,
-    }
-}
-
-/// The test of a row that shows by itself that it is NetPIPE's.
-pub(super) fn lone_row(words: &[&str]) -> Option<&'static str> {
-    row(words).map(|_| PING_PONG)
-}
 
 /// Reads a row of either kind; none of a line that is no row.
 pub(crate) fn row(words: &[&str]) -> Option<NetpipeRow> {

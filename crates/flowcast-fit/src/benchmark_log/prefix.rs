@@ -5,7 +5,7 @@
 //! | `[0] ` | Hydra and Intel MPI (`-prepend-rank`, `-l`) |
 //! | `[1,0]<stdout>:`, `[job@1,0]<stdout>: ` | Open MPI and PRRTE (`--tag-output`, `--output tag`) |
 //! | `0: `, ` 10: ` | Slurm, Flux, jsrun (`--label`) |
-//! | `node1: ` | pdsh, clush |
+//! | `node1: `, `node1 0: ` | pdsh, clush, PALS |
 //! | `2024-05-01T10:00:00.5Z `, `[10:00:00] `, `May 01 10:00:00 `, `1714557600.12 ` | `ts`, Slurm, journals, containers, continuous integration |
 
 /// The prefix of one line.
@@ -140,11 +140,13 @@ fn after_rank(line: &str) -> Option<&str> {
     is_one.then(|| rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// `node1: `; a node's name has a digit.
+/// `node1: `, `node1 0: `; a node's name has a digit.
 fn after_node(line: &str) -> Option<&str> {
-    let (node, rest) = line.split_once(": ")?;
+    let (label, rest) = line.split_once(": ")?;
+    let (node, rank) = label.split_once(' ').unwrap_or((label, ""));
     let has_digit = node.bytes().any(|byte| byte.is_ascii_digit());
-    (is_name(node) && has_digit).then_some(rest)
+    let is_rank = rank.bytes().all(|byte| byte.is_ascii_digit());
+    (is_name(node) && has_digit && is_rank).then_some(rest)
 }
 
 fn is_name(text: &str) -> bool {
@@ -177,6 +179,7 @@ mod tests {
             (" 10: 8 1.1", "10:", "8 1.1"),
             ("   0:8   1.1", "0:", "8   1.1"),
             ("node1: 8 1.1", "node1:", "8 1.1"),
+            ("nid000001 0: 8 1.1", "nid000001 0:", "8 1.1"),
             ("2024-05-01T10:00:00.123+02:00 8 1.1", "", "8 1.1"),
             ("2024-05-01 10:00:00,123 8 1.1", "", "8 1.1"),
             ("[2024-05-01T10:00:00.123] 8 1.1", "", "8 1.1"),

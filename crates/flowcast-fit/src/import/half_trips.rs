@@ -8,7 +8,7 @@ use super::{
     numbers::{SizedTime, micros, positive, size},
     reprompi,
 };
-use crate::benchmark_log::{Benchmark, LogRow, LogSection, netpipe};
+use crate::benchmark_log::{Benchmark, LogRow, LogSection, formats::is_void, netpipe};
 
 /// Measurement of messages from one process to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,18 +22,15 @@ pub(super) enum MessageTest {
 /// The measurement of a section; none for a test of anything but messages from one process to one other.
 pub(super) fn message_test(section: &LogSection<'_>) -> Option<MessageTest> {
     let test = section.test.as_deref()?.to_ascii_lowercase();
+    if section.processes().is_some_and(|count| count != 2) {
+        return None;
+    }
     let is_half_trip = match section.benchmark {
         Benchmark::Osu => match osu_test(&test) {
             "bandwidth test" | "osu_bw" => return Some(MessageTest::Window),
             test => matches!(test, "latency test" | "osu_latency"),
         },
-        Benchmark::Imb => {
-            let is_pair = section
-                .settings
-                .get("processes")
-                .is_none_or(|count| *count == "2");
-            test == "pingpong" && is_pair && section.column("t[usec]").is_some()
-        }
+        Benchmark::Imb => test == "pingpong" && section.column("t[usec]").is_some(),
         Benchmark::Perftest => matches!(
             test.trim_start_matches("ib_"),
             "send latency test"
@@ -84,31 +81,42 @@ pub(super) fn times(
         (Benchmark::Netpipe, _) => Ok(netpipe::row(&row.words).expect("rows were recognised")),
         _ => half_trip(section, row),
     };
-    section.rows.iter().map(time).collect()
+    let valid = section
+        .rows
+        .iter()
+        .filter(|row| !is_void(section, &row.words));
+    valid.map(time).collect()
 }
 
 fn half_trip(section: &LogSection<'_>, row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
     let words = &row.words;
-    let (at, what) = match section.benchmark {
-        Benchmark::Imb => (section.column("t[usec]"), "t[usec]"),
-        Benchmark::Perftest => {
-            let median = section.column("t_typical[usec]");
-            (median.or_else(|| section.column("t_avg[usec]")), "latency")
-        }
-        // The first of two times is out of place. Columns before it may be empty, those after it are not.
-        Benchmark::NcclTests => {
-            let from_end = section.column("time").map(|at| section.columns.len() - at);
-            (
-                from_end.and_then(|from| words.len().checked_sub(from)),
-                "time",
-            )
-        }
+    let (word, column) = match section.benchmark {
+        Benchmark::Imb => (section.word(words, "t[usec]"), "t[usec]"),
+        Benchmark::Perftest => match section.column("t_typical[usec]") {
+            Some(at) => (words.get(at).copied(), "t_typical[usec]"),
+            None => {
+                let mean = section.column("t_avg[usec]");
+                (mean.and_then(|at| words.get(at).copied()), "t_avg[usec]")
+            }
+        },
+        // The first of two times is out of place.
+        Benchmark::NcclTests => (section.word(words, "time"), "time"),
         Benchmark::Netgauge if words.get(1) == Some(&"-") => return netgauge(row),
-        Benchmark::Netgauge => (Some(3), "RTT/2"),
-        _ => (Some(1), "latency"),
+        Benchmark::Netgauge => (words.get(3).copied(), "RTT/2"),
+        _ => (words.get(1).copied(), "latency"),
     };
-    let word = at.and_then(|at| words.get(at));
-    Ok((size(row.line, words[0])?, micros(row.line, word, what)?))
+    if word.is_none() {
+        let expected = format!("the column {column}");
+        return Err(CsvError::at(
+            row.line,
+            "a table without times in microseconds",
+            expected,
+        ));
+    }
+    Ok((
+        size(row.line, words[0])?,
+        micros(row.line, word.as_ref(), column)?,
+    ))
 }
 
 /// Megabytes of a million bytes in a second are bytes in a microsecond.

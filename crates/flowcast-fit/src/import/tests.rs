@@ -132,7 +132,8 @@ fn banners_of_all_versions_and_devices_are_read_by_their_whole_name() {
         );
     }
     assert!(
-        refused(&IMB.replace("processes = 2", "processes = 4")).starts_with("found IMB PingPong")
+        refused(&IMB.replace("processes = 2", "processes = 4"))
+            .starts_with("found IMB PingPong among 4 processes (line 1)")
     );
     for verb in ["RDMA_Read", "Atomic FETCH_AND_ADD", "Atomic CMP_AND_SWAP"] {
         assert!(
@@ -301,6 +302,88 @@ fn lines_inside_a_table_that_are_no_rows_are_left_out_and_named() {
 }
 
 #[test]
+fn rows_whose_data_were_wrong_are_left_out_and_named() {
+    let with_column = |log: &str, (header, name): (&str, &str), marks: [&str; 2]| {
+        let mut marks = marks.into_iter();
+        let lines = log.lines().map(|line| match line.trim_start() {
+            text if text.starts_with(header) => format!("{line} {name}\n"),
+            text if text.starts_with(|sign: char| sign.is_ascii_digit()) => {
+                format!("{line} {}\n", marks.next().unwrap())
+            }
+            _ => format!("{line}\n"),
+        });
+        lines.collect::<String>()
+    };
+    let osu = ("# Size", "Validation");
+    let imb = ("#bytes", "defects");
+    assert_eq!(of(&with_column(OSU, osu, ["Pass", "Pass"])), of(OSU));
+    assert_eq!(of(&with_column(IMB, imb, ["0.00", "0.00"])), of(IMB));
+    let nccl = NCCL.replace("     0    12.4", "    17    12.4");
+    assert_eq!(
+        refused(&nccl),
+        "line 4: found only rows that the benchmark marks as wrong, expected a valid row"
+    );
+    let right = "2048 512 float none -1 13.50 0.08 0.08 0 12.4 0.08 0.08 N/A\n# Out of";
+    let nccl = nccl.replace("# Out of", right);
+    for (log, size) in [
+        (with_column(OSU, osu, ["Pass", "Fail"]), 8),
+        (with_column(IMB, imb, ["0.00", "3.00"]), 64),
+        (nccl, 1024),
+    ] {
+        let imported = read_all(&log).unwrap();
+        let note = format!("wrong data in messages of {size} B, which are left out");
+        assert!(imported.notes[0].ends_with(&note), "{:?}", imported.notes);
+        assert!(imported.one_way.iter().all(|(own, _)| own.0 != size));
+    }
+}
+
+#[test]
+fn tests_of_more_or_fewer_than_two_processes_are_no_messages_between_two() {
+    let devices = |count: usize| {
+        let device = |rank| {
+            format!("#  Rank  {rank} Group  0 Pid 77 on node{rank} device  0 [0x31] NVIDIA A100\n")
+        };
+        let devices: String = (0..count).map(device).collect();
+        NCCL.replacen('\n', &format!("\n{devices}"), 1)
+    };
+    assert_eq!(of(&devices(2)), of(NCCL));
+    for (count, among) in [(1, "of one process"), (8, "among 8 processes")] {
+        let expected = format!("found nccl-tests sendrecv_perf {among} (line 1)");
+        assert!(refused(&devices(count)).starts_with(&expected));
+    }
+    let groups = IMB
+        .replace(
+            "# #processes = 2",
+            "# ( 2 groups of 2 processes each running simultaneously )",
+        )
+        .replace("#bytes", "Group #bytes")
+        .replace("            0 ", "0 0 ");
+    assert!(refused(&groups).starts_with("found IMB PingPong among 4 processes (line 1)"));
+}
+
+#[test]
+fn rows_and_columns_of_another_form_are_named() {
+    let short = format!("{OSU}64 1.2\n1K 2.0\n64K 9.0\n");
+    let notes = read_all(&short).unwrap().notes;
+    assert_eq!(
+        notes,
+        ["line 6: `1K 2.0` is no row of OSU MPI Latency Test and is left out, and one more line"]
+    );
+    assert!(
+        refused("# OSU MPI Latency Test\n# Size Latency (us)\n8 1,10\n")
+            .starts_with("found OSU MPI Latency Test (line 1) without rows, as line 3: `8 1,10` is no row of OSU MPI Latency Test, expected")
+    );
+    assert_eq!(
+        refused(&PERFTEST.replace("[usec]", "[cycles]")),
+        "line 6: found a table without times in microseconds, expected the column t_avg[usec]"
+    );
+    assert_eq!(
+        refused(&NCCL.replace(" time ", " cputime ")),
+        "line 4: found a table without times in microseconds, expected the column time"
+    );
+}
+
+#[test]
 fn rows_of_several_processes_and_unknown_prefixes_are_named() {
     let prefixed = |log: &str, prefix: &str| -> String {
         log.lines()
@@ -340,7 +423,7 @@ fn netpipe_is_read_from_the_screen_and_from_its_file() {
                    2:   1.024 KB     24999 times -->    3.996 Gbps  in    2.050 usecs\n";
     assert_eq!(of(colours), expected);
     let streaming = format!("Streaming data in one direction\n{NETPIPE}");
-    assert!(refused(&streaming).starts_with("found NetPIPE ping-pong (line 4)"));
+    assert!(refused(&streaming).starts_with("found NetPIPE streaming (line 4)"));
 }
 
 #[test]
