@@ -1,7 +1,10 @@
 //! Measured round trips: rows of the table of samples with `what` `round-trip` or without this column, and `busy_us` where the
 //! sender was timed.
 
-use std::{collections::BTreeMap, iter};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+};
 
 use super::prtt::PrttPoint;
 use crate::sample_table::{self, Form, Sample};
@@ -65,6 +68,17 @@ impl PrttSamples {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
+    }
+
+    /// Leaves out messages of 0 bytes where at least so many other sizes were measured; gives whether there were any.
+    pub fn leave_out_empty(&mut self, others: usize) -> bool {
+        let sizes = self.points.keys().map(|point| point.size.0);
+        let sizes: BTreeSet<u64> = sizes.collect();
+        let leaves_out = sizes.contains(&0) && sizes.len() > others;
+        self.points
+            .retain(|point, _| !leaves_out || point.size.0 > 0);
+        self.busy.retain(|point, _| !leaves_out || point.size.0 > 0);
+        leaves_out
     }
 
     /// Reads a samples file.
@@ -178,6 +192,17 @@ mod tests {
         assert!(error("# schema: other/1\n").contains("line 1: found schema `other/1`"));
         assert!(error("").contains("no column names"));
         assert!(error(columns).contains("no row"));
+    }
+
+    #[test]
+    fn messages_without_data_are_left_out_where_enough_sizes_remain() {
+        let text = "n,d_us,size_B,prtt_us\n1,0,0,5\n1,0,8,6\n1,0,64,7\n";
+        let all = PrttSamples::from_csv(text).unwrap();
+        let mut samples = all.clone();
+        assert!(!samples.leave_out_empty(3));
+        assert_eq!(samples, all);
+        assert!(samples.leave_out_empty(2) && !samples.leave_out_empty(1));
+        assert_eq!(samples.len(), 2);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use super::{
     fit_calls::{CallArgs, FitCalls},
     fit_collectives::{CollectiveArgs, FitCollectives},
     fit_conflicts,
-    fit_models::{self, Models},
+    fit_models::{self, ModelInputs, Models},
 };
 use crate::{
     network_args,
@@ -255,17 +255,8 @@ impl Fit {
             level: self.level,
             seed: self.seed,
         };
-        let (samples, patterns) = (
-            fit_models::round_trips(inputs, &self.import)?,
-            fit_models::patterns(inputs)?,
-        );
-        fit_models::run(
-            &samples,
-            &patterns,
-            options,
-            self.report.as_deref(),
-            self.format,
-        )
+        let inputs = ModelInputs::read(inputs, &self.import)?;
+        fit_models::run(inputs, options, self.report.as_deref(), self.format)
     }
 
     fn fit_conflicts(&self, input: &FitInput) -> Result<()> {

@@ -10,7 +10,7 @@ use flowcast::{
         pairs::samples::PairSamples,
         samples::PrttSamples,
         zoo::{
-            compare::{CompareOptions, compare},
+            compare::{CompareOptions, LEAST_SIZES, compare},
             pattern::{PatternSamples, of_pairs},
         },
     },
@@ -22,11 +22,7 @@ use super::fit::{
     import::{ImportArgs, ImportedFiles},
     inputs::{FitInput, Kind},
 };
-use crate::terminal::{
-    answers::write_page,
-    output::{Format, say},
-    provenance,
-};
+use crate::terminal::{answers::write_page, output::Format, provenance};
 
 /// Which models are compared.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -35,25 +31,43 @@ pub(super) enum Models {
     All,
 }
 
+/// A message without data takes another way through some libraries.
+const NO_BYTES: &str = "messages of 0 B are left out of all models";
+
+/// Round trips, patterns, and notes about what was left out of them.
+pub(super) struct ModelInputs {
+    round_trips: ImportedFiles,
+    patterns: Vec<PatternSamples>,
+    notes: Vec<String>,
+}
+
+impl ModelInputs {
+    pub(super) fn read(inputs: &[FitInput], args: &ImportArgs) -> Result<ModelInputs> {
+        let mut round_trips = round_trips(inputs, args)?;
+        let is_empty_left_out =
+            round_trips.is_imported() && round_trips.samples.leave_out_empty(LEAST_SIZES);
+        let mut notes: Vec<String> = Vec::new();
+        notes.extend(is_empty_left_out.then(|| NO_BYTES.to_owned()));
+        let patterns = patterns(inputs, &mut notes)?;
+        Ok(ModelInputs {
+            round_trips,
+            patterns,
+            notes,
+        })
+    }
+}
+
 /// The round trips: one file of samples, or the outputs of benchmarks together.
-pub(super) fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<PrttSamples> {
+fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<ImportedFiles> {
     let found: Vec<&FitInput> = inputs.iter().filter(is_one).collect();
     match found[..] {
         [] => bail!("found no round trips, expected some beside patterns"),
         [one] if one.kind == Kind::RoundTrips => {
-            PrttSamples::from_csv(&one.text).with_context(|| one.place())
+            let samples = PrttSamples::from_csv(&one.text).with_context(|| one.place())?;
+            Ok(ImportedFiles::of(samples))
         }
         _ if found.iter().all(|input| input.kind == Kind::Benchmark) => {
-            let imported = ImportedFiles::read(inputs, args)?;
-            imported
-                .skipped()
-                .iter()
-                .for_each(|line| say!("flowcast: {line}"));
-            imported
-                .notes()
-                .iter()
-                .for_each(|note| say!("flowcast: note: {note}"));
-            Ok(imported.samples)
+            ImportedFiles::read(inputs, args)
         }
         _ => bail!("found several files with round trips, expected one, or outputs of benchmarks"),
     }
@@ -63,8 +77,8 @@ fn is_one(input: &&FitInput) -> bool {
     matches!(input.kind, Kind::RoundTrips | Kind::Benchmark)
 }
 
-/// The patterns of pairs and of conflicts; conflicts whose messages differ in size or start are left out, and told.
-pub(super) fn patterns(inputs: &[FitInput]) -> Result<Vec<PatternSamples>> {
+/// The patterns of pairs and of conflicts; conflicts whose messages differ in size or start are left out, and noted.
+fn patterns(inputs: &[FitInput], notes: &mut Vec<String>) -> Result<Vec<PatternSamples>> {
     let mut all = Vec::new();
     for input in inputs {
         let place = || input.place();
@@ -87,10 +101,10 @@ pub(super) fn patterns(inputs: &[FitInput]) -> Result<Vec<PatternSamples>> {
         let patterns = conflicts.patterns();
         let left = conflicts.measured.len() - patterns.len();
         if left > 0 {
-            say!(
-                "flowcast: note: {}: {left} conflicts have messages of several sizes or starts and are not used",
+            notes.push(format!(
+                "{}: {left} conflicts have messages of several sizes or starts and are not used",
                 place()
-            );
+            ));
         }
         all.extend(patterns);
     }
@@ -99,21 +113,21 @@ pub(super) fn patterns(inputs: &[FitInput]) -> Result<Vec<PatternSamples>> {
 
 /// Compares the models on round trips and patterns and prints them, the best first.
 pub(super) fn run(
-    samples: &PrttSamples,
-    patterns: &[PatternSamples],
+    inputs: ModelInputs,
     options: CompareOptions,
     page: Option<&Path>,
     format: Format,
 ) -> Result<()> {
-    let compared = compare(samples, patterns, options)?;
-    for refused in compared.iter().filter(|model| model.negative > 0) {
-        let count = refused.negative;
-        say!(
-            "flowcast: note: {} is refused: it predicts less than no time for {count} of the points",
-            refused.model
-        );
-    }
+    let samples = &inputs.round_trips.samples;
+    let compared = compare(samples, &inputs.patterns, options)?;
+    let mut notes = inputs.notes;
+    let refused = compared.iter().filter(|model| model.negative > 0);
+    notes.extend(refused.map(|refused| {
+        let (model, count) = (refused.model, refused.negative);
+        format!("{model} is refused: it predicts less than no time for {count} of the points")
+    }));
     let document = models_document(&compared, options);
+    let document = inputs.round_trips.told(document, notes);
     if let Some(path) = page {
         write_page(
             path,

@@ -24,6 +24,8 @@ use crate::{estimate::Design, prtt::PrttPoint, samples::PrttSamples};
 
 /// From this many sizes on, several are left out at a time.
 const MANY_SIZES: usize = 10;
+/// Sizes that a comparison needs at least.
+pub const LEAST_SIZES: usize = 3;
 /// Parts of many sizes.
 const FOLDS: usize = 5;
 /// Parts of many patterns.
@@ -146,7 +148,7 @@ pub fn compare(
         pattern_times: &pattern_times,
     };
     let sizes = medians.sizes();
-    if sizes.len() < 3 {
+    if sizes.len() < LEAST_SIZES {
         return Err(ZooError::TooFewSizes(sizes.len()));
     }
     let mut resampler = Resampler::from_seed(options.seed);

@@ -74,37 +74,41 @@ impl ImportedFiles {
         Ok(ImportedFiles { samples, files })
     }
 
-    /// Lines that were left out of the sections that were read, and what is done with messages of 0 bytes.
-    pub(in crate::commands) fn notes(&self) -> Vec<String> {
-        let notes = self.files.iter().flat_map(|(place, imported)| {
-            let notes = imported.notes.iter();
-            notes.map(move |note| format!("{place}: {note}"))
-        });
-        notes.collect()
+    /// Round trips that no benchmark measured.
+    pub(in crate::commands) fn of(samples: PrttSamples) -> ImportedFiles {
+        let files = Vec::new();
+        ImportedFiles { samples, files }
     }
 
-    /// Sections that were not read, one a line.
-    pub(in crate::commands) fn skipped(&self) -> Vec<String> {
+    /// Whether they come from outputs of benchmarks.
+    pub(in crate::commands) fn is_imported(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// Adds to a result the sections and lines that were left out, and notes about the fit.
+    pub(in crate::commands) fn told(&self, document: Document, about_fit: Vec<String>) -> Document {
         let skipped = self.files.iter().flat_map(|(place, imported)| {
-            let skipped = imported.skipped.iter();
-            skipped.map(move |section| format!("skipped: {place}, {section}"))
-        });
-        skipped.collect()
-    }
-
-    fn skipped_value(&self) -> Value {
-        let all = self.files.iter().flat_map(|(place, imported)| {
             let skipped = imported.skipped.iter();
             skipped.map(move |section| (place, section))
         });
-        let all: Vec<_> = all.collect();
-        rows(&all)
+        let skipped: Vec<_> = skipped.collect();
+        let table = rows(&skipped)
             .field("file", |(place, _)| *place)
             .field("line", |(_, section)| section.line)
             .field("benchmark", |(_, section)| section.benchmark.to_string())
             .field("test", |(_, section)| section.test.clone())
-            .field("reason", |(_, section)| section.reason)
-            .into()
+            .field("reason", |(_, section)| section.reason);
+        let notes = self.files.iter().flat_map(|(place, imported)| {
+            let notes = imported.notes.iter();
+            notes.map(move |note| format!("{place}: {note}"))
+        });
+        let notes: Vec<String> = notes.chain(about_fit).collect();
+        let lines = skipped.iter();
+        document
+            .field("skipped", table)
+            .field("notes", notes.iter().cloned().collect::<Value>())
+            .lines(lines.map(|(place, section)| format!("skipped: {place}, {section}")))
+            .lines(notes.iter().map(|note| format!("note: {note}")))
     }
 }
 
@@ -118,31 +122,25 @@ pub(in crate::commands) fn run(
 ) -> Result<()> {
     let imported = ImportedFiles::read(files, args)?;
     let fit = fit_hockney(&imported.samples)?;
-    let mut notes = imported.notes();
-    notes.extend(fit.left_out.then(|| NO_BYTES.to_owned()));
     let mut provenance: BTreeMap<String, String> = provenance::of_this_run();
     let names: Vec<String> = files.iter().map(FitInput::place).collect();
     provenance.insert("imported".into(), names.join(" "));
     write(output, &fit.to_network(name, provenance))?;
     let rate = Quantity::Rate(fit.per_byte.rate()).rounded();
-    format.print(
-        &Document::new("hockney-fit")
-            .field("latency_us", fit.latency)
-            .field("us_per_B", fit.per_byte.as_micros())
-            .field("sizes", fit.sizes)
-            .field("error_median", fit.error_median)
-            .field("error_worst", fit.error_worst)
-            .field("skipped", imported.skipped_value())
-            .field("notes", notes.iter().cloned().collect::<Value>())
-            .line(format!("latency    {}", Rounded(fit.latency)))
-            .line(format!("bandwidth  {rate}"))
-            .line(format!(
-                "The line misses {} sizes by {} (median), {} at worst.",
-                fit.sizes,
-                percent(fit.error_median),
-                percent(fit.error_worst)
-            ))
-            .lines(imported.skipped())
-            .lines(notes.iter().map(|note| format!("note: {note}"))),
-    )
+    let document = Document::new("hockney-fit")
+        .field("latency_us", fit.latency)
+        .field("us_per_B", fit.per_byte.as_micros())
+        .field("sizes", fit.sizes)
+        .field("error_median", fit.error_median)
+        .field("error_worst", fit.error_worst)
+        .line(format!("latency    {}", Rounded(fit.latency)))
+        .line(format!("bandwidth  {rate}"))
+        .line(format!(
+            "The line misses {} sizes by {} (median), {} at worst.",
+            fit.sizes,
+            percent(fit.error_median),
+            percent(fit.error_worst)
+        ));
+    let note = fit.left_out.then(|| NO_BYTES.to_owned());
+    format.print(&imported.told(document, note.into_iter().collect()))
 }
