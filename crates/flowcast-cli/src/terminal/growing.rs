@@ -1,7 +1,7 @@
 //! Files to which a long run appends each result, so that a killed run loses at most the result that it was
-//! computing: `append` hands the text to the kernel before it returns. Each text has a checksum: a later run leaves out
-//! what is incomplete or has changed, says so and continues. Until the first result there is no file, so that a run that
-//! fails or is ended before it leaves none.
+//! computing: `append` hands the text to the kernel before it returns. A later run trusts the texts up to the first that is
+//! incomplete, changed, missing or repeated, and says how much it leaves out. Until the first result there is no file, so
+//! that a run that fails or is ended before it leaves none.
 
 mod blocks;
 
@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use flowcast_io::read_file;
 
-use self::blocks::{Blocks, sealed};
+use self::blocks::{Blocks, Chain};
 use crate::terminal::{
     files::{Writer, write_whole},
     interrupt,
@@ -34,8 +34,8 @@ pub(crate) struct GrowingFile {
 enum GrowingState {
     /// Nothing is appended yet: the file will begin with this.
     Head(String),
-    /// The file exists, with what was appended so far.
-    Open(File),
+    /// The file exists, with what was appended so far and its checksum.
+    Open(File, Chain),
 }
 
 impl GrowingFile {
@@ -58,8 +58,8 @@ impl GrowingFile {
         })
     }
 
-    /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gives what the texts hold, the
-    /// head before them; what is incomplete or has changed is not among them.
+    /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gets the head and the texts that
+    /// can be trusted.
     pub(crate) fn resume<T: Default>(
         path: &Path,
         content: &str,
@@ -72,31 +72,19 @@ impl GrowingFile {
         let file = locked(path, open(path))?;
         let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         let blocks = blocks_of(path, &bytes)?;
-        if blocks.whole.len() < 2 {
+        if blocks.texts.len() < 2 {
             drop(file);
             fs::remove_file(path).with_context(|| cannot_write(path))?;
             return Ok((GrowingFile::start(path, content, head)?, T::default()));
         }
-        let held = read(&blocks.whole.concat())?;
-        let file = if blocks.unspoilt + blocks.spoilt < bytes.len() {
-            // The file is there, with all that is finished, at any moment.
-            write_whole(path, |out| {
-                blocks
-                    .whole
-                    .iter()
-                    .try_for_each(|text| Ok(out.write_all(sealed(text).as_bytes())?))
-            })?;
-            locked(path, open(path))?
-        } else {
-            file.set_len(blocks.unspoilt as u64)
-                .with_context(|| cannot_write(path))?;
-            file
-        };
+        let held = read(&blocks.texts.concat())?;
+        file.set_len(blocks.bytes as u64)
+            .with_context(|| cannot_write(path))?;
         interrupt::keeps(path);
         Ok((
             GrowingFile {
                 path: path.to_owned(),
-                state: GrowingState::Open(file),
+                state: GrowingState::Open(file, blocks.chain),
             },
             held,
         ))
@@ -104,19 +92,21 @@ impl GrowingFile {
 
     /// Adds text; before the first, the head.
     pub(crate) fn append(&mut self, text: &str) -> Result<()> {
-        let file = match &mut self.state {
-            GrowingState::Open(file) => file,
-            GrowingState::Head(head) => {
-                let mut file = locked(&self.path, File::create_new(&self.path))?;
-                file.write_all(sealed(head).as_bytes())
-                    .with_context(|| cannot_write(&self.path))?;
-                interrupt::keeps(&self.path);
-                self.state = GrowingState::Open(file);
-                return self.append(text);
-            }
-        };
-        file.write_all(sealed(text).as_bytes())
-            .with_context(|| cannot_write(&self.path))
+        if let GrowingState::Head(head) = &self.state {
+            let (mut file, mut chain) = (
+                locked(&self.path, File::create_new(&self.path))?,
+                Chain::default(),
+            );
+            file.write_all(chain.seal(head).as_bytes())
+                .with_context(|| cannot_write(&self.path))?;
+            interrupt::keeps(&self.path);
+            self.state = GrowingState::Open(file, chain);
+        }
+        if let GrowingState::Open(file, chain) = &mut self.state {
+            file.write_all(chain.seal(text).as_bytes())
+                .with_context(|| cannot_write(&self.path))?;
+        }
+        Ok(())
     }
 
     /// Name of the file, whether it exists yet or not.
@@ -134,7 +124,7 @@ impl GrowingFile {
         write_whole(&self.target(), write)?;
         match self.state {
             GrowingState::Head(_) => Ok(()),
-            GrowingState::Open(_) => fs::remove_file(&self.path)
+            GrowingState::Open(..) => fs::remove_file(&self.path)
                 .with_context(|| format!("cannot remove {}", self.path.display())),
         }
     }
@@ -154,8 +144,8 @@ impl Drop for GrowingFile {
 /// The texts of a file that grew, for those who only read it; one without checksums is taken as it stands.
 pub(crate) fn read(path: &Path) -> Result<String> {
     let bytes = read_file(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if blocks::are_in(&bytes) {
-        return Ok(blocks_of(path, &bytes)?.whole.concat());
+    if blocks::beginnings(&bytes) > 0 {
+        return Ok(blocks_of(path, &bytes)?.texts.concat());
     }
     let text = String::from_utf8(bytes).ok();
     text.with_context(|| {
@@ -166,24 +156,23 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     })
 }
 
-/// What can be gone on with; what cannot is told.
+/// The blocks that can be trusted; a note says how much is left out.
 fn blocks_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<Blocks<'a>> {
-    if !blocks::are_in(bytes) {
-        bail!(
-            "{}: found a file without checksums, expected one that this version has written",
-            path.display()
-        );
+    let name = path.display();
+    let beginnings = blocks::beginnings(bytes);
+    if beginnings == 0 {
+        bail!("{name}: found a file without checksums, expected one that this version has written");
     }
     let blocks = blocks::read(bytes);
-    if !blocks.begins && !blocks.whole.is_empty() {
-        bail!(
-            "{}: found a beginning that was changed, expected that of an interrupted run",
-            path.display()
-        );
+    if blocks.texts.is_empty() && beginnings > 1 {
+        bail!("{name}: found a beginning that was changed, expected that of an interrupted run");
     }
-    if blocks.spoilt > 0 {
-        let (path, spoilt) = (path.display(), blocks.spoilt);
-        say!("flowcast: note: {path}: left out {spoilt} bytes that are incomplete or were changed");
+    let left_out = bytes.len() - blocks.bytes;
+    if left_out > 0 {
+        say!(
+            "flowcast: note: {name}: left out the last {left_out} bytes, from the first part that is incomplete, changed, \
+             missing or repeated"
+        );
     }
     Ok(blocks)
 }
@@ -283,76 +272,94 @@ mod tests {
         assert_eq!(resumed(&path).unwrap().1, "");
     }
 
-    /// The file as a run has left it, and how many texts are whole in its first so many bytes.
-    fn left(path: &Path) -> (Vec<u8>, impl Fn(usize) -> usize) {
-        let texts = ["head\n", "1,0.5\n", "2,0.25\n3,0.125\n", "4,1\n"];
-        let mut growing = GrowingFile::start(path, "rows", texts[0]).unwrap();
-        texts[1..]
-            .iter()
-            .for_each(|text| growing.append(text).unwrap());
-        let ends: Vec<usize> = (1..=4)
-            .map(|count| texts[..count].iter().map(|text| sealed(text).len()).sum())
-            .collect();
-        (fs::read(path).unwrap(), move |bytes| {
-            ends.iter().filter(|end| **end <= bytes).count()
-        })
+    const TEXTS: [&str; 5] = ["head\n", "1,0.5\n", "2,0.25\n3,0.125\n", "1,0.5\n", "4,1\n"];
+
+    /// The parts of a file as a run has left it, each with its line.
+    fn left(path: &Path) -> Vec<Vec<u8>> {
+        let mut growing = GrowingFile::start(path, "rows", TEXTS[0]).unwrap();
+        let texts = TEXTS[1..].iter();
+        texts.for_each(|text| growing.append(text).unwrap());
+        let mut chain = Chain::default();
+        let parts: Vec<Vec<u8>> = TEXTS.map(|text| chain.seal(text).into_bytes()).to_vec();
+        assert_eq!(fs::read(path).unwrap(), parts.concat());
+        parts
+    }
+
+    /// A run that goes on with these bytes is refused, or finds texts without a gap from the first on and can add to them.
+    fn goes_on_or_refuses(path: &Path, bytes: &[u8]) -> Option<usize> {
+        fs::write(path, bytes).unwrap();
+        let Ok((mut growing, found)) = resumed(path) else {
+            assert_eq!(fs::read(path).unwrap(), bytes);
+            return None;
+        };
+        let found_texts = (1..=TEXTS.len()).find(|count| found == TEXTS[..*count].concat());
+        let count = match found.as_str() {
+            "" => 0,
+            text => found_texts.unwrap_or_else(|| panic!("found {text}")),
+        };
+        growing.append("5,2\n").unwrap();
+        drop(growing);
+        let head = if count == 0 { TEXTS[0] } else { "" };
+        assert_eq!(resumed(path).unwrap().1, format!("{head}{found}5,2\n"));
+        Some(count)
     }
 
     #[test]
     fn wherever_a_run_is_killed_all_that_was_finished_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = partial(&folder.path().join("x"));
-        let (bytes, whole_in) = left(&path);
-        let rows = ["", "1,0.5\n", "2,0.25\n3,0.125\n", "4,1\n"];
+        let parts = left(&path);
+        let bytes = parts.concat();
         for killed_at in 0..=bytes.len() {
-            fs::write(&path, &bytes[..killed_at]).unwrap();
-            let (mut growing, found) = resumed(&path).unwrap();
-            let whole = whole_in(killed_at);
-            let expected = if whole < 2 {
-                String::new()
-            } else {
-                format!("head\n{}", rows[..whole].concat())
-            };
-            assert_eq!(found, expected, "killed at {killed_at}");
-            growing.append("5,2\n").unwrap();
-            assert!(read(&path).unwrap().ends_with("5,2\n"));
+            let finished =
+                (0..=parts.len()).rfind(|count| parts[..*count].concat().len() <= killed_at);
+            let expected = finished.filter(|count| *count > 1).unwrap_or(0);
+            assert_eq!(
+                goes_on_or_refuses(&path, &bytes[..killed_at]),
+                Some(expected)
+            );
         }
     }
 
     #[test]
-    fn a_flipped_bit_takes_no_other_text_with_it_and_enters_none() {
+    fn no_text_behind_a_changed_bit_is_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let path = partial(&folder.path().join("x"));
-        let (bytes, whole_in) = left(&path);
-        let rows = ["1,0.5\n", "2,0.25\n3,0.125\n", "4,1\n"];
+        let bytes = left(&path).concat();
         for bit in 0..8 * bytes.len() {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            fs::write(&path, &flipped).unwrap();
-            let Some(spoilt) = whole_in(bit / 8).checked_sub(1) else {
-                // A digit of a checksum may become its capital.
+            goes_on_or_refuses(&path, &flipped);
+        }
+    }
+
+    #[test]
+    fn no_text_behind_one_that_was_removed_repeated_moved_or_taken_from_elsewhere_is_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = partial(&folder.path().join("x"));
+        let parts = left(&path);
+        let foreign = Chain::default().seal("2,0.75\n").into_bytes();
+        for first in 0..parts.len() {
+            let [mut removed, mut repeated, mut mixed] = [(); 3].map(|()| parts.clone());
+            removed.remove(first);
+            repeated.insert(first, parts[first].clone());
+            mixed.insert(first, foreign.clone());
+            for changed in [removed, repeated, mixed] {
+                let trusted = goes_on_or_refuses(&path, &changed.concat());
                 assert!(
-                    resumed(&path).map_or(true, |(_, found)| found
-                        == format!("head\n{}", rows.concat())),
-                    "{bit}"
+                    trusted.is_none_or(|count| count <= first + 1),
+                    "{first}: {trusted:?}"
                 );
-                assert!(fs::read(&path).unwrap().len() >= bytes.len());
-                continue;
-            };
-            let (mut growing, found) = resumed(&path).unwrap();
-            let others: String = (0..3)
-                .filter(|row| *row != spoilt)
-                .map(|row| rows[row])
-                .collect();
-            let is_whole = found == format!("head\n{}", rows.concat());
-            assert!(
-                found == format!("head\n{others}")
-                    || is_whole && bytes[bit / 8].is_ascii_hexdigit(),
-                "{bit}: {found}"
-            );
-            growing.append("5,2\n").unwrap();
-            drop(growing);
-            assert_eq!(resumed(&path).unwrap().1, found + "5,2\n");
+            }
+            for second in 0..first {
+                let mut moved = parts.clone();
+                moved.swap(first, second);
+                let trusted = goes_on_or_refuses(&path, &moved.concat());
+                assert!(
+                    trusted.is_none_or(|count| count <= second),
+                    "{first}, {second}"
+                );
+            }
         }
     }
 

@@ -33,3 +33,17 @@ mod terminals;
 mod untouched;
 mod validate;
 mod validate_app;
+
+/// Texts in one file, as a run that has not ended leaves them: each behind a line with its length and the checksum of all so far.
+fn in_parts<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hasher = crc32fast::Hasher::new();
+    let part = |text: &str| {
+        hasher.update(text.as_bytes());
+        format!(
+            "# part {} {:08x}\n{text}",
+            text.len(),
+            hasher.clone().finalize()
+        )
+    };
+    texts.into_iter().map(part).collect()
+}

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::outcome::{json, said};
+use crate::{
+    in_parts,
+    outcome::{json, said},
+};
 
 fn flowcast(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
@@ -151,16 +154,9 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
         .filter(known)
         .map(|line| line.to_owned() + "\n")
         .collect();
-    let sealed = |text: &str| {
-        format!(
-            "# block {} {:08x}\n{text}",
-            text.len(),
-            crc32fast::hash(text.as_bytes())
-        )
-    };
     fs::write(
         folder.path().join("more.csv.partial"),
-        sealed(&head) + &sealed(&rows),
+        in_parts([&*head, &rows]),
     )
     .unwrap();
     let other = run(
@@ -417,15 +413,8 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
         rows += &format!("round-trip,1,0,{size},50\nround-trip,16,0,{size},90\n");
     }
     rows += "round-trip,16,20,1,400\n";
-    let sealed = |text: &str| {
-        format!(
-            "# block {} {:08x}\n{text}",
-            text.len(),
-            crc32fast::hash(text.as_bytes())
-        )
-    };
     let head = "# path: tcp over loopback, two threads\nwhat,n,d_us,size_B,time_us\n";
-    let kept = sealed(head) + &sealed(&rows) + "# block 23 01234567\nround-trip,16,20,1,4";
+    let kept = in_parts([head, &rows]) + "# part 23 01234567\nround-trip,16,20,1,4";
     fs::write(&partial, kept).unwrap();
 
     let refused = run(

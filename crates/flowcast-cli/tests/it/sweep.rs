@@ -7,6 +7,8 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use crate::in_parts;
+
 const LU: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/cmd/traces.in/lu.S.4.dim.gz"
@@ -57,20 +59,12 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// As a run that has not ended keeps its results: the header, then the rows, each with its checksum before it.
+/// As a run that has not ended keeps its results: the header, then the rows.
 fn kept(result: &[u8]) -> Vec<u8> {
-    let lines: Vec<&[u8]> = result.split_inclusive(|byte| *byte == b'\n').collect();
-    let texts = [lines[..2].concat()]
-        .into_iter()
-        .chain(lines[2..].iter().map(|line| line.to_vec()));
-    let sealed = |text: Vec<u8>| {
-        [
-            format!("# block {} {:08x}\n", text.len(), crc32fast::hash(&text)).into_bytes(),
-            text,
-        ]
-        .concat()
-    };
-    texts.flat_map(sealed).collect()
+    let text = std::str::from_utf8(result).unwrap();
+    let mut lines = text.split_inclusive('\n');
+    let header: String = lines.by_ref().take(2).collect();
+    in_parts(std::iter::once(header.as_str()).chain(lines)).into_bytes()
 }
 
 #[test]
@@ -183,7 +177,7 @@ fn each_set_is_kept_as_it_ends_and_not_replayed_again_after_any_signal() {
     let partial = folder.path().join("a.csv.partial");
     let kept = || {
         fs::read_to_string(&partial)
-            .map_or(0, |text| text.matches("# block ").count().saturating_sub(1))
+            .map_or(0, |text| text.matches("# part ").count().saturating_sub(1))
     };
     let mut before = 0;
     for signal in ["INT", "TERM", "QUIT", "KILL"] {

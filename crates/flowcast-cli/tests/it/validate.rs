@@ -10,7 +10,7 @@ use flowcast::model::{accuracy::CaseKind, network::Network};
 use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
-use crate::outcome::said;
+use crate::{in_parts, outcome::said};
 
 const JOURNAL: &str = include_str!("../../../../tests/data/validation/chain-of-three.journal");
 const LAB: [&str; 6] = [
@@ -32,18 +32,6 @@ fn validate(folder: &Path, arguments: &[&str]) -> Output {
         .env("XDG_RUNTIME_DIR", folder)
         .output()
         .unwrap()
-}
-
-/// The journal as a run writes it: each line behind its length and checksum.
-fn sealed(journal: &str) -> String {
-    let block = |line: &str| {
-        format!(
-            "# block {} {:08x}\n{line}",
-            line.len(),
-            crc32fast::hash(line.as_bytes())
-        )
-    };
-    journal.split_inclusive('\n').map(block).collect()
 }
 
 fn mean_error(document: &Value, model: &str) -> f64 {
@@ -279,7 +267,11 @@ fn margins_of_the_nas_kernels_hold_nine_of_ten_runs_of_programs_that_they_do_not
 #[test]
 fn patterns_that_are_finished_are_not_run_again_and_a_journal_in_the_way_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("report.html.journal"), sealed(JOURNAL)).unwrap();
+    std::fs::write(
+        folder.path().join("report.html.journal"),
+        in_parts(JOURNAL.split_inclusive('\n')),
+    )
+    .unwrap();
     let same = [&["--count", "1", "--flows", "3"][..], &LAB].concat();
     let blocked = validate(folder.path(), &same);
     assert_eq!(blocked.status.code(), Some(2));

@@ -1,18 +1,24 @@
 //! What is placed: a program, a communication in steps, or bytes between ranks.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Debug};
 
-use flowcast_model::cluster::{
-    flow::Flow,
-    pattern::{PatternError, Steps},
-    racks::Racks,
+use flowcast_model::{
+    cluster::{
+        flow::Flow,
+        pattern::{PatternError, Steps},
+        racks::Racks,
+    },
+    network::Network,
 };
 use flowcast_trace::Trace;
 use flowcast_units::{Bytes, Node, Time};
 use thiserror::Error;
 
 use super::matrix_file::{MatrixFile, MatrixFileError, is_matrix};
-use crate::Input;
+use crate::{
+    Input,
+    study::{fingerprint, network_mark, trace_mark},
+};
 
 /// A communication between ranks.
 pub enum PlaceInput {
@@ -41,6 +47,16 @@ pub enum PlaceInputError {
 }
 
 impl PlaceInput {
+    /// Fingerprint of this input, a network and whatever else the times of mappings depend on.
+    pub fn fingerprint(&self, network: &Network, other: &dyn Debug) -> String {
+        let input = match self {
+            PlaceInput::Steps(steps) => format!("{steps:?}"),
+            PlaceInput::Matrix(matrix, _) => format!("{matrix:?}"),
+            PlaceInput::Trace(trace) => trace_mark(trace),
+        };
+        fingerprint(format!("{input} {} {other:?}", network_mark(network)).as_bytes())
+    }
+
     /// From a matrix, or else steps; `file` is what errors call it.
     ///
     /// # Errors

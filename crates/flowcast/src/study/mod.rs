@@ -252,22 +252,25 @@ fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -
 
 /// What is swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
 fn describe(trace: &Trace, networks: &[Network], grid: &Grid, names: Names<'_>) -> Value {
-    // The first part of the compiled form has the checksum of all.
-    let trace_mark = fingerprint(&compiled::parts(trace)[0]);
     json!({
         "schema": "flowcast/sweep/1",
         "flowcast": env!("CARGO_PKG_VERSION"),
         "trace": names.trace,
-        "trace_fingerprint": trace_mark,
+        "trace_fingerprint": trace_mark(trace),
         "network": one_or_all(networks.iter().map(|network| network.name.as_str())),
-        "network_fingerprint": one_or_all(networks.iter().map(mark)),
+        "network_fingerprint": one_or_all(networks.iter().map(network_mark)),
         "grid": grid.axes().iter().map(|axis| axis.text.as_str()).collect::<Vec<_>>(),
         "sets": grid.len(),
     })
 }
 
-/// Where a value comes from changes no result.
-fn mark(network: &Network) -> String {
+/// Fingerprint of a trace: the first part of its compiled form has the checksum of all.
+pub(crate) fn trace_mark(trace: &Trace) -> String {
+    fingerprint(&compiled::parts(trace)[0])
+}
+
+/// Fingerprint of a network's figures; where a value comes from changes no result.
+pub(crate) fn network_mark(network: &Network) -> String {
     let figures = Network {
         origins: BTreeMap::new(),
         ..network.clone()
@@ -275,8 +278,8 @@ fn mark(network: &Network) -> String {
     fingerprint(figures.to_toml().as_bytes())
 }
 
-/// FNV-1a, 64 bits: tells sweeps apart that were meant to be one.
-fn fingerprint(bytes: &[u8]) -> String {
+/// FNV-1a, 64 bits: tells runs apart that were meant to be one.
+pub(crate) fn fingerprint(bytes: &[u8]) -> String {
     format!(
         "{:016x}",
         bytes

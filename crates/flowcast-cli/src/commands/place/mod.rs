@@ -29,10 +29,7 @@ use flowcast::{
 };
 use flowcast_io::{Holding, is_matrix, is_pattern};
 
-use self::{
-    nodes::NodeArgs,
-    times::{TriedTimes, key},
-};
+use self::{nodes::NodeArgs, times::TriedTimes};
 use crate::{
     mapping_format::{FileFormat, launch_sentence},
     network_args::NetworkArgs,
@@ -168,9 +165,8 @@ impl Place {
         }
         let mut tried = TriedTimes::none();
         if let Some(path) = &self.output {
-            let asked = format!("{:?} {:?} {}", job.slots, job.positions, self.seed);
-            let key = key(&network, model, &predictor.messages(), &asked);
-            tried = TriedTimes::open(path, self.resume, &key)?;
+            let other = (model, &job.slots, &job.positions, self.seed);
+            tried = TriedTimes::open(path, self.resume, &input.fingerprint(&network, &other))?;
         }
         let options = PlaceOptions {
             seed: self.seed,

@@ -1,12 +1,9 @@
 //! The times of mappings that a search has tried, kept beside its output until it ends.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    path::Path,
-};
+use std::path::Path;
 
 use anyhow::{Result, bail};
-use flowcast::{model::network::Network, place::matrix_file::RankMessage, units::Time};
+use flowcast::units::Time;
 
 use crate::terminal::growing::{GrowingFile, partial};
 
@@ -28,10 +25,13 @@ impl TriedTimes {
         }
     }
 
-    /// Of a search that writes to `target`, whose times depend on what `key` says.
-    pub(super) fn open(target: &Path, resume: bool, key: &str) -> Result<TriedTimes> {
+    /// Of a search that writes to `target`, whose inputs have a fingerprint.
+    pub(super) fn open(target: &Path, resume: bool, fingerprint: &str) -> Result<TriedTimes> {
         let path = partial(target);
-        let head = format!("flowcast/tried-mappings/1 {key}\n");
+        let head = format!(
+            "flowcast/tried-mappings/1 {} {fingerprint}\n",
+            env!("CARGO_PKG_VERSION")
+        );
         if !resume {
             return Ok(TriedTimes {
                 kept: Some(GrowingFile::start(&path, CONTENT, &head)?),
@@ -88,15 +88,4 @@ impl TriedTimes {
             None => Ok(()),
         }
     }
-}
-
-/// What the times of a search depend on, in short.
-pub(super) fn key(network: &Network, model: &str, messages: &[RankMessage], asked: &str) -> String {
-    let mut hasher = DefaultHasher::new();
-    network.to_toml().hash(&mut hasher);
-    for message in messages {
-        (message.from, message.to, message.bytes.0).hash(&mut hasher);
-    }
-    (model, asked).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
 }

@@ -215,7 +215,7 @@ mod tests {
             .append(true)
             .open(&path)
             .unwrap()
-            .write_all(b"# block 80 01234567\n{\"name\":\"c")
+            .write_all(b"# part 80 01234567\n{\"name\":\"c")
             .unwrap();
         assert!(
             Journal::start(&path, &header)
@@ -263,7 +263,7 @@ mod tests {
                 .contains("x.journal:3: ")
         );
         // Killed before the header was there.
-        std::fs::write(&path, "# bloc").unwrap();
+        std::fs::write(&path, "# par").unwrap();
         assert!(
             Journal::resume::<_, Finished>(&path, &header("bus"))
                 .unwrap()

@@ -1,6 +1,6 @@
 //! A journal of finished measurements: one line of JSON each, written before the next measurement begins.
 //!
-//! The first line, the header, says how the measurements were made. Each line has a checksum before it, as in
+//! The first line, the header, says how the measurements were made. A line with a checksum stands before each, as in
 //! [`growing`](crate::terminal::growing).
 
 use std::path::{Path, PathBuf};
@@ -106,7 +106,9 @@ pub(super) fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Conten
 
 fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Content<H, L>> {
     let place = |line: usize| format!("{}:{}", path.display(), line + 1);
-    let mut lines = text.lines().enumerate();
+    // The checksums of former versions stand in lines that begin with `#`.
+    let lines = text.lines().enumerate();
+    let mut lines = lines.filter(|(_, line)| !line.starts_with('#'));
     let (at, first) = lines
         .next()
         .ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
