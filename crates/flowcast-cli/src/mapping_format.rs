@@ -36,7 +36,7 @@ pub(crate) enum FileFormat {
 }
 
 impl FileFormat {
-    /// The format of a file, if its ending has only one.
+    /// The format of a file whose ending has only one.
     pub(crate) fn of_ending(path: &Path) -> Option<FileFormat> {
         match path.extension()?.to_str()? {
             "c" => Some(FileFormat::C),

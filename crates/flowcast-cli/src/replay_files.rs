@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use flowcast::{
     replay::journal::Keeps,
     report::export::{
@@ -14,12 +14,12 @@ use flowcast::{
 };
 
 use crate::terminal::{
-    files::{Batch, Output},
+    files::{Batch, Output, kind_and_file},
     provenance,
 };
 
 /// What a file holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Paraver,
     Perfetto,
@@ -32,6 +32,14 @@ enum Kind {
 const OPTION: &str = "--write";
 
 impl Kind {
+    const NAMES: [(&str, Kind); 5] = [
+        ("paraver", Kind::Paraver),
+        ("perfetto", Kind::Perfetto),
+        ("messages", Kind::Messages),
+        ("ranks", Kind::Ranks),
+        ("pairs", Kind::Pairs),
+    ];
+
     fn endings(self) -> &'static [&'static str] {
         match self {
             Kind::Paraver => &["prv"],
@@ -51,14 +59,7 @@ struct ReplayFile {
 
 /// Reads `paraver=run.prv`.
 fn replay_file(text: &str) -> Result<ReplayFile, String> {
-    let (name, path) = text.split_once('=').unwrap_or_default();
-    match Kind::from_str(name, false) {
-        Ok(kind) if !path.is_empty() => Ok(ReplayFile {
-            kind,
-            path: path.into(),
-        }),
-        _ => Err("expected KIND=FILE, such as paraver=run.prv".to_owned()),
-    }
+    kind_and_file(text, &Kind::NAMES).map(|(kind, path)| ReplayFile { kind, path })
 }
 
 /// Files for other programs.

@@ -1,9 +1,6 @@
 //! `flowcast collectives`: what collective operations take on a machine whose operations were measured, and which algorithm is best.
 
-use std::{
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
@@ -12,7 +9,7 @@ use flowcast::{
         allocations::Allocations,
         cases::{CaseRow, cases},
         choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
-        hosts::{HostBlocks, host_places},
+        hosts::host_places,
         network::{first_places, group_links},
         predict::{CollectivePrediction, predict_collectives},
         step_times::PlacedCase,
@@ -28,10 +25,10 @@ use flowcast::{
 };
 
 use crate::{
-    host_args::{listed_hosts, names},
+    host_args::{HostArgs, names},
     network_args,
     terminal::{
-        files::{Batch, Output, declare, read_text},
+        files::{Batch, Output, declare, kind_and_file, read_text},
         output::{Format, print_out, say},
         progress::Progress,
         provenance,
@@ -174,7 +171,7 @@ fn measured<'a>(network: &'a Network, name: &str) -> Result<&'a MeasuredCollecti
     })
 }
 
-/// Choose the best algorithm of each operation, number of ranks and size
+/// Choose algorithms by operation, number of ranks and size
 ///
 /// A gain that may as well be noise is no difference, and leaves the library its own decision.
 #[derive(Debug, Args)]
@@ -195,20 +192,16 @@ pub(crate) struct Choose {
     #[arg(long, required = true, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..=65536))]
     ranks: Vec<u32>,
     /// Nodes of each number of ranks [default: as many as ranks]
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', conflicts_with = "hosts", value_parser = clap::value_parser!(u32).range(1..=65536))]
     nodes: Vec<u32>,
-    /// The nodes that the ranks run on, in this order: a list such as x1305c6s[0-7]b0n[0-1], or a file with one name per line
-    #[arg(long, value_name = "LIST|FILE", conflicts_with = "nodes")]
-    hosts: Option<String>,
-    /// --hosts whose names only count, such as lrdn0001: nodes of each switch, of each group, and the first number [default: 1]
-    #[arg(long, value_name = "SWITCH,GROUP[,FIRST]", requires = "hosts")]
-    host_blocks: Option<HostBlocks>,
+    #[command(flatten)]
+    hosts: HostArgs,
     /// Sizes of the buffer: the vector, or all blocks together
     #[arg(long, required = true, value_name = "SIZE", value_delimiter = ',')]
     sizes: Vec<Bytes>,
     /// Write a library's selection file: openmpi=FILE or mpich=FILE
-    #[arg(long, value_name = "LIBRARY=FILE")]
-    write: Vec<RuleFile>,
+    #[arg(long, value_name = "LIBRARY=FILE", value_parser = rule_file)]
+    write: Vec<(Base, PathBuf)>,
     /// --write mpich: the selection behind the rules, instead of Flowcast's own for MPICH 4.0; such as MPICH's
     /// maint/tuning/coll/mpir/generic.json
     #[arg(long, value_name = "FILE.json")]
@@ -223,29 +216,8 @@ pub(crate) struct Choose {
     format: Format,
 }
 
-/// A library and the file for it.
-#[derive(Debug, Clone)]
-struct RuleFile {
-    library: Base,
-    path: PathBuf,
-}
-
-impl FromStr for RuleFile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<RuleFile, String> {
-        let fail = || format!("found `{text}`, expected openmpi=FILE or mpich=FILE");
-        let (library, path) = text.split_once('=').ok_or_else(fail)?;
-        let library = match library {
-            "openmpi" => Base::OpenMpi,
-            "mpich" => Base::Mpich,
-            _ => return Err(fail()),
-        };
-        Ok(RuleFile {
-            library,
-            path: path.into(),
-        })
-    }
+fn rule_file(text: &str) -> Result<(Base, PathBuf), String> {
+    kind_and_file(text, &[("openmpi", Base::OpenMpi), ("mpich", Base::Mpich)])
 }
 
 fn operation(text: &str) -> Result<CollectiveOp, String> {
@@ -255,13 +227,11 @@ fn operation(text: &str) -> Result<CollectiveOp, String> {
 
 impl Choose {
     fn run(self) -> Result<()> {
-        let outputs = self
-            .write
-            .iter()
-            .map(|file| Output::new("--write", &file.path));
-        let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
+        let rules = self.write.iter();
+        let rules = rules.map(|(_, path)| Output::new("--write", path));
+        let outputs = rules.chain(self.report.iter().map(|path| Output::new("--report", path)));
         let network_path = PathBuf::from(&self.network);
-        let host_file = self.hosts.as_deref().map(Path::new);
+        let host_file = self.hosts.hosts.as_deref().map(Path::new);
         let host_file = host_file.filter(|path| path.is_file());
         let inputs = [
             Some(network_path.as_path()),
@@ -285,16 +255,16 @@ impl Choose {
         }
         let choices = self.choices(&network, measured, library, &hosts)?;
         let mut batch = Batch::new();
-        for file in &self.write {
-            self.refuse_other_library(file, library)?;
+        for (of, path) in &self.write {
+            self.refuse_other_library(*of, library)?;
             let rules = library_rules(&choices, self.level);
-            let text = match file.library {
+            let text = match of {
                 Base::OpenMpi => open_mpi_rules(&rules)?,
                 Base::Mpich | Base::CrayMpich => {
                     mpich_rules(&rules, self.mpich_selection()?.as_deref())?
                 }
             };
-            batch.write_text(&file.path, &text)?;
+            batch.write_text(path, &text)?;
         }
         let document =
             document(&choices, self.level).titled(format!("{}: best algorithms", network.name));
@@ -353,16 +323,13 @@ impl Choose {
 
     /// The places of `--hosts`, one of each node; none without the option.
     fn host_places(&self) -> Result<Vec<RankPlace>> {
-        let Some(hosts) = &self.hosts else {
-            return Ok(Vec::new());
-        };
-        let hosts = listed_hosts(hosts)?;
+        let hosts = self.hosts.listed()?;
         if let Some(slots) = hosts.iter().find_map(|host| host.slots) {
             say!(
                 "flowcast: note: --hosts: slots such as {slots} do not count here: --ranks fill all hosts alike"
             );
         }
-        host_places(&names(&hosts), self.host_blocks.as_ref()).context("--hosts")
+        host_places(&names(&hosts), self.hosts.host_blocks.as_ref()).context("--hosts")
     }
 
     fn mpich_selection(&self) -> Result<Option<String>> {
@@ -383,14 +350,14 @@ impl Choose {
         operations
     }
 
-    fn refuse_other_library(&self, file: &RuleFile, library: Base) -> Result<()> {
+    fn refuse_other_library(&self, asked: Base, library: Base) -> Result<()> {
         let is_open_mpi = |base| base == Base::OpenMpi;
-        if is_open_mpi(file.library) == is_open_mpi(library) {
+        if is_open_mpi(asked) == is_open_mpi(library) {
             return Ok(());
         }
         Err(anyhow!(
             "--write: found {}, expected {}, whose algorithms {} has",
-            file.library.name(),
+            asked.name(),
             if is_open_mpi(library) {
                 "openmpi"
             } else {

@@ -39,13 +39,13 @@ use crate::{
     shm_ends::answer_one_way_in,
     terminal::{
         exit::Finding,
-        files::{Batch, Output, declare, read_own_text, read_text, write_text},
+        files::{Batch, Output, declare, kind_and_file, read_own_text, read_text, write_text},
         growing::GrowingFile,
         output::Format,
     },
 };
 
-/// Measure messages between all pairs of nodes, and name the slow node or link
+/// Measure all pairs of nodes, and name the slow node or link
 ///
 /// N nodes meet in N-1 rounds of disjoint pairs. Each pair sends one way, then the other, and the largest size in both
 /// directions at once. Times are explained by what sender, receiver and link add to the usual time; what stands out of
@@ -105,8 +105,7 @@ pub(crate) struct MeasurePairs {
 }
 
 fn topology_file(text: &str) -> Result<PathBuf, String> {
-    let file = text.strip_prefix("topology=").map(PathBuf::from);
-    file.ok_or_else(|| "expected topology=NET.toml".to_owned())
+    kind_and_file(text, &[("topology", ())]).map(|((), path)| path)
 }
 
 /// What is measured at once, in steps, and what it is called.

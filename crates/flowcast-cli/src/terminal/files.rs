@@ -32,6 +32,24 @@ use self::{
 };
 use crate::terminal::{input_maps, interrupt};
 
+/// Reads the value of `--write KIND=FILE`, whose kinds have names.
+pub(crate) fn kind_and_file<K: Copy>(
+    text: &str,
+    kinds: &[(&str, K)],
+) -> Result<(K, PathBuf), String> {
+    let (name, path) = text.split_once('=').unwrap_or_default();
+    match kinds.iter().find(|(kind, _)| *kind == name) {
+        Some((_, kind)) if !path.is_empty() => Ok((*kind, path.into())),
+        _ => {
+            let forms: Vec<String> = kinds
+                .iter()
+                .map(|(kind, _)| format!("{kind}=FILE"))
+                .collect();
+            Err(format!("expected {}", forms.join(", ")))
+        }
+    }
+}
+
 /// Reads a whole file.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     note_read(path);

@@ -26,7 +26,8 @@ pub enum HostError {
     /// Not a rule for names that count.
     #[error(
         "found `{found}`, expected SWITCH,GROUP or SWITCH,GROUP,FIRST: nodes of a switch, nodes of a group, a multiple of it, \
-         and the number of the first node [default: 1]"
+         and the number of the first node [default: {}]",
+        HostBlocks::FIRST
     )]
     Blocks {
         /// The text.
@@ -46,6 +47,11 @@ pub struct HostBlocks {
     pub first: u64,
 }
 
+impl HostBlocks {
+    /// The number of the first node where none is given.
+    pub const FIRST: u64 = 1;
+}
+
 impl FromStr for HostBlocks {
     type Err = HostError;
 
@@ -58,7 +64,7 @@ impl FromStr for HostBlocks {
             .map(|number| number.trim().parse().map_err(|_| fail()))
             .collect::<Result<_, _>>()?;
         let (switch, group, first) = match numbers[..] {
-            [switch, group] => (switch, group, 1),
+            [switch, group] => (switch, group, HostBlocks::FIRST),
             [switch, group, first] => (switch, group, first),
             _ => return Err(fail()),
         };

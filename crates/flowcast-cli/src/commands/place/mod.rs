@@ -89,7 +89,7 @@ pub(crate) struct Place {
     /// End the search after this time, such as 10s; how many moves were done is said, so that --moves gives the same answer
     #[arg(long, value_name = "TIME")]
     time_limit: Option<Time>,
-    /// Of all random choices
+    /// Seed of the search
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Probability of the interval of what is gained
@@ -98,14 +98,9 @@ pub(crate) struct Place {
     /// Write the mapping for a launcher
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Of the mapping
-    #[arg(
-        long = "format",
-        value_name = "FORMAT",
-        requires = "output",
-        default_value = "openmpi"
-    )]
-    to: FileFormat,
+    /// Format of the mapping [default: by the ending .c or .f90, else openmpi]
+    #[arg(long = "format", value_name = "FORMAT", requires = "output")]
+    to: Option<FileFormat>,
     /// Go on with a search that was interrupted, of which -o keeps the times of mappings in FILE.partial
     #[arg(long, requires = "output")]
     resume: bool,
@@ -157,7 +152,9 @@ impl Place {
         let predictor = MappingPredictor::new(&input, &network, options)?;
         let model = predictor.model()?;
         let mut job = self.nodes.read(&network, predictor.ranks())?;
-        if self.output.is_some() && job.names.is_empty() && self.to.needs_hosts() {
+        let by_ending = || FileFormat::of_ending(self.output.as_deref()?);
+        let to = self.to.or_else(by_ending).unwrap_or(FileFormat::OpenMpi);
+        if self.output.is_some() && job.names.is_empty() && to.needs_hosts() {
             say!("flowcast: note: hosts are called n0, n1 and so on: --hosts gives their names");
             job.names = (0..job.slots.len())
                 .map(|node| format!("n{node}"))
@@ -217,8 +214,8 @@ impl Place {
                 launched: None,
                 grid: grid.as_ref(),
             };
-            tried.finish(&self.to.write(&reordering)?)?;
-            if let Some(hint) = self.to.hint(&places, &path.display().to_string()) {
+            tried.finish(&to.write(&reordering)?)?;
+            if let Some(hint) = to.hint(&places, &path.display().to_string()) {
                 document = document.line(launch_sentence(&hint));
             }
         }

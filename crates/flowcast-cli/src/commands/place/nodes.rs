@@ -5,17 +5,14 @@ use std::{path::Path, str::FromStr};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    collectives::{
-        allocations::Allocations,
-        hosts::{HostBlocks, host_places},
-    },
+    collectives::{allocations::Allocations, hosts::host_places},
     model::network::Network,
     place::positions::{Positions, positions},
     units::Node,
 };
 
 use crate::{
-    host_args::{self, listed_hosts},
+    host_args::{self, HostArgs},
     terminal::files::read_text,
 };
 
@@ -28,13 +25,8 @@ pub(super) struct NodeArgs {
     /// Ranks that fit on a node; 2x8 for two sockets of eight; 16,16,8 for nodes of different sizes
     #[arg(long, alias = "slots", value_name = "RANKS")]
     ranks_per_node: Option<SlotList>,
-    /// Names of the nodes, as a list or a file of Slurm, Open MPI, MPICH or PBS, with their slots if these are known:
-    /// n[001-032,040], n0:16 or n0 slots=16
-    #[arg(long, value_name = "LIST|FILE")]
-    hosts: Option<String>,
-    /// --hosts whose names only count, such as lrdn0001: nodes of each switch, of each group, and the first number [default: 1]
-    #[arg(long, value_name = "SWITCH,GROUP[,FIRST]", requires = "hosts")]
-    host_blocks: Option<HostBlocks>,
+    #[command(flatten)]
+    hosts: HostArgs,
     /// Where the nodes stand in the topology: positions such as 0-15,32,40-47, a file with some, or a table
     /// system,run,nodes,rank,node,group,switch of one run
     #[arg(long, value_name = "LIST|FILE")]
@@ -93,14 +85,13 @@ pub(super) struct JobNodes {
 impl NodeArgs {
     /// Files among the arguments.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
-        let named = [&self.hosts, &self.allocations].into_iter().flatten();
+        let named = [&self.hosts.hosts, &self.allocations].into_iter().flatten();
         named.map(Path::new).filter(|path| path.is_file())
     }
 
     /// The nodes; without any word of slots all have room for an equal share of the ranks.
     pub(super) fn read(&self, network: &Network, ranks: usize) -> Result<JobNodes> {
-        let hosts = self.hosts.as_deref().map(listed_hosts).transpose()?;
-        let hosts = hosts.unwrap_or_default();
+        let hosts = self.hosts.listed()?;
         let names = host_args::names(&hosts);
         let own_slots: Vec<u32> = hosts.iter().filter_map(|host| host.slots).collect();
         let positions = self.positions(network, &names)?;
@@ -148,8 +139,9 @@ impl NodeArgs {
     }
 
     fn positions(&self, network: &Network, names: &[String]) -> Result<Vec<Node>> {
+        let blocks = self.hosts.host_blocks.as_ref();
         let Some(topology) = &network.topology else {
-            if self.allocations.is_some() || self.host_blocks.is_some() {
+            if self.allocations.is_some() || blocks.is_some() {
                 bail!(
                     "--allocations, --host-blocks: found the network {} without a topology, expected one with [topology]",
                     network.name
@@ -162,9 +154,9 @@ impl NodeArgs {
                 return Ok(Vec::new());
             }
             // Names that do not tell their place stand in the order of the list.
-            return match host_places(names, self.host_blocks.as_ref()) {
+            return match host_places(names, blocks) {
                 Ok(places) => Ok(positions(topology, &places).context("--hosts")?),
-                Err(error) if self.host_blocks.is_some() => Err(error).context("--hosts"),
+                Err(error) if blocks.is_some() => Err(error).context("--hosts"),
                 Err(_) => Ok(Vec::new()),
             };
         };
