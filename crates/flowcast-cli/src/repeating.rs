@@ -21,7 +21,7 @@ pub(crate) enum Over {
     Tcp,
     /// The installed MPI library, a rank on each node
     Mpi,
-    /// Shared memory between the cores of this machine (`measure pairs`)
+    /// Shared memory between the cores of this machine, by measure pairs alone
     Shm,
 }
 

@@ -149,9 +149,13 @@ fn write_pages(command: Command, folder: &Path, batch: &mut Batch) -> Result<()>
         .into_iter()
         .try_for_each(|below| write_pages(below, folder, batch))?;
     let page = clap_mangen::Man::new(command);
-    batch.write(&folder.join(page.get_filename()), |out| {
-        Ok(page.render(out)?)
-    })
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    let text = String::from_utf8(text)?;
+    // Examples under a heading of their own, each command on one line, as it is copied.
+    let text = text.replace(".SH EXTRA\nExample:\n", ".SH EXAMPLES\n.nf\n");
+    let text = text.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n.nf\n");
+    batch.write_text(&folder.join(page.get_filename()), &text)
 }
 
 #[cfg(test)]

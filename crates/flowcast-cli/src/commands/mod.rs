@@ -63,13 +63,13 @@ mod validate;
 use std::ffi::OsString;
 
 use anyhow::Result;
-use clap::{Command, CommandFactory, FromArgMatches, Parser};
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, builder::StyledStr};
 
 pub(crate) use predict::trace::parse_mapping;
 
-use crate::terminal::{exit::end_with_answer, tables::TableForm};
+use crate::terminal::{exit::end_with_answer, tables::TableForm, width::unbroken};
 
-/// Measure, model, predict, place and schedule the communication of message-passing programs.
+/// Measure, model, predict, place and schedule the communication of MPI programs.
 #[derive(Debug, Parser)]
 #[command(name = "flowcast", version = crate::terminal::provenance::VERSION, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -125,7 +125,7 @@ subcommands!(Subcommands {
     TcpRank(tcp_rank::TcpRank),
 });
 
-/// Where options stand in the help of every command.
+/// Where options stand in the help of every command, what matters most first.
 const HEADINGS: [(&str, &str); 8] = [
     ("Network", "inside interface model network rail set"),
     (
@@ -143,18 +143,18 @@ const HEADINGS: [(&str, &str); 8] = [
          waiting",
     ),
     (
+        "Output",
+        "explain format json output report rows show tables write",
+    ),
+    (
         "Run",
         "adaptive executor merge moves no-run no-self-test resume shard threads time-limit tolerance",
     ),
     (
         "Precision",
-        "level limit precision recordings repetitions replicates robust seed warm-ups",
+        "level limit no-interval precision recordings repetitions replicates robust seed warm-ups",
     ),
     ("Special cases", "holdout incomplete strict"),
-    (
-        "Output",
-        "explain format json output report rows show tables write",
-    ),
 ];
 
 /// The commands by what they are for, in the order of the help.
@@ -190,19 +190,46 @@ fn grouped_help(command: &Command) -> String {
     help + "\nOptions:\n{options}"
 }
 
+/// The place of an option's heading in [`HEADINGS`]; options that only one command has stand under none.
+fn heading_of(option: &Arg) -> Option<usize> {
+    let long = option.get_long()?;
+    HEADINGS
+        .iter()
+        .position(|(_, options)| options.split(' ').any(|option| option == long))
+}
+
+/// The command with its options in the order of [`HEADINGS`].
 fn with_headings(command: Command) -> Command {
-    let command = command.mut_args(|argument| {
-        let is_one_of = |flags: &str| {
-            flags
-                .split_whitespace()
-                .any(|flag| argument.get_long() == Some(flag))
-        };
-        match HEADINGS.iter().find(|(_, flags)| is_one_of(flags)) {
-            Some((heading, _)) => argument.help_heading(*heading),
+    let mut arguments: Vec<Arg> = command.get_arguments().cloned().collect();
+    arguments.sort_by_key(heading_of);
+    let mut arguments = arguments.into_iter();
+    let in_order = |first: Arg| {
+        let argument = arguments.next().unwrap_or(first);
+        match heading_of(&argument) {
+            Some(place) => argument.help_heading(HEADINGS[place].0),
             None => argument,
         }
+    };
+    command.mut_args(in_order).mut_subcommands(with_headings)
+}
+
+/// The command with help in which no command line is broken.
+fn with_unbroken_help(mut command: Command) -> Command {
+    let own = |text: Option<&StyledStr>| text.map(|text| unbroken(&text.to_string()));
+    if let Some(about) = own(command.get_about()) {
+        command = command.about(about);
+    }
+    if let Some(about) = own(command.get_long_about()) {
+        command = command.long_about(about);
+    }
+    if let Some(examples) = own(command.get_after_help()) {
+        command = command.after_help(examples);
+    }
+    let command = command.mut_args(|argument| match own(argument.get_help()) {
+        Some(help) => argument.help(help),
+        None => argument,
     });
-    command.mut_subcommands(with_headings)
+    command.mut_subcommands(with_unbroken_help)
 }
 
 impl Cli {
@@ -215,10 +242,10 @@ impl Cli {
 
     /// What the words of a command line ask for; a mistake in them ends the process.
     pub(crate) fn of(words: Vec<OsString>) -> Cli {
-        Cli::described()
+        with_unbroken_help(Cli::described())
             .try_get_matches_from(words)
             .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
-            .unwrap_or_else(|answer| end_with_answer(&answer))
+            .unwrap_or_else(|answer| end_with_answer(&answer, &Cli::described()))
     }
 
     /// Runs the chosen command.

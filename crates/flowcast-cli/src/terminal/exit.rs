@@ -7,13 +7,15 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Effects, Style};
+use clap::Command;
 pub(crate) use flowcast_io::EnvironmentLacks;
 use flowcast_io::text_of;
 use thiserror::Error;
 
 use crate::terminal::{
     output::escaped,
-    width::{error_width, fitted, output_width},
+    usage,
+    width::{error_width, fitted, output_width, with_spaces},
 };
 
 /// The command did its work and found something that a script should stop at. Exit code 1.
@@ -91,9 +93,13 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Ends the process with the answer of clap: help, or a wrong command line.
-pub(crate) fn end_with_answer(answer: &clap::Error) -> ! {
-    let text = answer.render().ansi().to_string();
+/// Ends the process with the answer of clap to a command line for `command`: help, or what is wrong.
+pub(crate) fn end_with_answer(answer: &clap::Error, command: &Command) -> ! {
+    if let Some(text) = usage::explained(answer, command) {
+        report(&anyhow::Error::msg(text));
+        exit(answer.exit_code());
+    }
+    let text = with_spaces(&answer.render().ansi().to_string());
     // A reader that has gone away needs no answer.
     let _ = match answer.use_stderr() {
         true => write!(anstream::stderr(), "{}", fitted(&text, error_width())),

@@ -4,7 +4,7 @@
 //!   [`width`] and [`answers`] say how they look.
 //! - [`files`]: which inputs are read and which outputs are written, whole or not at all; [`growing`] files survive a kill,
 //!   [`input_maps`] are large inputs as maps.
-//! - [`progress`], [`interrupt`] and [`exit`]: what a long run says, how it ends, and its exit code.
+//! - [`progress`], [`interrupt`], [`exit`] and `usage`: what a long run says, how it ends, its exit code, and wrong options.
 //! - [`provenance`]: where a result comes from.
 
 pub(crate) mod answers;
@@ -18,4 +18,5 @@ pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod provenance;
 pub(crate) mod tables;
+mod usage;
 pub(crate) mod width;

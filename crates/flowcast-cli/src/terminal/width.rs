@@ -1,4 +1,5 @@
-//! The width of the terminal, and lines that fit it. They are broken at spaces alone; a longer word runs over.
+//! The width of the terminal, and lines that fit it. They are broken at spaces alone; a longer word runs over, and so does a
+//! quoted command. A command on a line of its own goes on behind a backslash, as a shell reads it.
 
 use std::{borrow::Cow, env, os::fd::AsFd};
 
@@ -51,13 +52,47 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// A space at which clap breaks no line.
+const UNBROKEN: &str = "\u{a0}";
+
+/// A help text in which clap breaks no commands: neither indented lines nor what stands between backquotes.
+pub(crate) fn unbroken(help: &str) -> String {
+    let lines = help.split('\n').map(|line| {
+        let is_command = line.starts_with("  ");
+        let parts = line.split('`').enumerate();
+        let parts = parts.map(|(number, part)| match is_command || number % 2 == 1 {
+            true => part.replace(' ', UNBROKEN),
+            false => part.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join("`")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A text with plain spaces for those of [`unbroken`].
+pub(crate) fn with_spaces(text: &str) -> String {
+    text.replace(UNBROKEN, " ")
+}
+
+/// Parts of indented lines that people copy into a shell.
+const COMMANDS: [&str; 4] = ["  flowcast ", "$ flowcast ", "  mpirun ", "  --mca "];
+
 fn broken(line: &str, width: usize, indent: usize) -> String {
-    let indent = indent.max(line.len() - line.trim_start_matches(' ').len());
-    let (mut lines, mut used, mut is_blank) = (String::new(), 0, true);
-    for (spaces, word) in words(line, width.saturating_sub(indent)) {
+    let is_command = line.starts_with("  ") && COMMANDS.iter().any(|part| line.contains(part));
+    // A backslash would be a part of the comment.
+    if is_command && line.contains(" #") {
+        return line.to_owned();
+    }
+    let own = line.len() - line.trim_start_matches(' ').len();
+    let (quote, end, indent) = match is_command {
+        true => ('\'', " \\", indent.max(own) + 4),
+        false => ('`', "", indent.max(own)),
+    };
+    let (mut lines, mut used, mut is_blank) = (String::new(), end.len(), true);
+    for (spaces, word) in words(line, quote) {
         if !is_blank && used + spaces + columns_of(word) > width {
-            lines += &format!("\n{:indent$}", "");
-            used = indent;
+            lines += &format!("{end}\n{:indent$}", "");
+            used = indent + end.len();
         } else {
             lines += &" ".repeat(spaces);
             used += spaces;
@@ -69,37 +104,33 @@ fn broken(line: &str, width: usize, indent: usize) -> String {
     lines
 }
 
-/// The words of a line with the number of spaces before each. What stands between backquotes is one word where it fits into
-/// `room` columns.
-fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
-    let (mut words, mut rest) = (Vec::new(), line);
-    loop {
+/// The words of a line with the number of spaces before each. What stands between two `quote` is one word.
+fn words(line: &str, quote: char) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
         let word = rest.trim_start_matches(' ');
-        if word.is_empty() {
-            return words;
-        }
         let spaces = rest.len() - word.len();
-        let end = quotation_end(word, room).unwrap_or_else(|| word_end(word));
-        words.push((spaces, &word[..end]));
+        let end = quotation_end(word, quote).unwrap_or_else(|| word_end(word));
         rest = &word[end..];
-    }
+        (end > 0).then_some((spaces, &word[..end]))
+    })
 }
 
 fn word_end(text: &str) -> usize {
     text.find(' ').unwrap_or(text.len())
 }
 
-/// Where the word ends that begins a text with a quotation of several words.
-fn quotation_end(text: &str, room: usize) -> Option<usize> {
-    let begin = text[..word_end(text)].find('`')? + 1;
-    let close = begin + text[begin..].find('`')? + 1;
-    let end = close + word_end(&text[close..]);
-    (columns_of(&text[..end]) <= room).then_some(end)
+/// Where the word ends that begins a text with a quotation.
+fn quotation_end(text: &str, quote: char) -> Option<usize> {
+    let begin = text[..word_end(text)].find(quote)? + 1;
+    let close = begin + text[begin..].find(quote)? + 1;
+    Some(close + word_end(&text[close..]))
 }
 
 /// Columns of the longest word of a text.
 pub(crate) fn longest_word(text: &str) -> usize {
-    text.split_whitespace().map(columns_of).max().unwrap_or(0)
+    let words = text.lines().flat_map(|line| words(line, '`'));
+    words.map(|(_, word)| columns_of(word)).max().unwrap_or(0)
 }
 
 /// Columns that a text on one line takes; colours take none.
@@ -130,19 +161,23 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_command_stays_together_where_it_fits() {
+    fn a_command_is_right_when_it_is_copied() {
         let text = "start it with `mpirun -np 4`, or not";
         assert_eq!(
-            wrapped(text, 20, 0),
-            "start it with\n`mpirun -np 4`, or\nnot"
-        );
-        assert_eq!(
             wrapped(text, 12, 0),
-            "start it\nwith `mpirun\n-np 4`, or\nnot"
+            "start it\nwith\n`mpirun -np 4`,\nor not"
         );
         assert_eq!(
             wrapped("an `unfinished quotation here", 12, 0),
             "an\n`unfinished\nquotation\nhere"
+        );
+        assert_eq!(
+            wrapped(
+                "  flowcast measure clocks --launcher 'mpirun -np 8' --json",
+                44,
+                0
+            ),
+            "  flowcast measure clocks --launcher \\\n      'mpirun -np 8' --json"
         );
     }
 

@@ -271,7 +271,7 @@ fn wrong_options_are_named() {
     );
     refused(
         "measure conflicts --launcher mpirun --lab fair -o x.csv",
-        "cannot be used with",
+        "--launcher: found --lab beside it",
     );
     let none = flowcast(
         folder.path(),

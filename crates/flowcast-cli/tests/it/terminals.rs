@@ -1,4 +1,5 @@
-//! Terminals of several widths: no command breaks a word, leaves one out, or writes a line that is too wide without need.
+//! Terminals of several widths: no command breaks a word or a command line that it prints, leaves one out, or writes a line that
+//! is too wide without need.
 
 use std::{
     collections::BTreeSet,
@@ -61,7 +62,12 @@ fn commands_fit_terminals_of_every_width() {
             format!(r#"{{"schema":"flowcast/replay/1","makespan_s":{seconds},"ranks":[{ranks}]}}"#);
         std::fs::write(folder.path().join(file), saved).unwrap();
     }
+    let help = helps(folder.path());
     let lines: Vec<&str> = COMMANDS.iter().chain(MORE).copied().collect();
+    let lines: Vec<&str> = lines
+        .into_iter()
+        .chain(help.iter().map(String::as_str))
+        .collect();
     let faults: Vec<String> = thread::scope(|scope| {
         let parts = lines.chunks(lines.len().div_ceil(THREADS));
         let parts = parts.map(|part| {
@@ -81,6 +87,44 @@ fn commands_fit_terminals_of_every_width() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Requests for the help of every command.
+fn helps(folder: &Path) -> Vec<String> {
+    assert!(flowcast("man {out}", folder).status().unwrap().success());
+    let pages = std::fs::read_dir(folder.join("man1")).unwrap();
+    let names = pages.map(|page| page.unwrap().path().file_stem().unwrap().to_owned());
+    let commands = names.map(|name| name.to_str().unwrap().replace('-', " "));
+    let below = commands.map(|command| command.replacen("flowcast", "", 1));
+    below
+        .map(|command| format!("{command} --help").trim_start().to_owned())
+        .collect()
+}
+
+/// Whether people copy a line, or a part of it between backquotes, into a shell.
+fn is_command(line: &str) -> bool {
+    line.starts_with("  flowcast ") || line.starts_with("  mpirun ") || line.contains("$ flowcast ")
+}
+
+/// The commands of an output: its lines that are commands, whole, and what stands between backquotes.
+fn commands(text: &str) -> BTreeSet<String> {
+    let joined = text.replace(" \\\n", " ");
+    let in_one = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines = joined.lines().filter(|line| is_command(line)).map(in_one);
+    let quoted = joined
+        .lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2));
+    lines.chain(quoted.map(str::to_owned)).collect()
+}
+
+/// How many words a line has, of which a quotation in a command or of a command is one; a command with a comment is one.
+fn parts(line: &str) -> usize {
+    if is_command(line) && line.contains(" #") {
+        return 1;
+    }
+    let quote = if is_command(line) { '\'' } else { '`' };
+    let outside = line.split(quote).step_by(2).collect::<Vec<_>>().join("x");
+    outside.split_whitespace().count()
+}
+
 /// A description of each word that a command breaks or leaves out at some width, and of each line that is too wide.
 fn faults(line: &str, folder: &Path) -> Vec<String> {
     let piped = flowcast(line, folder).output().unwrap();
@@ -89,9 +133,9 @@ fn faults(line: &str, folder: &Path) -> Vec<String> {
         let text = in_terminal(flowcast(line, folder), width);
         let columns = |line: &str| line.trim_end().chars().count();
         let is_file = FILES.iter().any(|file| line.starts_with(file));
-        let too_wide = text.lines().filter(move |line| {
-            !is_file && columns(line) > width.into() && line.split_whitespace().count() > 1
-        });
+        let too_wide = text
+            .lines()
+            .filter(move |line| !is_file && columns(line) > width.into() && parts(line) > 1);
         let (found, expected) = (words(line, &text), words(line, &unlimited));
         let broken = found
             .difference(&expected)
@@ -99,10 +143,13 @@ fn faults(line: &str, folder: &Path) -> Vec<String> {
         let missing = expected
             .difference(&found)
             .map(|word| format!("{word} is missing"));
+        let (found, expected) = (commands(&text), commands(&unlimited));
+        let cut = expected.difference(&found);
         let all: Vec<String> = too_wide
             .map(|line| format!("too wide: {line}"))
             .chain(broken)
             .chain(missing)
+            .chain(cut.map(|command| format!("`{command}` is cut")))
             .map(|fault| format!("{line}: {width}: {fault}"))
             .collect();
         all
@@ -115,7 +162,7 @@ fn words(command: &str, text: &str) -> BTreeSet<String> {
     let varies = VARIES.iter().any(|varying| command.starts_with(varying));
     text.split_whitespace()
         .map(|word| word.trim_end_matches(':').trim_matches('─'))
-        .filter(|word| !matches!(*word, "" | "-"))
+        .filter(|word| !matches!(*word, "" | "-" | "\\"))
         .filter(|word| !varies || !word.contains(|letter: char| letter.is_ascii_digit()))
         .map(str::to_owned)
         .collect()

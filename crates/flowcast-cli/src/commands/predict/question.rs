@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use flowcast_io::{Holding, is_pattern};
 
 use super::Asked;
@@ -137,6 +137,15 @@ impl Question {
                 (&[Pattern, Patterns, Scenarios], "a pattern, or --noise"),
             ),
         ];
-        refuse_others(&self, options)
+        refuse_others(&self, options).map_err(|error| anyhow!("{error}{}", self.way_out()))
+    }
+
+    /// Advice for a question about several things, behind an error; empty for one about a single thing.
+    fn way_out(self) -> &'static str {
+        match self {
+            Comparison => "; predict one at a time, and `flowcast compare` two saved by --json",
+            Patterns | Traces | Rails => "; predict one at a time",
+            Pattern | Trace | Scenarios => "",
+        }
     }
 }
