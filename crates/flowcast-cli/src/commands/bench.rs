@@ -32,7 +32,9 @@ use crate::{
     after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp\n  flowcast bench packet chain.pattern --network gige-lam --set sharing.congestion=cubic"
 )]
 pub(crate) enum Bench {
-    /// Messages per second of simulation alone, loading excluded: the median of several runs
+    /// Measure messages per second of simulation
+    ///
+    /// Loading is excluded. The result is the median of several runs.
     Replay {
         /// Trace
         input: PathBuf,
@@ -67,7 +69,9 @@ pub(crate) enum Bench {
         #[arg(long)]
         json: bool,
     },
-    /// Flows per second of a fluid model, reading excluded: the median of several runs
+    /// Measure flows per second of a fluid model
+    ///
+    /// Reading is excluded. The result is the median of several runs.
     Flows {
         /// Pattern
         input: PathBuf,
@@ -83,7 +87,9 @@ pub(crate) enum Bench {
         #[arg(long)]
         json: bool,
     },
-    /// Packet-hops per second of the packet model: the median of several runs
+    /// Measure packet-hops per second of the packet model
+    ///
+    /// The result is the median of several runs.
     Packet {
         /// Pattern
         input: PathBuf,
@@ -99,7 +105,9 @@ pub(crate) enum Bench {
         #[arg(long)]
         json: bool,
     },
-    /// What many what-ifs of one trace cost beside one replay, on one core: both in turn, the median of the ratios
+    /// Compare the cost of many what-ifs of a trace with one replay
+    ///
+    /// Both run in turn on one core. The result is the median of the ratios.
     Sweep {
         /// Trace
         input: PathBuf,

@@ -32,7 +32,7 @@ use crate::{
 /// Convert a trace to the format of another tool
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast convert run.rec -o run.dim\n  flowcast convert run.rec -o run.goal --collectives mpich\n  flowcast convert run.goal -o run.bin --format goal-bin\n  flowcast convert run.rec -o run.list --format ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --network gige-tcp"
+    after_help = "Examples:\n  flowcast convert run.rec -o run.dim\n  flowcast convert run.rec -o run.goal --collectives mpich\n  flowcast convert run.goal -o run.bin --format goal-bin\n  flowcast convert run.rec -o run.list --format ti    # and the folder run.ti\n  flowcast convert run.rec -o run.prv --network gige-tcp"
 )]
 pub(crate) struct Convert {
     #[arg(help = trace_help())]

@@ -35,7 +35,7 @@ const OTHERS: [&str; 4] = [
 
 const MEASURING_SECONDS: f64 = 5.0;
 
-/// Measure this machine, predict a real program on it, write a report
+/// Measure this machine, predict a program on it, write a report
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast demo && xdg-open flowcast-demo.html")]
 pub(crate) struct Demo {

@@ -32,7 +32,7 @@ subcommands! {
     }
 }
 
-/// Which algorithm carries out which collectives of a trace
+/// Show which algorithm carries out each collective of a trace
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain collectives is.dim

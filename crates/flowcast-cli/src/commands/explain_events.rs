@@ -26,7 +26,9 @@ use crate::{
     trace_args::{open_trace, program_help},
 };
 
-/// What the predicted time is spent on along the chain of events that ends last, and which changes would help most
+/// Show what the chain of events that ends last spends its time on
+///
+/// Also ranks the changes that would help most.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain path lu.dim --network gige-tcp
@@ -36,8 +38,10 @@ pub(crate) struct Path {
     question: EventQuestion,
 }
 
-/// On what the predicted time depends how much, from one pass back over the events of a replay: every rank's computing, every
-/// pair's latency and time per byte, overheads, collectives; and the ten changes that would help most, each replayed
+/// Rank the costs that the predicted time depends on most
+///
+/// One pass back over the events of a replay covers the computing of each rank, latency and time per byte of each pair,
+/// overheads and collectives. The ten most promising changes are replayed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain gradient lu.dim --network gige-tcp --model independent
@@ -47,8 +51,9 @@ pub(crate) struct Gradient {
     question: EventQuestion,
 }
 
-/// How late each rank, message and computation may be without moving the end: which ranks could run slower, and how many
-/// messages could go over a slower network
+/// Show how late each rank, message and computation may be
+///
+/// The end does not move: some ranks could run slower, some messages go over a slower network.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain slack lu.dim --network gige-tcp --model independent

@@ -214,10 +214,10 @@ fn seconds(prediction: &RunPrediction) -> [String; 3] {
     [prediction.seconds, prediction.low, prediction.high].map(|seconds| format!("{seconds:.3}"))
 }
 
-/// Choose grid, block size, broadcast, swap and depth, and say what the time goes to
+/// Choose grid, block size, broadcast, swap and depth
 ///
-/// Grids are compared first, then for the best of them the broadcast, the swap with the depth and the block size; the best are
-/// simulated whole.
+/// Grids are compared first, then for the best of them the broadcast, the swap with the depth and the block size. The best are
+/// simulated whole, with what their time goes to.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast hpl choose --n 250000 --ranks 960 --network fitted.toml --compute dgemm.csv -o HPL.dat\n  flowcast hpl choose --n 250000 --ranks 960 --network fitted.toml --compute dgemm.csv --other-network faster.toml"

@@ -103,9 +103,10 @@ pub(crate) struct Exec {
     command: Vec<String>,
 }
 
-/// Run a command in node 0 of a lab, which is built for it unless one of that name is up
+/// Run a command in node 0 of a lab, which need not be up
 ///
-/// mpirun of Open MPI and of MPICH find the nodes by their environment. The exit code is that of the command.
+/// A lab of that name that is up is used; else one is built for the command. mpirun of Open MPI and of MPICH find the nodes by
+/// their environment. The exit code is that of the command.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \

@@ -48,7 +48,7 @@ pub(crate) struct Mapping {
     /// Nodes, for a rule; as many as there are hosts if absent
     #[arg(long)]
     nodes: Option<u32>,
-    /// Ranks that `fill` puts on a node [default: the slots of --hosts, or 1]
+    /// Ranks that `fill` puts on a node [default: the slots of --hosts, else one]
     #[arg(long, alias = "slots")]
     ranks_per_node: Option<u32>,
     /// How the job is launched whose ranks a program changes (--format c or fortran): a rule or a file; as many processes on

@@ -69,7 +69,7 @@ subcommands! {
     }
 }
 
-/// Measure parametrised round trips between two processes over TCP or shared memory
+/// Measure parametrised round trips over TCP or shared memory
 ///
 /// Alone it measures loopback with both ends in this process, or with --over shm two cores of this machine. Between two machines, start it with --listen on one and
 /// with --connect on the other. Under mpirun ranks 0 and 1 find each other by --rendezvous. `flowcast fit` turns the

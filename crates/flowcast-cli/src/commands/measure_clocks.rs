@@ -19,7 +19,7 @@ use crate::{
     terminal::output::Format,
 };
 
-/// Measure offsets and drifts of clocks, and how well they can be known
+/// Measure offsets and drifts of clocks, with their uncertainty
 ///
 /// Ranks learn the first one's clock along a tree of pairs (HCA3). Between hosts each clock is then compared with the first
 /// one's directly. In a lab, whose nodes have one clock, each node is given an offset and a drift of up to 100 ppm, and what

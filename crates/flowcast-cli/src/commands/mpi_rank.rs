@@ -8,7 +8,9 @@ use flowcast_measure::mpi::{MpiError, serve};
 
 use crate::terminal::{exit::EnvironmentLacks, provenance};
 
-/// Carry patterns by MPI (started by `measure conflicts` and `validate pattern` under a launcher)
+/// Carry patterns by MPI
+///
+/// Started by `measure conflicts` and `validate pattern` under a launcher.
 #[derive(Debug, Args)]
 #[command(
     hide = true,

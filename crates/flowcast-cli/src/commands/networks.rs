@@ -61,7 +61,7 @@ enum NetworkAction {
         #[arg(short, long, value_name = "FILE.svg")]
         output: PathBuf,
     },
-    /// Keep a network file in the user's data folder: its name then stands for it everywhere
+    /// Keep a network file in the user's data folder, to be named alone
     Save {
         /// The file
         file: PathBuf,
@@ -74,7 +74,7 @@ enum NetworkAction {
         /// Its name
         name: String,
     },
-    /// Rewrite a network file of an earlier schema in the present one; comments stay
+    /// Rewrite a network file of an earlier schema; comments stay
     Upgrade {
         /// The file
         file: PathBuf,

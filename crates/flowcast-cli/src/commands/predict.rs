@@ -28,7 +28,7 @@ use crate::{
     trace_args::{threads, trace_help},
 };
 use question::Question;
-use trace::TraceArgs;
+use trace::{NOISE_DRAWS, TraceArgs};
 
 /// Predict how long a program or a pattern communicates
 ///
@@ -89,9 +89,7 @@ pub(crate) struct Predict {
     /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N), and of --noise
     #[arg(long, value_name = "COUNT")]
     seed: Option<u64>,
-    /// Runs with other random numbers. Patterns under the model packet: with random starts and host times, medians and where
-    /// nine of ten lie. Traces: how often the delays of --noise are drawn [default: 200]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,
     /// Which rail a message takes: earliest-delivery (long ones in pieces over several), whole-messages, stock (as Open MPI
     /// chooses), or another scheduler of `flowcast rails simulate` [default: earliest-delivery]
@@ -224,6 +222,13 @@ impl Predict {
             outputs,
         )
     }
+}
+
+fn replicates_help() -> String {
+    format!(
+        "Runs with other random numbers. Patterns under the model packet: with random starts and host times, medians and where \
+         nine of ten lie. Traces: how often the delays of --noise are drawn [default: {NOISE_DRAWS}]"
+    )
 }
 
 fn input_help() -> String {

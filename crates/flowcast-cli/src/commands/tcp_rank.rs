@@ -12,7 +12,9 @@ use crate::{
     token::TokenArgs,
 };
 
-/// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
+/// Carry patterns over TCP
+///
+/// Started by `measure conflicts --over tcp` under a launcher.
 #[derive(Debug, Args)]
 #[command(
     hide = true,

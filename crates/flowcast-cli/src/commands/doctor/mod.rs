@@ -29,8 +29,9 @@ use machine::Machine;
 #[command(after_help = "Examples:
   flowcast doctor
   flowcast doctor -- mpirun -np 8 ./cg.S.x
-  flowcast doctor --connect node1:7070 --token TOKEN    # node1$ flowcast measure p2p --listen 0.0.0.0:7070
-  flowcast doctor --json")]
+  flowcast doctor --json
+  node1$ flowcast measure p2p --listen 0.0.0.0:7070    # prints a token
+  node2$ flowcast doctor --connect node1:7070 --token TOKEN")]
 pub(crate) struct Doctor {
     /// Compare this machine's clock with that of the machine where `flowcast measure p2p --listen` answers
     #[arg(long, value_name = "ADDR")]

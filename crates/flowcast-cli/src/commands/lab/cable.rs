@@ -21,7 +21,7 @@ use crate::terminal::{
     provenance,
 };
 
-/// Check the precision of a link emulator: its lateness, its rate, its losses
+/// Check the lateness, rate and losses of a link emulator
 ///
 /// Builds the lab, sends numbered frames through each direction, and compares when each arrives with when it should.
 /// The median lateness is a constant that may be subtracted from what is measured over the link.

@@ -7,7 +7,7 @@ use flowcast_measure::lab::network_of;
 use super::load;
 use crate::terminal::output::print_out;
 
-/// Print the network file of a lab: what its rates and windows say, with nothing measured
+/// Print the network file that rates and windows of a lab give
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast lab network asymmetric > asymmetric.toml\n  \

@@ -24,7 +24,7 @@ use crate::{
     token::TokenArgs,
 };
 
-/// Check in two seconds whether a network still is what its file says
+/// Check in two seconds whether a network is as its file says
 ///
 /// Takes a few round trips against `flowcast measure p2p --listen` at the other end (or over loopback) and compares them with
 /// those that the file predicts, by a sequential test. The exit code is 0 if the file holds, 1 if something has changed.

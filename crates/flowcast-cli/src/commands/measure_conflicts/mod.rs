@@ -41,7 +41,7 @@ use crate::{
     },
 };
 
-/// Measure how messages in flight at the same time slow each other down
+/// Measure how concurrent messages slow each other down
 ///
 /// Carries the elementary conflicts between the nodes of a lab or the hosts of a launcher, over TCP or by MPI, and random
 /// patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which sharing model explains

@@ -42,6 +42,9 @@ use crate::{
     },
 };
 
+/// How often the delays of `--noise` are drawn unless `--replicates` says.
+pub(super) const NOISE_DRAWS: u32 = 200;
+
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
 pub(in crate::commands) struct TraceArgs {
@@ -123,7 +126,7 @@ impl TraceArgs {
     fn noise(&self, noise: Noise, asked: &Asked<'_>) -> NoiseOptions {
         NoiseOptions {
             noise,
-            runs: asked.args.replicates.map_or(200, |draws| draws as usize),
+            runs: asked.args.replicates.unwrap_or(NOISE_DRAWS) as usize,
             seed: asked.args.seed.unwrap_or(1),
             level: asked.args.level,
             threads: threads(),

@@ -32,9 +32,9 @@ use crate::{
     trace_args::{open_trace, print_notes_beside, program_help, refuse_cut, threads},
 };
 
-/// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries; of a program
-/// which networks it gains from
+/// Advise from which size on a second network helps
 ///
+/// Also says what each size should use, what to set in MPI libraries, and which networks a program gains from.
 /// Without a trace, compares N messages sent at once over all networks (earliest delivery) with the same over the best one
 /// alone. The interval of the gain comes from the intervals that `flowcast fit` wrote into the network files. With a trace,
 /// predicts the program over each network alone, over all, and, of three and more, over all but one.

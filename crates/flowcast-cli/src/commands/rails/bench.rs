@@ -10,7 +10,7 @@ use flowcast::{
     report::sweep_page,
     scheduler::{RailSet, split::SplitRule},
     table::{Document, Record, Value, fixed, rows},
-    units::{Bytes, Time},
+    units::{Bytes, Rounded, Time},
 };
 use flowcast_rails::{
     exchange::end,
@@ -42,7 +42,15 @@ use point::PointRun;
 const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-overlap,latency,overlap,fixed-point,vft,\
                      vft-clock,gap,weighted-round-robin,wfq,vtrr,round-robin";
 
-/// Send many small messages over several networks, with schedulers and with each network alone
+/// Bytes of the largest size unless `--sizes` says: a power of two.
+const LARGEST: u64 = 1 << 16;
+
+fn sizes_help() -> String {
+    let largest = Rounded(Bytes(LARGEST));
+    format!("Sizes [default: each power of two from 1 B to {largest}]")
+}
+
+/// Compare schedulers and single networks on many small messages
 ///
 /// Sends N messages, receives N messages and divides the time by two (thesis 5.8.1). In each round every scheduler and
 /// every rail alone is measured once, one after the other, so that what disturbs the machine meets all alike; printed
@@ -74,8 +82,7 @@ pub(crate) struct Bench {
         value_name = "N,N..."
     )]
     burst: Vec<u32>,
-    /// Sizes [default: each power of two from 1 B to 64 KiB]
-    #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...")]
+    #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...", help = sizes_help())]
     sizes: Vec<Bytes>,
     /// Rounds; each measures every scheduler and every network once
     #[arg(long, default_value_t = 5, value_name = "COUNT")]
@@ -196,7 +203,7 @@ impl Bench {
 
     fn sizes(&self) -> Vec<Bytes> {
         if self.sizes.is_empty() {
-            (0..=16).map(|bits| Bytes(1 << bits)).collect()
+            (0..=LARGEST.ilog2()).map(|bits| Bytes(1 << bits)).collect()
         } else {
             self.sizes.clone()
         }

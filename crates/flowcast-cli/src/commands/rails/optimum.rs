@@ -13,7 +13,7 @@ use flowcast::{
 use super::inputs::{MessageArgs, RailArgs, scheduled};
 use crate::terminal::output::Format;
 
-/// Find the best schedule of a small set, and a lower bound for a large one
+/// Find the best schedule of a small set, or bound that of a large one
 ///
 /// Branch and bound over all choices of rails, messages in order of arrival on each. If the search is cut short the
 /// best schedule found is printed with a makespan that none can beat.

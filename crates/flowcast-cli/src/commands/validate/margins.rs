@@ -9,7 +9,7 @@ use flowcast::{
 
 use crate::{network_args, terminal::output::Format};
 
-/// Say how often the intervals that an accuracy record gives hold what was measured
+/// Check how often intervals of an accuracy record hold measurements
 ///
 /// Each error in the accuracy record is held against the margin that the others give for its model, without those whose name has
 /// the same first part: cg.S.4 is predicted without any run of cg. With --accuracy the margins come from the accuracy record of another

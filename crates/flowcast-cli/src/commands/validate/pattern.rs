@@ -36,7 +36,7 @@ use crate::{
     terminal::{answers::write_page, output::say, provenance},
 };
 
-/// Carry patterns in a lab and compare every flow's time with what each model predicts
+/// Carry patterns in a lab and compare each flow with its predictions
 ///
 /// Set A: thirty flows of a chain of nodes in random directions, one starting after the other. Set B: random flows over
 /// two racks, nine configurations. Or pattern files. Each finished pattern is kept in FILE.journal at once, and
@@ -58,9 +58,7 @@ pub(crate) struct ValidatePattern {
     /// The page; its figures go beside it with the ending .json
     #[arg(long, value_name = "FILE.html")]
     report: PathBuf,
-    /// Built-in profile or lab file [default: 31 nodes at 20 Mbit/s for A, two racks of 5 at 50 Mbit/s for B, windows of
-    /// 32 KiB]
-    #[arg(long, value_name = "PROFILE|FILE")]
+    #[arg(long, value_name = "PROFILE|FILE", help = lab_help())]
     lab: Option<String>,
     /// Replace a field of the lab, such as tcp.window=128KiB (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
@@ -111,6 +109,18 @@ pub(crate) struct ValidatePattern {
     no_run: bool,
     #[command(flatten)]
     going: Going,
+}
+
+fn lab_help() -> String {
+    let usual = |set: Set| {
+        let (profile, fields) = set.usual_lab();
+        format!("{profile} with {}", fields.join(" "))
+    };
+    format!(
+        "Built-in profile or lab file [default: {} for A, {} for B]",
+        usual(Set::Chain),
+        usual(Set::TwoRacks)
+    )
 }
 
 impl ValidatePattern {

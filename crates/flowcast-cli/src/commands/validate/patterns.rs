@@ -96,7 +96,7 @@ impl Set {
             [one] if one == "B" => Ok(Set::TwoRacks),
             files if files.iter().any(|name| name == "A" || name == "B") => {
                 bail!(
-                    "--set: found `{}`, expected A, B, or pattern files",
+                    "found `{}`, expected A, B, or pattern files",
                     files.join(" ")
                 )
             }

@@ -50,7 +50,7 @@ pub(super) use chart::ValidateChart;
 /// Sleep of ranks that wait in a lab, in microseconds.
 const IDLE_SLEEP_US: f64 = 50.0;
 
-/// Run an MPI program, record it, and compare what it took with predictions
+/// Run and record an MPI program and compare it with predictions
 ///
 /// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call), and what each run
 /// took is kept: in all, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
