@@ -269,6 +269,26 @@ fn types_of_dumpi_have_the_sizes_of_what_they_are_made_of() {
     );
 }
 
+#[test]
+fn messages_of_dumpi_to_nobody_are_left_out_and_counts_below_0_refused() {
+    let send = |count, to| {
+        format!(
+            "int count={count}\nMPI_Datatype datatype=3\nint dest={to}\nint tag=7\nMPI_Comm comm=2\n"
+        )
+    };
+    let of = |count, to| read(dumpi_of(&[vec![("Send", send(count, to))], vec![]]));
+    let told = told(&of(4, 7).unwrap());
+    assert_eq!(
+        told,
+        ["1 calls that name a rank beyond the last of their communicator,"]
+    );
+    let message = of(-4, 1).unwrap_err().to_string();
+    assert!(
+        message.ends_with("found count=-4, expected a count of at least 0"),
+        "{message}"
+    );
+}
+
 /// Each can be replayed to its end.
 fn replay(program: &Program) {
     use flowcast::{

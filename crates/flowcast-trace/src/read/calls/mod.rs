@@ -15,6 +15,7 @@ use crate::{
     program::{IgnoredRecords, Program},
 };
 use flowcast_units::CollectiveOp;
+use std::collections::BTreeMap;
 
 pub(crate) use communicators::{Group, Leaders, Origin};
 
@@ -159,24 +160,24 @@ pub(crate) fn program(
         .iter_mut()
         .for_each(|rank| settle::settle(&mut rank.calls));
     let count = ranks.len() as u32;
-    let mut unknown = 0;
+    let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
     let mut files = Vec::with_capacity(ranks.len());
     for ((rank, calls), members) in (0..count).zip(ranks).zip(members) {
         let (file, skipped) = rank_file::rank_file(rank, count, calls, members);
-        unknown += skipped;
+        for (kind, count) in skipped {
+            *left_out.entry(kind).or_default() += count;
+        }
         files.push(file);
     }
     let mut program = recorded::program(name, &files, recorded::Clock::Wall, options)?;
     program
         .ignored
         .extend(ignored.into_iter().filter(|record| record.count > 0));
-    if unknown > 0 {
-        let kind = "calls on communicators whose members the trace does not tell,".to_owned();
-        program.ignored.push(IgnoredRecords {
-            kind,
-            count: unknown,
-        });
-    }
+    let left_out = left_out.into_iter().map(|(kind, count)| IgnoredRecords {
+        kind: kind.to_owned(),
+        count,
+    });
+    program.ignored.extend(left_out);
     Ok(program)
 }
 

@@ -10,13 +10,16 @@ use flowcast_recording::{
 };
 use flowcast_units::Rank;
 
-/// The file, and how many calls were on communicators without known members.
+const WITHOUT_MEMBERS: &str = "calls on communicators whose members the trace does not tell,";
+const WITHOUT_PEER: &str = "calls that name a rank beyond the last of their communicator,";
+
+/// The file, and how many calls of each kind were left out of it.
 pub(super) fn rank_file(
     rank: u32,
     ranks: u32,
     calls: RankCalls,
     communicators: Vec<Members>,
-) -> (RankFile, u64) {
+) -> (RankFile, BTreeMap<&'static str, u64>) {
     let fields = BTreeMap::from([("program".to_owned(), calls.program)]);
     let header = Header {
         fields,
@@ -37,7 +40,7 @@ pub(super) fn rank_file(
     for call in calls.calls {
         writer.call(call);
     }
-    (writer.file, writer.unknown)
+    (writer.file, writer.left_out)
 }
 
 #[derive(Default)]
@@ -51,16 +54,15 @@ struct RankFileWriter {
     requests: BTreeMap<u64, (usize, bool)>,
     /// When each thread returned from its last call.
     returned: BTreeMap<u32, u64>,
-    unknown: u64,
+    left_out: BTreeMap<&'static str, u64>,
 }
 
 impl RankFileWriter {
     fn call(&mut self, call: TracedCall) {
         let mut words = vec![self.function(call.function)];
-        if self.is_known(&call) {
-            self.arguments(&call, &mut words)
-        } else {
-            self.unknown += 1
+        match self.fault(&call) {
+            None => self.arguments(&call, &mut words),
+            Some(fault) => *self.left_out.entry(fault).or_default() += 1,
         }
         if let (Some(request), true) = (call.makes, words.len() > 1) {
             let slot = self.free_slot();
@@ -94,15 +96,18 @@ impl RankFileWriter {
         })
     }
 
-    /// Whether the members of the call's communicator are known.
-    fn is_known(&self, call: &TracedCall) -> bool {
-        let Some(number) = call.words.first() else {
-            return true;
+    /// The reason why a call cannot be carried out, if there is one.
+    fn fault(&self, call: &TracedCall) -> Option<&'static str> {
+        let number = usize::try_from(*call.words.first()?).ok();
+        let known = number.and_then(|number| self.file.communicators.get(number));
+        let Some(members) = known.filter(|members| !members.own.is_empty()) else {
+            return Some(WITHOUT_MEMBERS);
         };
-        let known = usize::try_from(*number)
-            .ok()
-            .and_then(|number| self.file.communicators.get(number));
-        known.is_some_and(|members| !members.own.is_empty())
+        // A root, a destination or a source; the source of a message in both directions.
+        let source = call.words.get(4).filter(|_| call.words.len() > 5);
+        let mut peers = call.words.get(1).into_iter().chain(source);
+        let is_beyond = peers.any(|peer| *peer >= 0 && members.world_rank(*peer).is_none());
+        is_beyond.then_some(WITHOUT_PEER)
     }
 
     fn arguments(&mut self, call: &TracedCall, words: &mut Vec<i64>) {

@@ -19,6 +19,7 @@ use crate::{
 };
 use flowcast_units::Rank;
 use node::Node;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// Whether the bytes begin with the metadata of such a trace.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
@@ -32,101 +33,79 @@ pub(super) fn read(
     parts: &[Part],
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
-    let mut counts = node::NodeCounts::default();
+    let mut notes = ChakraNotes::default();
     let mut ranks = Vec::with_capacity(parts.len());
     for ((name, bytes), rank) in parts.iter().zip(0..) {
-        ranks.push(read_part(name, Rank(rank), bytes_of(bytes), &mut counts)?);
+        ranks.push(read_part(name, Rank(rank), bytes_of(bytes), &mut notes)?);
     }
-    let control = keep_control(&mut ranks, counts.is_pytorch);
+    keep_control(&mut ranks, &mut notes);
     let names: Vec<String> = parts.iter().map(|(name, _)| name.clone()).collect();
-    let walked = walk::walk(&names, ranks)?;
+    let (ranks, communicators) = walk::walk(&names, ranks, &mut notes)?;
     let title = name.rsplit('/').next().unwrap_or(name).to_owned();
-    let mut program = recorded::assemble(title, walked.ranks, walked.communicators, options)?;
-    let left_out = [
-        (
-            "nodes that cannot begin; they depend on each other or on messages that never come",
-            walked.stuck,
-        ),
-        ("dependencies on nodes that are not there", walked.unknown),
-        (
-            "computations without a duration; they take no time",
-            counts.without_duration,
-        ),
-        (
-            "computations of accelerators; they come one after the other with those of the processor",
-            counts.accelerator,
-        ),
-        (
-            "memory operations; they take their durations, one after the other",
-            counts.memory,
-        ),
-        (
-            "communications without a kind; they take their durations",
-            counts.unmodelled,
-        ),
-        (
-            "nodes' control dependencies, which in PyTorch's traces tell who called a node,",
-            if counts.is_pytorch { control } else { 0 },
-        ),
-        (
-            "communications without a size; they carry no bytes",
-            counts.without_size,
-        ),
-        (
-            "all-to-alls whose members put in different sizes; each sends what it puts in",
-            walked.uneven,
-        ),
-    ];
-    let told = left_out.into_iter().filter(|(_, count)| *count > 0);
+    let mut program = recorded::assemble(title, ranks, communicators, options)?;
+    let left_out = notes.left_out.into_iter();
     program
         .ignored
-        .extend(told.map(|(kind, count)| IgnoredRecords {
-            kind: kind.to_owned(),
+        .extend(left_out.map(|(kind, count)| IgnoredRecords {
+            kind: kind.into_owned(),
             count,
         }));
-    let unread = counts.unread.into_iter();
-    program
-        .ignored
-        .extend(unread.map(|(name, count)| IgnoredRecords {
-            kind: format!("attributes `{name}` of communications, which may say who takes part,"),
-            count,
-        }));
-    let assumed = [
-        (
-            control > 0 && !counts.is_pytorch,
-            "control dependencies order nodes: the trace is not of PyTorch's converter",
-        ),
-        (
-            walked.some_lack_a_name,
-            "collectives without a group's name are of the ranks that have such",
-        ),
-    ];
-    let assumed = assumed.into_iter().filter(|(is_so, _)| *is_so);
-    program
-        .assumed
-        .extend(assumed.map(|(_, text)| text.to_owned()));
+    let assumed = notes.assumed.into_iter();
+    program.assumed.extend(assumed.map(str::to_owned));
     Ok(program)
 }
 
-/// Makes control dependencies orders of nodes, but those of PyTorch; gives how many nodes have any.
-fn keep_control(ranks: &mut [Vec<Node>], is_pytorch: bool) -> u64 {
+/// Parts of a trace that the program does not have in full, and signs of the tool that wrote it.
+#[derive(Default)]
+struct ChakraNotes {
+    /// Numbers of what is left out or simplified, by kind.
+    left_out: BTreeMap<Cow<'static, str>, u64>,
+    /// Meanings that the trace leaves open.
+    assumed: Vec<&'static str>,
+    /// PyTorch's converter wrote the nodes.
+    is_pytorch: bool,
+}
+
+impl ChakraNotes {
+    fn leave_out(&mut self, kind: impl Into<Cow<'static, str>>, count: u64) {
+        if count > 0 {
+            *self.left_out.entry(kind.into()).or_default() += count;
+        }
+    }
+
+    fn assume(&mut self, is_so: bool, text: &'static str) {
+        self.assumed.extend(is_so.then_some(text));
+    }
+}
+
+/// Makes control dependencies orders of nodes, but those of PyTorch.
+fn keep_control(ranks: &mut [Vec<Node>], notes: &mut ChakraNotes) {
     let mut count = 0;
     for node in ranks.iter_mut().flatten() {
         count += u64::from(!node.control.is_empty());
-        if !is_pytorch {
+        if !notes.is_pytorch {
             node.after.append(&mut node.control);
         }
         node.after.sort_unstable();
         node.after.dedup();
     }
-    count
+    if notes.is_pytorch {
+        let callers =
+            "nodes' control dependencies, which in PyTorch's traces tell who called a node,";
+        notes.leave_out(callers, count);
+    } else {
+        notes.assume(
+            count > 0,
+            "control dependencies order nodes: the trace is not of PyTorch's converter",
+        );
+    }
 }
 
 fn read_part(
     name: &str,
     rank: Rank,
     bytes: &[u8],
-    counts: &mut node::NodeCounts,
+    notes: &mut ChakraNotes,
 ) -> Result<Vec<Node>, TraceError> {
     let refuse = |at: usize, fault: Fault| fault.at(format!("{name}: byte {at}"), String::new);
     let mut at = 0;
@@ -135,7 +114,7 @@ fn read_part(
         let expected = "the length and the metadata of a Chakra trace";
         refuse(0, Fault::value("no metadata", expected))
     })?;
-    counts.is_pytorch |= node::is_pytorch(metadata);
+    notes.is_pytorch |= node::is_pytorch(metadata);
     let mut nodes = Vec::new();
     while at < bytes.len() {
         let start = at;
@@ -145,7 +124,7 @@ fn read_part(
                 "the length of a node and the node",
             )
         });
-        let node = message.and_then(|message| node::read(message, rank, counts));
+        let node = message.and_then(|message| node::read(message, rank, notes));
         nodes.push(node.map_err(|fault| refuse(start, fault))?);
     }
     nodes.sort_by_key(|node| node.id);

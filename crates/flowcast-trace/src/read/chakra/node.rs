@@ -2,10 +2,10 @@
 
 use super::{
     super::fault::Fault,
+    ChakraNotes,
     wire::{self, Value},
 };
 use flowcast_units::{CollectiveOp, Rank};
-use std::collections::BTreeMap;
 
 /// What a node does.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +42,8 @@ pub(super) struct Collective {
     pub bytes: u64,
     /// Name of the group, with the tag where there is one; empty where the node names none.
     pub group: String,
+    /// How many ranks the group has, where the node says so.
+    pub group_size: Option<usize>,
     /// The root, by its number in the world, where the node names one.
     pub root: Option<Rank>,
 }
@@ -57,20 +59,6 @@ pub(super) struct Node {
     pub control: Vec<u64>,
     /// The computation, message or collective that it stands for.
     pub work: Work,
-}
-
-/// Parts of nodes that the program does not have in full, and signs of the tool that wrote them.
-#[derive(Debug, Default)]
-pub(super) struct NodeCounts {
-    pub without_duration: u64,
-    pub accelerator: u64,
-    pub memory: u64,
-    pub unmodelled: u64,
-    pub without_size: u64,
-    /// Attributes that may say who takes part and have no known meaning, by name.
-    pub unread: BTreeMap<String, u64>,
-    /// PyTorch's converter wrote the nodes.
-    pub is_pytorch: bool,
 }
 
 /// Whether a message can be the global metadata: a version and attributes, and nothing else.
@@ -150,13 +138,13 @@ impl<'a> Attribute<'a> {
         let name = self.name;
         Fault::value(format!("with another kind of value as {name}"), expected)
     }
+}
 
-    /// Whether an attribute without a known meaning may say who takes part in a communication.
-    fn may_choose_ranks(&self) -> bool {
-        const PARTS: [&str; 7] = ["comm_", "pg_", "group", "involve", "root", "rank", "peer"];
-        !["comm_priority", "pg_desc"].contains(&self.name)
-            && PARTS.iter().any(|part| self.name.contains(part))
-    }
+/// Whether an attribute without a known meaning may say who takes part in a communication.
+fn may_choose_ranks(name: &str) -> bool {
+    const PARTS: [&str; 7] = ["comm_", "pg_", "group", "involve", "root", "rank", "peer"];
+    !["comm_priority", "pg_desc", "pg_description"].contains(&name)
+        && PARTS.iter().any(|part| name.contains(part))
 }
 
 impl<'a> AttributeValue<'a> {
@@ -228,8 +216,9 @@ struct Communication {
     destination: Option<Rank>,
     root: Option<Rank>,
     tag: i32,
-    group: String,
-    number: String,
+    /// `pg_name`, `comm_group` and the list of the ranks.
+    group: [String; 3],
+    group_size: Option<usize>,
     /// Names of the attributes that are left over.
     unread: Vec<String>,
     is_partial: bool,
@@ -255,7 +244,9 @@ impl Communication {
                 .map(|rank| Some(Rank(rank)))
                 .map_err(|_| out_of_range("a rank of at least 0"))
         };
-        match attribute.name {
+        // The profiler of PyTorch writes `Process Group Name`.
+        let name = attribute.name.to_ascii_lowercase().replace(' ', "_");
+        match &name.replace("process_group_", "pg_")[..] {
             "comm_size" => {
                 let bytes = u64::try_from(attribute.number()?);
                 self.bytes = Some(bytes.map_err(|_| out_of_range("a size of at least 0 bytes"))?);
@@ -268,25 +259,37 @@ impl Communication {
                 let tag = i32::try_from(attribute.number()?);
                 self.tag = tag.map_err(|_| out_of_range("a number of 32 bits"))?;
             }
-            "pg_name" => self.group = attribute.group()?,
-            "comm_group" => self.number = attribute.group()?,
+            "pg_name" => self.group[0] = attribute.group()?,
+            "comm_group" => self.group[1] = attribute.group()?,
+            "pg_ranks" => {
+                let ranks = attribute.group()?;
+                // The list of the group of all ranks may be empty.
+                if ranks.contains(|sign: char| sign.is_ascii_digit()) {
+                    self.group_size = Some(ranks.split(',').count());
+                    self.group[2] = ranks;
+                }
+            }
+            "pg_size" | "group_size" => {
+                let size = usize::try_from(attribute.number()?);
+                self.group_size = Some(size.map_err(|_| out_of_range("a number of ranks"))?);
+            }
             "involved_dim" | "involved_dims" | "involve_dims" => {
                 let AttributeValue::List(involved) = &attribute.value else {
                     return Err(attribute.fault("a list of booleans"));
                 };
                 self.is_partial = involved.contains(&0);
             }
-            _ if attribute.may_choose_ranks() => self.unread.push(attribute.name.to_owned()),
+            name if may_choose_ranks(name) => self.unread.push(attribute.name.to_owned()),
             _ => {}
         }
         Ok(())
     }
 
-    /// Both names of the group, as far as the node has them.
+    /// All names of the group, as far as the node has them.
     fn group_name(&self) -> String {
-        let names = [&self.group, &self.number].map(String::as_str);
-        let known: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
-        known.join(", comm_group ")
+        let names = self.group.iter().map(String::as_str);
+        let known: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+        known.join(", ")
     }
 
     /// A message between the rank itself, which the first attribute names if it is there, and a peer.
@@ -338,6 +341,7 @@ impl Communication {
                 0 => group,
                 tag => format!("{group}, tag {tag}"),
             },
+            group_size: self.group_size,
             root: self.root.or(from),
         })
     }
@@ -347,7 +351,7 @@ impl Communication {
 ///
 /// # Errors
 /// What was found, and what was expected.
-pub(super) fn read(message: &[u8], rank: Rank, counts: &mut NodeCounts) -> Result<Node, Fault> {
+pub(super) fn read(message: &[u8], rank: Rank, notes: &mut ChakraNotes) -> Result<Node, Fault> {
     let fields = NodeFields::read(message).ok_or_else(|| {
         Fault::value(
             format!("{} bytes", message.len()),
@@ -355,9 +359,9 @@ pub(super) fn read(message: &[u8], rank: Rank, counts: &mut NodeCounts) -> Resul
         )
     })?;
     let has = |name: &str| fields.attributes.iter().any(|other| other.name == name);
-    counts.is_pytorch |= has("rf_id") || has("fw_parent") || has("op_schema");
-    let work = work(&fields, rank, counts)
-        .map_err(|fault| fault.within(&format!("node {}", fields.id)))?;
+    notes.is_pytorch |= has("rf_id") || has("fw_parent") || has("op_schema");
+    let work =
+        work(&fields, rank, notes).map_err(|fault| fault.within(&format!("node {}", fields.id)))?;
     let NodeFields {
         id, after, control, ..
     } = fields;
@@ -369,7 +373,7 @@ pub(super) fn read(message: &[u8], rank: Rank, counts: &mut NodeCounts) -> Resul
     })
 }
 
-fn work(fields: &NodeFields<'_>, rank: Rank, counts: &mut NodeCounts) -> Result<Work, Fault> {
+fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<Work, Fault> {
     let is_communication = (5..=7).contains(&fields.kind);
     let mut communication = if is_communication {
         Communication::read(&fields.attributes)?
@@ -381,7 +385,10 @@ fn work(fields: &NodeFields<'_>, rank: Rank, counts: &mut NodeCounts) -> Result<
     let work = match fields.kind {
         1 => Work::Compute(0),
         2 | 3 => {
-            counts.memory += 1;
+            notes.leave_out(
+                "memory operations; they take their durations, one after the other",
+                1,
+            );
             fields.compute()?
         }
         4 => {
@@ -389,15 +396,22 @@ fn work(fields: &NodeFields<'_>, rank: Rank, counts: &mut NodeCounts) -> Result<
                 attribute.name == "is_cpu_op" && attribute.number().is_ok_and(|number| number == 0)
             };
             let accelerator = fields.attributes.iter().any(is_on_accelerator);
-            counts.without_duration += u64::from(fields.micros.is_none());
-            counts.accelerator += u64::from(accelerator && fields.micros.is_some());
+            if fields.micros.is_none() {
+                notes.leave_out("computations without a duration; they take no time", 1);
+            } else if accelerator {
+                let kind = "computations of accelerators; they come one after the other with those of the processor";
+                notes.leave_out(kind, 1);
+            }
             fields.compute()?
         }
         5 => Work::Send(communication.message(rank, source, destination)?),
         6 => Work::Recv(communication.message(rank, destination, source)?),
         7 => match communication.op.and_then(operation) {
             None => {
-                counts.unmodelled += 1;
+                notes.leave_out(
+                    "communications without a kind; they take their durations",
+                    1,
+                );
                 return fields.compute();
             }
             Some(op) => Work::Collective(communication.collective(op)?),
@@ -410,9 +424,12 @@ fn work(fields: &NodeFields<'_>, rank: Rank, counts: &mut NodeCounts) -> Result<
         }
     };
     let has_size = communication.bytes.is_some() || communication.op == Some(BARRIER);
-    counts.without_size += u64::from(is_communication && fields.kind != 6 && !has_size);
+    if is_communication && fields.kind != 6 && !has_size {
+        notes.leave_out("communications without a size; they carry no bytes", 1);
+    }
     for name in communication.unread {
-        *counts.unread.entry(name).or_default() += 1;
+        let kind = format!("attributes `{name}` of communications, which may say who takes part,");
+        notes.leave_out(kind, 1);
     }
     Ok(work)
 }

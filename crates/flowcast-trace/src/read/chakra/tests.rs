@@ -118,7 +118,7 @@ fn nodes_that_depend_on_each_other_are_counted() {
         .iter()
         .map(|record| record.count)
         .collect();
-    assert_eq!(told, [2, 1, 3], "{:?}", program.ignored());
+    assert_eq!(told, [3, 1, 2], "{:?}", program.ignored());
 }
 
 #[test]
@@ -318,10 +318,44 @@ fn all_that_says_who_takes_part_counts() {
         said(&told)
     );
     let some = program(&[all(&[]), all(&[group("a")])]).unwrap();
+    let assumed = some.assumed();
+    assert!(assumed[0].contains("without a group's name"), "{assumed:?}");
     assert!(
-        some.assumed()[0].contains("without a group's name"),
-        "{:?}",
-        some.assumed()
+        assumed[1].contains("the same name are one group"),
+        "{assumed:?}"
+    );
+}
+
+#[test]
+fn groups_of_one_name_are_told_apart_by_their_ranks_and_refused_by_their_size() {
+    let of = |rest: &[Vec<u8>]| {
+        let rest = [&[text_attribute("Process Group Name", "1")], rest].concat();
+        file(&[sum(0, &[], 8, &rest)])
+    };
+    let listed = |ranks: &str| of(&[text_attribute("Process Group Ranks", ranks)]);
+    let [first, second] = ["[0, 1]", "[2, 3]"].map(listed);
+    let program = program(&[first.clone(), first, second.clone(), second]).unwrap();
+    let members: Vec<usize> = program
+        .communicators()
+        .iter()
+        .map(|group| group.members.len())
+        .collect();
+    assert_eq!(members, [2, 2]);
+    assert!(program.assumed().is_empty(), "{:?}", program.assumed());
+    let sized = || of(&[attribute("pg_size", 2)]);
+    assert!(
+        self::program(&[sized(), sized()])
+            .unwrap()
+            .assumed()
+            .is_empty()
+    );
+    let message = self::program(&[sized(), sized(), sized(), sized()])
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        message,
+        "t.0.et: found a group of 2 ranks in node 0, expected 4, as many as name group `1`: groups apart need names or lists \
+         of ranks (pg_ranks) apart"
     );
 }
 

@@ -91,6 +91,10 @@ impl Comparison<'_> {
     /// Two ranks that do not.
     pub(super) fn check(&self) -> Result<u64, TraceError> {
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut members: BTreeMap<&str, usize> = BTreeMap::new();
+        for group in self.turns.iter().flat_map(|turns| turns.collectives.keys()) {
+            *members.entry(group).or_default() += 1;
+        }
         let mut uneven = 0;
         for (rank, turns) in self.turns.iter().enumerate() {
             for (group, own) in &turns.collectives {
@@ -98,6 +102,7 @@ impl Comparison<'_> {
                 let others = &self.turns[other].collectives[group];
                 for node in own {
                     self.root(rank, *node)?;
+                    self.group_size(rank, *node, members[group])?;
                 }
                 for (own, other_node) in own.iter().zip(others) {
                     uneven += u64::from(self.collective((rank, *own), (other, *other_node))?);
@@ -110,6 +115,25 @@ impl Comparison<'_> {
 
     fn node(&self, (rank, index): (usize, u32)) -> &Node {
         &self.ranks[rank][index as usize]
+    }
+
+    /// Checks that as many ranks name the group of a call as the call says.
+    fn group_size(&self, rank: usize, index: u32, members: usize) -> Result<(), TraceError> {
+        let node = self.node((rank, index));
+        match &node.work {
+            Work::Collective(Collective {
+                group,
+                group_size: Some(size),
+                ..
+            }) if *size != members => Err(TraceError::At {
+                place: self.names[rank].clone(),
+                found: format!("a group of {size} ranks in node {}", node.id),
+                expected: format!(
+                    "{members}, as many as name group `{group}`: groups apart need names or lists of ranks (pg_ranks) apart"
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that the root of a call, if it names one, is in the group.

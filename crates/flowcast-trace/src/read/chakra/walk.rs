@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
     super::recorded::actions::{Action, RankActions, Step},
+    ChakraNotes,
     node::{Collective, Message, Node, Work},
     turns::{Comparison, RankTurns},
 };
@@ -19,36 +20,25 @@ use crate::{
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
-/// The ranks' actions, and what their graphs leave open.
-pub(super) struct WalkedGraphs {
-    pub ranks: Vec<RankActions>,
-    /// The groups of collectives.
-    pub communicators: Vec<Communicator>,
-    /// Nodes that never became ready.
-    pub stuck: u64,
-    /// Predecessors that are not there.
-    pub unknown: u64,
-    /// All-to-alls whose members put in different sizes.
-    pub uneven: u64,
-    /// Whether some ranks, but not all, have collectives without a group's name.
-    pub some_lack_a_name: bool,
-}
-
-/// Walks through the graphs, which files with these names hold.
+/// Walks through the graphs, which files with these names hold; gives the ranks' actions and the groups of collectives.
 ///
 /// # Errors
 /// Ranks that mean different communications at one turn, a root outside the group.
-pub(super) fn walk(names: &[String], ranks: Vec<Vec<Node>>) -> Result<WalkedGraphs, TraceError> {
+pub(super) fn walk(
+    names: &[String],
+    ranks: Vec<Vec<Node>>,
+    notes: &mut ChakraNotes,
+) -> Result<(Vec<RankActions>, Vec<Communicator>), TraceError> {
     let turns: Vec<RankTurns<'_>> = ranks.iter().map(|nodes| RankTurns::new(nodes)).collect();
     let comparison = Comparison {
         names,
         ranks: &ranks,
         turns: &turns,
     };
-    let uneven = comparison.check()?;
+    let uneven = "all-to-alls whose members put in different sizes; each sends what it puts in";
+    notes.leave_out(uneven, comparison.check()?);
     let groups = ChakraGroups::new(&ranks);
     let pairs: Vec<Vec<(u32, u32)>> = turns.iter().map(|turns| turns.pairs().collect()).collect();
-    let mut unknown = 0;
     let mut walk = Walk {
         ranks: Vec::new(),
         groups,
@@ -57,28 +47,33 @@ pub(super) fn walk(names: &[String], ranks: Vec<Vec<Node>>) -> Result<WalkedGrap
     };
     for (nodes, pairs) in ranks.into_iter().zip(pairs) {
         let graph = ChakraGraph::new(nodes, &pairs);
-        unknown += graph.unknown;
+        notes.leave_out("dependencies on nodes that are not there", graph.unknown);
         walk.ranks.push(graph);
     }
     let mut active: VecDeque<Rank> = (0..walk.ranks.len() as u32).map(Rank).collect();
     while let Some(rank) = active.pop_front() {
         active.extend(walk.advance(rank));
     }
-    let stuck = walk
-        .ranks
-        .iter()
-        .map(|graph| graph.nodes.len() as u64 - graph.begun)
-        .sum();
-    let some_lack_a_name = walk.groups.some_lack_a_name(walk.ranks.len());
+    let mut nodes = walk.ranks.iter().flat_map(|graph| &graph.nodes);
+    let lacks_members = |node: &Node| matches!(&node.work, Work::Collective(call) if !call.group.is_empty() && call.group_size.is_none());
+    let is_named_alone = nodes.any(lacks_members);
+    for graph in &walk.ranks {
+        notes.leave_out(
+            "nodes that cannot begin; they depend on each other or on messages that never come",
+            graph.nodes.len() as u64 - graph.begun,
+        );
+    }
+    notes.assume(
+        walk.groups.some_lack_a_name(walk.ranks.len()),
+        "collectives without a group's name are of the ranks that have such",
+    );
+    notes.assume(
+        is_named_alone,
+        "ranks that give a group the same name are one group: the trace does not hold who is in it",
+    );
     let communicators = walk.groups.communicators();
-    Ok(WalkedGraphs {
-        ranks: walk.ranks.into_iter().map(|graph| graph.out).collect(),
-        communicators,
-        stuck,
-        unknown,
-        uneven,
-        some_lack_a_name,
-    })
+    let actions = walk.ranks.into_iter().map(|graph| graph.out).collect();
+    Ok((actions, communicators))
 }
 
 /// The groups of collectives: all ranks that name them.

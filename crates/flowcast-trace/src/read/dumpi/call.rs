@@ -236,6 +236,11 @@ impl<'a> Calls<'a> {
         (count, datatype, tag): (&str, &str, &str),
     ) -> Result<Vec<i64>, Fault> {
         let communicator = self.communicator(arguments.int("comm")?) as i64;
+        let elements = arguments.int(count)?;
+        if elements < 0 {
+            let found = format!("{count}={elements}");
+            return Err(Fault::value(found, "a count of at least 0"));
+        }
         let bytes = self.bytes(arguments, count, datatype)?;
         Ok(vec![
             communicator,
