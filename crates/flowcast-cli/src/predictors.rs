@@ -7,18 +7,14 @@ use std::{
 
 use anyhow::{Context, Result};
 use flowcast::{
-    Collectives, Contention, Interval, IntervalOptions, Options, Recorded,
+    Collectives, Contention, IntervalOptions, Options, Recorded, RecordingPrediction,
     model::{machine::Mapping, network::Network, sharing::model::Model},
     recording::decode::RankFile,
     trace::{read::Clock, run_times::RunTimes},
     units::Bytes,
 };
 
-use crate::{
-    collectives::named,
-    terminal::progress::Progress,
-    trace_args::{print_notes, threads},
-};
+use crate::{collectives::named, terminal::progress::Progress, trace_args::threads};
 
 /// One way of predicting.
 #[derive(Debug, Clone)]
@@ -92,29 +88,28 @@ pub(crate) fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
     Ok(predictors)
 }
 
-/// Gives predictors the names of what they take for a recording, and the interval of each.
+/// Gives predictors the names of what they take for a recording, and predicts it with each.
 pub(crate) fn settle(
     predictors: &mut [Predictor],
     files: &[RankFile],
     setting: &Setting<'_>,
     asked: &IntervalOptions<'_>,
-) -> Result<Vec<Option<Interval>>> {
+) -> Result<Vec<RecordingPrediction>> {
     let recorded = Recorded::new(files, setting.clock, setting.mapping.clone(), threads())?;
-    let mut intervals = Vec::new();
+    let mut all = Vec::new();
     for predictor in predictors {
         let (expanded, way) =
             recorded.expanded(&predictor.collectives, setting.network, threads())?;
-        let (model, interval) =
-            expanded.validated(setting.network, &predictor.options(setting), asked)?;
+        let predicted = expanded.predicted(setting.network, &predictor.options(setting), asked)?;
         if predictor.contention == Contention::Automatic {
-            predictor.name = predictor.name.replacen(AUTOMATIC, &model, 1);
+            predictor.name = predictor.name.replacen(AUTOMATIC, predicted.model, 1);
         }
         if predictor.collectives == Collectives::Automatic {
             predictor.name = predictor.name.replacen(AUTOMATIC, way.name, 1);
         }
-        intervals.push(interval);
+        all.push(predicted);
     }
-    Ok(intervals)
+    Ok(all)
 }
 
 /// What each predictor says of each recording, with each seed.
@@ -140,7 +135,6 @@ fn predict_one(
     setting: &Setting<'_>,
 ) -> Result<Vec<Vec<RunTimes>>> {
     let recorded = Recorded::new(files, setting.clock, setting.mapping.clone(), threads())?;
-    print_notes(recorded.program().ignored());
     let mut expanded: BTreeMap<&str, Cow<'_, Recorded>> = BTreeMap::new();
     let mut all = Vec::new();
     for predictor in predictors {

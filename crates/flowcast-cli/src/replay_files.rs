@@ -118,19 +118,30 @@ impl OutputArgs {
             .collect()
     }
 
-    /// Writes what was asked for.
-    pub(crate) fn write(&self, replayed: Replayed<'_>, batch: &mut Batch) -> Result<()> {
+    /// Writes the files; tables carry the notes of the prediction.
+    pub(crate) fn write(
+        &self,
+        replayed: Replayed<'_>,
+        notes: &[String],
+        batch: &mut Batch,
+    ) -> Result<()> {
+        let mut provenance = provenance::of_this_run();
+        provenance.extend((!notes.is_empty()).then(|| ("notes".to_owned(), notes.join("; "))));
         for file in &self.files {
-            file.write(replayed, batch)?;
+            file.write(replayed, &provenance, batch)?;
         }
         Ok(())
     }
 }
 
 impl ReplayFile {
-    fn write(&self, replayed: Replayed<'_>, batch: &mut Batch) -> Result<()> {
+    fn write(
+        &self,
+        replayed: Replayed<'_>,
+        provenance: &tables::Provenance,
+        batch: &mut Batch,
+    ) -> Result<()> {
         let ReplayFile { kind, path } = self;
-        let provenance = provenance::of_this_run();
         match kind {
             Kind::Paraver => {
                 batch.write(&path.with_extension("pcf"), |out| {
@@ -147,13 +158,13 @@ impl ReplayFile {
             }
             Kind::Perfetto => batch.write(path, |out| Ok(perfetto::pftrace(replayed, out)?)),
             Kind::Messages if ends_in(path, "parquet") => batch.write(path, |out| {
-                Ok(parquet::messages(replayed, &provenance, out)?)
+                Ok(parquet::messages(replayed, provenance, out)?)
             }),
-            Kind::Messages => batch.write(path, |out| {
-                Ok(tables::messages(replayed, &provenance, out)?)
-            }),
-            Kind::Ranks => batch.write(path, |out| Ok(tables::ranks(replayed, &provenance, out)?)),
-            Kind::Pairs => batch.write(path, |out| Ok(tables::pairs(replayed, &provenance, out)?)),
+            Kind::Messages => {
+                batch.write(path, |out| Ok(tables::messages(replayed, provenance, out)?))
+            }
+            Kind::Ranks => batch.write(path, |out| Ok(tables::ranks(replayed, provenance, out)?)),
+            Kind::Pairs => batch.write(path, |out| Ok(tables::pairs(replayed, provenance, out)?)),
         }
     }
 }

@@ -28,7 +28,7 @@ use memmap2::Mmap;
 use crate::terminal::{
     files::read_bytes,
     input_maps::{self, release},
-    output::{Format, say},
+    output::{Format, tell_notes},
     progress::Progress,
 };
 
@@ -203,13 +203,6 @@ fn standard_input() -> Result<PathBuf> {
 /// Says what the trace has that the replay does not model, where the result is for programs: people read it below the result.
 pub(crate) fn print_notes_beside(format: Format, ignored: &[IgnoredRecords]) {
     if format.json {
-        print_notes(ignored);
-    }
-}
-
-/// What the trace has that the replay does not model: said, never silent.
-pub(crate) fn print_notes(ignored: &[IgnoredRecords]) {
-    for ignored in ignored {
-        say!("flowcast: note: {ignored}");
+        tell_notes(ignored);
     }
 }

@@ -312,6 +312,11 @@ impl Network {
         AccuracyRecord::new(&self.accuracy)
     }
 
+    /// Whether it says how sure its numbers are, or how well models did with them.
+    pub fn has_margins(&self) -> bool {
+        !(self.intervals.is_empty() && self.accuracy_record().is_empty())
+    }
+
     /// What stands behind latency and bandwidth; `None` where `[origins]` names neither.
     pub fn evidence(&self) -> Option<Evidence<'_>> {
         const NAMES: [&str; 3] = ["nic.latency", "nic.bandwidth", "nic.gap_per_byte"];

@@ -5,7 +5,6 @@ use flowcast::{
     IntervalOptions, Options as ReplayOptions, Parameter,
     graph::noise::Noise,
     report::chart_page::{Picture, chart_page},
-    statements::{of_trace, with_notes},
     study::grid::full_name,
     table::Document,
     trace::Trace as AnyTrace,
@@ -74,8 +73,7 @@ pub(crate) fn sensitivity(
         let asked = (Parameter::parse(&parameter, &range)?, most_walks);
         let found = flowcast::sensitivity(&trace.trace, &network.network, asked, &options.options)
             .with_context(|| format!("--parameter {parameter} --range {range}"))?;
-        let answer = found.answer(&network.network.name, MOST_ROWS);
-        let answer = with_notes(answer, &of_trace(&trace.trace, &network.network));
+        let answer = found.answer(&network.network, MOST_ROWS);
         let page = found.page(trace.trace.name(), &answer)?;
         Answer::with_page(answer, page)
     })
@@ -102,11 +100,7 @@ pub(crate) fn explain(
         other => return Err(PyKeyError::new_err(other.to_owned())),
     };
     beside(py, move || {
-        let answer = ask(&trace.trace, &network.network, &options.options)?;
-        Answer::of(with_notes(
-            answer,
-            &of_trace(&trace.trace, &network.network),
-        ))
+        Answer::of(ask(&trace.trace, &network.network, &options.options)?)
     })
 }
 

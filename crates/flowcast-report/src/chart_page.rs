@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::charts::{self, section};
-use flowcast_table::{Document, NotFinite, Table, escape, rows};
+use crate::charts::{self, section, words};
+use flowcast_table::{Document, NotFinite, Table, rows};
 
 /// What is drawn, and of which JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +58,6 @@ pub fn chart_page(
     picture: Picture,
     provenance: &BTreeMap<String, String>,
 ) -> Result<String, NotFinite> {
-    let words = document
-        .words()
-        .map(|line| format!("<p>{}</p>\n", escape(line)));
     let from: Table = rows(provenance)
         .cell("from", |(name, _)| name)
         .cell("", |(_, text)| text)
@@ -69,7 +66,7 @@ pub fn chart_page(
         .tables()
         .chain([&from])
         .filter(|table| table.rows > 0);
-    let mut parts = vec![section("", &words.collect::<String>())];
+    let mut parts = vec![section("", &words(document))];
     parts.extend(tables.map(|table| section("", &table.to_html())));
     if picture != Picture::Tables {
         let at = picture.place().min(parts.len());

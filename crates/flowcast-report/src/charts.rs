@@ -2,7 +2,7 @@
 //! [`script`] into their one `<style>` and `<script>`, where `drawCurves(element, chart)` and the like draw into an
 //! element.
 
-use flowcast_table::escape;
+use flowcast_table::{Document, escape};
 
 const LICENCE: &str = include_str!("assets/uplot/LICENSE");
 const LIBRARY: &str = include_str!("assets/uplot/uPlot.iife.min.js");
@@ -44,6 +44,14 @@ pub(crate) fn page(title: &str, body: &str, data: &str, code: &str) -> String {
         &format!("<script>{library}\nconst data = {data};\n{code}{SCROLLS}</script>\n</body>\n</html>\n"),
     ]
     .concat()
+}
+
+/// The words of a document, a paragraph for each line.
+pub(crate) fn words(document: &Document) -> String {
+    let lines = document.words().filter(|line| !line.is_empty());
+    lines
+        .map(|line| format!("<p>{}</p>\n", escape(line)))
+        .collect()
 }
 
 /// A part of a page, on a card of its own unless it is the first.

@@ -42,6 +42,7 @@ use std::collections::BTreeMap;
 use flowcast_graph::critical_path::{CriticalPath, Step};
 use flowcast_model::{network::Network, quantity::Quantity};
 use flowcast_replay::outcome::Outcome;
+use flowcast_table::Document;
 use flowcast_units::{Bytes, Rank, Time};
 
 use export::Replayed;
@@ -125,6 +126,23 @@ pub struct LimitPart {
 }
 
 impl Page {
+    /// Of a result: its title, its first sentence below that, and its other sentences above the networks.
+    pub fn about(
+        document: &Document,
+        networks: Vec<NetworkView>,
+        provenance: BTreeMap<String, String>,
+    ) -> Page {
+        let words = document.words().map(|words| words.trim().to_owned());
+        let mut words = words.filter(|words| !words.is_empty());
+        Page {
+            title: document.title.clone(),
+            subtitle: words.next().unwrap_or_default(),
+            notes: words.collect(),
+            networks,
+            provenance,
+        }
+    }
+
     /// The page as one HTML document.
     pub fn to_html(&self) -> String {
         html::document(self)
@@ -151,7 +169,7 @@ impl NetworkView {
     }
 
     /// The name, with an asterisk where values stand in.
-    fn marked_name(&self) -> String {
+    pub fn marked_name(&self) -> String {
         let mark = if self.has_stand_ins { "*" } else { "" };
         format!("{}{mark}", self.name)
     }

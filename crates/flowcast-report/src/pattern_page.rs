@@ -4,17 +4,17 @@
 use serde_json::{Value, json};
 
 use crate::{
-    charts::{self, section},
+    charts::{self, section, words},
     pattern_plot,
 };
 use flowcast_network::flows::concurrent::Prediction;
-use flowcast_table::escape;
+use flowcast_table::Document;
 use flowcast_units::Rounded;
 
 const SCRIPT: &str = include_str!("assets/pattern.js");
 
-/// The page of a pattern: what is said of it, its flows in time, their rates and what bounds them.
-pub fn html(prediction: &Prediction, title: &str, said: &[String]) -> String {
+/// The page of a pattern: the words of its document, its flows in time, their rates and what bounds them.
+pub fn html(prediction: &Prediction, document: &Document) -> String {
     let flows: Vec<Value> = (0..prediction.flows.len())
         .map(|index| flow(prediction, index))
         .collect();
@@ -31,12 +31,10 @@ pub fn html(prediction: &Prediction, title: &str, said: &[String]) -> String {
     );
     let picture = pattern_plot::svg(prediction, "All flows");
     let picture = format!("<div class=\"scroll\">{picture}</div>\n");
-    let words = said.iter().map(|line| format!("<p>{}</p>\n", escape(line)));
-    let words: String = words.collect();
-    let body = [&words, shares, &table, &picture]
+    let body = [&words(document), shares, &table, &picture]
         .map(|content| section("", content))
         .concat();
-    charts::page(title, &body, &json!(flows).to_string(), SCRIPT)
+    charts::page(&document.title, &body, &json!(flows).to_string(), SCRIPT)
 }
 
 /// What the script draws: the cells of a row, and the intervals.

@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use crate::charts::{self, section};
-use flowcast_table::escape;
+use crate::charts::{self, section, words};
+use flowcast_table::{Document, escape};
 
 const SCRIPT: &str = include_str!("assets/sweep.js");
 const BEGIN: &str = "<script type=\"text/csv\" id=\"rows\">";
@@ -19,39 +19,37 @@ pub fn html(title: &str, csv: &str) -> String {
         {"name": "predicted time", "column": "makespan_s", "show": "seconds"},
         {"name": "share of communication", "column": "communication_share", "show": "share"},
     ]);
-    page(title, csv, &results)
+    page(title, &notes(csv), csv, &results)
 }
 
-/// The page of rates that were measured, in Mbit/s: columns `number`, `messages`, `size_bytes`, `scheduler`, `rate`.
-pub fn rates(title: &str, csv: &str) -> String {
+/// The page of rates that were measured, in Mbit/s, with the words of their document: columns `number`, `messages`,
+/// `size_bytes`, `scheduler`, `rate`.
+pub fn rates(document: &Document, csv: &str) -> String {
     let begin = json!({"over": "size_bytes", "apart": "scheduler", "log": true});
     let rate =
         json!({"name": "rate one way", "column": "rate", "show": "megabits", "begin": begin});
-    page(title, csv, &json!([rate]))
+    page(&document.title, &words(document), csv, &json!([rate]))
 }
 
-/// The page of ratios to the best: columns `number`, `share_of_sets`, `scheduler`, `ratio`.
-pub fn ratios(title: &str, csv: &str) -> String {
+/// The page of ratios to the best, with the words of their document: columns `number`, `share_of_sets`, `scheduler`, `ratio`.
+pub fn ratios(document: &Document, csv: &str) -> String {
     let begin = json!({"over": "share_of_sets", "apart": "scheduler"});
     let name = "last delivery over that of the best schedule";
-    page(
-        title,
-        csv,
-        &json!([{"name": name, "column": "ratio", "show": "ratio", "begin": begin}]),
-    )
+    let ratio = json!({"name": name, "column": "ratio", "show": "ratio", "begin": begin});
+    page(&document.title, &words(document), csv, &json!([ratio]))
 }
 
 /// `results` are the columns that are drawn, how they are shown, and over which fields first.
-fn page(title: &str, csv: &str, results: &Value) -> String {
-    let notes = match notes(csv) {
-        none if none.is_empty() => none,
-        some => section("", &some),
+fn page(title: &str, words: &str, csv: &str, results: &Value) -> String {
+    let words = match words {
+        "" => String::new(),
+        some => section("", some),
     };
     let choice = section("", "<div id=\"choose\" class=\"toolbar\"></div>\n");
     let curves =
         "<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"map\"></table></div>\n";
     let body = format!(
-        "{notes}{choice}{}{BEGIN}{}{END}\n",
+        "{words}{choice}{}{BEGIN}{}{END}\n",
         section("", curves),
         csv.replace('<', "&lt;")
     );

@@ -32,6 +32,8 @@ pub struct Document {
     pub title: String,
     /// In the order in which they are read.
     pub parts: Vec<Part>,
+    /// Sentences on what the result rests on, each once; lines among the parts show them to people.
+    pub notes: Vec<String>,
     fields: Record,
 }
 
@@ -43,6 +45,7 @@ impl Document {
             kind,
             title: String::new(),
             parts: Vec::new(),
+            notes: Vec::new(),
             fields: Record::new(),
         }
     }
@@ -91,6 +94,18 @@ impl Document {
         texts.into_iter().fold(self, Document::line)
     }
 
+    /// Sentences on what the result rests on, such as assumptions: lines for people, the field `notes` for programs.
+    pub fn noted<T: Into<String>>(mut self, notes: impl IntoIterator<Item = T>) -> Document {
+        for note in notes {
+            let note = note.into();
+            if !self.notes.contains(&note) {
+                self = self.line(as_note(&note));
+                self.notes.push(note);
+            }
+        }
+        self
+    }
+
     /// A table, which programs read under this name.
     pub fn table(self, name: &'static str, table: impl Into<Table>) -> Document {
         let table = table.into();
@@ -129,7 +144,7 @@ impl Document {
         })
     }
 
-    /// For programs: the schema, the kind and the fields.
+    /// For programs: the schema, the kind, the notes and the fields.
     ///
     /// # Errors
     /// A time is no finite number.
@@ -137,6 +152,15 @@ impl Document {
         let mut json = self.fields.json()?;
         json["schema"] = self.schema.into();
         json["kind"] = self.kind.into();
+        json["notes"] = self.notes.clone().into();
         Ok(json)
+    }
+}
+
+/// A note as people read it; those on values with an asterisk begin with one.
+fn as_note(note: &str) -> String {
+    match note.starts_with('*') {
+        true => note.to_owned(),
+        false => format!("note: {note}"),
     }
 }

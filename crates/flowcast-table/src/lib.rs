@@ -17,7 +17,7 @@
 //! );
 //! assert_eq!(
 //!     document.json()?.to_string(),
-//!     r#"{"kind":"example","schema":"flowcast/result/1","sizes":[{"size_B":1024,"time_us":12.5}]}"#
+//!     r#"{"kind":"example","notes":[],"schema":"flowcast/result/1","sizes":[{"size_B":1024,"time_us":12.5}]}"#
 //! );
 //! # Ok::<(), flowcast_table::NotFinite>(())
 //! ```

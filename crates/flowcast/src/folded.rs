@@ -174,7 +174,6 @@ impl<'a> PreparedFolded<'a> {
             tick,
         });
         let (unused, inside) = (self.unused(&outcome, asked), self.inside());
-        let notes = notes(&self.ignored, self.first().assumptions());
         let model = ModelChoice {
             inside: inside.map(|traffic| traffic.source),
             ..self.described()
@@ -188,10 +187,15 @@ impl<'a> PreparedFolded<'a> {
             unused,
             transfers,
             inside,
-            notes,
+            notes: self.notes(),
             loops,
             rails: None,
         })
+    }
+
+    /// As [`PreparedProgram::notes`].
+    pub(crate) fn notes(&self) -> Vec<String> {
+        notes(&self.ignored, self.first().assumptions())
     }
 
     /// The replay on a network with other numbers; `None` where it takes the program without loops.

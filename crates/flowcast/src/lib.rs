@@ -87,7 +87,7 @@ pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};
 pub use rail_advice::{AdvisedRails, RailAdvice, advise_rails};
 pub use rails::{RailPrediction, RailsOptions, RailsPrediction};
-pub use recorded::Recorded;
+pub use recorded::{Recorded, RecordingPrediction};
 pub use schedule::PreparedSchedule;
 pub use sensitivity::{Inexact, Parameter, Sensitivity, sensitivity};
 pub use sweep::sweep;

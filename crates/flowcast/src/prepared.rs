@@ -84,6 +84,19 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    /// Sentences on the model with its rules and what it leaves out, and on parameters without influence.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut all = self.model.sentences();
+        all.extend(self.rails.as_ref().map(ToString::to_string));
+        all.extend(self.loops.as_ref().map(ToString::to_string));
+        let unused = self.unused.iter();
+        let unused: Vec<String> = unused
+            .map(|one| format!("{} ({})", one.parameter, one.reason))
+            .collect();
+        all.extend((!unused.is_empty()).then(|| format!("no influence: {}", unused.join(", "))));
+        all
+    }
+
     /// Shows the interval on the report page.
     pub fn with_interval(&mut self, interval: Option<&Interval>) {
         if let Some(view) = &mut self.view {
@@ -179,6 +192,15 @@ impl<'a> Prepared<'a> {
             Prepared::Program(prepared) => prepared.program().ignored(),
             Prepared::Folded(prepared) => prepared.ignored(),
             Prepared::Schedule(_) => &[],
+        }
+    }
+
+    /// The sentences of [`Prediction::notes`].
+    pub fn notes(&self) -> Vec<String> {
+        match self {
+            Prepared::Program(prepared) => prepared.notes(),
+            Prepared::Folded(prepared) => prepared.notes(),
+            Prepared::Schedule(prepared) => prepared.notes(),
         }
     }
 

@@ -340,7 +340,6 @@ impl<'a> PreparedProgram<'a> {
             ..self.described()
         };
         let view = view.map(|view| model.named_in(view));
-        let notes = statements::notes(self.program.ignored(), self.assumptions());
         let transfers = self.program.transfers();
         let rails = self.rails_prediction(&outcome.rails);
         Ok(Prediction {
@@ -351,7 +350,7 @@ impl<'a> PreparedProgram<'a> {
             unused,
             transfers,
             inside,
-            notes,
+            notes: self.notes(),
             loops: None,
             rails,
         })
@@ -379,6 +378,11 @@ impl<'a> PreparedProgram<'a> {
             all.push(timed(&engine)?);
         }
         Ok(all)
+    }
+
+    /// Sentences on records that are left out, on how sure the networks' values are, and on what was assumed.
+    pub fn notes(&self) -> Vec<String> {
+        statements::notes(self.program.ignored(), self.assumptions())
     }
 
     /// What was assumed that no option and no file says.

@@ -8,7 +8,7 @@ use flowcast_units::{Rounded, Time};
 
 use crate::{
     Case, CaseResult, Error, Input, ModelChoice, Options, Outputs, Prediction, RailsOptions,
-    statements::{DIVIDED, marked_name, with_notes},
+    statements::{DIVIDED, marked_name, once},
 };
 
 /// Rails that gain less than this, or cost less when they are missing, are not worth having: 2 %.
@@ -34,9 +34,9 @@ pub struct RailAdvice {
     pub marked: Vec<String>,
     /// Each rail alone, then for each way of choosing all rails, and, of three and more, all but one.
     pub sets: Vec<AdvisedRails>,
-    /// The sentences on the models of the predictions, each once.
+    /// The sentences on the models of the predictions.
     pub models: Vec<String>,
-    /// What was assumed; each once.
+    /// The notes of the predictions.
     pub notes: Vec<String>,
 }
 
@@ -123,12 +123,8 @@ impl RailAdvice {
             is_uncontended: false,
             ..model.clone()
         };
-        for sentence in model.sentences() {
-            add_once(&mut self.models, &sentence);
-        }
-        notes
-            .iter()
-            .for_each(|note| add_once(&mut self.notes, note));
+        self.models.extend(model.sentences());
+        self.notes.extend_from_slice(notes);
     }
 
     /// The best rail alone.
@@ -234,7 +230,7 @@ impl RailAdvice {
             })
             .column("makespan_s", "predicted time", |set| set.makespan)
             .column("gain", "gain", |set| fixed(self.gain(set), 3));
-        let document = Document::new("program-rails-advice")
+        Document::new("program-rails-advice")
             .field("program", program)
             .field("rails", self.names.clone())
             .field("best_alone", &self.names[self.best_alone().rails[0]])
@@ -242,8 +238,8 @@ impl RailAdvice {
             .line(format!("{program} over {}", self.marked.join(", ")))
             .lines(self.verdicts())
             .table("sets", sets)
-            .lines(&self.models);
-        with_notes(document, &self.notes)
+            .lines(once(self.models.iter().cloned()))
+            .noted(&self.notes)
     }
 }
 
@@ -252,11 +248,5 @@ fn ratio(time: Time, to: Time) -> f64 {
         time.as_nanos() / to.as_nanos()
     } else {
         1.0
-    }
-}
-
-fn add_once(sentences: &mut Vec<String>, sentence: &str) {
-    if !sentences.iter().any(|known| known == sentence) {
-        sentences.push(sentence.to_owned());
     }
 }

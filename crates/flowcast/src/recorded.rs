@@ -24,6 +24,17 @@ pub struct Recorded {
     mapping: Option<Mapping>,
 }
 
+/// What is predicted for a recording as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordingPrediction {
+    /// Name of the model.
+    pub model: &'static str,
+    /// Of the makespan, if one is known.
+    pub interval: Option<Interval>,
+    /// Sentences on what the prediction rests on.
+    pub notes: Vec<String>,
+}
+
 impl Recorded {
     /// Of the files of all ranks. Computation between calls takes what `clock` says; ranks run as `mapping` says, else on
     /// the hosts of the recording, where there were several.
@@ -77,26 +88,27 @@ impl Recorded {
         Ok((recorded, carried_out.way))
     }
 
-    /// By which model `predict` predicts it, and the interval of the whole run.
+    /// What `predict` says of the whole run.
     ///
     /// # Errors
     /// Those of the replay.
-    pub fn validated(
+    pub fn predicted(
         &self,
         network: &Network,
         options: &Options,
         asked: &IntervalOptions<'_>,
-    ) -> Result<(String, Option<Interval>), Error> {
+    ) -> Result<RecordingPrediction, Error> {
         let options = Options {
             mapping: self.mapping.clone(),
             ..options.clone()
         };
         let prepared = PreparedProgram::new(&self.program, network, &options)?;
         let outcome = prepared.outcome()?;
-        Ok((
-            prepared.model().name().to_owned(),
-            prepared.interval(&outcome, asked)?,
-        ))
+        Ok(RecordingPrediction {
+            model: prepared.model().name(),
+            interval: prepared.interval(&outcome, asked)?,
+            notes: prepared.notes(),
+        })
     }
 
     /// What its replay takes on a network, in the terms in which the recording is measured; as

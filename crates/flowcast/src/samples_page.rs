@@ -15,15 +15,13 @@ use flowcast_units::{Rounded, Time, TimePerByte};
 /// # Errors
 /// A level of the fit outside (0, 1).
 pub fn samples_page(
-    title: &str,
+    document: Document,
     samples: &PrttSamples,
     fit: &LogGpFit,
 ) -> Result<String, StatsError> {
     let points = qualities(samples, fit.options.level)?;
-    let document = Document::new("samples")
-        .titled(title)
-        .lines(summary(&points, samples, fit))
-        .shown(parameter_table(fit))
+    let document = document
+        .lines(summary(&points, samples))
         .table("points", point_table(&points));
     let page = chart_page(&document, Picture::Samples, &samples.provenance);
     Ok(page.expect("measured times are finite"))
@@ -39,7 +37,7 @@ fn label(quality: &Quality) -> String {
     format!("n = {}, {}{delay}", point.messages, point.size)
 }
 
-fn summary(points: &[Quality], samples: &PrttSamples, fit: &LogGpFit) -> Vec<String> {
+fn summary(points: &[Quality], samples: &PrttSamples) -> Vec<String> {
     let count = |of: &dyn Fn(&Quality) -> bool| points.iter().filter(|point| of(point)).count();
     let outliers: usize = points.iter().map(|point| point.outliers).sum();
     let order = match (
@@ -53,7 +51,7 @@ fn summary(points: &[Quality], samples: &PrttSamples, fit: &LogGpFit) -> Vec<Str
         (None, None) => "The samples do not say in which order points were taken.".to_owned(),
     };
     let of = points.len();
-    let mut lines = vec![
+    vec![
         format!(
             "{} round trips of {of} points; {outliers} of them lie outside Tukey's fences (1.5 interquartile ranges). None is left out of the table.",
             samples.len()
@@ -64,13 +62,7 @@ fn summary(points: &[Quality], samples: &PrttSamples, fit: &LogGpFit) -> Vec<Str
             count(&|point| point.warm_up > 0),
             count(&|point| point.dependence.is_some())
         ),
-    ];
-    lines.extend(
-        fit.warnings
-            .iter()
-            .map(|warning| format!("Warning: {warning}.")),
-    );
-    lines
+    ]
 }
 
 /// The four parameters with their intervals.
@@ -194,7 +186,7 @@ mod tests {
             },
         )
         .unwrap();
-        let page = samples_page("round trips", &samples, &fit).unwrap();
+        let page = samples_page(Document::new("fit"), &samples, &fit).unwrap();
         for part in [
             "120 round trips of 6 points; 6 of them lie outside",
             "n = 16, 1B, 99us apart</td><td>20</td>",

@@ -163,6 +163,11 @@ impl<'a> PreparedSchedule<'a> {
             .filter(|_| !self.setting.overrides_network)
     }
 
+    /// Sentences on how sure the network's values are.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        statements::of_networks(self.network_in_use())
+    }
+
     /// Replays on a network with other numbers, whose machine has the same nodes.
     pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
         self.replay(self.setting.on(network).costs(), &mut Unobserved)
@@ -215,7 +220,6 @@ impl<'a> PreparedSchedule<'a> {
             ..self.setting.model.clone()
         };
         let view = view.map(|view| model.named_in(view));
-        let notes = statements::of_networks(self.network_in_use());
         let (unused, transfers) = (self.setting.unused(), Transfers::default());
         Ok(Prediction {
             model,
@@ -225,7 +229,7 @@ impl<'a> PreparedSchedule<'a> {
             unused,
             transfers,
             inside,
-            notes,
+            notes: self.notes(),
             loops: None,
             rails: None,
         })

@@ -7,7 +7,7 @@ use flowcast_model::{
     origin::{Origin, OriginKind},
 };
 use flowcast_report::standing::Interval;
-use flowcast_table::{Document, Value, rows};
+use flowcast_table::{Value, rows};
 use flowcast_trace::{Trace, program::IgnoredRecords};
 use flowcast_units::{Rounded, Time};
 
@@ -89,6 +89,14 @@ pub fn of_networks<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Vec<S
 /// The field of a provenance that says what disturbed a measurement.
 pub const DISTURBED_BY: &str = "disturbed_by";
 
+/// The sentence on runs that were made while something disturbed them, by their provenance.
+pub fn of_runs(provenance: &BTreeMap<String, String>) -> Option<String> {
+    let found = provenance.get(DISTURBED_BY)?;
+    Some(format!(
+        "the runs were made on a busy machine ({found}): what they took may be too long"
+    ))
+}
+
 /// What several predictions say: about all their networks, then the notes of each that are about none.
 pub fn of_predictions<'a>(
     predictions: impl IntoIterator<Item = (Option<&'a Network>, &'a [String])> + Clone,
@@ -107,9 +115,9 @@ pub fn of_predictions<'a>(
     once(of_networks(networks()).into_iter().chain(others))
 }
 
-/// What a trace leaves out, how sure a network's values are, and what the trace's reader assumed.
-pub fn of_trace(trace: &Trace, network: &Network) -> Vec<String> {
-    let mut sentences = of_networks([network]);
+/// What a trace leaves out, how sure the networks' values are, and what the trace's reader assumed.
+pub fn of_trace<'a>(trace: &Trace, networks: impl IntoIterator<Item = &'a Network>) -> Vec<String> {
+    let mut sentences = of_networks(networks);
     if let Trace::Program(program) = trace {
         sentences.extend_from_slice(program.assumed());
     }
@@ -125,13 +133,36 @@ pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec
         .collect()
 }
 
-/// What an interval covers, or why there is none; `is_asked` is false where the caller leaves intervals out.
-pub fn margin(network: Option<&Network>, interval: Option<&Interval>, is_asked: bool) -> String {
-    match (network, interval) {
-        (_, Some(interval)) => format!("margin: {}", interval.covers),
-        _ if !is_asked => "margin: left out, as asked for".to_owned(),
-        (Some(network), None) => no_margin(network).to_owned(),
-        (None, None) => "no margin known: parameters are given as numbers".to_owned(),
+/// What the interval of a prediction on these networks covers, or why there is none; `is_asked` is false where the caller leaves
+/// intervals out.
+pub fn margin<'a>(
+    networks: impl IntoIterator<Item = &'a Network>,
+    interval: Option<&Interval>,
+    is_asked: bool,
+) -> String {
+    if let Some(interval) = interval {
+        return format!("margin: {}", interval.covers);
+    }
+    let mut networks = networks.into_iter();
+    let reason = match (networks.next(), networks.next()) {
+        _ if !is_asked => "margin: left out, as asked for",
+        (None, _) => "no margin known: the parameters were given as numbers",
+        (Some(network), None) => no_margin(network),
+        _ => "no margin known: margins are predicted for one network, not for several rails",
+    };
+    reason.to_owned()
+}
+
+/// As [`margin`], of a pattern in one or more steps.
+pub fn margin_of_steps(
+    steps: usize,
+    network: &Network,
+    interval: Option<&Interval>,
+    is_asked: bool,
+) -> String {
+    match steps {
+        1 => margin([network], interval, is_asked),
+        _ => "no margin known: margins are not predicted for patterns in several steps".to_owned(),
     }
 }
 
@@ -142,37 +173,29 @@ pub fn shown_time(makespan: Time, interval: Option<&Interval>) -> String {
 
 /// The line for a prediction without an interval.
 pub fn no_margin(network: &Network) -> &'static str {
-    if network.intervals.is_empty() && network.accuracy_record().is_empty() {
+    if !network.has_margins() {
         return "no margin known: the network file has neither intervals nor an accuracy record";
     }
-    "no margin known: neither intervals nor accuracy record of the network file say anything of this model"
-}
-
-/// A result with its notes, for people and as the field `notes`.
-pub fn with_notes(document: Document, notes: &[String]) -> Document {
-    let lines = notes.iter().map(|note| match note.starts_with('*') {
-        true => note.clone(),
-        false => format!("note: {note}"),
-    });
-    document.field("notes", notes.to_vec()).lines(lines)
+    "no margin known: the network file has no intervals or errors that matter for this model"
 }
 
 /// What advice on several rails assumes, beside what several interfaces of one network do.
 pub const DIVIDED: &str = "long messages are divided over the networks, as by flowcast predict --rail; with nic.count=N of one network, \
     each message takes one of a node's interfaces undivided";
 
-/// Sentences about several things: those that differ with the names that they are about.
+/// Sentences about several things, each once: those that are not about all of them with the names that they are about.
 pub fn by_name(all: &[(String, String)]) -> Vec<String> {
-    let sentences = once(all.iter().map(|(_, sentence)| sentence.clone()));
-    if sentences.len() < 2 {
-        return sentences;
-    }
-    let named = |sentence: &String| {
-        let names = all.iter().filter(|(_, of)| of == sentence);
-        let names: Vec<String> = once(names.map(|(name, _)| name.clone()));
-        format!("{}: {sentence}", names.join(", "))
+    let known = once(all.iter().map(|(name, _)| name.clone()));
+    let named = |sentence: String| {
+        let names = all.iter().filter(|(_, of)| *of == sentence);
+        let names = once(names.map(|(name, _)| name.clone()));
+        match names.len() == known.len() {
+            true => sentence,
+            false => format!("{}: {sentence}", names.join(", ")),
+        }
     };
-    sentences.iter().map(named).collect()
+    let sentences = once(all.iter().map(|(_, sentence)| sentence.clone()));
+    sentences.into_iter().map(named).collect()
 }
 
 /// Each sentence once, in its first place.

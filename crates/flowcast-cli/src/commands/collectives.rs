@@ -20,6 +20,7 @@ use flowcast::{
     },
     replay::collective::RankPlace,
     report::chart_page::{Picture, chart_page},
+    statements::{marked_name, of_networks},
     table::{Document, figure, percent, rows},
     units::{Bytes, CollectiveOp},
 };
@@ -29,7 +30,7 @@ use crate::{
     network_args,
     terminal::{
         files::{Batch, Output, declare, kind_and_file, read_text},
-        output::{Format, print_out, say},
+        output::{Format, print_out, say, tell_notes},
         progress::Progress,
         provenance,
     },
@@ -76,6 +77,7 @@ impl Predict {
         )?;
         let network = network_args::load(&self.network, &[])?;
         let measured = measured(&network, &self.network)?;
+        tell_notes(of_networks([&network]));
         let place = || self.cases.display().to_string();
         let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
         let rows = cases(&table).with_context(place)?;
@@ -247,12 +249,13 @@ impl Choose {
             .algorithms
             .as_ref()
             .map_or(Base::default(), |table| table.base);
-        if hosts.is_empty() && network.topology.is_none() {
-            say!(
-                "flowcast: note: {} has no [topology]: each node is on a switch of its own, all in one group",
-                self.network
-            );
-        }
+        let mut notes = of_networks([&network]);
+        notes.extend((hosts.is_empty() && network.topology.is_none()).then(|| {
+            format!(
+                "{} has no [topology]: each node is on a switch of its own, all in one group",
+                network.name
+            )
+        }));
         let choices = self.choices(&network, measured, library, &hosts)?;
         let mut batch = Batch::new();
         for (of, path) in &self.write {
@@ -266,8 +269,9 @@ impl Choose {
             };
             batch.write_text(path, &text)?;
         }
-        let document =
-            document(&choices, self.level).titled(format!("{}: best algorithms", network.name));
+        let document = document(&choices, self.level)
+            .titled(format!("{}: best algorithms", marked_name(&network)))
+            .noted(notes);
         if let Some(output) = &self.report {
             let page = chart_page(&document, Picture::Algorithms, &provenance::of_this_run())?;
             batch.write_text(output, &page)?;

@@ -11,8 +11,9 @@ use flowcast::{
         two_sample::{DifferenceTest, RunNoise, TwoSamples},
     },
     recording::format::RECORDING,
+    statements::by_name,
     table::{Document, Part, Table, rows},
-    trace::{Trace, recorded_times::measured_by_function, run_times::RunTimes},
+    trace::{Trace, read::disturbance, recorded_times::measured_by_function, run_times::RunTimes},
     units::{Rounded, Time},
     why::{change_words, compare_runs, relative_change},
 };
@@ -21,7 +22,7 @@ use serde::Deserialize;
 use super::compare_work::{Work, with_work};
 use crate::{
     network_args::{load, parse_overrides},
-    recording::open_recording,
+    recording::{disturbed_by, open_recording},
     replay_args::ReplayArgs,
     shares::{probability, share},
     terminal::{
@@ -84,6 +85,8 @@ struct Saved {
     #[serde(default)]
     bytes: u64,
     ranks: Vec<SavedRank>,
+    #[serde(default)]
+    notes: Vec<String>,
 }
 
 /// One side of a comparison.
@@ -92,6 +95,8 @@ struct Side {
     /// Of the first run.
     work: Work,
     is_predicted: bool,
+    /// Sentences on what the times rest on.
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -187,7 +192,8 @@ impl Compare {
         }
         let test = self.test(before.len() == 1 && after.len() == 1);
         let (document, change) = compared(&before, &after, test)?;
-        let document = with_work(document, &before[0].work(), &after[0].work());
+        let document = with_work(document, &before[0].work(), &after[0].work())
+            .noted(notes(&saved_notes(&before), &saved_notes(&after)));
         self.format.print(&document.most(self.rows.rows(), ROWS))?;
         self.judge(change)
     }
@@ -244,6 +250,7 @@ impl Compare {
         } else {
             answer = with_work(answer, &before.work, &after.work);
         }
+        let answer = answer.noted(notes(&before.notes, &after.notes));
         self.format.print(&answer.most(self.rows.rows(), ROWS))?;
         self.judge(change)
     }
@@ -259,6 +266,7 @@ impl Compare {
                 runs: saved.iter().map(Saved::run_times).collect(),
                 work: saved[0].work(),
                 is_predicted: true,
+                notes: saved_notes(&saved),
             });
         }
         let mut folders = vec![path.to_owned()];
@@ -274,6 +282,7 @@ impl Compare {
             runs: Vec::new(),
             work: Work::default(),
             is_predicted: false,
+            notes: Vec::new(),
         };
         for folder in &folders {
             let files = open_recording(folder)?;
@@ -281,6 +290,8 @@ impl Compare {
                 side.work = Work::recorded(&files);
             }
             side.runs.push(measured_by_function(&files));
+            side.notes
+                .extend(disturbed_by(folder).as_deref().map(disturbance));
         }
         Ok(side)
     }
@@ -299,6 +310,7 @@ impl Compare {
             runs: prepared.run_times(&[], 0)?,
             work: Work::of_program(program),
             is_predicted: true,
+            notes: prepared.notes(),
         })
     }
 }
@@ -307,6 +319,21 @@ impl Side {
     fn is_single_prediction(&self) -> bool {
         self.is_predicted && self.runs.len() == 1
     }
+}
+
+fn saved_notes(saved: &[Saved]) -> Vec<String> {
+    saved.iter().flat_map(|one| one.notes.clone()).collect()
+}
+
+/// The notes of both sides; those of one side say of which.
+fn notes(before: &[String], after: &[String]) -> Vec<String> {
+    let named = |side: &'static str, notes: &[String]| {
+        let notes = notes.iter().cloned();
+        notes
+            .map(|note| (side.to_owned(), note))
+            .collect::<Vec<_>>()
+    };
+    by_name(&[named("before", before), named("after", after)].concat())
 }
 
 /// A share of `--threshold`, which was a number of per cent: below 1 it could be either.
@@ -496,6 +523,7 @@ mod tests {
             messages: 0,
             bytes: 0,
             ranks: vec![rank],
+            notes: Vec::new(),
         }
     }
 
@@ -526,6 +554,7 @@ mod tests {
                 blocked_s,
                 overhead_s: 0.0,
             }],
+            notes: Vec::new(),
         };
         assert!(saved(2.0, 1.5, 0.5).check().is_ok());
         for (wrong, field) in [

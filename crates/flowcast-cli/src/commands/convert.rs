@@ -23,10 +23,10 @@ use crate::{
     replay_files::OutputArgs,
     terminal::{
         files::{Batch, Output, declare, write_whole},
-        output::{Counts, Format, say},
+        output::{Counts, Format, say, tell_notes},
         progress::Progress,
     },
-    trace_args::{open_trace, print_notes, threads, trace_help},
+    trace_args::{open_trace, threads, trace_help},
 };
 
 /// Convert a trace to the format of another tool
@@ -106,7 +106,7 @@ impl Convert {
                 return self.report(Counts::of(&schedule), &[], &losses);
             }
         };
-        print_notes(program.ignored());
+        tell_notes(program.ignored());
         let ignored = program.ignored().to_vec();
         let network = self.network()?;
         let (program, lost) =
@@ -213,7 +213,9 @@ impl Convert {
             ..Outputs::default()
         };
         let mut batch = Batch::new();
-        prepared.predict_and_export(outputs, &[], |replayed| files.write(replayed, &mut batch))?;
+        prepared.predict_and_export(outputs, &[], |replayed| {
+            files.write(replayed, &[], &mut batch)
+        })?;
         batch.commit()?;
         Ok(Losses::default())
     }

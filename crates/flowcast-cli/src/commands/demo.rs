@@ -8,7 +8,7 @@ use flowcast::{
     Interval, IntervalOptions, Options, Outputs, Prepared,
     model::{builtin, network::Network},
     report::{NetworkView, Page, standing::verdict},
-    statements::{of_predictions, shown_time, with_notes},
+    statements::{by_name, margin, of_predictions, shown_time},
     table::{Document, Grouped, Rows, percent, rows, shown},
     units::Time,
 };
@@ -74,29 +74,30 @@ impl Demo {
             progress.add(1);
         }
         drop(progress);
-        let notes = of_predictions(said.iter().map(|(of, notes)| (Some(*of), &notes[..])));
-        let verdict = fastest(&views);
-        let page = Page {
-            title: "NAS LU, class S, 4 ranks".to_owned(),
-            subtitle: "One recorded program on this machine's loopback, on two networks of 2006 and on two of today"
-                .to_owned(),
-            networks: views,
-            provenance: provenance::of_this_run(),
-            notes: verdict.iter().chain(&notes).cloned().collect(),
-        };
-        write_text(&self.report, &page.to_html())?;
-        let replayed = page
-            .networks
-            .first()
-            .map_or(0, |view| view.outcome.messages);
-        let messages = Grouped(replayed);
+        let replayed = views.first().map_or(0, |view| view.outcome.messages);
+        let margins = networks.iter().zip(&intervals).map(|(network, interval)| {
+            let margin = margin([network], interval.as_ref(), true);
+            (network.name.clone(), margin)
+        });
+        let (title, provenance) = ("NAS LU, class S, 4 ranks", provenance::of_this_run());
         let document = Document::new("demo")
+            .titled(title)
             .field("report", self.report.display().to_string())
-            .field("provenance", &page.provenance)
-            .line(format!("{}: {messages} messages\n", page.title))
-            .lines(verdict)
-            .table("networks", comparison(&page.networks, &intervals));
-        let document = with_notes(document, &notes);
+            .field("provenance", &provenance)
+            .line(format!(
+                "{title}: {} messages on loopback and on networks of 2006 and today",
+                Grouped(replayed)
+            ))
+            .lines(fastest(&views))
+            .table("networks", comparison(&views, &intervals))
+            .lines(by_name(&margins.collect::<Vec<_>>()))
+            .noted(of_predictions(
+                said.iter().map(|(of, notes)| (Some(*of), &notes[..])),
+            ));
+        write_text(
+            &self.report,
+            &Page::about(&document, views, provenance).to_html(),
+        )?;
         let document = document.line(format!("\nreport: {}", self.report.display()));
         Format { json: self.json }.print(&document)
     }
@@ -135,7 +136,9 @@ fn comparison<'a>(
     intervals: &'a [Option<Interval>],
 ) -> Rows<(&'a NetworkView, &'a Option<Interval>)> {
     rows(views.iter().zip(intervals))
-        .column("network", "network", |(view, _)| &view.name)
+        .column("network", "network", |(view, _)| {
+            shown(&view.name, view.marked_name())
+        })
         .column("makespan_s", "predicted time", |(view, interval)| {
             let makespan = view.outcome.makespan();
             shown(makespan, shown_time(makespan, interval.as_ref()))

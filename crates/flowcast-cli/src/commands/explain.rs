@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::{
+    statements::of_trace,
     table::{Document, Grouped, Value, rows, shown},
     trace::{
         ReadOptions, Trace,
@@ -83,7 +84,8 @@ impl Collectives {
             NonBlocking::Expanded,
             ReadOptions { threads: threads() },
         )?;
-        self.format.print(&document(&expanded))
+        self.format
+            .print(&document(&expanded).noted(of_trace(&trace, None)))
     }
 }
 

@@ -7,7 +7,6 @@ use clap::Args;
 use flowcast::{
     Error, Options,
     model::network::Network,
-    statements::{of_trace, with_notes},
     table::Document,
     trace::Trace,
     why::{gradient, path, slack},
@@ -117,7 +116,6 @@ impl EventQuestion {
         let trace = open_trace(&self.input)?;
         let progress = Progress::without_end(format!("following {}", trace.name()));
         let answer = answer(&trace, &network, &options)?;
-        let answer = with_notes(answer, &of_trace(&trace, &network));
         drop(progress);
         give_answer(&answer, self.report.as_deref(), self.format, self.rows)
     }

@@ -6,7 +6,6 @@ pub(in crate::commands) mod regions;
 
 use std::{
     collections::BTreeMap,
-    fmt::Display,
     path::{Path, PathBuf},
 };
 
@@ -39,7 +38,7 @@ use crate::{
     terminal::{
         files::{Batch, Output, declare, write_text},
         goes_with::{Kinds, refuse_others},
-        output::{Format, say},
+        output::Format,
         provenance,
     },
 };
@@ -220,11 +219,9 @@ impl Fit {
         let samples = PrttSamples::from_csv(text).with_context(place)?;
         let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
         let mut batch = Batch::new();
+        let document = document(&fit, &samples).titled(format!("Round trips, {}", place()));
         if let Some(report) = &self.report {
-            batch.write_text(
-                report,
-                &samples_page(&format!("Round trips, {}", place()), &samples, &fit)?,
-            )?;
+            batch.write_text(report, &samples_page(document.clone(), &samples, &fit)?)?;
         }
         if let Some(output) = self.output() {
             let mut network = fit.to_network(&self.network_name(), provenance_of(&samples, &fit));
@@ -238,15 +235,7 @@ impl Fit {
             batch.write_text(output, &network.to_toml())?;
         }
         batch.commit()?;
-        self.print(&document(&fit, &samples), &fit.warnings)
-    }
-
-    /// People are told the warnings, programs find them in the document.
-    fn print(&self, document: &Document, warnings: &[impl Display]) -> Result<()> {
-        self.format.print(document)?;
-        let told = warnings.iter().filter(|_| !self.format.json);
-        told.for_each(|warning| say!("warning: {warning}"));
-        Ok(())
+        self.format.print(&document)
     }
 
     fn compare_models(&self, inputs: &[FitInput]) -> Result<()> {
@@ -283,7 +272,7 @@ impl Fit {
             lab.and_then(|lab| lab.point_to_point.rendezvous_from);
         network.point_to_point.progress = OVER_TCP;
         write(self.output(), &network)?;
-        self.print(&fit_conflicts::document(&fit, samples), &fit.warnings())
+        self.format.print(&fit_conflicts::document(&fit, samples))
     }
 
     fn fit_calls(&self, calls: &FitInput) -> Result<()> {
@@ -417,6 +406,7 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
         format!("; the overhead hides the gap below {knee:.0} B")
     });
     let worst = &error.worst_point;
+    let warnings = || fit.warnings.iter().map(ToString::to_string);
     Document::new("fit")
         .field("g_us", values.gap)
         .field("g_us_interval", interval(intervals.gap))
@@ -438,7 +428,7 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
         .field("seed", fit.options.seed)
         .field("model_error_mean", error.mean_absolute)
         .field("model_error_worst", error.worst)
-        .field("warnings", fit.warnings.iter().map(ToString::to_string).collect::<Value>())
+        .field("warnings", warnings().collect::<Value>())
         .field("samples_provenance", &samples.provenance)
         .shown(parameter_table(fit))
         .line(format!(
@@ -454,4 +444,5 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
             worst.delay,
             worst.size.0,
         ))
+        .noted(warnings())
 }

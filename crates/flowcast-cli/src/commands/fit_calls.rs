@@ -74,21 +74,13 @@ impl FitCalls<'_> {
             batch.write(to, |out| Ok(out.write_all(text.as_bytes())?))?;
         }
         let mut document = document(&fits);
-        let mut warnings = Vec::new();
         if let Some(to) = network {
             let network = self.network(&fits, to)?;
             batch.write_text(to, &network.to_toml())?;
             document = with_network(document, &network);
-            warnings = network.fit.warnings;
         }
         batch.commit()?;
-        self.format.print(&document)?;
-        if !self.format.json {
-            warnings
-                .iter()
-                .for_each(|warning| say!("warning: {warning}"));
-        }
-        Ok(())
+        self.format.print(&document)
     }
 
     /// Where predictions and where the network go: with --predict a name that ends in .toml is the network's.
@@ -254,4 +246,5 @@ fn with_network(document: Document, network: &Network) -> Document {
             Quantity::Rate(network.nic.rate()).rounded(),
             100.0 * misfit
         ))
+        .noted(&network.fit.warnings)
 }

@@ -96,15 +96,10 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Document
         Some(_) => "on the random patterns",
         None => "on conflicts left out",
     };
+    let warnings: Vec<String> = fit.warnings().iter().map(ToString::to_string).collect();
     Document::new("conflict-fit")
         .field("best", best.name())
-        .field(
-            "warnings",
-            fit.warnings()
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Value>(),
-        )
+        .field("warnings", warnings.iter().cloned().collect::<Value>())
         .field("duplex", fit.duplex.name())
         .field("other_duplex", other_duplex)
         .field("latency", latency)
@@ -131,6 +126,7 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Document
             other.model,
             percent(other.mean_absolute)
         ))
+        .noted(warnings)
 }
 
 fn rate(estimate: &Estimate<Rate>) -> Record {

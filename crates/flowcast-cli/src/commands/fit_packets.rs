@@ -16,7 +16,7 @@ use flowcast::{
     units::{Rounded, Time},
 };
 
-use crate::trace_args::{print_notes, threads};
+use crate::{terminal::output::tell_notes, trace_args::threads};
 
 /// No latency beyond this is looked for.
 const MOST: Time = Time::from_nanos(2e6);
@@ -34,7 +34,7 @@ pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<Pac
         .iter()
         .map(|files: &Vec<RankFile>| {
             let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
-            print_notes(recorded.program().ignored());
+            tell_notes(recorded.program().ignored());
             let (expanded, _) = recorded.expanded(&Collectives::OpenMpi, network, threads())?;
             anyhow::Ok((expanded.into_owned(), measured(files).regions))
         })

@@ -10,6 +10,7 @@ use flowcast::{
         choose, fit_linpack, hpl_dat, measured_runs, operations, predict_runs, settings,
     },
     model::{costs::Costs, csv::Table, linpack_costs::LinpackCosts},
+    statements::of_networks,
     table::{Document, fixed, percent, rows},
     trace::hpl::{NodeProcessors, Settings},
 };
@@ -19,7 +20,7 @@ use crate::{
     network_args::{self, NetworkArgs},
     terminal::{
         files::{Batch, Output, declare, read_text},
-        output::{Format, print_out, say},
+        output::{Format, print_out, tell_notes},
         progress::Progress,
         provenance,
     },
@@ -59,6 +60,18 @@ impl ClusterArgs {
     fn inputs<'a>(&'a self, cases: &'a Path) -> [&'a Path; 3] {
         [Path::new(&self.network.network), &self.compute, cases]
     }
+}
+
+/// How sure the cluster's network is, and whether constants of Linpack are assumed.
+fn notes(cluster: &Cluster) -> Vec<String> {
+    let mut notes = of_networks([&cluster.network]);
+    notes.extend(cluster.network.linpack.is_none().then(|| {
+        format!(
+            "{} has no [linpack]: rates of memory and caches are assumed (`flowcast hpl fit` finds them)",
+            cluster.network.name
+        )
+    }));
+    notes
 }
 
 /// Whether the cluster has the nodes for each run of a table, which the file holds.
@@ -111,7 +124,8 @@ impl Fit {
             batch.write_text(output, &cluster.network.to_toml())?;
             batch.commit()?;
         }
-        self.format.print(&constants(&fit, &runs))
+        let notes = of_networks([&cluster.network]);
+        self.format.print(&constants(&fit, &runs).noted(notes))
     }
 }
 
@@ -168,12 +182,7 @@ impl Predict {
         let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
         let runs = settings(&table).with_context(place)?;
         check_nodes(&cluster, &table, &runs, &self.cases)?;
-        if cluster.network.linpack.is_none() {
-            say!(
-                "flowcast: note: {} has no [linpack]: rates of memory and caches are assumed (`flowcast hpl fit` finds them)",
-                self.cluster.network.network
-            );
-        }
+        tell_notes(notes(&cluster));
         let extent = self.windows.map_or(Extent::Full, Extent::Windows);
         let progress = Progress::without_end("simulations");
         let predictions = predict_runs(
@@ -192,11 +201,11 @@ impl Predict {
                 .iter()
                 .map(|run| run.left_out)
                 .fold(0.0, f64::max);
-            say!(
-                "flowcast: note: some panels stand for all in {partly} of {} runs: their times may be off by up to {:.1} % by that, which the intervals contain",
+            tell_notes([format!(
+                "some panels stand for all in {partly} of {} runs: their times may be off by up to {:.1} % by that, which the intervals contain",
                 runs.len(),
                 100.0 * most
-            );
+            )]);
         }
         let columns: Vec<[String; 3]> = predictions.iter().map(seconds).collect();
         let text = table.with_columns(["predicted_s", "low_s", "high_s"], &columns);
@@ -299,7 +308,13 @@ impl Choose {
             batch.write_text(output, &hpl_dat(&choice.candidates[0].0))?;
             batch.commit()?;
         }
-        self.format.print(&chosen(&choice))
+        let networks = [Some(&cluster.network), question.other_network.as_ref()];
+        let networks = networks.into_iter().flatten();
+        self.format.print(
+            &chosen(&choice)
+                .noted(notes(&cluster))
+                .noted(of_networks(networks)),
+        )
     }
 }
 

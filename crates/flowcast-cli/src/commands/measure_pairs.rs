@@ -465,16 +465,12 @@ impl Report {
             format!("{kind}: {racks}; between them a message takes {times:.2} times as long.")
         });
         let nodes = self.racks.iter().flat_map(|racks| &racks.nodes);
-        let document = Document::new("pair-measurement")
+        Document::new("pair-measurement")
             .table("sizes", sizes)
             .field("racks", nodes.collect::<Value>())
             .lines(racks)
-            .lines(&self.notes)
+            .noted(&self.notes)
             .lines(self.slow.is_empty().then_some(NONE))
-            .table("slow", slow);
-        match self.notes.is_empty() {
-            true => document,
-            false => document.field("notes", &self.notes),
-        }
+            .table("slow", slow)
     }
 }

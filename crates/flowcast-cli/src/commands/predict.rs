@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
-    Contention, IntervalOptions, RailsOptions,
-    model::network::Network,
-    report::{NetworkView, Page},
+    Contention, IntervalOptions, RailsOptions, model::network::Network,
     scheduler::policy::MessagePolicy,
 };
 
@@ -23,7 +21,7 @@ use crate::{
     terminal::{
         files::{Output, declare},
         output::Format,
-        provenance,
+        progress::Progress,
     },
     trace_args::{threads, trace_help},
 };
@@ -133,6 +131,23 @@ impl Asked<'_> {
         })
     }
 
+    /// What `predict` says of an interval, if one is asked for; how many networks are drawn shows meanwhile.
+    pub(super) fn with_draws<T, E: Into<anyhow::Error>>(
+        &self,
+        predict: impl FnOnce(&IntervalOptions<'_>) -> Result<Option<T>, E>,
+    ) -> Result<Option<T>> {
+        let Some(options) = self.interval() else {
+            return Ok(None);
+        };
+        let progress = Progress::of("predicting the margin", "draws", 0);
+        let on_draws = |done: usize, of: usize| progress.add_of(done as u64, of as u64);
+        let options = IntervalOptions {
+            on_draws: &on_draws,
+            ..options
+        };
+        predict(&options).map_err(Into::into)
+    }
+
     /// The networks beside the first over which messages go.
     pub(super) fn rails(&self) -> RailsOptions {
         RailsOptions {
@@ -144,24 +159,6 @@ impl Asked<'_> {
     /// The first model that was named; what the network decides if none was.
     pub(super) fn model(&self) -> Contention {
         self.models.first().copied().unwrap_or_default()
-    }
-
-    /// The page of `--report`.
-    pub(super) fn page(
-        &self,
-        title: String,
-        subtitle: String,
-        statements: &[String],
-        views: Vec<NetworkView>,
-    ) -> String {
-        let page = Page {
-            title,
-            subtitle,
-            notes: statements.to_vec(),
-            networks: views,
-            provenance: provenance::of_this_run(),
-        };
-        page.to_html()
     }
 
     /// Predicts what the input holds and prints.

@@ -16,7 +16,6 @@ use flowcast::{
         summary::{self, Calls, Summary},
         time_axis::{Clocks, TimeAxis},
     },
-    statements::with_notes,
     table::{Document, Grouped, Record as Fields, Table, rows},
     trace::{
         read::{PROVENANCE, disturbance},
@@ -197,7 +196,7 @@ impl Record {
             .field("begin_s", |file| axis.at(file.header.rank, Time::ZERO));
         let document = document(folder, begins.into(), &sum, measured(files).total);
         let disturbed = disturbed_by(folder).as_deref().map(disturbance);
-        let document = with_notes(document, disturbed.as_slice());
+        let document = document.noted(disturbed);
         self.format.print(&with_clocks(document, axis.clocks))?;
         Ok(files
             .iter()

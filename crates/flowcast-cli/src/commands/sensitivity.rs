@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::{
-    Parameter, sensitivity,
-    statements::{of_trace, with_notes},
-};
+use flowcast::{Parameter, sensitivity};
 
 use crate::{
     network_args::NetworkArgs,
@@ -78,8 +75,7 @@ impl Sensitivity {
         let found = sensitivity(&trace, &network, (parameter, self.limit), &options)
             .with_context(|| format!("--parameter {} --range {}", self.parameter, self.range))?;
         drop(progress);
-        let answer = found.answer(&network.name, self.rows.rows());
-        let answer = with_notes(answer, &of_trace(&trace, &network));
+        let answer = found.answer(&network, self.rows.rows());
         if let Some(path) = &self.report {
             write_page(path, &found.page(trace.name(), &answer)?, &answer.json()?)?;
         }

@@ -152,6 +152,13 @@ pub(crate) fn say_line(text: Arguments<'_>) {
     let _ = writeln!(stderr(), "{}", fitted(&escaped(&text), error_width()));
 }
 
+/// Writes notes to the standard error, where no document has them.
+pub(crate) fn tell_notes<T: Display>(notes: impl IntoIterator<Item = T>) {
+    for note in notes {
+        say!("flowcast: note: {note}");
+    }
+}
+
 /// The text with characters that a terminal would obey, or that hide what stands beside them, as `\u001b`: names in it may
 /// be anybody's. That is what JSON has for them, too.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {

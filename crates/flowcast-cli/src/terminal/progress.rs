@@ -64,6 +64,12 @@ impl Progress {
         self.0.inc(count);
     }
 
+    /// So many more are done, of as many in all.
+    pub(crate) fn add_of(&self, count: u64, length: u64) {
+        self.0.set_length(length);
+        self.add(count);
+    }
+
     /// So many are done already, from an earlier run: they do not count for the rate.
     pub(crate) fn begin_at(&self, done: u64) {
         self.0.set_position(done);

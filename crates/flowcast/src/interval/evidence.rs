@@ -14,6 +14,7 @@ use flowcast_report::standing::Interval;
 use flowcast_trace::parallel;
 use flowcast_units::{Bytes, Time};
 
+use super::IntervalOptions;
 use crate::Error;
 
 /// Draws of networks that a walk without events carries together.
@@ -105,12 +106,17 @@ impl Drawn {
     /// Replays on each of the networks, which `replay` gets with its number.
     pub(super) fn each(
         networks: &[Network],
-        threads: usize,
+        options: &IntervalOptions<'_>,
         replay: impl Fn(usize, &Network) -> Result<Outcome, Error> + Sync,
     ) -> Result<Drawn, Error> {
         let numbers: Vec<usize> = (0..networks.len()).collect();
         let mut drawn = Drawn::default();
-        for outcome in parallel::map(&numbers, threads, |draw| replay(*draw, &networks[*draw])) {
+        let outcomes = parallel::map(&numbers, options.threads, |draw| {
+            let outcome = replay(*draw, &networks[*draw]);
+            (options.on_draws)(1, networks.len());
+            outcome
+        });
+        for outcome in outcomes {
             match outcome {
                 Ok(outcome) => drawn.makespans.push(outcome.makespan()),
                 Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => {
@@ -151,9 +157,8 @@ impl<'a> ModelErrors<'a> {
         let of_programs = entries
             .iter()
             .any(|entry| entry.kind == Some(CaseKind::Programs));
-        let is_measured = !network.accuracy_record().is_empty() || !network.intervals.is_empty();
         let mut are_from_elsewhere = false;
-        if wanted == CaseKind::Programs && is_measured && !of_programs {
+        if wanted == CaseKind::Programs && network.has_margins() && !of_programs {
             let elsewhere = accuracy::of_programs_in_laboratories().of(model, wanted);
             if !elsewhere.is_empty() {
                 (entries, are_from_elsewhere) = (elsewhere, true);

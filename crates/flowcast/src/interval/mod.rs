@@ -34,7 +34,7 @@ pub(crate) use evidence::{matters, may_vary};
 const MANY_FLOWS: usize = 400;
 
 /// What is asked of an interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct IntervalOptions<'a> {
     /// The probability with which it is to hold what is measured, above 0 and below 1.
     pub level: f64,
@@ -46,6 +46,8 @@ pub struct IntervalOptions<'a> {
     pub threads: usize,
     /// The name in the accuracy record of what is predicted, whose own errors are left out; `cg` leaves out `cg/S/4` as well.
     pub held_out: Option<&'a str>,
+    /// Told how many more networks are done, of how many that are drawn.
+    pub on_draws: &'a (dyn Fn(usize, usize) + Sync),
 }
 
 impl Default for IntervalOptions<'_> {
@@ -56,6 +58,7 @@ impl Default for IntervalOptions<'_> {
             draws: None,
             threads: 1,
             held_out: None,
+            on_draws: &|_, _| (),
         }
     }
 }
@@ -90,9 +93,7 @@ impl Prepared<'_> {
                     usual_draws: Some(DRAWS_TOGETHER),
                 };
                 margin.interval(outcome, options, |networks| {
-                    Drawn::each(&networks, options.threads, |_, network| {
-                        folded.outcome_on(network)
-                    })
+                    Drawn::each(&networks, options, |_, network| folded.outcome_on(network))
                 })
             }
             Prepared::Schedule(schedule) => {
@@ -107,7 +108,7 @@ impl Prepared<'_> {
                     usual_draws: draws_in_time(outcome, network, model),
                 };
                 margin.interval(outcome, options, |networks| {
-                    Drawn::each(&networks, options.threads, |_, network| {
+                    Drawn::each(&networks, options, |_, network| {
                         schedule.outcome_on(network)
                     })
                 })
@@ -146,7 +147,7 @@ impl PreparedProgram<'_> {
                 return self.walked(networks);
             }
             // Hosts that differ by a little carry tightly coupled exchanges in another order.
-            Drawn::each(&networks, options.threads, |draw, network| {
+            Drawn::each(&networks, options, |draw, network| {
                 let seed = options.seed + 1 + draw as u64;
                 Ok(self.on(network).engine()?.disturbed(seed).run()?)
             })
@@ -196,6 +197,7 @@ impl Margin<'_> {
             _ if !may_vary(network, model) => Drawn::default(),
             None => Drawn::too_long(),
             Some(draws) => {
+                (options.on_draws)(0, draws);
                 replay(network.drawn(&|field: &str| matters(field, model), draws, options.seed)?)?
             }
         };
@@ -241,10 +243,13 @@ pub fn pattern_intervals(
         draws,
         asked.seed,
     )?;
-    let drawn: Vec<concurrent::Prediction> = parallel::map(&networks, asked.threads, predict)
-        .into_iter()
-        .flatten()
-        .collect();
+    (asked.on_draws)(0, draws);
+    let drawn = parallel::map(&networks, asked.threads, |network| {
+        let drawn = predict(network);
+        (asked.on_draws)(1, draws);
+        drawn
+    });
+    let drawn: Vec<concurrent::Prediction> = drawn.into_iter().flatten().collect();
     // Medians of several seeds are not what a single run gives: draws are held against a single one.
     let single = match options.runs {
         Some(_) if !drawn.is_empty() => &predict(network)?,

@@ -6,7 +6,12 @@ use flowcast_trace::{Program, Trace, opcodes::Op, schedule::Operation};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 use super::{input::PlaceInput, matrix_file::RankMessage};
-use crate::{Case, Error, Input, Options, pattern::durations_of_steps, program::PreparedProgram};
+use crate::{
+    Case, Error, Input, Options,
+    pattern::durations_of_steps,
+    program::PreparedProgram,
+    statements::{of_networks, of_trace},
+};
 
 /// What waits for messages is recorded for programs of at most so many: it takes 240 bytes each.
 const MOST_RECORDED: u32 = 4_000_000;
@@ -113,6 +118,15 @@ impl<'a> MappingPredictor<'a> {
         match &self.prepared {
             Some(prepared) => Ok(prepared.model().name()),
             None => self.case.model(),
+        }
+    }
+
+    /// Sentences on what the predictions leave out and assume, and on how sure the network's values are.
+    pub fn notes(&self) -> Vec<String> {
+        match (&self.prepared, self.case.input) {
+            (Some(prepared), _) => prepared.notes(),
+            (None, Input::Trace(trace)) => of_trace(trace, [self.network]),
+            (None, Input::Steps(_)) => of_networks([self.network]),
         }
     }
 

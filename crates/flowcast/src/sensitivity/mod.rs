@@ -39,6 +39,8 @@ pub struct Sensitivity {
     /// What the curve would be if events kept the order that they have on the network as it is; where the order depends on
     /// the field.
     pub fixed_order: Option<Curve>,
+    /// Sentences on what the prediction on the network as it is rests on.
+    pub notes: Vec<String>,
 }
 
 /// Why a curve is made of predictions at some values only.
@@ -122,6 +124,7 @@ pub fn sensitivity(
         curve,
         inexact,
         fixed_order,
+        notes: base.notes,
     })
 }
 

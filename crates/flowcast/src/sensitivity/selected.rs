@@ -61,6 +61,7 @@ pub(super) fn sensitivity(
         }),
         inexact,
         fixed_order: None,
+        notes: prepared.notes(),
         parameter,
     })
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::quantity::Quantity;
+use flowcast_model::{network::Network, quantity::Quantity};
 use flowcast_replay::sensitivity::{Curve, Piece};
 use flowcast_report::chart_page::{Picture, chart_page};
 use flowcast_table::{Document, NotFinite, Rows, Value, figure, rows};
 use flowcast_units::{Rounded, Time};
 
 use super::{Inexact, Parameter, Sensitivity};
+use crate::statements::marked_name;
 
 /// By which parts the answer in words says how far the field may get worse, or has to get better.
 const PARTS: [f64; 2] = [0.01, 0.1];
@@ -19,14 +20,14 @@ const REACHED: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 /// A curve and the network that it is of.
 struct Words<'a> {
     found: &'a Sensitivity,
-    network: &'a str,
+    network: &'a Network,
     most_rows: usize,
 }
 
 impl Sensitivity {
-    /// What it says, on the network of this name; the document in base units. More pieces than rows are joined to rows of
+    /// What it says, on this network; the document in base units. More pieces than rows are joined to rows of
     /// their share of the range at least.
-    pub fn answer(&self, network: &str, most_rows: usize) -> Document {
+    pub fn answer(&self, network: &Network, most_rows: usize) -> Document {
         let words = Words {
             found: self,
             network,
@@ -42,9 +43,10 @@ impl Sensitivity {
             .cell(format!("each {} more", stretch(parameter, step)), |piece| {
                 Time::from_nanos(piece.slope * step)
             });
-        self.document(network)
+        self.document(&network.name)
             .titled(format!("predicted time over {}", parameter.field()))
             .lines(words.lines())
+            .noted(&self.notes)
             .shown(table)
     }
 
@@ -161,7 +163,7 @@ impl Words<'_> {
             model.to_string(),
             format!(
                 "predicted time on {} ({field} {base}): {}",
-                self.network,
+                marked_name(self.network),
                 Rounded(*base_makespan)
             ),
             exact,
@@ -219,9 +221,9 @@ impl Words<'_> {
         };
         let first = match self.found.base_piece() {
             None if self.found.base.is_none() => {
-                format!("{field} on {} has no single value", self.network)
+                format!("{field} on {} has no single value", self.network.name)
             }
-            None => format!("{field} on {} lies outside the range", self.network),
+            None => format!("{field} on {} lies outside the range", self.network.name),
             Some(piece) if piece.slope == 0.0 => {
                 format!("a little more or less of {field} costs and saves nothing")
             }

@@ -21,7 +21,11 @@ use self::{
     grid::{Grid, GridError},
     rows::{Form, header},
 };
-use crate::{Error, ModelChoice, Options, PreparedProgram, options::CollectivesWay, statements};
+use crate::{
+    Error, ModelChoice, Options, PreparedProgram,
+    options::CollectivesWay,
+    statements::{no_margin, once},
+};
 
 pub use work::Lines;
 
@@ -132,13 +136,9 @@ impl Study {
             .collect::<Result<_, Error>>()?;
         let mut notes = Vec::new();
         for network in &study.networks {
-            let prepared = study.prepared(network, &study.options[0])?;
-            notes.extend(prepared.assumptions());
+            notes.extend(study.prepared(network, &study.options[0])?.notes());
         }
-        study.notes = statements::once(statements::notes(study.program.ignored(), notes));
-        if !study.notes.is_empty() {
-            study.description["notes"] = study.notes.clone().into();
-        }
+        study.note(notes);
         study.description["model"] = one_or_all(study.choices.iter().map(ModelChoice::name));
         Ok(study)
     }
@@ -147,9 +147,23 @@ impl Study {
     #[must_use]
     pub fn with_intervals(mut self, level: f64) -> Study {
         self.description["interval_level"] = level.into();
+        let lacking = self
+            .networks
+            .iter()
+            .filter(|network| !network.has_margins());
+        let lacking = lacking.map(|network| format!("{}: {}", network.name, no_margin(network)));
+        self.note(lacking.collect());
         Study {
             level: Some(level),
             ..self
+        }
+    }
+
+    /// Adds sentences, each once, to those of all sets.
+    fn note(&mut self, notes: Vec<String>) {
+        self.notes = once(self.notes.drain(..).chain(notes));
+        if !self.notes.is_empty() {
+            self.description["notes"] = self.notes.clone().into();
         }
     }
 

@@ -15,7 +15,7 @@ use flowcast_model::network::Network;
 use flowcast_trace::{Program, Trace};
 use flowcast_units::{Rounded, Time};
 
-use crate::{Error, ModelChoice, Options, PreparedProgram, error::finite};
+use crate::{Error, ModelChoice, Options, PreparedProgram, error::finite, statements::marked_name};
 use flowcast_table::{Document, Grouped};
 pub use gradient::gradient;
 pub use noise::{NoiseOptions, Noisy, parse_noise};
@@ -68,6 +68,7 @@ fn recorded<R>(
             makespan,
             model,
             is_exact,
+            notes: prepared.notes(),
         },
         found,
     ))
@@ -78,6 +79,7 @@ struct Told {
     makespan: Time,
     model: ModelChoice,
     is_exact: bool,
+    notes: Vec<String>,
 }
 
 impl Told {
@@ -93,7 +95,11 @@ impl Told {
             .line(answer)
             .line(&self.model)
             .lines((!self.is_exact).then_some(order))
-            .line(format!("predicted time on {}: {time}", network.name))
+            .line(format!(
+                "predicted time on {}: {time}",
+                marked_name(network)
+            ))
+            .noted(&self.notes)
     }
 }
 

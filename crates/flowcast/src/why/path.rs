@@ -10,7 +10,10 @@ use super::{
     changes::{Change, change_table, changes},
     program_of, ratio,
 };
-use crate::{Error, ModelChoice, Options, PreparedProgram, schedule::PreparedSchedule};
+use crate::{
+    Error, ModelChoice, Options, PreparedProgram, schedule::PreparedSchedule,
+    statements::marked_name,
+};
 
 /// What the predicted time is spent on along the chain of events that ends last, by cause and by rank; and up to ten changes
 /// that would help, each replayed.
@@ -18,7 +21,7 @@ use crate::{Error, ModelChoice, Options, PreparedProgram, schedule::PreparedSche
 /// # Errors
 /// As [`predict`](crate::predict()); a schedule whose ranks have several processors.
 pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Document, Error> {
-    let (model, path) = match trace {
+    let (model, path, notes) = match trace {
         Trace::Schedule(schedule) => {
             let prepared = PreparedSchedule::new(schedule, Some(network), options)?;
             let several = || {
@@ -26,11 +29,12 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
                 Error::option("TRACE", found, "one processor for each rank")
             };
             let (_, path) = prepared.critical_path()?.ok_or_else(several)?;
-            (prepared.model().clone(), path)
+            (prepared.model().clone(), path, prepared.notes())
         }
         _ => {
             let prepared = PreparedProgram::of(program_of(trace)?, Some(network), options)?;
-            (prepared.model().clone(), prepared.critical_path()?.1)
+            let path = prepared.critical_path()?.1;
+            (prepared.model().clone(), path, prepared.notes())
         }
     };
     let makespan = path.makespan;
@@ -60,14 +64,20 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
         .field("overheads", counts.overheads)
         .field("gaps", counts.gaps)
         .field("collectives", counts.collectives)
-        .lines(lines(&path, &changes, &model))
+        .lines(lines(&path, &changes, &model, network))
+        .noted(notes)
         .table("shares", shares)
         .table("ranks", ranks)
         .table("changes", change_table(&changes, makespan)))
 }
 
 /// The answer in words, the model, where the time goes, and what there is on the path.
-fn lines(path: &CriticalPath, changes: &[Change], model: &ModelChoice) -> Vec<String> {
+fn lines(
+    path: &CriticalPath,
+    changes: &[Change],
+    model: &ModelChoice,
+    network: &Network,
+) -> Vec<String> {
     let best = changes
         .first()
         .map_or("no change of a field helps".to_owned(), |best| {
@@ -79,7 +89,8 @@ fn lines(path: &CriticalPath, changes: &[Change], model: &ModelChoice) -> Vec<St
         format!("{}; {best}", path.reason()),
         model.to_string(),
         format!(
-            "predicted time: {}, of it {}",
+            "predicted time on {}: {}, of it {}",
+            marked_name(network),
             Rounded(path.makespan),
             path.sentence()
         ),

@@ -13,8 +13,7 @@ use super::{NoiseOptions, Noisy, program_of, ratio};
 use crate::{
     Error, Interval, IntervalOptions, Options, PreparedProgram,
     error::finite_times,
-    statements::notes,
-    statements::{marked_name, of_predictions, shown_time, stand_ins, with_notes},
+    statements::{by_name, margin, marked_name, of_predictions, shown_time, stand_ins},
 };
 
 /// A network and what is different on it.
@@ -80,6 +79,8 @@ struct ScenarioResult {
     makespan: Time,
     /// Of the makespan, or of the delays that are drawn; none where costs are changed.
     interval: Option<Interval>,
+    /// What the interval covers, or why there is none.
+    margin: String,
     notes: Vec<String>,
     communication: f64,
     model: &'static str,
@@ -110,7 +111,16 @@ pub fn scenarios(
         one.predict(program, interval)
     });
     let found: Vec<ScenarioResult> = found.into_iter().collect::<Result<_, _>>()?;
-    Ok(answer(trace, all, &found))
+    let margins = all.iter().zip(&found);
+    let margins = margins.map(|(one, found)| (one.name.clone(), found.margin.clone()));
+    Ok(answer(trace, all, &found)
+        .lines(by_name(&margins.collect::<Vec<_>>()))
+        .noted(notes(all, &found)))
+}
+
+fn notes(all: &[Scenario], found: &[ScenarioResult]) -> Vec<String> {
+    let networks = all.iter().map(|scenario| Some(&scenario.network));
+    of_predictions(networks.zip(found.iter().map(|found| &found.notes[..])))
 }
 
 impl Scenario {
@@ -135,14 +145,16 @@ impl Scenario {
             })?;
         }
         let model = prepared.model().name();
-        let notes = notes(program.ignored(), prepared.assumptions());
+        let notes = prepared.notes();
         if self.costs.is_empty() && self.noise.is_none() {
             let outcome = prepared.outcome()?;
             let communication = SetOutcome::from(&outcome).communication_share();
-            let interval = interval.map(|asked| prepared.interval(&outcome, asked));
+            let found = interval.map(|asked| prepared.interval(&outcome, asked));
+            let found = found.transpose()?.flatten();
             return Ok(ScenarioResult {
                 makespan: outcome.makespan(),
-                interval: interval.transpose()?.flatten(),
+                margin: margin([&self.network], found.as_ref(), interval.is_some()),
+                interval: found,
                 notes,
                 communication,
                 model,
@@ -161,9 +173,14 @@ impl Scenario {
             .map_or(graph.makespan(), |noisy| noisy.quantile(0.5));
         finite_times([makespan, ends], || format!("the scenario {}", self.name))?;
         let communication = (1.0 - ratio(computes, ends)).clamp(0.0, 1.0);
+        let interval = noisy.as_ref().map(Noisy::as_interval);
         Ok(ScenarioResult {
             makespan,
-            interval: noisy.as_ref().map(Noisy::as_interval),
+            margin: interval.as_ref().map_or_else(
+                || "no margin known: networks are not drawn for changed costs".to_owned(),
+                |interval| margin([&self.network], Some(interval), true),
+            ),
+            interval,
             notes,
             communication,
             model,
@@ -262,6 +279,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
         .field("interval_level", |(_, found)| {
             found.interval.as_ref().map(|of| of.level)
         })
+        .field("margin", |(_, found)| &found.margin)
         .column("ratio", "to the first", |(_, found)| {
             fixed(ratio(found.makespan, base), 3)
         })
@@ -273,10 +291,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
         })
         .field("keeps_order", |(_, found)| found.keeps_order)
         .bars(|(_, found)| ratio(found.makespan, base));
-    let notes = found.iter().map(|found| &found.notes[..]);
-    let networks = all.iter().map(|scenario| Some(&scenario.network));
-    let notes = of_predictions(networks.zip(notes));
-    let document = Document::new("scenarios")
+    Document::new("scenarios")
         .titled(format!("{}: scenarios", trace.name()))
         .line(format!(
             "shortest: {}; longest: {}",
@@ -290,8 +305,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
                 kept.join(", ")
             )
         }))
-        .table("scenarios", table);
-    with_notes(document, &notes)
+        .table("scenarios", table)
 }
 
 impl ScenarioResult {

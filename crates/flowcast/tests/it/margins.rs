@@ -251,7 +251,7 @@ fn the_models_errors_widen_the_interval_and_those_of_the_held_out_program_are_le
         ..Options::default()
     };
     assert_eq!(interval_of(&network, &penalty, &asked), None);
-    assert!(no_margin(&network).contains("of this model"));
+    assert!(no_margin(&network).contains("for this model"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use flowcast::{
         samples::PrttSamples,
     },
     model::quantity::Quantity,
-    table::{Document, Value, rows},
+    table::{Document, rows},
     units::Rounded,
 };
 
@@ -86,7 +86,11 @@ impl ImportedFiles {
     }
 
     /// Adds to a result the sections and lines that were left out, and notes about the fit.
-    pub(in crate::commands) fn told(&self, document: Document, about_fit: Vec<String>) -> Document {
+    pub(in crate::commands) fn told(
+        &self,
+        document: Document,
+        about_fit: impl IntoIterator<Item = String>,
+    ) -> Document {
         let skipped = self.files.iter().flat_map(|(place, imported)| {
             let skipped = imported.skipped.iter();
             skipped.map(move |section| (place, section))
@@ -102,13 +106,11 @@ impl ImportedFiles {
             let notes = imported.notes.iter();
             notes.map(move |note| format!("{place}: {note}"))
         });
-        let notes: Vec<String> = notes.chain(about_fit).collect();
         let lines = skipped.iter();
         document
             .field("skipped", table)
-            .field("notes", notes.iter().cloned().collect::<Value>())
             .lines(lines.map(|(place, section)| format!("skipped: {place}, {section}")))
-            .lines(notes.iter().map(|note| format!("note: {note}")))
+            .noted(notes.chain(about_fit))
     }
 }
 
@@ -142,5 +144,5 @@ pub(in crate::commands) fn run(
             percent(fit.error_worst)
         ));
     let note = fit.left_out.then(|| NO_BYTES.to_owned());
-    format.print(&imported.told(document, note.into_iter().collect()))
+    format.print(&imported.told(document, note))
 }

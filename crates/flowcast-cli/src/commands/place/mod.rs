@@ -23,7 +23,7 @@ use flowcast::{
         reordered::{ProgramGrid, Reordering},
     },
     report::chart_page::{Picture, chart_page},
-    statements::{of_networks, with_notes},
+    statements::marked_name,
     trace::TraceError,
     units::{Rate, Time},
 };
@@ -40,7 +40,7 @@ use crate::{
         progress::Progress,
         provenance,
     },
-    trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut, threads},
+    trace_args::{first_file, open_trace, read_pattern, refuse_cut, threads},
 };
 
 /// Find the fastest mapping of ranks to nodes and report its gain
@@ -150,7 +150,7 @@ impl Place {
             ..Options::default()
         };
         let predictor = MappingPredictor::new(&input, &network, options)?;
-        let model = predictor.model()?;
+        let (model, notes) = (predictor.model()?, predictor.notes());
         let mut job = self.nodes.read(&network, predictor.ranks())?;
         let by_ending = || FileFormat::of_ending(self.output.as_deref()?);
         let to = self.to.or_else(by_ending).unwrap_or(FileFormat::OpenMpi);
@@ -177,10 +177,10 @@ impl Place {
         let placed = self.search(&question, &mut tried)?;
         let mut document = placed
             .document()
-            .titled(format!("Placement on {}", network.name))
+            .titled(format!("Placement on {}", marked_name(&network)))
             .field("network", &network.name)
-            .field("model", model);
-        document = with_notes(document, &of_networks([&network]));
+            .field("model", model)
+            .noted(notes);
         let mut sockets = Vec::new();
         if job.domains > 1 {
             sockets = question.domains(&placed.best.node_of_rank, job.domains)?;
@@ -235,7 +235,6 @@ impl Place {
         }
         let trace = open_trace(&self.input).map_err(with_own_formats)?;
         refuse_cut(&trace)?;
-        print_notes(&trace.ignored());
         Ok(PlaceInput::Trace(Box::new(trace)))
     }
 

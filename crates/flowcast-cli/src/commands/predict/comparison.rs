@@ -7,10 +7,10 @@ use flowcast::{
     model::{cluster::pattern::Steps, network::Network},
     replay::{inside::InsideTraffic, sweep::SetOutcome},
     report::{
-        NetworkView,
+        NetworkView, Page,
         standing::{PredictedTime, Standing, standings, verdict},
     },
-    statements::{by_name, margin, marked_name, of_predictions, shown_time, stand_ins, with_notes},
+    statements::{by_name, margin, marked_name, of_predictions, shown_time, stand_ins},
     table::{Document, Grouped, Record, Value, figure, fixed, or_dash, percent, rows},
     trace::parallel,
     units::Rounded,
@@ -21,7 +21,7 @@ use super::{
     trace::{interval_fields, parse_mapping, prediction_fields},
 };
 use crate::{
-    terminal::{files::write_text, progress::Progress},
+    terminal::{files::write_text, progress::Progress, provenance},
     trace_args::{print_notes_beside, threads},
 };
 
@@ -31,6 +31,8 @@ struct ComparisonRow<'a> {
     mapping: Option<&'a str>,
     /// Name of the network, with model and mapping where there are several.
     label: String,
+    /// What the interval covers, or why there is none.
+    margin: String,
     result: CaseResult,
 }
 
@@ -62,6 +64,7 @@ impl ComparisonRow<'_> {
                 .field("makespan_s", self.result.makespan),
         };
         fields
+            .field("margin", &self.margin)
             .field("network", self.name())
             .field("model", self.result.model)
             .field("mapping", self.mapping)
@@ -118,25 +121,12 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
             ..view
         }));
     }
+    let document = document(&rows).titled(trace.name());
     if let Some(path) = &asked.args.report {
-        // With those of collectives, whose algorithms may differ from network to network.
-        let sent = || views.iter().map(|view| view.outcome.messages);
-        let (least, most) = (sent().min().unwrap_or(0), sent().max().unwrap_or(0));
-        let messages = match least == most {
-            true => Grouped(most).to_string(),
-            false => format!("{} to {}", Grouped(least), Grouped(most)),
-        };
-        let subtitle = format!("{} ranks, {messages} messages", trace.ranks());
-        let said = [
-            verdict_of(&rows).as_slice(),
-            &explained(&rows, asked),
-            &notes(&rows),
-        ]
-        .concat();
-        let page = asked.page(trace.name().to_owned(), subtitle, &said, views);
-        write_text(path, &page)?;
+        let page = Page::about(&document, views, provenance::of_this_run());
+        write_text(path, &page.to_html())?;
     }
-    show(&rows, asked)
+    asked.args.format.print(&document)
 }
 
 /// Predicts a pattern for each combination and prints a row for each.
@@ -148,7 +138,8 @@ pub(super) fn of_pattern(steps: &Steps, options: &[Options], asked: &Asked<'_>) 
             cases.push((case, None));
         }
     }
-    show(&predict(&cases, Outputs::default(), asked)?, asked)
+    let rows = predict(&cases, Outputs::default(), asked)?;
+    asked.args.format.print(&document(&rows))
 }
 
 /// The networks; a schedule may do without one.
@@ -189,6 +180,7 @@ fn predict<'a>(
             network,
             mapping: *mapping,
             label: label(network, (result.model, *mapping), several),
+            margin: margin(network, result.interval(), interval.is_some()),
             result,
         });
     }
@@ -232,12 +224,10 @@ fn notes(all: &[ComparisonRow<'_>]) -> Vec<String> {
 }
 
 /// Margins, then models with their rules and what they leave out.
-fn explained(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Vec<String> {
-    let is_asked = !asked.args.no_interval;
-    let margins = all.iter().map(|row| {
-        let margin = margin(row.network, row.result.interval(), is_asked);
-        (row.label.clone(), margin)
-    });
+fn explained(all: &[ComparisonRow<'_>]) -> Vec<String> {
+    let margins = all
+        .iter()
+        .map(|row| (row.label.clone(), row.margin.clone()));
     let choices: Vec<&ModelChoice> = all
         .iter()
         .filter_map(|row| Some(&row.result.of_trace()?.model))
@@ -254,7 +244,7 @@ fn explained(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Vec<String> {
     sentences
 }
 
-fn show(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Result<()> {
+fn document(all: &[ComparisonRow<'_>]) -> Document {
     let first = all
         .first()
         .map_or(0.0, |row| row.result.makespan.as_nanos());
@@ -289,13 +279,13 @@ fn show(all: &[ComparisonRow<'_>], asked: &Asked<'_>) -> Result<()> {
             or_dash(row.inside().as_ref().map(inside_cell))
         });
     }
-    let document = Document::new("comparison")
+    Document::new("comparison")
         .schema("flowcast/comparison/1")
         .field("predictions", predictions.collect::<Value>())
         .lines(verdict_of(all))
         .shown(table)
-        .lines(explained(all, asked));
-    asked.args.format.print(&with_notes(document, &notes(all)))
+        .lines(explained(all))
+        .noted(notes(all))
 }
 
 /// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.

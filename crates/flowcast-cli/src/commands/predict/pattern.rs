@@ -15,14 +15,14 @@ use flowcast::{
     packet::seeds::{LEVEL, Runs, Spread},
     pattern_intervals, predict_steps,
     report::{pattern_page, pattern_plot},
-    statements::{margin, marked_name, of_networks, shown_time, stand_ins, with_notes},
+    statements::{margin_of_steps, marked_name, of_networks, shown_time, stand_ins},
     table::{Document, Grouped, Rows, figure, fixed, rows},
 };
 
 use super::{Asked, Predict, comparison::of_pattern, levels::level_table, trace::interval_fields};
 use crate::{
     network_args::tell_rate_kind,
-    terminal::{files::write_text, progress::Progress, tables::ROWS},
+    terminal::{files::write_text, tables::ROWS},
     trace_args::read_pattern,
 };
 
@@ -68,11 +68,8 @@ fn options_of(args: &Predict, contention: Contention) -> Options {
 fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_>) -> Result<()> {
     let args = asked.args;
     let predicted = predict_steps(steps, network, options)?;
-    let intervals = asked.interval().map(|asked| {
-        let _progress = Progress::without_end("drawing networks for the interval");
-        pattern_intervals(steps, network, options, &predicted, &asked)
-    });
-    let intervals = intervals.transpose()?.flatten();
+    let intervals =
+        asked.with_draws(|draws| pattern_intervals(steps, network, options, &predicted, draws))?;
     let last = predicted.last().expect("a pattern has a step");
     let (model, makespan) = (last.model, last.prediction.makespan());
     let flows = flows_text(
@@ -86,22 +83,13 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
         1 => String::new(),
         several => format!(" in {several} steps"),
     };
-    let notes = of_networks([network]);
-    let explained = match predicted.len() {
-        1 => margin(Some(network), interval, !args.no_interval),
-        _ => "no margin known of patterns in several steps".to_owned(),
-    };
+    let explained = margin_of_steps(predicted.len(), network, interval, !args.no_interval);
     let answer = format!(
         "{flows}{in_steps} on {} ({}): the last ends at {}",
         marked_name(network),
         model.name(),
         shown_time(makespan, interval)
     );
-    if let Some(path) = &args.report {
-        let title = format!("{flows} on {}, {}", network.name, model.name());
-        let said = [&[answer.clone(), explained.clone()], &notes[..]].concat();
-        draw(path, &predicted, &title, &said)?;
-    }
     let of_flows = intervals.as_ref().map(|intervals| &intervals.flows[..]);
     let mut document = Document::new("pattern-prediction")
         .schema("flowcast/pattern-prediction/1")
@@ -109,9 +97,11 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
         .field("stand_ins", stand_ins(network))
         .field("model", model.name())
         .field("makespan_s", makespan)
+        .field("margin", &explained)
         .line(answer)
-        .line(explained);
-    document = with_notes(document, &notes).table("flows", flow_table(&predicted, of_flows, asked));
+        .line(explained)
+        .noted(of_networks([network]))
+        .table("flows", flow_table(&predicted, of_flows, asked));
     document = match args.replicates {
         None => document.fields(interval_fields(interval)),
         Some(seeds) => document
@@ -136,7 +126,11 @@ fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_
             document = document.line("").table("levels", table);
         }
     }
-    asked.args.format.print(&document)
+    if let Some(path) = &args.report {
+        let title = format!("{flows} on {}, {}", network.name, model.name());
+        draw(path, &predicted, &document.clone().titled(title))?;
+    }
+    args.format.print(&document)
 }
 
 /// A flow of a pattern in steps.
@@ -244,7 +238,7 @@ fn interval_table<'a>(
         .cell("why", |(of, interval)| of.reason(interval))
 }
 
-fn draw(path: &Path, predicted: &[PatternPrediction], title: &str, said: &[String]) -> Result<()> {
+fn draw(path: &Path, predicted: &[PatternPrediction], document: &Document) -> Result<()> {
     let [PatternPrediction { prediction, .. }] = predicted else {
         bail!(
             "--report: found a pattern in {} steps, expected one without `step` lines",
@@ -260,8 +254,8 @@ fn draw(path: &Path, predicted: &[PatternPrediction], title: &str, said: &[Strin
         );
     }
     let drawing = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("svg") => pattern_plot::svg(prediction, title),
-        Some("html") => pattern_page::html(prediction, title, said),
+        Some("svg") => pattern_plot::svg(prediction, &document.title),
+        Some("html") => pattern_page::html(prediction, document),
         _ => bail!(
             "--report: found {}, expected a file that ends in .svg or .html",
             path.display()

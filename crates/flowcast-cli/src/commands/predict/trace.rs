@@ -13,7 +13,8 @@ use flowcast::{
         network::{self, Network},
     },
     replay::{loggops::Loggops, outcome::Outcome, sweep::SetOutcome},
-    statements::{margin, marked_name, shown_time, stand_ins, with_notes},
+    report::Page,
+    statements::{margin, marked_name, shown_time, stand_ins},
     table::{Document, Grouped, Record, Rows, figure, percent, rows},
     trace::{Program, Trace, program::Transfers},
     units::{Bytes, Rank, Rounded, Time, TimePerByte},
@@ -35,6 +36,7 @@ use crate::{
         files::Batch,
         output::Counts,
         progress::Progress,
+        provenance,
         tables::{Most, ROWS},
     },
     trace_args::{
@@ -245,8 +247,9 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         journal: args.outputs.is_given().then(|| args.outputs.keeps()),
     };
     let mut files = Batch::new();
+    let notes = prepared.notes();
     let predicted = prepared.predict_and_export(outputs, &asked.fields(), |replayed| {
-        args.outputs.write(replayed, &mut files)
+        args.outputs.write(replayed, &notes, &mut files)
     });
     let mut prediction = match predicted {
         Err(error) if matches!(error.downcast_ref(), Some(Error::Stopped)) => {
@@ -257,11 +260,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         }
         predicted => predicted?,
     };
-    let interval = asked.interval().map(|options| {
-        let _progress = Progress::without_end("drawing networks for the interval");
-        prepared.interval(&prediction.outcome, &options)
-    });
-    let interval = interval.transpose()?.flatten();
+    let interval = asked.with_draws(|options| prepared.interval(&prediction.outcome, options))?;
     prediction.with_interval(interval.as_ref());
     let view = prediction.view.take();
     let result = PredictionResult {
@@ -274,26 +273,13 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         network,
         further: &asked.further,
     };
+    let document = result.document(args).titled(title);
     if let (Some(path), Some(view)) = (&asked.args.report, view) {
-        let PredictionResult {
-            parts, prediction, ..
-        } = &result;
-        let what = if parts.is_empty() {
-            let Outcome {
-                ranks, messages, ..
-            } = &prediction.outcome;
-            format!("{} ranks, {} messages", ranks.len(), Grouped(*messages))
-        } else {
-            format!("{} programs at once", parts.len())
-        };
-        let on = network
-            .filter(|_| result.prepared.program().is_some())
-            .map_or(String::new(), |network| format!(" on {}", network.name));
-        let page = asked.page(title, what + &on, &result.statements(), vec![view]);
-        files.write_text(path, &page)?;
+        let page = Page::about(&document, vec![view], provenance::of_this_run());
+        files.write_text(path, &page.to_html())?;
     }
     files.commit()?;
-    asked.args.format.print(&result.document(args))
+    asked.args.format.print(&document)
 }
 
 /// All that is told of a prediction.
@@ -342,6 +328,7 @@ impl PredictionResult<'_> {
             _ => Document::new("applications"),
         };
         let mut document = document
+            .field("margin", self.margin())
             .fields(prediction_fields(
                 &self.prediction,
                 self.network,
@@ -438,39 +425,16 @@ impl PredictionResult<'_> {
         }
     }
 
-    /// What stands below the answer, in the order in which it is read; the notes as well.
+    /// With the sentences below the answer, in the order in which they are read.
     fn with_statements(&self, document: Document) -> Document {
-        with_notes(document.lines(self.explained()), &self.prediction.notes)
+        document
+            .line(self.margin())
+            .lines(self.prediction.sentences())
+            .noted(&self.prediction.notes)
     }
 
-    /// What the page says of it.
-    fn statements(&self) -> Vec<String> {
-        [&self.explained()[..], &self.prediction.notes].concat()
-    }
-
-    /// The margin, the model with its rules and what it leaves out, and what had no influence.
-    fn explained(&self) -> Vec<String> {
-        let Prediction {
-            model,
-            loops,
-            rails,
-            unused,
-            ..
-        } = &self.prediction;
-        let margin = match self.further {
-            [] => margin(self.network, self.interval.as_ref(), self.is_asked),
-            _ => "no margin known: intervals are of predictions on one network".to_owned(),
-        };
-        let mut all = vec![margin];
-        all.extend(model.sentences());
-        all.extend(rails.as_ref().map(ToString::to_string));
-        all.extend(loops.as_ref().map(ToString::to_string));
-        let names: Vec<String> = unused
-            .iter()
-            .map(|one| format!("{} ({})", one.parameter, one.reason))
-            .collect();
-        all.extend((!names.is_empty()).then(|| format!("no influence: {}", names.join(", "))));
-        all
+    fn margin(&self) -> String {
+        margin(self.networks(), self.interval.as_ref(), self.is_asked)
     }
 
     /// The network, or all rails.

@@ -18,7 +18,7 @@ use flowcast::{
         advise::{Advice, KnownRail, Question},
         policy::MessagePolicy,
     },
-    statements::{DIVIDED, marked_name, of_networks, with_notes},
+    statements::{DIVIDED, marked_name, of_networks},
     table::{Document, fixed, rows, shown},
     units::{Rounded, Time, TimePerByte},
 };
@@ -204,7 +204,7 @@ impl Advise {
                 pairs.collect::<Vec<_>>().join(", ")
             )
         });
-        let document = Document::new("rails-advice")
+        Document::new("rails-advice")
             .field("rails", named.to_vec())
             .field("messages", count)
             .field("together_from_B", advice.together_from)
@@ -223,10 +223,9 @@ impl Advise {
                     .iter()
                     .map(|set| format!("\n{}\n{}\n  {}", set.of, set.lines.join("\n"), set.remark)),
             )
-            .line("");
-        let mut notes = vec![DIVIDED.to_owned()];
-        notes.extend(of_networks(networks));
-        with_notes(document, &notes)
+            .line("")
+            .noted([DIVIDED])
+            .noted(of_networks(networks))
     }
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use flowcast::{
     report::sweep_page,
     scheduler::{RailSet, split::SplitRule},
+    statements::of_runs,
     table::{Document, Record, Value, fixed, rows},
     units::{Bytes, Rounded, Time},
 };
@@ -243,18 +244,6 @@ impl Bench {
         if self.output.is_some() {
             results.finish()?;
         }
-        if let Some(path) = &self.report {
-            let names: Vec<&str> = subjects
-                .iter()
-                .map(|subject| subject.name.as_str())
-                .collect();
-            let points = results.points();
-            plot::write(
-                path,
-                || bench_plot::rates(&names, self.rails.len(), &points),
-                || sweep_page::rates("Rail schedulers", &bench_plot::table(&names, &points)),
-            )?;
-        }
         let (points, alone) = (results.points(), self.rails.len());
         let mut table = rows(&points)
             .column("messages", "N", |point| point.messages)
@@ -277,13 +266,25 @@ impl Bench {
             fixed(point.over_best_alone(0, alone), 3)
         });
         let provenance = doctor::provenance_of_measurement();
-        self.format.print(
-            &Document::new("rails-bench")
-                .field("rails", self.parameters())
-                .field("rounds", self.repetitions)
-                .table("points", table)
-                .field("provenance", &provenance)
-                .line("Mbit/s one way, N·size/(T/2), medians."),
-        )
+        let document = Document::new("rails-bench")
+            .titled("Rail schedulers")
+            .field("rails", self.parameters())
+            .field("rounds", self.repetitions)
+            .table("points", table)
+            .field("provenance", &provenance)
+            .line("Mbit/s one way, N·size/(T/2), medians.")
+            .noted(of_runs(&provenance));
+        if let Some(path) = &self.report {
+            let names: Vec<&str> = subjects
+                .iter()
+                .map(|subject| subject.name.as_str())
+                .collect();
+            plot::write(
+                path,
+                || bench_plot::rates(&names, self.rails.len(), &points),
+                || sweep_page::rates(&document, &bench_plot::table(&names, &points)),
+            )?;
+        }
+        self.format.print(&document)
     }
 }

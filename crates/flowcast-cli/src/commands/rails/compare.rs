@@ -107,24 +107,8 @@ impl Compare {
             })
             .collect();
         let caption = self.caption(combinations.len());
-        if let Some(path) = &self.report {
-            let rows = schedulers.iter().zip(&overall).map(|(name, ratios)| Row {
-                name: name.to_string(),
-                ratios,
-            });
-            let rows: Vec<Row> = rows.collect();
-            plot::write(
-                path,
-                || plot::ratios(&caption, &rows),
-                || {
-                    sweep_page::ratios(
-                        &format!("Rail schedulers: {caption}"),
-                        &plot::quantiles(&rows),
-                    )
-                },
-            )?;
-        }
         let mut document = Document::new("rails-comparison")
+            .titled(format!("Rail schedulers: {caption}"))
             .field("sets", self.count)
             .field("messages", self.messages_per_set)
             .field("largest_B", self.max_size)
@@ -163,14 +147,25 @@ impl Compare {
             .field("schedulers", |combination| {
                 figures("", &schedulers, &combination.ratios)
             });
-        self.format.print(
-            &document
-                .field("combinations", each)
-                .field("overall", figures("", &schedulers, &overall))
-                .line(format!(
-                    "Last delivery over that of the best schedule; {caption}."
-                )),
-        )
+        let document = document
+            .field("combinations", each)
+            .field("overall", figures("", &schedulers, &overall))
+            .line(format!(
+                "Last delivery over that of the best schedule; {caption}."
+            ));
+        if let Some(path) = &self.report {
+            let rows = schedulers.iter().zip(&overall).map(|(name, ratios)| Row {
+                name: name.to_string(),
+                ratios,
+            });
+            let rows: Vec<Row> = rows.collect();
+            plot::write(
+                path,
+                || plot::ratios(&caption, &rows),
+                || sweep_page::ratios(&document, &plot::quantiles(&rows)),
+            )?;
+        }
+        self.format.print(&document)
     }
 
     fn schedulers(&self) -> Vec<SchedulerName> {

@@ -15,7 +15,6 @@ use clap::Args;
 use flowcast::{
     Contention, Options,
     report::sweep_page,
-    statements::no_margin,
     study::{
         Lines, Names, Study, StudyError,
         grid::Grid,
@@ -33,7 +32,7 @@ use crate::{
     shares::probability,
     terminal::{
         files::{self, declare, read_own_text, read_text, write_text, write_whole},
-        output::say,
+        output::{say, tell_notes},
         progress::Progress,
     },
     trace_args::{open_trace, program_help, threads},
@@ -177,7 +176,7 @@ impl Sweep {
         let trace = open_trace(input)?;
         let study = self.study(input, &trace)?;
         note_formulas(study.collectives_by_formula());
-        self.say(&study);
+        Self::say(&study);
         self.work(
             &study,
             &trace,
@@ -247,22 +246,14 @@ impl Sweep {
         })
     }
 
-    /// Says each model once, and where no margin is known.
-    fn say(&self, study: &Study) {
-        for note in study.notes() {
-            say!("flowcast: note: {note}");
-        }
+    /// Says the notes, and each model once.
+    fn say(study: &Study) {
+        tell_notes(study.notes());
         let mut said = Vec::new();
-        for (choice, network) in study.models().iter().zip(study.networks()) {
-            let lacks = self.level.is_some()
-                && network.intervals.is_empty()
-                && network.accuracy_record().is_empty();
-            let lacks = lacks.then(|| format!("note: {}: {}", network.name, no_margin(network)));
-            for line in std::iter::once(choice.to_string()).chain(lacks) {
-                if !said.contains(&line) {
-                    say!("flowcast: {line}");
-                    said.push(line);
-                }
+        for line in study.models().iter().map(ToString::to_string) {
+            if !said.contains(&line) {
+                say!("flowcast: {line}");
+                said.push(line);
             }
         }
     }

@@ -27,6 +27,9 @@ use crate::terminal::{
     provenance,
 };
 
+/// The lot of runs on a busy machine.
+pub(super) const MARKED: &str = "what is measured now is marked and kept in no accuracy record";
+
 /// Where errors are kept.
 #[derive(Debug, Clone, Args)]
 pub(super) struct AccuracyArgs {
@@ -37,11 +40,23 @@ pub(super) struct AccuracyArgs {
 }
 
 impl AccuracyArgs {
-    /// Adds the entries to the file, if one is named; `network` is what was predicted with, as it was read.
-    pub(super) fn keep(&self, network: &Network, entries: Vec<Accuracy>) -> Result<()> {
+    /// Adds the entries to the file, if one is named; `network` is what was predicted with, as it was read. Refuses what was
+    /// measured while something disturbed it.
+    pub(super) fn keep(
+        &self,
+        network: &Network,
+        provenance: &BTreeMap<String, String>,
+        entries: Vec<Accuracy>,
+    ) -> Result<()> {
         let Some(path) = &self.file else {
             return Ok(());
         };
+        if let Some(found) = provenance.get(DISTURBED_BY) {
+            return Err(Finding(format!(
+                "--accuracy: found runs on a busy machine ({found}), expected undisturbed ones; nothing was kept"
+            ))
+            .into());
+        }
         let text = if path.is_file() {
             read_text(path)?
         } else {
@@ -62,17 +77,6 @@ impl AccuracyArgs {
             path,
             &with_ledger(&text, &known.accuracy).with_context(place)?,
         )
-    }
-
-    /// Refuses runs of a program that something disturbed: whole programs say most of a model.
-    pub(super) fn refuse_disturbed(&self, provenance: &BTreeMap<String, String>) -> Result<()> {
-        match (&self.file, provenance.get(DISTURBED_BY)) {
-            (Some(_), Some(found)) => Err(Finding(format!(
-                "--accuracy: found runs on a busy machine ({found}), expected undisturbed ones; nothing was kept"
-            ))
-            .into()),
-            _ => Ok(()),
-        }
     }
 
     /// Checks that there will be a place to write to, before anything is measured.
@@ -126,7 +130,7 @@ pub(super) fn of_patterns(
             (CaseKind::Patterns, validation.makespan_errors(place)?),
         ] {
             let entry = Accuracy::of_errors(&model, kind, &on, errors)?;
-            entries.push(dated(entry, &validation.provenance));
+            entries.push(dated(entry));
         }
     }
     Ok(entries)
@@ -162,21 +166,20 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
             let errors = errors(quantity);
             if !errors.is_empty() {
                 let entry = Accuracy::of_errors(predictor, kind, on, errors)?;
-                entries.push(dated(entry, &validation.provenance));
+                entries.push(dated(entry));
             }
         }
     }
     Ok(entries)
 }
 
-/// With where and when it was measured, and what disturbed that by the `provenance` of the validation.
-fn dated(entry: Accuracy, provenance: &BTreeMap<String, String>) -> Accuracy {
+/// With where and when it was measured.
+fn dated(entry: Accuracy) -> Accuracy {
     let run = provenance::of_this_run();
     let text = |key: &str| run.get(key).cloned().unwrap_or_default();
     Accuracy {
         machine: format!("{}, {}", text("host"), text("kernel")),
         date: text("date"),
-        disturbed_by: provenance.get(DISTURBED_BY).cloned(),
         ..entry
     }
 }

@@ -13,12 +13,12 @@ use flowcast::{
         chart_page::{Picture, chart_page},
         validation::Validation,
     },
-    statements::{DISTURBED_BY, with_notes},
+    statements::{DISTURBED_BY, of_networks, of_runs},
 };
 use flowcast_measure::lab::{Lab, LabSpec, network_of};
 
 use super::{
-    accuracy::{self, AccuracyArgs},
+    accuracy::{self, AccuracyArgs, MARKED},
     finished::{Finished, Header},
     journal::{self, Journal, path_beside},
     patterns::{Draw, Ends, Named, Set},
@@ -166,16 +166,16 @@ impl ValidatePattern {
             provenance: self.provenance(&header, &network, &finished),
         };
         let errors = validation.errors()?;
-        let disturbed = validation.provenance.get(DISTURBED_BY);
-        let note = disturbed.map(|found| {
-            format!("the patterns were carried on a busy machine ({found}): what they took may be too long")
-        });
-        let document = with_notes(validation.document(&errors)?, note.as_slice());
+        let document = validation
+            .document(&errors)?
+            .noted(of_runs(&validation.provenance))
+            .noted(of_networks([&given]));
         let page = chart_page(&document, Picture::Flows, &validation.provenance)?;
         write_page(&self.report, &page, &document.json()?)?;
         self.going.format.print(&document)?;
         self.accuracy.keep(
             &given,
+            &validation.provenance,
             accuracy::of_patterns(&validation, &network, header.over())?,
         )?;
         judge(&tolerances, |tolerance| {
@@ -241,7 +241,7 @@ impl ValidatePattern {
             self_tested(&lab)?;
         }
         let options = self.repeating.options()?;
-        let disturbed = doctor::tell_other_programs("what is measured now is marked");
+        let disturbed = doctor::tell_other_programs(MARKED);
         let mut means = Means::in_lab(&lab, self.over)?;
         let mut carrying = Carrying::of(missing.len());
         let mut finished = Vec::new();

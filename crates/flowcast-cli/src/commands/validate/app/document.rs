@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use flowcast::{
-    Interval,
-    model::stats::StatsError,
+    RecordingPrediction,
+    model::{network::Network, stats::StatsError},
     report::validation::app::{AppValidation, Fared, Quantity, RegionErrors, Row},
-    statements::{DISTURBED_BY, with_notes},
+    statements::{margin, of_runs},
     table::{Document, Record, Rows, Value, figure, json, percent, relative_error, rows},
     units::{Rounded, Time},
 };
@@ -17,16 +17,19 @@ pub(super) const KIND: &str = "app-validation";
 /// More rows of a table than this are left to the page.
 const ROWS: usize = 24;
 
-/// What is told of a validation, by predictor how it fared and its interval.
+/// The errors of each predictor, and whether its interval holds what was measured.
 pub(super) fn document(
     validation: &AppValidation,
     fared: &[Fared],
-    intervals: &[Option<Interval>],
+    predicted: &[RecordingPrediction],
+    network: &Network,
 ) -> Result<Document, StatsError> {
+    let intervals = || predicted.iter().map(|of| &of.interval);
     let all = validation.rows()?;
-    let holds = |interval: &Interval| (interval.low..=interval.high).contains(&all[0].measured);
+    let holds =
+        |interval: &flowcast::Interval| (interval.low..=interval.high).contains(&all[0].measured);
     let names = &validation.predictors;
-    let predictions = rows(names.iter().zip(fared).zip(intervals))
+    let predictions = rows(names.iter().zip(fared).zip(intervals()))
         .column("prediction", "prediction", |((name, _), _)| name)
         .column("total_error", "total", |((_, fared), _)| {
             relative_error(fared.total)
@@ -72,9 +75,9 @@ pub(super) fn document(
         let part = all.iter().filter(|row| row.quantity == quantity);
         document = document.shown(quantities(names, part).heading(heading));
     }
-    for (name, interval) in names.iter().zip(intervals) {
+    for (name, interval) in names.iter().zip(intervals()) {
         document = document.line(match interval {
-            None => format!("{name}: no margin known"),
+            None => format!("{name}: {}", margin([network], None, true)),
             Some(interval) => {
                 let holds = if holds(interval) {
                     "contains"
@@ -89,16 +92,9 @@ pub(super) fn document(
         });
     }
     let runs = validation.runs.iter();
-    let disturbed = validation.provenance.get(DISTURBED_BY);
-    let notes: Vec<String> = disturbed
-        .map(|found| {
-            format!(
-                "the runs were made on a busy machine ({found}): what they took may be too long"
-            )
-        })
-        .into_iter()
-        .collect();
-    Ok(with_notes(document, &notes)
+    Ok(document
+        .noted(of_runs(&validation.provenance))
+        .noted(predicted.iter().flat_map(|of| &of.notes))
         .line(format!(
             "{} runs, {} ranks; computation {} of thread CPU in all; errors are (predicted - measured) / measured",
             validation.runs.len(),

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    Interval, IntervalOptions,
+    IntervalOptions, RecordingPrediction,
     model::{machine::NodeGroup, network::Network, sharing::model::Model},
     report::{
         chart_page::{Picture, chart_page},
@@ -185,9 +185,9 @@ impl ValidateApp {
             Some(networks) => networks,
             None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
-        let (validation, intervals) = self.validation(&measured, &mut predictors, &network)?;
+        let (validation, predicted) = self.validation(&measured, &mut predictors, &network)?;
         let fared = validation.fared()?;
-        let document = document(&validation, &fared, &intervals)?;
+        let document = document(&validation, &fared, &predicted, &network)?;
         let page = chart_page(&document, Picture::Program, &validation.provenance)?;
         write_page(&self.report, &page, &document.json()?)?;
         self.going.format.print(&document)?;
@@ -196,9 +196,11 @@ impl ValidateApp {
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy();
-        self.accuracy.refuse_disturbed(&validation.provenance)?;
-        self.accuracy
-            .keep(&given, accuracy::of_program(&validation, &name)?)?;
+        self.accuracy.keep(
+            &given,
+            &validation.provenance,
+            accuracy::of_program(&validation, &name)?,
+        )?;
         let names = &validation.predictors;
         judge(&tolerances, |tolerance| {
             let at = names.iter().position(|name| *name == tolerance.name);
@@ -308,7 +310,7 @@ impl ValidateApp {
         measured: &Measured,
         predictors: &mut [Predictor],
         network: &Network,
-    ) -> Result<(AppValidation, Vec<Option<Interval>>)> {
+    ) -> Result<(AppValidation, Vec<RecordingPrediction>)> {
         let recordings: Vec<_> = measured
             .recordings
             .iter()
@@ -343,7 +345,7 @@ impl ValidateApp {
             held_out: Some(&name),
             ..IntervalOptions::default()
         };
-        let intervals = predictors::settle(predictors, first, &setting, &asked)?;
+        let predicted = predictors::settle(predictors, first, &setting, &asked)?;
         let validation = AppValidation {
             title: measured.header.title(),
             predictors: predictors
@@ -355,7 +357,7 @@ impl ValidateApp {
             worked: worked(first),
             provenance: self.provenance(measured, network, clock),
         };
-        Ok((validation, intervals))
+        Ok((validation, predicted))
     }
 
     fn provenance(

@@ -21,7 +21,10 @@ use indicatif::HumanDuration;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::super::journal::{self, Journal, path_beside};
+use super::super::{
+    accuracy::MARKED,
+    journal::{self, Journal, path_beside},
+};
 use crate::{
     commands::{
         doctor,
@@ -144,9 +147,8 @@ impl Plan<'_> {
         if self.left(&measured) == 0 {
             return Ok(measured);
         }
-        let marked = "what is measured now is marked and kept in no accuracy record";
         // A program that does not start leaves no journal: the mark goes there with the first run.
-        let mut mark = doctor::tell_other_programs(marked).map(RunLine::DisturbedBy);
+        let mut mark = doctor::tell_other_programs(MARKED).map(RunLine::DisturbedBy);
         mark.iter()
             .for_each(|mark| measured.add(&path, mark.clone()));
         let place = RunPlace::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
