@@ -36,6 +36,16 @@ def test_a_prediction_is_the_commands(command: str, json_of: JsonOf, network: st
     assert (list(ours.interval_s) if ours.interval_s else None) == interval
 
 
+@pytest.mark.parametrize("path", [LU, "examples/two-in-one-out.pattern"])
+@pytest.mark.parametrize("options", [[], ["--no-interval"]])
+def test_statements_are_the_commands(command: str, json_of: JsonOf, path: str, options: list[str]) -> None:
+    theirs = json_of(command, "predict", path, "--network", "ethernet-25g-tcp", *options)
+    ours = flowcast.predict(path, "ethernet-25g-tcp", no_interval=bool(options))
+    assert (ours.margin, ours.notes) == (theirs["margin"], theirs["notes"])
+    assert (list(ours.interval_s) if ours.interval_s else None) == theirs["interval_s"]
+    assert (ours.interval_s is None) == bool(options)
+
+
 @pytest.mark.parametrize("scheduler", [None, "stock"])
 def test_a_prediction_over_several_rails_is_the_commands(command: str, json_of: JsonOf, scheduler: str | None) -> None:
     arguments = ["predict", LU, "--rail", "myrinet-gm", "--rail", "gige-tcp", *(["--scheduler", scheduler] if scheduler else [])]

@@ -12,8 +12,8 @@ use flowcast::{
         Page,
         export::{Replayed, tables},
     },
-    statements::margin,
-    table::Grouped,
+    statements::{margin, margin_of_steps, of_networks, shown_time},
+    table::{Document, Grouped},
     trace::program::Transfers,
     units::Time,
 };
@@ -36,6 +36,7 @@ pub(crate) struct Prediction {
     asked: Asked,
     prediction: flowcast::Prediction,
     interval: Option<Interval>,
+    margin: String,
     noise: Option<Py<Noise>>,
     /// The arguments of [`predict`], from which a pickle makes the prediction again.
     given: Py<PyTuple>,
@@ -101,7 +102,7 @@ impl Asked {
         network.map_or(String::new(), |one| format!(" on {}", one.network.name))
     }
 
-    fn page(&self, interval: Option<&Interval>) -> Result<String> {
+    fn page(&self, interval: Option<&Interval>, margin: &str) -> Result<String> {
         ensure!(
             self.options.rails.further.is_empty(),
             "a page: found several rails, expected one network"
@@ -113,21 +114,16 @@ impl Asked {
             };
             let mut prediction = prepared.predict(outputs, &[])?;
             prediction.with_interval(interval);
-            let network = self.on();
-            let margin = margin(self.network.as_ref().map(|of| &*of.network), interval, true);
-            let said = [vec![margin], prediction.model.sentences()].concat();
-            let page = Page {
-                title: self.trace.trace.name().to_owned(),
-                subtitle: format!(
-                    "{} ranks, {} messages{network}",
-                    prediction.outcome.ranks.len(),
-                    Grouped(prediction.outcome.messages)
-                ),
-                notes: [said, prediction.notes].concat(),
-                networks: prediction.view.into_iter().collect(),
-                provenance: provenance(),
-            };
-            Ok(page.to_html())
+            let ranks = prediction.outcome.ranks.len();
+            let messages = Grouped(prediction.outcome.messages);
+            let document = Document::new("prediction")
+                .titled(self.trace.trace.name())
+                .line(format!("{ranks} ranks, {messages} messages{}", self.on()))
+                .line(margin)
+                .lines(prediction.sentences())
+                .noted(&prediction.notes);
+            let views = prediction.view.into_iter().collect();
+            Ok(Page::about(&document, views, provenance()).to_html())
         })
     }
 }
@@ -155,6 +151,7 @@ fn message_columns(replayed: Replayed<'_>) -> Columns {
 
 /// Predicts a trace; `asked` are the fields of the network that the caller set.
 #[pyfunction]
+#[pyo3(signature = (trace, network, options, level, holdout, asked, noise, no_interval=false))]
 #[allow(
     clippy::too_many_arguments,
     reason = "Python hands them over one by one"
@@ -168,6 +165,7 @@ pub(crate) fn predict(
     holdout: Option<String>,
     asked: Vec<String>,
     noise: Option<noise::Asked>,
+    no_interval: bool,
 ) -> PyResult<Prediction> {
     let noise_given = noise.clone();
     let given = (
@@ -178,6 +176,7 @@ pub(crate) fn predict(
         holdout.clone(),
         asked.clone(),
         noise_given,
+        no_interval,
     );
     let given = given.into_pyobject(py)?.unbind();
     let of = Asked {
@@ -194,17 +193,24 @@ pub(crate) fn predict(
                 threads: threads(),
                 ..IntervalOptions::default()
             };
-            let interval = prepared.interval(&prediction.outcome, &options)?;
+            let interval = match no_interval {
+                true => None,
+                false => prepared.interval(&prediction.outcome, &options)?,
+            };
             let noise = noise.map(|noise| noise.draw(prepared, level)).transpose()?;
             Ok((prediction, interval, noise))
         })?;
         Ok((prediction, interval, noise, of))
     })?;
     let noise = noise.map(|noise| Py::new(py, noise)).transpose()?;
+    let networks = asked.network.iter().map(|of| &*of.network);
+    let networks = networks.chain(&asked.options.rails.further);
+    let margin = margin(networks, interval.as_ref(), !no_interval);
     Ok(Prediction {
         asked,
         prediction,
         interval,
+        margin,
         noise,
         given,
     })
@@ -375,6 +381,12 @@ impl Prediction {
             .map(|interval| interval.covers.as_str())
     }
 
+    /// What the interval covers, or why there is none, as people read it.
+    #[getter]
+    fn margin(&self) -> &str {
+        &self.margin
+    }
+
     /// The distribution of the predicted time under random delays, where they were asked for.
     #[getter]
     fn noise(&self, py: Python<'_>) -> Option<Py<Noise>> {
@@ -384,10 +396,7 @@ impl Prediction {
     /// The predicted time with its interval, as people read it.
     #[getter]
     fn text(&self) -> String {
-        match &self.interval {
-            Some(interval) => interval.to_string(),
-            None => flowcast::units::Rounded(self.prediction.outcome.makespan()).to_string(),
-        }
+        shown_time(self.prediction.outcome.makespan(), self.interval.as_ref())
     }
 
     /// The ranks: when each ends, and where its time goes.
@@ -427,8 +436,8 @@ impl Prediction {
     /// The report as one HTML page.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let asked = self.asked.clone();
-        let interval = self.interval.clone();
-        beside(py, move || asked.page(interval.as_ref()))
+        let (interval, margin) = (self.interval.clone(), self.margin.clone());
+        beside(py, move || asked.page(interval.as_ref(), &margin))
     }
 
     /// Shows the report page: in a notebook inside it, else in a browser.
@@ -499,6 +508,7 @@ pub(crate) struct PatternPrediction {
     network: Network,
     steps: Vec<flowcast::PatternPrediction>,
     interval: Option<Interval>,
+    margin: String,
 }
 
 /// Predicts a pattern of concurrent communications.
@@ -510,6 +520,7 @@ pub(crate) fn predict_pattern(
     network: Network,
     options: Options,
     level: f64,
+    no_interval: bool,
 ) -> PyResult<PatternPrediction> {
     beside(py, move || {
         let steps = Steps::read(&name, &content)?;
@@ -520,13 +531,19 @@ pub(crate) fn predict_pattern(
             threads: threads(),
             ..IntervalOptions::default()
         };
-        let interval = pattern_intervals(&steps, &network.network, options, &predicted, &asked)?;
-        let interval = interval.map(|intervals| intervals.makespan);
+        let of = &network.network;
+        let intervals = match no_interval {
+            true => None,
+            false => pattern_intervals(&steps, of, options, &predicted, &asked)?,
+        };
+        let interval = intervals.map(|intervals| intervals.makespan);
+        let margin = margin_of_steps(predicted.len(), of, interval.as_ref(), !no_interval);
         Ok(PatternPrediction {
             name,
             network,
             steps: predicted,
             interval,
+            margin,
         })
     })
 }
@@ -563,6 +580,25 @@ impl PatternPrediction {
         self.interval.as_ref().map(|interval| interval.level)
     }
 
+    /// What the interval covers, or why there is none, as people read it.
+    #[getter]
+    fn margin(&self) -> &str {
+        &self.margin
+    }
+
+    /// Sentences on how sure the network's values are.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        of_networks([&*self.network.network])
+    }
+
+    /// The predicted time with its interval, as people read it.
+    #[getter]
+    fn text(&self) -> String {
+        let makespan = self.last().prediction.makespan();
+        shown_time(makespan, self.interval.as_ref())
+    }
+
     /// The flows in the order of the pattern.
     #[getter]
     fn flows(&self) -> Table {
@@ -591,11 +627,11 @@ impl PatternPrediction {
     }
 
     fn __repr__(&self) -> String {
-        let time = flowcast::units::Rounded(self.last().prediction.makespan());
         format!(
-            "<PatternPrediction of {} on {}: {time} ({})>",
+            "<PatternPrediction of {} on {}: {} ({})>",
             self.name,
             self.network.network.name,
+            self.text(),
             self.model()
         )
     }

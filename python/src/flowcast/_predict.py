@@ -49,6 +49,7 @@ def predict(
     replicates: int = 200,
     seed: int | None = None,
     level: float = 0.90,
+    no_interval: bool = False,
     holdout: str | None = None,
     incomplete: bool = False,
     executor: Executor | None = None,
@@ -88,6 +89,8 @@ def predict(
         Start of the random numbers of `noise`, and of a network that varies at random.
     level : float, optional
         Probability with which the interval is to contain what is measured.
+    no_interval : bool, optional
+        Leave the interval out, which takes many replays.
     holdout : str, optional
         Leave the errors of this validation case out of the interval.
     incomplete : bool, optional
@@ -121,7 +124,8 @@ def predict(
     """
     set = with_seed(set, seed)
     if isinstance(path, (str, os.PathLike)) and os.path.isfile(path) and _native.is_pattern(path):
-        return cast(Prediction, predict_pattern(path, network or "gige-tcp", model, set=set, level=level))
+        pattern = predict_pattern(path, network or "gige-tcp", model, set=set, level=level, no_interval=no_interval)
+        return cast(Prediction, pattern)
     trace = trace_of(path, incomplete=incomplete)
     found = None if network is None else network_of(network, set)
     options = (model, sendable(mapping), rendezvous_from, collectives, goal_params)
@@ -145,7 +149,7 @@ def predict(
                 ends = [run for part in in_order(executor, ends_of_runs, tasks, shipping.content) for run in part]
         drawn = (noise, recorded, replicates, seed, ends)
     asked = options_of(*options, rails=further, scheduler=scheduler)
-    return _native.predict(trace, found, asked, probability(level), holdout, list(set or ()), drawn)
+    return _native.predict(trace, found, asked, probability(level), holdout, list(set or ()), drawn, no_interval)
 
 
 def predict_pattern(
@@ -155,6 +159,7 @@ def predict_pattern(
     *,
     set: Mapping[str, Value] | None = None,
     level: float = 0.90,
+    no_interval: bool = False,
 ) -> PatternPrediction:
     """Predicts when each flow of a pattern of concurrent communications ends.
 
@@ -162,7 +167,7 @@ def predict_pattern(
     ----------
     path : path-like or str
         A pattern file, or the text of a pattern if it has more than one line or an arrow.
-    network, model, set, level
+    network, model, set, level, no_interval
         As for :func:`predict`.
 
     Returns
@@ -179,7 +184,8 @@ def predict_pattern(
         name, content = "pattern", path.encode()
     else:
         name, content = os.fspath(path), read(path)
-    return _native.predict_pattern(name, content, network_of(network, set), options_of(model), probability(level))
+    found, options = network_of(network, set), options_of(model)
+    return _native.predict_pattern(name, content, found, options, probability(level), no_interval)
 
 
 def compare(
@@ -193,6 +199,7 @@ def compare(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
     level: float = 0.90,
+    no_interval: bool = False,
 ) -> Table:
     """Predicts traces on several networks, by several models, with several mappings: all combinations.
 
@@ -204,7 +211,7 @@ def compare(
         The last changes first.
     executor : concurrent.futures.Executor, optional
         Where the predictions are made, as for :func:`sweep`.
-    set, rendezvous_from, collectives, level
+    set, rendezvous_from, collectives, level, no_interval
         As for :func:`predict`.
 
     Returns
@@ -233,13 +240,13 @@ def compare(
         settings = [(model, sendable(mapping), rendezvous_from, collectives) for _, model, mapping in choices]
         if executor is None:
             for (network, _, _), options in zip(choices, settings, strict=True):
-                found_options = options_of(*options)
-                made = _native.predict(trace, network, found_options, probability(level), None, list(set or ()), None)
+                chosen, asked = options_of(*options), list(set or ())
+                made = _native.predict(trace, network, chosen, probability(level), None, asked, None, no_interval)
                 rows.append(row_of(made))
             continue
         with Shipping(trace) as shipping:
             tasks = [
-                (shipping.shipment, network.to_toml(), options, probability(level))
+                (shipping.shipment, network.to_toml(), options, probability(level), no_interval)
                 for (network, _, _), options in zip(choices, settings, strict=True)
             ]
             rows += in_order(executor, row, tasks, shipping.content)

@@ -181,11 +181,11 @@ def predicted_times(
 
 
 def row(
-    content: bytes | None, shipment: Shipment, network: str, options: tuple[Any, ...], level: float
+    content: bytes | None, shipment: Shipment, network: str, options: tuple[Any, ...], level: float, no_interval: bool
 ) -> tuple[str, float, float, float]:
     """Model, makespan and the ends of its interval (NaN where none is known)."""
-    trace = shipment.trace(content)
-    return row_of(_native.predict(trace, Network.from_toml(network), options_of(*options), level, None, [], None))
+    trace, on, chosen = shipment.trace(content), Network.from_toml(network), options_of(*options)
+    return row_of(_native.predict(trace, on, chosen, level, None, [], None, no_interval))
 
 
 def row_of(prediction: Prediction) -> tuple[str, float, float, float]:
