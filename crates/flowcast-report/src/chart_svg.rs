@@ -250,7 +250,7 @@ pub(crate) fn text(svg: &mut String, [x, y]: [f64; 2], anchor: &str, text: &str)
 }
 
 /// Words from below to above, with their middle at a place.
-pub(crate) fn upright(svg: &mut String, [x, y]: [f64; 2], text: &str) {
+fn upright(svg: &mut String, [x, y]: [f64; 2], text: &str) {
     let _ = writeln!(
         svg,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 {x:.1} {y:.1})\">{}</text>",

@@ -134,10 +134,10 @@ fn row(page: &Page, network: &NetworkView) -> String {
         .slowest_rank()
         .map_or("–".into(), |rank| rank.to_string());
     format!(
-        "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{ratio}</td>{}\
+        "<tr><th scope=\"row\">{}</th><td class=\"n\"><span>{}</span></td><td class=\"n\">{ratio}</td>{}\
          <td class=\"n\">{slowest}</td><td class=\"limits\">{}</td></tr>\n",
         escape(&network.marked_name()),
-        network.time(),
+        network.time().replacen(" (", "<br>(", 1),
         classes(network),
         limits(&network.limits),
     )

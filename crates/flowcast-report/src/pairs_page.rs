@@ -58,7 +58,7 @@ fn heat_map(map: &PairMap) -> String {
         .collect();
     let mut text = format!(
         "<p>Times as multiples of {}, the usual one; from the node of the row to that of the column.</p>\n\
-         <div class=\"scroll\"><table>\n<tr><th scope=\"col\"></th>",
+         <div class=\"scroll\"><table class=\"map\">\n<tr><th scope=\"col\"></th>",
         Rounded(map.usual)
     );
     nodes

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::chart_svg::{opened, round_step, text, upright};
+use crate::chart_svg::{opened, round_step, text};
 use flowcast_network::flows::concurrent::Prediction;
 use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
@@ -140,8 +140,7 @@ fn draw_titles(out: &mut String, height: f64) {
         "middle",
         "time since the start",
     );
-    let label = "flow: from → to, size";
-    upright(out, [16.0, (TOP + height - BOTTOM) / 2.0], label);
+    text(out, [LEFT - 8.0, TOP], "end", "flow: from → to  size");
 }
 
 fn draw_legend(out: &mut String) {

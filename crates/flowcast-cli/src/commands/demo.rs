@@ -79,13 +79,13 @@ impl Demo {
             let margin = margin([network], interval.as_ref(), true);
             (network.name.clone(), margin)
         });
-        let (title, provenance) = ("NAS LU, class S, 4 ranks", provenance::of_this_run());
+        let provenance = provenance::of_this_run();
         let document = Document::new("demo")
-            .titled(title)
+            .titled("One program on five networks")
             .field("report", self.report.display().to_string())
             .field("provenance", &provenance)
             .line(format!(
-                "{title}: {} messages on loopback and on networks of 2006 and today",
+                "NAS LU, class S, 4 ranks: {} messages on loopback and on networks of 2006 and today",
                 Grouped(replayed)
             ))
             .lines(fastest(&views))

@@ -23,6 +23,7 @@ use flowcast::{
     },
     model::network::{Network, Progress},
     samples_page::{parameter_table, samples_page},
+    statements::of_runs,
     table::{Document, Value},
     units::Bytes,
 };
@@ -445,4 +446,5 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
             worst.size.0,
         ))
         .noted(warnings())
+        .noted(of_runs(&samples.provenance))
 }

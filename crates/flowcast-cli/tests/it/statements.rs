@@ -364,6 +364,65 @@ fn runs_of_a_busy_machine_enter_no_accuracy_record_whichever_command_reads_them(
 }
 
 #[test]
+fn samples_of_a_busy_machine_mark_the_fit_and_predictions_on_its_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = fs::read_to_string(example("gige-samples.csv")).unwrap();
+    let mark = "other programs take 42 % of the processors";
+    fs::write(
+        folder.path().join("busy.csv"),
+        samples.replacen(
+            "# origin:",
+            &format!("# disturbed_by: {mark}\n# origin:"),
+            1,
+        ),
+    )
+    .unwrap();
+    let lu = example("lu.S.4.dim.gz");
+    for arguments in [
+        &["fit", "busy.csv", "-o", "busy.toml"][..],
+        &["predict", &lu, "-n", "busy.toml"],
+    ] {
+        let text = flowcast(folder.path(), arguments).stdout;
+        let text = String::from_utf8(text).unwrap();
+        let mut sentences = BTreeSet::new();
+        let all = [arguments, &["--json"]].concat();
+        notes(&json(&flowcast(folder.path(), &all)), &mut sentences);
+        let note = sentences.iter().find(|note| note.contains(mark));
+        assert!(
+            note.is_some_and(|note| text.contains(note)),
+            "{arguments:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn tables_of_a_replay_carry_the_notes_of_its_prediction() {
+    let folder = tempfile::tempdir().unwrap();
+    let lu = example("lu.S.4.dim.gz");
+    let arguments = [
+        "predict",
+        &lu,
+        "-n",
+        "ethernet-25g-tcp",
+        "--write",
+        "ranks=ranks.csv",
+        "--json",
+    ];
+    let printed = json(&flowcast(folder.path(), &arguments));
+    let mut sentences = BTreeSet::new();
+    notes(&printed, &mut sentences);
+    let table = fs::read_to_string(folder.path().join("ranks.csv")).unwrap();
+    let line = table
+        .lines()
+        .find(|line| line.starts_with("# notes: "))
+        .unwrap();
+    assert!(
+        !sentences.is_empty() && sentences.iter().all(|note| line.contains(note)),
+        "{line}"
+    );
+}
+
+#[test]
 fn advice_on_rails_marks_stand_ins_and_names_no_interface_that_it_does_not_know() {
     let folder = tempfile::tempdir().unwrap();
     let networks = ["-n", "infiniband-hdr", "-n", "infiniband-hdr"];

@@ -174,6 +174,14 @@ mod open_mpi {
         let lab = bench.flowcast(&["lab", "network", "asymmetric"]);
         std::fs::write(bench.path("lab.toml"), &lab.stdout).unwrap();
         let packets = ["--network", "lab.toml", "-o", "packet.toml", "--json"];
+        let mark = r#"{"provenance":{"disturbed_by":"other programs"}}"#;
+        std::fs::write(bench.path("small.rec/provenance.json"), mark).unwrap();
+        let marked = json(&bench.flowcast(&["fit", "small.rec", "--json"]));
+        assert!(
+            marked["notes"]
+                .to_string()
+                .contains("was disturbed (other programs)")
+        );
         let with_packets = json(&bench.flowcast(&[&["fit", "small.rec"][..], &packets].concat()));
         let latency = with_packets["packets"]["latency_s"].as_f64().unwrap();
         assert!((0.0..=2e-3).contains(&latency), "{latency}");

@@ -9,7 +9,7 @@ for (const matrix of data.matrices) {
   canvas.width = canvas.height = matrix.side * pixels;
   const context = canvas.getContext("2d");
   const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim() || "#222";
-  context.fillStyle = ink;
+  context.fillStyle = context.strokeStyle = ink;
   matrix.cells.forEach((bytes, at) => {
     if (bytes === 0) return;
     context.globalAlpha = 0.15 + (0.85 * Math.log1p(bytes)) / Math.log1p(most);

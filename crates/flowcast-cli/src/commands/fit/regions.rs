@@ -18,7 +18,7 @@ use flowcast::{
         stats::sample::median,
     },
     recording::decode::RankFile,
-    statements::DISTURBED_BY,
+    statements::{DISTURBED_BY, of_networks},
     table::{self, Document, rows},
     units::{Bytes, Rounded, Time},
 };
@@ -76,7 +76,8 @@ impl FitRegions<'_> {
             }
         }
         write(self.output, &network)?;
-        self.format.print(&document(&fit, packets.as_ref()))
+        let document = document(&fit, packets.as_ref());
+        self.format.print(&document.noted(of_networks([&network])))
     }
 
     /// Each region once, with the median of its times.
