@@ -33,12 +33,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn of(answer: Document) -> Result<Answer> {
-        let page = chart_page(&answer, Picture::Tables, &provenance())?;
-        Answer::with_page(answer, page)
-    }
-
-    fn with_page(answer: Document, page: String) -> Result<Answer> {
+    fn of(answer: Document, picture: Picture) -> Result<Answer> {
+        let page = chart_page(&answer, picture, &provenance())?;
         let document = answer.json()?;
         Ok(Answer {
             answer,
@@ -73,9 +69,8 @@ pub(crate) fn sensitivity(
         let asked = (Parameter::parse(&parameter, &range)?, most_walks);
         let found = flowcast::sensitivity(&trace.trace, &network.network, asked, &options.options)
             .with_context(|| format!("--parameter {parameter} --range {range}"))?;
-        let answer = found.answer(&network.network, MOST_ROWS);
-        let page = found.page(trace.trace.name(), &answer)?;
-        Answer::with_page(answer, page)
+        let answer = found.answer(trace.trace.name(), &network.network, MOST_ROWS);
+        Answer::of(answer, Picture::Sensitivity)
     })
 }
 
@@ -100,7 +95,8 @@ pub(crate) fn explain(
         other => return Err(PyKeyError::new_err(other.to_owned())),
     };
     beside(py, move || {
-        Answer::of(ask(&trace.trace, &network.network, &options.options)?)
+        let answer = ask(&trace.trace, &network.network, &options.options)?;
+        Answer::of(answer, Picture::Tables)
     })
 }
 
@@ -144,7 +140,8 @@ pub(crate) fn predict_scenarios(
             level,
             ..IntervalOptions::default()
         };
-        Answer::of(why::scenarios(&trace.trace, &all, Some(&asked))?)
+        let answer = why::scenarios(&trace.trace, &all, Some(&asked))?;
+        Answer::of(answer, Picture::Tables)
     })
 }
 

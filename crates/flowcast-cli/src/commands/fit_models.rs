@@ -15,7 +15,7 @@ use flowcast::{
         },
     },
     models_page::models_document,
-    report::chart_page::{Picture, chart_page},
+    report::chart_page::Picture,
 };
 
 use super::fit::{
@@ -129,11 +129,8 @@ pub(super) fn run(
     let document = models_document(&compared, options);
     let document = inputs.round_trips.told(document, notes);
     if let Some(path) = page {
-        write_page(
-            path,
-            &chart_page(&document, Picture::Models, &provenance::of_this_run())?,
-            &document.json()?,
-        )?;
+        let provenance = provenance::of_this_run();
+        write_page(path, &document, Picture::Models, &provenance)?;
     }
     format.print(&document)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::{Parameter, sensitivity};
+use flowcast::{Parameter, report::chart_page::Picture, sensitivity};
 
 use crate::{
     network_args::NetworkArgs,
@@ -14,6 +14,7 @@ use crate::{
         files::{Output, declare},
         output::Format,
         progress::Progress,
+        provenance,
         tables::{Most, ROWS},
     },
     trace_args::{open_trace, trace_help},
@@ -75,9 +76,10 @@ impl Sensitivity {
         let found = sensitivity(&trace, &network, (parameter, self.limit), &options)
             .with_context(|| format!("--parameter {} --range {}", self.parameter, self.range))?;
         drop(progress);
-        let answer = found.answer(&network, self.rows.rows());
+        let answer = found.answer(trace.name(), &network, self.rows.rows());
         if let Some(path) = &self.report {
-            write_page(path, &found.page(trace.name(), &answer)?, &answer.json()?)?;
+            let provenance = provenance::of_this_run();
+            write_page(path, &answer, Picture::Sensitivity, &provenance)?;
         }
         self.format.print(&answer.most(self.rows.rows(), ROWS))
     }

@@ -1,13 +1,12 @@
 //! Results as pages.
 
-use std::{io::Write, path::Path};
+use std::{collections::BTreeMap, io::Write, path::Path};
 
 use anyhow::Result;
 use flowcast::{
     report::chart_page::{Picture, chart_page},
     table::Document,
 };
-use serde_json::Value;
 
 use crate::terminal::{
     files::Batch,
@@ -24,17 +23,21 @@ pub(crate) fn give_answer(
     most: Most,
 ) -> Result<()> {
     if let Some(path) = page {
-        write_page(
-            path,
-            &chart_page(answer, Picture::Tables, &provenance::of_this_run())?,
-            &answer.json()?,
-        )?;
+        let provenance = provenance::of_this_run();
+        write_page(path, answer, Picture::Tables, &provenance)?;
     }
     format.print(&answer.clone().most(most.rows(), ROWS))
 }
 
-/// Writes a page and, beside it, the JSON file of its figures.
-pub(crate) fn write_page(output: &Path, page: &str, document: &Value) -> Result<()> {
+/// Writes the page of a result and, beside it, the JSON file of its figures.
+pub(crate) fn write_page(
+    output: &Path,
+    document: &Document,
+    picture: Picture,
+    provenance: &BTreeMap<String, String>,
+) -> Result<()> {
+    let page = chart_page(document, picture, provenance)?;
+    let document = document.json()?;
     let mut batch = Batch::new();
     batch.write(output, |out| Ok(out.write_all(page.as_bytes())?))?;
     batch.write(&output.with_extension("json"), |out| {

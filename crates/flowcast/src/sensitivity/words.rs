@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use flowcast_model::{network::Network, quantity::Quantity};
 use flowcast_replay::sensitivity::{Curve, Piece};
-use flowcast_report::chart_page::{Picture, chart_page};
-use flowcast_table::{Document, NotFinite, Rows, Value, figure, rows};
+use flowcast_table::{Document, Rows, Value, figure, rows};
 use flowcast_units::{Rounded, Time};
 
 use super::{Inexact, Parameter, Sensitivity};
@@ -27,7 +26,7 @@ struct Words<'a> {
 impl Sensitivity {
     /// What it says, on this network; the document in base units. More pieces than rows are joined to rows of
     /// their share of the range at least.
-    pub fn answer(&self, network: &Network, most_rows: usize) -> Document {
+    pub fn answer(&self, trace: &str, network: &Network, most_rows: usize) -> Document {
         let words = Words {
             found: self,
             network,
@@ -44,23 +43,13 @@ impl Sensitivity {
                 Time::from_nanos(piece.slope * step)
             });
         self.document(&network.name)
-            .titled(format!("predicted time over {}", parameter.field()))
+            .titled(format!(
+                "predicted time over {}: {trace}",
+                parameter.field()
+            ))
             .lines(words.lines())
             .noted(&self.notes)
             .shown(table)
-    }
-
-    /// The answer on the trace of this name as a page with the curve.
-    ///
-    /// # Errors
-    /// A time is no finite number.
-    pub fn page(&self, trace: &str, answer: &Document) -> Result<String, NotFinite> {
-        let title = format!("{trace} over {}", self.parameter.field());
-        chart_page(
-            &answer.clone().titled(title),
-            Picture::Sensitivity,
-            &BTreeMap::new(),
-        )
     }
 
     fn document(&self, network: &str) -> Document {

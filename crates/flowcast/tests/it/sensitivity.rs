@@ -238,7 +238,7 @@ fn many_pieces_are_joined_to_rows_that_lead_over_the_whole_range() {
     let found = sensitivity(&trace, &network, (parameter, 10_000), &independent()).unwrap();
     let rows = |most: usize| {
         found
-            .answer(&network, most)
+            .answer("", &network, most)
             .tables()
             .next()
             .unwrap()

@@ -9,10 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     model::{network::Network, sharing::model::Model},
-    report::{
-        chart_page::{Picture, chart_page},
-        validation::Validation,
-    },
+    report::{chart_page::Picture, validation::Validation},
     statements::{DISTURBED_BY, of_networks, of_runs},
 };
 use flowcast_measure::lab::{Lab, LabSpec, network_of};
@@ -170,8 +167,8 @@ impl ValidatePattern {
             .document(&errors)?
             .noted(of_runs(&validation.provenance))
             .noted(of_networks([&given]));
-        let page = chart_page(&document, Picture::Flows, &validation.provenance)?;
-        write_page(&self.report, &page, &document.json()?)?;
+        let provenance = &validation.provenance;
+        write_page(&self.report, &document, Picture::Flows, provenance)?;
         self.going.format.print(&document)?;
         self.accuracy.keep(
             &given,

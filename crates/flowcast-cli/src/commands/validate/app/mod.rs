@@ -15,10 +15,7 @@ use clap::Args;
 use flowcast::{
     IntervalOptions, RecordingPrediction,
     model::{machine::NodeGroup, network::Network, sharing::model::Model},
-    report::{
-        chart_page::{Picture, chart_page},
-        validation::app::AppValidation,
-    },
+    report::{chart_page::Picture, validation::app::AppValidation},
     statements::DISTURBED_BY,
     trace::{read::Clock, recorded_times::worked},
     units::{Bytes, Time},
@@ -188,8 +185,8 @@ impl ValidateApp {
         let (validation, predicted) = self.validation(&measured, &mut predictors, &network)?;
         let fared = validation.fared()?;
         let document = document(&validation, &fared, &predicted, &network)?;
-        let page = chart_page(&document, Picture::Program, &validation.provenance)?;
-        write_page(&self.report, &page, &document.json()?)?;
+        let provenance = &validation.provenance;
+        write_page(&self.report, &document, Picture::Program, provenance)?;
         self.going.format.print(&document)?;
         let name = self
             .report
