@@ -24,8 +24,15 @@ const NETWORK_FILE: &str = "a network file: TOML with schema = \"flowcast/networ
 /// What the text is, with the line that shows it, and what was expected.
 pub(super) fn refuse(text: &str) -> Result<(), NetworkError> {
     let lines = (1..).zip(text.lines().map(str::trim));
-    let is_content = |line: &str| !line.is_empty() && !line.starts_with('#') && !is_preamble(line);
-    let first = lines.clone().find(|(_, line)| is_content(line));
+    // No network file begins so; comments of XML go over several lines.
+    let is_xml = text.trim_start().starts_with('<');
+    let is_content = |line: &str| match is_xml {
+        true => line.starts_with('<') && !is_preamble(line),
+        false => !line.is_empty() && !line.starts_with('#'),
+    };
+    let mut contents = lines.clone().filter(|(_, line)| is_content(line));
+    let is_markup = |(_, line): &(_, &str)| is_xml && line.starts_with('<');
+    let first = contents.next().or_else(|| lines.clone().find(is_markup));
     // Some tools begin with a comment of their own.
     let comment = lines
         .clone()
@@ -149,6 +156,11 @@ mod tests {
                 "<?xml version=\"1.0\"?>\n<topology version=\"2.0\">\n",
                 "line 2: found a topology of hwloc",
             ),
+            (
+                "<?xml version='1.0'?>\n<!-- A platform\n  schema = \"flowcast/network/2\" -->\n<platform version=\"4.1\">\n",
+                "line 4: found a SimGrid platform",
+            ),
+            ("<?xml version=\"1.0\nname = 1\n", "line 1: found XML"),
             (
                 "# Slurm\nSwitchName=s0 Nodes=n[0-15]\n",
                 "line 2: found Slurm's topology.conf",
