@@ -188,10 +188,13 @@ pub fn read(text: &str, choice: &ImportChoice) -> Result<Imported, ImportError> 
     Ok(imported)
 }
 
+/// Characters before a banner that are looked through for one.
+const LONGEST_PREFIX: usize = 200;
+
 /// No banner begins a line; one may stand behind a prefix that is not known.
 fn unknown(text: &str) -> ImportError {
     for (line, text) in (1..).zip(text.lines()) {
-        let starts = text.char_indices().filter(|(at, _)| *at > 0);
+        let starts = text.char_indices().take(LONGEST_PREFIX).skip(1);
         for (at, _) in starts.filter(|(at, _)| text[*at..].starts_with('#')) {
             let words: Vec<&str> = text[at..].split_whitespace().collect();
             if formats::mark(&words).is_some() {
@@ -200,7 +203,7 @@ fn unknown(text: &str) -> ImportError {
             }
         }
     }
-    ImportError::Unknown(Benchmark::ALL.map(|known| known.to_string()).join(", "))
+    ImportError::Unknown(Benchmark::NAMES.map(|(_, name)| name).join(", "))
 }
 
 /// Gives the tables without a name the one that the user says.

@@ -40,31 +40,24 @@ pub enum Benchmark {
 }
 
 impl Benchmark {
-    /// All of them.
-    pub const ALL: [Benchmark; 8] = [
-        Benchmark::Osu,
-        Benchmark::Imb,
-        Benchmark::Perftest,
-        Benchmark::Skampi,
-        Benchmark::Reprompi,
-        Benchmark::NcclTests,
-        Benchmark::Netpipe,
-        Benchmark::Netgauge,
+    /// All of them, with their names.
+    pub const NAMES: [(Benchmark, &str); 8] = [
+        (Benchmark::Osu, "OSU"),
+        (Benchmark::Imb, "IMB"),
+        (Benchmark::Perftest, "perftest"),
+        (Benchmark::Skampi, "SKaMPI"),
+        (Benchmark::Reprompi, "ReproMPI"),
+        (Benchmark::NcclTests, "nccl-tests"),
+        (Benchmark::Netpipe, "NetPIPE"),
+        (Benchmark::Netgauge, "Netgauge"),
     ];
 }
 
 impl fmt::Display for Benchmark {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Benchmark::Osu => "OSU",
-            Benchmark::Imb => "IMB",
-            Benchmark::Perftest => "perftest",
-            Benchmark::Skampi => "SKaMPI",
-            Benchmark::Reprompi => "ReproMPI",
-            Benchmark::NcclTests => "nccl-tests",
-            Benchmark::Netpipe => "NetPIPE",
-            Benchmark::Netgauge => "Netgauge",
-        })
+        let mut names = Benchmark::NAMES.iter();
+        let found = names.find(|(benchmark, _)| benchmark == self);
+        out.pad(found.expect("each has a name").1)
     }
 }
 
@@ -98,19 +91,6 @@ pub(crate) struct LogRow<'a> {
 }
 
 impl LogSection<'_> {
-    fn new<'a>(benchmark: Benchmark, test: Option<String>, line: usize) -> LogSection<'a> {
-        LogSection {
-            benchmark,
-            test,
-            line,
-            columns: Vec::new(),
-            settings: BTreeMap::new(),
-            rows: Vec::new(),
-            strays: Vec::new(),
-            is_complete: false,
-        }
-    }
-
     /// Place of a column in the line that names the columns.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| *column == name)
@@ -219,11 +199,19 @@ impl<'a> SectionReader<'a> {
     }
 
     fn open(&mut self, benchmark: Benchmark, test: Option<String>, number: usize) {
-        let mut section = LogSection::new(benchmark, test, number);
         let own = |(of, ..): &mut (Benchmark, _, _)| *of == benchmark;
         let settings = self.settings.extract_if(.., own);
-        section.settings = settings.map(|(_, name, value)| (name, value)).collect();
-        self.sections.push(section);
+        let settings = settings.map(|(_, name, value)| (name, value)).collect();
+        self.sections.push(LogSection {
+            benchmark,
+            test,
+            line: number,
+            columns: Vec::new(),
+            settings,
+            rows: Vec::new(),
+            strays: Vec::new(),
+            is_complete: false,
+        });
         self.programs.clear();
         self.strays.clear();
     }
@@ -239,10 +227,8 @@ impl<'a> SectionReader<'a> {
             // Names of columns stand before the table of each data type.
             Some(last) if benchmark == Benchmark::Osu => last.test.clone(),
             _ => {
-                let mut own = self.programs.iter();
-                let mut own = own
-                    .by_ref()
-                    .filter(|name| formats::program_of(name) == Some(benchmark));
+                let is_own = |name: &&&str| formats::program_of(name) == Some(benchmark);
+                let mut own = self.programs.iter().filter(is_own);
                 let test = own.next().map(|name| (*name).to_owned());
                 test.filter(|_| own.next().is_none())
             }

@@ -54,8 +54,6 @@ pub(crate) enum Group {
     Remote(usize),
     /// Members by their places in a group.
     Including(Box<Group>, Vec<u32>),
-    /// The others.
-    Excluding(Box<Group>, Vec<u32>),
     /// The members of one group or of both.
     Union(Box<Group>, Box<Group>),
     /// The first group's members that are in the second, or that are not.
@@ -132,10 +130,6 @@ impl CommunicatorWalk<'_> {
     /// The members that a rank knows without the others.
     fn alone(&self, rank: u32, origin: &Origin) -> Option<Members> {
         let all = self.ranks.len() as u32;
-        let one_group = |own: Vec<u32>| Members {
-            own,
-            remote: Vec::new(),
-        };
         Some(match origin {
             Origin::World => one_group((0..all).collect()),
             Origin::Own => one_group(vec![rank]),
@@ -177,11 +171,6 @@ impl CommunicatorWalk<'_> {
                 let member = |place: &u32| group.get(*place as usize).copied();
                 places.iter().map(member).collect()
             }
-            Group::Excluding(group, places) => {
-                let group = (0..).zip(self.group(rank, group)?);
-                let others = group.filter(|(place, _)| !places.contains(place));
-                Some(others.map(|(_, member)| member).collect())
-            }
             Group::Union(one, other) => {
                 let mut members = self.group(rank, one)?;
                 let mut others = self.group(rank, other)?;
@@ -203,6 +192,21 @@ impl CommunicatorWalk<'_> {
     /// `nth` of the kind before.
     fn is_at(&self, rank: u32, parent: usize, members: &Members, nth: usize) -> bool {
         self.known[rank as usize].get(parent) == Some(members) && self.nth(rank, parent) == nth
+    }
+
+    /// What each member of the own group gives to its next call, once all have come to the same one; `argument` has the
+    /// parent and what is given.
+    fn given<'a, T>(
+        &'a self,
+        members: &Members,
+        nth: usize,
+        argument: impl Fn(&'a Origin) -> Option<(usize, T)>,
+    ) -> Option<Vec<T>> {
+        let given = members.own.iter().map(|member| {
+            let (parent, value) = argument(self.next(*member)?)?;
+            self.is_at(*member, parent, members, nth).then_some(value)
+        });
+        given.collect()
     }
 
     /// Splits a rank's communicator if all of its members have come to it, those of both groups of one between two.
@@ -235,17 +239,16 @@ impl CommunicatorWalk<'_> {
 
     /// Colour, key, place and rank of each member of the own group, once all have come to the split.
     fn colours(&self, members: &Members, nth: usize) -> Option<Vec<(i64, i64, usize, u32)>> {
-        let mut colours = Vec::with_capacity(members.own.len());
-        for (place, member) in members.own.iter().enumerate() {
-            let Some(Origin::Split(parent, colour, key)) = self.next(*member) else {
-                return None;
-            };
-            if !self.is_at(*member, *parent, members, nth) {
-                return None;
-            }
-            colours.push((*colour, *key, place, *member));
-        }
-        Some(colours)
+        let given = self.given(members, nth, |origin| match origin {
+            Origin::Split(parent, colour, key) => Some((*parent, (*colour, *key))),
+            _ => None,
+        })?;
+        let colours = given.into_iter().zip(&members.own).enumerate();
+        Some(
+            colours
+                .map(|(place, ((colour, key), member))| (colour, key, place, *member))
+                .collect(),
+        )
     }
 
     /// Merges both groups if all of their members have come to it. Of two groups that give the same order, the one with
@@ -255,27 +258,16 @@ impl CommunicatorWalk<'_> {
         let nth = self.nth(rank, parent);
         let mut groups = Vec::new();
         for view in [members.clone(), swapped(&members)] {
-            let mut is_last = false;
-            for member in &view.own {
-                let Some(Origin::Merge(parent, last)) = self.next(*member) else {
-                    return None;
-                };
-                if !self.is_at(*member, *parent, &view, nth) {
-                    return None;
-                }
-                is_last = *last;
-            }
+            let are_last = self.given(&view, nth, |origin| match origin {
+                Origin::Merge(parent, is_last) => Some((*parent, *is_last)),
+                _ => None,
+            })?;
+            let is_last = are_last.last() == Some(&true);
             groups.push((is_last, view.own.iter().min().copied(), view.own));
         }
         groups.sort();
         let own: Vec<u32> = groups.into_iter().flat_map(|(.., group)| group).collect();
-        let made = own.iter().map(|member| {
-            let members = Members {
-                own: own.clone(),
-                remote: Vec::new(),
-            };
-            (*member, members)
-        });
+        let made = own.iter().map(|member| (*member, one_group(own.clone())));
         Some(made.collect())
     }
 
@@ -308,18 +300,12 @@ impl CommunicatorWalk<'_> {
     fn led(&self, rank: u32, leaders: &Leaders) -> Option<(LedGroup, u32)> {
         let local = self.of(rank, leaders.local);
         let nth = self.nth(rank, leaders.local);
-        for member in &local.own {
-            let Some(Origin::Between(other)) = self.next(*member) else {
-                return None;
-            };
-            if !self.is_at(*member, other.local, &local, nth) {
-                return None;
-            }
-        }
-        let first_leader = local.world_rank(leaders.local_leader)?.0;
-        let Some(Origin::Between(at_leader)) = self.next(first_leader) else {
-            return None;
-        };
+        let given = self.given(&local, nth, |origin| match origin {
+            Origin::Between(leaders) => Some((leaders.local, leaders)),
+            _ => None,
+        })?;
+        let place = usize::try_from(leaders.local_leader).ok()?;
+        let (first_leader, at_leader) = (*local.own.get(place)?, given[place]);
         let peers = self.of(first_leader, at_leader.peer);
         let remote_leader = peers.world_rank(at_leader.remote_leader)?.0;
         let group = LedGroup {
@@ -353,6 +339,11 @@ struct LedGroup {
     members: Vec<u32>,
     first_leader: u32,
     tag: i64,
+}
+
+fn one_group(own: Vec<u32>) -> Members {
+    let remote = Vec::new();
+    Members { own, remote }
 }
 
 /// A communicator between two groups, seen from the other one; of one group, without members there.
@@ -519,7 +510,7 @@ mod tests {
             Group::Union(some(&[3, 1]), some(&[0, 1])),
             Group::Sift(some(&[3, 1, 0]), some(&[0, 3]), true),
             Group::Sift(some(&[3, 1, 0]), some(&[0, 3]), false),
-            Group::Excluding(world(), vec![0, 2]),
+            Group::Sift(world(), some(&[0, 2]), false),
             Group::Union(some(&[1]), Box::new(Group::Unknown)),
         ];
         let made = groups.into_iter().map(|group| Origin::Create(0, group));

@@ -125,14 +125,23 @@ impl Comparison<'_> {
                 group,
                 group_size: Some(size),
                 ..
-            }) if *size != members => Err(TraceError::At {
-                place: self.names[rank].clone(),
-                found: format!("a group of {size} ranks in node {}", node.id),
-                expected: format!(
+            }) if *size != members => {
+                let found = format!("a group of {size} ranks in node {}", node.id);
+                let expected = format!(
                     "{members}, as many as name group `{group}`: groups apart need names or lists of ranks (pg_ranks) apart"
-                ),
-            }),
+                );
+                Err(self.fault(rank, found, expected))
+            }
             _ => Ok(()),
+        }
+    }
+
+    fn fault(&self, rank: usize, found: String, expected: impl Into<String>) -> TraceError {
+        let (place, expected) = (self.names[rank].clone(), expected.into());
+        TraceError::At {
+            place,
+            found,
+            expected,
         }
     }
 
@@ -151,11 +160,8 @@ impl Comparison<'_> {
         if of_root.is_some_and(|turns| turns.collectives.contains_key(&group[..])) {
             return Ok(());
         }
-        Err(TraceError::At {
-            place: self.names[rank].clone(),
-            found: format!("root {root} in node {}", node.id),
-            expected: "a rank that has collectives of the same group".to_owned(),
-        })
+        let found = format!("root {root} in node {}", node.id);
+        Err(self.fault(rank, found, "a rank that has collectives of the same group"))
     }
 
     /// Compares two calls of one turn; gives whether they differ as calls of an all-to-all may.
@@ -209,15 +215,10 @@ impl Comparison<'_> {
         [found, expected]: &[String; 2],
         of_what: &str,
     ) -> TraceError {
-        let (name, other_name) = (&self.names[own.0], &self.names[other.0]);
         let (node, other_node) = (self.node(own).id, self.node(other).id);
-        TraceError::At {
-            place: name.clone(),
-            found: format!("{found} in node {node}"),
-            expected: format!(
-                "{expected} as in node {other_node} of {other_name}, which has the same turn {of_what}"
-            ),
-        }
+        let place = format!("node {other_node} of {}", self.names[other.0]);
+        let expected = format!("{expected} as in {place}, which has the same turn {of_what}");
+        self.fault(own.0, format!("{found} in node {node}"), expected)
     }
 }
 

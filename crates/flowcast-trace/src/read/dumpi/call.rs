@@ -144,7 +144,10 @@ impl<'a> Calls<'a> {
             "Comm_group" => Group::Of(self.communicator(arguments.int("comm")?)),
             "Comm_remote_group" => Group::Remote(self.communicator(arguments.int("comm")?)),
             "Group_incl" => Group::Including(old("group")?, ranks()),
-            "Group_excl" => Group::Excluding(old("group")?, ranks()),
+            "Group_excl" => {
+                let others = Group::Including(old("group")?, ranks());
+                Group::Sift(old("group")?, Box::new(others), false)
+            }
             "Group_union" => Group::Union(old("group1")?, old("group2")?),
             "Group_intersection" => Group::Sift(old("group1")?, old("group2")?, true),
             "Group_difference" => Group::Sift(old("group1")?, old("group2")?, false),
