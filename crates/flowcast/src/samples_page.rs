@@ -10,7 +10,7 @@ use flowcast_report::chart_page::{Picture, chart_page};
 use flowcast_table::{Document, Table, figure, or_dash, rows, shown};
 use flowcast_units::{Rounded, Time, TimePerByte};
 
-/// The page; `title` names the measurement.
+/// The page of a fit: its document, and the samples of each point.
 ///
 /// # Errors
 /// A level of the fit outside (0, 1).

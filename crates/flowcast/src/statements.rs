@@ -199,7 +199,7 @@ pub fn by_name(all: &[(String, String)]) -> Vec<String> {
 }
 
 /// Each sentence once, in its first place.
-pub(crate) fn once(sentences: impl IntoIterator<Item = String>) -> Vec<String> {
+pub fn once(sentences: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for sentence in sentences {
         if !all.contains(&sentence) {

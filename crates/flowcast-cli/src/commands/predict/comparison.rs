@@ -10,7 +10,7 @@ use flowcast::{
         NetworkView, Page,
         standing::{PredictedTime, Standing, standings, verdict},
     },
-    statements::{by_name, margin, marked_name, of_predictions, shown_time, stand_ins},
+    statements::{by_name, margin, marked_name, of_predictions, once, shown_time, stand_ins},
     table::{Document, Grouped, Record, Value, figure, fixed, or_dash, percent, rows},
     trace::parallel,
     units::Rounded,
@@ -235,13 +235,8 @@ fn explained(all: &[ComparisonRow<'_>]) -> Vec<String> {
     let models = choices
         .iter()
         .flat_map(|choice| with_inside(choice, &choices).sentences());
-    let mut sentences = by_name(&margins.collect::<Vec<_>>());
-    for sentence in models {
-        if !sentences.contains(&sentence) {
-            sentences.push(sentence);
-        }
-    }
-    sentences
+    let margins = by_name(&margins.collect::<Vec<_>>());
+    once(margins.into_iter().chain(models))
 }
 
 fn document(all: &[ComparisonRow<'_>]) -> Document {

@@ -15,6 +15,7 @@ use clap::Args;
 use flowcast::{
     Contention, Options,
     report::sweep_page,
+    statements::once,
     study::{
         Lines, Names, Study, StudyError,
         grid::Grid,
@@ -249,12 +250,9 @@ impl Sweep {
     /// Says the notes, and each model once.
     fn say(study: &Study) {
         tell_notes(study.notes());
-        let mut said = Vec::new();
-        for line in study.models().iter().map(ToString::to_string) {
-            if !said.contains(&line) {
-                say!("flowcast: {line}");
-                said.push(line);
-            }
+        let models = study.models().iter().map(ToString::to_string);
+        for line in once(models) {
+            say!("flowcast: {line}");
         }
     }
 
