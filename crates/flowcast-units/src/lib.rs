@@ -576,6 +576,9 @@ impl fmt::Display for TimePerByte {
     }
 }
 
+/// Jobs have fewer ranks, nodes fewer slots and clusters fewer nodes than this: larger numbers are taken for mistakes.
+pub const MOST_RANKS: u32 = 1 << 24;
+
 /// A process of a message-passing program, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rank(pub u32);

@@ -13,7 +13,7 @@ use flowcast::{
     },
     replay::placement::Placement,
     table::Document,
-    units::{Node, Rank},
+    units::{MOST_RANKS, Node, Rank},
 };
 
 use crate::{
@@ -43,13 +43,13 @@ pub(crate) struct Mapping {
     #[arg(long, value_name = "LIST|FILE")]
     hosts: Option<String>,
     /// Ranks, for a rule
-    #[arg(long)]
-    ranks: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
+    ranks: Option<u32>,
     /// Nodes, for a rule; as many as there are hosts if absent
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     nodes: Option<u32>,
     /// Ranks that `fill` puts on a node [default: the slots of --hosts, else one]
-    #[arg(long, alias = "slots")]
+    #[arg(long, alias = "slots", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     ranks_per_node: Option<u32>,
     /// How the job is launched whose ranks a program changes (--format c or fortran): a rule or a file; as many processes on
     /// each node as the mapping puts there, node after node, if absent
@@ -79,7 +79,11 @@ impl Mapping {
         let hosts = hosts.unwrap_or_default();
         let slots: Vec<u32> = hosts.iter().filter_map(|host| host.slots).collect();
         let file = rule_or_file(&self.map, names(&hosts))?;
-        let nodes = self.nodes_of(&self.map, &file, (self.ranks, &slots))?;
+        let nodes = self.nodes_of(
+            &self.map,
+            &file,
+            (self.ranks.map(|ranks| ranks as usize), &slots),
+        )?;
         let places = RankPlaces {
             nodes: &nodes,
             hosts: &file.hosts,

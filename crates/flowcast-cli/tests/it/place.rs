@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::Path,
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
     thread::sleep,
     time::Duration,
 };
@@ -95,4 +95,58 @@ fn a_limit_of_time_tells_the_moves_that_give_the_same_answer() {
     let moves = told["moves"].to_string();
     let again = printed(&mut place(folder.path(), &["--moves", &moves, "--json"]));
     assert_eq!(limited, again);
+}
+
+/// Runs with one GB of address space.
+fn within_a_gigabyte(folder: &Path, arguments: &str) -> Output {
+    let command = format!(
+        "ulimit -v 1000000 && exec {} {arguments}",
+        env!("CARGO_BIN_EXE_flowcast")
+    );
+    let mut shell = Command::new("sh");
+    shell
+        .current_dir(folder)
+        .args(["-c", &command])
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn memory_follows_the_ranks_that_communicate() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name, text| fs::write(folder.path().join(name), text).unwrap();
+    write("near.csv", "from,to,bytes\n0,1,5\n");
+    write("far.csv", "from,to,bytes\n0,20000,5\n");
+    write("far.steps", "0 -> 4294967295 1MB\n");
+    for answered in [
+        "place near.csv -n gige-tcp --nodes 16777216 --ranks-per-node 1",
+        "place near.csv -n gige-tcp --nodes 4 --ranks-per-node 1000000x1 --moves 1",
+        "place far.csv -n gige-tcp --nodes 2 --moves 1",
+    ] {
+        let output = within_a_gigabyte(folder.path(), answered);
+        assert!(output.status.success(), "{answered}: {output:?}");
+    }
+    for (refused, reason) in [
+        (
+            "place far.steps -n gige-tcp --nodes 2 --ranks-per-node 1",
+            "at most 2, as there are slots",
+        ),
+        ("place far.steps -n gige-tcp --nodes 2", "at most 16777216"),
+        (
+            "place near.csv -n gige-tcp --nodes 16777217",
+            "1..=16777216",
+        ),
+        (
+            "mapping fill --ranks 1000000000 --nodes 1000000000",
+            "1..=16777216",
+        ),
+        ("mapping fill --ranks 1 --nodes 0", "1..=16777216"),
+    ] {
+        let output = within_a_gigabyte(folder.path(), refused);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains(reason),
+            "{refused}: {said}"
+        );
+    }
 }

@@ -128,39 +128,35 @@ fn each_mapping<E>(
     slots: Slots,
     visit: &mut dyn FnMut(&[Node]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut mapping = Vec::with_capacity(ranks);
-    place_next(ranks, slots, &mut mapping, &mut Vec::new(), visit)
-}
-
-fn place_next<E>(
-    ranks: usize,
-    slots: Slots,
-    mapping: &mut Vec<Node>,
-    used: &mut Vec<u32>,
-    visit: &mut dyn FnMut(&[Node]) -> Result<(), E>,
-) -> Result<(), E> {
-    if mapping.len() == ranks {
-        return visit(mapping);
-    }
-    for node in 0..=used.len() {
-        if node == used.len() {
-            if node as u64 == u64::from(slots.nodes) {
-                break;
+    let mut mapping: Vec<Node> = Vec::with_capacity(ranks);
+    // By node that has any: its ranks.
+    let mut used: Vec<u32> = Vec::new();
+    let mut first = 0;
+    loop {
+        if mapping.len() == ranks {
+            visit(&mapping)?;
+        } else {
+            let is_free = |node: &usize| match used.get(*node) {
+                Some(ranks) => *ranks < slots.per_node,
+                None => (*node as u64) < u64::from(slots.nodes) && slots.per_node > 0,
+            };
+            if let Some(node) = (first..=used.len()).find(is_free) {
+                used.resize(used.len().max(node + 1), 0);
+                used[node] += 1;
+                mapping.push(Node(node as u32));
+                first = 0;
+                continue;
             }
-            used.push(0);
         }
-        if used[node] < slots.per_node {
-            used[node] += 1;
-            mapping.push(Node(node as u32));
-            place_next(ranks, slots, mapping, used, visit)?;
-            mapping.pop();
-            used[node] -= 1;
-        }
-        if used[node] == 0 {
+        let Some(last) = mapping.pop() else {
+            return Ok(());
+        };
+        used[last.index()] -= 1;
+        if used[last.index()] == 0 {
             used.pop();
         }
+        first = last.index() + 1;
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -184,5 +180,6 @@ mod tests {
         assert_eq!(count(3, 3, 1), 1);
         assert_eq!(count(3, 3, 3), 5);
         assert_eq!(count(2, 1, 1), 0);
+        assert_eq!(count(100_000, 1, 100_000), 1);
     }
 }

@@ -94,6 +94,12 @@ impl CommunicationMatrix {
         self.begins.len() - 1
     }
 
+    /// How many ranks communicate with others.
+    pub fn communicating(&self) -> usize {
+        let ends = self.begins.windows(2);
+        ends.filter(|ends| ends[0] < ends[1]).count()
+    }
+
     /// Bytes of all messages between different ranks.
     pub fn bytes(&self) -> u64 {
         self.bytes

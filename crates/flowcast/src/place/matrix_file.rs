@@ -9,11 +9,8 @@
 //! the higher.
 
 use flowcast_model::csv::{CsvError, Table};
-use flowcast_units::{Bytes, Rank};
+use flowcast_units::{Bytes, MOST_RANKS, Rank};
 use thiserror::Error;
-
-/// Ranks above this are taken for a mistake.
-const MOST_RANKS: u32 = 1 << 24;
 
 /// Bytes from one rank to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

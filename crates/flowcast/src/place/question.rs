@@ -23,7 +23,7 @@ use super::{
     placed::{Placed, PlacementObjective, ValuedMapping},
     predictor::MappingPredictor,
     search::{MappingSearch, TimedMapping},
-    target::Target,
+    target::{Target, check_slots},
     traffic::{moved_inside, traffic},
 };
 
@@ -47,6 +47,9 @@ const USUAL_MESSAGES: u64 = 20_000_000;
 /// At least and at most so many mappings are tried then.
 const USUAL_MOVES: (u64, u64) = (64, 10_000);
 
+/// So many nodes are tried for however few ranks.
+pub const SPARE_NODES: usize = 1 << 12;
+
 /// Networks that are drawn for the interval of a gain: one for so many mappings that are usually tried.
 const MAPPINGS_PER_DRAW: u64 = 16;
 const MOST_DRAWS: u64 = 16;
@@ -63,18 +66,23 @@ pub struct PlaceQuestion<'a> {
 
 impl<'a> PlaceQuestion<'a> {
     /// Of ranks on nodes that have so many slots each and stand at these positions of the topology, or in its order where none
-    /// are given.
+    /// are given. Of more nodes than there are ranks, and than [`SPARE_NODES`], the first of these are tried.
     ///
     /// # Errors
     /// Ranks that do not fit, too many bytes, and a topology without room for the nodes.
     pub fn new(
         mut predictor: MappingPredictor<'a>,
-        slots: Vec<u32>,
-        positions: Vec<Node>,
+        mut slots: Vec<u32>,
+        mut positions: Vec<Node>,
         options: PlaceOptions,
     ) -> Result<PlaceQuestion<'a>, PlaceError> {
-        let messages = predictor.messages();
-        let matrix = matrix_of(predictor.ranks(), &messages)?;
+        let ranks = predictor.ranks();
+        check_slots(&slots, ranks)?;
+        slots.truncate(ranks.max(SPARE_NODES));
+        positions.truncate(slots.len());
+        for slots in &mut slots {
+            *slots = (*slots).min(u32::try_from(ranks).unwrap_or(u32::MAX));
+        }
         let numbered: Vec<Node> = (0..slots.len() as u32).map(Node).collect();
         let positions = if positions.is_empty() {
             numbered
@@ -85,7 +93,9 @@ impl<'a> PlaceQuestion<'a> {
         let racks = racks(network, slots.len());
         let topology = network.topology.as_ref().or(racks.as_ref());
         let target = Target::new(slots, topology, &positions)?;
-        target.check_ranks(matrix.ranks())?;
+        target.check_ranks(ranks)?;
+        let messages = predictor.messages();
+        let matrix = matrix_of(ranks, &messages)?;
         predictor.stand_at(&positions);
         Ok(PlaceQuestion {
             predictor,
@@ -104,7 +114,7 @@ impl<'a> PlaceQuestion<'a> {
 
     /// How many changes of a mapping are tried where bytes times links are to be least.
     pub fn hop_moves(&self) -> u64 {
-        let usual = HOP_MOVES * self.matrix.ranks() as u64;
+        let usual = HOP_MOVES * self.matrix.communicating() as u64;
         self.moves_or(usual.clamp(LEAST_HOP_MOVES, MOST_HOP_MOVES))
     }
 
@@ -201,7 +211,7 @@ impl<'a> PlaceQuestion<'a> {
     ) -> Result<Vec<Node>, PlaceError> {
         let limits = SearchLimits {
             seed,
-            moves: (START_MOVES * matrix.ranks() as u64).min(MOST_START_MOVES),
+            moves: (START_MOVES * matrix.communicating() as u64).min(MOST_START_MOVES),
             threads: self.options.threads,
         };
         Ok(least_hops(matrix, target, limits, &mut |_| true)?.node_of_rank)
@@ -275,6 +285,7 @@ impl<'a> PlaceQuestion<'a> {
                 }
             }
             let matrix = CommunicationMatrix::from_messages(ranks.len(), messages)?;
+            let domains = domains.min(*slots).max(1);
             let target = Target::new(vec![slots.div_ceil(domains); domains as usize], None, &[])?;
             let found = self.start_of_few_hops(&matrix, &target, self.options.seed)?;
             for (rank, domain) in ranks.iter().zip(found) {

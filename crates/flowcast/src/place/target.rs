@@ -6,7 +6,7 @@ use flowcast_model::{
     sharing::error::SharingError,
     topology::{Shape, Topology},
 };
-use flowcast_units::{Node, Rank};
+use flowcast_units::{MOST_RANKS, Node, Rank};
 use thiserror::Error;
 
 use super::{
@@ -16,6 +16,9 @@ use super::{
 
 /// Nodes farther apart are refused, so that sums of bytes times links stay exact.
 pub const MOST_LINKS: u16 = 1 << 12;
+
+/// No target has more nodes: the links between all pairs of them take a byte or two each.
+pub const MOST_NODES: usize = 1 << 15;
 
 /// Why there is no target, or no mapping to it.
 #[derive(Debug, Error)]
@@ -39,9 +42,12 @@ pub enum TargetError {
         /// How many would fit.
         slots: u64,
     },
-    /// More slots than ranks have numbers.
-    #[error("found {0} slots, expected at most {most}", most = u32::MAX)]
+    /// More slots than the largest job has ranks.
+    #[error("found {0} slots, expected at most {MOST_RANKS}")]
     TooManySlots(u64),
+    /// A table of all pairs would not fit into memory.
+    #[error("found {0} nodes, expected at most {MOST_NODES}")]
+    TooManyNodes(usize),
     /// Sums would not be exact.
     #[error("found nodes with {0} links between them, expected at most {MOST_LINKS}")]
     TooFar(u16),
@@ -103,8 +109,11 @@ impl Target {
     ) -> Result<Target, TargetError> {
         let nodes = slots.len();
         let all_slots = slots.iter().map(|slots| u64::from(*slots)).sum();
-        if all_slots > u64::from(u32::MAX) {
+        if all_slots > u64::from(MOST_RANKS) {
             return Err(TargetError::TooManySlots(all_slots));
+        }
+        if nodes > MOST_NODES {
+            return Err(TargetError::TooManyNodes(nodes));
         }
         let links = match topology {
             None => {
@@ -163,11 +172,7 @@ impl Target {
     /// # Errors
     /// [`TargetError::TooFewSlots`].
     pub fn check_ranks(&self, ranks: usize) -> Result<(), TargetError> {
-        let slots = self.slots.iter().map(|slots| u64::from(*slots)).sum();
-        if ranks as u64 > slots {
-            return Err(TargetError::TooFewSlots { ranks, slots });
-        }
-        Ok(())
+        check_slots(&self.slots, ranks)
     }
 
     pub(super) fn order(&self) -> &NodeOrder {
@@ -176,6 +181,15 @@ impl Target {
 
     pub(super) fn links(&self) -> &Links {
         &self.links
+    }
+}
+
+/// Whether so many ranks fit into slots of nodes.
+pub(super) fn check_slots(slots: &[u32], ranks: usize) -> Result<(), TargetError> {
+    let slots = slots.iter().map(|slots| u64::from(*slots)).sum();
+    match ranks as u64 > slots {
+        true => Err(TargetError::TooFewSlots { ranks, slots }),
+        false => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use flowcast::{
     collectives::{allocations::Allocations, hosts::host_places},
     model::network::Network,
     place::positions::{Positions, positions},
-    units::Node,
+    units::{MOST_RANKS, Node},
 };
 
 use crate::{
@@ -19,8 +19,9 @@ use crate::{
 /// Which nodes there are.
 #[derive(Debug, Args)]
 pub(super) struct NodeArgs {
-    /// Nodes; as many as --hosts or --allocations name if absent
-    #[arg(long)]
+    /// Nodes, up to 2^24, of which no more than there are ranks are tried, but 4096 at least; as many as --hosts or
+    /// --allocations name if absent
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     nodes: Option<u32>,
     /// Ranks that fit on a node; 2x8 for two sockets of eight; 16,16,8 for nodes of different sizes
     #[arg(long, alias = "slots", value_name = "RANKS")]
@@ -53,7 +54,9 @@ impl FromStr for SlotList {
         };
         let number = |text: &str| {
             let number = text.trim().parse::<u32>().ok();
-            number.filter(|number| *number > 0).ok_or_else(fail)
+            number
+                .filter(|number| (1..=MOST_RANKS).contains(number))
+                .ok_or_else(fail)
         };
         if let Some((domains, slots)) = text.split_once('x') {
             let (domains, slots) = (number(domains)?, number(slots)?);

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{
     super::links::Metric,
-    placement::{Instance, Placement},
+    placement::{EMPTY, Instance, Placement},
 };
 
 /// Growths tried.
@@ -161,19 +161,13 @@ impl<'a, M: Metric> Growth<'a, M> {
             .expect("there is a slot for each rank")
     }
 
-    /// With the ranks that do not communicate in the slots that are left.
     fn finished(self) -> Placement {
         let mut first = self.instance.first_slot.clone();
-        let mut left = (0..)
-            .zip(&self.free)
-            .flat_map(|(node, free)| std::iter::repeat_n(node, *free as usize));
         let slots = self.node_of_rank.iter().map(|node| {
-            let node = if *node == NONE {
-                left.next().expect("there is a slot for each rank")
-            } else {
-                *node
-            };
-            let slot = &mut first[node as usize];
+            if *node == NONE {
+                return EMPTY;
+            }
+            let slot = &mut first[*node as usize];
             *slot += 1;
             *slot - 1
         });

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use super::{
     super::{links::Metric, target::NodeOrder},
     bisection::{Graph, Room, bisected},
-    placement::{Instance, Placement},
+    placement::{EMPTY, Instance, Placement},
 };
 
 /// Nodes by whose distances those of two parts are told.
@@ -78,10 +78,10 @@ impl<M: Metric> Halving<'_, M> {
     fn placement(mut self) -> Placement {
         let all = Part {
             nodes: 0..self.order.nodes.len(),
-            ranks: (0..self.instance.ranks() as u32).collect(),
+            ranks: self.instance.movable.clone(),
         };
         let mut parts = VecDeque::from([all]);
-        let mut slots = vec![0; self.instance.ranks()];
+        let mut slots = vec![EMPTY; self.instance.ranks()];
         while let Some(part) = parts.pop_front() {
             if part.nodes.len() == 1 {
                 let node = self.order.nodes[part.nodes.start];

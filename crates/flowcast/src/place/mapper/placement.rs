@@ -185,11 +185,24 @@ pub(super) struct Placement {
 }
 
 impl Placement {
-    /// The ranks in the slots in this order.
-    pub(super) fn new<M: Metric>(instance: &Instance<'_, M>, slot_of_rank: Vec<u32>) -> Placement {
+    /// The ranks in these slots; those that are [`EMPTY`] take what is left.
+    pub(super) fn new<M: Metric>(
+        instance: &Instance<'_, M>,
+        mut slot_of_rank: Vec<u32>,
+    ) -> Placement {
         let mut rank_of_slot = vec![EMPTY; instance.node_of_slot.len()];
-        for (rank, slot) in (0..).zip(&slot_of_rank) {
+        let ranks_with_slots = (0..).zip(&slot_of_rank);
+        for (rank, slot) in ranks_with_slots.filter(|(_, slot)| **slot != EMPTY) {
             rank_of_slot[*slot as usize] = rank;
+        }
+        let mut free = 0;
+        for (rank, slot) in (0..).zip(&mut slot_of_rank) {
+            if *slot == EMPTY {
+                while rank_of_slot[free] != EMPTY {
+                    free += 1;
+                }
+                (*slot, rank_of_slot[free]) = (free as u32, rank);
+            }
         }
         let node_of_rank = slot_of_rank
             .iter()

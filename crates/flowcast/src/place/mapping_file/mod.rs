@@ -23,9 +23,6 @@ use super::host_list::HostListError;
 use flowcast_model::machine::Mapping;
 use flowcast_units::{Node, Rank};
 
-/// More ranks than this in one file are taken for a mistake.
-const MOST_RANKS: u64 = 1 << 24;
-
 /// Why a mapping could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MappingError {

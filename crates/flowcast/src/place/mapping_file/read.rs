@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use flowcast_model::machine::Mapping;
 use flowcast_units::Rank;
 
+use flowcast_units::MOST_RANKS;
+
 use super::{
     super::{
         host_list::{self, compressed, is_host},
         rule,
     },
-    MOST_RANKS, MappingError, MappingFile,
+    MappingError, MappingFile,
 };
 
 /// Reads a mapping of any form; `file` is the name for messages, `hosts` the names of the nodes, if they are known.
@@ -142,7 +144,7 @@ fn read_hosts(file: &str, text: &str, hosts: &mut HostList) -> Result<Vec<u32>, 
     for entry in host_list::entries(file, text)? {
         let count = entry.slots.unwrap_or(1) as usize;
         for name in entry.names()? {
-            if (nodes.len() + count) as u64 > MOST_RANKS {
+            if (nodes.len() + count) as u64 > u64::from(MOST_RANKS) {
                 return Err(entry
                     .wrong(format!("at most {MOST_RANKS} ranks in all"))
                     .into());
