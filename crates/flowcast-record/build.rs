@@ -90,8 +90,9 @@ fn write_entry(out: &mut String, function: &Function, index: usize, large: bool)
     let name = name(function, large);
     writeln!(
         out,
-        "    Function {{ number: {index}, name: \"{name}\", kind: Kind::{kind}, shape: Shape::{shape}, large: {large}, \
-         at: Places {{ {places} }} }},"
+        "    Function {{ number: {index}, name: \"{name}\", arity: {}, kind: Kind::{kind}, \
+         shape: Shape::{shape}, large: {large}, at: Places {{ {places} }} }},",
+        function.arity
     )
     .unwrap();
 }
@@ -206,7 +207,7 @@ fn write_wrapper(out: &mut String, name: &Name, place: usize) {
     let symbol = &name.symbol;
     writeln!(
         out,
-        "unsafe extern \"C\" fn {symbol}({parameters}) -> c_int {{\n    \
+        "unsafe extern \"C-unwind\" fn {symbol}({parameters}) -> c_int {{\n    \
          // SAFETY: the caller passes the arguments of the function's prototype.\n    \
          unsafe {{ call(&ENTRIES[{place}], &mut [{arguments}]) }}\n}}"
     )

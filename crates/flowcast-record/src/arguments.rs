@@ -2,6 +2,7 @@
 
 use crate::{
     communicators::Key,
+    entry::Entry,
     functions::{Function, Language, NONE},
     library::MpiLibrary,
 };
@@ -17,16 +18,11 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    pub(crate) fn new(
-        words: &'a [usize],
-        function: &'static Function,
-        language: Language,
-        library: &'static MpiLibrary,
-    ) -> Self {
+    pub(crate) fn new(words: &'a [usize], entry: &Entry, library: &'static MpiLibrary) -> Self {
         Arguments {
             words,
-            function,
-            fortran: usize::from(language != Language::C),
+            function: entry.function,
+            fortran: usize::from(entry.language != Language::C),
             library,
         }
     }
@@ -49,6 +45,11 @@ impl<'a> Arguments<'a> {
         }
         // SAFETY: a Fortran argument is the address of its value.
         unsafe { (word as *const i32).read_unaligned() }
+    }
+
+    /// The error code that a function of Fortran gives; 0 where the program does not ask for it.
+    pub(crate) fn fortran_error(&self) -> i32 {
+        self.int(self.function.arity)
     }
 
     /// A count, which may be large.
@@ -139,6 +140,12 @@ impl<'a> Arguments<'a> {
                 .wrapping_add(index)
                 .read_unaligned()
         }
+    }
+
+    /// Whether a test or probe found nothing.
+    pub(crate) fn found_nothing(&self) -> bool {
+        let flag = self.function.at.flag;
+        flag != NONE && self.out_int(flag, 0) == 0
     }
 
     /// A peer as recordings have it.

@@ -32,6 +32,8 @@ pub(crate) struct Group {
     pub rank: i32,
     /// Whether it is between two groups.
     pub between: bool,
+    /// Whether some of its processes are outside the world: others have started them, or they were connected to.
+    pub outside: bool,
 }
 
 /// The communicators of the program.
@@ -79,7 +81,9 @@ impl KnownCommunicators {
             self.keys[known as usize] = [handle, key.0];
             return (self.groups[known as usize], None);
         }
-        let (own, remote) = library.members(handle as usize);
+        let (mut own, mut remote) = library.members(handle as usize);
+        let mut all = own.iter().chain(remote.iter().flatten());
+        let outside = all.any(|member| *member < 0);
         let world_rank = library.world_rank();
         let rank = own
             .iter()
@@ -91,7 +95,11 @@ impl KnownCommunicators {
             size: own.len() as u32,
             rank,
             between: remote.is_some(),
+            outside,
         };
+        for members in [Some(&mut own), remote.as_mut()].into_iter().flatten() {
+            members.retain(|member| *member >= 0);
+        }
         self.handles.set(handle, number);
         self.handles.set(key.0, number);
         self.groups.push(group);

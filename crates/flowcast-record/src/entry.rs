@@ -1,7 +1,6 @@
 //! The names that are wrapped, each with the function of the MPI library behind it.
 
 use std::{
-    cell::Cell,
     ffi::{CStr, c_int},
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -79,37 +78,14 @@ impl Entry {
     }
 }
 
-thread_local! {
-    /// How many calls of real functions have returned on this thread, and the last result.
-    static RETURNED: Cell<(u64, c_int)> = const { Cell::new((0, 0)) };
-}
-
-/// How many calls of real functions have returned on this thread.
-#[inline]
-pub(crate) fn returns() -> u64 {
-    RETURNED.try_with(Cell::get).map_or(0, |(count, _)| count)
-}
-
-/// The result of the last of them, if any has returned since there were so many.
-pub(crate) fn returned_since(count: u64) -> Option<c_int> {
-    let (now, result) = RETURNED.try_with(Cell::get).unwrap_or_default();
-    (now > count).then_some(result)
-}
-
-/// Calls the real function. More arguments than it has do no harm: the caller removes them.
+/// Calls the real function. Extra arguments do no harm: the caller removes them. An exception of the program's error handler
+/// and the end of a cancelled thread unwind through this call.
 #[inline]
 pub(crate) fn invoke(real: usize, words: &[usize]) -> c_int {
-    let result = pass(real, words);
-    // A thread that is ending has no such cell any more.
-    let _ = RETURNED.try_with(|returned| returned.set((returned.get().0.wrapping_add(1), result)));
-    result
-}
-
-#[inline]
-fn pass(real: usize, words: &[usize]) -> c_int {
     type W = usize;
-    type Six = unsafe extern "C" fn(W, W, W, W, W, W) -> c_int;
-    type Fifteen = unsafe extern "C" fn(W, W, W, W, W, W, W, W, W, W, W, W, W, W, W) -> c_int;
+    type Six = unsafe extern "C-unwind" fn(W, W, W, W, W, W) -> c_int;
+    type Fifteen =
+        unsafe extern "C-unwind" fn(W, W, W, W, W, W, W, W, W, W, W, W, W, W, W) -> c_int;
     // SAFETY: all arguments of MPI's functions are of the integer class and so are passed as words.
     unsafe {
         if let [a, b, c, d, e, f] = words {

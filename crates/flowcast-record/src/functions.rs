@@ -92,6 +92,8 @@ pub(crate) struct Function {
     pub number: u16,
     /// Name without the prefix `MPI_`.
     pub name: &'static str,
+    /// Number of arguments in C; in Fortran the error code follows.
+    pub arity: u8,
     pub kind: Kind,
     /// Of a collective, who gives and who gets how much.
     pub shape: Shape,

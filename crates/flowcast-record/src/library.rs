@@ -444,7 +444,7 @@ impl MpiLibrary {
         level
     }
 
-    /// World ranks of a communicator's own group, and of the other one if it has two.
+    /// World ranks of a communicator's own group, and of the other one if it has two; negative outside the world.
     pub(crate) fn members(&self, communicator: usize) -> (Vec<i32>, Option<Vec<i32>>) {
         let between = self.ask(self.functions.comm_test_inter, communicator) != 0;
         let own = self.group_members(self.functions.comm_group, communicator);
@@ -464,7 +464,7 @@ impl MpiLibrary {
         members
     }
 
-    /// World ranks of a group.
+    /// World ranks of a group; negative ones of processes that are outside the world.
     pub(crate) fn ranks_in_world(&self, group: usize) -> Vec<i32> {
         let mut world = 0;
         // SAFETY: the variable has room for a handle of either size.
@@ -484,7 +484,6 @@ impl MpiLibrary {
             );
             (self.functions.group_free)(&mut world);
         }
-        // A process that another world has started has no rank here.
-        members.into_iter().map(|member| member.max(0)).collect()
+        members
     }
 }

@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use crate::{binding, library, objects::Symbol, wrappers::ENTRIES};
+use crate::{binding, library, objects::Symbol, own_file::Uncancelled, wrappers::ENTRIES};
 
 /// Asks which MPI library the program has: the answer is written to the standard output, and the program does not begin.
 const ASK: &CStr = c"FLOWCAST_RECORD_ASK";
@@ -44,6 +44,7 @@ fn update() {
     if !is_set(FOLDER) && !is_set(ASK) {
         return;
     }
+    let _uncancelled = Uncancelled::new();
     // SAFETY: the place is the thread's own.
     unsafe {
         let errno = libc::__errno_location();
@@ -101,6 +102,7 @@ macro_rules! jump_behind {
 }
 
 jump_behind!(dlsym, before_dlsym);
+jump_behind!(dlvsym, before_dlvsym);
 jump_behind!(dlopen, before_dlopen);
 
 /// Gives the function to go on with.
@@ -108,6 +110,13 @@ extern "C" fn before_dlsym() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     update();
     next(&NEXT, c"dlsym")
+}
+
+/// Gives the function to go on with.
+extern "C" fn before_dlvsym() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    update();
+    next(&NEXT, c"dlvsym")
 }
 
 static NEXT_OPEN: AtomicUsize = AtomicUsize::new(0);

@@ -61,6 +61,10 @@ pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
     if session.over {
         return;
     }
+    if goes_outside(session, &call) {
+        session.begin_words_outside(function);
+        return session.record(thread, times);
+    }
     let number = session.begin_words(function);
     if call.failed {
         return session.record(thread, times);
@@ -77,6 +81,21 @@ pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
     } else {
         session.poll(thread, number, times);
     }
+}
+
+/// Whether a call has concerned processes outside the world, which have no ranks in the recording.
+#[inline]
+fn goes_outside(session: &mut Session, call: &Made<'_>) -> bool {
+    let Made { arguments, .. } = call;
+    let at = &arguments.function.at;
+    at.communicator != NONE
+        && !call.failed
+        && !matches!(
+            arguments.function.kind,
+            Kind::Comm | Kind::Icomm | Kind::CommFree
+        )
+        && session.communicator(arguments.key(at.communicator)).outside
+        && !arguments.found_nothing()
 }
 
 /// Whether a call has to be known of even while recording is off, because later ones refer to what it made.
@@ -350,13 +369,8 @@ impl<'a> Note<'a> {
         self.session.requests.remove(key.0);
     }
 
-    /// Whether a test or probe found nothing.
-    fn found_nothing(&self) -> bool {
-        self.at.flag != NONE && self.arguments.out_int(self.at.flag, 0) == 0
-    }
-
     fn probe(&mut self) -> bool {
-        if self.found_nothing() {
+        if self.arguments.found_nothing() {
             return false;
         }
         let [communicator, source, tag, _] = self.receive(self.status());
@@ -557,7 +571,7 @@ impl<'a> Note<'a> {
 
     fn one_sided(&mut self) -> bool {
         let (at, arguments) = (self.at, self.arguments);
-        if self.found_nothing() {
+        if self.arguments.found_nothing() {
             return false;
         }
         if at.new_window != NONE {
@@ -594,7 +608,8 @@ impl<'a> Note<'a> {
             let group = key
                 .as_fortran()
                 .map_or(key.0 as usize, |number| library.group_of_fortran(number));
-            let ranks = library.ranks_in_world(group);
+            let mut ranks = library.ranks_in_world(group);
+            ranks.retain(|rank| *rank >= 0);
             self.push(&[ranks.len() as i64]);
             self.session.words.extend(ranks.into_iter().map(i64::from));
         }

@@ -6,6 +6,7 @@
 
 use std::{
     env,
+    ffi::c_int,
     fs::{File, OpenOptions},
     io::{self, Write},
     mem::{ManuallyDrop, MaybeUninit},
@@ -27,6 +28,30 @@ const FIRST: i32 = 512;
 
 /// Raised in the thread that writes.
 const RAISED: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// As long as this lives, its thread is not cancelled: the recorder's own calls of the system would end it in their middle.
+pub(crate) struct Uncancelled(c_int);
+
+impl Uncancelled {
+    pub(crate) fn new() -> Uncancelled {
+        const DISABLE: c_int = 1;
+        let mut before = 0;
+        // SAFETY: the variable is there.
+        unsafe { pthread_setcancelstate(DISABLE, &mut before) };
+        Uncancelled(before)
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        // SAFETY: the state is the former one.
+        unsafe { pthread_setcancelstate(self.0, ptr::null_mut()) };
+    }
+}
 
 /// A file that the recorder has made.
 pub(crate) struct OwnFile {
@@ -72,6 +97,7 @@ impl Drop for OwnFile {
 /// Why the recording of this rank ends, or did not begin: `flowcast record` says it when the program has ended. Where it cannot
 /// be left there, it is a line on the standard error of the program, if that can be written.
 pub(crate) fn tell(line: &str) {
+    let _uncancelled = Uncancelled::new();
     if leave(line).is_err() {
         let _ = without_signals(|| writeln!(io::stderr(), "flowcast record: {line}"));
     }

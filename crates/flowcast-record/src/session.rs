@@ -8,11 +8,11 @@ use crate::{
     clock,
     communicators::{Group, Key, KnownCommunicators, c_handle},
     encoder::{Encoder, Times},
-    functions::Function,
+    functions::{FUNCTIONS, Function},
     handles::Handles,
     library::MpiLibrary,
     neighbours::Neighbours,
-    own_file::{OwnFile, tell},
+    own_file::{OwnFile, Uncancelled, tell},
     requests::PendingRequests,
     threads::Thread,
 };
@@ -186,6 +186,16 @@ impl Session {
         number
     }
 
+    /// Begins the signature of a call that concerns processes outside the world: its function has a name that has no model.
+    #[cold]
+    pub(crate) fn begin_words_outside(&mut self, function: &Function) {
+        let name = format!("{} with processes outside MPI_COMM_WORLD", function.name);
+        let place = FUNCTIONS.len() as u16 + function.number;
+        let number = self.encoder.function(place, &name);
+        self.words.clear();
+        self.words.push(number);
+    }
+
     /// Writes down the call whose signature stands in `words`.
     #[inline]
     pub(crate) fn record(&mut self, thread: &Thread, times: Times) {
@@ -259,6 +269,7 @@ impl Session {
     /// Writes what waits as one block.
     #[cold]
     pub(crate) fn flush(&mut self) {
+        let _uncancelled = Uncancelled::new();
         self.encoder.settle();
         if self.encoder.is_spent() && !self.over {
             self.encoder.control(control::STOPPED, &[]);

@@ -3,8 +3,7 @@
 use std::{
     env,
     ffi::c_int,
-    io,
-    panic::catch_unwind,
+    fs, io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
@@ -23,13 +22,14 @@ use crate::{
     encoder::{Encoder, Times},
     entry::{Entry, invoke},
     functions::{FUNCTIONS, Function, Kind, Language},
-    library::{MpiLibrary, library},
+    library::MpiLibrary,
     lock::Lock,
     memory,
-    own_file::{FOLDER, OwnFile, tell},
+    own_file::{FOLDER, OwnFile, Uncancelled, tell},
     session::Session,
     synchronise::{Reading, read_clock},
     threads::{CPU_THRESHOLD, Thread},
+    wrap::guarded,
 };
 
 /// Bytes that a rank's file may have.
@@ -39,11 +39,23 @@ const BUFFER: &str = "FLOWCAST_RECORD_BUFFER";
 const USUAL_BUFFER: usize = 1 << 18;
 
 /// The recording of this process.
-pub(crate) static SESSION: Lock<Option<Box<Session>>> = Lock::new(None);
+static SESSION: Lock<Option<Box<Session>>> = Lock::new(None);
 static ON: AtomicBool = AtomicBool::new(false);
 static PAUSED: AtomicBool = AtomicBool::new(false);
+/// Whether it is known why calls are written down, or not.
+static EXPLAINED: AtomicBool = AtomicBool::new(false);
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Does something with the recording, if there is one.
+#[inline]
+pub(crate) fn with_session<T>(work: impl FnOnce(&mut Session) -> T) -> Option<T> {
+    let Some(mut guard) = SESSION.lock() else {
+        give_up("a signal handler has interrupted the recorder");
+        return None;
+    };
+    guard.as_mut().map(|session| work(session))
+}
 
 /// Whether calls are written down.
 #[inline]
@@ -64,48 +76,60 @@ pub(crate) fn begun() -> u64 {
 }
 
 /// `MPI_Init`: calls it and begins.
-pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread) -> c_int {
-    let folder = env::var_os(FOLDER).map(PathBuf::from);
-    let (Some(folder), Ok(library), false) = (folder, library(), is_on()) else {
-        return invoke(real, words);
-    };
-    let calibration = Calibration::begin();
-    let begin = clock::monotonic();
-    let result = invoke(real, words);
-    let took = clock::monotonic().saturating_sub(begin);
-    calibration.end();
-    if result != 0 && entry.language == Language::C || library.is_spawned() {
-        return result;
-    }
-    if let Some(reason) = lonely_world(library) {
-        tell(&reason);
-        return result;
-    }
-    match begin_session(&folder, library) {
-        Ok(session) => {
-            let reading = read_clock(library);
-            *SESSION.lock() = Some(session);
-            // The count begins where the call did, which is written next.
-            note_clock(thread, clock::monotonic().saturating_sub(took), reading);
-            let start = clock::now();
-            thread.begin(start);
-            BEGUN.store(start, Ordering::Relaxed);
-            record_alone(
-                entry.function,
-                thread,
-                Times {
-                    call: took,
-                    ..Times::default()
-                },
-            );
-            ON.store(true, Ordering::Relaxed);
-        }
-        Err(error) => tell(&format!(
-            "rank {} is not recorded: {error}",
-            library.world_rank()
-        )),
+pub(crate) fn init(
+    entry: &Entry,
+    library: &'static MpiLibrary,
+    words: &[usize],
+    thread: &Thread,
+) -> c_int {
+    EXPLAINED.store(true, Ordering::Relaxed);
+    let begun = guarded(|| (Calibration::begin(), clock::monotonic()));
+    let result = invoke(entry.real(), words);
+    let failed = result != 0 && entry.language == Language::C;
+    if let (Some((calibration, begin)), false, false) = (begun, failed, is_on()) {
+        guarded(|| {
+            let took = clock::monotonic().saturating_sub(begin);
+            calibration.end();
+            begin_recording(entry.function, library, thread, took);
+        });
     }
     result
+}
+
+/// `took` is how long the function took, in nanoseconds.
+fn begin_recording(function: &Function, library: &'static MpiLibrary, thread: &Thread, took: u64) {
+    let _uncancelled = Uncancelled::new();
+    let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else {
+        return;
+    };
+    if library.is_spawned() {
+        return;
+    }
+    if let Some(reason) = lonely_world(library) {
+        return tell(&reason);
+    }
+    let session = match begin_session(&folder, library) {
+        Ok(session) => session,
+        Err(error) => {
+            let rank = library.world_rank();
+            return tell(&format!("rank {rank} is not recorded: {error}"));
+        }
+    };
+    let reading = read_clock(library);
+    if let Some(mut place) = SESSION.lock() {
+        *place = Some(session);
+    }
+    // The count begins where the call did, which is written next.
+    note_clock(thread, clock::monotonic().saturating_sub(took), reading);
+    let start = clock::now();
+    thread.begin(start);
+    BEGUN.store(start, Ordering::Relaxed);
+    let times = Times {
+        call: took,
+        ..Times::default()
+    };
+    record_alone(function, thread, times);
+    ON.store(true, Ordering::Relaxed);
 }
 
 /// The program's library is not one that the recorder knows.
@@ -118,12 +142,17 @@ pub(crate) fn refuse(function: &Function, reason: &str) {
     }
 }
 
-/// A program that calls `MPI_Init` as well is recorded from there on.
-#[cold]
-pub(crate) fn refuse_sessions(function: &Function) {
-    if function.name == "Session_init" {
-        tell("the program begins with MPI_Session_init, and sessions are not recorded");
+/// The first call of a program that has not called `MPI_Init` as far as the recorder knows.
+pub(crate) fn explain_absence(function: &Function) {
+    if EXPLAINED.swap(true, Ordering::Relaxed) {
+        return;
     }
+    tell(if function.name == "Session_init" {
+        // A program that calls `MPI_Init` as well is recorded from there on.
+        "the program begins with MPI_Session_init, and sessions are not recorded"
+    } else {
+        "a constructor of a library has called MPI_Init, before the recorder could see it"
+    });
 }
 
 /// A launcher of one library starts a program of the other as many programs of one rank: nothing of it is worth a
@@ -143,16 +172,14 @@ fn lonely_world(library: &MpiLibrary) -> Option<String> {
 
 /// What the clock shows where the thread's count stands, and rank 0's beside it.
 fn note_clock(thread: &Thread, now: u64, reading: Option<Reading>) {
-    if let Some(session) = SESSION.lock().as_mut() {
-        let Reading { ahead, known_to } = reading.unwrap_or_default();
-        let numbers = [
-            now,
-            u64::from(reading.is_some()),
-            format::zigzag(ahead),
-            known_to,
-        ];
-        session.special(thread, control::CLOCK, &numbers);
-    }
+    let Reading { ahead, known_to } = reading.unwrap_or_default();
+    let numbers = [
+        now,
+        u64::from(reading.is_some()),
+        format::zigzag(ahead),
+        known_to,
+    ];
+    with_session(|session| session.special(thread, control::CLOCK, &numbers));
 }
 
 fn begin_session(folder: &Path, library: &'static MpiLibrary) -> io::Result<Box<Session>> {
@@ -165,7 +192,7 @@ fn begin_session(folder: &Path, library: &'static MpiLibrary) -> io::Result<Box<
     if !memory::may_grow(&mut Vec::<u8>::new(), buffer * 2) {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
-    let encoder = Encoder::new(FUNCTIONS.len(), CPU_THRESHOLD, buffer, number(BUDGET));
+    let encoder = Encoder::new(2 * FUNCTIONS.len(), CPU_THRESHOLD, buffer, number(BUDGET));
     let mut session = Box::new(Session::new(library, encoder, file, buffer));
     session.communicator(crate::communicators::Key::c(library.world));
     if memory::is_short() {
@@ -189,7 +216,7 @@ fn begin_file(path: &Path, lines: &str) -> io::Result<OwnFile> {
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let mut file = OwnFile::create(path).map_err(told)?;
     file.write_all(lines.as_bytes())
-        .inspect_err(|_| drop(std::fs::remove_file(path)))
+        .inspect_err(|_| drop(fs::remove_file(path)))
         .map_err(told)?;
     Ok(file)
 }
@@ -206,7 +233,7 @@ fn recording_text(library: &MpiLibrary) -> String {
 
 /// The name of the program, on one line.
 fn program() -> String {
-    let line = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let line = fs::read("/proc/self/cmdline").unwrap_or_default();
     let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(name)
         .rsplit('/')
@@ -218,7 +245,7 @@ fn program() -> String {
 fn header(library: &MpiLibrary) -> String {
     // SAFETY: any name may be asked for.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let start = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_nanos());
@@ -239,8 +266,8 @@ fn header(library: &MpiLibrary) -> String {
 
 /// Names the kernel and, within it, what its clocks are shifted by: processes for which this is equal share a clock.
 fn shared_clock() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let shift = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let shift = fs::read_link("/proc/self/ns/time").unwrap_or_default();
     if boot.is_empty() {
         boot
     } else {
@@ -250,49 +277,49 @@ fn shared_clock() -> String {
 
 /// A call that has no arguments worth a word.
 fn record_alone(function: &Function, thread: &Thread, times: Times) {
-    if let Some(session) = SESSION.lock().as_mut() {
+    with_session(|session| {
         session.begin_words(function);
         session.record(thread, times);
-    }
+    });
 }
 
 /// `MPI_Finalize` or `MPI_Abort`: what has been recorded is on the disk before it is called.
-pub(crate) fn finish(function: &Function, real: usize, words: &[usize], thread: &Thread) -> c_int {
+pub(crate) fn finish(function: &Function, library: &MpiLibrary, thread: &Thread) {
+    let _uncancelled = Uncancelled::new();
     let before = thread.enter(begun());
     record_alone(function, thread, before.times(0));
     let ends = function.kind == Kind::Finalize;
     let now = clock::monotonic();
-    let reading = library().ok().filter(|_| ends).and_then(read_clock);
+    let reading = if ends { read_clock(library) } else { None };
     note_clock(thread, now, reading);
-    if let Some(session) = SESSION.lock().as_mut() {
-        match function.kind {
-            Kind::Finalize => session.end(thread),
-            _ => session.flush(),
+    with_session(|session| {
+        if ends {
+            session.end(thread);
+        } else {
+            session.flush();
         }
-    }
+    });
     ON.store(false, Ordering::Relaxed);
-    invoke(real, words)
 }
 
-/// The program ends without `MPI_Finalize`.
+/// The program ends without `MPI_Finalize`, or calls it in a destructor after this.
 extern "C" fn at_exit() {
     // A forked child has a copy of what its parent will write.
     if is_on() && PROCESS.load(Ordering::Relaxed) == std::process::id() {
-        ON.store(false, Ordering::Relaxed);
-        // Nothing is left to be done about a panic here, and it must not come to the C library.
-        let _ = catch_unwind(|| SESSION.lock().as_mut().map(|session| session.flush()));
+        guarded(|| with_session(Session::flush));
     }
 }
 
-/// Something was wrong in the recorder itself: the program goes on, and is not recorded any more.
-pub(crate) fn give_up() {
+/// The program goes on, and is not recorded any more.
+#[cold]
+pub(crate) fn give_up(reason: &str) {
     ON.store(false, Ordering::Relaxed);
-    tell("the recorder has failed in a rank, whose recording ends there");
+    tell(&format!("{reason} in a rank, whose recording ends there"));
 }
 
 /// `MPI_Pcontrol`: 0 switches recording off, 1 on; `1, "name"` begins a region and `-1, "name"` ends it, and so do
 /// `n` and `-n` from 2 on.
-pub(crate) fn pcontrol(arguments: Arguments<'_>, real: usize, thread: &Thread) -> c_int {
+pub(crate) fn pcontrol(arguments: Arguments<'_>, thread: &Thread) {
     let level = arguments.int(0);
     let name = if arguments.fortran == 0 && level.abs() == 1 {
         text_at(arguments.words[1])
@@ -305,48 +332,45 @@ pub(crate) fn pcontrol(arguments: Arguments<'_>, real: usize, thread: &Thread) -
         1 if name.is_none() => {}
         _ => mark_region(&arguments, thread, level, name),
     }
-    invoke(real, arguments.words)
 }
 
 fn switch_off(thread: &Thread) {
-    if let Some(session) = SESSION.lock().as_mut() {
+    with_session(|session| {
         session.off_since.get_or_insert_with(|| {
             thread.begin(clock::now());
             clock::now()
         });
         PAUSED.store(true, Ordering::Relaxed);
-    }
+    });
 }
 
 fn switch_on(thread: &Thread) {
     let now = clock::now();
-    if let Some(session) = SESSION.lock().as_mut()
-        && let Some(since) = session.off_since.take()
-    {
-        session.special(
-            thread,
-            control::OFF,
-            &[clock::nanos(now.saturating_sub(since))],
-        );
+    with_session(|session| {
+        let Some(since) = session.off_since.take() else {
+            return;
+        };
+        let off = clock::nanos(now.saturating_sub(since));
+        session.special(thread, control::OFF, &[off]);
         PAUSED.store(false, Ordering::Relaxed);
         // Threads forget what they computed meanwhile.
         BEGUN.store(now, Ordering::Relaxed);
         thread.begin(now);
-    }
+    });
 }
 
 fn mark_region(arguments: &Arguments<'_>, thread: &Thread, level: i32, name: Option<Vec<u8>>) {
     let before = thread.enter(begun());
-    if let Some(session) = SESSION.lock().as_mut()
-        && session.off_since.is_none()
-        && !session.over
-    {
+    with_session(|session| {
+        if session.off_since.is_some() || session.over {
+            return;
+        }
         session.begin_words(arguments.function);
         let name = name.map_or(0, |name| session.name(&name) + 1);
         session.words.extend_from_slice(&[i64::from(level), name]);
         session.record(thread, before.times(0));
         thread.leave(before.begin, before.begin);
-    }
+    });
 }
 
 /// The text at an address that may be none: the standard lets the argument be left out.

@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    ptr,
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -19,7 +20,10 @@ const WORTH: u64 = 1_000_000;
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Thread {
-    inside: Cell<bool>,
+    /// The outermost wrapper that has not returned, null outside of any.
+    wrapper: Cell<*const Wrapper<'static>>,
+    /// How many outermost wrappers there have been.
+    wrappers: Cell<u64>,
     number: Cell<u32>,
     /// When the last call ended, in ticks.
     last_end: Cell<u64>,
@@ -34,7 +38,8 @@ pub(crate) struct Thread {
 thread_local! {
     static THREAD: Thread = const {
         Thread {
-            inside: Cell::new(false),
+            wrapper: Cell::new(ptr::null()),
+            wrappers: Cell::new(0),
             number: Cell::new(u32::MAX),
             last_end: Cell::new(0),
             mark: Cell::new((0, 0)),
@@ -70,18 +75,42 @@ pub(crate) fn outermost<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
     // A thread that is ending has no state any more; its calls are passed through.
     THREAD
         .try_with(|thread| {
-            if thread.inside.replace(true) {
+            if thread.is_inside() {
                 return None;
             }
-            let done = work(thread);
-            thread.inside.set(false);
-            Some(done)
+            let number = thread.wrappers.get().wrapping_add(1);
+            thread.wrappers.set(number);
+            let wrapper = Wrapper { thread, number };
+            thread.wrapper.set(ptr::from_ref(&wrapper).cast());
+            Some(work(thread))
         })
         .ok()
         .flatten()
 }
 
+/// A wrapper on the stack, until it returns or unwinds.
+struct Wrapper<'a> {
+    thread: &'a Thread,
+    number: u64,
+}
+
+impl Drop for Wrapper<'_> {
+    fn drop(&mut self) {
+        self.thread.wrapper.set(ptr::null());
+    }
+}
+
 impl Thread {
+    /// Whether a wrapper is at work further out on the stack. One that a jump has left stands no more where it was.
+    #[inline]
+    fn is_inside(&self) -> bool {
+        let outer = self.wrapper.get();
+        let here = ptr::from_ref(&outer).cast();
+        // SAFETY: what lies further out on the stack can be read, whatever it is by now.
+        outer > here
+            && unsafe { (&raw const (*outer).number).read_volatile() } == self.wrappers.get()
+    }
+
     /// Its number in the recording, and whether it is new.
     #[inline]
     pub(crate) fn number(&self) -> u32 {

@@ -1,4 +1,7 @@
 //! Where a call comes in: it is passed on, and what it did is written down.
+//!
+//! The recorder works before the library's function and behind it, and a panic stays within either part. The function itself may
+//! end without a return: its thread is cancelled, or an error handler throws an exception or jumps.
 
 use std::{
     ffi::c_int,
@@ -8,100 +11,127 @@ use std::{
 use crate::{
     arguments::{Arguments, is_recorded},
     clock,
+    communicators::Key,
     completions::{RequestCompletion, Scratch},
-    entry::{Entry, invoke, returned_since, returns},
-    functions::{Kind, Language, NONE},
-    library::library,
+    entry::{Entry, invoke},
+    functions::{Kind, Language},
+    library::{MpiLibrary, library},
     memory, note,
-    start::{self, SESSION},
-    threads::{Thread, outermost},
+    start::{self, with_session},
+    threads::{Before, Thread, outermost},
 };
 
-/// A call of an exported name. No panic of the recorder comes to the program.
+/// A call of a wrapper.
 ///
 /// # Safety
 /// The words are the arguments that the function's prototype asks for.
 pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
-    let begun = returns();
-    match catch_unwind(AssertUnwindSafe(|| passed_on(entry, words))) {
-        Ok(result) => result,
-        Err(_) => {
-            start::give_up();
-            // The function is called once, whatever fails before or behind it.
-            returned_since(begun).unwrap_or_else(|| invoke(entry.real(), words))
+    let (real, function) = (entry.real(), entry.function);
+    let library = match guarded(library) {
+        Some(Ok(library)) if is_recorded(entry.language, library) => library,
+        Some(Err(reason)) => {
+            start::refuse(function, reason);
+            return invoke(real, words);
         }
-    }
-}
-
-fn passed_on(entry: &Entry, words: &mut [usize]) -> c_int {
-    let real = entry.real();
-    let function = entry.function;
-    let Ok(library) = library().inspect_err(|reason| start::refuse(function, reason)) else {
-        return invoke(real, words);
+        _ => return invoke(real, words),
     };
-    if !is_recorded(entry.language, library) {
-        return invoke(real, words);
-    }
     let done = outermost(|thread| match function.kind {
-        Kind::Init => start::init(entry, real, words, thread),
+        Kind::Init => start::init(entry, library, words, thread),
         _ if !start::is_on() => {
-            start::refuse_sessions(function);
+            start::explain_absence(function);
             invoke(real, words)
         }
-        Kind::Finalize | Kind::Abort => start::finish(function, real, words, thread),
-        Kind::Pcontrol => start::pcontrol(
-            Arguments::new(words, function, entry.language, library),
-            real,
-            thread,
-        ),
+        Kind::Finalize | Kind::Abort => {
+            guarded(|| start::finish(function, library, thread));
+            invoke(real, words)
+        }
+        Kind::Pcontrol => {
+            guarded(|| start::pcontrol(Arguments::new(words, entry, library), thread));
+            invoke(real, words)
+        }
         kind if start::is_paused() && !note::always_counts(kind) => invoke(real, words),
-        _ => recorded(entry, real, words, thread),
+        _ => recorded(entry, library, words, thread),
     });
     done.unwrap_or_else(|| invoke(real, words))
 }
 
-fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) -> c_int {
-    let Ok(library) = library() else {
-        return invoke(real, words);
-    };
+/// A part of the recorder's work. A panic ends the recording.
+#[inline]
+pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.inspect_err(|_| start::give_up("the recorder has failed"))
+        .ok()
+}
+
+/// A call whose function has not returned yet.
+struct Pending {
+    before: Before,
+    completion: Option<RequestCompletion>,
+    handle: Option<Key>,
+    /// When the function is called, in ticks.
+    begin: u64,
+}
+
+fn recorded(
+    entry: &Entry,
+    library: &'static MpiLibrary,
+    words: &mut [usize],
+    thread: &Thread,
+) -> c_int {
+    let mut scratch = Scratch::new();
+    let pending = guarded(|| look(entry, library, words, thread, &mut scratch));
+    let result = invoke(entry.real(), words);
+    if let Some(pending) = pending {
+        let end = clock::now();
+        let arguments = Arguments::new(words, entry, library);
+        // A function of Fortran returns nothing.
+        let failed = match entry.language {
+            Language::C => result != 0,
+            _ => arguments.fortran_error() != 0,
+        };
+        guarded(|| write_down(arguments, thread, pending, end, failed));
+    }
+    result
+}
+
+/// Keeps what the function may change.
+fn look(
+    entry: &Entry,
+    library: &'static MpiLibrary,
+    words: &mut [usize],
+    thread: &Thread,
+    scratch: &mut Scratch,
+) -> Pending {
     let function = entry.function;
     let before = thread.enter(start::begun());
-    let mut scratch = Scratch::new();
-    let arguments = Arguments::new(words, function, entry.language, library);
-    let completion = function
-        .kind
-        .completes()
-        .then(|| RequestCompletion::before(&arguments, &mut scratch));
+    let arguments = Arguments::new(words, entry, library);
+    let completes = function.kind.completes();
+    let completion = completes.then(|| RequestCompletion::before(&arguments, scratch));
     let handle = note::takes_handle(function.kind).then(|| note::handle_before(&arguments));
-    let ignored = scratch.stand_in(&arguments);
-    let place = function.at.status;
-    let status = if place == NONE {
-        0
-    } else {
-        words[place as usize]
-    };
-    if let Some(address) = ignored {
-        words[place as usize] = address;
+    if let Some(address) = scratch.stand_in(&arguments) {
+        words[function.at.status as usize] = address;
     }
     #[cfg(debug_assertions)]
     injected::panic_if_asked(injected::BEFORE, function.name);
-    let begin = clock::now();
-    let result = invoke(real, words);
-    let end = clock::now();
-    let arguments = Arguments::new(words, function, entry.language, library);
-    let mut guard = SESSION.lock();
-    if let Some(session) = guard.as_mut() {
+    Pending {
+        before,
+        completion,
+        handle,
+        begin: clock::now(),
+    }
+}
+
+fn write_down(arguments: Arguments<'_>, thread: &Thread, pending: Pending, end: u64, failed: bool) {
+    let Pending { before, begin, .. } = pending;
+    with_session(|session| {
         #[cfg(debug_assertions)]
-        injected::panic_if_asked(injected::BEHIND, function.name);
-        let times = before.times(clock::nanos(end.saturating_sub(begin)));
-        // A Fortran function returns nothing.
-        let failed = entry.language == Language::C && result != 0;
+        injected::panic_if_asked(injected::BEHIND, arguments.function.name);
         let call = note::Made {
             arguments,
-            times,
+            times: before.times(clock::nanos(end.saturating_sub(begin))),
             failed,
-            completion,
-            before: handle,
+            completion: pending.completion,
+            before: pending.handle,
         };
         note::note(session, thread, call);
         if let Some(lost) = thread.leave(begin, end) {
@@ -113,11 +143,7 @@ fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) ->
         if memory::is_short() && !session.over {
             session.abandon();
         }
-    }
-    if ignored.is_some() {
-        words[place as usize] = status;
-    }
-    result
+    });
 }
 
 /// Panics in the middle of the recorder, for the tests alone: builds for use have none of this.

@@ -260,7 +260,7 @@ fn fortran_is_recorded_by_each_of_its_interfaces(mpi: Mpi) {
         let program = bench.compile(source);
         let trace = format!("{source}.rec");
         let summary = bench.recorded(&trace, &[&program]);
-        let wanted = "Allgather 4 16B, Allreduce 4 96B, Barrier 4, Bcast 4 512B, Cart_create 4, Comm_free 4, Comm_split 4, \
+        let wanted = "Allgather 4 16B, Allreduce 4 96B, Barrier 4, Bcast 4 512B, Cart_create 8, Comm_free 4, Comm_split 4, \
                       Irecv 200, Isend 280 104960B, Recv 80, Recv_init 4, Request_free 8, Send_init 4, Sendrecv 4 160B, \
                       Startall 40, Test 80, Waitall 240";
         assert_eq!(calls(&summary), wanted, "{source}");

@@ -12,7 +12,7 @@ use std::{
 use crate::outcome::said;
 use flowcast::recording::format::RECORDING;
 
-/// Records two ranks that start two children.
+/// Records two ranks that start three children.
 fn record(folder: &Path) -> Output {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/spawn.c");
     let program = folder.join("spawn");
@@ -48,10 +48,12 @@ mod open_mpi {
         let recorded = record(folder.path());
         let printed = String::from_utf8_lossy(&recorded.stdout);
         assert!(recorded.status.success(), "{}", said(&recorded));
-        assert!(printed.contains("the children's sum is 3"), "{printed}");
+        assert!(printed.contains("the children's sum is 6"), "{printed}");
         for complaint in ["File exists", "not recorded", "os error"] {
             assert!(!said(&recorded).contains(complaint), "{}", said(&recorded));
         }
+        let unseen = "MPI_Recv with processes outside MPI_COMM_WORLD";
+        assert!(printed.contains(unseen), "{printed}");
         let recording = folder.path().join("spawn.rec");
         let open = |file: &str| std::fs::read(recording.join(file));
         assert_eq!(flowcast::read_files(RECORDING, open).unwrap().ranks(), 2);

@@ -120,8 +120,30 @@ fn a_library_that_nobody_knows_serves_its_program() {
     );
 }
 
+/// A thread is cancelled, an error handler or a signal handler jumps: after each of them the program goes on as it does alone.
+fn calls_may_end_without_a_return(compiler: &str) {
+    let bench = Bench::new();
+    let program = bench.compile(compiler, "leaves.c", "program", &["-lpthread"]);
+    for (way, barriers) in [("cancelled", 5), ("jumped", 5), ("interrupted", 0)] {
+        let output = bench.record(&[&program, way]);
+        assert_eq!(output.status.code(), Some(4), "{way}: {}", said(&output));
+        let printed = printed(&output);
+        assert!(printed.starts_with(&format!("{way}\n")), "{printed}");
+        assert_eq!(bench.calls("MPI_Barrier"), barriers, "{way}");
+        let because = "a signal handler has interrupted the recorder";
+        assert_eq!(said(&output).contains(because), way == "interrupted");
+        fs::remove_dir_all(bench.0.path().join("recording")).unwrap();
+    }
+}
+
 mod open_mpi {
     use super::*;
+
+    #[test]
+    #[ignore = "needs Open MPI: cargo xtask test record"]
+    fn calls_may_end_without_a_return() {
+        super::calls_may_end_without_a_return("mpicc.openmpi");
+    }
 
     #[test]
     #[ignore = "needs Open MPI: cargo xtask test record"]
@@ -189,6 +211,12 @@ mod open_mpi {
 
 mod mpich {
     use super::*;
+
+    #[test]
+    #[ignore = "needs MPICH: cargo xtask test record"]
+    fn calls_may_end_without_a_return() {
+        super::calls_may_end_without_a_return("mpicc.mpich");
+    }
 
     #[test]
     #[ignore = "needs MPICH: cargo xtask test record"]

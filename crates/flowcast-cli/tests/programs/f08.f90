@@ -2,7 +2,7 @@
 program f08
   use mpi_f08
   implicit none
-  integer :: rank, ranks, i, left, right
+  integer :: rank, ranks, ierr, i, left, right
   type(MPI_Comm) :: grid, half
   type(MPI_Request) :: requests(2), persistent(2)
   type(MPI_Status) :: status
@@ -44,5 +44,8 @@ program f08
   call MPI_Bcast(a, 16, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
   call MPI_Comm_free(grid)
   call MPI_Barrier(MPI_COMM_WORLD)
+  ! A call that fails makes nothing.
+  call MPI_Comm_set_errhandler(half, MPI_ERRORS_RETURN, ierr)
+  call MPI_Cart_create(half, 1, (/ 1000 /), periods, .false., grid, ierr)
   call MPI_Finalize()
 end program

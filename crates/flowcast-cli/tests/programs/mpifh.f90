@@ -42,5 +42,8 @@ program mpifh
   call MPI_Bcast(a, 16, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, ierr)
   call MPI_Comm_free(grid, ierr)
   call MPI_Barrier(MPI_COMM_WORLD, ierr)
+  ! A call that fails makes nothing.
+  call MPI_Comm_set_errhandler(half, MPI_ERRORS_RETURN, ierr)
+  call MPI_Cart_create(half, 1, (/ 1000 /), periods, .false., grid, ierr)
   call MPI_Finalize(ierr)
 end program

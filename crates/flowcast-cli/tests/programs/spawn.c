@@ -1,4 +1,4 @@
-/* Starts two children, which sum numbers among themselves and send one to their parent. */
+/* Starts three children, which sum numbers among themselves and send one to their parent. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_get_parent(&parent);
     if (parent == MPI_COMM_NULL) {
-        MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+        MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 3, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
         if (rank == 0) {
             MPI_Recv(&sum, 1, MPI_INT, 0, 7, children, MPI_STATUS_IGNORE);
             printf("the children's sum is %d\n", sum);
