@@ -302,7 +302,9 @@ fn apply(
             let number = slots(value).ok_or_else(|| place.wrong(slots_expected()))?;
             if option == "slots" {
                 let open = before.iter_mut().filter(|entry| entry.slots.is_none());
-                open.for_each(|entry| entry.slots = Some(number));
+                if open.map(|entry| entry.slots = Some(number)).count() == 0 {
+                    return Err(place.wrong("one number of slots for a host"));
+                }
             }
             Ok(())
         }
@@ -502,6 +504,14 @@ mod tests {
             ),
             ("a:0", "h:1:1: found `a:0`, expected slots from 1"),
             ("a:x", "h:1:1: found `a:x`, expected a number of slots"),
+            (
+                "a:2 slots=3",
+                "h:1:5: found `slots=3`, expected one number of slots for a host",
+            ),
+            (
+                "a slots=2 slots=3",
+                "h:1:11: found `slots=3`, expected one number of slots for a host",
+            ),
             (
                 "a slots=99999999999",
                 "h:1:3: found `slots=99999999999`, expected a number of slots up to 16777216",
