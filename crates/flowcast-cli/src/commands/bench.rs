@@ -17,6 +17,7 @@ use flowcast::{
     model::{network::Network, sharing::model::Model},
     table::Document,
     trace::{Program, Trace, schedule::Schedule},
+    units::four_digits,
 };
 
 use super::predict::trace::read_goal_params;
@@ -350,7 +351,7 @@ pub(super) fn print_rates(
     let runs = seconds.len();
     let [slow, middle, fast] = [runs - 1, runs / 2, 0].map(|run| count as f64 / seconds[run]);
     let field = name.replace('-', "_");
-    let text = [slow, middle, fast].map(|rate| format!("{:.1}", rate / 1e6));
+    let text = [slow, middle, fast].map(|rate| four_digits(rate / 1e6));
     Format { json }.print(
         &document
             .field("runs", runs)

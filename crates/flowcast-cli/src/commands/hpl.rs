@@ -11,8 +11,9 @@ use flowcast::{
     },
     model::{costs::Costs, csv::Table, linpack_costs::LinpackCosts},
     statements::of_networks,
-    table::{Document, fixed, percent, rows},
+    table::{Document, Value, fixed, percent, rows, shown},
     trace::hpl::{NodeProcessors, Settings},
+    units::{Rounded, Time},
 };
 
 use crate::{
@@ -138,7 +139,7 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
         .column("grid", "grid", |(run, _)| {
             format!("{}x{}", run.settings.rows, run.settings.columns)
         })
-        .column("measured_s", "measured", |(run, _)| fixed(run.seconds, 2))
+        .column("measured_s", "measured", |(run, _)| time(run.seconds))
         .column("error", "error", |(_, error)| percent(error.exp_m1(), 1));
     Document::new("linpack-fit")
         .table("constants", costs)
@@ -217,6 +218,10 @@ impl Predict {
         batch.write_text(output, &text)?;
         batch.commit()
     }
+}
+
+fn time(seconds: f64) -> Value {
+    shown(seconds, Rounded(Time::from_seconds(seconds)))
 }
 
 fn seconds(prediction: &RunPrediction) -> [String; 3] {
@@ -332,9 +337,9 @@ fn chosen(choice: &LinpackChoice) -> Document {
         })
         .column("swap", "swap", |(settings, _)| settings.swap.to_string())
         .column("depth", "depth", |(settings, _)| settings.depth)
-        .column("predicted_s", "seconds", |(_, run)| fixed(run.seconds, 1))
-        .column("low_s", "from", |(_, run)| fixed(run.low, 1))
-        .column("high_s", "to", |(_, run)| fixed(run.high, 1))
+        .column("predicted_s", "predicted", |(_, run)| time(run.seconds))
+        .column("low_s", "from", |(_, run)| time(run.low))
+        .column("high_s", "to", |(_, run)| time(run.high))
         .column("gflops", "Gflop/s", |(settings, run)| {
             gigaflops(settings, run.seconds)
         })
