@@ -2,7 +2,7 @@
 //!
 //! The recorder makes its wrappers from this table when it is built; readers learn from it what a name means.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU16, sync::LazyLock};
 
 /// The text of `functions.txt`, one line for each function.
 pub(crate) const TEXT: &str = include_str!("functions.txt");
@@ -58,6 +58,49 @@ impl Function {
     }
 }
 
+/// A function of the table by its place there, from 1. Files hold these numbers, so new functions come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FunctionNumber(NonZeroU16);
+
+static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect()
+});
+
+impl FunctionNumber {
+    /// The function of this name without `MPI_`, in its form for large counts too; none that the table lacks.
+    ///
+    /// ```
+    /// use flowcast_recording::table::FunctionNumber;
+    ///
+    /// let waitall = FunctionNumber::named("Waitall").unwrap();
+    /// assert_eq!(FunctionNumber::new(waitall.get()), Some(waitall));
+    /// assert_eq!(waitall.name(), "Waitall");
+    /// ```
+    pub fn named(name: &str) -> Option<FunctionNumber> {
+        let name = name.strip_suffix("_c").unwrap_or(name);
+        let place = NAMES.iter().position(|known| *known == name)?;
+        FunctionNumber::new(place as u16 + 1)
+    }
+
+    /// The function at this place.
+    pub fn new(place: u16) -> Option<FunctionNumber> {
+        let number = NonZeroU16::new(place)?;
+        (usize::from(place) <= NAMES.len()).then_some(FunctionNumber(number))
+    }
+
+    /// Its place, from 1.
+    pub fn get(self) -> u16 {
+        self.0.get()
+    }
+
+    /// Its name without `MPI_`.
+    pub fn name(self) -> &'static str {
+        NAMES[usize::from(self.get()) - 1]
+    }
+}
+
 /// The kinds that take requests instead of making one.
 const REQUEST_USERS: [&str; 12] = [
     "wait",
@@ -76,18 +119,16 @@ const REQUEST_USERS: [&str; 12] = [
 
 /// All functions, in the order of the table.
 pub fn functions() -> Vec<Function> {
-    TEXT.lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(function)
-        .collect()
+    lines().filter_map(function).collect()
 }
 
 /// All functions by their names.
 pub fn by_name() -> BTreeMap<&'static str, Function> {
-    let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .filter_map(|line| Some((line.split_whitespace().next()?, function(line)?)))
-        .collect()
+    NAMES.iter().copied().zip(functions()).collect()
+}
+
+fn lines() -> impl Iterator<Item = &'static str> {
+    TEXT.lines().filter(|line| !line.starts_with('#'))
 }
 
 fn function(line: &str) -> Option<Function> {
@@ -113,10 +154,11 @@ mod tests {
     #[test]
     fn every_line_is_a_function_and_no_name_comes_twice() {
         let functions = functions();
-        assert_eq!(
-            functions.len(),
-            TEXT.lines().filter(|line| !line.starts_with('#')).count()
-        );
+        assert_eq!(functions.len(), lines().count());
+        for Function { name, .. } in &functions {
+            let number = FunctionNumber::named(name);
+            assert_eq!(number.map(FunctionNumber::name), Some(name.as_str()));
+        }
         let mut names: Vec<&str> = functions
             .iter()
             .map(|function| function.name.as_str())

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use super::{
     Engine,
     flights::{FlightColumns, Flights, Source},
-    journal::{Function, MPI_EVENTS, own_calls::OwnCalls},
+    journal::{Function, own_calls::OwnCalls},
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     outcome::Outcome,
     time_part::TimePart,
@@ -31,7 +31,7 @@ use crate::walk::Replay;
 use flowcast_trace::{
     expand::operation_of,
     program::{MessageClass, Program},
-    read::REGION,
+    read::{REGION, paraver_events::function_name},
     slot::Slot,
 };
 use flowcast_units::{Rank, Time};
@@ -106,8 +106,6 @@ struct Account {
     function: Option<i64>,
     caller: Option<i64>,
     line: Option<i64>,
-    /// The call of MPI that the trace's events say it is in.
-    within: Option<(i64, i64)>,
     /// Where the time before the next interval belongs.
     last: Option<CallSite>,
 }
@@ -220,16 +218,37 @@ impl<'a> Explainer<'a> {
             function: user,
             caller,
             line,
-            within,
             ..
         } = self.ranks[rank];
-        let call = within.map_or(own.into(), |(kind, value)| Call::Event(kind, value));
+        let call = Call::of_stream(&self.own, rank, own);
         CallSite {
             function: user,
             caller,
             line,
             call,
         }
+    }
+}
+
+impl Call {
+    /// The call that a stream's last event marks, or else this one.
+    pub(crate) fn of_stream(own: &OwnCalls, stream: Rank, other: impl Into<Call>) -> Call {
+        let marked = own.marked(stream);
+        marked.map_or(other.into(), |(kind, value)| Call::Event(kind, value))
+    }
+
+    /// Its name, such as `MPI_Waitall`.
+    pub fn name(self) -> String {
+        let name = match self {
+            Call::Event(kind, value) => match function_name(kind, value) {
+                Some(name) => name,
+                None => return format!("MPI call {value} of type {kind}"),
+            },
+            Call::Function(function) => function.name(),
+            Call::Access(name) => name,
+            Call::OtherThreads => return "(other threads)".to_owned(),
+        };
+        format!("MPI_{name}")
     }
 }
 
@@ -324,6 +343,7 @@ impl Observer for Explainer<'_> {
     }
 
     fn marked(&mut self, rank: Rank, event: u32, time: Time) {
+        self.own.mark(rank, event);
         let (kind, value) = self.program.events()[event as usize];
         let account = &mut self.ranks[rank];
         account.wait_for_processor(time);
@@ -332,9 +352,6 @@ impl Observer for Explainer<'_> {
             REGION => account.function = inside,
             CALLER => account.caller = inside,
             CALLER_LINE => account.line = inside,
-            kind if MPI_EVENTS.contains(&kind) => {
-                account.within = inside.map(|value| (kind, value))
-            }
             _ => {}
         }
     }

@@ -20,6 +20,7 @@ use flowcast_trace::{
     expand::operation_of,
     packed::{Packed, PackedNumbers},
     program::{MessageClass, Program},
+    read::paraver_events::{FunctionNumber, MPI_EVENTS},
     slot::Slot,
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
@@ -53,6 +54,8 @@ pub enum Function {
     Collective(CollectiveOp),
     /// A non-blocking collective operation, which a later call waits for.
     NonBlocking(CollectiveOp),
+    /// A function by the name in the trace.
+    Named(FunctionNumber),
 }
 
 /// A call from begin to end, in whole nanoseconds.
@@ -160,6 +163,8 @@ struct RankJournal {
     calls: Packed,
     /// The last call, which may still grow.
     open: Option<OpenCall>,
+    /// Whether the last call is the one that the last event names.
+    is_named: bool,
     marks: Packed,
     sends: PackedNumbers,
     /// The messages that it received beside those for its own receives: of a schedule all, of a program those of the
@@ -185,9 +190,6 @@ pub struct Journal<'a> {
     /// The calls that are over; empty if no timeline is kept.
     tallies: Tallies,
 }
-
-/// Types of the events by which tracers of MPI mark its calls: point to point, collective, other, one-sided, files.
-pub const MPI_EVENTS: std::ops::RangeInclusive<i64> = 50_000_001..=50_000_005;
 
 impl<'a> Journal<'a> {
     /// For the replay of this program. Calls are kept if its trace has no events that mark them.
@@ -474,6 +476,21 @@ impl<'a> Journal<'a> {
 }
 
 impl Function {
+    /// Its name without `MPI_`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::Send => "Send",
+            Function::Isend => "Isend",
+            Function::Recv => "Recv",
+            Function::Wait => "Wait",
+            Function::Sendrecv => "Sendrecv",
+            Function::Start => "Start",
+            Function::Collective(op) => op.name(),
+            Function::NonBlocking(op) => op.non_blocking_name(),
+            Function::Named(function) => function.name(),
+        }
+    }
+
     pub(crate) fn code(self) -> u64 {
         match self {
             Function::Send => 0,
@@ -484,6 +501,7 @@ impl Function {
             Function::Start => 5,
             Function::Collective(op) => 6 + op as u64,
             Function::NonBlocking(op) => (6 + CollectiveOp::ALL.len() + op as usize) as u64,
+            Function::Named(function) => NAMED + u64::from(function.get()),
         }
     }
 
@@ -495,6 +513,9 @@ impl Function {
             3 => Function::Wait,
             4 => Function::Sendrecv,
             5 => Function::Start,
+            named if named > NAMED => {
+                FunctionNumber::new((named - NAMED) as u16).map_or(Function::Wait, Function::Named)
+            }
             op => match CollectiveOp::ALL.get(op as usize - 6) {
                 Some(op) => Function::Collective(*op),
                 None => Function::NonBlocking(
@@ -504,6 +525,9 @@ impl Function {
         }
     }
 }
+
+/// The codes of named functions come behind those of all others.
+pub(crate) const NAMED: u64 = 5 + 2 * CollectiveOp::ALL.len() as u64;
 
 /// The function, or one for a message of the operation that the message's class carries out.
 fn kind_within(class: &MessageClass, function: Function) -> CallKind {

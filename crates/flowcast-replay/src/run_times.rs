@@ -1,15 +1,19 @@
 //! How long the calls and regions of a replayed run take, in the terms in which a recorded run is measured.
 
+use std::collections::BTreeMap;
+
 use super::{
+    explain::Call,
+    flights::{FlightColumns, Flights, Source},
     journal::{Function, own_calls::OwnCalls},
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     outcome::Outcome,
 };
 use flowcast_trace::{
     expand::operation_of,
-    program::Program,
+    program::{MessageClass, Program},
     read::REGION,
-    run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING},
+    run_times::{OpenRegions, RunTimes},
     slot::Slot,
 };
 use flowcast_units::{Rank, Time};
@@ -19,8 +23,8 @@ pub struct RunTimer<'a> {
     program: &'a Program,
     names: &'a [String],
     own: OwnCalls,
-    /// By slot.
-    classes: Vec<u32>,
+    flights: Flights<'a>,
+    calls: BTreeMap<Call, Time>,
     /// By rank.
     regions: Vec<OpenRegions>,
     /// By rank: how long it waited for other threads of its task, outside of MPI.
@@ -31,11 +35,13 @@ pub struct RunTimer<'a> {
 impl<'a> RunTimer<'a> {
     /// For the replay of a program; `regions` are the names of its regions by number, from 1.
     pub fn new(program: &'a Program, regions: &'a [String]) -> RunTimer<'a> {
+        let columns = FlightColumns { moves: true };
         RunTimer {
             program,
             names: regions,
             own: OwnCalls::new(program),
-            classes: vec![0; program.messages() as usize],
+            flights: Flights::new(Source::Program(program), columns),
+            calls: BTreeMap::new(),
             regions: vec![OpenRegions::default(); program.ranks()],
             asleep: vec![Time::ZERO; program.ranks()],
             times: RunTimes::of_ranks(program.threads_of_tasks().len()),
@@ -56,76 +62,73 @@ impl<'a> RunTimer<'a> {
                 .iter()
                 .for_each(|(name, time)| self.times.add_region(name, *time));
         }
+        for (call, time) in self.calls {
+            self.times.add_call(&call.name(), time);
+        }
         self.times
     }
 
-    /// Inside a collective that is carried out by messages, the time is the collective's; the time of a stream of a
-    /// non-blocking collective is no call's.
-    fn add(&mut self, rank: Rank, slot: Slot, own: Function, time: Time) {
-        if rank.index() >= self.program.ranks() {
-            return;
+    /// The time of a stream of a non-blocking collective is no call's.
+    fn add(&mut self, rank: Rank, call: impl Into<Call>, time: Time) {
+        if rank.index() < self.program.ranks() {
+            let call = Call::of_stream(&self.own, rank, call);
+            *self.calls.entry(call).or_default() += time;
         }
-        let class = self.program.class(self.classes[slot]);
-        let call = match (operation_of(class), own) {
-            (Some(op), _) => op.name(),
-            (None, Function::Send | Function::Isend) => SENDING,
-            (None, _) => RECEIVING,
-        };
-        self.times.add_call(call, time);
     }
 
-    fn is_non_blocking(&self, slot: Slot) -> bool {
-        self.program.class(self.classes[slot]).mode.non_blocking
+    /// Inside a collective that is carried out by messages, the time is the collective's.
+    fn add_for_message(&mut self, rank: Rank, slot: Slot, own: Function, time: Time) {
+        let operation = operation_of(self.class(slot));
+        self.add(rank, operation.map_or(own, Function::Collective), time);
+    }
+
+    fn class(&self, slot: Slot) -> &MessageClass {
+        self.program.class(self.flights.flight(slot).class)
     }
 }
 
 impl Observer for RunTimer<'_> {
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
-        self.classes[slot] = sent.class;
-        self.add(rank, slot, Function::Send, sent.end - sent.call);
+        self.flights.sent(rank, slot, sent);
+        let own = self.own.send(slot, self.class(slot));
+        self.add_for_message(rank, slot, own, sent.end - sent.call);
+    }
+
+    fn posted(&mut self, slot: Slot, time: Time) {
+        self.flights.posted(slot, time);
     }
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
-        let own = if self.is_non_blocking(slot) {
-            Function::Wait
-        } else {
-            Function::Send
-        };
-        self.add(rank, slot, own, end - start);
+        let own = self.own.release(slot, self.class(slot));
+        self.add_for_message(rank, slot, own, end - start);
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
-        self.add(rank, slot, Function::Wait, end - start);
+        self.held(rank, slot, start, end);
     }
 
     fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
-        self.add(rank, slot, Function::Recv, received.end - received.call);
+        let own = self.own.receive(slot, self.flights.is_posted(slot));
+        self.add_for_message(rank, slot, own, received.end - received.call);
     }
 
-    fn accessed(&mut self, _rank: Rank, accessed: Accessed) {
-        self.times.add_call(OTHER, accessed.end - accessed.call);
+    fn accessed(&mut self, rank: Rank, accessed: Accessed) {
+        let access = self.program.access(accessed.access);
+        let call = Call::Access(access.name());
+        self.add(rank, call, accessed.end - accessed.call);
     }
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
-        if rank.index() >= self.program.ranks() {
-            return;
-        }
-        let communicator = self.program.communicator_of(gathered.instance);
-        if self
-            .program
-            .is_inside_a_task(self.program.communicator(communicator))
-        {
-            self.asleep[rank] += gathered.end - gathered.call;
-            return;
-        }
-        if let Some(Function::Collective(op) | Function::NonBlocking(op)) =
-            self.own.collective(gathered.instance)
-        {
-            self.times.add_call(op.name(), gathered.end - gathered.call);
+        let time = gathered.end - gathered.call;
+        match self.own.collective(gathered.instance) {
+            Some(function) => self.add(rank, function, time),
+            None if rank.index() < self.program.ranks() => self.asleep[rank] += time,
+            None => {}
         }
     }
 
     fn marked(&mut self, rank: Rank, event: u32, time: Time) {
+        self.own.mark(rank, event);
         let (kind, value) = self.program.events()[event as usize];
         if kind != REGION {
             return;
@@ -194,8 +197,8 @@ mod tests {
             [Time::from_micros(1010.0), Time::from_micros(2010.0)]
         );
         assert_eq!(times.computation, [Time::from_micros(1000.0), Time::ZERO]);
-        assert_eq!(times.calls[RECEIVING], Time::from_micros(2010.0));
-        assert_eq!(times.calls["Barrier"], Time::from_micros(1010.0));
+        assert_eq!(times.calls["MPI_Recv"], Time::from_micros(2010.0));
+        assert_eq!(times.calls["MPI_Barrier"], Time::from_micros(1010.0));
         assert_eq!(times.regions["solve"], Time::from_micros(2010.0));
     }
 }

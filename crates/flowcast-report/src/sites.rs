@@ -1,16 +1,10 @@
 //! What a place in a program is called.
 
-use super::export::paraver::{function_name, mpi_name};
-use flowcast_replay::explain::{Call, CallSite};
+use flowcast_replay::explain::CallSite;
 
 /// `MPI_Waitall in function 12, caller 5, line 118`; numbers are the values of the trace's events.
 pub fn site_name(site: &CallSite) -> String {
-    let mut name = match site.call {
-        Call::Event(kind, value) => function_name(kind, value),
-        Call::Function(function) => format!("MPI_{}", mpi_name(function)),
-        Call::Access(name) => format!("MPI_{name}"),
-        Call::OtherThreads => "(other threads)".to_owned(),
-    };
+    let mut name = site.call.name();
     let parts = [
         ("in function", site.function),
         ("caller", site.caller),

@@ -5,38 +5,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
+use crate::run_times::{OpenRegions, RunTimes};
 use flowcast_recording::{
     decode::{Call, Item, RankFile},
-    operation,
     summary::known_functions,
     table::Function,
 };
-use flowcast_units::{CollectiveOp, Time};
+use flowcast_units::Time;
 
-/// What the run took, by the types of calls that a replay tells apart.
+/// What the run took.
 pub fn measured(files: &[RankFile]) -> RunTimes {
-    measured_by(files, call_type)
-}
-
-/// What the run took, by MPI function, such as `MPI_Waitall`.
-pub fn measured_by_function(files: &[RankFile]) -> RunTimes {
-    let mut times = measured_by(files, |function, _| function);
-    let calls = std::mem::take(&mut times.calls).into_iter();
-    times.calls = calls
-        .map(|(name, time)| (format!("MPI_{name}"), time))
-        .collect();
-    times
-}
-
-/// The type of calls of a function of a kind.
-type CallType = for<'a> fn(&'a str, &'a str) -> &'a str;
-
-fn measured_by(files: &[RankFile], call_type: CallType) -> RunTimes {
     let known = known_functions();
     let mut times = RunTimes::of_ranks(files.len());
     for (rank, file) in files.iter().enumerate() {
-        let span = of_rank(file, &known, call_type, &mut times);
+        let span = of_rank(file, &known, &mut times);
         times.total = times.total.max(span.whole);
         times.communication[rank] = span.communication;
         times.computation[rank] = if has_threads(file) {
@@ -112,7 +94,6 @@ fn name<'a>(file: &'a RankFile, call: &Call) -> &'a str {
 fn of_rank(
     file: &RankFile,
     known: &BTreeMap<String, Function>,
-    call_type: CallType,
     times: &mut RunTimes,
 ) -> RecordedSpan {
     let range = between(file, known);
@@ -130,25 +111,20 @@ fn of_rank(
         })
         .or_else(|| file.items[range.clone()].iter().rev().find_map(end_of))
         .unwrap_or(begin);
+    let names: Vec<String> = file.functions.iter().map(|name| mpi_name(name)).collect();
     let mut regions = OpenRegions::default();
     let mut communication = 0;
     for item in &file.items[range] {
         match item {
             Item::Call(call) => {
                 communication += call.time;
-                times.add_call(
-                    call_type(name(file, call), kind(file, known, call)),
-                    nanos(call.time),
-                );
+                let function = file.signatures[call.signature as usize][0];
+                times.add_call(&names[function as usize], nanos(call.time));
                 mark(&mut regions, file, call, kind(file, known, call));
             }
             Item::Polls(polls) => {
                 communication += polls.time;
-                let function = &file.functions[polls.function as usize];
-                let kind = known
-                    .get(function)
-                    .map_or("test", |known| known.kind.as_str());
-                times.add_call(call_type(function, kind), nanos(polls.time));
+                times.add_call(&names[polls.function as usize], nanos(polls.time));
             }
             Item::Off(_) => {}
         }
@@ -185,24 +161,9 @@ fn mark(regions: &mut OpenRegions, file: &RankFile, call: &Call, kind: &str) {
     }
 }
 
-/// The types that a replay tells apart.
-fn call_type<'a>(function: &'a str, kind: &'a str) -> &'a str {
-    match kind {
-        "send" | "ssend" | "isend" | "issend" => SENDING,
-        "recv" | "mrecv" | "irecv" | "imrecv" | "sendrecv" | "start" | "startall"
-        | "request-free" | "cancel" => RECEIVING,
-        kind if kind.starts_with("neighbor-") || kind.starts_with("ineighbor-") => RECEIVING,
-        kind if kind.starts_with("wait") || kind.starts_with("test") || kind.ends_with("probe") => {
-            RECEIVING
-        }
-        "win-sync" | "win-test" | "win-free" => match function {
-            "Win_fence" | "Win_free" => CollectiveOp::Barrier.name(),
-            "Win_post" | "Win_complete" => SENDING,
-            "Win_start" | "Win_wait" | "Win_test" => RECEIVING,
-            _ => OTHER,
-        },
-        _ => operation(function).map_or(OTHER, |op| op.name()),
-    }
+/// A function with its form for large counts.
+fn mpi_name(function: &str) -> String {
+    format!("MPI_{}", function.strip_suffix("_c").unwrap_or(function))
 }
 
 fn nanos(nanos: u64) -> Time {
@@ -268,8 +229,8 @@ mod tests {
         assert_eq!(times.total, nanos(1130));
         assert_eq!(times.communication, [nanos(60), nanos(1060)]);
         assert_eq!(times.computation, [nanos(70), nanos(70)]);
-        assert_eq!(times.calls[SENDING], nanos(1040));
-        assert_eq!(times.calls["Bcast"], nanos(80));
+        assert_eq!(times.calls["MPI_Send"], nanos(1040));
+        assert_eq!(times.calls["MPI_Bcast"], nanos(80));
         assert_eq!(times.regions["a"], nanos(1100));
         assert_eq!(worked(&[file()]), [nanos(35)]);
     }

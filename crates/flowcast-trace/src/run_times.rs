@@ -6,13 +6,6 @@ use std::collections::BTreeMap;
 use flowcast_units::Time;
 use serde::{Deserialize, Serialize};
 
-/// Sends of all kinds, non-blocking ones too.
-pub const SENDING: &str = "sends";
-/// Receives, waits, tests and probes.
-pub const RECEIVING: &str = "receives and waits";
-/// One-sided transfers and their locks, and what no replay has a model for: making communicators, files.
-pub const OTHER: &str = "other calls";
-
 /// What a run took: times, or numbers of a unit that the user of a file knows. Files have seconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +19,7 @@ pub struct RunTimes<T = Time> {
     /// The rest, by rank.
     #[serde(rename = "computation_s")]
     pub computation: Vec<T>,
-    /// Time in each type of call, all ranks together.
+    /// Time in each function of MPI, such as `MPI_Waitall`, all ranks together.
     #[serde(rename = "calls_s")]
     pub calls: BTreeMap<String, T>,
     /// Time in each region, on the rank that spent longest in it.
@@ -62,7 +55,7 @@ impl RunTimes {
         }
     }
 
-    /// Adds to a type of call.
+    /// Adds to a function of MPI.
     pub fn add_call(&mut self, call: &str, time: Time) {
         match self.calls.get_mut(call) {
             Some(sum) => *sum += time,

@@ -13,7 +13,7 @@ use flowcast::{
     recording::format::RECORDING,
     statements::by_name,
     table::{Document, Part, Table, rows},
-    trace::{Trace, read::disturbance, recorded_times::measured_by_function, run_times::RunTimes},
+    trace::{Trace, read::disturbance, recorded_times::measured, run_times::RunTimes},
     units::{Rounded, Time},
     why::{change_words, compare_runs, relative_change},
 };
@@ -289,7 +289,7 @@ impl Compare {
             if side.runs.is_empty() {
                 side.work = Work::recorded(&files);
             }
-            side.runs.push(measured_by_function(&files));
+            side.runs.push(measured(&files));
             side.notes
                 .extend(disturbed_by(folder).as_deref().map(disturbance));
         }

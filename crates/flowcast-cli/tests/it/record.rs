@@ -119,9 +119,9 @@ fn mixes_are_recorded_call_by_call_and_replayed(mpi: Mpi) {
 }
 
 /// Mix, and the calls that tables of its replay name where four ranks are on four nodes.
-const OWN_CALLS: [(&str, &[&str]); 4] = [
+const OWN_CALLS: [(&str, &[&str]); 5] = [
     ("comd", &["MPI_Sendrecv"]),
-    ("persistent", &["MPI_Start", "MPI_Wait"]),
+    ("persistent", &["MPI_Startall", "MPI_Wait", "MPI_Waitany"]),
     (
         "immediate",
         &[
@@ -130,8 +130,11 @@ const OWN_CALLS: [(&str, &[&str]); 4] = [
             "MPI_Ibarrier",
             "MPI_Ibcast",
             "MPI_Reduce",
+            "MPI_Wait",
+            "MPI_Waitsome",
         ],
     ),
+    ("neighbours", &["MPI_Neighbor_allgather"]),
     (
         "threads",
         &["(other threads)", "MPI_Barrier", "MPI_Recv", "MPI_Send"],

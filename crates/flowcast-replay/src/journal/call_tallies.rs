@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Function;
+use super::{Function, NAMED};
 use crate::distribution::Distribution;
 use flowcast_units::{Bytes, CollectiveOp, Time};
 
@@ -35,11 +35,19 @@ pub(crate) struct OpenCall {
     pub end: Time,
 }
 
-/// Tallies by kind of call; a kind is found at its index without a search.
+impl OpenCall {
+    /// A further part of the same call.
+    pub(crate) fn extend(&mut self, part: OpenCall) {
+        self.end = part.end;
+        self.bytes = Bytes(self.bytes.0.saturating_add(part.bytes.0));
+    }
+}
+
+/// Tallies by kind of call; most kinds are found at their index without a search.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tallies {
     functions: Vec<CallTally>,
-    accesses: BTreeMap<&'static str, CallTally>,
+    others: BTreeMap<CallKind, CallTally>,
 }
 
 impl Tallies {
@@ -54,13 +62,13 @@ impl Tallies {
         }: OpenCall,
     ) {
         let tally = match kind.index() {
-            Ok(index) => {
+            Some(index) => {
                 if self.functions.len() <= index {
                     self.functions.resize(index + 1, CallTally::default());
                 }
                 &mut self.functions[index]
             }
-            Err(name) => self.accesses.entry(name).or_default(),
+            None => self.others.entry(kind).or_default(),
         };
         tally.times.add(end - start);
         tally.bytes = Bytes(tally.bytes.0.saturating_add(bytes.0));
@@ -74,13 +82,7 @@ impl Tallies {
             .enumerate()
             .filter(|(_, tally)| tally.times.number() > 0);
         let functions = functions.map(|(index, tally)| (CallKind::of_index(index), tally));
-        functions
-            .chain(
-                self.accesses
-                    .into_iter()
-                    .map(|(name, tally)| (CallKind::Access(name), tally)),
-            )
-            .collect()
+        functions.chain(self.others).collect()
     }
 }
 
@@ -93,15 +95,14 @@ impl CallKind {
         }
     }
 
-    /// A number for each kind, or the name of an access.
-    fn index(self) -> Result<usize, &'static str> {
-        match self {
-            CallKind::Function(function) => Ok(function.code() as usize),
-            CallKind::Within(op, function) => {
-                Ok(FUNCTIONS * (op as usize + 1) + function.code() as usize)
-            }
-            CallKind::Access(name) => Err(name),
-        }
+    /// A number for each kind but accesses and functions that the trace names.
+    fn index(self) -> Option<usize> {
+        let code = self.function()?.code() as usize;
+        let before = match self {
+            CallKind::Within(op, _) => FUNCTIONS * (op as usize + 1),
+            _ => 0,
+        };
+        (code < FUNCTIONS).then_some(before + code)
     }
 
     fn of_index(index: usize) -> CallKind {
@@ -113,5 +114,5 @@ impl CallKind {
     }
 }
 
-/// How many functions have codes.
-const FUNCTIONS: usize = 6 + 2 * CollectiveOp::ALL.len();
+/// How many functions have codes, without those that a trace names.
+const FUNCTIONS: usize = NAMED as usize + 1;

@@ -12,7 +12,7 @@ use crate::{
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     timeline::{Activity, Segment},
 };
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{read::paraver_events::CALLED, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
 
 impl Journal<'_> {
@@ -83,10 +83,17 @@ impl Journal<'_> {
         }
     }
 
-    fn call(&mut self, rank: Rank, call: OpenCall) {
+    fn call(&mut self, rank: Rank, mut call: OpenCall) {
         let Some(journal) = self.ranks.get_mut(rank.index()) else {
             return;
         };
+        if let (Some(named), CallKind::Function(_)) = (self.own.function(rank), call.kind) {
+            call.kind = CallKind::Function(Function::Named(named));
+            if let (true, Some(open)) = (journal.is_named, &mut journal.open) {
+                return open.extend(call);
+            }
+            journal.is_named = true;
+        }
         let Some(before) = journal.open.replace(call) else {
             return;
         };
@@ -194,7 +201,12 @@ impl Observer for Journal<'_> {
     }
 
     fn marked(&mut self, rank: Rank, event: u32, time: Time) {
-        if self.keeps.calls {
+        self.own.mark(rank, event);
+        self.ranks[rank].is_named = false;
+        let Source::Program(program) = self.flights.source else {
+            return;
+        };
+        if self.keeps.calls && program.events()[event as usize].0 != CALLED {
             self.ranks[rank]
                 .marks
                 .push(nanos(time), nanos(time), u64::from(event));
@@ -243,7 +255,13 @@ impl Observer for Journal<'_> {
         let function = self.own.receive(slot, self.flights.is_posted(slot));
         self.flights.received(rank, slot, received);
         if self.watches_calls() {
-            let (kind, bytes) = (self.kind_for(slot, function), self.flights.size(slot));
+            let kind = self.kind_for(slot, function);
+            let received_call = OpenCall {
+                kind,
+                bytes: self.flights.size(slot),
+                start: call,
+                end,
+            };
             match self
                 .ranks
                 .get_mut(rank.index())
@@ -251,17 +269,9 @@ impl Observer for Journal<'_> {
             {
                 // Its send has begun the call.
                 Some(open) if function == Function::Sendrecv && open.kind == kind => {
-                    (open.end, open.bytes) = (end, Bytes(open.bytes.0.saturating_add(bytes.0)));
+                    open.extend(received_call);
                 }
-                _ => self.call(
-                    rank,
-                    OpenCall {
-                        kind,
-                        bytes,
-                        start: call,
-                        end,
-                    },
-                ),
+                _ => self.call(rank, received_call),
             }
         }
     }

@@ -1,14 +1,17 @@
 //! What the program called where a replay's operations are called otherwise.
 //!
-//! A record in which a rank sends and waits until that is gone, or receives behind a send or nothing, is an `MPI_Sendrecv`, with
+//! Events of the trace name calls from where they stand to the next of them. Else the records tell: a record in which a rank sends and waits until that is gone, or receives behind a send or nothing, is an `MPI_Sendrecv`, with
 //! or without partners on both sides. Where tasks have several threads, blocking calls are replayed as non-blocking ones and
 //! waits, which are parts of one record, too.
+
+use std::collections::BTreeMap;
 
 use super::Function;
 use flowcast_trace::{
     expand::operation_of,
     opcodes::Op,
     program::{CollectiveCall, CollectiveMode, MessageClass, Program},
+    read::paraver_events::{CALLED, FunctionNumber, MPI_EVENTS, function},
     slot::Slot,
 };
 use flowcast_units::Rank;
@@ -23,6 +26,21 @@ pub(crate) struct OwnCalls {
     received_by_recv: SlotSet,
     /// By execution of a collective; none where threads of a rank wait for one another, which is no call.
     collectives: Vec<Option<Function>>,
+    /// By event: the call that it marks, nothing at its end; no entry for events that mark no calls.
+    marks: BTreeMap<u32, Option<MarkedCall>>,
+    /// By stream: the call that its last event marks.
+    marked: Vec<Option<MarkedCall>>,
+    /// By slot: the function that sends, where an event names it.
+    senders: Vec<Option<FunctionNumber>>,
+}
+
+/// A call by the event that marks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MarkedCall {
+    /// Type and value of the event.
+    pub event: (i64, i64),
+    /// The function, if it is one that recordings have.
+    pub function: Option<FunctionNumber>,
 }
 
 /// A set of slots.
@@ -72,6 +90,8 @@ impl OwnCalls {
         let executions = program.instances().len();
         let mut own = OwnCalls {
             collectives: vec![None; executions],
+            marks: marks(program.events()),
+            marked: vec![None; program.streams()],
             ..OwnCalls::default()
         };
         for rank in Rank::all(program.ranks()) {
@@ -92,8 +112,12 @@ impl OwnCalls {
                 };
             }
             match op {
+                Op::Event(event) => self.mark(rank, event),
                 Op::Send { class, slot } => {
                     let is_own = operation_of(program.class(class)).is_none();
+                    if is_own {
+                        self.name_sender(rank, slot);
+                    }
                     sent = is_own.then_some(slot);
                     record.is_sending = is_own;
                 }
@@ -122,6 +146,34 @@ impl OwnCalls {
             }
         }
         self.name(&record, sent, threads);
+        self.marked[rank] = None;
+    }
+
+    fn name_sender(&mut self, rank: Rank, slot: Slot) {
+        let Some(function) = self.function(rank) else {
+            return;
+        };
+        if self.senders.len() <= slot.index() {
+            self.senders.resize(slot.index() + 1, None);
+        }
+        self.senders[slot] = Some(function);
+    }
+
+    /// A stream passes an event.
+    pub(crate) fn mark(&mut self, stream: Rank, event: u32) {
+        if let Some(call) = self.marks.get(&event) {
+            self.marked[stream] = *call;
+        }
+    }
+
+    /// The call that a stream's last event marks.
+    pub(crate) fn marked(&self, stream: Rank) -> Option<(i64, i64)> {
+        Some((*self.marked.get(stream.index())?)?.event)
+    }
+
+    /// The function that a stream's last event names.
+    pub(crate) fn function(&self, stream: Rank) -> Option<FunctionNumber> {
+        (*self.marked.get(stream.index())?)?.function
     }
 
     fn name(&mut self, record: &RecordParts, sent: Option<Slot>, threads: bool) {
@@ -148,6 +200,13 @@ impl OwnCalls {
     /// The call that sends a message.
     #[inline]
     pub(crate) fn send(&self, slot: Slot, class: &MessageClass) -> Function {
+        match self.senders.get(slot.index()) {
+            Some(Some(function)) => Function::Named(*function),
+            _ => self.unnamed_send(slot, class),
+        }
+    }
+
+    fn unnamed_send(&self, slot: Slot, class: &MessageClass) -> Function {
         match class.mode.non_blocking {
             _ if self.sent_by_sendrecv.contains(slot) => Function::Sendrecv,
             _ if class.mode.persistent => Function::Start,
@@ -159,7 +218,7 @@ impl OwnCalls {
 
     /// The call in which the sender waits until a message is gone.
     pub(crate) fn release(&self, slot: Slot, class: &MessageClass) -> Function {
-        match self.send(slot, class) {
+        match self.unnamed_send(slot, class) {
             Function::Isend | Function::Start => Function::Wait,
             send => send,
         }
@@ -179,6 +238,19 @@ impl OwnCalls {
     pub(crate) fn collective(&self, instance: u32) -> Option<Function> {
         self.collectives[instance as usize]
     }
+}
+
+/// What the events of a program mark that mark calls.
+fn marks(events: &[(i64, i64)]) -> BTreeMap<u32, Option<MarkedCall>> {
+    let events = (0..).zip(events.iter().copied());
+    let events = events.filter(|(_, (kind, _))| *kind == CALLED || MPI_EVENTS.contains(kind));
+    let call = |event: (i64, i64)| MarkedCall {
+        event,
+        function: function(event.0, event.1),
+    };
+    events
+        .map(|(number, event)| (number, (event.1 != 0).then(|| call(event))))
+        .collect()
 }
 
 fn collective(program: &Program, call: &CollectiveCall) -> Option<Function> {

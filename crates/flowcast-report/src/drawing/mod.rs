@@ -9,7 +9,7 @@ pub use lanes::{MAX_CELLS, MAX_INTERVALS};
 pub use traffic::MAX_MESSAGES;
 pub(crate) use traffic::Traffic;
 
-use super::export::{Replayed, paraver::mpi_name};
+use super::export::Replayed;
 use flowcast_replay::{
     journal::call_tallies::{CallKind, CallTally},
     outcome::{Outcome, RankOutcome},
@@ -115,8 +115,8 @@ fn times_of(segments: &[Segment], outcome: &RankOutcome) -> Times {
 /// What a kind of call is called in tables.
 fn call_name(kind: CallKind) -> String {
     match kind {
-        CallKind::Function(function) => format!("MPI_{}", mpi_name(function)),
-        CallKind::Within(op, function) => format!("{} ({})", op.name(), mpi_name(function)),
+        CallKind::Function(function) => format!("MPI_{}", function.name()),
+        CallKind::Within(op, function) => format!("{} ({})", op.name(), function.name()),
         CallKind::Access(name) => format!("MPI_{name}"),
     }
 }

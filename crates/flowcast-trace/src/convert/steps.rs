@@ -7,6 +7,7 @@ use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, THREADS, Table
 use crate::{
     opcodes::{self, Op},
     program::{CollectiveMode, MessageClass, SendMode},
+    read::paraver_events::CALLED,
     slot::Slot,
 };
 use flowcast_units::{Bytes, Rank, Time};
@@ -97,10 +98,12 @@ impl<'a> StepFile<'a> {
                     losses.count(THREADS)
                 }
                 Op::Collective { call, instance } => return Some(self.collective(call, instance)),
-                Op::Event(_) => losses.count(EVENTS),
+                Op::Event(event) if self.tables.program.events()[event as usize].0 != CALLED => {
+                    losses.count(EVENTS)
+                }
                 Op::Access(_) => losses.count(RMA_AND_IO),
                 // What the reader left out it has told.
-                Op::WaitCollective(_) | Op::Nothing | Op::Ignored(_) => {}
+                Op::WaitCollective(_) | Op::Event(_) | Op::Nothing | Op::Ignored(_) => {}
             }
         }
         None

@@ -328,17 +328,14 @@ impl EventRank {
                 self.call("Irecv", Vec::new()).makes = Some(request);
             }
             Event::Irecv { from, request } => self.received(from, request),
-            Event::IsendComplete(request) => self
-                .call("Wait", Vec::new())
-                .completes
-                .push(Done::new(request)),
+            Event::IsendComplete(request) => self.complete(Done::new(request)),
             Event::Cancelled(request) => {
                 self.open.retain(|other| *other != request);
                 let done = Done {
                     cancelled: true,
                     ..Done::new(request)
                 };
-                self.call("Wait", Vec::new()).completes.push(done);
+                self.complete(done);
             }
             Event::Collective(collective) => return self.collective(collective, None, is_score_p),
             Event::CollectivePosted(request) => {
@@ -353,6 +350,14 @@ impl EventRank {
         None
     }
 
+    /// A request is completed by the function that the rank is in, if it is one that completes requests.
+    fn complete(&mut self, done: Done) {
+        let function = self.function.unwrap_or_default();
+        let completes = function.starts_with("Wait") || function.starts_with("Test");
+        let function = if completes { function } else { "Wait" };
+        self.call(function, Vec::new()).completes.push(done);
+    }
+
     /// The end of a receive tells what it was; without a post it is one that blocks.
     fn received(&mut self, from: Peer, request: u64) {
         let words = self.words(from, 0);
@@ -360,9 +365,7 @@ impl EventRank {
         match self.posted.remove(&request) {
             Some(post) => {
                 self.out.calls[post].words = words;
-                self.call("Wait", Vec::new())
-                    .completes
-                    .push(Done::new(request));
+                self.complete(Done::new(request));
             }
             None => drop(self.call("Recv", words)),
         }
@@ -399,9 +402,7 @@ impl EventRank {
                     let call = &mut self.out.calls[post];
                     (call.function, call.words, call.makes) = (non_blocking, words, Some(request));
                 }
-                self.call("Wait", Vec::new())
-                    .completes
-                    .push(Done::new(request));
+                self.complete(Done::new(request));
             }
         }
         None

@@ -11,14 +11,24 @@ use flowcast::{
         Engine,
         costs::Rendezvous,
         explain::{Explanation, Sums},
+        journal::{Journal, Keeps},
         outcome::Outcome,
         placement::Placement,
+        run_times::RunTimer,
         time_part::TimePart,
     },
-    trace::Program,
+    report::export::{
+        Replayed,
+        paraver::{self, Stamp},
+    },
+    trace::{
+        Program, TraceRef,
+        read::paraver_events::{CALLED, FunctionNumber},
+    },
     units::Time,
 };
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Outcome, Explanation) {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
@@ -133,4 +143,60 @@ fn each_cause_is_told_from_the_others() {
         .map(|(site, _)| flowcast::report::sites::site_name(site))
         .collect();
     assert_eq!(names, ["MPI_Wait", "MPI_Recv"]);
+}
+
+/// A wait for two messages is one call wherever calls are named.
+#[test]
+fn calls_that_events_name_have_these_names_everywhere() {
+    let [waitall, startall] =
+        ["Waitall", "Startall"].map(|name| FunctionNumber::named(name).unwrap());
+    let text = format!(
+        "#DIMEMAS:\"c\":0:2(1,1),1\nd:1:1:2:0:1\n20:0:0:{CALLED}:{}\n2:0:0:1:-1:1000:0:1:2\n2:0:0:1:-1:1000:0:1:2\n\
+         20:0:0:{CALLED}:0\n2:0:0:1:-1:1000:0:1:0\n3:1:0:0:-1:1000:0:1:1\n3:1:0:0:-1:1000:0:1:1\n20:1:0:{CALLED}:{}\n\
+         3:1:0:0:-1:1000:0:1:2\n3:1:0:0:-1:1000:0:1:2\n20:1:0:{CALLED}:0\n3:1:0:0:-1:1000:0:1:0\n",
+        startall.get(),
+        waitall.get()
+    );
+    let program = as_program(read_text(text).unwrap());
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+    let rendezvous = Rendezvous::from_network(&network, None);
+    let engine = Engine::new(&program, &network, placement.clone(), rendezvous).unwrap();
+    let keeps = Keeps {
+        timeline: true,
+        ..Keeps::FILES
+    };
+    let (mut journal, mut timer) = (Journal::new(&program, keeps), RunTimer::new(&program, &[]));
+    let outcome = engine.observed(&mut (&mut journal, &mut timer)).unwrap();
+    let tallies = journal.call_tallies().into_iter();
+    let mut counts: Vec<(&str, u64)> = tallies
+        .map(|(kind, tally)| (kind.function().unwrap().name(), tally.times.number()))
+        .collect();
+    counts.sort_unstable();
+    assert_eq!(
+        counts,
+        [("Recv", 1), ("Send", 1), ("Startall", 1), ("Waitall", 1)]
+    );
+    let names = ["MPI_Recv", "MPI_Send", "MPI_Startall", "MPI_Waitall"];
+    assert!(timer.finish(&outcome).calls.keys().eq(names));
+    let (_, explanation) = crate::random_programs::explained(&engine);
+    let places = explanation.sites.iter().map(|(site, _)| site.call.name());
+    assert!(places.collect::<BTreeSet<_>>().iter().eq(names));
+    let replayed = Replayed {
+        trace: TraceRef::Program(&program),
+        placement: &placement,
+        outcome: &outcome,
+        journal: &journal,
+    };
+    let (mut events, mut legend) = (Vec::new(), Vec::new());
+    paraver::prv(replayed, &Stamp("01/02/2026 at 03:04".into()), &mut events).unwrap();
+    paraver::pcf(replayed, &mut legend).unwrap();
+    let [events, legend] = [events, legend].map(|text| String::from_utf8(text).unwrap());
+    let begins = |name: &str| {
+        let value = legend.lines().find_map(|line| line.strip_suffix(name));
+        let event = format!(":50000001:{}", value.unwrap().trim());
+        events.lines().filter(|line| line.ends_with(&event)).count()
+    };
+    assert_eq!(names.map(begins), [1; 4]);
+    assert!(!events.contains(&CALLED.to_string()));
 }

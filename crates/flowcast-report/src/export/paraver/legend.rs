@@ -6,10 +6,11 @@ use std::{
     io::{self, Write},
 };
 
-use super::{super::Replayed, POINT_TO_POINT, event_of};
-use flowcast_replay::journal::{Function, MPI_EVENTS};
+use super::{super::Replayed, event_of};
+use flowcast_replay::{explain::Call, journal::Function};
 use flowcast_trace::read::paraver_events::{
-    COLLECTIVE, COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE,
+    CALLED, COLLECTIVE, COMMUNICATOR, IS_ROOT, MPI_EVENTS, OTHER, POINT_TO_POINT, RECV_SIZE,
+    SEND_SIZE, function,
 };
 
 const OPTIONS: &str = "DEFAULT_OPTIONS
@@ -59,7 +60,11 @@ pub fn pcf(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
         if MPI_EVENTS.contains(&kind) {
             writeln!(out, "VALUES")?;
             for value in values {
-                writeln!(out, "{value}   {}", function_name(kind, value))?;
+                let name = match value {
+                    0 => "Outside MPI".to_owned(),
+                    _ => Call::Event(kind, value).name(),
+                };
+                writeln!(out, "{value}   {name}")?;
             }
         }
     }
@@ -69,11 +74,16 @@ pub fn pcf(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
 /// Types of the events that occur, with the values of each.
 fn events(replayed: Replayed<'_>) -> BTreeMap<i64, BTreeSet<i64>> {
     let mut events: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+    let mut named = Vec::new();
     for (kind, value) in replayed.trace.events() {
-        events.entry(*kind).or_default().insert(*value);
+        if *kind == CALLED {
+            named.extend(function(*kind, *value).map(Function::Named));
+        } else {
+            events.entry(*kind).or_default().insert(*value);
+        }
     }
     if !events.keys().any(|kind| MPI_EVENTS.contains(kind)) {
-        for (kind, value, _) in functions().map(event_of) {
+        for (kind, value) in functions().chain(named).map(event_of) {
             events.entry(kind).or_default().extend([0, value]);
         }
         for kind in [SEND_SIZE, RECV_SIZE, IS_ROOT, COMMUNICATOR] {
@@ -101,7 +111,7 @@ fn label(kind: i64) -> (u32, String) {
     match kind {
         POINT_TO_POINT => (9, "MPI Point-to-point".into()),
         COLLECTIVE => (9, "MPI Collective Comm".into()),
-        50_000_003 => (9, "MPI Other".into()),
+        OTHER => (9, "MPI Other".into()),
         50_000_004 => (9, "MPI One-sided".into()),
         50_000_005 => (9, "MPI I/O".into()),
         SEND_SIZE => (1, "Send Size in MPI Global OP".into()),
@@ -109,40 +119,5 @@ fn label(kind: i64) -> (u32, String) {
         IS_ROOT => (1, "Root in MPI Global OP".into()),
         COMMUNICATOR => (1, "Communicator in MPI Global OP".into()),
         other => (6, format!("Event {other}")),
-    }
-}
-
-/// The name of a call of MPI by the event that marks it.
-pub fn function_name(kind: i64, value: i64) -> String {
-    const OTHERS: [(i64, &str); 19] = [
-        (4, "Irecv"),
-        (6, "Waitall"),
-        (19, "Comm_rank"),
-        (20, "Comm_size"),
-        (21, "Comm_create"),
-        (22, "Comm_dup"),
-        (23, "Comm_split"),
-        (25, "Comm_free"),
-        (31, "Init"),
-        (32, "Finalize"),
-        (33, "Bsend"),
-        (34, "Ssend"),
-        (35, "Rsend"),
-        (39, "Test"),
-        (40, "Cancel"),
-        (42, "Sendrecv_replace"),
-        (59, "Waitany"),
-        (60, "Waitsome"),
-        (61, "Probe"),
-    ];
-    if value == 0 {
-        return "Outside MPI".into();
-    }
-    let known = functions()
-        .map(event_of)
-        .map(|(_, number, name)| (number, name));
-    match known.chain(OTHERS).find(|(number, _)| *number == value) {
-        Some((_, name)) => format!("MPI_{name}"),
-        None => format!("MPI call {value} of type {kind}"),
     }
 }

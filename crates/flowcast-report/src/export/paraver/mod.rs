@@ -29,13 +29,15 @@ use super::{
 use details::Details;
 use flowcast_network::queues::{KeyQueue, NEVER, member_of, tournament::Tournament};
 use flowcast_replay::{
-    journal::{Function, MPI_EVENTS, Mark, MessageTimes, SliceKind, WholeSpan},
+    journal::{Function, Mark, MessageTimes, SliceKind, WholeSpan},
     timeline::Activity,
 };
-use flowcast_trace::read::paraver_events::{COLLECTIVE, value_of};
+use flowcast_trace::read::paraver_events::{
+    self, COLLECTIVE, MPI_EVENTS, POINT_TO_POINT, value_of,
+};
 use flowcast_units::Rank;
 use layout::Layout;
-pub use legend::{function_name, pcf};
+pub use legend::pcf;
 
 /// When the trace was written, as the header wants it: `dd/mm/yyyy at hh:mm`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -236,7 +238,7 @@ where
         else {
             return;
         };
-        let (kind, value, _) = event_of(function);
+        let (kind, value) = event_of(function);
         self.is_inside = !self.is_inside;
         if !self.is_inside {
             self.calls.next();
@@ -311,27 +313,16 @@ fn state(slice: SliceKind) -> u32 {
     }
 }
 
-const POINT_TO_POINT: i64 = 50_000_001;
-
-/// The name of a function without `MPI_`.
-pub fn mpi_name(function: Function) -> &'static str {
-    event_of(function).2
-}
-
-/// Type, value and name of the event that marks a call, as Extrae numbers them.
-fn event_of(function: Function) -> (i64, i64, &'static str) {
-    let op = match function {
-        Function::Send => return (POINT_TO_POINT, 1, "Send"),
-        Function::Recv => return (POINT_TO_POINT, 2, "Recv"),
-        Function::Isend => return (POINT_TO_POINT, 3, "Isend"),
-        Function::Wait => return (POINT_TO_POINT, 5, "Wait"),
-        Function::Sendrecv => return (POINT_TO_POINT, 41, "Sendrecv"),
-        // Extrae's numbers of these are not read anywhere: they are events of what they do.
-        Function::Start => return (POINT_TO_POINT, 3, "Start"),
-        Function::NonBlocking(op) => {
-            return (COLLECTIVE, value_of(op), op.non_blocking_name());
-        }
-        Function::Collective(op) => op,
-    };
-    (COLLECTIVE, value_of(op), op.name())
+/// Type and value of the event that marks a call, as Extrae numbers them.
+fn event_of(function: Function) -> (i64, i64) {
+    match function {
+        Function::Send => (POINT_TO_POINT, 1),
+        Function::Recv => (POINT_TO_POINT, 2),
+        // Extrae's number of a start is not read anywhere: it is an event of what it does.
+        Function::Isend | Function::Start => (POINT_TO_POINT, 3),
+        Function::Wait => (POINT_TO_POINT, 5),
+        Function::Sendrecv => (POINT_TO_POINT, 41),
+        Function::Collective(op) | Function::NonBlocking(op) => (COLLECTIVE, value_of(op)),
+        Function::Named(function) => paraver_events::event_of(function),
+    }
 }

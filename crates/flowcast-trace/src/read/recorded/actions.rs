@@ -21,7 +21,7 @@ use flowcast_recording::{
     format::{ANY_SOURCE, ANY_TAG},
     operation, region_name,
     summary::{bytes_sent, known_functions},
-    table::Function,
+    table::{Function, FunctionNumber},
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 use neighbours::Exchange;
@@ -30,7 +30,7 @@ use one_sided::Epochs;
 /// Remarks on calls that are not replayed: how they differ from those that are, or what becomes of them.
 const LEFT_OUT: &str = "";
 const BETWEEN_GROUPS: &str = " between two groups";
-const FILES: &str = "; they take the time that was recorded";
+pub(super) const FILES: &str = "; they take the time that was recorded";
 
 /// The kind of event that marks regions; its value is the region's number, 0 at the end.
 pub const REGION: i64 = 60_000_019;
@@ -138,11 +138,29 @@ pub(crate) struct RankActions {
     pub accesses: Vec<Access>,
     /// The calls in the order in which they returned; empty where there is one thread.
     pub calls: Vec<ThreadCall>,
+    /// The function of each item that is a call.
+    pub called: Vec<Option<FunctionNumber>>,
     /// What is not replayed, by function and remark.
     pub left_out: BTreeMap<(String, &'static str), CallSum>,
 }
 
 impl RankActions {
+    /// Bytes that the rank's calls send, whether they are replayed or left out; those to files are none.
+    pub(super) fn bytes_sent(&self) -> u64 {
+        let sent = self.sends.iter().map(|send| send.size.0);
+        let collectives = self.collectives.iter().map(|call| call.record.send.0);
+        let accessed = self.accesses.iter().map(|access| match access {
+            Access::Transfer { size, .. } => size.0,
+            _ => 0,
+        });
+        let left_out = self.left_out.iter();
+        let left_out = left_out.filter(|((_, remark), _)| *remark != FILES);
+        sent.chain(collectives)
+            .chain(accessed)
+            .chain(left_out.map(|(_, sum)| sum.bytes))
+            .fold(0, u64::saturating_add)
+    }
+
     /// A further send; gives its number.
     pub(crate) fn add_send(&mut self, channel: Channel, size: Bytes, mode: SendMode) -> u32 {
         self.sends.push(Send {
@@ -260,12 +278,23 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     }
     translation.release_locks();
     translation.insert_signals();
+    translation.out.called = called(file);
     translation.out.left_out = translation
         .left_out
         .into_iter()
         .map(|((function, remark), sum)| ((file.functions[function].clone(), remark), sum))
         .collect();
     translation.out
+}
+
+fn called(file: &RankFile) -> Vec<Option<FunctionNumber>> {
+    let functions = file.functions.iter();
+    let functions: Vec<_> = functions.map(|name| FunctionNumber::named(name)).collect();
+    let items = file.items.iter().map(|item| match item {
+        Item::Call(call) => functions[file.signatures[call.signature as usize][0] as usize],
+        _ => None,
+    });
+    items.collect()
 }
 
 /// The names of a rank's regions; numbered ones are named by their number.

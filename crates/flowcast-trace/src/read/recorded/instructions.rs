@@ -6,8 +6,12 @@ use crate::{
     build::{RankBuilder, RecordFault},
     opcodes::Record,
     program::{CollectiveMode, MessageClass},
-    read::fault::Fault,
+    read::{
+        fault::Fault,
+        paraver_events::{CALLED, FunctionNumber},
+    },
 };
+use flowcast_recording::operation;
 use flowcast_units::{Rank, Time};
 
 /// Builds the stream of a rank, or of one of its threads, from these steps.
@@ -22,6 +26,7 @@ pub(super) fn instructions(
         immediates: vec![None; actions.collectives.len()],
         builder: RankBuilder::default(),
         is_behind_access: false,
+        marked: None,
         actions,
     };
     let mut item = None;
@@ -48,10 +53,13 @@ struct InstructionBuilder<'a> {
     immediates: Vec<Option<u32>>,
     /// A fence is an access and a collective, and one record.
     is_behind_access: bool,
+    /// Item and number of the function of the call that the last [`CALLED`] event marks.
+    marked: Option<(u32, FunctionNumber)>,
 }
 
 impl InstructionBuilder<'_> {
     fn step(&mut self, step: &Step, record: Record) -> Result<(), RecordFault> {
+        self.mark_call(step)?;
         match step.action {
             Action::Compute(nanos) => self.builder.compute(Time::from_nanos(nanos as f64)),
             Action::Send(send) => self.send(send, record)?,
@@ -91,6 +99,46 @@ impl InstructionBuilder<'_> {
         }
         self.is_behind_access = matches!(step.action, Action::Access(_));
         Ok(())
+    }
+
+    /// Marks the call of a step that takes time, if the replay would give it another name.
+    fn mark_call(&mut self, step: &Step) -> Result<(), RecordFault> {
+        let called = self.actions.called.get(step.item as usize).copied();
+        let Some(function) = called.flatten() else {
+            return Ok(());
+        };
+        let Some(is_told) = self.tells(step.action, function.name()) else {
+            return Ok(());
+        };
+        let marked = (!is_told).then_some((step.item, function));
+        if marked != self.marked {
+            let number = marked.map_or(0, |(_, function)| i64::from(function.get()));
+            self.builder.event(CALLED, number)?;
+            self.marked = marked;
+        }
+        Ok(())
+    }
+
+    /// Whether an action tells that a function of this name was called; nothing for actions that take no time.
+    fn tells(&self, action: Action, name: &str) -> Option<bool> {
+        Some(match action {
+            Action::Send(send) if name == "Start" => {
+                self.actions.sends[send as usize].mode.persistent
+            }
+            Action::Send(_) => matches!(name, "Send" | "Isend" | "Sendrecv"),
+            Action::Recv(_) | Action::WaitRecv(_) | Action::WaitSend(_) => {
+                matches!(name, "Send" | "Recv" | "Wait" | "Sendrecv")
+            }
+            Action::Collective(_) if self.is_behind_access => false,
+            Action::Collective(number) => {
+                let op = self.actions.collectives[number as usize].record.op;
+                // Threads that wait for one another meet in a barrier beside their calls.
+                operation(name) != Some(op) || [op.name(), op.non_blocking_name()].contains(&name)
+            }
+            Action::WaitCollective(_) => false,
+            Action::Access(number) => self.actions.accesses[number as usize].name() == name,
+            _ => return None,
+        })
     }
 
     fn send(&mut self, send: u32, record: Record) -> Result<(), RecordFault> {

@@ -26,7 +26,7 @@ use crate::{
     program::{Communicator, IgnoredRecords, Program, SharedBytes},
     recorded_times::has_threads,
 };
-use actions::{CallSum, RankActions};
+use actions::{CallSum, FILES, RankActions};
 use flowcast_model::algorithm::Base;
 use flowcast_recording::{
     decode::{self, Members, RankFile},
@@ -163,9 +163,14 @@ pub fn program(
         communicators.members,
         options,
     )?;
-    program.library = files
+    let version = files
         .first()
-        .and_then(|file| library(file.header.fields.get("library")?));
+        .and_then(|file| file.header.fields.get("library"));
+    program.library = version.and_then(|version| library(version));
+    let unknown = version.filter(|version| program.library.is_none() && !version.is_empty());
+    program
+        .assumed
+        .extend(unknown.map(|version| unknown_library(version)));
     let count = |is_so: &dyn Fn(&RankFile) -> bool| {
         files
             .iter()
@@ -229,8 +234,10 @@ pub(super) fn assemble(
     Ok(program)
 }
 
-/// The calls that are not replayed, by function.
+/// The calls that are not replayed, by function, with their share of all bytes that calls send.
 fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
+    let all = ranks.iter().map(RankActions::bytes_sent);
+    let all = all.fold(0, u64::saturating_add);
     let mut sums: BTreeMap<(&str, &str), CallSum> = BTreeMap::new();
     for ((function, remark), one) in ranks.iter().flat_map(|rank| &rank.left_out) {
         let sum = sums.entry((function, remark)).or_default();
@@ -239,10 +246,13 @@ fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
     }
     sums.into_iter()
         .map(|((function, remark), sum)| {
-            let bytes = if sum.bytes > 0 {
-                format!(" ({} bytes)", sum.bytes)
-            } else {
-                String::new()
+            let bytes = match (sum.bytes, remark) {
+                (0, _) => String::new(),
+                (bytes, FILES) => format!(" ({bytes} bytes)"),
+                (bytes, _) => {
+                    let share = 100.0 * bytes as f64 / all as f64;
+                    format!(" ({bytes} bytes, {share:.1} % of those sent)")
+                }
             };
             IgnoredRecords {
                 kind: format!("calls of MPI_{function}{bytes}{remark}"),
@@ -314,6 +324,16 @@ fn library(version: &str) -> Option<Base> {
     ]
     .into_iter()
     .find_map(|(begin, base)| version.starts_with(begin).then_some(base))
+}
+
+/// The sentence on a library whose algorithms are not known.
+fn unknown_library(version: &str) -> String {
+    let name = version.lines().next().unwrap_or_default();
+    let taken = Base::default().name();
+    format!(
+        "the recording names {name}, whose algorithms of collectives are not known: by messages they take those of \
+         {taken} (--collectives names others)"
+    )
 }
 
 fn program_name(name: &str, files: &[RankFile]) -> String {

@@ -174,3 +174,53 @@ impl<'a> Translation<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::recorded_by_hand::{TestCall, read};
+    use crate::{
+        opcodes::Op,
+        read::paraver_events::{CALLED, function_name},
+    };
+    use flowcast_units::Rank;
+
+    #[test]
+    fn calls_have_events_where_their_operations_have_other_names() {
+        let message = [0, 1, 5, 100];
+        let sender: [TestCall<'_>; 9] = [
+            ("Isend", &message, 0),
+            ("Issend", &message, 0),
+            ("Waitall", &[0, 4], 0),
+            ("Barrier", &[0], 0),
+            ("Iallreduce", &[0, -1, 8, 8], 0),
+            ("Wait", &[0], 0),
+            ("Send_init", &message, 0),
+            ("Startall", &[0], 0),
+            ("Wait", &[0], 0),
+        ];
+        let received: TestCall<'_> = ("Recv", &[0, 0, 5, 0], 0);
+        let receiver = [
+            received,
+            received,
+            ("Barrier", &[0], 0),
+            ("Iallreduce", &[0, -1, 8, 8], 0),
+            ("Test", &[0], 0),
+            received,
+        ];
+        let program = read([&sender, &receiver]);
+        let names = |rank| -> Vec<&str> {
+            let events = program.ops(Rank(rank)).filter_map(|(_, op)| match op {
+                Op::Event(event) => Some(program.events()[event as usize]),
+                _ => None,
+            });
+            events
+                .map(|(kind, value)| match kind {
+                    CALLED if value == 0 => "",
+                    _ => function_name(kind, value).unwrap(),
+                })
+                .collect()
+        };
+        let of_sender = ["Issend", "Waitall", "", "Wait", "Startall", ""];
+        assert_eq!((names(0), names(1)), (of_sender.to_vec(), vec!["Test", ""]));
+    }
+}
