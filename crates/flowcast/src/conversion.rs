@@ -6,10 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use flowcast_model::{
-    algorithm::{AlgorithmTable, Base},
-    network::Network,
-};
+use flowcast_model::network::Network;
 use flowcast_trace::{
     Program, ReadOptions, Trace, TraceError,
     convert::{self as convert, Dialect, Losses},
@@ -17,7 +14,7 @@ use flowcast_trace::{
 };
 use thiserror::Error;
 
-use crate::Collectives;
+use crate::{Collectives, options::of_library};
 
 /// A form that a trace can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +164,7 @@ impl Conversion {
         let table = match (how.table(&program, network), self.form) {
             (Some(table), _) => table,
             (None, TraceForm::Dim | TraceForm::Paraver) => return Ok((program, losses)),
-            (None, _) => AlgorithmTable::from_base(Base::OpenMpi),
+            (None, _) => of_library(&program),
         };
         // A .dim has no other words for what runs beside a rank.
         let immediate = if self.form == TraceForm::Dim {

@@ -181,7 +181,7 @@ impl Collectives {
             ),
             named(
                 "algorithm",
-                "the messages of the network file's algorithms, Open MPI's where it names none",
+                "the messages of the network file's algorithms, those of the recording's library or Open MPI where it names none",
                 Collectives::OfNetwork,
             ),
         ]
@@ -212,18 +212,13 @@ impl Collectives {
         if program.collectives() == 0 || self.takes_formula(program, network) {
             return None;
         }
-        let of_network = || {
-            network
-                .and_then(|network| network.collectives.algorithms.clone())
-                .unwrap_or_default()
-        };
         let table = match self {
-            Collectives::Automatic | Collectives::Formula => {
-                AlgorithmTable::from_base(program.library().unwrap_or_default())
-            }
+            Collectives::Automatic | Collectives::Formula => of_library(program),
             Collectives::OpenMpi => AlgorithmTable::from_base(Base::OpenMpi),
             Collectives::Mpich => AlgorithmTable::from_base(Base::Mpich),
-            Collectives::OfNetwork => of_network().with_base(),
+            Collectives::OfNetwork => {
+                of_network(network).map_or_else(|| of_library(program), AlgorithmTable::with_base)
+            }
             Collectives::Table(table) => table.clone().with_base(),
         };
         let reduction = network.and_then(|network| network.collectives.reduction);
@@ -231,6 +226,31 @@ impl Collectives {
             reduction: reduction.unwrap_or(table.reduction),
             ..table
         })
+    }
+
+    /// Whose algorithms a program's collectives take, and why.
+    pub fn source(&self, program: &Program, network: Option<&Network>) -> String {
+        let of_table = |whose, table: &AlgorithmTable| {
+            let base = table.base.name();
+            format!("algorithms of {whose} table, and of {base} where it has none")
+        };
+        match (self, of_network(network), program.library()) {
+            (Collectives::Table(table), ..) => of_table("the", table),
+            (Collectives::OfNetwork, Some(table), _) => of_table("the network's", table),
+            (Collectives::OpenMpi | Collectives::Mpich, ..) => {
+                format!("algorithms of {}, as asked for", self.name(program))
+            }
+            (_, _, Some(library)) => {
+                format!(
+                    "algorithms of {}, which the recording names",
+                    library.name()
+                )
+            }
+            (_, _, None) => format!(
+                "algorithms of {}: the trace names no library whose algorithms are known",
+                Base::default().name()
+            ),
+        }
     }
 
     fn takes_formula(&self, program: &Program, network: Option<&Network>) -> bool {
@@ -287,6 +307,15 @@ impl Collectives {
             way,
         })
     }
+}
+
+/// The algorithms of the library under which a recording was made, or the default ones.
+pub(crate) fn of_library(program: &Program) -> AlgorithmTable {
+    AlgorithmTable::from_base(program.library().unwrap_or_default())
+}
+
+fn of_network(network: Option<&Network>) -> Option<&AlgorithmTable> {
+    network?.collectives.algorithms.as_ref()
 }
 
 /// Whether a program's collectives take what a formula says unless asked for otherwise: Dimemas' rules have no other, and a

@@ -57,7 +57,7 @@ pub(crate) struct Collectives {
 }
 
 impl Collectives {
-    /// Without `--collectives` the network's table holds, and without that Open MPI's.
+    /// Without `--collectives` the network's table holds, without that the library of the recording, or Open MPI.
     fn run(self) -> Result<()> {
         let overrides = parse_overrides(&self.overrides)?;
         let network = self
@@ -84,8 +84,9 @@ impl Collectives {
             NonBlocking::Expanded,
             ReadOptions { threads: threads() },
         )?;
-        self.format
-            .print(&document(&expanded).noted(of_trace(&trace, None)))
+        let source = how.source(program, network.as_ref());
+        let answer = document(&expanded).line(source);
+        self.format.print(&answer.noted(of_trace(&trace, None)))
     }
 }
 
