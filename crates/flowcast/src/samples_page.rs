@@ -32,9 +32,9 @@ fn label(quality: &Quality) -> String {
     let delay = if point.delay == Time::ZERO {
         String::new()
     } else {
-        format!(", {} apart", point.delay)
+        format!(", {} apart", Rounded(point.delay))
     };
-    format!("n = {}, {}{delay}", point.messages, point.size)
+    format!("n = {}, {}{delay}", point.messages, Rounded(point.size))
 }
 
 fn summary(points: &[Quality], samples: &PrttSamples) -> Vec<String> {
@@ -189,7 +189,7 @@ mod tests {
         let page = samples_page(Document::new("fit"), &samples, &fit).unwrap();
         for part in [
             "120 round trips of 6 points; 6 of them lie outside",
-            "n = 16, 1B, 99us apart</td><td>20</td>",
+            "n = 16, 1 B, 99.00 us apart</td><td>20</td>",
             "node&lt;1&gt;",
         ] {
             assert!(

@@ -1,6 +1,6 @@
 //! Help texts state what commands do.
 
-use std::{path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use flowcast::{Collectives, Conversion};
 
@@ -59,4 +59,67 @@ fn collectives_are_carried_out_as_the_help_of_each_command_says() {
     };
     assert_eq!(limits(""), limits("--collectives formula"));
     assert_ne!(limits(""), limits("--collectives openmpi"));
+}
+
+/// Verbs with which commands begin.
+const VERBS: &str = "Advise Answer Build Carry Check Choose Compare Compile Convert Draw End Find Fit Keep Let List Measure Plot \
+                     Predict Print Rank Record Remove Rewrite Run Schedule Show Write";
+
+/// The long options in a text.
+fn options(text: &str) -> BTreeSet<String> {
+    let is_end = |letter: char| !(letter.is_ascii_alphanumeric() || letter == '-');
+    let words = text
+        .split_whitespace()
+        .map(|word| word.split(is_end).next().unwrap_or_default());
+    words
+        .filter(|word| word.len() > 2 && word.starts_with("--"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn each_command_begins_with_a_verb_in_one_line_and_its_page_has_the_same_options() {
+    let folder = tempfile::tempdir().unwrap();
+    printed(&format!("man {}", folder.path().display()));
+    for page in fs::read_dir(folder.path().join("man1")).unwrap() {
+        let page = page.unwrap().path();
+        let name = page
+            .file_stem()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .replace('-', " ");
+        let command = name
+            .replacen("flowcast", "", 1)
+            .replace("cable check", "cable-check");
+        let page = fs::read_to_string(&page)
+            .unwrap()
+            .replace("\\-", "-")
+            .replace("\\fB", " ");
+        let page = page
+            .replace("\\*(Aq", "'")
+            .replace("\\fR", " ")
+            .replace("\\fI", " ");
+        let help = Command::new(env!("CARGO_BIN_EXE_flowcast"))
+            .args(command.split_whitespace())
+            .arg("--help")
+            .output()
+            .unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let first = help.lines().next().unwrap();
+        let verb = first.split([' ', ',']).next().unwrap();
+        assert!(
+            VERBS.split(' ').any(|known| known == verb),
+            "{command}: {first}"
+        );
+        assert!(
+            first.len() <= 80 && page.contains(first),
+            "{command}: {first}"
+        );
+        let missing: Vec<String> = options(&help)
+            .difference(&options(&page))
+            .cloned()
+            .collect();
+        assert!(missing.is_empty(), "{command}: the page lacks {missing:?}");
+    }
 }

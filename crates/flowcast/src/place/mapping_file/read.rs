@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(rule("0-per-node"), None);
         assert!(
             message("fill\nfill\n", &[])
-                .starts_with("m:1:1: found `fill`, expected names of letters")
+                .starts_with("m:1:1: found `fill`, expected a host such as")
         );
         for nothing in ["", "\n# nothing\n", "a:0"] {
             assert!(message(nothing, &[]).starts_with("m: found no rank"));
@@ -365,7 +365,7 @@ mod tests {
                 "a:2\nb:x\n",
                 "m:2:1: found `b:x`, expected a number of slots up to 16777216, such as n1:4",
             ),
-            ("a:2 3\n", "m:1:5: found `3`, expected names of letters"),
+            ("a:2 3\n", "m:1:5: found `3`, expected a host such as"),
             (
                 "a:4294967295\n",
                 "m:1:1: found `a:4294967295`, expected a number of slots up to 16777216",
@@ -398,7 +398,45 @@ mod tests {
         );
     }
 
+    fn is_rule_of_lists(error: &host_list::HostListError) -> bool {
+        let rules = [
+            "expected each host once",
+            "expected slots of all",
+            "expected slots from 1",
+        ];
+        rules.iter().any(|rule| error.to_string().contains(rule))
+    }
+
     proptest! {
+        #[test]
+        fn lists_of_hosts_and_mapping_files_have_the_same_hosts(
+            words in prop::collection::vec(
+                "[a-c][0-9]{1,2}|n\\[0?[1-4]-0?[1-9](,1[0-3])?\\]|[a-c]:[0-9]|n\\[1-2\\]x[1-3]|a/b|c\\[1|a slots=[0-9x]|7",
+                1..5,
+            ),
+            separator in prop::sample::select(vec![",", " ", "\n"]),
+        ) {
+            let text = words.join(separator);
+            // A number at the beginning is a node, and a plain host that stands there again has one rank more in both.
+            prop_assume!(!text.starts_with('7'));
+            let listed = host_list::hosts("m", &text);
+            match (listed, read("m", &text, &[])) {
+                (Ok(listed), Ok(MappingFile { mapping: Mapping::List(nodes), hosts })) => {
+                    let own = |node: usize| nodes.iter().filter(|one| **one as usize == node).count();
+                    let ranks: Vec<(String, usize)> =
+                        hosts.into_iter().enumerate().map(|(node, name)| (name, own(node))).collect();
+                    let slots = |host: host_list::ListedHost| (host.name, host.slots.unwrap_or(1) as usize);
+                    prop_assert_eq!(ranks, listed.into_iter().map(slots).collect::<Vec<_>>());
+                }
+                (Err(listed), Err(read)) if !is_rule_of_lists(&listed) => {
+                    prop_assert_eq!(listed.to_string(), read.to_string());
+                }
+                // A mapping may name a host again, and some with slots and some without.
+                (Err(listed), _) => prop_assert!(is_rule_of_lists(&listed), "{}: {}", text, listed),
+                (listed, read) => prop_assert!(false, "{}: {:?} {:?}", text, listed, read),
+            }
+        }
+
         #[test]
         fn no_text_panics(text in "(rank |[0-9]|=|slot=|\\+n|[a-c]|:|,|-per-node|\n| |#|\\PC){0,40}") {
             let _ = read("m", &text, &[]);
