@@ -4,6 +4,7 @@ use std::{
     env,
     ffi::c_int,
     fs, io,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
@@ -29,7 +30,6 @@ use crate::{
     session::Session,
     synchronise::{Reading, read_clock},
     threads::{CPU_THRESHOLD, Thread},
-    wrap::guarded,
 };
 
 /// Bytes that a rank's file may have.
@@ -308,6 +308,14 @@ extern "C" fn at_exit() {
     if is_on() && PROCESS.load(Ordering::Relaxed) == std::process::id() {
         guarded(|| with_session(Session::flush));
     }
+}
+
+/// A part of the recorder's work. A panic ends the recording.
+#[inline]
+pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.inspect_err(|_| give_up("the recorder has failed"))
+        .ok()
 }
 
 /// The program goes on, and is not recorded any more.

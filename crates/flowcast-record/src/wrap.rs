@@ -3,10 +3,7 @@
 //! The recorder works before the library's function and behind it, and a panic stays within either part. The function itself may
 //! end without a return: its thread is cancelled, or an error handler throws an exception or jumps.
 
-use std::{
-    ffi::c_int,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::ffi::c_int;
 
 use crate::{
     arguments::{Arguments, is_recorded},
@@ -17,7 +14,7 @@ use crate::{
     functions::{Kind, Language},
     library::{MpiLibrary, library},
     memory, note,
-    start::{self, with_session},
+    start::{self, guarded, with_session},
     threads::{Before, Thread, outermost},
 };
 
@@ -53,14 +50,6 @@ pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
         _ => recorded(entry, library, words, thread),
     });
     done.unwrap_or_else(|| invoke(real, words))
-}
-
-/// A part of the recorder's work. A panic ends the recording.
-#[inline]
-pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let done = catch_unwind(AssertUnwindSafe(work));
-    done.inspect_err(|_| start::give_up("the recorder has failed"))
-        .ok()
 }
 
 /// A call whose function has not returned yet.

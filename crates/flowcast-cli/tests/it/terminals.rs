@@ -92,7 +92,8 @@ fn helps(folder: &Path) -> Vec<String> {
     assert!(flowcast("man {out}", folder).status().unwrap().success());
     let pages = std::fs::read_dir(folder.join("man1")).unwrap();
     let names = pages.map(|page| page.unwrap().path().file_stem().unwrap().to_owned());
-    let commands = names.map(|name| name.to_str().unwrap().replace('-', " "));
+    let spaced = |name: &str| name.replace('-', " ").replace("cable check", "cable-check");
+    let commands = names.map(|name| spaced(name.to_str().unwrap()));
     let below = commands.map(|command| command.replacen("flowcast", "", 1));
     below
         .map(|command| format!("{command} --help").trim_start().to_owned())

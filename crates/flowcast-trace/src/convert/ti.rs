@@ -84,7 +84,8 @@ fn action(step: Step, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
         let Message {
             peer, tag, size, ..
         } = message;
-        writeln!(out, "{rank} {action} {peer} {tag} {}", size.0)
+        // Without the datatype, 6 for bytes, a small count reads as the datatype of a form without tags.
+        writeln!(out, "{rank} {action} {peer} {tag} {} 6", size.0)
     };
     match step {
         Step::Send(sent) if sent.mode.non_blocking => message("isend", sent),
