@@ -21,7 +21,7 @@ use super::{
     trace::{interval_fields, parse_mapping, prediction_fields},
 };
 use crate::{
-    terminal::{files::write_text, progress::Progress, provenance},
+    terminal::{files::write_text, output::Counts, progress::Progress, provenance},
     trace_args::{print_notes_beside, threads},
 };
 
@@ -223,8 +223,17 @@ fn notes(all: &[ComparisonRow<'_>]) -> Vec<String> {
     }))
 }
 
-/// Margins, then models with their rules and what they leave out.
+/// Ranks and messages, margins, then models with their rules and what they leave out.
 fn explained(all: &[ComparisonRow<'_>]) -> Vec<String> {
+    let counts = all.iter().filter_map(|row| {
+        let outcome = &row.result.of_trace()?.outcome;
+        let counts = Counts {
+            ranks: outcome.ranks.len(),
+            messages: outcome.messages,
+            collectives: 0,
+        };
+        Some(counts.to_string())
+    });
     let margins = all
         .iter()
         .map(|row| (row.label.clone(), row.margin.clone()));
@@ -236,7 +245,7 @@ fn explained(all: &[ComparisonRow<'_>]) -> Vec<String> {
         .iter()
         .flat_map(|choice| with_inside(choice, &choices).sentences());
     let margins = by_name(&margins.collect::<Vec<_>>());
-    once(margins.into_iter().chain(models))
+    once(counts.chain(margins).chain(models))
 }
 
 fn document(all: &[ComparisonRow<'_>]) -> Document {
