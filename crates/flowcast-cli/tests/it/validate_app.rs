@@ -137,7 +137,7 @@ mod open_mpi {
         assert!(
             calls
                 .iter()
-                .any(|row| row["name"] == "Scan" && row["measured_s"].as_f64() > Some(0.0)),
+                .any(|row| row["name"] == "MPI_Scan" && row["measured_s"].as_f64() > Some(0.0)),
             "{calls:?}"
         );
         let total = rows(&document_of_two, "total")[0];
