@@ -55,7 +55,7 @@ def test_two_ends_measure_over_tcp(command: str) -> None:
 
 
 def test_a_wrong_argument_is_told_as_by_the_command(command: str) -> None:
-    with pytest.raises(flowcast.InputError, match="--adaptive: found --sizes beside it"):
+    with pytest.raises(flowcast.InputError, match="--sizes: found --adaptive beside it"):
         flowcast.measure(adaptive=True, sizes=SIZES)
     with pytest.raises(flowcast.InputError, match="found"):
         flowcast.measure(time_limit="soon")
