@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{
     documents::COMMANDS,
     outcome::{json, said},
+    validate::JOURNAL,
 };
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
@@ -94,6 +95,7 @@ const MARKED: &[&str] = &[
     "rails advise -n ethernet-25g-tcp -n infiniband-hdr",
     "rails advise is.S.4.dim.gz -n ethernet-25g-tcp -n infiniband-hdr",
     "sensitivity ring.dim -n ethernet-25g-tcp --model independent --parameter nic.latency --range 0us..1ms",
+    "validate pattern --no-run --report {out}/page.html",
 ];
 
 /// Runs a command whose tables are CSV and gives its lines beside tables, and the page if it writes one.
@@ -169,6 +171,7 @@ fn command_document_and_page_of_every_kind_of_result_say_the_same() {
     let (mut lacking, mut pages) = (Vec::new(), 0);
     for command in COMMANDS.iter().chain(MARKED) {
         let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("page.html.journal"), JOURNAL).unwrap();
         let line = command.replace("{out}", folder.path().to_str().unwrap());
         let line = line.replace("{sessions}", SESSIONS);
         let parts: Vec<&str> = line.split(' ').collect();

@@ -15,7 +15,7 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 
-use crate::documents::COMMANDS;
+use crate::{documents::COMMANDS, validate::JOURNAL};
 
 const WIDTHS: [u16; 4] = [60, 80, 100, 132];
 const THREADS: usize = 4;
@@ -44,6 +44,7 @@ const MORE: &[&str] = &[
     "predict lu.S.4.dim.gz -n gige-tcp --tables wrong",
     "predict lu.S.4.dim.gz -n gige-tcp --set nic.latency=5",
     "sweep lu.S.4.dim.gz -n gige-tcp -n infiniband-hdr --grid latency=1us..10us:2",
+    "validate pattern --no-run --report {out}/page.html",
 ];
 
 /// The output depends on the time of day or on how fast this machine is.
@@ -55,6 +56,7 @@ const FILES: &[&str] = &["networks show", "sweep "];
 #[test]
 fn commands_fit_terminals_of_every_width() {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("page.html.journal"), JOURNAL).unwrap();
     for (file, seconds) in [("before.json", "1.0"), ("after.json", "1.5")] {
         let ranks =
             format!(r#"{{"end_s":{seconds},"compute_s":0.5,"blocked_s":0.5,"overhead_s":0}}"#);

@@ -1,8 +1,9 @@
-//! What the program called where a replay's operations are called otherwise.
+//! The functions that a program called, where a replay carries them out by others.
 //!
-//! Events of the trace name calls from where they stand to the next of them. Else the records tell: a record in which a rank sends and waits until that is gone, or receives behind a send or nothing, is an `MPI_Sendrecv`, with
-//! or without partners on both sides. Where tasks have several threads, blocking calls are replayed as non-blocking ones and
-//! waits, which are parts of one record, too.
+//! An event of the trace names the calls from its place to the next event. Without events, the records decide: a record in which a
+//! rank sends and waits until the message is gone, or receives behind a send or nothing, is an `MPI_Sendrecv`, with or without
+//! partners on both sides. Where tasks have several threads, blocking calls are replayed as non-blocking calls and waits, which
+//! are parts of one record.
 
 use std::collections::BTreeMap;
 

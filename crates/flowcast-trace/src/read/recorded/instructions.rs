@@ -107,10 +107,10 @@ impl InstructionBuilder<'_> {
         let Some(function) = called.flatten() else {
             return Ok(());
         };
-        let Some(is_told) = self.tells(step.action, function.name()) else {
+        let Some(has_name) = self.is_named(step.action, function.name()) else {
             return Ok(());
         };
-        let marked = (!is_told).then_some((step.item, function));
+        let marked = (!has_name).then_some((step.item, function));
         if marked != self.marked {
             let number = marked.map_or(0, |(_, function)| i64::from(function.get()));
             self.builder.event(CALLED, number)?;
@@ -119,8 +119,8 @@ impl InstructionBuilder<'_> {
         Ok(())
     }
 
-    /// Whether an action tells that a function of this name was called; nothing for actions that take no time.
-    fn tells(&self, action: Action, name: &str) -> Option<bool> {
+    /// Whether the replay gives an action the name of this function; none for actions that take no time.
+    fn is_named(&self, action: Action, name: &str) -> Option<bool> {
         Some(match action {
             Action::Send(send) if name == "Start" => {
                 self.actions.sends[send as usize].mode.persistent
