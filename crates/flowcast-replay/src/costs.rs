@@ -107,7 +107,7 @@ pub struct Costs {
     /// The class of each message, by slot, where overheads depend on the size; else empty.
     pub class_of_slot: Vec<u32>,
     /// Whether ranks wait for non-blocking sends.
-    awaits_sends: bool,
+    pub(crate) awaits_sends: bool,
     communicators: Vec<CostsShape>,
     network: Network,
     groups: Vec<NodeGroup>,

@@ -65,7 +65,9 @@ fn documents_keep_their_fields() {
         run.args(words.split(' '))
             .arg("--json")
             .current_dir(&examples)
-            .env("XDG_DATA_HOME", "/nonexistent");
+            .env("XDG_DATA_HOME", "/nonexistent")
+            // Labs of others are listed there.
+            .env("XDG_RUNTIME_DIR", out.path());
         let printed = run.output().unwrap();
         let document: Value = serde_json::from_slice(&printed.stdout).unwrap_or_else(|error| {
             panic!(

@@ -84,6 +84,9 @@ const MARKED: &[&str] = &[
     "explain gradient lu.S.4.dim.gz -n ethernet-25g-tcp --model independent",
     "explain path lu.S.4.dim.gz -n ethernet-25g-tcp --model independent",
     "explain slack lu.S.4.dim.gz -n ethernet-25g-tcp --model independent",
+    "fit --calls taurus-calls.csv --pieces 3",
+    "fit reprompi.txt",
+    "mapping fill --ranks 8 --nodes 4",
     "measure pairs --show pairs.csv",
     "place is.S.4.dim.gz -n ethernet-25g-tcp --nodes 2 --ranks-per-node 2",
     "predict heat.rec -n ethernet-25g-tcp",
@@ -184,6 +187,41 @@ fn command_document_and_page_of_every_kind_of_result_say_the_same() {
     }
     assert!(lacking.is_empty(), "{}", lacking.join("\n"));
     assert!(pages > 20, "{pages} pages");
+}
+
+#[test]
+fn sets_of_a_sweep_come_with_what_the_command_says_of_its_networks() {
+    let folder = tempfile::tempdir().unwrap();
+    let lu = example("lu.S.4.dim.gz");
+    let grid = [
+        "sweep",
+        &lu,
+        "-n",
+        "gige-tcp",
+        "-n",
+        "ethernet-25g-tcp",
+        "--grid",
+        "latency=1us..10us:2",
+    ];
+    let seen = flowcast(
+        folder.path(),
+        &[&grid[..], &["--report", "page.html"]].concat(),
+    );
+    let lines = flowcast(folder.path(), &[&grid[..], &["--json"]].concat());
+    let head = String::from_utf8(lines.stdout).unwrap();
+    let head: Value = serde_json::from_str(head.lines().next().unwrap()).unwrap();
+    let page = unescaped(&fs::read_to_string(folder.path().join("page.html")).unwrap());
+    let (mut own, errors) = (BTreeSet::new(), said(&seen));
+    notes(&head, &mut own);
+    assert!(
+        own.iter()
+            .any(|note| note.starts_with("* nic.latency of ethernet-25g-tcp")),
+        "{own:?}"
+    );
+    for note in own {
+        assert!(errors.contains(&note), "command without `{note}`");
+        assert!(page.contains(&note), "page without `{note}`");
+    }
 }
 
 #[test]

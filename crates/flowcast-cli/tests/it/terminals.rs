@@ -180,6 +180,7 @@ fn flowcast(line: &str, folder: &Path) -> Command {
         .args(line.replace("{sessions}", sessions).split(' '))
         .current_dir(examples)
         .env("XDG_DATA_HOME", "/nonexistent")
+        .env("XDG_RUNTIME_DIR", folder)
         .stdin(Stdio::null());
     command
 }

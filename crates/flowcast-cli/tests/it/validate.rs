@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::{in_parts, outcome::said};
 
 /// Measured patterns of a chain of three flows.
-pub(crate) const JOURNAL: &str = include_str!("../../../../tests/data/validation/chain-of-three.journal");
+pub(crate) const JOURNAL: &str =
+    include_str!("../../../../tests/data/validation/chain-of-three.journal");
 const LAB: [&str; 6] = [
     "--lab",
     "asymmetric",

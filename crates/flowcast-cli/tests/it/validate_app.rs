@@ -104,20 +104,6 @@ mod open_mpi {
     #[test]
     #[ignore = "needs Open MPI: cargo xtask test record"]
     fn a_program_is_run_recorded_fitted_and_predicted_again() {
-        // What else the machine does may make one run of three unlike the others, but not each time.
-        let mut tries = (0..3).map(|_| errors_of_a_fitted_program());
-        assert!(tries.any(|found| found.fit < found.bound && found.prediction < found.bound));
-    }
-
-    /// Medians over the regions, and how far off they may be.
-    #[derive(Debug)]
-    struct Errors {
-        fit: f64,
-        prediction: f64,
-        bound: f64,
-    }
-
-    fn errors_of_a_fitted_program() -> Errors {
         let bench = Bench::new();
         let how = [
             "--network",
@@ -209,12 +195,19 @@ mod open_mpi {
         // another run: neither the run that it was fitted to nor the others can be met better than the runs meet one another.
         let bound = median_distance(&rows(&document_of_three, "region")).max(0.5);
         let regions = &predicted["predictions"][0]["regions"];
-        let errors = Errors {
-            fit: median_error(&fit),
-            prediction: regions["median_absolute_error"].as_f64().unwrap(),
-            bound,
-        };
-        eprintln!("{errors:?}");
+        let errors = [
+            median_error(&fit),
+            regions["median_absolute_error"].as_f64().unwrap(),
+        ];
+        let disturbed = &document_of_three["provenance"]["disturbed_by"];
+        eprintln!(
+            "errors of the fit and of the prediction: {errors:?}, bound {bound}, disturbed: {disturbed}"
+        );
+        // Beside other programs nothing is known of times.
+        assert!(
+            !disturbed.is_null() || errors.iter().all(|error| *error < bound),
+            "{errors:?}"
+        );
         let refused = bench.validate(
             &[&again[..], &["--tolerance", "limits/formula=0%"]].concat(),
             &[],
@@ -236,7 +229,6 @@ mod open_mpi {
                 .unwrap()
                 .contains("limits/formula")
         );
-        errors
     }
 
     #[test]
@@ -277,8 +269,10 @@ mod open_mpi {
             "openmpi",
         ];
         let document = json(&bench.validate(&[&lab[..], &how].concat(), &["./regions", "65536"]));
-        // On a busy machine no more can be expected than that the large messages decide.
         let error = document["predictions"][0]["total_error"].as_f64().unwrap();
-        assert!(error.abs() < 0.6, "{error}");
+        let disturbed = &document["provenance"]["disturbed_by"];
+        eprintln!("error of the prediction: {error}, disturbed: {disturbed}");
+        // Beside other programs nothing is known of times.
+        assert!(!disturbed.is_null() || error.abs() < 0.6, "{error}");
     }
 }

@@ -93,10 +93,10 @@ impl<'a> FoldedReplay<'a> {
     }
 
     fn run_on(&self, grid: LaneGrid) -> Result<FoldedOutcome, JumpStop<SimulateError>> {
-        let costs: Vec<_> = self
-            .replays
+        let parts: Vec<_> = self.replays.iter().map(|replay| &replay.costs).collect();
+        let costs: Vec<_> = parts
             .iter()
-            .map(|replay| LaneCosts::new(&[&replay.costs]).on(grid))
+            .map(|costs| LaneCosts::of_part(&[costs], &parts).on(grid))
             .collect();
         let walks: Vec<_> = self
             .replays

@@ -71,12 +71,18 @@ pub(crate) struct LaneCosts<'a, const W: usize> {
 impl<'a, const W: usize> LaneCosts<'a, W> {
     /// Of at least one network.
     pub(crate) fn new(costs: &[&'a Costs]) -> LaneCosts<'a, W> {
+        LaneCosts::of_part(costs, costs)
+    }
+
+    /// Of one part of a program, with the costs of all its parts, which leave interfaces busy to one another.
+    pub(super) fn of_part(costs: &[&'a Costs], parts: &[&Costs]) -> LaneCosts<'a, W> {
         let networks: [&Costs; W] = from_fn(|lane| costs[lane.min(costs.len() - 1)]);
         let first = networks[0];
         let speeds = |rank| from_fn(|lane| networks[lane].speeds[rank]);
+        let are_busy = parts.iter().any(|costs| costs.has_busy_interfaces());
         let interfaces = Interfaces {
-            are_busy: costs.iter().any(|costs| costs.has_busy_interfaces()),
-            have_queues: costs.iter().any(|costs| costs.has_send_queues()),
+            are_busy,
+            have_queues: are_busy && costs.iter().any(|costs| costs.awaits_sends),
         };
         let as_traced = costs.iter().all(|costs| costs.is_as_traced);
         LaneCosts {
