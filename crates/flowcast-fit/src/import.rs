@@ -12,9 +12,9 @@
 //! | NetPIPE | messages to and fro, on the screen or in `np.out` | half a round trip |
 //! | nccl-tests | `sendrecv_perf` | a message each way at once, out of place |
 //!
-//! All but ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends 64 messages in a row (its default window) for one
-//! answer of four bytes: with `osu_latency` beside it, what an answer of the messages' size takes longer is added, which
-//! makes it the round trip `PRTT_{64,0}(s)`.
+//! All but ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends a window of messages in a row, 64 unless its
+//! log or its command says another number, for one answer of four bytes: with `osu_latency` beside it, what an answer of the messages' size takes longer is added, which
+//! makes it the round trip `PRTT_{window,0}(s)`. Where sizes begin again another run begins.
 
 mod half_trips;
 mod numbers;
@@ -38,8 +38,8 @@ use crate::{
 use half_trips::{MessageTest, message_test, times};
 use numbers::SizedTime;
 
-/// Messages in a row of `osu_bw`.
-const WINDOW: u32 = 64;
+/// Messages in a row of `osu_bw` that says nothing else.
+const USUAL_WINDOW: u32 = 64;
 
 /// Tests that measure a message between two processes.
 const EXPECTED: &str = "osu_latency, osu_bw, IMB PingPong, ib_send_lat, ib_write_lat, SKaMPI Pingpong without Sendrecv, ReproMPI \
@@ -157,8 +157,8 @@ impl fmt::Display for SkippedSection {
 pub struct Imported {
     /// Sizes and halves of round trips.
     one_way: Vec<SizedTime>,
-    /// Sizes and times of a window of messages with a short answer.
-    windows: Vec<SizedTime>,
+    /// How many messages a window has; sizes and times of windows with a short answer.
+    windows: Vec<(u32, SizedTime)>,
     /// Sections of other tests, in their order.
     pub skipped: Vec<SkippedSection>,
     /// Lines that were left out of the sections that were read.
@@ -317,7 +317,11 @@ impl Imported {
         }
         match test {
             MessageTest::HalfTrip => self.one_way.extend(times),
-            MessageTest::Window => self.windows.extend(times),
+            MessageTest::Window => {
+                let window = half_trips::window(section)?;
+                self.windows
+                    .extend(times.into_iter().map(|time| (window, time)));
+            }
         }
         if let Some(first) = section.strays.first() {
             let more = match section.strays.len() - 1 {
@@ -388,13 +392,14 @@ pub fn samples<'a>(
     let mut samples = PrttSamples::default();
     one_way().for_each(|(size, time)| samples.push(PrttPoint::round_trip(size), time * 2.0));
     let shortest = one_way().min_by_key(|(size, _)| *size);
-    for (size, time) in all.clone().flat_map(|imported| &imported.windows).copied() {
+    let windows = all.clone().flat_map(|imported| &imported.windows);
+    for (window, (size, time)) in windows.copied() {
         let same = one_way().find(|(other, _)| *other == size);
         let (Some((_, own)), Some((_, shortest))) = (same, shortest) else {
             return Err(ImportError::NoLatency { size });
         };
         let longer = Time::from_nanos((own.as_nanos() - shortest.as_nanos()).max(0.0));
-        samples.push(PrttPoint::new(WINDOW, Time::ZERO, size), time + longer);
+        samples.push(PrttPoint::new(window, Time::ZERO, size), time + longer);
     }
     Ok(samples)
 }

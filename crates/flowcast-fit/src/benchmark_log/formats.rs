@@ -28,6 +28,19 @@ pub(crate) fn mark<'a>(words: &[&'a str]) -> Option<(Benchmark, LineMark<'a>)> {
     const BOTH: LineMark<'_> = Setting("mode", "both directions at once");
     Some(match words {
         ["#", "OSU" | "OMB", test @ ..] => (Osu, Banner(without_version(test))),
+        ["#", "Window" | "window", "size:" | "Size:", window]
+        | [
+            "#",
+            "[",
+            "pairs:",
+            _,
+            "]",
+            "[",
+            "window",
+            "size:",
+            window,
+            "]",
+        ] => (Osu, Setting(WINDOW, window)),
         ["#", "Size", rest @ ..] if rest.iter().any(|word| is_unit_of_osu(word)) => (Osu, Columns),
         ["#", "Benchmarking", name, ..] => (Imb, Banner((*name).to_owned())),
         ["#", "#processes", "=", count, ..] => {
@@ -60,6 +73,45 @@ pub(crate) fn mark<'a>(words: &[&'a str]) -> Option<(Benchmark, LineMark<'a>)> {
         ["##", "Netgauge", ..] => (Netgauge, Banner(ONE_ONE.to_owned())),
         _ => (Reprompi, reprompi(words)?),
     })
+}
+
+/// Messages in a row of OSU's bandwidth tests, as settings name them.
+pub(crate) const WINDOW: &str = "window";
+
+/// Whether a setting that stands before a test is one of it: windows are those of bandwidths.
+pub(super) fn is_setting_of(setting: &str, test: Option<&str>) -> bool {
+    let test = test.unwrap_or_default();
+    setting != WINDOW || test.contains("Bandwidth") || test.contains("bw")
+}
+
+/// The window that a command of `osu_bw` asks for.
+pub(super) fn window_of_command<'w>(words: &[&'w str]) -> Option<&'w str> {
+    let program = words.iter().position(|word| base_name(word) == "osu_bw")?;
+    let mut options = words[program..].iter();
+    options
+        .find_map(|option| match *option {
+            "-W" | "--window-size" => Some(""),
+            _ => option
+                .strip_prefix("--window-size=")
+                .or(option.strip_prefix("-W")),
+        })
+        .and_then(|value| {
+            if value.is_empty() {
+                options.next().copied()
+            } else {
+                Some(value)
+            }
+        })
+}
+
+/// What the rows of a table are told apart by: the size behind SKaMPI's `variable= value`, or the number before it.
+pub(super) fn number_of_row(words: &[&str]) -> Option<u64> {
+    match words {
+        ["#", rest @ ..] => number_of_row(rest),
+        [name, _, rest @ ..] if name.ends_with('=') => number_of_row(rest),
+        [first, ..] => first.trim_end_matches(':').parse().ok(),
+        [] => None,
+    }
 }
 
 /// The words of a test's name before the version: `(Version 2.0)`, `v7.3`.

@@ -15,7 +15,6 @@ use std::{
 };
 
 use lines::LogLine;
-pub use lines::decoded;
 use prefix::Prefix;
 
 /// The benchmarks whose logs are read.
@@ -150,6 +149,8 @@ struct SectionReader<'a> {
     settings: Vec<(Benchmark, &'static str, &'a str)>,
     /// Programs that were named since the last section began, as a command line names them.
     programs: BTreeSet<&'a str>,
+    /// What the rows of the last section are told apart by, with their prefixes.
+    sizes: BTreeSet<(&'a str, u64)>,
     /// Lines since the last row.
     strays: Vec<&'a LogLine>,
     /// Whether anything stands between the last row and this line.
@@ -199,7 +200,9 @@ impl<'a> SectionReader<'a> {
     }
 
     fn open(&mut self, benchmark: Benchmark, test: Option<String>, number: usize) {
-        let own = |(of, ..): &mut (Benchmark, _, _)| *of == benchmark;
+        let own = |(of, name, _): &mut (Benchmark, &str, _)| {
+            *of == benchmark && formats::is_setting_of(name, test.as_deref())
+        };
         let settings = self.settings.extract_if(.., own);
         let settings = settings.map(|(_, name, value)| (name, value)).collect();
         self.sections.push(LogSection {
@@ -213,6 +216,7 @@ impl<'a> SectionReader<'a> {
             is_complete: false,
         });
         self.programs.clear();
+        self.sizes.clear();
         self.strays.clear();
     }
 
@@ -251,6 +255,11 @@ impl<'a> SectionReader<'a> {
 
     fn take_row(&mut self, line: &'a LogLine, words: Vec<&'a str>) {
         self.take_call(&words);
+        if let Some(size) = formats::number_of_row(&words)
+            && !self.sizes.insert((&line.prefix.label, size))
+        {
+            self.begin_again(size, line);
+        }
         let last = self.sections.last_mut().expect("one is open");
         last.strays.append(&mut self.strays);
         last.rows.push(LogRow {
@@ -259,6 +268,29 @@ impl<'a> SectionReader<'a> {
             words,
         });
         self.is_interrupted = false;
+    }
+
+    /// Sizes that come again are of another run, and so are smaller ones just before.
+    fn begin_again(&mut self, size: u64, line: &'a LogLine) {
+        let last = self.sections.last_mut().expect("one is open");
+        let is_before = |row: &LogRow<'_>| formats::number_of_row(&row.words) >= Some(size);
+        let kept = last.rows.iter().rposition(is_before);
+        let rows = last.rows.split_off(kept.map_or(0, |at| at + 1));
+        let numbers = rows.iter().map(|row| formats::number_of_row(&row.words));
+        self.sizes = numbers
+            .chain([Some(size)])
+            .filter_map(|number| Some((line.prefix.label.as_str(), number?)))
+            .collect();
+        let next = LogSection {
+            line: rows.first().map_or(line.number, |row| row.line),
+            rows,
+            strays: Vec::new(),
+            test: last.test.clone(),
+            columns: last.columns.clone(),
+            settings: last.settings.clone(),
+            ..*last
+        };
+        self.sections.push(next);
     }
 
     /// Rows of ReproMPI name their test; the rows of each are a section.
@@ -293,6 +325,9 @@ impl<'a> SectionReader<'a> {
         let names = words.iter().map(|word| formats::base_name(word));
         let programs = names.filter(|name| formats::program_of(name).is_some());
         self.programs.extend(programs);
+        let window = formats::window_of_command(words);
+        let setting = window.map(|window| (Benchmark::Osu, formats::WINDOW, window));
+        self.settings.extend(setting);
         let (Some(first), Some(last)) = (words.first(), self.sections.last_mut()) else {
             return;
         };

@@ -4,11 +4,15 @@ use flowcast_model::csv::CsvError;
 use flowcast_units::Time;
 
 use super::{
-    WINDOW,
+    USUAL_WINDOW,
     numbers::{SizedTime, micros, positive, size},
     reprompi,
 };
-use crate::benchmark_log::{Benchmark, LogRow, LogSection, formats::is_void, netpipe};
+use crate::benchmark_log::{
+    Benchmark, LogRow, LogSection,
+    formats::{WINDOW, is_void},
+    netpipe,
+};
 
 /// Measurement of messages from one process to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +80,7 @@ pub(super) fn times(
         return reprompi::half_trips(section);
     }
     let time = |row: &LogRow<'_>| match (section.benchmark, test) {
-        (_, MessageTest::Window) => window(row),
+        (_, MessageTest::Window) => window_time(row, window(section)?),
         (Benchmark::Skampi, _) => skampi(row),
         (Benchmark::Netpipe, _) => Ok(netpipe::row(&row.words).expect("rows were recognised")),
         _ => half_trip(section, row),
@@ -119,11 +123,26 @@ fn half_trip(section: &LogSection<'_>, row: &LogRow<'_>) -> Result<SizedTime, Cs
     ))
 }
 
+/// Messages in a row of a bandwidth test, where it says so.
+///
+/// # Errors
+/// No number, or none above 0.
+pub(super) fn window(section: &LogSection<'_>) -> Result<u32, CsvError> {
+    let Some(said) = section.settings.get(WINDOW) else {
+        return Ok(USUAL_WINDOW);
+    };
+    let window = said.parse().ok().filter(|window: &u32| *window > 0);
+    window.ok_or_else(|| {
+        let found = format!("a window of `{said}` messages");
+        CsvError::at(section.line, found, "a whole number above 0")
+    })
+}
+
 /// Megabytes of a million bytes in a second are bytes in a microsecond.
-fn window(row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
+fn window_time(row: &LogRow<'_>, window: u32) -> Result<SizedTime, CsvError> {
     let size = size(row.line, row.words[0])?;
     let rate = positive(row.line, row.words.get(1), "bandwidth")?;
-    let micros = f64::from(WINDOW) * size.0 as f64 / rate;
+    let micros = f64::from(window) * size.0 as f64 / rate;
     Ok((size, Time::from_micros(micros)))
 }
 

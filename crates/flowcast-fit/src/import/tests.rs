@@ -219,6 +219,79 @@ fn a_table_without_a_name_is_refused_unless_its_command_or_the_user_names_the_te
 }
 
 #[test]
+fn a_window_is_as_long_as_the_log_or_its_command_says() {
+    let bandwidth = "# OSU MPI Bandwidth Test v7.4\n";
+    let rows = "# Size Bandwidth (MB/s)\n1 0.4\n1000 800\n";
+    let latency = "# OSU MPI Latency Test\n# Size Latency (us)\n1 2.0\n1000 3.5\n";
+    let in_a_row = |text: String| -> Vec<(u32, f64)> {
+        let bursts = of(&text)
+            .into_iter()
+            .filter(|point| point.0 > 1 && point.1 == 1000);
+        bursts
+            .map(|(messages, _, micros)| (messages, micros))
+            .collect()
+    };
+    for said in [
+        format!("{latency}{bandwidth}# Window size: 16\n{rows}"),
+        format!("{latency}{bandwidth}# [ pairs: 1 ] [ window size: 16 ]\n{rows}"),
+        format!("$ mpirun -np 2 ./osu_bw -x 5 -W 16\n{latency}{bandwidth}{rows}"),
+        format!("{latency}+ osu_bw --window-size=16\n{bandwidth}{rows}"),
+        format!("srun osu_bw -W16 -m 1:4096\n{bandwidth}{rows}{latency}"),
+    ] {
+        // 16 messages of 1000 bytes at 800 bytes in a microsecond, and 1.5 us of the answer.
+        assert_eq!(in_a_row(said.clone()), [(16, 21.5)], "{said}");
+    }
+    assert_eq!(
+        in_a_row(format!("{latency}{bandwidth}{rows}")),
+        [(64, 81.5)]
+    );
+    for wrong in ["varied", "0"] {
+        let text = format!("{latency}{bandwidth}# [ pairs: 1 ] [ window size: {wrong} ]\n{rows}");
+        assert_eq!(
+            refused(&text),
+            format!(
+                "line 5: found a window of `{wrong}` messages, expected a whole number above 0"
+            )
+        );
+    }
+}
+
+#[test]
+fn sizes_that_begin_again_are_another_run() {
+    let again = format!("{OSU}0 3.06\n8 3.30\n");
+    let expected =
+        "found OSU MPI Latency Test (line 1), OSU MPI Latency Test (line 5), expected one run";
+    assert!(refused(&again).starts_with(expected), "{}", refused(&again));
+    let choice = |line| ImportChoice {
+        test: None,
+        sections: vec![line],
+    };
+    let second = read(&again, &choice(5)).unwrap();
+    assert_eq!(round_trips(&[second]), [(1, 0, 6.12), (1, 8, 6.6)]);
+    // A smaller size before the one that comes again is of the second run as well.
+    let smaller = format!(
+        "{}0 3.06\n8 3.30\n",
+        OSU.replace("0                       1.02\n", "")
+    );
+    let [first, second] = [1, 4].map(|line| round_trips(&[read(&smaller, &choice(line)).unwrap()]));
+    assert_eq!(
+        (first, second),
+        (vec![(1, 8, 2.2)], vec![(1, 0, 6.12), (1, 8, 6.6)])
+    );
+    let row = SKAMPI.lines().nth(1).unwrap();
+    assert!(refused(&SKAMPI.replace(row, &format!("{row}\n{row}"))).contains("(line 3)"));
+    // Of NetPIPE the rows are numbered, and a list of sizes may have any order.
+    assert!(
+        refused(&format!(
+            "{NETPIPE}{}",
+            &NETPIPE[NETPIPE.find("  0:").unwrap()..]
+        ))
+        .contains("(line 6)")
+    );
+    assert_eq!(of(&format!("{OSU}4 1.05\n2 1.04\n")).len(), 4);
+}
+
+#[test]
 fn several_runs_are_told_apart_and_chosen_by_their_lines() {
     let log = format!(
         "{OSU}{}",
