@@ -16,10 +16,12 @@ mod traces;
 
 use std::{fs, io, os::unix::fs::FileTypeExt, path::Path};
 
-use flowcast::trace::SharedBytes;
+use anyhow::{Context, Result};
+
+use flowcast::{trace::SharedBytes, units::plain_text};
 
 pub use errors::{EnvironmentLacks, text_of};
-pub use mappings::{read_collectives, read_mapping};
+pub use mappings::{read_collectives, read_mapping, read_named_text};
 pub use near::beginning;
 pub use networks::{LoadedNetwork, load_network, load_networks, parse_overrides};
 pub use rank_files::first_of_folder;
@@ -61,6 +63,20 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
         ));
     }
     fs::read(path)
+}
+
+/// The text of a file, whatever its encoding's mark and the ends of its lines.
+///
+/// # Errors
+/// The bytes are no text.
+pub fn file_text(path: &Path, bytes: Vec<u8>) -> Result<String> {
+    let plain = plain_text(&bytes).unwrap_or(bytes);
+    String::from_utf8(plain).ok().with_context(|| {
+        format!(
+            "{}: found bytes that are neither UTF-8 nor UTF-16 with its mark, expected text",
+            path.display()
+        )
+    })
 }
 
 #[cfg(test)]

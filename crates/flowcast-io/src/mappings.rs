@@ -9,7 +9,7 @@ use flowcast::{
     place::{self, mapping_file},
 };
 
-use crate::Reader;
+use crate::{Reader, file_text};
 
 /// A mapping by name: `fill`, `round-robin`, `N-per-node`, or a file.
 ///
@@ -19,7 +19,7 @@ pub fn read_mapping(text: &str, reader: &mut dyn Reader) -> Result<Mapping> {
     match place::rule(text) {
         Some(rule) => Ok(rule),
         None => {
-            let file = read_text(Path::new(text), reader).with_context(|| {
+            let file = read_named_text(Path::new(text), reader).with_context(|| {
                 format!(
                     "--mapping: found `{text}`, expected fill, round-robin, N-per-node or a file"
                 )
@@ -45,19 +45,17 @@ fn read_table(option: &str, reader: &mut dyn Reader) -> Result<AlgorithmTable> {
         let names = Collectives::named().map(|way| way.name).join(", ");
         format!("--collectives: found `{option}`, expected {names} or algorithm:FILE")
     })?;
-    AlgorithmTable::from_toml(&read_text(Path::new(file), reader)?).with_context(|| file.to_owned())
+    AlgorithmTable::from_toml(&read_named_text(Path::new(file), reader)?)
+        .with_context(|| file.to_owned())
 }
 
-fn read_text(path: &Path, reader: &mut dyn Reader) -> Result<String> {
+/// The text of a file that is given by name.
+///
+/// # Errors
+/// It cannot be read, or is no text.
+pub fn read_named_text(path: &Path, reader: &mut dyn Reader) -> Result<String> {
     let bytes = reader
         .bytes(path)
         .with_context(|| format!("cannot read {}", path.display()))?;
-    let text = std::str::from_utf8((*bytes).as_ref()).ok();
-    let text = text.with_context(|| {
-        format!(
-            "{}: found bytes that are not UTF-8, expected text",
-            path.display()
-        )
-    })?;
-    Ok(text.to_owned())
+    file_text(path, (*bytes).as_ref().to_vec())
 }

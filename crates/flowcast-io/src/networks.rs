@@ -16,7 +16,7 @@ use flowcast::{
 };
 use glob::Pattern;
 
-use crate::{Reader, Store};
+use crate::{Reader, Store, file_text};
 
 /// Splits `KEY=VALUE` texts; the names in full.
 ///
@@ -142,10 +142,8 @@ fn load_file(
     if is_dimemas_cfg(bytes) {
         return load_dimemas_cfg(path, bytes, overrides, reader);
     }
-    let text = std::str::from_utf8(bytes)
-        .ok()
-        .context("found bytes that are not UTF-8, expected text")?;
-    Ok(Network::from_toml(text, overrides)?.into())
+    let text = file_text(path, bytes.to_vec())?;
+    Ok(Network::from_toml(&text, overrides)?.into())
 }
 
 /// Files that the configuration names are looked for beside it.

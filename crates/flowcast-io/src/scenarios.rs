@@ -12,7 +12,7 @@ use flowcast::{
 };
 use serde::Deserialize;
 
-use crate::{Reader, load_network, read_collectives, read_mapping};
+use crate::{Reader, load_network, read_collectives, read_mapping, read_named_text};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,10 +68,7 @@ pub fn read_scenarios(
     reader: &mut dyn Reader,
 ) -> Result<Vec<Scenario>> {
     let name = path.display().to_string();
-    let bytes = reader.bytes(path).with_context(|| name.clone())?;
-    let text = std::str::from_utf8((*bytes).as_ref())
-        .with_context(|| format!("{name}: found no text, expected TOML"))?;
-    parse_scenarios(&name, text, defaults, reader)
+    parse_scenarios(&name, &read_named_text(path, reader)?, defaults, reader)
 }
 
 /// As [`read_scenarios`], of a text that messages call by this name.

@@ -208,7 +208,7 @@ fn records(text: &str) -> impl Iterator<Item = (usize, StringRecord)> {
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    (1..).zip(text.trim_start_matches('\u{feff}').lines().map(str::trim))
+    (1..).zip(text.lines().map(str::trim))
 }
 
 fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name_quoted_or_not_and_lines_are_counted_with_comments() {
-        let text = "\u{feff}# x\n\n\"b\", a\r\n1,2\n# y\n\"3,4\",\"5\"\n";
+        let text = "# x\n\n\"b\", a\r\n1,2\n# y\n\"3,4\",\"5\"\n";
         assert_eq!(
             rows(text).unwrap(),
             [(4, "2|1".to_owned()), (6, "5|3,4".to_owned())]

@@ -26,12 +26,14 @@ use thiserror::Error;
 mod clock_line;
 mod collective_op;
 mod named;
+mod plain_text;
 #[cfg(feature = "serde")]
 mod serialised;
 mod text;
 
 pub use clock_line::ClockLine;
 pub use collective_op::CollectiveOp;
+pub use plain_text::plain_text;
 use text::{BYTE_UNITS, Unit, decimal_text, parse_scaled, within};
 
 /// A text that does not name a quantity.

@@ -19,7 +19,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use flowcast_io::read_file;
+use flowcast_io::{file_text, read_file};
 use tempfile::{NamedTempFile, TempPath};
 
 pub(crate) use self::{
@@ -58,24 +58,15 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
 
 /// Reads a text file.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
-    text_of(path, read_bytes(path)?)
+    file_text(path, read_bytes(path)?)
 }
 
 /// Reads a text file that this run may write over: a result of an earlier run, or a file that is rewritten in its place.
 pub(crate) fn read_own_text(path: &Path) -> Result<String> {
-    text_of(
+    file_text(
         path,
         fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
     )
-}
-
-fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes).ok().with_context(|| {
-        format!(
-            "{}: found bytes that are not UTF-8, expected text",
-            path.display()
-        )
-    })
 }
 
 /// Writes a file under a temporary name and renames it when it is whole and synced.

@@ -7,6 +7,7 @@ mod cable;
 mod chaos;
 mod conflicts;
 mod documents;
+mod encodings;
 mod failed_runs;
 mod formats;
 mod help;

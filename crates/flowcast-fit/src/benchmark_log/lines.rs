@@ -13,25 +13,7 @@ pub(crate) struct LogLine {
     pub text: String,
 }
 
-/// The text of a file in UTF-8, or in UTF-16 with a byte order mark; the mark is left out. None of other bytes.
-pub fn decoded(bytes: Vec<u8>) -> Option<String> {
-    let units = |of: fn([u8; 2]) -> u16| -> Vec<u16> {
-        let pairs = bytes[2..].chunks_exact(2);
-        pairs.map(|pair| of([pair[0], pair[1]])).collect()
-    };
-    match bytes[..] {
-        [0xff, 0xfe, ..] => String::from_utf16(&units(u16::from_le_bytes)).ok(),
-        [0xfe, 0xff, ..] => String::from_utf16(&units(u16::from_be_bytes)).ok(),
-        _ => {
-            let text = String::from_utf8(bytes).ok()?;
-            match text.strip_prefix(BYTE_ORDER_MARK) {
-                Some(rest) => Some(rest.to_owned()),
-                None => Some(text),
-            }
-        }
-    }
-}
-
+/// Stands inside where logs were put one behind the other.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The lines of a log: without colours, carriage returns, byte order marks and prefixes.
@@ -76,23 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_of_encodings_colours_and_carriage_returns_are_taken_away() {
+    fn byte_order_marks_colours_and_carriage_returns_are_taken_away() {
         let text =
             "\u{feff}\u{1b}[1;32m8\u{1b}[0m  1.1\r\n\u{1b}]0;title\u{7}16 1.2\r\n 10 %\r20 1.3\n";
         let plain: Vec<String> = lines(text).into_iter().map(|line| line.text).collect();
         assert_eq!(plain, ["8  1.1", "16 1.2", "20 1.3"]);
-        let wide = |mark: [u8; 2], of: fn(u16) -> [u8; 2]| {
-            let units = "8 µs\n".encode_utf16().flat_map(of);
-            mark.into_iter().chain(units).collect::<Vec<u8>>()
-        };
-        for bytes in [
-            wide([0xff, 0xfe], u16::to_le_bytes),
-            wide([0xfe, 0xff], u16::to_be_bytes),
-            "\u{feff}8 µs\n".into(),
-            "8 µs\n".into(),
-        ] {
-            assert_eq!(decoded(bytes).unwrap(), "8 µs\n");
-        }
-        assert_eq!(decoded(vec![0xb5, b's']), None);
     }
 }

@@ -9,7 +9,7 @@
 use thiserror::Error;
 
 use super::{flow::Flow, racks::Racks};
-use flowcast_units::{Bytes, Node, Time};
+use flowcast_units::{Bytes, Node, Time, plain_text};
 
 /// A line that is not part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -72,7 +72,10 @@ impl Pattern {
 
     /// Whether a file is meant as a pattern: its first line of content starts with a flow, a chain or a placement.
     pub fn is_pattern(text: &[u8]) -> bool {
-        let mut lines = text
+        let plain = plain_text(text);
+        let mut lines = plain
+            .as_deref()
+            .unwrap_or(text)
             .split(|byte| *byte == b'\n')
             .filter_map(|line| std::str::from_utf8(line).ok());
         let Some(line) = lines.find_map(|line| Some(content(line)).filter(|line| !line.is_empty()))
@@ -154,7 +157,12 @@ impl<'a> PatternReader<'a> {
     }
 
     fn read_lines(&mut self, text: &[u8]) -> Result<(), PatternError> {
-        for bytes in text.split(|byte| *byte == b'\n') {
+        let plain = plain_text(text);
+        for bytes in plain
+            .as_deref()
+            .unwrap_or(text)
+            .split(|byte| *byte == b'\n')
+        {
             self.line += 1;
             let line = std::str::from_utf8(bytes)
                 .map_err(|_| self.error("bytes that are not UTF-8", "text"))?;

@@ -17,6 +17,8 @@ mod wide_area;
 
 use std::io;
 
+use flowcast_units::plain_text;
+
 use self::{
     machine::{Environment, NodeRecord, PlacedMapping},
     records::{ConfigRecord, Records},
@@ -50,8 +52,7 @@ impl DimemasConfig {
     /// # Errors
     /// A wrong or missing field or record, named by line and field; a file that cannot be opened or read.
     pub fn read(bytes: &[u8], open: Open) -> Result<DimemasConfig, DimemasConfigError> {
-        let text = String::from_utf8_lossy(bytes);
-        let records = Records::parse(&text)?;
+        let records = Records::parse(&text_of(bytes))?;
         let mut parts = Parts {
             not_modelled: records.skipped.clone(),
             ..Parts::default()
@@ -65,17 +66,21 @@ impl DimemasConfig {
 
 /// Whether these are the bytes of a `.cfg`: by its first line, or by its first record.
 pub fn is_dimemas_cfg(bytes: &[u8]) -> bool {
-    let bytes = bytes
-        .strip_prefix(b"\xEF\xBB\xBF")
-        .unwrap_or(bytes)
-        .trim_ascii_start();
-    bytes.starts_with(b"#DIMEMAS_CONFIGURATION")
-        || Records::parse(&String::from_utf8_lossy(bytes)).is_ok_and(|records| {
+    let text = text_of(bytes);
+    let text = text.trim_ascii_start();
+    text.starts_with("#DIMEMAS_CONFIGURATION")
+        || Records::parse(text).is_ok_and(|records| {
             records
                 .lines
                 .first()
                 .is_some_and(|line| line.text.starts_with(WIDE_AREA_QUOTED))
         })
+}
+
+/// A file's text; bytes that are none become signs that no record has.
+fn text_of(bytes: &[u8]) -> String {
+    let plain = plain_text(bytes);
+    String::from_utf8_lossy(plain.as_deref().unwrap_or(bytes)).into_owned()
 }
 
 const WIDE_AREA_QUOTED: &str = "\"wide area network information\"";

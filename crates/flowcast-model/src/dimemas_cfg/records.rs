@@ -39,7 +39,7 @@ impl Records {
             skipped: Vec::new(),
         };
         let mut open_since = None;
-        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        for (index, line) in text.lines().enumerate() {
             let is_title = index == 0 && !line.trim_start().starts_with(['"', '/']);
             if is_title {
                 continue;

@@ -10,6 +10,7 @@ use super::{
     error::{DimemasConfigError, Place},
     fields::Fields,
     records::ConfigRecord,
+    text_of,
 };
 use crate::{
     collective::Row,
@@ -119,7 +120,7 @@ fn read_named<T>(
         name: name.clone(),
         source,
     })?;
-    let read = read(&String::from_utf8_lossy(&bytes));
+    let read = read(&text_of(&bytes));
     read.map(Some).map_err(|error| DimemasConfigError::InFile {
         name: name.clone(),
         error: Box::new(error),

@@ -11,7 +11,7 @@ use super::{
     unknown,
 };
 use crate::{TraceError, program::SharedBytes};
-use flowcast_units::Bytes;
+use flowcast_units::{Bytes, plain_text};
 
 /// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.
 pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
@@ -101,6 +101,8 @@ pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<P
 
 /// The names of files in a list or deployment; none if the text is neither.
 pub fn listed(text: &[u8]) -> Vec<String> {
+    let plain = plain_text(text);
+    let text = plain.as_deref().unwrap_or(text);
     let ranges = if is_deployment(text) || is_list(text) {
         ranges_of_names(text)
     } else {
@@ -128,7 +130,7 @@ const USUAL_LEAST: Bytes = Bytes(64 << 20);
 /// The window of a zstd frame is no larger than 2 to this power; that of its usual levels is at most 27.
 const MOST_ZSTD_WINDOW: u32 = 27;
 
-/// The content behind gzip or zstd, or the bytes themselves, within the limit of [`Unpacking`].
+/// The content behind gzip or zstd, or the bytes themselves, as [`Unpacking`] gives it and within its limit.
 ///
 /// # Errors
 /// [`TraceError::Damaged`] for damage, and for an archive of files; [`TraceError::TooLarge`].
@@ -155,7 +157,7 @@ impl Unpacking {
         }
     }
 
-    /// The content behind gzip or zstd, or the bytes themselves.
+    /// The content behind gzip or zstd, or the bytes themselves; of a text, as [`plain_text`] has it.
     ///
     /// # Errors
     /// As [`unpacked`].
@@ -166,7 +168,10 @@ impl Unpacking {
             .unwrap_or(USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO))));
         let files = self.files + 1;
         match content(name, bytes, Bytes(most.0.saturating_sub(self.plain.0)))? {
-            PartContent::Plain(bytes) => Ok(bytes),
+            PartContent::Plain(bytes) => Ok(match plain_text((*bytes).as_ref()) {
+                Some(text) => Arc::new(text),
+                None => bytes,
+            }),
             PartContent::TooLarge => Err(TraceError::TooLarge {
                 name: name.to_owned(),
                 files,
@@ -176,7 +181,7 @@ impl Unpacking {
             PartContent::Unpacked(plain) => {
                 (self.files, self.packed, self.plain.0) =
                     (files, packed, self.plain.0 + plain.len() as u64);
-                Ok(Arc::new(plain))
+                Ok(Arc::new(plain_text(&plain).unwrap_or(plain)))
             }
         }
     }

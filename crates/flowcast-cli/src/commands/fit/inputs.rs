@@ -5,13 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
-use flowcast::{
-    calibrate::conflict_samples::ConflictSamples,
-    fit::{benchmark_log::decoded, sample_table},
-};
+use anyhow::{Result, bail};
+use flowcast::{calibrate::conflict_samples::ConflictSamples, fit::sample_table};
 
-use crate::terminal::files::read_bytes;
+use crate::terminal::files::read_text;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,10 +69,7 @@ impl FitInput {
             let (kind, text) = (Kind::Recording, String::new());
             return Ok(FitInput { path, kind, text });
         }
-        let text = decoded(read_bytes(&path)?).with_context(|| {
-            let place = path.display();
-            format!("{place}: found bytes that are neither UTF-8 nor UTF-16, expected text")
-        })?;
+        let text = read_text(&path)?;
         let kind = Kind::of(&text);
         Ok(FitInput { path, kind, text })
     }

@@ -1,6 +1,6 @@
 //! High Performance Linpack as a trace.
 
-use std::{fs, io::stdout};
+use std::io::stdout;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -18,7 +18,7 @@ use super::{Computation, Generate, GeneratedFormat};
 use crate::{
     rank_files::write_list,
     terminal::{
-        files::{Output, declare, write_whole},
+        files::{Output, declare, read_text, write_whole},
         output::say,
     },
 };
@@ -152,7 +152,7 @@ impl Generate {
         let settings = self.hpl.settings()?;
         let rates = self.hpl.rates()?;
         let name = table.display().to_string();
-        let text = fs::read_to_string(table).with_context(|| format!("cannot read {name}"))?;
+        let text = read_text(table)?;
         let nodes = NodeProcessors::parse(&text).with_context(|| name.clone())?;
         let per_node = self.hpl.ranks_per_node;
         if per_node == 0 {

@@ -1,0 +1,70 @@
+//! Texts as editors and other systems save them.
+
+/// The text of a file in UTF-8 without a byte order mark and with newlines between its lines, if the bytes are a text that has
+/// a mark, or carriage returns alone; none if they stay as they are. Behind a mark of UTF-16 the text is one of UTF-16.
+///
+/// ```
+/// use flowcast_units::plain_text;
+///
+/// assert_eq!(plain_text(b"\xef\xbb\xbfa b").unwrap(), b"a b");
+/// assert_eq!(plain_text(b"\xff\xfea\0\n\0").unwrap(), b"a\n");
+/// assert_eq!(plain_text(b"a\rb\r").unwrap(), b"a\nb\n");
+/// assert_eq!(plain_text(b"a\r\nb"), None);
+/// ```
+pub fn plain_text(bytes: &[u8]) -> Option<Vec<u8>> {
+    let marked = match bytes {
+        [0xef, 0xbb, 0xbf, text @ ..] => Some(text.to_vec()),
+        [0xff, 0xfe, text @ ..] => of_utf16(text, u16::from_le_bytes),
+        [0xfe, 0xff, text @ ..] => of_utf16(text, u16::from_be_bytes),
+        _ => None,
+    };
+    let text = marked.as_deref().unwrap_or(bytes);
+    if !ends_lines_with_returns(text) {
+        return marked;
+    }
+    let newline = |byte: &u8| if *byte == b'\r' { b'\n' } else { *byte };
+    Some(text.iter().map(newline).collect())
+}
+
+fn of_utf16(text: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_chunks();
+    let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
+    let text = String::from_utf16(&units).ok()?;
+    rest.is_empty().then(|| text.into_bytes())
+}
+
+/// Whether this is a text without a newline whose lines end all the same.
+fn ends_lines_with_returns(text: &[u8]) -> bool {
+    let is_of_text = |byte: &u8| *byte >= b' ' || matches!(byte, b'\t' | b'\r' | 0x1b);
+    !text.contains(&b'\n') && text.contains(&b'\r') && text.iter().all(is_of_text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_text;
+
+    #[test]
+    fn what_is_no_marked_text_stays() {
+        for bytes in [
+            &b""[..],
+            b"a",
+            b"10 %\r20\n",
+            b"\x1f\x8b\r",
+            b"\xff\xfea",
+            b"\xff\xfe\0\xd8",
+            b"\xb5\n",
+        ] {
+            assert_eq!(plain_text(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn marks_and_returns_are_taken_away_together() {
+        let units = "\u{feff}µ\rb".encode_utf16();
+        let big: Vec<u8> = units.clone().flat_map(u16::to_be_bytes).collect();
+        let little: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+        for bytes in [big, little, "\u{feff}µ\rb".into()] {
+            assert_eq!(plain_text(&bytes).unwrap(), "µ\nb".as_bytes());
+        }
+    }
+}
