@@ -100,6 +100,8 @@ struct PlainEngine<'a, O> {
     created: u64,
     messages: u64,
     bytes: u64,
+    /// The first message that met a smaller receive, with the receive's operation.
+    truncated: Option<(Message, u32)>,
 }
 
 impl<'a, O: Observer> PlainEngine<'a, O> {
@@ -132,6 +134,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             created: 0,
             messages: 0,
             bytes: 0,
+            truncated: None,
         }
     }
 
@@ -285,6 +288,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         let mut touched = [rank, rank];
         match self.hosts[rank].unexpected.take(pattern) {
             Some(message) => {
+                self.compare(message, index);
                 let slot = self.slot(message);
                 self.observer.posted(slot, now);
                 // The receive decides by its own size, but a sender that went on at once cannot be released again.
@@ -340,6 +344,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         let mut touched = [message.to, message.to];
         match host.posted.take(pattern) {
             Some(recv) => {
+                self.compare(message, recv);
                 if self.parameters.is_rendezvous(message.size) {
                     self.release_sender(entry.time, message, message.cpu, message.nic);
                     touched[0] = message.from;
@@ -349,6 +354,14 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             None => host.unexpected.push(pattern, message),
         }
         self.queue_touched(touched);
+    }
+
+    /// Notes a receive that is too small for the message that it meets.
+    fn compare(&mut self, message: Message, recv: u32) {
+        if matches!(self.node(message.to, recv).operation, Operation::Recv { size, .. } if size < message.size)
+        {
+            self.truncated.get_or_insert((message, recv));
+        }
     }
 
     /// The sender of a rendezvous message goes on now.
@@ -428,6 +441,9 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
     }
 
     fn finish(self) -> Result<Outcome, SimulateError> {
+        if let Some((message, recv)) = self.truncated {
+            return Err(self.truncated_message(message, recv));
+        }
         if self
             .hosts
             .iter()
@@ -446,6 +462,18 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             bytes: Bytes(self.bytes),
             ..Outcome::default()
         })
+    }
+
+    fn truncated_message(&self, message: Message, recv: u32) -> SimulateError {
+        let sent = self.schedule.place(message.from.index(), message.node);
+        SimulateError::Unmatched {
+            place: self.schedule.place(message.to.index(), recv),
+            found: format!(
+                "a receive that is smaller than the message of {} that it meets ({sent})",
+                message.size
+            ),
+            expected: "room for the whole message, as in MPI".to_owned(),
+        }
     }
 
     fn unmatched_message(&self, message: Message) -> SimulateError {

@@ -132,6 +132,8 @@ struct QueueEngine<'a, O, Q> {
     done: usize,
     messages: u64,
     bytes: u64,
+    /// Whether a receive has met a larger message.
+    truncates: bool,
 }
 
 impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
@@ -182,6 +184,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
             done: 0,
             messages: 0,
             bytes: 0,
+            truncates: false,
         }
     }
 
@@ -390,8 +393,9 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         if let Some(sent) = self.meet(op.channel(), node) {
             self.observer.posted(Slot(sent), now);
             // The receive decides by its own size, but a sender that went on at once cannot be released again.
-            let waits = self.sizes[self.prepared.ops[sent as usize].size() as usize].rendezvous;
-            if waits && self.sizes[op.size() as usize].rendezvous {
+            let size = self.prepared.ops[sent as usize].size();
+            self.compare(op, size);
+            if self.sizes[size as usize].rendezvous && self.sizes[op.size() as usize].rendezvous {
                 self.observer.queued(Slot(sent), now);
                 return self.finish_both(now, rank, op, sent);
             }
@@ -434,12 +438,22 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         }
         if let Some(posted) = self.meet(channel, node | MESSAGE) {
             let posted = &self.prepared.ops[posted as usize];
+            self.compare(posted, size);
             if cost.rendezvous {
                 return self.finish_both(now, rank, posted, node);
             }
             self.end(posted);
         }
         self.queue_free(rank);
+    }
+
+    /// Notes whether a receive is too small for its message; most are of one size with it.
+    #[inline(always)]
+    fn compare(&mut self, recv: &PreparedOp, size: u32) {
+        if recv.size() != size {
+            let sizes = &self.prepared.sizes;
+            self.truncates |= sizes[recv.size() as usize] < sizes[size as usize];
+        }
     }
 
     /// Takes the first of the other kind out of the channel, or joins the channel.
@@ -552,9 +566,10 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         self.order.set(rank.0, host.next(rank));
     }
 
-    /// `None` if something was left undone.
+    /// `None` if something was left undone, or a receive was too small.
     fn outcome(self) -> Option<Outcome> {
-        if self.done < self.prepared.ops.len()
+        if self.truncates
+            || self.done < self.prepared.ops.len()
             || self.channels.iter().any(|channel| channel.first != NOBODY)
         {
             return None;

@@ -384,3 +384,31 @@ fn a_compiled_schedule_is_read_piece_by_piece_or_at_once_and_a_damaged_one_not_a
         assert!(is_known || read(&damaged).is_err(), "damaged at {at}");
     }
 }
+
+#[test]
+fn a_receive_smaller_than_its_message_is_refused_whichever_comes_first() {
+    for (before_send, before_recv) in [(0, 90_000_000), (90_000_000, 0)] {
+        for (sent, posted, is_refused) in [
+            (1000, 10, true),
+            (10, 1000, false),
+            (10, 10, false),
+            (200_000, 100, true),
+        ] {
+            // A receive of any tag is carried out by the other engine.
+            for tag in [3, -1] {
+                let text = format!(
+                    "num_ranks 2\nrank 0 {{\nl1: calc {before_send}\nl2: send {sent}b to 1 tag 3\nl2 requires l1\n}}\n\
+                     rank 1 {{\nl1: calc {before_recv}\nl2: recv {posted}b from 0 tag {tag}\nl2 requires l1\n}}\n"
+                );
+                let Trace::Schedule(schedule) = flowcast::read_text("t", text).unwrap() else {
+                    panic!("GOAL is a schedule")
+                };
+                let ran = loggops::placed(&schedule, parameters().into(), &mut Unobserved);
+                assert_eq!(ran.is_err(), is_refused, "{sent} {posted} {tag}");
+                let said = ran.map_or_else(|error| error.to_string(), |_| String::new());
+                let place = "t:9: found a receive that is smaller than the message of ";
+                assert!(said.is_empty() || said.starts_with(place), "{said}");
+            }
+        }
+    }
+}
