@@ -20,6 +20,7 @@ use std::{
 use flowcast_model::{
     csv::{self, CsvError, Table},
     former_schemas,
+    name::is_hidden,
 };
 use flowcast_units::{Bytes, Node, Time};
 
@@ -176,7 +177,7 @@ pub fn head(provenance: &BTreeMap<String, String>, columns: &[&str]) -> String {
     let mut text = format!("# schema: {SCHEMA}\n");
     for (key, value) in provenance {
         // A line break inside a value would end the comment.
-        let value = value.replace(['\n', '\r'], " ");
+        let value = value.replace(is_hidden, " ");
         writeln!(text, "# {key}: {value}").expect("text grows");
     }
     text + &columns.join(",") + "\n"

@@ -8,7 +8,7 @@ const MOST_BARS: usize = 40;
 /// Rows that a table on a page has at most.
 const MOST_ROWS: usize = 1000;
 
-/// Text for HTML and SVG.
+/// Text for HTML and SVG, without characters that control whatever shows it.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -18,6 +18,9 @@ pub fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
+            control if control.is_control() && !matches!(control, '\n' | '\t') => {
+                escaped.push(char::REPLACEMENT_CHARACTER);
+            }
             other => escaped.push(other),
         }
     }

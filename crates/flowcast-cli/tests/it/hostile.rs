@@ -186,6 +186,93 @@ fn names_write_nothing_to_the_terminal_but_themselves() {
     }
 }
 
+/// The recording of the examples, by a program, host and library of these names.
+fn recording_by(name: &[u8]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/heat.rec");
+    for file in fs::read_dir(example).unwrap() {
+        let file = file.unwrap();
+        let bytes = fs::read(file.path()).unwrap();
+        let named =
+            ["program heat", "host vm", "library Open MPI"]
+                .iter()
+                .fold(bytes, |bytes, line| {
+                    let at = bytes
+                        .windows(line.len())
+                        .position(|part| part == line.as_bytes());
+                    let Some(at) = at else { return bytes };
+                    let key = line.split_inclusive(' ').next().unwrap();
+                    [
+                        &bytes[..at],
+                        key.as_bytes(),
+                        name,
+                        &bytes[at + line.len()..],
+                    ]
+                    .concat()
+                });
+        fs::write(folder.path().join(file.file_name()), named).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn names_in_a_recording_stay_names_in_all_that_is_written() {
+    let long = vec![b'n'; 60_000];
+    let names: [&[u8]; 6] = [
+        b"\x1b[31m\x1b]0;title\x07\rx",
+        b"</title><script>alert(1)</script>",
+        b"=1+1,\"x\",'",
+        b"\xff\xfe\xc3 \xe2\x80\xae",
+        b"../../etc/passwd",
+        &long,
+    ];
+    for name in names {
+        let recording = recording_by(name);
+        let folder = tempfile::tempdir().unwrap();
+        let trace = recording.path().to_str().unwrap();
+        let write = [
+            "ranks=r.csv",
+            "messages=m.csv",
+            "paraver=p.prv",
+            "perfetto=p.json",
+        ];
+        let write = write.iter().flat_map(|one| ["--write", one]);
+        let arguments: Vec<&str> = ["predict", trace, "-n", "gige-tcp", "--report", "p.html"]
+            .into_iter()
+            .chain(write)
+            .collect();
+        let output = flowcast(folder.path(), &arguments);
+        let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{shown}");
+        let is_obeyed = |sign: char| sign.is_control() && !matches!(sign, '\n' | '\t');
+        assert!(!shown.contains(is_obeyed), "{shown:?}");
+        for file in [
+            "r.csv", "m.csv", "p.prv", "p.pcf", "p.row", "p.json", "p.html",
+        ] {
+            let text = String::from_utf8(fs::read(folder.path().join(file)).unwrap()).unwrap();
+            assert!(!text.contains(is_obeyed), "{file}: {name:?}");
+            assert!(
+                !text.contains("<script>alert") || file.ends_with("json"),
+                "{file}"
+            );
+            if file.ends_with("csv") {
+                let columns = |line: &&str| line.split(',').count();
+                let rows: Vec<usize> = text
+                    .lines()
+                    .filter(|line| !line.starts_with('#'))
+                    .map(|line| columns(&line))
+                    .collect();
+                assert!(
+                    rows.len() > 1 && rows.iter().all(|row| *row == rows[0]),
+                    "{file}: {name:?}"
+                );
+            }
+        }
+        let events = fs::read(folder.path().join("p.json")).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&events).unwrap();
+    }
+}
+
 #[test]
 fn the_files_of_a_trace_share_one_limit_and_stand_in_it_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{Replayed, text::Text};
+use flowcast_model::name::is_hidden;
 use flowcast_replay::timeline::{Activity, MessageSpan};
 use flowcast_units::{Rank, Time};
 
@@ -165,7 +166,7 @@ fn write_head(schema: &str, provenance: &Provenance, out: &mut dyn Write) -> io:
     writeln!(out, "# schema: {schema}")?;
     for (key, value) in provenance {
         // A line's end inside a value would begin a row.
-        writeln!(out, "# {key}: {}", value.replace(['\r', '\n'], " "))?;
+        writeln!(out, "# {key}: {}", value.replace(is_hidden, " "))?;
     }
     Ok(())
 }

@@ -184,6 +184,30 @@ fn bytes_of_score_p_are_counted_once_and_calls_without_events_are_told() {
 }
 
 #[test]
+fn collectives_between_two_groups_are_told_with_their_bytes() {
+    let mut definitions = definitions("EZTrace");
+    definitions.group(20, 5, 4, &[0]);
+    definitions.group(21, 5, 4, &[1]);
+    definitions.intercommunicator(8, [20, 21]);
+    let sum = Event::Collective(Collective {
+        operation: 11,
+        communicator: 8,
+        root: u32::MAX,
+        sent: 16,
+        received: 16,
+    });
+    let program = program(&definitions, &[(0, 1, sum), (SECOND, 1, sum)]);
+    assert!(program.calls().is_empty());
+    let told: Vec<String> = program.ignored().iter().map(ToString::to_string).collect();
+    assert!(
+        told.len() == 1
+            && told[0].starts_with("2 calls of MPI_Allreduce (32 bytes")
+            && told[0].ends_with("between two groups"),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn messages_between_two_groups_reach_the_other_group() {
     let mut definitions = definitions("Score-P 8.0");
     definitions.group(20, 5, 4, &[0]);

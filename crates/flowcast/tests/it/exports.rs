@@ -612,6 +612,29 @@ fn check_tables(written: &Written) {
     assert!((total(&pairs, 4) - flights).abs() <= 1e-9 * flights.max(1e-6));
 }
 
+#[test]
+fn names_of_an_archive_stay_names_in_all_that_is_written() {
+    let long = "n".repeat(70_000);
+    for name in [
+        "\u{1b}[31m\u{7}\r\nx",
+        "<script>\"'&",
+        "=1+1,\"x\";\0",
+        "\u{202e}\u{fffd}",
+        "../../etc",
+        &long,
+        "",
+    ] {
+        let program = crate::otf2_events::named(name);
+        assert_eq!((program.ranks(), program.messages()), (3, 1));
+        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        let written = write(&program, &network, Rendezvous::from_network(&network, None));
+        check(&written);
+        check_chrome(&written);
+        check_perfetto(&written);
+        check_tables(&written);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 

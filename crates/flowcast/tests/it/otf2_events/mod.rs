@@ -1,7 +1,7 @@
 //! Sequences of events as no archive should have them, out of numbers that a test or a fuzzer chooses.
 
 use flowcast::trace::{
-    ReadOptions,
+    Program, ReadOptions,
     otf2::{Collective, Definitions, Event, Events, Peer},
 };
 
@@ -10,7 +10,7 @@ const LOCATIONS: [u64; 4] = [0, 1, 536_870_911, 3];
 
 /// Makes a program of what numbers tell: kind, location, and two for what the event is about.
 pub(crate) fn read(told: &[(u8, u8, u8, u8)]) {
-    let definitions = definitions();
+    let definitions = definitions("", NAMES);
     let mut events = Events::new(&definitions);
     for (time, (kind, location, a, b)) in (0..).zip(told) {
         events.event(
@@ -22,9 +22,45 @@ pub(crate) fn read(told: &[(u8, u8, u8, u8)]) {
     let _ = events.program("t", ReadOptions::default());
 }
 
-/// Three ranks, a communicator of two of them, and functions of MPI whose names matter.
-fn definitions() -> Definitions {
-    let mut definitions = Definitions::default();
+/// A message between two ranks and calls of functions that are called so, in an archive that a tool of this name wrote.
+#[allow(dead_code, reason = "the fuzzer reads other programs")]
+pub(crate) fn named(name: &str) -> Program {
+    let function = format!("MPI_{name}");
+    let definitions = definitions(name, [&function, name, &function, name, name]);
+    let mut events = Events::new(&definitions);
+    let peer = |rank| Peer {
+        rank,
+        communicator: 0,
+        tag: 0,
+    };
+    let message = [
+        Event::Send {
+            to: peer(1),
+            bytes: 8,
+        },
+        Event::Recv(peer(0)),
+    ];
+    for (location, message) in LOCATIONS.into_iter().zip(message) {
+        let calls = (0..5).flat_map(|region| [Event::Enter(region), Event::Leave(region)]);
+        for (time, event) in (0..).zip(calls.chain([message])) {
+            events.event(location, 10 * time, event);
+        }
+    }
+    events.program(name, ReadOptions::default()).unwrap()
+}
+
+/// Functions of MPI whose names matter, and another one.
+const NAMES: [&str; 5] = [
+    "MPI_Wait",
+    "mpi_waitall_",
+    "MPI_Sendrecv",
+    "MPI_Iallreduce",
+    "main",
+];
+
+/// Three ranks, a communicator of two of them, and functions of these names.
+fn definitions(creator: &str, names: [&str; 5]) -> Definitions {
+    let mut definitions = Definitions::by(creator.to_owned());
     definitions.clock(1_000_000_000);
     definitions.group(0, 4, 4, &LOCATIONS[..3]);
     definitions.group(1, 5, 4, &[0, 2]);
@@ -33,13 +69,6 @@ fn definitions() -> Definitions {
     for (rank, location) in (0..).zip(&LOCATIONS[..3]) {
         definitions.location(*location, 1, rank);
     }
-    let names = [
-        "MPI_Wait",
-        "mpi_waitall_",
-        "MPI_Sendrecv",
-        "MPI_Iallreduce",
-        "main",
-    ];
     for (number, name) in (0..).zip(names) {
         definitions.string(number, name);
         definitions.region(number, number, 0);
