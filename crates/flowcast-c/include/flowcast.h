@@ -37,7 +37,7 @@ const char *flowcast_version(void);
 /* Why the last call of this thread failed; empty if none did. Valid until the thread's next call. */
 const char *flowcast_error(void);
 
-/* Reads a trace of any format, or a folder with one. */
+/* Reads a trace of any format, or a folder with one; a recording of which a part is missing is refused. */
 flowcast_trace *flowcast_trace_open(const char *path);
 void flowcast_trace_free(flowcast_trace *trace);
 

@@ -28,7 +28,9 @@ use flowcast::{
     trace::Trace,
     units::Bytes,
 };
-use flowcast_io::{Whole, first_of_folder, load_network, open_trace, text_of, threads};
+use flowcast_io::{
+    Whole, first_of_folder, load_network, open_trace, text_of, threads, whole_recording,
+};
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
@@ -102,7 +104,7 @@ pub extern "C" fn flowcast_error() -> *const c_char {
     ERROR.with_borrow(|error| error.as_ptr())
 }
 
-/// Reads a trace.
+/// Reads a trace; a recording of which a part is missing is refused.
 ///
 /// # Safety
 /// `path` is a text that ends with a zero.
@@ -116,7 +118,9 @@ pub unsafe extern "C" fn flowcast_trace_open(path: *const c_char) -> *mut Trace 
         } else {
             path.to_owned()
         };
-        open_trace(&first, &first.display().to_string(), &mut Whole)
+        let trace = open_trace(&first, &first.display().to_string(), &mut Whole)?;
+        whole_recording(&trace)?;
+        Ok(trace)
     })
 }
 
@@ -348,5 +352,145 @@ mod tests {
         }
         // SAFETY: a list of one text, and what was made of it.
         unsafe { flowcast_rails_free(flowcast_rails_new(rails.as_ptr(), 1, c"gap".as_ptr())) };
+    }
+
+    fn error() -> String {
+        // SAFETY: the text stays until the next call of this thread.
+        unsafe { CStr::from_ptr(flowcast_error()) }
+            .to_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    #[test]
+    fn any_time_size_and_set_picks_a_rail_that_is_there_or_none() {
+        let texts = [
+            c"a=1.4,0.001,1.4,2.8us",
+            c"b=5,0.02,5,30us",
+            c"c=0,1e24,0,1e24us",
+        ];
+        let rails = texts.map(CStr::as_ptr);
+        let ends = [0, 1, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
+        for name in SchedulerName::every() {
+            let name = CString::new(name.to_string()).unwrap();
+            for count in 1..=rails.len() {
+                // SAFETY: as many texts as are counted.
+                let made = unsafe { flowcast_rails_new(rails.as_ptr(), count, name.as_ptr()) };
+                assert!(!made.is_null(), "{name:?}: {}", error());
+                // Times that decrease are against the header, and no reason to fail.
+                for now in ends.into_iter().chain(ends.into_iter().rev()) {
+                    for (size, usable) in ends.into_iter().zip([0, 1, 4, 0xfff8, u16::MAX]) {
+                        // SAFETY: nobody else uses it.
+                        let rail = unsafe { flowcast_rails_pick(made, now, size, usable) };
+                        let is_there = (0..count as c_int).contains(&rail);
+                        assert!(
+                            rail == -1 || is_there && usable >> rail & 1 == 1,
+                            "{name:?}: {rail} of {usable:b}"
+                        );
+                    }
+                }
+                // SAFETY: it was made here.
+                unsafe { flowcast_rails_free(made) };
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_no_text_is_an_error_and_no_crash() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/ring.dim");
+        let (path, gige) = (CString::new(path).unwrap(), c"gige-tcp");
+        // SAFETY: texts that end with zeroes, nothing, and what this library gave.
+        unsafe {
+            let null = std::ptr::null();
+            for text in [
+                null,
+                c"\xff\xfe".as_ptr(),
+                c"".as_ptr(),
+                c"/".as_ptr(),
+                c"/nowhere/\n".as_ptr(),
+            ] {
+                assert!(flowcast_trace_open(text).is_null() && !error().is_empty());
+                assert!(flowcast_network_load(text).is_null() && !error().is_empty());
+            }
+            let (trace, network) = (
+                flowcast_trace_open(path.as_ptr()),
+                flowcast_network_load(gige.as_ptr()),
+            );
+            for (field, value) in [
+                (null, null),
+                (c"nic.latency".as_ptr(), null),
+                (c"nic.latency".as_ptr(), c"NaN".as_ptr()),
+            ] {
+                assert!(
+                    flowcast_network_with(network, field, value).is_null() && !error().is_empty()
+                );
+            }
+            assert!(
+                flowcast_network_with(std::ptr::null(), c"nic.latency".as_ptr(), c"1us".as_ptr())
+                    .is_null()
+            );
+            assert!(
+                flowcast_predict(std::ptr::null(), network, null).is_null() && !error().is_empty()
+            );
+            assert!(
+                flowcast_predict(trace, std::ptr::null(), null).is_null() && !error().is_empty()
+            );
+            assert!(
+                flowcast_predict(trace, network, c"\xff".as_ptr()).is_null() && !error().is_empty()
+            );
+            let prediction = flowcast_predict(trace, network, null);
+            assert_eq!((error(), flowcast_ranks(prediction)), (String::new(), 3));
+            let mut times = RankTimes {
+                end_s: -1.0,
+                compute_s: 0.0,
+                blocked_s: 0.0,
+                overhead_s: 0.0,
+            };
+            for (of, rank, into) in [
+                (prediction.cast_const(), 3, &raw mut times),
+                (prediction, usize::MAX, &raw mut times),
+                (prediction, 0, null_mut()),
+                (std::ptr::null(), 0, &raw mut times),
+            ] {
+                assert_eq!(
+                    (flowcast_rank_times(of, rank, into), times.end_s),
+                    (-1, -1.0)
+                );
+            }
+            assert!(
+                flowcast_makespan_s(std::ptr::null()).is_nan()
+                    && flowcast_ranks(std::ptr::null()) == 0
+            );
+            assert_eq!(flowcast_rails_pick(null_mut(), 0, 0, 1), -1);
+            assert!(flowcast_rails_new([null].as_ptr(), 1, c"gap".as_ptr()).is_null());
+            flowcast_prediction_free(prediction);
+            flowcast_network_free(network);
+            flowcast_trace_free(trace);
+            // Nothing is freed where there is nothing.
+            flowcast_prediction_free(null_mut());
+            flowcast_network_free(null_mut());
+            flowcast_trace_free(null_mut());
+            flowcast_rails_free(null_mut());
+        }
+    }
+
+    #[test]
+    fn a_recording_that_was_cut_is_refused() {
+        let folder = std::env::temp_dir().join(format!("flowcast-c-cut-{}", std::process::id()));
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/heat.rec");
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in std::fs::read_dir(example).unwrap() {
+            let file = file.unwrap();
+            let mut bytes = std::fs::read(file.path()).unwrap();
+            if file.file_name() == "rank-00001" {
+                bytes.truncate(bytes.len() - 40);
+            }
+            std::fs::write(folder.join(file.file_name()), bytes).unwrap();
+        }
+        let path = CString::new(folder.to_str().unwrap()).unwrap();
+        // SAFETY: a text that ends with a zero.
+        assert!(unsafe { flowcast_trace_open(path.as_ptr()) }.is_null());
+        assert!(error().contains("not recorded to their end"), "{}", error());
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }
