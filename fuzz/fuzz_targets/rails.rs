@@ -7,7 +7,7 @@ use flowcast::scheduler::discipline::{Discipline, SchedulerName};
 use flowcast::units::{Time, TimePerByte};
 use flowcast_rails::frame::{FrameHeader, Kind, Piece, encode};
 use flowcast_rails::policy::Steering;
-use flowcast_rails::session::{Delivery, Session, SessionRule};
+use flowcast_rails::session::{Delivery, Opening, Session, SessionRule};
 use flowcast_rails::token::Token;
 
 const COST: LogGp = LogGp {
@@ -30,6 +30,7 @@ fn frame(bytes: &mut &[u8]) -> Option<Vec<u8>> {
             *bytes = rest;
             return Some(head.to_vec());
         }
+        3 => Kind::Question,
         _ => Kind::Data,
     };
     let message = &rest[..rest.len().min(usize::from(length))];
@@ -48,15 +49,27 @@ fn frame(bytes: &mut &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
+fn again(session: &mut Session, rail: RailId, opening: Opening, now: Ticks) {
+    session.lost(rail, now);
+    session.connected(rail, COST, opening, now).expect("it was there");
+}
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let steering = Steering::Fixed(SchedulerName::new(Discipline::RoundRobin));
     let token = Token::new([7; 16]);
-    let rule = SessionRule { window: 64, longest: 200, acknowledge_within: Time::from_nanos(1e5), steering, token };
+    let rule = SessionRule {
+        window: 64,
+        longest: 200,
+        acknowledge_within: Time::from_nanos(1e5),
+        silence: Time::from_nanos(5e6),
+        steering,
+        token,
+    };
     let mut session = Session::new(rule, vec![COST; 2]).expect("two rails are enough");
     let mut rest = bytes;
     let mut now = 0;
     for rail in [RailId(0), RailId(1)] {
-        session.connected(rail, COST, Ticks::ZERO).expect("they are in order");
+        session.connected(rail, COST, Opening::New, Ticks::ZERO).expect("they are in order");
     }
     while let Some(frame) = frame(&mut rest) {
         now += 1_000_000;
@@ -68,12 +81,14 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             Ticks::ZERO,
         );
         if session.arrived(rail, frame.len(), Ticks::ZERO).is_err() {
-            session.lost(rail, Ticks::ZERO);
-            session.connected(rail, COST, Ticks::ZERO).expect("it was there");
+            again(&mut session, rail, Opening::New, Ticks::ZERO);
         }
         while let Some(message) = session.receive() {
             assert!(message.len() <= 200, "{}", message.len());
         }
-        session.attend(Ticks::ZERO);
+        let now = Ticks::from_nanos(now);
+        for rail in session.attend(now) {
+            again(&mut session, rail, Opening::Answered, now);
+        }
     }
 });

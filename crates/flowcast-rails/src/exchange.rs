@@ -20,8 +20,10 @@ use crate::{
     session::{Delivery, Refused},
 };
 
-/// Nothing takes longer than this.
+/// An end that hears nothing for so long gives the conversation up.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The last acknowledgement is awaited so long: a silent rail is given up before.
+const LAST: Duration = Duration::from_secs(5);
 
 /// Why a test ended early.
 #[derive(Debug, Error)]
@@ -216,7 +218,7 @@ pub fn count(
     };
     for number in 0..messages {
         fill(&mut message, number);
-        link.send(&message, Delivery::Ordered)
+        link.send(&message, Delivery::Ordered, TIMEOUT)
             .map_err(|source| interrupted(link, source, number))?;
         observe(link, number);
     }
@@ -235,9 +237,9 @@ pub fn count(
 /// # Errors
 /// As [`exchange`].
 pub fn end(link: &mut Link) -> Result<(), ExchangeError> {
-    link.send(b"end", Delivery::Ordered)?;
+    link.send(b"end", Delivery::Ordered, TIMEOUT)?;
     // The other end may be gone before its last acknowledgement is.
-    match link.flush(Duration::from_secs(2)) {
+    match link.flush(LAST) {
         Ok(()) | Err(LinkError::Closed | LinkError::Silent(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -309,7 +311,7 @@ fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), Ex
     let counts = link.counts();
     audit.repeated = counts.repeated - before.repeated;
     audit.rails_lost = counts.rails_lost - before.rails_lost;
-    Ok(link.send(audit.text().as_bytes(), Delivery::Ordered)?)
+    Ok(link.send(audit.text().as_bytes(), Delivery::Ordered, TIMEOUT)?)
 }
 
 impl ExchangeTask {
@@ -385,7 +387,7 @@ fn is_filled(message: &[u8], number: u64) -> bool {
 }
 
 fn notify(link: &mut Link, text: &str) -> Result<(), LinkError> {
-    link.send(text.as_bytes(), Delivery::Ordered)?;
+    link.send(text.as_bytes(), Delivery::Ordered, TIMEOUT)?;
     // The task is not timed with the first messages.
     link.flush(TIMEOUT)
 }
@@ -402,7 +404,7 @@ fn check_size(link: &Link, size: Bytes) -> Result<(), LinkError> {
 }
 
 fn send_many(link: &mut Link, message: &[u8], count: u32) -> Result<(), LinkError> {
-    (0..count).try_for_each(|_| link.send(message, Delivery::Ordered))
+    (0..count).try_for_each(|_| link.send(message, Delivery::Ordered, TIMEOUT))
 }
 
 fn receive_many(link: &mut Link, count: u32) -> Result<(), LinkError> {

@@ -42,7 +42,7 @@ pub enum Fault {
         most: usize,
     },
     /// A kind of frame that does not exist.
-    #[error("a frame is of kind {0}, expected 1 to 3")]
+    #[error("a frame is of kind {0}, expected 1 to 4")]
     Kind(u8),
     /// A piece that its message cannot have.
     #[error("found piece {} of {}, expected one of at most {MAX_RAILS} that fits those before it", .0.index, .0.of)]
@@ -63,6 +63,9 @@ pub enum Fault {
         /// Sent on this connection.
         sent: u64,
     },
+    /// Nothing moved on the rail, while the other end answered on another.
+    #[error("it was silent while the other end answered on another rail")]
+    Silent,
     /// The rail was closed by the other end or by the system.
     #[error("the connection is closed")]
     Closed,
@@ -80,6 +83,8 @@ pub enum Kind {
     Acknowledgement = 2,
     /// It introduces a new connection.
     Hello = 3,
+    /// Asks for an acknowledgement, of whatever has come.
+    Question = 4,
 }
 
 /// What a frame carries of its message. The pieces of a message have sequence numbers in a row.
@@ -239,6 +244,7 @@ fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<FrameHeader, Fault
         1 => Kind::Data,
         2 => Kind::Acknowledgement,
         3 => Kind::Hello,
+        4 => Kind::Question,
         other => return Err(Fault::Kind(other)),
     };
     let number = |at| u64::from_le_bytes(part(bytes, at));

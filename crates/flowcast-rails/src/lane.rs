@@ -5,7 +5,10 @@ use std::{collections::VecDeque, io::IoSlice};
 use flowcast_scheduler::clock::Ticks;
 use flowcast_units::Bytes;
 
-use crate::frame::{Fault, FrameHeader, FrameReader, HEADER, Piece};
+use crate::{
+    frame::{Fault, FrameHeader, FrameReader, HEADER, Piece},
+    stillness::Stillness,
+};
 
 /// The most frames that one system call writes.
 pub(crate) const AT_ONCE: usize = 32;
@@ -43,6 +46,26 @@ impl Parcel {
     }
 }
 
+/// Messages received and not yet acknowledged, and questions.
+#[derive(Debug, Default)]
+pub(crate) struct Unacknowledged {
+    pub count: u64,
+    pub bytes: u64,
+    /// When the first of them arrived.
+    pub since: Ticks,
+}
+
+impl Unacknowledged {
+    /// One more, with a message of so many bytes.
+    pub(crate) fn add(&mut self, bytes: usize, now: Ticks) {
+        if self.count == 0 {
+            self.since = now;
+        }
+        self.count += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct RailLane {
     /// Frames in the order of writing; those with messages stay until they are acknowledged.
@@ -58,22 +81,33 @@ pub(crate) struct RailLane {
     /// Messages received on this connection, and when the last of them was.
     pub received: u64,
     pub arrived: u64,
-    /// Messages received and not yet acknowledged, their bytes, and when the first of them arrived.
-    pub unacknowledged: u64,
-    pub unacknowledged_bytes: u64,
-    pub unacknowledged_since: Ticks,
+    /// What is to be acknowledged.
+    pub unacknowledged: Unacknowledged,
+    /// Frames of any kind that arrived on this connection.
+    pub heard: u64,
+    pub stillness: Stillness,
 }
 
 impl RailLane {
-    /// Adds a frame to be written.
+    /// Adds a frame to be written; one without a message takes the place of one that waits before it.
     pub(crate) fn push(&mut self, parcel: Parcel) {
+        let last_waits = self.begun() < self.frames.len();
+        if parcel.message.is_none()
+            && last_waits
+            && self
+                .frames
+                .back()
+                .is_some_and(|last| last.message.is_none())
+        {
+            self.frames.pop_back();
+        }
         self.sent += u64::from(parcel.message.is_some());
         self.frames.push_back(parcel);
     }
 
     /// Number and arrival of the last message received, for a frame that is about to acknowledge them.
     pub(crate) fn acknowledgement(&mut self) -> (u64, u64) {
-        (self.unacknowledged, self.unacknowledged_bytes) = (0, 0);
+        self.unacknowledged = Unacknowledged::default();
         (self.received, self.arrived)
     }
 
@@ -85,6 +119,16 @@ impl RailLane {
     /// Messages that are not acknowledged.
     pub(crate) fn outstanding(&self) -> u64 {
         self.sent - self.acknowledged
+    }
+
+    /// A number that changes when anything is heard, and while the first frame that is not acknowledged is written.
+    pub(crate) fn moved(&self) -> u64 {
+        self.heard
+            + if self.writing == 0 {
+                self.offset as u64
+            } else {
+                0
+            }
     }
 
     /// What is to be written next.
@@ -144,17 +188,22 @@ impl RailLane {
             .collect()
     }
 
+    /// Frames of which something has been written.
+    fn begun(&self) -> usize {
+        self.writing + usize::from(self.offset > 0)
+    }
+
     /// Messages of which nothing has been written yet.
     pub(crate) fn take_back(&mut self) -> Vec<Parcel> {
-        let begun = self.writing + usize::from(self.offset > 0);
-        let tail = self.frames.split_off(begun.min(self.frames.len()));
+        let tail = self.frames.split_off(self.begun().min(self.frames.len()));
         let (messages, others): (Vec<Parcel>, Vec<Parcel>) = tail
             .into_iter()
             .partition(|parcel| parcel.message.is_some());
         self.frames.extend(others);
         self.sent -= messages.len() as u64;
         // They would have carried an acknowledgement; a frame of its own has to carry it now.
-        self.unacknowledged = self.unacknowledged.max(u64::from(!messages.is_empty()));
+        let owed = &mut self.unacknowledged.count;
+        *owed = (*owed).max(u64::from(!messages.is_empty()));
         messages
     }
 }

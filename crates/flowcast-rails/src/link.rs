@@ -14,21 +14,24 @@ use std::{
 };
 
 use flowcast_model::loggp::LogGp;
-use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError, clock::Ticks};
+use flowcast_scheduler::{
+    MAX_RAILS, RailId, RailSet, RailsError,
+    clock::{ClockArithmetic, Ticks},
+};
 use flowcast_units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
 use crate::{
-    frame::{Fault, FrameHeader, FrameReader, Kind, encode},
+    frame::{Fault, FrameHeader, Kind, encode},
     lane::AT_ONCE,
     path::Path,
     policy::Steering,
-    session::{Delivery, Refused, Session, SessionCounts, SessionRule},
+    session::{Delivery, Opening, Refused, Session, SessionCounts, SessionRule},
 };
 use absent::Absent;
-use listener::Hello;
 pub use listener::Listener;
+use listener::{Hello, Newcomer};
 
 /// An end without any rail waits so long for a new one.
 const LINGER: Duration = Duration::from_secs(3);
@@ -140,7 +143,8 @@ impl Link {
         loop {
             let mut entered = door.entered(rule.token).into_iter();
             // What comes back belongs to a conversation that is over.
-            if let Some((stream, reader, hello)) = entered.find(|(_, _, hello)| !hello.returns) {
+            if let Some(first) = entered.find(|one| !one.hello.returns) {
+                let hello = first.hello;
                 // Those below it may be on their way; what they cost is not known yet.
                 let costs = vec![hello.cost; hello.rail.index() + 1];
                 let mut link = Link::new(
@@ -149,11 +153,11 @@ impl Link {
                     Some(door),
                     waiting,
                 );
-                link.enter(stream, reader, hello);
-                entered.for_each(|(stream, reader, hello)| link.enter(stream, reader, hello));
+                link.enter(first);
+                entered.for_each(|one| drop(link.enter(one)));
                 return Ok(link);
             }
-            check_timeout(start, timeout.unwrap_or(Duration::MAX))?;
+            check_silence(start.elapsed(), timeout.unwrap_or(Duration::MAX))?;
             std::thread::sleep(NAP);
         }
     }
@@ -171,7 +175,7 @@ impl Link {
         self.paths
             .resize_with(self.paths.len().max(rail.index() + 1), || None);
         self.paths[rail.index()] = Some(to.clone());
-        self.introduce(rail, to.cost, stream, false)
+        self.introduce(rail, to.cost, stream, Opening::New)
     }
 
     /// A connection that is cut before it has introduced itself is a rail that is lost.
@@ -180,13 +184,13 @@ impl Link {
         rail: RailId,
         cost: LogGp,
         mut stream: TcpStream,
-        returns: bool,
+        opening: Opening,
     ) -> Result<(), LinkError> {
         let token = self.session.rule().token;
         let hello = Hello {
             session: self.number,
             rail,
-            returns,
+            returns: opening == Opening::Again,
             cost,
             token,
         };
@@ -194,7 +198,7 @@ impl Link {
         encode(&mut frame, &FrameHeader::bare(Kind::Hello), &hello.write());
         // The socket buffer of a new connection holds at least a hundred bytes.
         let written = stream.write_all(&frame);
-        self.attach(rail, stream, cost)?;
+        self.attach(rail, stream, cost, opening)?;
         if written.is_err() {
             self.lose(rail, Fault::Closed);
         }
@@ -204,11 +208,18 @@ impl Link {
     /// Sends a message; blocks while the receiver grants no credit.
     ///
     /// # Errors
-    /// A message that is too long, or no rail left.
-    pub fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<(), LinkError> {
+    /// A message that is too long, no rail left, or no credit while nothing arrives for `timeout`.
+    pub fn send(
+        &mut self,
+        message: &[u8],
+        delivery: Delivery,
+        timeout: Duration,
+    ) -> Result<(), LinkError> {
         self.check_alone()?;
+        let start = self.now();
         while !self.session.has_credit() {
             self.progress(true)?;
+            self.check_advance(start, timeout)?;
         }
         self.session
             .send(message, delivery, self.now())?
@@ -229,13 +240,13 @@ impl Link {
         if let Some(message) = self.session.receive() {
             return Ok(message);
         }
-        let start = Instant::now();
+        let start = self.now();
         loop {
             self.progress(true)?;
             if let Some(message) = self.session.receive() {
                 return Ok(message);
             }
-            check_timeout(start, timeout)?;
+            self.check_advance(start, timeout)?;
         }
     }
 
@@ -247,7 +258,7 @@ impl Link {
         let start = Instant::now();
         while self.session.outstanding() > 0 {
             self.progress(true)?;
-            check_timeout(start, timeout)?;
+            check_silence(start.elapsed(), timeout)?;
         }
         Ok(())
     }
@@ -324,9 +335,15 @@ impl Link {
         Ticks::from_nanos(self.start.elapsed().as_nanos() as u64)
     }
 
-    fn attach(&mut self, rail: RailId, stream: TcpStream, cost: LogGp) -> Result<(), RailsError> {
+    fn attach(
+        &mut self,
+        rail: RailId,
+        stream: TcpStream,
+        cost: LogGp,
+        opening: Opening,
+    ) -> Result<(), RailsError> {
         let now = self.now();
-        self.session.connected(rail, cost, now)?;
+        self.session.connected(rail, cost, opening, now)?;
         self.wires
             .resize_with(self.wires.len().max(rail.index() + 1), || None);
         self.wires[rail.index()] = Some(LinkWire {
@@ -336,13 +353,28 @@ impl Link {
         Ok(())
     }
 
-    /// A connection of another session, or with a number that leaves a gap, is closed.
-    fn enter(&mut self, stream: TcpStream, reader: FrameReader, hello: Hello) {
-        if hello.session == self.number && self.attach(hello.rail, stream, hello.cost).is_ok() {
-            self.session.began_with(hello.rail, reader);
+    /// A connection of another session, or with a number that leaves a gap, is closed; that of the next conversation is
+    /// given back when no rail of this one is left.
+    fn enter(&mut self, newcomer: Newcomer) -> Option<Newcomer> {
+        let hello = newcomer.hello;
+        if hello.session != self.number {
+            let waits = !hello.returns && self.session.alive().is_empty();
+            return waits.then_some(newcomer);
+        }
+        let opening = if hello.returns {
+            Opening::Answered
+        } else {
+            Opening::New
+        };
+        if self
+            .attach(hello.rail, newcomer.stream, hello.cost, opening)
+            .is_ok()
+        {
+            self.session.began_with(hello.rail, newcomer.reader);
             self.alone_since = None;
             self.digest(hello.rail, 0);
         }
+        None
     }
 
     fn progress(&mut self, waits: bool) -> Result<(), LinkError> {
@@ -351,7 +383,9 @@ impl Link {
         loop {
             let moved = self.move_all()?;
             let now = self.now();
-            self.session.attend(now);
+            for rail in self.session.attend(now) {
+                self.lose(rail, Fault::Silent);
+            }
             self.write_all();
             if moved {
                 return Ok(());
@@ -387,10 +421,8 @@ impl Link {
             // Rails come seldom: looked for only when there is nothing else to do.
             if !any {
                 let token = self.session.rule().token;
-                let entered = door.entered(token);
-                entered
-                    .into_iter()
-                    .for_each(|(stream, reader, hello)| self.enter(stream, reader, hello));
+                let entered = door.entered(token).into_iter();
+                door.keep(entered.filter_map(|one| self.enter(one)).collect());
             }
             self.door = Some(door);
         }
@@ -410,7 +442,12 @@ impl Link {
         }
         for (rail, cost, stream) in back {
             self.absent.retain(|absent| absent.rail != rail);
-            self.introduce(rail, cost, stream, true)?;
+            // Until the other end has answered, the conversation may not have begun there.
+            let opening = match self.session.has_heard() {
+                true => Opening::Again,
+                false => Opening::New,
+            };
+            self.introduce(rail, cost, stream, opening)?;
         }
         Ok(())
     }
@@ -423,7 +460,8 @@ impl Link {
             return Ok(());
         }
         let since = *self.alone_since.get_or_insert_with(Instant::now);
-        let may_come = self.door.is_some() || !self.absent.is_empty();
+        let door = self.door.as_ref();
+        let may_come = door.map_or(!self.absent.is_empty(), |door| !door.has_waiting());
         if !may_come || since.elapsed() >= LINGER {
             Err(LinkError::Closed)
         } else {
@@ -494,6 +532,13 @@ impl Link {
         }
     }
 
+    /// Nothing has arrived since `start`, or the last that did, for so long.
+    fn check_advance(&self, start: Ticks, timeout: Duration) -> Result<(), LinkError> {
+        let last = start.later(self.session.advanced());
+        let waited = self.now().since(last).time(());
+        check_silence(Duration::from_secs_f64(waited.as_seconds()), timeout)
+    }
+
     /// Until something arrives, a full socket buffer has drained, or a millisecond has passed.
     fn sleep(&mut self) -> Result<(), LinkError> {
         let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(MAX_RAILS);
@@ -529,8 +574,7 @@ fn is_not_ready(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-fn check_timeout(start: Instant, timeout: Duration) -> Result<(), LinkError> {
-    let waited = start.elapsed();
+fn check_silence(waited: Duration, timeout: Duration) -> Result<(), LinkError> {
     if waited < timeout {
         return Ok(());
     }

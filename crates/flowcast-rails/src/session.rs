@@ -29,6 +29,7 @@ use crate::{
     lane::{AT_ONCE, LaneMessage, Parcel, RailLane},
     peer_clock::{PeerClock, Receipt},
     policy::{RailPolicy, Steering},
+    stillness::Standstill,
     token::Token,
 };
 
@@ -41,6 +42,9 @@ pub struct SessionRule {
     pub longest: usize,
     /// An acknowledgement waits no longer than this for a message that takes it along.
     pub acknowledge_within: Time,
+    /// A rail on which nothing moves, though something is to be acknowledged, is given up once the other end has answered
+    /// on another rail all the while for so long.
+    pub silence: Time,
     /// How rails are chosen.
     pub steering: Steering,
     /// What a connection has to show; the same at both ends.
@@ -54,6 +58,17 @@ pub enum Delivery {
     Ordered,
     /// As soon as it arrives.
     Unordered,
+}
+
+/// How a connection came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// Its rail is new; messages take it at once.
+    New,
+    /// This end has connected a lost rail again: messages take it once the other end has been heard on it.
+    Again,
+    /// The other end has connected a lost rail again; it is told so, and messages wait as with [`Opening::Again`].
+    Answered,
 }
 
 /// Why a message was not taken.
@@ -100,6 +115,8 @@ pub struct Session {
     /// Since when it chooses: it knows of no message that was given before.
     policy_since: Ticks,
     alive: RailSet,
+    /// Those of them on which the other end is known to hear.
+    proven: RailSet,
     allowed: RailSet,
     changes: [u64; MAX_RAILS],
     inbound: Inbound,
@@ -112,6 +129,9 @@ pub struct Session {
     peer: PeerClock,
     counts: SessionCounts,
     given: [u64; MAX_RAILS],
+    /// Frames heard on all rails.
+    heard: u64,
+    advanced: Ticks,
 }
 
 impl Session {
@@ -129,6 +149,7 @@ impl Session {
             rule,
             costs,
             alive: RailSet::NONE,
+            proven: RailSet::NONE,
             allowed: RailSet::ALL,
             changes: [0; MAX_RAILS],
             inbound,
@@ -140,14 +161,22 @@ impl Session {
             peer: PeerClock::default(),
             counts: SessionCounts::default(),
             given: [0; MAX_RAILS],
+            heard: 0,
+            advanced: Ticks::ZERO,
         })
     }
 
-    /// A connection for rail `rail` is there, which may be one more than there were. Stranded messages take it.
+    /// A connection for rail `rail` is there, which may be one more than there were. Stranded messages take it as soon as any may.
     ///
     /// # Errors
     /// More than 16 rails, or a number with a gap before it.
-    pub fn connected(&mut self, rail: RailId, cost: LogGp, now: Ticks) -> Result<(), RailsError> {
+    pub fn connected(
+        &mut self,
+        rail: RailId,
+        cost: LogGp,
+        opening: Opening,
+        now: Ticks,
+    ) -> Result<(), RailsError> {
         if rail.index() > self.costs.len() || rail.index() >= MAX_RAILS {
             return Err(RailsError::Count(rail.index() + 1));
         }
@@ -165,7 +194,11 @@ impl Session {
             }
         }
         self.alive = self.alive.with(rail);
-        self.assign_stranded(now);
+        match opening {
+            Opening::New => self.prove(rail, now),
+            Opening::Again => {}
+            Opening::Answered => self.acknowledge(rail),
+        }
         Ok(())
     }
 
@@ -238,22 +271,27 @@ impl Session {
             let Some((header, message)) = lane.reader.next(self.rule.longest, self.credit)? else {
                 break;
             };
+            (self.heard, lane.heard) = (self.heard + 1, lane.heard + 1);
+            if header.kind == Kind::Question {
+                lane.unacknowledged.add(0, now);
+            }
             if header.kind == Kind::Data {
                 match self.inbound.take(&header, message)? {
                     InboundArrival::First => self.counts.received += 1,
                     InboundArrival::Repeated => self.counts.repeated += 1,
                 }
-                if lane.unacknowledged == 0 {
-                    lane.unacknowledged_since = now;
-                }
-                lane.unacknowledged += 1;
-                lane.unacknowledged_bytes += message.len() as u64;
+                lane.unacknowledged.add(message.len(), now);
                 lane.received += 1;
                 lane.arrived = nanos;
+                self.advanced = now;
             }
             self.credit = self.credit.max(header.credit);
             let done = lane.acknowledge(&header)?;
             self.learn(rail, header.arrived, &done, now);
+            if !self.proven.contains(rail) {
+                self.acknowledge(rail);
+                self.prove(rail, now);
+            }
         }
         Ok(self.inbound.is_ready())
     }
@@ -286,6 +324,7 @@ impl Session {
     /// The connection of `rail` is gone; what it has not delivered for sure takes other rails.
     pub fn lost(&mut self, rail: RailId, now: Ticks) {
         self.alive = self.alive.without(rail);
+        self.proven = self.proven.without(rail);
         self.counts.rails_lost += 1;
         // The last word on credit may have been on this rail.
         self.advertised_credit = 0;
@@ -294,34 +333,43 @@ impl Session {
     }
 
     /// To be called before waiting, and at least each [`SessionRule::acknowledge_within`]: sends what acknowledgements are due,
-    /// and takes messages back from rails that have slowed down.
-    pub fn attend(&mut self, now: Ticks) {
+    /// and takes messages back from rails that have slowed down. Gives the rails that are silent for
+    /// [`SessionRule::silence`]: they are to be given up with [`Session::lost`].
+    #[must_use]
+    pub fn attend(&mut self, now: Ticks) -> RailSet {
         self.reconsider(now);
         let within = Ticks::from_time(self.rule.acknowledge_within, ());
         for rail in self.alive {
-            let lane = &self.lanes[rail.index()];
-            let waited = lane.unacknowledged > 0 && within <= now.since(lane.unacknowledged_since);
-            if waited
-                || lane.unacknowledged >= self.rule.window / 8
-                || lane.unacknowledged_bytes >= 256 * 1024
-            {
+            let due = &self.lanes[rail.index()].unacknowledged;
+            let waited = due.count > 0 && within <= now.since(due.since);
+            if waited || due.count >= self.rule.window / 8 || due.bytes >= 256 * 1024 {
                 self.acknowledge(rail);
             }
         }
-        if self.inbound.credit() - self.advertised_credit >= self.rule.window / 4
-            && let Some(rail) = self.alive.lowest()
-        {
-            self.acknowledge(rail);
+        if self.inbound.credit() - self.advertised_credit >= self.rule.window / 4 {
+            // On all: one of them may be silent, which is not known yet.
+            self.alive.for_each(|rail| self.acknowledge(rail));
         }
+        self.silent(now)
     }
 
     /// Acknowledges all that has been received.
     pub(crate) fn acknowledge_all(&mut self) {
         for rail in self.alive {
-            if self.lanes[rail.index()].unacknowledged > 0 {
+            if self.lanes[rail.index()].unacknowledged.count > 0 {
                 self.acknowledge(rail);
             }
         }
+    }
+
+    /// Whether the other end has ever said anything.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.heard > 0
+    }
+
+    /// When a message last arrived or was acknowledged.
+    pub(crate) fn advanced(&self) -> Ticks {
+        self.advanced
     }
 
     /// Messages or pieces that have not been acknowledged.
@@ -382,9 +430,9 @@ impl Session {
 
     /// Rails that messages may take now; if none of the allowed ones is left, any.
     fn usable(&self) -> RailSet {
-        let usable = self.alive.and(self.allowed);
+        let usable = self.proven.and(self.allowed);
         if usable.is_empty() {
-            self.alive
+            self.proven
         } else {
             usable
         }
@@ -486,6 +534,35 @@ impl Session {
         }
     }
 
+    fn prove(&mut self, rail: RailId, now: Ticks) {
+        self.proven = self.proven.with(rail);
+        self.assign_stranded(now);
+    }
+
+    /// Rails to be given up. Of one on which nothing moves the others ask whether the other end still answers.
+    fn silent(&mut self, now: Ticks) -> RailSet {
+        let mut silent = RailSet::NONE;
+        for rail in self.alive {
+            let lane = &mut self.lanes[rail.index()];
+            let owed = lane.outstanding() > 0 || !self.proven.contains(rail);
+            let moved = owed.then_some(lane.moved());
+            let elsewhere = self.heard - lane.heard;
+            match lane
+                .stillness
+                .look(moved, elsewhere, now, self.rule.silence)
+            {
+                Standstill::None => {}
+                Standstill::Doubtful => self.ask_on(self.alive.without(rail)),
+                Standstill::Proven => silent = silent.with(rail),
+            }
+        }
+        silent
+    }
+
+    fn ask_on(&mut self, rails: RailSet) {
+        rails.for_each(|rail| self.push_bare(rail, Kind::Question));
+    }
+
     fn assign_stranded(&mut self, now: Ticks) {
         for parcel in std::mem::take(&mut self.stranded) {
             let carried = parcel.message.expect("only messages are stranded");
@@ -494,14 +571,19 @@ impl Session {
     }
 
     fn acknowledge(&mut self, rail: RailId) {
+        self.counts.bare_acknowledgements += 1;
+        self.push_bare(rail, Kind::Acknowledgement);
+    }
+
+    /// A frame without a message acknowledges and grants credit as any other.
+    fn push_bare(&mut self, rail: RailId, kind: Kind) {
         let (acknowledged, arrived) = self.lanes[rail.index()].acknowledgement();
         self.advertised_credit = self.inbound.credit();
-        self.counts.bare_acknowledgements += 1;
         let header = FrameHeader {
             acknowledged,
             arrived,
             credit: self.advertised_credit,
-            ..FrameHeader::bare(Kind::Acknowledgement)
+            ..FrameHeader::bare(kind)
         };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, &[]);
@@ -515,6 +597,7 @@ impl Session {
         let Some(last) = done.last().and_then(|last| last.message) else {
             return;
         };
+        self.advanced = now;
         let seen = self.peer.seen(Receipt {
             given: last.given,
             arrived,

@@ -1,9 +1,11 @@
 //! `flowcast rails serve` and `bench` over loopback, each rail with an address of its own.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
+    net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
+    thread,
 };
 
 use serde_json::Value;
@@ -18,17 +20,13 @@ struct Server {
 
 impl Server {
     fn start() -> Server {
-        let arguments = [
-            "rails",
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--listen",
-            "127.0.0.2:0",
-            "--once",
-        ];
+        Server::serving("--once")
+    }
+
+    fn serving(how: &str) -> Server {
+        let arguments = "rails serve --listen 127.0.0.1:0 --listen 127.0.0.2:0";
         let mut child = Command::new(env!("CARGO_BIN_EXE_flowcast"))
-            .args(arguments)
+            .args(arguments.split(' ').chain(how.split_whitespace()))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -49,22 +47,24 @@ impl Server {
     }
 
     fn bench(mut self, folder: &Path, arguments: &str) -> Value {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-        command
-            .args(["rails", "bench"])
-            .args(arguments.split_whitespace())
-            .arg("--json")
-            .current_dir(folder);
-        command.env("FLOWCAST_TOKEN", &self.token);
-        for (name, address) in ["a", "b"].iter().zip(&self.addresses) {
-            command.args([
-                "--connect",
-                &format!("{name}={address},loggp=2/0.001/5/20us"),
-            ]);
-        }
-        let output = command.output().unwrap();
+        let flowcast = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        let measured = json(&self.client(flowcast, folder, arguments).output().unwrap());
         assert!(self.child.wait().unwrap().success());
-        json(&output)
+        measured
+    }
+
+    /// `flowcast` with the arguments of a bench.
+    fn client(&self, mut flowcast: Command, folder: &Path, arguments: &str) -> Command {
+        flowcast
+            .args(["rails", "bench", "--json"])
+            .args(arguments.split_whitespace())
+            .current_dir(folder)
+            .env("FLOWCAST_TOKEN", &self.token);
+        for (name, address) in ["a", "b"].iter().zip(&self.addresses) {
+            let rail = format!("{name}={address},loggp=2/0.001/5/20us");
+            flowcast.args(["--connect", &rail]);
+        }
+        flowcast
     }
 }
 
@@ -155,4 +155,62 @@ fn who_has_no_token_or_another_is_not_served() {
         "--burst 1 --sizes 1B --repetitions 1 --span 1ms",
     );
     assert_eq!(measured["points"].as_array().unwrap().len(), 1);
+}
+
+/// The near end of a way to `to` that carries so many bytes, then nothing, and keeps the connection.
+fn falls_silent(to: &str, after: u64) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (near, to) = (listener.local_addr().unwrap(), to.to_owned());
+    thread::spawn(move || {
+        let (near, far) = (
+            listener.accept().unwrap().0,
+            TcpStream::connect(to).unwrap(),
+        );
+        let (mut back_from, mut back_to) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut back_from, &mut back_to));
+        let carried = std::io::copy(&mut (&near).take(after), &mut &far);
+        assert_eq!(carried.unwrap(), after);
+        loop {
+            thread::park();
+        }
+    });
+    near.to_string()
+}
+
+#[test]
+fn a_rail_that_falls_silent_in_the_middle_holds_neither_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start();
+    server.addresses[0] = falls_silent(&server.addresses[0], 1_000_000);
+    let counted = server.bench(
+        folder.path(),
+        "--count 20000 --size 1KiB --scheduler round-robin",
+    );
+    assert_eq!(counted["received"], 20_000);
+    assert_eq!([&counted["out_of_order"], &counted["spoilt"]], [0, 0]);
+    assert!(counted["rails_lost"].as_u64().unwrap() > 0, "{counted}");
+}
+
+#[test]
+fn the_next_is_served_when_a_bench_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::serving("");
+    let flowcast = || Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    let endless = "--burst 1 --sizes 1B --repetitions 2 --span 1ms -o killed.csv";
+    let endless = endless.replace("--repetitions 2", "--repetitions 1000000");
+    let mut killed = server
+        .client(flowcast(), folder.path(), &endless)
+        .spawn()
+        .unwrap();
+    // It measures once its samples are kept.
+    while !folder.path().join("killed.csv.partial").exists() {
+        assert!(killed.try_wait().unwrap().is_none());
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let counted = server
+        .client(flowcast(), folder.path(), "--count 1000")
+        .output()
+        .unwrap();
+    assert_eq!(json(&counted)["received"], 1000);
 }

@@ -17,7 +17,7 @@ use crate::{
     token::{TOKEN, Token},
 };
 
-const MAGIC: &[u8; 8] = b"FLOWRAIL";
+const MAGIC: &[u8; 8] = b"FLOWRAI2";
 /// Beside the number of a rail that comes back.
 const RETURNS: u8 = 0x80;
 const HELLO: usize = 8 + 8 + 1 + 32 + TOKEN;
@@ -32,6 +32,17 @@ pub struct Listener {
     listeners: Vec<TcpListener>,
     /// Connections that have not introduced themselves yet, the oldest first.
     arriving: VecDeque<ArrivingStranger>,
+    /// Rails of the next conversation, which came before the current one had ended.
+    waiting: Vec<Newcomer>,
+}
+
+/// A connection that has introduced itself.
+#[derive(Debug)]
+pub(super) struct Newcomer {
+    pub stream: TcpStream,
+    /// It may have read more than the introduction.
+    pub reader: FrameReader,
+    pub hello: Hello,
 }
 
 /// A connection that has not introduced itself.
@@ -64,6 +75,7 @@ impl Listener {
         Ok(Listener {
             listeners: addresses.iter().map(open).collect::<Result<_, _>>()?,
             arriving: VecDeque::new(),
+            waiting: Vec::new(),
         })
     }
 
@@ -82,8 +94,18 @@ impl Listener {
             .collect()
     }
 
+    /// Keeps rails of the next conversation until they are asked for again.
+    pub(super) fn keep(&mut self, waiting: Vec<Newcomer>) {
+        self.waiting = waiting;
+    }
+
+    /// Whether the next conversation begins.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Connections that have introduced themselves with this token.
-    pub(super) fn entered(&mut self, token: Token) -> Vec<(TcpStream, FrameReader, Hello)> {
+    pub(super) fn entered(&mut self, token: Token) -> Vec<Newcomer> {
         for listener in &self.listeners {
             // No more at once than there is room for, so that none is closed before it was looked at.
             for _ in 0..MOST_ARRIVING {
@@ -103,11 +125,16 @@ impl Listener {
                 });
             }
         }
-        let mut entered = Vec::new();
+        let mut entered = std::mem::take(&mut self.waiting);
         for mut arriving in std::mem::take(&mut self.arriving) {
             match introduced(&mut arriving.stream, &mut arriving.reader) {
                 Ok(Some(hello)) if hello.token == token => {
-                    entered.push((arriving.stream, arriving.reader, hello))
+                    let ArrivingStranger { stream, reader, .. } = arriving;
+                    entered.push(Newcomer {
+                        stream,
+                        reader,
+                        hello,
+                    });
                 }
                 Ok(None) if arriving.since.elapsed() < INTRODUCED_WITHIN => {
                     self.arriving.push_back(arriving)

@@ -34,8 +34,17 @@ fn rule() -> SessionRule {
         window: 256,
         longest: 1 << 20,
         acknowledge_within: Time::from_micros(1000.0),
+        silence: Time::from_seconds(20.0),
         steering,
         token: TOKEN,
+    }
+}
+
+/// A silent rail is given up soon, and on a busy machine perhaps one that is only slow.
+fn impatient() -> SessionRule {
+    SessionRule {
+        silence: Time::from_micros(200_000.0),
+        ..rule()
     }
 }
 
@@ -79,47 +88,56 @@ fn rail(to: SocketAddr) -> RailPath {
 }
 
 fn answering(door: Listener) -> thread::JoinHandle<Link> {
+    answering_by(rule(), door)
+}
+
+fn answering_by(rule: SessionRule, door: Listener) -> thread::JoinHandle<Link> {
     thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = Link::accept(door, rule, LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, TIMEOUT).unwrap();
         link
     })
 }
 
-/// What a cable does once it has carried so many bytes towards the answering end.
+/// What a cable does once it has carried so many bytes in a direction.
 #[derive(Clone, Copy)]
 enum Mishap {
+    Never,
     Cut(usize),
     Spoil(usize),
     /// Holds everything back for so long, again and again.
     Stall(usize, Duration),
+    /// Carries nothing more, and keeps the connection.
+    Silence(usize),
+    /// Carries everything later by so much.
+    Delay(Duration),
 }
+
+/// What happens to a connection towards the answering end, and back.
+type Fate = (Mishap, Mishap);
+
+const SOUND: Fate = (Mishap::Never, Mishap::Never);
 
 /// A cable to `to`; gives its near end.
 fn cable(to: SocketAddr, mishap: Mishap) -> SocketAddr {
-    let listener = TcpListener::bind(SocketAddr::new(to.ip(), 0)).unwrap();
-    let near = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        let (near, _) = listener.accept().unwrap();
-        let far = TcpStream::connect(to).unwrap();
-        let (back_from, back_to) = (far.try_clone().unwrap(), near.try_clone().unwrap());
-        thread::spawn(move || carry(back_from, back_to, Mishap::Cut(usize::MAX)));
-        carry(near, far, mishap);
-    });
-    near
+    path(to, vec![(mishap, Mishap::Never)], None)
 }
 
 /// A path to `to` that cuts each of its first connections after so many bytes towards the answering end, and carries the
 /// others whole; gives its near end.
 fn cut_again_and_again(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
+    let fates = cuts.into_iter().map(|at| (Mishap::Cut(at), Mishap::Never));
+    path(to, fates.collect(), Some(SOUND))
+}
+
+/// A path to `to` whose first connections have these fates, and those after them another, if they come about; gives its near
+/// end.
+fn path(to: SocketAddr, first: Vec<Fate>, later: Option<Fate>) -> SocketAddr {
     let listener = TcpListener::bind(SocketAddr::new(to.ip(), 0)).unwrap();
     let near = listener.local_addr().unwrap();
+    let fates = first.into_iter().chain(later.into_iter().cycle());
     thread::spawn(move || {
-        for mishap in cuts
-            .into_iter()
-            .map(Mishap::Cut)
-            .chain(std::iter::repeat(Mishap::Cut(usize::MAX)))
-        {
+        for (there, back) in fates {
             let Ok((near, _)) = listener.accept() else {
                 return;
             };
@@ -127,8 +145,8 @@ fn cut_again_and_again(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
                 continue;
             };
             let (back_from, back_to) = (far.try_clone().unwrap(), near.try_clone().unwrap());
-            thread::spawn(move || carry(back_from, back_to, Mishap::Cut(usize::MAX)));
-            thread::spawn(move || carry(near, far, mishap));
+            thread::spawn(move || carry(back_from, back_to, back));
+            thread::spawn(move || carry(near, far, there));
         }
     });
     near
@@ -152,6 +170,10 @@ fn carry(mut from: TcpStream, mut to: TcpStream, mishap: Mishap) {
             Mishap::Stall(every, pause) if carried / every != (carried + bytes) / every => {
                 thread::sleep(pause)
             }
+            Mishap::Silence(at) if carried + bytes > at => loop {
+                thread::park();
+            },
+            Mishap::Delay(by) => thread::sleep(by),
             _ => {}
         }
         carried += bytes;
@@ -466,7 +488,8 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
     let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     let mut sent = 0u32;
     while link.session().has_credit() {
-        link.send(&sent.to_le_bytes(), Delivery::Ordered).unwrap();
+        link.send(&sent.to_le_bytes(), Delivery::Ordered, TIMEOUT)
+            .unwrap();
         sent += 1;
     }
     assert_eq!(sent, 256, "the window");
@@ -477,7 +500,8 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
     );
     stop.send(()).unwrap();
     for number in sent..400 {
-        link.send(&number.to_le_bytes(), Delivery::Ordered).unwrap();
+        link.send(&number.to_le_bytes(), Delivery::Ordered, TIMEOUT)
+            .unwrap();
     }
     link.flush(TIMEOUT).unwrap();
     let expected: Vec<Vec<u8>> = (0..400u32)
@@ -496,7 +520,7 @@ fn a_link_without_rails_says_so() {
     drop(other.join().unwrap());
     assert!(matches!(link.receive(TIMEOUT), Err(LinkError::Closed)));
     assert!(matches!(
-        link.send(b"x", Delivery::Ordered),
+        link.send(b"x", Delivery::Ordered, TIMEOUT),
         Err(LinkError::Closed)
     ));
 }
@@ -539,6 +563,189 @@ fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
             .ends_with(&format!("{acknowledged} of 20000 messages had arrived")),
         "{sent}"
     );
+}
+
+/// Messages there and back over a sound rail and one with these fates; gives the faults of both ends.
+fn counted_and_exchanged(fate: Vec<Fate>, later: Option<Fate>) -> [Vec<(RailId, Fault)>; 2] {
+    let (door, addresses) = door(2);
+    let other = answering_by(impatient(), door);
+    // The lower rail: what has no rail of its own takes it.
+    let ill = path(addresses[0], fate, later);
+    let rails = [rail(ill), rail(addresses[1])];
+    let mut link = Link::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
+    let course = course(Discipline::RoundRobin, false);
+    whole(
+        count(&mut link, course, 3000, Bytes(300), &mut |_, _| {}).unwrap(),
+        3000,
+    );
+    let there_and_back = Exchange {
+        messages: 100,
+        size: Bytes(2000),
+        repetitions: 3,
+    };
+    assert_eq!(
+        exchange(&mut link, course, there_and_back).unwrap().len(),
+        3
+    );
+    end(&mut link).unwrap();
+    let faults = [
+        link.faults().to_vec(),
+        other.join().unwrap().faults().to_vec(),
+    ];
+    for (rail, fault) in faults.iter().flatten() {
+        assert_eq!(*rail, RailId(0), "{fault}");
+    }
+    faults
+}
+
+#[test]
+fn a_rail_that_falls_silent_in_either_direction_is_given_up_and_loses_nothing() {
+    for at in [0, 150, 20_000] {
+        for (silent, later) in [
+            ((Mishap::Silence(at), Mishap::Never), Some(SOUND)),
+            ((Mishap::Never, Mishap::Silence(at / 4)), Some(SOUND)),
+            ((Mishap::Silence(at), Mishap::Silence(at / 4)), None),
+        ] {
+            let [own, others] = counted_and_exchanged(vec![silent], later);
+            let all = own.iter().chain(&others);
+            assert!(
+                all.clone().any(|(_, fault)| *fault == Fault::Silent),
+                "{at} {own:?} {others:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_rail_that_stays_silent_whenever_it_is_connected_holds_nothing_up() {
+    let silent = |there: bool| match there {
+        true => (Mishap::Silence(0), Mishap::Never),
+        false => (Mishap::Never, Mishap::Silence(0)),
+    };
+    for there in [true, false] {
+        counted_and_exchanged(Vec::new(), Some(silent(there)));
+    }
+}
+
+#[test]
+fn a_rail_that_spoils_or_delays_either_direction_loses_nothing() {
+    let late = Mishap::Delay(Duration::from_millis(2));
+    for ill in [
+        Mishap::Spoil(0),
+        Mishap::Spoil(133),
+        Mishap::Spoil(4001),
+        Mishap::Cut(4001),
+        late,
+    ] {
+        for fate in [(ill, Mishap::Never), (Mishap::Never, ill), (ill, ill)] {
+            counted_and_exchanged(vec![fate, fate], Some(SOUND));
+        }
+    }
+}
+
+#[test]
+fn a_rail_that_was_silent_is_used_again() {
+    let (door, addresses) = door(2);
+    let other = answering_by(impatient(), door);
+    let ill = path(
+        addresses[0],
+        vec![(Mishap::Silence(5000), Mishap::Never)],
+        Some(SOUND),
+    );
+    let rails = [rail(ill), rail(addresses[1])];
+    let mut link = Link::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
+    let course = course(Discipline::RoundRobin, false);
+    let given = |link: &Link| link.session().given(RailId(0)).0;
+    whole(
+        count(&mut link, course, 3000, Bytes(300), &mut |_, _| {}).unwrap(),
+        3000,
+    );
+    // Each count gives half of its messages to a rail that is there: until one does, the rail is not back.
+    let mut before = given(&link);
+    while link.faults().is_empty() || given(&link) - before < 20 * 300 {
+        before = given(&link);
+        whole(
+            count(&mut link, course, 40, Bytes(300), &mut |_, _| {}).unwrap(),
+            40,
+        );
+    }
+    assert_eq!(link.faults()[0], (RailId(0), Fault::Silent));
+    end(&mut link).unwrap();
+    other.join().unwrap();
+}
+
+#[test]
+fn an_end_that_computes_loses_no_rail() {
+    let (door, addresses) = door(2);
+    let (told, computes) = std::sync::mpsc::channel::<()>();
+    let other = thread::spawn(move || {
+        let mut link = Link::accept(door, impatient(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        link.receive(TIMEOUT).unwrap();
+        computes.recv().unwrap();
+        (0..4).for_each(|_| drop(link.receive(TIMEOUT).unwrap()));
+        link.acknowledge();
+        link
+    });
+    let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
+    let mut link = Link::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
+    (0..5).for_each(|_| link.send(b"x", Delivery::Ordered, TIMEOUT).unwrap());
+    // Four times the silence after which a rail is given up if the other end answers elsewhere.
+    assert!(matches!(
+        link.receive(Duration::from_millis(800)),
+        Err(LinkError::Silent(_))
+    ));
+    told.send(()).unwrap();
+    link.flush(TIMEOUT).unwrap();
+    assert!(link.faults().is_empty(), "{:?}", link.faults());
+    assert!(other.join().unwrap().faults().is_empty());
+}
+
+#[test]
+fn a_sender_without_credit_gives_up_an_end_that_says_nothing_more() {
+    let (door, addresses) = door(1);
+    let other =
+        thread::spawn(move || Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)));
+    let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
+    let held = other.join().unwrap().unwrap();
+    let timeout = Duration::from_millis(50);
+    let ended = (0..1000).find_map(|_| link.send(b"x", Delivery::Ordered, timeout).err());
+    assert!(matches!(ended, Some(LinkError::Silent(_))), "{ended:?}");
+    drop(held);
+}
+
+#[test]
+fn the_next_conversation_begins_at_once_when_the_other_end_was_killed() {
+    let (door, addresses) = door(2);
+    let served = thread::spawn(move || {
+        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        assert!(matches!(
+            answer(&mut link, TIMEOUT),
+            Err(ExchangeError::Link(LinkError::Closed))
+        ));
+        let door = link.into_door().unwrap();
+        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        answer(&mut link, TIMEOUT).unwrap();
+    });
+    let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
+    let mut killed = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
+    killed
+        .send(
+            b"exchange earliest-delivery fixed whole 3 1 1 1",
+            Delivery::Ordered,
+            TIMEOUT,
+        )
+        .unwrap();
+    killed.flush(TIMEOUT).unwrap();
+    drop(killed);
+    // The serving end still waits for the rails that it has lost.
+    let mut next = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
+    let course = course(Discipline::RoundRobin, false);
+    whole(
+        count(&mut next, course, 100, Bytes(300), &mut |_, _| {}).unwrap(),
+        100,
+    );
+    end(&mut next).unwrap();
+    served.join().unwrap();
 }
 
 /// Connections that say nothing, something else, or the wrong token.
@@ -605,7 +812,8 @@ fn a_size_beyond_the_longest_message_is_refused_before_memory_is_asked_for() {
         });
         let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
         let asked = format!("exchange earliest-delivery fixed whole 1 1 {size} 1");
-        link.send(asked.as_bytes(), Delivery::Ordered).unwrap();
+        link.send(asked.as_bytes(), Delivery::Ordered, TIMEOUT)
+            .unwrap();
         let refused = other.join().unwrap().unwrap_err().to_string();
         assert!(refused.ends_with("expected at most 1048576"), "{refused}");
     }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io::IoSlice};
 use flowcast_model::loggp::LogGp;
 use flowcast_rails::{
     policy::Steering,
-    session::{Delivery, Refused, Session, SessionRule},
+    session::{Delivery, Opening, Refused, Session, SessionRule},
     token::Token,
 };
 use flowcast_scheduler::{
@@ -43,6 +43,7 @@ fn rule(steering: Steering) -> SessionRule {
         window: 64,
         longest: 4096,
         acknowledge_within: Time::from_micros(100.0),
+        silence: Time::from_micros(2000.0),
         steering,
         token: TOKEN,
     }
@@ -67,7 +68,8 @@ impl Pair {
             sent: Default::default(),
             received: Default::default(),
         };
-        (0..RAILS).for_each(|rail| pair.connect(RailId(rail)));
+        let new = [Opening::New; 2];
+        (0..RAILS).for_each(|rail| pair.connect(RailId(rail), new));
         pair
     }
 
@@ -75,12 +77,19 @@ impl Pair {
         Ticks::from_nanos(self.now)
     }
 
-    fn connect(&mut self, rail: RailId) {
+    fn connect(&mut self, rail: RailId, openings: [Opening; 2]) {
         self.cut(rail);
         let now = self.tick();
-        self.ends
-            .iter_mut()
-            .for_each(|end| end.connected(rail, cost(), now).unwrap());
+        for (end, opening) in self.ends.iter_mut().zip(openings) {
+            end.connected(rail, cost(), opening, now).unwrap();
+        }
+    }
+
+    /// An end gives a rail up, and connects it anew.
+    fn replace(&mut self, at: usize, rail: RailId) {
+        let mut openings = [Opening::Answered; 2];
+        openings[at] = Opening::Again;
+        self.connect(rail, openings);
     }
 
     /// Both ends notice at once; what was under way is gone.
@@ -142,7 +151,10 @@ impl Pair {
     fn attend(&mut self, elapsed: u64) {
         self.now += elapsed;
         let now = self.tick();
-        self.ends.iter_mut().for_each(|end| end.attend(now));
+        for at in 0..2 {
+            let silent = self.ends[at].attend(now);
+            silent.for_each(|rail| self.replace(at, rail));
+        }
     }
 
     fn consume(&mut self, at: usize, count: usize) {
@@ -157,7 +169,7 @@ impl Pair {
     fn settle(&mut self) {
         for rail in (0..RAILS).map(RailId) {
             if !self.ends[0].alive().contains(rail) {
-                self.connect(rail);
+                self.replace(0, rail);
             }
         }
         for _ in 0..4000 {
@@ -167,7 +179,7 @@ impl Pair {
                 self.transfer(from, rail, 100_000);
                 // A spoilt frame from before may still end a rail here.
                 if !self.ends[0].alive().contains(rail) {
-                    self.connect(rail);
+                    self.replace(1, rail);
                 }
             }
             (0..2).for_each(|at| self.consume(at, usize::MAX));
@@ -203,7 +215,7 @@ enum Step {
     Attend(u64),
     Cut(RailId),
     Spoil(usize, RailId, usize),
-    Connect(RailId),
+    Connect(RailId, Opening),
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -216,7 +228,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => (0u64..1_000_000).prop_map(Step::Attend),
         1 => rail().prop_map(Step::Cut),
         1 => (0usize..2, rail(), any::<usize>()).prop_map(|(from, rail, at)| Step::Spoil(from, rail, at)),
-        1 => rail().prop_map(Step::Connect),
+        1 => (rail(), prop_oneof![Just(Opening::New), Just(Opening::Again)]).prop_map(|(rail, opening)| Step::Connect(rail, opening)),
     ]
 }
 
@@ -247,7 +259,8 @@ proptest! {
                 Step::Attend(elapsed) => pair.attend(elapsed),
                 Step::Cut(rail) => pair.cut(rail),
                 Step::Spoil(from, rail, at) => pair.spoil(from, rail, at),
-                Step::Connect(rail) => pair.connect(rail),
+                Step::Connect(rail, Opening::New) => pair.connect(rail, [Opening::New; 2]),
+                Step::Connect(rail, _) => pair.replace(0, rail),
             }
         }
         pair.settle();
@@ -341,8 +354,46 @@ fn a_message_sent_without_any_rail_leaves_with_the_first_that_comes() {
     (0..RAILS).for_each(|rail| pair.cut(RailId(rail)));
     pair.send(0, 5, Delivery::Ordered);
     assert_eq!(pair.ends[0].outstanding(), 1);
-    pair.connect(RailId(2));
+    pair.connect(RailId(2), [Opening::New; 2]);
     pair.transfer(0, RailId(2), 1000);
+    pair.consume(1, 1);
+    assert_eq!(pair.received[1], [0]);
+}
+
+#[test]
+fn a_rail_that_carries_nothing_is_given_up_while_the_others_carry_its_messages() {
+    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::RoundRobin)));
+    (0..200).for_each(|_| pair.send(0, 10, Delivery::Ordered));
+    let others = [RailId(1), RailId(2)];
+    let mut silent = RailSet::NONE;
+    while silent.is_empty() {
+        for (from, rail) in (0..2).flat_map(|from| others.map(|rail| (from, rail))) {
+            pair.transfer(from, rail, 100_000);
+        }
+        pair.now += 150_000;
+        let now = pair.tick();
+        silent = pair.ends[0].attend(now);
+        assert!(pair.ends[1].attend(now).is_empty(), "it has sent nothing");
+    }
+    assert_eq!(silent, RailSet::first(1));
+    assert!(pair.now >= 2_000_000, "the silence");
+    pair.replace(0, RailId(0));
+    pair.settle();
+    pair.check();
+}
+
+#[test]
+fn a_rail_that_comes_back_takes_messages_once_the_other_end_was_heard_on_it() {
+    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(
+        Discipline::EarliestDelivery,
+    )));
+    (0..RAILS).for_each(|rail| pair.cut(RailId(rail)));
+    pair.send(0, 5, Delivery::Ordered);
+    pair.replace(0, RailId(1));
+    pair.transfer(0, RailId(1), 1000);
+    assert!(!pair.ends[1].has_messages());
+    pair.transfer(1, RailId(1), 1000);
+    pair.transfer(0, RailId(1), 1000);
     pair.consume(1, 1);
     assert_eq!(pair.received[1], [0]);
 }

@@ -56,6 +56,9 @@ fn sizes_help() -> String {
 /// Sends N messages, receives N messages and divides the time by two (thesis 5.8.1). In each round every scheduler and
 /// every rail alone is measured once, one after the other, so that what disturbs the machine meets all alike; printed
 /// are medians over the rounds. The other end runs `flowcast rails serve`.
+///
+/// A rail that is lost, or silent for two seconds while the other end answers on another, is given up: the others carry
+/// what is missing, and it is connected again.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast rails bench --connect a=10.0.1.2:7400,device=eth1,network=a.toml \

@@ -25,6 +25,9 @@ use flowcast_rails::{
 
 use crate::{network_args, terminal::exit::EnvironmentLacks};
 
+/// A rail is given up that is silent for so long while the other end answers on another one.
+const SILENCE: Time = Time::from_nanos(2e9);
+
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveRail {
@@ -59,6 +62,7 @@ pub(super) fn session_rule(token: Token) -> SessionRule {
         window: 1024,
         longest: 1 << 24,
         acknowledge_within: Time::from_micros(1000.0),
+        silence: SILENCE,
         steering: Steering::Fixed(SchedulerName::new(Discipline::EarliestDelivery)),
         token,
     }

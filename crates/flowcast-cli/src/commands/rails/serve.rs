@@ -22,7 +22,8 @@ use crate::{
 /// Answer `flowcast rails bench` over several networks
 ///
 /// Prints the addresses at which it listens, one in a line, then `token` and the token that `bench` has to show; it answers one
-/// conversation after the other.
+/// conversation after the other. A rail that is silent for two seconds while the other end answers on another is given
+/// up.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast rails serve --listen 10.0.1.2:7400 --listen 10.0.2.2:7400"
