@@ -1,6 +1,7 @@
 //! `flowcast rails serve` and `bench` over loopback, each rail with an address of its own.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read},
     net::{TcpListener, TcpStream},
     path::Path,
@@ -10,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::outcome::json;
+use crate::outcome::{json, labs_can_be_had, said};
 
 struct Server {
     child: Child,
@@ -213,4 +214,53 @@ fn the_next_is_served_when_a_bench_was_killed() {
         .output()
         .unwrap();
     assert_eq!(json(&counted)["received"], 1000);
+}
+
+/// The command on a machine whose load is this one, if namespaces can be had.
+fn under_load(folder: &Path, load: &str) -> Command {
+    fs::write(
+        folder.join("loadavg"),
+        format!("{load} 0.00 0.00 1/100 1\n"),
+    )
+    .unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c"]);
+    command.args([
+        "mount --bind \"$0\" /proc/loadavg && exec \"$@\"",
+        "loadavg",
+        env!("CARGO_BIN_EXE_flowcast"),
+    ]);
+    command
+}
+
+#[test]
+fn a_bench_on_a_busy_machine_is_marked() {
+    if !labs_can_be_had("a_bench_on_a_busy_machine_is_marked") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (load, busy) in [("4321.5", true), ("0.00", false)] {
+        let mut server = Server::start();
+        let short =
+            "--burst 1 --sizes 1B --repetitions 1 --span 1ms --scheduler gap --report bench.html";
+        let output = server
+            .client(under_load(folder.path(), load), folder.path(), short)
+            .output()
+            .unwrap();
+        assert!(server.child.wait().unwrap().success());
+        let measured = json(&output);
+        let mark = format!("other programs: a load of {load}");
+        let page = fs::read_to_string(folder.path().join("bench.html")).unwrap();
+        let provenance = measured["provenance"]["disturbed_by"]
+            .as_str()
+            .unwrap_or_default();
+        for text in [
+            provenance,
+            &measured["notes"].to_string(),
+            &page,
+            &said(&output),
+        ] {
+            assert_eq!(text.contains(&mark), busy, "{load}: {text}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 mod point;
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -149,12 +149,14 @@ impl Bench {
             let result = count::run(&mut link, &self.rails, course, plan, self.format);
             return end(&mut link).map_err(unexpected).and(result);
         };
+        // Before the processors are busy with the runs themselves.
+        let provenance = doctor::provenance_of_measurement();
         self.measure(&mut link, &subjects, results)?;
         end(&mut link).map_err(unexpected)?;
         for (rail, fault) in link.faults() {
             say!("flowcast: rail {}: {fault}", self.rails[rail.index()].name);
         }
-        self.deliver(&subjects, results)
+        self.deliver(&subjects, results, &provenance)
     }
 
     /// Those of an interrupted run among them.
@@ -243,7 +245,12 @@ impl Bench {
         Ok(())
     }
 
-    fn deliver(&self, subjects: &[Subject], results: &Results) -> Result<()> {
+    fn deliver(
+        &self,
+        subjects: &[Subject],
+        results: &Results,
+        provenance: &BTreeMap<String, String>,
+    ) -> Result<()> {
         if self.output.is_some() {
             results.finish()?;
         }
@@ -268,15 +275,14 @@ impl Bench {
         let table = table.cell("first / best alone", |point| {
             fixed(point.over_best_alone(0, alone), 3)
         });
-        let provenance = doctor::provenance_of_measurement();
         let document = Document::new("rails-bench")
             .titled("Rail schedulers")
             .field("rails", self.parameters())
             .field("rounds", self.repetitions)
             .table("points", table)
-            .field("provenance", &provenance)
+            .field("provenance", provenance)
             .line("Mbit/s one way, N·size/(T/2), medians.")
-            .noted(of_runs(&provenance));
+            .noted(of_runs(provenance));
         if let Some(path) = &self.report {
             let names: Vec<&str> = subjects
                 .iter()
