@@ -17,13 +17,15 @@ pub enum PrttError {
     /// The other end is no flowcast, or of another version.
     #[error("found `{0}` at the other end, expected a flowcast that speaks flowcast-prtt/1")]
     Stranger(String),
-    /// The other end asked for more than this one gives.
-    #[error("the other end asked for {found} {what}, expected at most {most}")]
+    /// The other end asked for less or more than this one gives.
+    #[error("the other end asked for {found} {what}, expected {least} to {most}")]
     Script {
-        /// What the other end asked for too much of.
+        /// What the other end asked for.
         what: &'static str,
         /// How much.
         found: u32,
+        /// The least that makes sense.
+        least: u32,
         /// The most that this end gives.
         most: u32,
     },

@@ -109,6 +109,7 @@ fn within(
         Err(PrttError::Script {
             what,
             found,
+            least: *allowed.start(),
             most: *allowed.end(),
         })
     }
@@ -130,7 +131,7 @@ fn greeting(transport: &mut impl Transport) -> Result<[u8; GREETING.len()], Prtt
 }
 
 fn stranger(greeting: &[u8]) -> PrttError {
-    PrttError::Stranger(String::from_utf8_lossy(greeting).into_owned())
+    PrttError::Stranger(greeting.escape_ascii().to_string())
 }
 
 #[cfg(test)]
@@ -168,7 +169,7 @@ mod tests {
         let error = receive_script(&mut server).unwrap_err().to_string();
         assert_eq!(
             error,
-            "the other end asked for 4294967295 bytes, expected at most 67108864"
+            "the other end asked for 4294967295 bytes, expected 1 to 67108864"
         );
         client.send(b"GET / HTTP/1.1\r\n").unwrap();
         assert!(matches!(

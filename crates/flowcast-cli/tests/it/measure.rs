@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
+    net::{Shutdown, TcpStream},
     path::Path,
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
@@ -263,6 +264,99 @@ fn listener_with(folder: &Path, options: &str) -> (Child, String) {
         .expect("the log names the address")
         .to_owned();
     (child, address)
+}
+
+/// What a connection says that enters without a token.
+const ENTERS: [u8; 24] = *b"FLOWPEER\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+#[test]
+fn who_enters_and_does_not_measure_is_refused_with_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let greeting = *b"flowcast-prtt/1\n";
+    let numbers = |numbers: &[u32]| -> Vec<u8> {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        greeting.into_iter().chain(bytes).collect()
+    };
+    let begun = [numbers(&[1, 4, 1000]), vec![7; 1500]].concat();
+    for (says, code, told) in [
+        (&b""[..], 3, "the other end closed the connection"),
+        (b"flowcast", 3, "the other end closed the connection"),
+        (
+            b"GET / HTTP/1.1\r\n\r\n",
+            3,
+            "found `GET / HTTP/1.1\\r\\n` at the other end",
+        ),
+        (
+            b"\x1b[2J\0\xff\xfe 56789abcde",
+            3,
+            "found `\\x1b[2J\\x00\\xff\\xfe 56789abc` at",
+        ),
+        (
+            b"flowcast-prtt/2\n",
+            3,
+            "expected a flowcast that speaks flowcast-prtt/1",
+        ),
+        (
+            &numbers(&[u32::MAX]),
+            2,
+            "4294967295 exchanges, expected 0 to 65536",
+        ),
+        (&numbers(&[1, 0, 1]), 2, "0 messages, expected 1 to 4096"),
+        (
+            &numbers(&[1, 1, u32::MAX]),
+            2,
+            "4294967295 bytes, expected 1 to 67108864",
+        ),
+        (&begun, 3, "the other end closed the connection"),
+    ] {
+        let (listening, address) = listener(folder.path());
+        let mut stranger = TcpStream::connect(&address).unwrap();
+        stranger.write_all(&ENTERS).unwrap();
+        stranger.write_all(says).unwrap();
+        // Nothing more comes, but an answer can still be read.
+        stranger.shutdown(Shutdown::Write).unwrap();
+        let output = listening.wait_with_output().unwrap();
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(told) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_measurement_is_not_disturbed_by_those_who_come_before_and_during_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (listening, address) = listener(folder.path());
+    let says = [
+        &b""[..],
+        b"F",
+        &ENTERS[..23],
+        b"flowcast-prtt/1\n",
+        b"FLOWRAI2",
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[255; 100_000],
+    ];
+    let strangers: Vec<TcpStream> = says
+        .into_iter()
+        .map(|says| {
+            let mut stranger = TcpStream::connect(&address).unwrap();
+            // It may have been closed already.
+            let _ = stranger.write_all(says);
+            stranger
+        })
+        .collect();
+    (0..50).for_each(|_| drop(TcpStream::connect(&address).unwrap()));
+    let measured = run(
+        folder.path(),
+        &format!("measure p2p --connect {address} {SHORT} -o x.csv --json"),
+    );
+    assert!(json(&measured)["samples"].as_u64().unwrap() > 0);
+    let output = listening.wait_with_output().unwrap();
+    assert!(
+        output.status.success() && said(&output).is_empty(),
+        "{}",
+        said(&output)
+    );
+    drop(strangers);
 }
 
 #[test]
