@@ -123,16 +123,17 @@ unsafe impl Sync for BmlModule {}
 /// `mca_btl_base_module_error_cb_fn_t`.
 pub type ErrorCallback = unsafe extern "C" fn(*mut BtlModule, i32, *mut OpalProc, *mut c_char);
 /// `mca_btl_base_module_recv_cb_fn_t`.
-pub type Receive = unsafe extern "C" fn(*mut BtlModule, u8, *mut Descriptor, *mut c_void);
+pub type Receive = unsafe extern "C-unwind" fn(*mut BtlModule, u8, *mut Descriptor, *mut c_void);
 /// `mca_btl_base_completion_fn_t`.
-pub type Completion = unsafe extern "C" fn(*mut BtlModule, *mut Endpoint, *mut Descriptor, c_int);
+pub type Completion =
+    unsafe extern "C-unwind" fn(*mut BtlModule, *mut Endpoint, *mut Descriptor, c_int);
 /// `mca_btl_base_module_alloc_fn_t`.
 pub type Alloc =
-    unsafe extern "C" fn(*mut BtlModule, *mut Endpoint, u8, usize, u32) -> *mut Descriptor;
+    unsafe extern "C-unwind" fn(*mut BtlModule, *mut Endpoint, u8, usize, u32) -> *mut Descriptor;
 /// `mca_btl_base_module_free_fn_t`.
-pub type Free = unsafe extern "C" fn(*mut BtlModule, *mut Descriptor) -> c_int;
+pub type Free = unsafe extern "C-unwind" fn(*mut BtlModule, *mut Descriptor) -> c_int;
 /// `mca_btl_base_module_prepare_fn_t`; the convertor is not looked into.
-pub type PrepareSource = unsafe extern "C" fn(
+pub type PrepareSource = unsafe extern "C-unwind" fn(
     *mut BtlModule,
     *mut Endpoint,
     *mut c_void,
@@ -142,9 +143,10 @@ pub type PrepareSource = unsafe extern "C" fn(
     u32,
 ) -> *mut Descriptor;
 /// `mca_btl_base_module_send_fn_t`.
-pub type Send = unsafe extern "C" fn(*mut BtlModule, *mut Endpoint, *mut Descriptor, u8) -> c_int;
+pub type Send =
+    unsafe extern "C-unwind" fn(*mut BtlModule, *mut Endpoint, *mut Descriptor, u8) -> c_int;
 /// `mca_btl_base_module_sendi_fn_t`.
-pub type SendImmediate = unsafe extern "C" fn(
+pub type SendImmediate = unsafe extern "C-unwind" fn(
     *mut BtlModule,
     *mut Endpoint,
     *mut c_void,
@@ -157,7 +159,7 @@ pub type SendImmediate = unsafe extern "C" fn(
     *mut *mut Descriptor,
 ) -> c_int;
 /// `mca_btl_base_module_put_fn_t`.
-pub type Put = unsafe extern "C" fn(
+pub type Put = unsafe extern "C-unwind" fn(
     *mut BtlModule,
     *mut Endpoint,
     *mut c_void,
@@ -172,7 +174,7 @@ pub type Put = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 /// `mca_btl_base_rdma_completion_fn_t`: module, endpoint, local address, local handle, context, data, status.
-pub type RdmaCompletion = unsafe extern "C" fn(
+pub type RdmaCompletion = unsafe extern "C-unwind" fn(
     *mut BtlModule,
     *mut Endpoint,
     *mut c_void,

@@ -18,6 +18,7 @@ use flowcast_scheduler::{RailId, RailSet};
 use flowcast_units::Bytes;
 
 use crate::{
+    NoPanic,
     bindings::{
         BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE,
         ERR_RESOURCE_BUSY, Endpoint, RdmaCompletion, SUCCESS, TAG_FIN, TAG_MATCH, TAG_RNDV,
@@ -77,13 +78,14 @@ pub(crate) unsafe fn remove(rail: &RailModule) {
     module.btl_put = rail.original.put;
 }
 
-unsafe extern "C" fn alloc(
+unsafe extern "C-unwind" fn alloc(
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
     order: u8,
     size: usize,
     flags: u32,
 ) -> *mut Descriptor {
+    let _no_panic = NoPanic;
     let (state, asked) = hooked(module);
     let peer = if starts_message(flags) && !state.divides(size) {
         state.peers.find(endpoint)
@@ -126,7 +128,7 @@ unsafe fn alloc_on(
     }
 }
 
-unsafe extern "C" fn prepare_src(
+unsafe extern "C-unwind" fn prepare_src(
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
     convertor: *mut c_void,
@@ -135,6 +137,7 @@ unsafe extern "C" fn prepare_src(
     size: *mut usize,
     flags: u32,
 ) -> *mut Descriptor {
+    let _no_panic = NoPanic;
     let (state, asked) = hooked(module);
     // SAFETY: ob1 passes the size there.
     let length = reserve + unsafe { *size };
@@ -162,12 +165,13 @@ unsafe extern "C" fn prepare_src(
     }
 }
 
-unsafe extern "C" fn send(
+unsafe extern "C-unwind" fn send(
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
     descriptor: *mut Descriptor,
     tag: u8,
 ) -> c_int {
+    let _no_panic = NoPanic;
     let (state, asked) = hooked(module);
     let peer = state.peers.find(endpoint);
     // SAFETY: ob1's descriptor.
@@ -251,7 +255,8 @@ fn count(state: &State, rail: RailId, bytes: u64) {
     state.scheduler.account(rail, Bytes(bytes));
 }
 
-unsafe extern "C" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
+unsafe extern "C-unwind" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
+    let _no_panic = NoPanic;
     let (state, asked) = hooked(module);
     // SAFETY: ob1's descriptor, given back to the network that allocated it.
     unsafe {
@@ -260,7 +265,7 @@ unsafe extern "C" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -
     }
 }
 
-unsafe extern "C" fn put(
+unsafe extern "C-unwind" fn put(
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
     local_address: *mut c_void,
@@ -274,6 +279,7 @@ unsafe extern "C" fn put(
     context: *mut c_void,
     data: *mut c_void,
 ) -> c_int {
+    let _no_panic = NoPanic;
     let (state, asked) = hooked(module);
     let original = state
         .rail(asked)
@@ -339,7 +345,7 @@ fn parts_of_put(state: &State, peer: &Peer, asked: RailId, size: usize) -> Optio
 }
 
 /// `btl_sendi` packs and sends in one call, if the network can do so now; else it returns a descriptor.
-unsafe extern "C" fn sendi(
+unsafe extern "C-unwind" fn sendi(
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
     convertor: *mut c_void,
@@ -351,6 +357,7 @@ unsafe extern "C" fn sendi(
     tag: u8,
     descriptor: *mut *mut Descriptor,
 ) -> c_int {
+    let _no_panic = NoPanic;
     let (state, asked) = hooked(module);
     let size = header_size + payload_size;
     let (chosen, to) = match state.peers.find(endpoint) {

@@ -23,7 +23,8 @@
 //! | `costs`, `store`, `measure` | where the parameters of the networks come from |
 //! | `table` | the report at the end |
 //!
-//! Every function that C calls is `extern "C"`: a panic ends the process there instead of unwinding into C.
+//! No panic unwinds into C: a function that C calls is `extern "C"`, where a panic ends the process, or, where the
+//! libraries below it may end the thread (`pthread_cancel`), `extern "C-unwind"` with `NoPanic`.
 
 #![expect(unsafe_code, reason = "called by Open MPI, and calls it")]
 
@@ -49,6 +50,17 @@ mod store;
 mod table;
 
 use thiserror::Error;
+
+/// Ends the process where a panic would pass. What ends a thread of the program passes.
+struct NoPanic;
+
+impl Drop for NoPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
 
 /// Why the component steps aside and lets `r2` work alone.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -46,9 +46,9 @@ pub(crate) type RegisterVariable = unsafe extern "C" fn(
 pub(crate) struct OpenMpiLibrary {
     pub btl_modules: *const List,
     pub triggers: *mut Trigger,
-    pub progress: unsafe extern "C" fn(),
-    pub progress_register: unsafe extern "C" fn(unsafe extern "C" fn() -> c_int) -> c_int,
-    pub progress_unregister: unsafe extern "C" fn(unsafe extern "C" fn() -> c_int) -> c_int,
+    pub progress: unsafe extern "C-unwind" fn(),
+    pub progress_register: unsafe extern "C" fn(unsafe extern "C-unwind" fn() -> c_int) -> c_int,
+    pub progress_unregister: unsafe extern "C" fn(unsafe extern "C-unwind" fn() -> c_int) -> c_int,
     pub local_process: unsafe extern "C" fn() -> *const OpalProc,
     pub process_by_name: unsafe extern "C" fn(ProcessName) -> *mut OmpiProc,
     pub world_size: unsafe extern "C" fn() -> c_int,
@@ -135,6 +135,20 @@ pub(crate) fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
 pub(crate) fn register_variable() -> Option<RegisterVariable> {
     // SAFETY: unchanged since 1.7.
     unsafe { function(c"mca_base_component_var_register") }.ok()
+}
+
+/// Ends all processes of the job, after a line that says why.
+pub(crate) fn end_job(why: &str) -> ! {
+    say(&format!("bml flowcast: {why}: the job ends"));
+    type Abort = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+    // SAFETY: unchanged in all series: the communicator's handle is the address of its struct.
+    unsafe {
+        let abort = function::<Abort>(c"PMPI_Abort");
+        if let (Ok(world), Ok(abort)) = (symbol(c"ompi_mpi_comm_world"), abort) {
+            abort(world, 1);
+        }
+    }
+    std::process::abort()
 }
 
 /// Prints a line the way Open MPI does, with host and process in front.

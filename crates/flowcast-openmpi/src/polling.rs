@@ -16,7 +16,7 @@ use std::{
     },
 };
 
-use crate::library;
+use crate::{NoPanic, library};
 
 const READ: c_short = 0x02;
 const WRITE: c_short = 0x04;
@@ -30,7 +30,7 @@ struct EventBase([u8; 0]);
 struct Event([u8; 0]);
 
 type Visit = unsafe extern "C" fn(*const EventBase, *const Event, *mut c_void) -> c_int;
-type Callback = unsafe extern "C" fn(c_int, c_short, *mut c_void);
+type Callback = unsafe extern "C-unwind" fn(c_int, c_short, *mut c_void);
 
 /// Open MPI's event loop.
 #[derive(Debug)]
@@ -179,13 +179,24 @@ unsafe extern "C" fn collect(
     0
 }
 
+// Where a thread is cancelled, the kernel's call does not return.
+unsafe extern "C-unwind" {
+    fn epoll_wait(
+        epoll: c_int,
+        found: *mut libc::epoll_event,
+        most: c_int,
+        timeout: c_int,
+    ) -> c_int;
+}
+
 /// The loop found the epoll instance readable.
-unsafe extern "C" fn ready(epoll: c_int, _what: c_short, event_loop: *mut c_void) {
+unsafe extern "C-unwind" fn ready(epoll: c_int, _what: c_short, event_loop: *mut c_void) {
+    let _no_panic = NoPanic;
     // SAFETY: the loop of `begin`; the kernel writes at most as many events as there is room for.
     unsafe {
         let event_loop = &*event_loop.cast::<EventLoop>();
         let mut found = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
-        let count = libc::epoll_wait(epoll, found.as_mut_ptr(), AT_ONCE as c_int, 0);
+        let count = epoll_wait(epoll, found.as_mut_ptr(), AT_ONCE as c_int, 0);
         // Who gives events back waits for this to return; what is ready stays so.
         let Ok(taken) = event_loop.taken.try_lock() else {
             return;

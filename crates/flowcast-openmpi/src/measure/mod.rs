@@ -32,6 +32,7 @@ use flowcast_model::{loggp::LogGp, network::Network};
 use flowcast_scheduler::{Rail, RailId};
 
 use crate::{
+    NoPanic,
     bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS},
     connections::Path,
     costs::{self, CostOrigin},
@@ -314,7 +315,8 @@ fn route(
 }
 
 /// Looks at messages that came, and now and then at the rails; called whenever the library makes progress.
-unsafe extern "C" fn progress() -> c_int {
+unsafe extern "C-unwind" fn progress() -> c_int {
+    let _no_panic = NoPanic;
     if let Some(state) = state::state() {
         look(state);
     }

@@ -19,6 +19,7 @@ use std::{
 };
 
 use crate::{
+    NoPanic,
     bindings::{
         Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
         ERR_RESOURCE_BUSY, Endpoint, Free, NO_ORDER, ProcessName, Send, TAG_MAX,
@@ -142,12 +143,13 @@ pub(super) fn listen(library: &OpenMpiLibrary) {
     library.listen(TAG, receive);
 }
 
-unsafe extern "C" fn receive(
+unsafe extern "C-unwind" fn receive(
     by: *mut BtlModule,
     _: u8,
     descriptor: *mut Descriptor,
     _: *mut c_void,
 ) {
+    let _no_panic = NoPanic;
     // SAFETY: the BTL's descriptor with a segment; its memory is ours until we return.
     let bytes = unsafe { received(descriptor) };
     let Some(header) = WireHeader::read(bytes) else {
@@ -233,7 +235,13 @@ impl WireRoute {
 }
 
 /// The BTL frees the descriptor.
-unsafe extern "C" fn sent(_: *mut BtlModule, _: *mut Endpoint, _: *mut Descriptor, _: c_int) {}
+unsafe extern "C-unwind" fn sent(
+    _: *mut BtlModule,
+    _: *mut Endpoint,
+    _: *mut Descriptor,
+    _: c_int,
+) {
+}
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ use super::{
     wire::{HEADER, PieceHeader, TAG},
 };
 use crate::{
+    NoPanic,
     bindings::{
         BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
         ERR_RESOURCE_BUSY, Endpoint, NO_ORDER, SUCCESS,
@@ -155,12 +156,13 @@ unsafe fn fill(state: &State, parts: &Parts, ours: &[*mut Descriptor], arguments
     }
 }
 
-unsafe extern "C" fn part_is_sent(
+unsafe extern "C-unwind" fn part_is_sent(
     _: *mut BtlModule,
     _: *mut Endpoint,
     descriptor: *mut Descriptor,
     _: c_int,
 ) {
+    let _no_panic = NoPanic;
     // SAFETY: our descriptor; the message lives until its last part is through.
     unsafe {
         let sending: *mut SendInParts = (*descriptor).des_cbdata.cast();

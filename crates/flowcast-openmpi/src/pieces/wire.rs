@@ -6,11 +6,14 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
+use thiserror::Error;
+
 use crate::{
+    NoPanic,
     bindings::{BtlModule, Descriptor, ProcessName, Segment, TAG_MAX, Trigger},
     connections::AddressKey,
     descriptor::received,
-    library::OpenMpiLibrary,
+    library::{self, OpenMpiLibrary},
     state::state,
 };
 
@@ -82,31 +85,64 @@ impl PieceHeader {
 struct Incomplete {
     /// In words, because ob1 reads structs out of it.
     words: Vec<u64>,
+    tag: u8,
+    of: u8,
     total: usize,
-    missing: u8,
+    /// Offset and length of the pieces that have come.
+    came: Vec<(usize, usize)>,
+}
+
+/// A piece that no sender of ours has written so.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+enum Misfit {
+    #[error(
+        "found {0} bytes that are no piece of a message, expected a header that begins with FLPC"
+    )]
+    Header(usize),
+    #[error(
+        "found a piece of {length} bytes at {offset} that does not fit those before it in a message of {total} bytes"
+    )]
+    Piece {
+        length: usize,
+        offset: usize,
+        total: usize,
+    },
 }
 
 impl Incomplete {
     fn new(header: &PieceHeader) -> Incomplete {
         Incomplete {
             words: vec![0; (header.total as usize).div_ceil(8)],
+            tag: header.tag,
+            of: header.of,
             total: header.total as usize,
-            missing: header.of,
+            came: Vec::new(),
         }
     }
 
-    /// Puts a piece into its place; false if it has none.
-    fn put(&mut self, offset: usize, piece: &[u8]) -> bool {
-        if offset + piece.len() > self.total {
-            return false;
+    /// Puts a piece into its place, which no other has taken.
+    fn put(&mut self, header: &PieceHeader, piece: &[u8]) -> Result<(), Misfit> {
+        let (offset, length) = (header.offset as usize, piece.len());
+        let alike =
+            (header.tag, header.of, header.total as usize) == (self.tag, self.of, self.total);
+        let overlaps = |(at, other): &(usize, usize)| offset < at + other && *at < offset + length;
+        let is_free = offset + length <= self.total && !self.came.iter().any(overlaps);
+        self.came.push((offset, length));
+        let all: usize = self.came.iter().map(|(_, length)| length).sum();
+        let left = usize::from(self.of).checked_sub(self.came.len());
+        if !alike || !is_free || left.is_none_or(|left| left == 0 && all < self.total) {
+            return Err(Misfit::Piece {
+                length,
+                offset,
+                total: self.total,
+            });
         }
         // SAFETY: within the words, which any bytes are.
         unsafe {
             let place = self.words.as_mut_ptr().cast::<u8>().add(offset);
-            place.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
+            place.copy_from_nonoverlapping(piece.as_ptr(), length);
         }
-        self.missing -= 1;
-        true
+        Ok(())
     }
 }
 
@@ -130,21 +166,25 @@ pub(crate) fn listen(library: &OpenMpiLibrary) {
     library.listen(TAG, receive);
 }
 
-unsafe extern "C" fn receive(
+unsafe extern "C-unwind" fn receive(
     by: *mut BtlModule,
     _: u8,
     descriptor: *mut Descriptor,
     _: *mut c_void,
 ) {
+    let _no_panic = NoPanic;
     // SAFETY: the BTL's descriptor with a segment; its memory is ours until we return.
     let bytes = unsafe { received(descriptor) };
-    let Some(header) = PieceHeader::read(bytes) else {
-        return;
-    };
-    meet(&header, by);
-    if let Some(whole) = join(&header, &bytes[HEADER..]) {
+    let header = PieceHeader::read(bytes).ok_or(Misfit::Header(bytes.len()));
+    let joined = header.and_then(|header| {
+        meet(&header, by);
+        join(&header, &bytes[HEADER..])
+    });
+    match joined {
         // SAFETY: a BTL has called us, so ob1 listens.
-        unsafe { hand_on(by, header.tag, whole) };
+        Ok(Some(whole)) => unsafe { hand_on(by, whole.tag, whole) },
+        Ok(None) => {}
+        Err(misfit) => library::end_job(&misfit.to_string()),
     }
 }
 
@@ -159,16 +199,19 @@ fn meet(header: &PieceHeader, by: *mut BtlModule) {
 }
 
 /// The message, once its last piece has come.
-fn join(header: &PieceHeader, piece: &[u8]) -> Option<Incomplete> {
+fn join(header: &PieceHeader, piece: &[u8]) -> Result<Option<Incomplete>, Misfit> {
     let mut incomplete = INCOMPLETE.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (header.from.jobid, header.from.vpid, header.number);
     let message = incomplete
         .entry(key)
         .or_insert_with(|| Incomplete::new(header));
-    if !message.put(header.offset as usize, piece) || message.missing > 0 {
-        return None;
-    }
-    incomplete.remove(&key)
+    message.put(header, piece)?;
+    let is_whole = message.came.len() == usize::from(message.of);
+    Ok(if is_whole {
+        incomplete.remove(&key)
+    } else {
+        None
+    })
 }
 
 /// # Safety
@@ -220,19 +263,47 @@ mod tests {
 
     #[test]
     fn pieces_of_several_messages_come_in_any_order() {
-        assert!(join(&header(1, 5), b"load").is_none());
-        assert!(join(&header(2, 0), b"other").is_none());
-        let whole = join(&header(1, 0), b"a pay").unwrap();
+        assert!(join(&header(1, 5), b"load").unwrap().is_none());
+        assert!(join(&header(2, 0), b"other").unwrap().is_none());
+        let whole = join(&header(1, 0), b"a pay").unwrap().unwrap();
         let bytes: Vec<u8> = whole
             .words
             .iter()
             .flat_map(|word| word.to_ne_bytes())
             .collect();
         assert_eq!(&bytes[..9], b"a payload");
-        assert!(
-            join(&header(2, 7), b"too long").is_none(),
-            "not within the message"
-        );
-        assert!(join(&header(2, 5), b"word").is_some());
+        assert!(join(&header(2, 5), b"word").unwrap().is_some());
+    }
+
+    #[test]
+    fn an_empty_piece_completes_a_message_wherever_it_comes() {
+        assert!(join(&header(3, 9), b"").unwrap().is_none());
+        assert!(join(&header(3, 0), b"a payload").unwrap().is_some());
+    }
+
+    #[test]
+    fn pieces_that_do_not_fit_those_before_them_are_no_message() {
+        let other = |change: &dyn Fn(&mut PieceHeader)| {
+            let mut header = header(4, 5);
+            change(&mut header);
+            header
+        };
+        for (second, bytes) in [
+            (other(&|_| {}), &b"too long"[..]),
+            (other(&|_| {}), b"few"),
+            (other(&|header| header.offset = 4), b"again"),
+            (other(&|header| header.total = 10), b"word"),
+            (other(&|header| header.of = 3), b"word"),
+            (other(&|header| header.tag = 0x42), b"word"),
+        ] {
+            assert!(join(&header(4, 0), b"other").unwrap().is_none());
+            assert!(join(&second, bytes).is_err(), "{second:?}");
+            INCOMPLETE.lock().unwrap().remove(&(7, 3, 4));
+        }
+        let none = PieceHeader {
+            of: 0,
+            ..header(5, 0)
+        };
+        assert!(join(&none, b"of none").is_err());
     }
 }

@@ -11,6 +11,7 @@ use flowcast_scheduler::RailSet;
 
 use super::Parts;
 use crate::{
+    NoPanic,
     bindings::{BtlModule, Endpoint, RdmaCompletion, SUCCESS},
     peers::Peer,
     state::State,
@@ -113,7 +114,7 @@ pub(crate) unsafe fn put(
     SUCCESS
 }
 
-unsafe extern "C" fn part_is_written(
+unsafe extern "C-unwind" fn part_is_written(
     _: *mut BtlModule,
     _: *mut Endpoint,
     _: *mut c_void,
@@ -122,6 +123,7 @@ unsafe extern "C" fn part_is_written(
     data: *mut c_void,
     status: c_int,
 ) {
+    let _no_panic = NoPanic;
     // SAFETY: what `put` gave; alive until the last part is through.
     unsafe { a_part_is_written(data.cast(), status) }
 }

@@ -248,6 +248,32 @@ fn threads_deliver_every_payload() {
 
 #[test]
 #[ignore = "run by cargo xtask test openmpi"]
+fn what_a_program_does_to_its_threads_and_processes_ends_as_without_the_component() {
+    for (what, code) in [("cancel", 7), ("fork", 0), ("exit", 7)] {
+        for bml in ["r2", "flowcast"] {
+            let suffer = program("suffer");
+            let output = mpirun(2, &[("bml", bml)], &[suffer.to_str().unwrap(), what]);
+            let text = text(&output);
+            assert_eq!(output.status.code(), Some(code), "{what} {bml}\n{text}");
+            assert!(text.contains("bad=0 messages=200"), "{what} {bml}\n{text}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn a_piece_that_none_has_sent_so_ends_the_job_and_is_named() {
+    let output = mpirun(2, &[], &[program("misfit").to_str().unwrap()]);
+    let text = text(&output);
+    assert!(!matches!(output.status.code(), Some(0 | 124)), "{text}");
+    assert!(
+        text.contains("found 40 bytes that are no piece of a message"),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
 fn processes_may_come_and_go() {
     assert_sound(
         &mpirun(
