@@ -41,7 +41,8 @@ mod _native {
     use super::place::{Placing, TimeSearch};
     #[pymodule_export]
     use super::predict::{
-        PatternPrediction, Prediction, is_matrix, is_pattern, noise_ends, predict, predict_pattern,
+        PatternPrediction, Prediction, file_text, is_matrix, is_pattern, noise_ends, predict,
+        predict_pattern,
     };
     #[pymodule_export]
     use super::rails::simulate_rails;

@@ -192,8 +192,18 @@ impl TimeSearch {
         let this = slf.clone().unbind();
         beside(slf.py(), move || {
             let this = this.get();
+            let is_time = |time: &f64| time.is_finite() && *time >= 0.0;
+            ensure!(
+                times.iter().all(is_time),
+                "times: found one that is no time, expected nanoseconds from 0 on"
+            );
             let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
             let mut search = this.search.lock().expect("nobody panics while he has it");
+            let (found, expected) = (times.len(), search.batch().len());
+            ensure!(
+                found == expected,
+                "times: found {found}, expected {expected}, one for each mapping of the batch"
+            );
             Ok(this.placing.get().question()?.learn(&mut search, &times)?)
         })
     }

@@ -17,7 +17,7 @@ use flowcast::{
     trace::program::Transfers,
     units::Time,
 };
-use flowcast_io::{Holding, threads};
+use flowcast_io::{Holding, Whole, threads};
 use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{
@@ -486,6 +486,13 @@ impl Prediction {
 
 fn ends(interval: Option<&Interval>) -> Option<(f64, f64)> {
     interval.map(|interval| (interval.low.as_seconds(), interval.high.as_seconds()))
+}
+
+/// The text of a file.
+#[pyfunction]
+pub(crate) fn file_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let read = || flowcast_io::read_named_text(&path, &mut Whole);
+    read().map_err(|error| raised(py, &error))
 }
 
 /// Whether a file holds bytes between ranks.

@@ -1,14 +1,8 @@
 //! Rail schedulers.
 
 use flowcast::{
-    scheduler::{
-        Rail,
-        discipline::SchedulerName,
-        messages,
-        schedule::{Message, simulate},
-        turns::Shares,
-    },
-    units::{Bytes, Time},
+    scheduler::{Rail, discipline::SchedulerName, messages, schedule::simulate, turns::Shares},
+    units::Time,
 };
 use pyo3::prelude::*;
 
@@ -42,7 +36,7 @@ pub(crate) fn simulate_rails(
             .collect::<anyhow::Result<Vec<_>>>()?;
         let messages = match messages {
             Messages::Csv(text) => messages::read(&text)?,
-            Messages::Rows(rows) => rows.into_iter().map(message).collect(),
+            Messages::Rows(rows) => messages::read(&csv_of(&rows))?,
         };
         let shares = match shares {
             Some(shares) => Shares::new(&shares)?,
@@ -65,9 +59,10 @@ pub(crate) fn simulate_rails(
     })
 }
 
-fn message((arrival_us, size): (f64, u64)) -> Message {
-    Message {
-        arrival: Time::from_nanos(arrival_us * 1e3),
-        size: Bytes(size),
-    }
+/// As the text of a file, whose reader says what a message may be.
+fn csv_of(rows: &[(f64, u64)]) -> String {
+    let lines = rows
+        .iter()
+        .map(|(arrival, size)| format!("{arrival},{size}\n"));
+    "arrival_us,size_B\n".to_owned() + &lines.collect::<String>()
 }

@@ -49,7 +49,10 @@ impl Study {
             .map(|(key, values): (String, StudyValues)| {
                 let values = match values {
                     StudyValues::Text(text) => text,
-                    StudyValues::List(list) => networks[0].texts_of(&key, list).join(","),
+                    // Without a network there is no study, which the grid says.
+                    StudyValues::List(list) => networks
+                        .first()
+                        .map_or(String::new(), |first| first.texts_of(&key, list).join(",")),
                 };
                 format!("{}={values}", full_name(&key))
             })

@@ -129,6 +129,11 @@ pub(crate) fn validation_table(
         );
         return Err(raised(py, &error));
     }
+    let (runs_of, expected) = (predicted.len(), predictors.len());
+    if runs_of != expected {
+        let error = anyhow!("predicted: found times of {runs_of} predictors, expected {expected}");
+        return Err(raised(py, &error));
+    }
     let validation = AppValidation {
         runs: runs.into_iter().map(of_times).collect(),
         predictors,

@@ -20,7 +20,6 @@ from flowcast._inputs import (
     with_seed,
 )
 from flowcast._native import Answer, Network
-from flowcast._predict import read
 
 #: Fields of the network by the quantity of a condition, such as ``latency[pair=0-3]``.
 _FIELDS = ("latency", "bandwidth", "overhead", "gap", "gap_per_byte")
@@ -235,7 +234,7 @@ def predict_scenarios(
     """
     values = with_seed(set, seed)
     if isinstance(scenarios, (str, os.PathLike)):
-        name, text = os.fspath(scenarios), read(scenarios).decode("utf-8", "replace")
+        name, text = os.fspath(scenarios), _native.file_text(scenarios)
     else:
         name, text = "scenarios", _native.toml_of("scenarios", json.dumps({"scenario": [dict(one) for one in scenarios]}))
     found = None if network is None else network_of(network, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from typing import Any
 
 _PARTS = re.compile(
     r"^(?:(?P<where>.*?):? )?(?:found|invalid (?:type|value):) (?P<found>.*?), expected (?P<expected>.*)$", re.DOTALL
@@ -78,3 +79,10 @@ class FindingError(RuntimeError):
 
 class FlowcastWarning(UserWarning):
     """Something is left out of a prediction, or was done in another way than was asked for."""
+
+
+def whole(number: Any) -> int:
+    """A whole number, of whatever type; refuses what is none rather than cut it off."""
+    if (own := int(number)) != number:
+        raise InputError(f"found {number!r}, expected a whole number")
+    return own

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flowcast._errors import FlowcastWarning, InputError
+from flowcast._errors import FlowcastWarning, InputError, whole
 from flowcast._native import Network, Options, Trace
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def options_of(
     if isinstance(mapping, os.PathLike):
         mapping = os.fspath(mapping)
     elif mapping is not None and not isinstance(mapping, str):
-        mapping = [int(node) for node in mapping]
+        mapping = [whole(node) for node in mapping]
     if isinstance(rendezvous_from, int):
         rendezvous_from = f"{rendezvous_from}B"
     return Options(model, mapping, rendezvous_from, collectives, goal_params, mapping_name, rails, scheduler)
@@ -89,7 +89,7 @@ def sendable(option: Any) -> Any:
     """An option as plain values, which can be compared and sent."""
     if option is None or isinstance(option, (str, int)):
         return option
-    return os.fspath(option) if isinstance(option, os.PathLike) else tuple(int(node) for node in option)
+    return os.fspath(option) if isinstance(option, os.PathLike) else tuple(whole(node) for node in option)
 
 
 def with_seed(values: Mapping[str, Value] | None, seed: int | None) -> Mapping[str, Value] | None:

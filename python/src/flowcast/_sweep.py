@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from flowcast._engines import Shipping, in_order, max_workers
+from flowcast._errors import InputError
 from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, networks_of, sendable, trace_of
 from flowcast._native import Network, Study, Table, Trace
 from flowcast._progress import Progress
@@ -170,4 +171,6 @@ class Sweep:
 
 def _plain(values: Sequence[Value]) -> tuple[Value, ...]:
     """Numbers of other libraries as Python's own."""
+    if isinstance(values, bytes):
+        raise InputError(f"grid: found {values!r}, expected text or values")
     return tuple(value if isinstance(value, str) else float(value) for value in values)

@@ -14,7 +14,7 @@ from pathlib import Path
 from flowcast import _native
 from flowcast._command import Measurement
 from flowcast._engines import in_order, shares
-from flowcast._errors import FlowcastWarning, InputError
+from flowcast._errors import FlowcastWarning, InputError, whole
 from flowcast._former import former
 from flowcast._inputs import NetworkLike, TraceLike, network_of, trace_of
 from flowcast._native import Network, Placing, Table
@@ -295,7 +295,7 @@ def rails(
     >>> flowcast.rails(two, [(0.0, 1000), (0.0, 1000)]).messages["rail"].to_list()
     [0, 0]
     """
-    given = _text(messages) if isinstance(messages, (str, os.PathLike)) else [(float(a), int(b)) for a, b in messages]
+    given = _native.file_text(messages) if isinstance(messages, (str, os.PathLike)) else [(float(a), whole(b)) for a, b in messages]
     own_shares = None if shares is None else list(shares)
     choices, delivered, virtual, makespan = _native.simulate_rails(list(rails), given, scheduler, own_shares)
     table = Table({"rail": [int(rail) for rail in choices], "delivered_us": delivered, "vft_us": virtual})
@@ -368,14 +368,7 @@ def convert(
 def _samples(given: str | os.PathLike[str] | Measurement | Table) -> str:
     if isinstance(given, Measurement):
         return given.csv
-    return given.to_csv() if isinstance(given, Table) else _text(given)
-
-
-def _text(path: str | os.PathLike[str]) -> str:
-    try:
-        return read(path).decode()
-    except UnicodeDecodeError:
-        raise InputError(f"{os.fspath(path)}: found bytes that are not UTF-8, expected text") from None
+    return given.to_csv() if isinstance(given, Table) else _native.file_text(given)
 
 
 def _write(path: object, output: str | os.PathLike[str], content: bytes) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from flowcast._errors import whole
 from flowcast._native import Trace
+
+# As many as a trace may have.
+_MOST_RANKS = 1 << 24
 
 _COLLECTIVES = {
     "barrier": 0,
@@ -45,8 +49,8 @@ class Program:
     """
 
     def __init__(self, ranks: int, name: str = "program") -> None:
-        if ranks < 1:
-            raise ValueError(f"ranks: found {ranks}, expected at least 1")
+        if not 1 <= ranks <= _MOST_RANKS:
+            raise ValueError(f"ranks: found {ranks}, expected 1 to {_MOST_RANKS}")
         self.name = name
         self._ranks = [Rank(number, ranks) for number in range(ranks)]
 
@@ -82,10 +86,12 @@ class Program:
         """
         if operation not in _COLLECTIVES:
             raise ValueError(f"operation: found {operation!r}, expected one of {', '.join(_COLLECTIVES)}")
-        number = _COLLECTIVES[operation]
+        number, root = _COLLECTIVES[operation], self.rank(root).number
+        if size < 0:
+            raise ValueError(f"size: found {size}, expected at least 0 bytes")
         for rank in self._ranks:
             is_root = 1 if rank.number == root else 0
-            rank._add(f"10:{rank.number}:0:{number}:1:{is_root}:0:{int(size)}:{int(size)}")
+            rank._add(f"10:{rank.number}:0:{number}:1:{is_root}:0:{whole(size)}:{whole(size)}")
         return self
 
     def to_dim(self) -> str:
@@ -134,7 +140,7 @@ class Program:
         3000
         """
         program = cls(ranks, name)
-        triples = [(int(a), int(b), int(c)) for a, b, c in zip(src, dst, size, strict=True)]
+        triples = [(whole(a), whole(b), whole(c)) for a, b, c in zip(src, dst, size, strict=True)]
         for rank in program._ranks:
             rank.compute(compute_s)
         for tag, (_, to, length) in enumerate(triples):
@@ -186,7 +192,7 @@ class Rank:
             raise ValueError(f"found rank {peer}, expected one of {self._count}")
         if size < 0:
             raise ValueError(f"size: found {size}, expected at least 0 bytes")
-        return self._add(f"{kind}:{self.number}:0:{peer}:-1:{int(size)}:{int(tag)}:1:{how}")
+        return self._add(f"{kind}:{self.number}:0:{peer}:-1:{whole(size)}:{whole(tag)}:1:{how}")
 
     def _add(self, line: str) -> Rank:
         self._lines.append(line + "\n")
