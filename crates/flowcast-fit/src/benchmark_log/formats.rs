@@ -88,20 +88,8 @@ pub(super) fn is_setting_of(setting: &str, test: Option<&str>) -> bool {
 pub(super) fn window_of_command<'w>(words: &[&'w str]) -> Option<&'w str> {
     let program = words.iter().position(|word| base_name(word) == "osu_bw")?;
     let mut options = words[program..].iter();
-    options
-        .find_map(|option| match *option {
-            "-W" | "--window-size" => Some(""),
-            _ => option
-                .strip_prefix("--window-size=")
-                .or(option.strip_prefix("-W")),
-        })
-        .and_then(|value| {
-            if value.is_empty() {
-                options.next().copied()
-            } else {
-                Some(value)
-            }
-        })
+    options.find(|word| matches!(**word, "-W" | "--window-size"))?;
+    options.next().copied()
 }
 
 /// What the rows of a table are told apart by: the size behind SKaMPI's `variable= value`, or the number before it.

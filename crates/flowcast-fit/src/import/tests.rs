@@ -235,8 +235,8 @@ fn a_window_is_as_long_as_the_log_or_its_command_says() {
         format!("{latency}{bandwidth}# Window size: 16\n{rows}"),
         format!("{latency}{bandwidth}# [ pairs: 1 ] [ window size: 16 ]\n{rows}"),
         format!("$ mpirun -np 2 ./osu_bw -x 5 -W 16\n{latency}{bandwidth}{rows}"),
-        format!("{latency}+ osu_bw --window-size=16\n{bandwidth}{rows}"),
-        format!("srun osu_bw -W16 -m 1:4096\n{bandwidth}{rows}{latency}"),
+        format!("{latency}+ osu_bw --window-size 16\n{bandwidth}{rows}"),
+        format!("srun osu_bw -W 16 -m 1:4096\n{bandwidth}{rows}{latency}"),
     ] {
         // 16 messages of 1000 bytes at 800 bytes in a microsecond, and 1.5 us of the answer.
         assert_eq!(in_a_row(said.clone()), [(16, 21.5)], "{said}");
