@@ -324,3 +324,19 @@ fn the_files_of_a_trace_share_one_limit_and_stand_in_it_once() {
         "found a device, expected a file",
     );
 }
+
+#[test]
+fn a_flow_that_never_ends_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("p.pattern", "0 -> 1 1MB\n2 -> 3 1MB\n6 -> 1 1MB\n");
+    let tree = "--set topology.fat_tree=4 --set topology.bandwidth=1e-300B/s";
+    for model in ["fair", "degree-fair", "closed-loop", "independent"] {
+        for set in [tree, "--set nic.bandwidth=1e-300B/s"] {
+            let line = format!("predict p.pattern -n gige-tcp {set} --model {model}");
+            let output = words(folder.path(), &line);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        }
+    }
+}

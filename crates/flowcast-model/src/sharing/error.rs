@@ -106,6 +106,14 @@ pub enum SharingError {
     /// The network says twice what joins the nodes.
     #[error("found [bus] beside [topology], expected one of the two")]
     BusInTopology,
+    /// Rates at which flows have no end that is a number.
+    #[error(
+        "found {flows} flows that never end, expected rates that end them: look for a value that is too small in the network"
+    )]
+    Endless {
+        /// How many they are.
+        flows: usize,
+    },
     /// The closed loop's equations were not solved to the accuracy promised.
     #[error(
         "closed-loop found no steady rates for {flows} flows: a link is {residual:.1e} of its capacity off its balance \

@@ -242,7 +242,7 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
                 continue;
             }
             self.update_rates(model, watcher)?;
-            self.advance(watcher);
+            self.advance(watcher)?;
         }
     }
 
@@ -314,18 +314,17 @@ impl<'a, P: Progress> FluidEngine<'a, P> {
     }
 
     /// To the next end or start, whichever is first.
-    fn advance(&mut self, watcher: &mut impl Watcher) {
-        let next = self
-            .in_flight
-            .next_end()
-            .into_iter()
-            .chain(self.next_start())
-            .min();
-        let next = next.expect("each flow in flight has an end");
+    fn advance(&mut self, watcher: &mut impl Watcher) -> Result<(), SharingError> {
+        let flows = self.in_flight.count();
+        let ends = self.in_flight.next_end().into_iter();
+        let next = ends.chain(self.next_start()).min();
+        let next = next.filter(|next| *next < Time::NEVER);
+        let next = next.ok_or(SharingError::Endless { flows })?;
         if next > self.now {
-            watcher.stepped(self.in_flight.count());
+            watcher.stepped(flows);
             self.now = next;
         }
+        Ok(())
     }
 }
 

@@ -91,7 +91,25 @@ pub fn backbone_share(network: &Network) -> Result<Option<AllocatedFraction>, Sh
             "a finite rate beside that of the backbone",
         ));
     }
-    Ok(rate.map(|rate| AllocatedFraction(rate / nic)))
+    rate.map(|rate| share("backbone.bandwidth", rate, nic))
+        .transpose()
+}
+
+/// A link's rate in units of the interface's.
+///
+/// # Errors
+/// Rates so far apart that flows would have no end that is a number.
+pub(super) fn share(
+    field: &'static str,
+    rate: f64,
+    nic: f64,
+) -> Result<AllocatedFraction, SharingError> {
+    let share = rate / nic;
+    if (1e-100..=1e100).contains(&share) {
+        return Ok(AllocatedFraction(share));
+    }
+    let expected = "a rate from 1e-100 to 1e100 times that of the interface";
+    Err(SharingError::parameter(field, Some(rate), expected))
 }
 
 /// The media that groups of nodes share, in units of the interface's rate; none that are no limit.
@@ -108,9 +126,12 @@ pub(super) fn bus_share(network: &Network) -> Result<Option<BusShare>, SharingEr
             "a finite rate beside that of the bus",
         ));
     }
-    Ok((rate > 0.0).then(|| BusShare {
+    if rate <= 0.0 {
+        return Ok(None);
+    }
+    Ok(Some(BusShare {
         nodes: bus.nodes,
-        capacity: AllocatedFraction(rate / nic),
+        capacity: share("bus.bandwidth", rate, nic)?,
     }))
 }
 

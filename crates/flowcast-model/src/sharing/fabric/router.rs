@@ -417,11 +417,15 @@ impl Router {
 
     /// Rates of cables need an interface's rate to be held against.
     fn capacities_in(&self, network: &Network) -> Result<(), SharingError> {
-        let is_infinite = network.nic.rate().as_bytes_per_second() <= 0.0;
-        if is_infinite && self.classes.iter().any(|class| class.cables.rate.is_some()) {
-            return Err(capacities::infinite_interface());
-        }
-        Ok(())
+        let nic = network.nic.rate().as_bytes_per_second();
+        let mut rates = self.classes.iter().filter_map(|class| class.cables.rate);
+        rates.try_for_each(|rate| {
+            if nic <= 0.0 {
+                return Err(capacities::infinite_interface());
+            }
+            let rate = rate.goodput().as_bytes_per_second();
+            capacities::share("topology.bandwidth", rate, nic).map(drop)
+        })
     }
 
     pub(super) fn into_fabric(self, paths: Vec<Path>) -> Fabric {
