@@ -235,9 +235,14 @@ impl Topology {
     pub fn plan(&self, nodes: u64) -> Result<Plan, SharingError> {
         let wiring = self.wiring()?;
         let nodes = wiring.nodes().map_or(nodes, |most| nodes.min(most));
+        let drawn = match self.is_tree() {
+            true => nodes,
+            false => wiring.nodes().unwrap_or(nodes),
+        };
+        let drawn: Vec<Node> = (0..drawn as u32).map(Node).collect();
         Ok(Plan {
             cables: wiring
-                .cables(nodes)
+                .cables(&drawn)
                 .into_iter()
                 .map(|cable: Cable| (cable, wiring.ends(cable)))
                 .collect(),

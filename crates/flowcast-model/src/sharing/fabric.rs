@@ -211,7 +211,7 @@ impl Fabric {
         };
         let mut router = Router::of_network(&trips, racks, network)?;
         if has_own_ways {
-            router.number_all();
+            router.number_all(&trips);
         }
         let paths = router.paths(&trips);
         let kept = has_own_ways.then(|| Arc::new(router.clone()));

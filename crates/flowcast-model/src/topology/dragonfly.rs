@@ -9,6 +9,8 @@
 //! there are several. Valiant's way crosses a third group, which a hash of the message chooses (Valiant and Brebner, 1981);
 //! inside a group another switch. UGAL (Singh, 2005) takes one of these two as a message starts.
 
+use std::collections::BTreeSet;
+
 use super::wiring::{Cable, Hop, Routing, Switch, Trip, Wiring, mixed};
 use flowcast_units::{Node, named};
 use serde::{Deserialize, Serialize};
@@ -259,6 +261,34 @@ impl RoutedDragonfly {
         true
     }
 
+    /// The cables inside a group on ways between nodes of these groups: all, or those that join its gateways to them.
+    fn local_cables(&self, group: u32, used: &[u32], cables: &mut Vec<Cable>) {
+        let (shape, numbers) = (self.shape, 0..self.shape.cables_per_pair());
+        let to = |other: u32| {
+            let numbers = numbers.clone();
+            numbers.map(move |number| shape.gateway(group, other, number))
+        };
+        let gateways: BTreeSet<u32> = match used.binary_search(&group) {
+            Ok(_) => (0..shape.gateways()).collect(),
+            Err(_) => used.iter().copied().flat_map(to).collect(),
+        };
+        let first = group * shape.leaves();
+        match shape.inside {
+            Inside::All { .. } => {
+                let above = |from: u32| gateways.range(from + 1..).map(move |port| (from, port));
+                let pairs = gateways.iter().flat_map(|from| above(*from));
+                cables.extend(pairs.map(|(from, port)| cable(LOCAL, first + from, *port)));
+            }
+            Inside::LeavesAndSpines { leaves, .. } => {
+                let spines = |leaf| {
+                    let spines = gateways.iter();
+                    spines.map(move |spine| cable(LOCAL, first + leaf, *spine))
+                };
+                cables.extend((0..leaves).flat_map(spines));
+            }
+        }
+    }
+
     fn over_another_switch(&self, trip: &Trip, way: &mut Vec<Hop>) -> bool {
         let (from, to) = (self.leaf(trip.src), self.leaf(trip.dst));
         let draw = trip.own_draw(self.seed, WHICH_SWITCH);
@@ -276,6 +306,16 @@ impl RoutedDragonfly {
         walk.go_to(middle);
         walk.go_to(Place::Leaf(to));
         true
+    }
+}
+
+/// A cable of the first plane.
+fn cable(class: u8, switch: u32, port: u32) -> Cable {
+    Cable {
+        class,
+        plane: 0,
+        switch,
+        port,
     }
 }
 
@@ -339,27 +379,32 @@ impl Wiring for RoutedDragonfly {
         }
     }
 
-    fn cables(&self, _nodes: u64) -> Vec<Cable> {
-        let cable = |class, switch, port| Cable {
-            class,
-            plane: 0,
-            switch,
-            port,
+    fn cables(&self, nodes: &[Node]) -> Vec<Cable> {
+        let mut used: Vec<u32> = nodes
+            .iter()
+            .map(|node| self.shape.group_of(*node))
+            .collect();
+        used.dedup();
+        let crossed = match self.routing {
+            Routing::Valiant | Routing::Ugal if used.len() > 1 => (0..self.shape.groups).collect(),
+            _ => used.clone(),
         };
-        let (groups, leaves) = (self.shape.groups, self.shape.leaves());
         let mut cables = Vec::new();
-        for switch in 0..groups * leaves {
-            let ports = match self.shape.inside {
-                Inside::All { switches } => switch % switches + 1..switches,
-                Inside::LeavesAndSpines { spines, .. } => 0..spines,
-            };
-            cables.extend(ports.map(|port| cable(LOCAL, switch, port)));
+        for group in &crossed {
+            self.local_cables(*group, &used, &mut cables);
         }
-        for one in 0..groups {
-            for other in one + 1..groups {
-                let numbers = 0..self.shape.cables_per_pair();
-                cables.extend(numbers.map(|port| cable(GLOBAL, one * groups + other, port)));
-            }
+        for one in &crossed {
+            let others = if used.binary_search(one).is_ok() {
+                &crossed
+            } else {
+                &used
+            };
+            let pairs = others.iter().filter(|other| *other > one);
+            let pairs = pairs.map(|other| one * self.shape.groups + other);
+            let numbers = 0..self.shape.cables_per_pair();
+            cables.extend(
+                pairs.flat_map(|pair| numbers.clone().map(move |port| cable(GLOBAL, pair, port))),
+            );
         }
         cables
     }
@@ -553,7 +598,8 @@ mod tests {
         for shape in shapes() {
             let routed = routed(shape, Routing::Minimal);
             let mut cables: BTreeMap<Switch, u32> = BTreeMap::new();
-            for cable in routed.cables(0) {
+            let nodes: Vec<Node> = (0..routed.nodes().unwrap() as u32).map(Node).collect();
+            for cable in routed.cables(&nodes) {
                 if cable.class == GLOBAL {
                     routed
                         .ends(cable)

@@ -152,7 +152,7 @@ impl Wiring for RoutedGraph {
         cables.copy_from_slice(&distances[..cables.len()]);
     }
 
-    fn cables(&self, _nodes: u64) -> Vec<Cable> {
+    fn cables(&self, _nodes: &[Node]) -> Vec<Cable> {
         let all = self.around.iter().flatten();
         all.filter(|(hop, _)| !hop.is_backward)
             .map(|(hop, _): &(Hop, u32)| hop.cable)

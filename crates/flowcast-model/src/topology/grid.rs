@@ -150,7 +150,7 @@ impl Wiring for Grid {
         cables.copy_from_slice(&row);
     }
 
-    fn cables(&self, _nodes: u64) -> Vec<Cable> {
+    fn cables(&self, _nodes: &[Node]) -> Vec<Cable> {
         let mut cables = Vec::new();
         for (dimension, side) in self.sides.iter().enumerate() {
             // A ring of two is one cable.

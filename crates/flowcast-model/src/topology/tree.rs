@@ -293,12 +293,16 @@ impl Wiring for RoutedTree {
         }
     }
 
-    fn cables(&self, nodes: u64) -> Vec<Cable> {
+    fn cables(&self, nodes: &[Node]) -> Vec<Cable> {
         let mut cables = Vec::new();
         for (place, level) in self.tree.levels.iter().enumerate() {
-            let groups = nodes.div_ceil(self.tree.below(place + 1));
-            let switches = groups * self.tree.switches(place + 1);
-            for switch in 0..switches as u32 {
+            let (below, switches) = (self.tree.below(place + 1), self.tree.switches(place + 1));
+            let group = |node: &Node| u64::from(node.0) / below;
+            let groups = nodes.chunk_by(|one, other| group(one) == group(other));
+            let of_groups =
+                groups.flat_map(|nodes| (0..switches).map(move |switch| (nodes[0], switch)));
+            for switch in of_groups.map(|(node, switch)| (group(&node) * switches + switch) as u32)
+            {
                 cables.extend((0..level.ports() as u32).map(|port| Cable {
                     class: place as u8 + 1,
                     plane: 0,

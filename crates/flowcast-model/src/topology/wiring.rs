@@ -143,8 +143,8 @@ pub(crate) trait Wiring: std::fmt::Debug + Send + Sync {
     /// By switch with nodes, in the order of their numbers: how many cables the shortest way crosses from this node's switch there.
     fn cables_to_switches(&self, from: Node, cables: &mut [u16]);
 
-    /// All cables that ways between so many nodes may cross.
-    fn cables(&self, nodes: u64) -> Vec<Cable>;
+    /// All cables that ways between these nodes, in ascending order, may cross.
+    fn cables(&self, nodes: &[Node]) -> Vec<Cable>;
 
     /// The switch that a node hangs on.
     fn switch_of(&self, node: Node) -> Switch;

@@ -269,6 +269,36 @@ fn interfaces_of_a_node_carry_flows_side_by_side() {
 }
 
 #[test]
+fn links_of_a_program_are_those_between_its_nodes() {
+    let dragonfly = "dragonfly = { groups = 4096, switches = 64, nodes = 16, global = 64 }";
+    for (topology, ends, most) in [
+        (format!("routing = \"ugal\"\n{dragonfly}"), (0, 1), 10_000),
+        (
+            format!("routing = \"ugal\"\n{dragonfly}"),
+            (0, 4_000_000),
+            50_000,
+        ),
+        (
+            "routing = \"random\"\nfat_tree = 200".to_owned(),
+            (0, 1_999_999),
+            100_000,
+        ),
+    ] {
+        let network = network(&topology);
+        let fabric = Fabric::of_program(&flows(&[ends]), &Racks::default(), &network).unwrap();
+        assert!(
+            fabric.link_count() < most,
+            "{topology}: {}",
+            fabric.link_count()
+        );
+    }
+    let nics = "count = 2\nchoice = \"round-robin\"";
+    let network = with_nic(nics, "torus = [1000, 1000]");
+    let fabric = Fabric::of_program(&flows(&[(0, 3)]), &Racks::default(), &network).unwrap();
+    assert!(fabric.link_count() < 20, "{}", fabric.link_count());
+}
+
+#[test]
 fn each_plane_has_cables_of_its_own() {
     let ends = [(0, 1), (0, 1)];
     let seconds = |planes: u32| {

@@ -1,6 +1,6 @@
 //! Which links the messages between nodes cross, in the order in which these are numbered.
 
-use std::collections::{BTreeMap, HashMap, hash_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
 use super::{
     AllocatedFraction, BusShare, Cabling, Fabric, Inner, InnerName, LinkId, Path, Port, Switches,
@@ -237,19 +237,35 @@ impl Router {
         }
     }
 
-    /// Gives each cable of the topology its number.
-    pub(super) fn number_all(&mut self) {
+    /// Gives each cable that any message between the ends of these may cross its number.
+    pub(super) fn number_all(&mut self, trips: &Trips) {
         let Between::Switches(switches, _) = &self.between else {
             return;
         };
-        let nodes = self
-            .ports
-            .last()
-            .map_or(0, |port| u64::from(port.node.0) + 1);
         let planes = switches.topology.planes;
-        for cable in switches.wiring.cables(nodes) {
+        let mut cables: BTreeSet<(u8, u32, u32)> = BTreeSet::new();
+        let mut note = |cable: Cable| {
+            cables.insert((cable.class, cable.switch, cable.port));
+        };
+        if switches.topology.routing.is_by_pair() {
+            let both = trips.messages.iter().flat_map(|trip| [*trip, trip.back()]);
+            let each =
+                both.flat_map(|trip| (0..planes).map(move |nic| RoutedMessage { nic, ..trip }));
+            each.flat_map(|trip| self.hops(&trip, Way::Routed))
+                .for_each(|hop| note(hop.cable));
+        } else {
+            let mut nodes: Vec<Node> = self.ports.iter().map(|port| port.node).collect();
+            nodes.dedup();
+            switches.wiring.cables(&nodes).into_iter().for_each(note);
+        }
+        for (class, switch, port) in cables {
             for plane in 0..planes {
-                self.number(Cable { plane, ..cable });
+                self.number(Cable {
+                    class,
+                    plane,
+                    switch,
+                    port,
+                });
             }
         }
     }
