@@ -139,6 +139,9 @@ fn placed(
                 Ok(case) => case.clone(),
                 Err(error) => return untold(row, error.to_string()),
             };
+            if let Err(error) = case.check() {
+                return untold(row, format!("found more messages, expected {error}"));
+            }
             match allocations.places(&case.job, case.ranks_per_node) {
                 Some(places) => Some(PlacedCase {
                     case,
@@ -190,7 +193,7 @@ pub(crate) struct Choose {
     /// The operations, such as allreduce [default: those that were measured on the machine]
     #[arg(long, value_name = "OPERATION", value_delimiter = ',', value_parser = operation)]
     collective: Vec<CollectiveOp>,
-    /// Ranks of the communicator
+    /// Ranks of the communicator. Algorithms that send more than 33554432 messages are not compared
     #[arg(long, required = true, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..=65536))]
     ranks: Vec<u32>,
     /// Nodes of each number of ranks [default: as many as ranks]
@@ -257,6 +260,7 @@ impl Choose {
             )
         }));
         let choices = self.choices(&network, measured, library, &hosts)?;
+        notes.extend(choices.iter().filter_map(left_out));
         let mut batch = Batch::new();
         for (of, path) in &self.write {
             self.refuse_other_library(*of, library)?;
@@ -319,7 +323,7 @@ impl Choose {
                     sizes: sizes.clone(),
                     group_links: group_links(network)?,
                 };
-                choices.extend(choose(measured, &question, self.level, threads()));
+                choices.extend(choose(measured, &question, self.level, threads())?);
             }
         }
         Ok(choices)
@@ -376,6 +380,19 @@ impl Choose {
 fn on_hosts(hosts: &[RankPlace], ranks_per_node: u32) -> Vec<RankPlace> {
     let on_one = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
     hosts.iter().flat_map(on_one).collect()
+}
+
+/// Which algorithms are not compared, if there are any.
+fn left_out(choice: &AlgorithmChoice) -> Option<String> {
+    (!choice.left_out.is_empty()).then(|| {
+        format!(
+            "{} on {} ranks, {}: not compared are algorithms that send too many messages: {}",
+            choice.op.name(),
+            choice.ranks,
+            choice.bytes,
+            choice.left_out.join(", ")
+        )
+    })
 }
 
 fn document(choices: &[AlgorithmChoice], level: f64) -> Document {

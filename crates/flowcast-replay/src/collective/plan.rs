@@ -88,7 +88,27 @@ pub struct MessageSize {
 }
 
 impl CollectivePlan {
-    /// The steps of stages one after the other.
+    /// Messages that an operation may have: some 50 bytes are kept of each.
+    pub const MOST_MESSAGES: usize = 1 << 25;
+
+    /// Whether stages of so many ranks have no more than [`CollectivePlan::MOST_MESSAGES`].
+    pub fn is_possible(stages: &[Stage], ranks: u32) -> bool {
+        let each = |stage: &Stage| 4 * stage.layout.parts().max(ranks) as usize;
+        if ranks as usize * stages.iter().map(each).sum::<usize>() <= Self::MOST_MESSAGES {
+            return true;
+        }
+        let mut messages = 0;
+        (0..ranks).all(|rank| {
+            for Stage { task, layout, .. } in stages {
+                task.moves(rank, layout, &mut |step| {
+                    messages += usize::from(matches!(step, Move::Send { .. } | Move::Start { .. }));
+                });
+            }
+            messages <= Self::MOST_MESSAGES
+        })
+    }
+
+    /// The steps of stages one after the other, which have no more than [`CollectivePlan::MOST_MESSAGES`].
     pub fn new(stages: &[Stage], ranks: u32) -> CollectivePlan {
         let mut builder = PlanBuilder::default();
         for rank in 0..ranks {
@@ -146,16 +166,16 @@ struct PlanBuilder {
     numbers: HashMap<PlannedSize, u32>,
     /// Of the rank: waits so far, steps of receives and messages that no wait has completed.
     turn: u32,
-    posted: Vec<usize>,
+    posted: Vec<u32>,
     started: Vec<u32>,
     /// Steps that wait for the receive of another step.
-    waits: Vec<(usize, usize)>,
+    waits: Vec<(u32, u32)>,
 }
 
 struct PlannedReceive {
     rank: u32,
     from: u32,
-    step: usize,
+    step: u32,
 }
 
 impl PlanBuilder {
@@ -189,7 +209,7 @@ impl PlanBuilder {
                 self.turn += 1;
             }
             Move::Post { from, .. } => {
-                self.posted.push(self.steps.len());
+                self.posted.push(self.steps.len() as u32);
                 self.receive(Post, rank, from);
             }
             Move::WaitRecv { ago } => {
@@ -221,13 +241,13 @@ impl PlanBuilder {
         self.turn += 1;
     }
 
-    fn wait_receive(&mut self, posted: usize) {
-        self.waits.push((self.steps.len(), posted));
+    fn wait_receive(&mut self, posted: u32) {
+        self.waits.push((self.steps.len() as u32, posted));
         self.steps.push(Step::new(WaitRecv, 0));
     }
 
     fn receive(&mut self, kind: StepKind, rank: u32, from: u32) {
-        let step = self.steps.len();
+        let step = self.steps.len() as u32;
         self.receives.push(PlannedReceive { rank, from, step });
         self.steps.push(Step::new(kind, 0));
     }
@@ -294,12 +314,13 @@ impl PlanBuilder {
             );
             for (receive, message) in own.iter().zip(sent) {
                 debug_assert_eq!(self.messages[*message as usize].from, receive.from);
-                let step = &mut self.steps[receive.step];
+                let step = &mut self.steps[receive.step as usize];
                 *step = Step::new(step.kind(), *message);
             }
         }
         for (wait, posted) in &self.waits {
-            self.steps[*wait] = Step::new(WaitRecv, self.steps[*posted].message());
+            self.steps[*wait as usize] =
+                Step::new(WaitRecv, self.steps[*posted as usize].message());
         }
     }
 }

@@ -5,8 +5,11 @@
 
 use super::{
     place::{Level, RankPlace},
-    plan::CollectivePlan,
+    plan::{CollectivePlan, PlannedMessage},
 };
+
+/// So many places and turns are kept whether messages have them or not.
+const FEW: usize = 1 << 20;
 
 /// Factors on the time at the port, by message; none: nothing is shared.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,12 +39,16 @@ impl SharedPorts {
             .map(|message| message.turn)
             .max()
             .unwrap_or(0) as usize;
-        let mut own = TurnLoads::new(places.len(), turns);
-        let (mut out, mut into) = (TurnLoads::new(nodes, turns), TurnLoads::new(nodes, turns));
-        let (mut up, mut down) = (TurnLoads::new(groups, turns), TurnLoads::new(groups, turns));
-        let ends = |message: &super::plan::PlannedMessage| {
-            (places[message.from as usize], places[message.to as usize])
+        let ends =
+            |message: &PlannedMessage| (places[message.from as usize], places[message.to as usize]);
+        let loads = |count: usize, place: &dyn Fn(&PlannedMessage) -> u32| {
+            TurnLoads::new((count, turns), &plan.messages, place)
         };
+        let mut own = loads(places.len(), &|message| message.from);
+        let mut out = loads(nodes, &|message| ends(message).0.node);
+        let mut into = loads(nodes, &|message| ends(message).1.node);
+        let mut up = loads(groups, &|message| ends(message).0.group);
+        let mut down = loads(groups, &|message| ends(message).1.group);
         for message in &plan.messages {
             let (from, to) = ends(message);
             let (turn, bytes) = (message.turn as usize, bytes[message.size as usize] as f32);
@@ -57,7 +64,7 @@ impl SharedPorts {
             }
         }
         let links = group_links as f32;
-        let stretch = |message: &super::plan::PlannedMessage| {
+        let stretch = |message: &PlannedMessage| {
             let (from, to) = ends(message);
             let turn = message.turn as usize;
             let own = own.at(message.from, turn);
@@ -92,22 +99,50 @@ impl SharedPorts {
 /// Bytes by place and turn.
 struct TurnLoads {
     turns: usize,
+    /// The places and turns that messages have, ascending, where these are few of all; else empty.
+    known: Vec<usize>,
     bytes: Vec<f32>,
 }
 
 impl TurnLoads {
-    fn new(places: usize, turns: usize) -> TurnLoads {
+    fn new(
+        (places, turns): (usize, usize),
+        messages: &[PlannedMessage],
+        place: &dyn Fn(&PlannedMessage) -> u32,
+    ) -> TurnLoads {
+        let mut known = Vec::new();
+        if places * turns > FEW.max(4 * messages.len()) {
+            let index = |message| place(message) as usize * turns + message.turn as usize;
+            known.extend(messages.iter().map(index));
+            known.sort_unstable();
+            known.dedup();
+        }
+        let count = if known.is_empty() {
+            places * turns
+        } else {
+            known.len()
+        };
         TurnLoads {
             turns,
-            bytes: vec![0.0; places * turns],
+            known,
+            bytes: vec![0.0; count],
+        }
+    }
+
+    fn index(&self, place: u32, turn: usize) -> usize {
+        let index = place as usize * self.turns + turn;
+        match self.known[..] {
+            [] => index,
+            _ => self.known.partition_point(|known| *known < index),
         }
     }
 
     fn add(&mut self, place: u32, turn: usize, bytes: f32) {
-        self.bytes[place as usize * self.turns + turn] += bytes;
+        let index = self.index(place, turn);
+        self.bytes[index] += bytes;
     }
 
     fn at(&self, place: u32, turn: usize) -> f32 {
-        self.bytes[place as usize * self.turns + turn]
+        self.bytes[self.index(place, turn)]
     }
 }

@@ -24,6 +24,9 @@ pub const CASE_COLUMNS: [&str; 9] = [
 /// Operations that take less are those of blocks without an element (28 ns).
 const LEAST: Time = Time::from_nanos(200.0);
 
+/// Ranks that an operation may have.
+const MOST_RANKS: u64 = 1 << 24;
+
 /// An operation of a run by one algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectiveCase {
@@ -90,6 +93,8 @@ pub fn measured_cases(table: &Table) -> Result<Vec<MeasuredCase>, CsvError> {
         let case = row
             .case
             .map_err(|error| CsvError::at(line, format!("`{algorithm}`"), error.to_string()))?;
+        case.check()
+            .map_err(|error| CsvError::at(line, format!("`{algorithm}`"), error.to_string()))?;
         let nanos = median
             .parse::<f64>()
             .ok()
@@ -122,7 +127,12 @@ fn case_row(line: usize, fields: [&str; 9]) -> Result<CaseRow, CsvError> {
         bytes,
     ] = fields;
     let nodes = whole(line, "nodes", nodes, 1 << 20)? as u32;
-    let ranks_per_node = whole(line, "ranks_per_node", per_node, 1 << 12)? as u32;
+    let ranks_per_node = whole(
+        line,
+        "ranks_per_node",
+        per_node,
+        (MOST_RANKS / u64::from(nodes)).min(1 << 12),
+    )? as u32;
     let bytes = Bytes(whole(line, "bytes", bytes, 1 << 50)?);
     let op = CollectiveOp::from_function(collective).ok_or_else(|| {
         CsvError::field(

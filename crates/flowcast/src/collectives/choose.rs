@@ -7,13 +7,14 @@ use flowcast_model::{
 };
 use flowcast_replay::collective::RankPlace;
 use flowcast_units::{Bytes, CollectiveOp};
+use thiserror::Error;
 
 use super::{
     cases::CollectiveCase,
     job::JobKey,
     predict::CollectivePrediction,
     residuals::{LeftOver, ResidualPlace, Residuals},
-    step_times::{PlacedCase, seconds_once},
+    step_times::{PlacedCase, TooManyMessages, seconds_once},
 };
 use crate::library_rules::LibraryRule;
 
@@ -67,6 +68,8 @@ pub struct AlgorithmChoice {
     pub gain: f64,
     /// The probability that it is faster.
     pub sure: f64,
+    /// Algorithms that send too many messages to be compared.
+    pub left_out: Vec<String>,
 }
 
 impl AlgorithmChoice {
@@ -84,41 +87,62 @@ impl AlgorithmChoice {
     }
 }
 
+/// A library's own decision that sends too many messages to be predicted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("found {} on {ranks} ranks for {bytes}, for which the library decides on `{algorithm}`, expected {TooManyMessages}", op.name())]
+pub struct UndecidedChoice {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// Ranks.
+    pub ranks: u32,
+    /// The buffer.
+    pub bytes: Bytes,
+    /// What the library decides.
+    pub algorithm: String,
+}
+
 /// The best algorithm of each size of a question.
+///
+/// # Errors
+/// A size for which the library's own decision cannot be predicted.
 pub fn choose(
     measured: &MeasuredCollectives,
     question: &ChoiceQuestion,
     level: f64,
     threads: usize,
-) -> Vec<AlgorithmChoice> {
+) -> Result<Vec<AlgorithmChoice>, UndecidedChoice> {
     let residuals = Residuals::new(&LeftOver::from_series(&measured.series), measured.spread);
-    let candidates: Vec<Vec<(String, PlacedCase)>> = question
+    let candidates: Vec<Candidates> = question
         .sizes
         .iter()
         .map(|size| candidates(measured, question, *size))
-        .collect();
-    let cases: Vec<PlacedCase> = candidates
+        .collect::<Result<_, _>>()?;
+    let cases = candidates
         .iter()
-        .flatten()
-        .map(|(_, case)| case.clone())
-        .collect();
+        .flat_map(|candidates| &candidates.compared);
+    let cases: Vec<PlacedCase> = cases.map(|(_, case)| case.clone()).collect();
     let mut seconds = seconds_once(&cases, &measured.costs.costs, threads).into_iter();
     let mut choices = Vec::new();
     for (size, candidates) in question.sizes.iter().zip(&candidates) {
-        let own: Vec<f64> = seconds.by_ref().take(candidates.len()).collect();
+        let own: Vec<f64> = seconds.by_ref().take(candidates.compared.len()).collect();
         choices.push(decide(
             measured, &residuals, question, *size, candidates, &own, level,
         ));
     }
-    choices
+    Ok(choices)
 }
 
 /// The library's algorithms with different messages, its own decision first.
+struct Candidates {
+    compared: Vec<(String, PlacedCase)>,
+    left_out: Vec<String>,
+}
+
 fn candidates(
     measured: &MeasuredCollectives,
     question: &ChoiceQuestion,
     bytes: Bytes,
-) -> Vec<(String, PlacedCase)> {
+) -> Result<Candidates, UndecidedChoice> {
     let ranks = question.places.len() as u32;
     let extent = RuleExtent::from_buffer(question.op, ranks, bytes);
     let (library, version) = library_and_version(question.library);
@@ -150,10 +174,23 @@ fn candidates(
         places: question.places.clone().into(),
         group_links: question.group_links,
     };
-    candidates
+    let (compared, left_out): (Vec<_>, Vec<_>) = candidates
         .into_iter()
-        .map(|(name, choice)| (name, placed(case(choice))))
-        .collect()
+        .map(|(name, choice)| (name, case(choice)))
+        .partition(|(_, case)| case.check().is_ok());
+    if compared.len() < 2 || compared[0].0 != "default" {
+        return Err(UndecidedChoice {
+            op: question.op,
+            ranks,
+            bytes,
+            algorithm: default.to_string(),
+        });
+    }
+    let compared = compared.into_iter();
+    Ok(Candidates {
+        compared: compared.map(|(name, case)| (name, placed(case))).collect(),
+        left_out: left_out.into_iter().map(|(name, _)| name).collect(),
+    })
 }
 
 /// A version that [`named_choice`] knows for each library.
@@ -170,7 +207,10 @@ fn decide(
     residuals: &Residuals,
     question: &ChoiceQuestion,
     bytes: Bytes,
-    candidates: &[(String, PlacedCase)],
+    Candidates {
+        compared: candidates,
+        left_out,
+    }: &Candidates,
     seconds: &[f64],
     level: f64,
 ) -> AlgorithmChoice {
@@ -213,6 +253,7 @@ fn decide(
         } else {
             normal_share(-ratio.ln() / deviation)
         },
+        left_out: left_out.clone(),
     }
 }
 

@@ -13,6 +13,7 @@ use flowcast_trace::{
     expand::group::{Stage, uniform_stages},
     parallel,
 };
+use thiserror::Error;
 
 use super::{cases::CollectiveCase, memory::temporaries};
 
@@ -30,6 +31,25 @@ pub struct PlacedCase {
     pub places: Arc<[RankPlace]>,
     /// What the links out of a group of switches carry, in interfaces of a node; infinite if nothing is known.
     pub group_links: f64,
+}
+
+/// An operation whose messages take too much memory and time to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "an algorithm that sends at most {} messages",
+    CollectivePlan::MOST_MESSAGES
+)]
+pub struct TooManyMessages;
+
+impl CollectiveCase {
+    /// Whether its messages can be followed.
+    ///
+    /// # Errors
+    /// More than [`CollectivePlan::MOST_MESSAGES`].
+    pub fn check(&self) -> Result<(), TooManyMessages> {
+        let is_possible = CollectivePlan::is_possible(&stages(self), self.ranks());
+        is_possible.then_some(()).ok_or(TooManyMessages)
+    }
 }
 
 /// Stages and message sizes of a case.
