@@ -75,11 +75,16 @@ fn notes(cluster: &Cluster) -> Vec<String> {
     notes
 }
 
-/// Whether the cluster has the nodes for each run of a table, which the file holds.
-fn check_nodes(cluster: &Cluster, table: &Table, runs: &[Settings], file: &Path) -> Result<()> {
+/// Whether each run of a table, which the file holds, can be simulated on the cluster.
+fn check_runs(
+    (cluster, extent): (&Cluster, Extent),
+    table: &Table,
+    runs: &[Settings],
+    file: &Path,
+) -> Result<()> {
     for ((line, _), run) in table.rows().zip(runs) {
         let place = || format!("{}: line {line}", file.display());
-        cluster.check(run).with_context(place)?;
+        cluster.check(run, extent).with_context(place)?;
     }
     Ok(())
 }
@@ -112,12 +117,13 @@ impl Fit {
         let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
         let runs = measured_runs(&table).with_context(place)?;
         let settings: Vec<Settings> = runs.iter().map(|run| run.settings).collect();
-        check_nodes(&cluster, &table, &settings, &self.cases)?;
+        check_runs((&cluster, Extent::Full), &table, &settings, &self.cases)?;
         // A fit begins from what is assumed of any cluster.
         cluster.costs = LinpackCosts::prior();
         let progress = Progress::without_end("simulations");
         let fit = fit_linpack(&cluster, &runs, threads(), &|| progress.add(1));
         drop(progress);
+        let fit = fit?;
         if let Some(output) = &self.output {
             cluster.network.linpack = Some(Box::new(fit.linpack.clone()));
             cluster.network.provenance.extend(provenance::of_this_run());
@@ -125,7 +131,17 @@ impl Fit {
             batch.write_text(output, &cluster.network.to_toml())?;
             batch.commit()?;
         }
-        let notes = of_networks([&cluster.network]);
+        let mut notes = of_networks([&cluster.network]);
+        let partly = settings
+            .iter()
+            .filter_map(|run| Extent::Full.places(run))
+            .count();
+        notes.extend((partly > 0).then(|| {
+            format!(
+                "some panels stand for all in {partly} of {} runs",
+                runs.len()
+            )
+        }));
         self.format.print(&constants(&fit, &runs).noted(notes))
     }
 }
@@ -182,9 +198,9 @@ impl Predict {
         let place = || self.cases.display().to_string();
         let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
         let runs = settings(&table).with_context(place)?;
-        check_nodes(&cluster, &table, &runs, &self.cases)?;
-        tell_notes(notes(&cluster));
         let extent = self.windows.map_or(Extent::Full, Extent::Windows);
+        check_runs((&cluster, extent), &table, &runs, &self.cases)?;
+        tell_notes(notes(&cluster));
         let progress = Progress::without_end("simulations");
         let predictions = predict_runs(
             &cluster,

@@ -340,3 +340,32 @@ fn a_flow_that_never_ends_is_refused() {
         }
     }
 }
+
+#[test]
+fn runs_of_linpack_that_have_no_time_or_take_too_long_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let runs = |run: &str| format!("N,P,Q,block_size,depth,bcast,swap,time_s\n{run},0.3\n");
+    let processors = |seconds: &str| {
+        format!("node,intercept_s,s_per_mnk,resid_per_mnk\n1,2e-6,{seconds},2e-12\n")
+    };
+    write("slow.csv", &processors("1e300"));
+    write("fast.csv", &processors("6e-11"));
+    write("small.csv", &runs("300,2,2,128,1,1,0"));
+    write("huge.csv", &runs("2147483648,64,64,128,1,1,0"));
+    for (arguments, expected) in [
+        ("hpl fit small.csv --compute slow.csv", "no finite number"),
+        ("hpl fit huge.csv --compute fast.csv", "h to simulate"),
+        (
+            "hpl predict huge.csv --compute fast.csv --windows 4",
+            "h to simulate",
+        ),
+    ] {
+        let words = format!("{arguments} --network gige-tcp --ranks-per-node 4096");
+        refused(
+            folder.path(),
+            &words.split(' ').collect::<Vec<_>>(),
+            expected,
+        );
+    }
+}

@@ -30,12 +30,14 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether the cluster has the nodes.
+    /// Whether the cluster has the nodes, and all grids can be simulated with all block sizes.
     ///
     /// # Errors
-    /// Too few of them.
+    /// As [`Cluster::check`].
     pub fn check(&self, cluster: &Cluster) -> Result<(), ClusterError> {
-        grids(self).iter().try_for_each(|grid| cluster.check(grid))
+        let grids = grids(self).into_iter();
+        let mut all = grids.flat_map(|grid| blocks(grid, self));
+        all.try_for_each(|settings| cluster.check(&settings, WINDOWS))
     }
 }
 

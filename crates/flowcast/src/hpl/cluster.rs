@@ -11,6 +11,8 @@ use flowcast_trace::hpl::{KernelRates, NodeProcessors, Settings};
 use flowcast_units::{Bytes, TimePerByte};
 use thiserror::Error;
 
+use super::Extent;
+
 /// A run that a cluster cannot carry out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ClusterError {
@@ -28,7 +30,26 @@ pub enum ClusterError {
         /// Ranks of a node.
         per_node: u32,
     },
+    /// A simulation that nobody waits for.
+    #[error(
+        "found N = {order} in {panels} panels on {grid}, which takes about {hours} h to simulate, expected at most {most} h"
+    )]
+    TooLong {
+        /// Order of the matrix.
+        order: u64,
+        /// Panels of the factorization.
+        panels: u32,
+        /// Process rows and columns.
+        grid: String,
+        /// Hours of a processor, about.
+        hours: u64,
+        /// The most that are taken.
+        most: u64,
+    },
 }
+
+/// Hours of a processor that one simulation takes at most.
+const MOST_HOURS: u64 = 3;
 
 /// The cluster.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,20 +77,30 @@ impl Cluster {
         }
     }
 
-    /// Whether it has the nodes for a run.
+    /// Whether it has the nodes for a run, and so much of the run can be simulated.
     ///
     /// # Errors
-    /// Too few of them.
-    pub fn check(&self, settings: &Settings) -> Result<(), ClusterError> {
+    /// Too few nodes; a simulation of more than three hours.
+    pub fn check(&self, settings: &Settings, extent: Extent) -> Result<(), ClusterError> {
         let expected = self.nodes_of(settings);
-        if expected <= self.processors.nodes() {
+        if expected > self.processors.nodes() {
+            return Err(ClusterError::Nodes {
+                found: self.processors.nodes(),
+                expected,
+                ranks: settings.ranks(),
+                per_node: self.ranks_per_node,
+            });
+        }
+        let hours = extent.hours(settings).ceil() as u64;
+        if hours <= MOST_HOURS {
             return Ok(());
         }
-        Err(ClusterError::Nodes {
-            found: self.processors.nodes(),
-            expected,
-            ranks: settings.ranks(),
-            per_node: self.ranks_per_node,
+        Err(ClusterError::TooLong {
+            order: settings.order,
+            panels: settings.panels(),
+            grid: format!("{} x {} ranks", settings.rows, settings.columns),
+            hours,
+            most: MOST_HOURS,
         })
     }
 

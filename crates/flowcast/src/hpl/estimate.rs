@@ -6,10 +6,40 @@ use flowcast_trace::hpl::{Pivots, Settings};
 /// How much of a run is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All panels, unless swaps by spread and roll are too many.
+    /// All panels, unless swaps by spread and roll are too many or the simulation takes too long.
     Full,
     /// Some panels at each of so many places, at least four: the time of a panel changes steadily.
     Windows(u32),
+}
+
+impl Extent {
+    /// At how many places of a run panels are simulated; none: all panels are.
+    #[must_use]
+    pub fn places(self, settings: &Settings) -> Option<u32> {
+        let is_long = || {
+            exchanges(settings) > MOST_EXCHANGES
+                || effort(settings, settings.panels()) > LONGEST_WHOLE
+        };
+        let places = match self {
+            Extent::Windows(places) => places.max(4),
+            Extent::Full if is_long() => WINDOWS,
+            Extent::Full => return None,
+        };
+        (places * (lead(settings) + MEASURED) < settings.panels()).then_some(places)
+    }
+
+    /// About how many hours of a processor a simulation takes.
+    #[must_use]
+    pub fn hours(self, settings: &Settings) -> f64 {
+        let panels = self.places(settings);
+        let panels = panels.map(|places| places * (lead(settings) + MEASURED));
+        effort(settings, panels.unwrap_or(settings.panels())) / 3600.0
+    }
+}
+
+/// Panels of a window before those that are measured: they begin together, which those of a run do not.
+fn lead(settings: &Settings) -> u32 {
+    2 * settings.columns + settings.depth
 }
 
 /// The time of a run.
@@ -30,21 +60,19 @@ const MOST_EXCHANGES: f64 = 4e8;
 /// Places where panels are simulated in place of a run that is too long.
 const WINDOWS: u32 = 10;
 
+/// Panels of a window that are measured.
+const MEASURED: u32 = 16;
+/// Seconds of a processor that the simulation of all panels takes at most.
+const LONGEST_WHOLE: f64 = 600.0;
+
 /// The time of a run on a machine; the seed is that of pivots and of the products' times.
 #[must_use]
 pub fn estimate(settings: &Settings, machine: &Machine, extent: Extent, seed: u64) -> Estimate {
-    let windows = match extent {
-        Extent::Windows(windows) => windows.max(4),
-        Extent::Full if exchanges(settings) > MOST_EXCHANGES => WINDOWS,
-        Extent::Full => return full(settings, machine, seed),
-    };
-    // The first panels of a window begin together, which those of a run do not.
-    let (lead, measured) = (2 * settings.columns + settings.depth, 16);
-    let length = lead + measured;
-    let panels = settings.panels();
-    if windows * length >= panels {
+    let Some(windows) = extent.places(settings) else {
         return full(settings, machine, seed);
-    }
+    };
+    let (lead, panels) = (lead(settings), settings.panels());
+    let length = lead + MEASURED;
     let mut rates = Vec::new();
     let (mut spent, mut simulated) = (Spent::default(), 0.0);
     for window in 0..windows {
@@ -56,9 +84,9 @@ pub fn estimate(settings: &Settings, machine: &Machine, extent: Extent, seed: u6
         let from = outcome.factored[lead as usize - 1];
         let to = outcome.factored[length as usize - 1];
         // When a panel is factored, the update of the one before those ahead has just ended.
-        let updated = start + lead + measured / 2 - settings.depth - 1;
+        let updated = start + lead + MEASURED / 2 - settings.depth - 1;
         let place = f64::from(updated) / f64::from(panels);
-        rates.push((place, (to - from) / f64::from(measured)));
+        rates.push((place, (to - from) / f64::from(MEASURED)));
         spent.add(&outcome.spent);
         simulated += outcome.seconds;
     }
@@ -89,6 +117,27 @@ fn exchanges(settings: &Settings) -> f64 {
     }
     let ranks = f64::from(settings.ranks());
     ranks * f64::from(settings.rows) * f64::from(settings.panels())
+}
+
+/// About how many seconds of a processor (of 2020) the simulation of so many panels takes: a process column that searches its
+/// pivots, exchanges of all processes, and probes for the next panel behind each block.
+fn effort(settings: &Settings, panels: u32) -> f64 {
+    let [rows, ranks, width] = [settings.rows, settings.ranks(), settings.block].map(f64::from);
+    let rounds = 1.0 + rows.log2();
+    let rolls = if settings.swap.is_long(u64::from(settings.block) + 1) {
+        rows
+    } else {
+        0.0
+    };
+    let probes = if settings.columns > 1 {
+        rows * f64::from(settings.panels())
+    } else {
+        0.0
+    };
+    let nanoseconds = width * (20.0 + 5.0 * rows * rounds)
+        + ranks * (1000.0 + 400.0 * rounds + 60.0 * rolls)
+        + 50.0 * probes;
+    f64::from(panels) * nanoseconds * 1e-9
 }
 
 /// The mean over [0, 1] of the parabola through some points, and its standard error.

@@ -10,11 +10,13 @@ use flowcast_model::{
     stats::linear_system::inverse_of_symmetric,
 };
 use flowcast_trace::parallel;
+use flowcast_units::Time;
 
 use super::{
     Cluster, MeasuredRun,
     estimate::{Extent, estimate},
 };
+use crate::{Error, error::finite_times};
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,9 @@ const NINETY: f64 = 1.645;
 
 /// Fits a cluster's constants, from what is assumed of any cluster; `done` is told of each simulation.
 ///
+/// # Errors
+/// A run whose predicted time is no finite number.
+///
 /// # Panics
 /// If the cluster has too few nodes for a run.
 pub fn fit_linpack(
@@ -40,7 +45,7 @@ pub fn fit_linpack(
     runs: &[MeasuredRun],
     threads: usize,
     done: &(dyn Fn() + Sync),
-) -> LinpackFit {
+) -> Result<LinpackFit, Error> {
     let trials = Trials {
         cluster,
         runs,
@@ -51,6 +56,17 @@ pub fn fit_linpack(
     let spreads: Vec<f64> = spreads.collect();
     let mut offsets = vec![0.0; spreads.len()];
     let (mut errors, slopes) = trials.slopes(&spreads);
+    let are_finite = |numbers: &[f64]| {
+        let of = || {
+            format!(
+                "the network {}, the processors or the runs",
+                cluster.network.name
+            )
+        };
+        finite_times(numbers.iter().map(|number| Time::from_nanos(*number)), of)
+    };
+    are_finite(&errors)?;
+    slopes.iter().try_for_each(|slopes| are_finite(slopes))?;
     let covariance = inverse_of_symmetric(&information(&slopes, &spreads))
         .expect("what is known before makes it definite");
     for _ in 0..STEPS {
@@ -75,7 +91,8 @@ pub fn fit_linpack(
         costs_at(&ends)
     };
     let squares: f64 = errors.iter().map(|error| error * error).sum();
-    LinpackFit {
+    are_finite(&[squares])?;
+    Ok(LinpackFit {
         linpack: FittedLinpack {
             spread: (squares / errors.len() as f64).sqrt().max(NOISE),
             costs: FittedCosts {
@@ -85,7 +102,7 @@ pub fn fit_linpack(
             },
         },
         errors,
-    }
+    })
 }
 
 /// Constants by the logarithms of how far they are from what is known before.

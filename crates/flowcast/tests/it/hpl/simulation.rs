@@ -190,7 +190,7 @@ fn a_fit_finds_a_cluster_whose_products_are_slower_than_measured() {
             seconds: seconds(&slow, settings),
         })
         .to_vec();
-    let fit = fit_linpack(&cluster(nodes(4, 1.0), "10GB/s"), &runs, 2, &|| ());
+    let fit = fit_linpack(&cluster(nodes(4, 1.0), "10GB/s"), &runs, 2, &|| ()).unwrap();
     let multiply = fit.linpack.costs.costs.multiply;
     assert!((1.02..1.08).contains(&multiply), "{multiply}");
     assert!(
