@@ -28,11 +28,11 @@ pub(crate) enum Over {
 /// How often a pattern is carried.
 #[derive(Debug, Args)]
 pub(crate) struct Repeating {
-    /// Repetitions that are not counted
-    #[arg(long, default_value_t = 2, value_name = "COUNT")]
+    /// Repetitions that are not counted; at most 1000000
+    #[arg(long, default_value_t = 2, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=1_000_000))]
     warm_ups: usize,
-    /// Fewest and most repetitions
-    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10])]
+    /// Fewest and most repetitions; at most 1000000
+    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10], value_parser = crate::shares::count::<usize>(..=1_000_000))]
     repetitions: Vec<usize>,
     /// A repetition more until half the interval of each flow's mean (Student's t) is at most this share of it
     #[arg(long, default_value_t = 0.025, value_name = "SHARE")]

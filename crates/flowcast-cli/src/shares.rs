@@ -1,4 +1,15 @@
-//! Shares and probabilities of options.
+//! Shares, probabilities and counts of options.
+
+use std::ops::RangeToInclusive;
+
+use clap::builder::RangedU64ValueParser;
+
+/// A number up to a limit, which is checked before anything is done.
+pub(crate) fn count<T: TryFrom<u64>>(
+    range: RangeToInclusive<u64>,
+) -> RangedU64ValueParser<T> {
+    RangedU64ValueParser::new().range(range)
+}
 
 /// `2%` or `0.02`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {

@@ -10,6 +10,7 @@ mod formats;
 mod fuzz;
 pub(crate) mod layers;
 pub(crate) mod licences;
+mod limits;
 mod links;
 mod openmpi;
 mod packages;

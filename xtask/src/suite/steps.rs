@@ -9,8 +9,8 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use super::{
-    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, pages, parquet,
-    programs, python, record, sensitivity,
+    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, limits, links, openmpi, pages,
+    parquet, programs, python, record, sensitivity,
 };
 use crate::{bench, golden};
 
@@ -84,6 +84,15 @@ pub(super) const STEPS: &[Step] = &[
     step("miri", "unsafe blocks of the pure crates in Miri", fuzz::miri).long(),
     step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
     step("counts", "no message costs more instructions or accesses to memory than is kept", bench::check).on_release(),
+    step("few-limits", "commands with counts at their limits, those that take seconds", || {
+        limits::check(limits::Extent::Selection).into()
+    })
+    .on_release(),
+    step("limits", "every command with every count at its limit, in 2 GB and 60 s of a processor", || {
+        limits::check(limits::Extent::All).into()
+    })
+    .on_release()
+    .long(),
     step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),
     step("python", "the Python package in a fresh environment: its tests, types, engines and notebooks", python::check)
         .on_release(),

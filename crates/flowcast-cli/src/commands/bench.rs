@@ -53,8 +53,8 @@ pub(crate) enum Bench {
         /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) in place of a network
         #[arg(long, value_name = "L,o,g,G,S")]
         goal_params: Option<String>,
-        /// Runs, whose median is printed
-        #[arg(long, value_name = "COUNT", default_value_t = 11)]
+        /// Runs, whose median is printed; at most 100000
+        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = crate::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Measure from the text to the result instead
         #[arg(long)]
@@ -81,8 +81,8 @@ pub(crate) enum Bench {
         /// Flows in flight together share the network by this model (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
-        /// Runs, whose median is printed
-        #[arg(long, value_name = "COUNT", default_value_t = 11)]
+        /// Runs, whose median is printed; at most 100000
+        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = crate::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Machine-readable output
         #[arg(long)]
@@ -96,8 +96,8 @@ pub(crate) enum Bench {
         input: PathBuf,
         #[command(flatten)]
         network: NetworkArgs,
-        /// Runs, whose median is printed
-        #[arg(long, value_name = "COUNT", default_value_t = 11)]
+        /// Runs, whose median is printed; at most 100000
+        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = crate::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Carry each packet, also where the state repeats exactly and whole periods could be passed over
         #[arg(long)]
@@ -114,11 +114,11 @@ pub(crate) enum Bench {
         input: PathBuf,
         #[command(flatten)]
         network: NetworkArgs,
-        /// What-ifs
-        #[arg(long, value_name = "COUNT", default_value_t = 64)]
+        /// What-ifs; at most 100000
+        #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = crate::shares::count::<usize>(..=100_000))]
         count: usize,
-        /// Runs, whose median is printed
-        #[arg(long, value_name = "COUNT", default_value_t = 11)]
+        /// Runs, whose median is printed; at most 100000
+        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = crate::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Machine-readable output
         #[arg(long)]

@@ -118,7 +118,7 @@ pub(crate) struct Fit {
     /// Theil and Sen's line instead of least squares: wild points do not bend it
     #[arg(long)]
     robust: bool,
-    #[arg(long, value_name = "COUNT", help = replicates_help())]
+    #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = crate::shares::count::<usize>(..=1_000_000))]
     replicates: Option<usize>,
     /// Confidence level of the intervals
     #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = crate::shares::probability)]
@@ -132,7 +132,7 @@ pub(crate) struct Fit {
 
 fn replicates_help() -> String {
     format!(
-        "Bootstrap replicates [default: {}, of conflicts {}, with --model {MODEL_REPLICATES}]",
+        "Bootstrap replicates, at most 1000000 [default: {}, of conflicts {}, with --model {MODEL_REPLICATES}]",
         FitOptions::default().replicates,
         ConflictFitOptions::default().replicates
     )

@@ -33,8 +33,8 @@ pub(crate) struct Generate {
     /// Workload of a trace, `hpl`: High Performance Linpack, or `stream`: a pattern of random flows
     #[arg(value_parser = workload)]
     workload: WorkloadKind,
-    /// Number of ranks; of nodes for a stream; not for hpl, whose grid says it
-    #[arg(long, conflicts_with = "grid")]
+    /// Number of ranks; of nodes for a stream; not for hpl, whose grid says it; at most 2^24
+    #[arg(long, conflicts_with = "grid", value_parser = crate::shares::count::<u32>(..=1 << 24))]
     ranks: Option<u32>,
     /// Iterations
     #[arg(long, default_value_t = 10)]
@@ -84,8 +84,8 @@ enum Computation {
 /// Options for a stream.
 #[derive(Debug, Args)]
 struct StreamArgs {
-    /// Stream: number of flows
-    #[arg(long, default_value_t = 1000)]
+    /// Stream: number of flows; at most 2^24
+    #[arg(long, default_value_t = 1000, value_parser = crate::shares::count::<u32>(..=1 << 24))]
     flows: u32,
     /// Stream: sizes vary between these, evenly on a logarithmic scale
     #[arg(long, value_name = "FROM..TO", default_value = "64KiB..4MiB", value_parser = size_range)]

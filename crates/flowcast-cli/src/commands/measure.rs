@@ -121,8 +121,8 @@ pub(crate) struct P2p {
     /// Step from one size to the next, starting at 1B
     #[arg(long, default_value = "2KiB", value_name = "SIZE")]
     step: Bytes,
-    /// Messages before an answer; keep it small, the network must not be saturated
-    #[arg(long, default_value_t = 16, value_name = "COUNT")]
+    /// Messages before an answer; keep it small, the network must not be saturated; at most 1000000
+    #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=1_000_000))]
     burst: u32,
     /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
     #[arg(long, value_name = "TIME")]
@@ -132,8 +132,9 @@ pub(crate) struct P2p {
     /// Choose each next round trip by how much it narrows L, o, g and G, until they are known to --precision or --time-limit is over
     #[arg(long, conflicts_with_all = ["sizes", "step", "burst", "delay"])]
     adaptive: bool,
-    /// With --adaptive: most messages in both directions
+    /// With --adaptive: most messages in both directions; at most 100000000
     #[arg(
+        value_parser = crate::shares::count::<u32>(..=100_000_000),
         long,
         value_name = "COUNT",
         default_value_t = 2000,

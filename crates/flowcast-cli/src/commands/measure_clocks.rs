@@ -33,11 +33,11 @@ use crate::{
 pub(crate) struct MeasureClocks {
     #[command(flatten)]
     place: WhereArgs,
-    /// Points of a line; each is the shortest of several round trips
-    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts)]
+    /// Points of a line; each is the shortest of several round trips; at most 1000000
+    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts, value_parser = crate::shares::count::<u32>(..=1_000_000))]
     count: u32,
-    /// Round trips for each point
-    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges)]
+    /// Round trips for each point; at most 1000000
+    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges, value_parser = crate::shares::count::<u32>(..=1_000_000))]
     round_trips: u32,
     /// Time over which a pair spreads its points; drift is known the better the longer
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]

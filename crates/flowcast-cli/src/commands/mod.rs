@@ -254,3 +254,89 @@ impl Cli {
         self.command.run()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use super::*;
+
+    const CASES: &str = include_str!("../../tests/limits/cases.txt");
+
+    /// Command lines with counts at their limits.
+    fn cases() -> impl Iterator<Item = &'static str> {
+        let lines = CASES.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| line.trim_start_matches(['*', '?', ' ']))
+    }
+
+    /// Command and option of each whole number.
+    fn counts(command: &Command, words: &str) -> Vec<(String, String)> {
+        let kinds = [
+            TypeId::of::<u8>(),
+            TypeId::of::<u32>(),
+            TypeId::of::<u64>(),
+            TypeId::of::<usize>(),
+        ];
+        let is_count = |option: &&Arg| {
+            let kind = option.get_value_parser().type_id();
+            kinds.iter().any(|count| kind == *count)
+        };
+        let own = command.get_arguments().filter(is_count);
+        let own = own.filter_map(|option| Some((words.to_owned(), option.get_long()?.to_owned())));
+        let commands = command
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let of_commands = commands
+            .flat_map(|command| counts(command, format!("{words} {}", command.get_name()).trim()));
+        own.chain(of_commands).collect()
+    }
+
+    #[test]
+    fn each_count_has_a_case_at_its_limit() {
+        let is_tried = |(words, option): &&(String, String)| {
+            let mut of_command = cases().filter(|case| case.starts_with(&format!("{words} ")));
+            // Options of two values have none behind `=`.
+            let forms = [
+                format!(" --{option}="),
+                format!(" --{option} 1000000 1000000"),
+            ];
+            of_command.any(|case| forms.iter().any(|form| case.contains(form)))
+        };
+        let all = counts(&Cli::described(), "");
+        let missing: Vec<_> = all.iter().filter(|count| !is_tried(count)).collect();
+        assert!(
+            missing.is_empty(),
+            "tests/limits/cases.txt lacks {missing:#?}"
+        );
+    }
+
+    #[test]
+    fn one_more_than_a_limit_is_refused() {
+        for case in cases() {
+            let words: Vec<&str> = case.split(' ').collect();
+            for (place, word) in words.iter().enumerate() {
+                let Some((option, limit)) = word
+                    .split_once('=')
+                    .filter(|(option, _)| option.starts_with("--"))
+                else {
+                    continue;
+                };
+                let more = limit.parse::<u128>().unwrap() + 1;
+                let more = format!("{option}={more}");
+                let mut line = vec!["flowcast"];
+                line.extend(&words);
+                line[place + 1] = &more;
+                let parsed = Cli::described().try_get_matches_from(&line);
+                assert!(parsed.is_err(), "{}", line.join(" "));
+                line[place + 1] = word;
+                let parsed = Cli::described().try_get_matches_from(&line);
+                assert!(
+                    parsed.is_ok(),
+                    "{}: {}",
+                    line.join(" "),
+                    parsed.unwrap_err()
+                );
+            }
+        }
+    }
+}

@@ -84,8 +84,8 @@ pub(crate) struct Predict {
     /// Predict no interval: no network is drawn, and the interval of the result is null
     #[arg(long, conflicts_with = "holdout")]
     no_interval: bool,
-    /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N), and of --noise
-    #[arg(long, value_name = "COUNT")]
+    /// Start of the random numbers, at most 2^53, where the network varies at random (--set machine.random.seed=N), and of --noise
+    #[arg(long, value_name = "COUNT", value_parser = crate::shares::count::<u64>(..=1 << 53))]
     seed: Option<u64>,
     #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,

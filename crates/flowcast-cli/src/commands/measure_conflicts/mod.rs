@@ -60,8 +60,8 @@ pub(crate) struct MeasureConflicts {
     output: PathBuf,
     #[command(flatten)]
     place: WhereArgs,
-    /// With --launcher: racks, to which the hosts are dealt in blocks
-    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher")]
+    /// With --launcher: racks, to which the hosts are dealt in blocks; at most 65536
+    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher", value_parser = crate::shares::count::<u32>(..=65_536))]
     racks: u32,
     /// Size of each message; at least 30 windows, or the start of a message matters
     #[arg(long, default_value = "4MB", value_name = "SIZE")]
@@ -69,14 +69,14 @@ pub(crate) struct MeasureConflicts {
     /// Size of the short conflicts, about a window: their random patterns go from 1 kB to four times this; 0B measures none
     #[arg(long, default_value = "128KiB", value_name = "SIZE")]
     short: Bytes,
-    /// Most flows in one direction of a node
-    #[arg(long, default_value_t = 4, value_name = "COUNT")]
+    /// Most flows in one direction of a node; at most 1000
+    #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=1_000))]
     flows: u32,
     /// Only conflicts of these kinds, separated by commas (flows alone are always measured)
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     only: Vec<Kind>,
-    /// Random patterns for validation
-    #[arg(long, default_value_t = 6, value_name = "COUNT")]
+    /// Random patterns for validation; at most 100000
+    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=100_000))]
     holdout: u32,
     /// Seed of the first of them
     #[arg(long, default_value_t = 1)]

@@ -57,8 +57,9 @@ pub(crate) struct Advise {
     /// The interfaces of the networks, in their order [default: IFACE_1, IFACE_2 and on, to be replaced]
     #[arg(long = "interface", value_name = "NAME", conflicts_with = "input")]
     interfaces: Vec<String>,
-    /// Messages sent one after another at once
+    /// Messages sent one after another at once; at most 10000
     #[arg(
+        value_parser = crate::shares::count::<usize>(..=10_000),
         long,
         default_value_t = 16,
         value_name = "COUNT",

@@ -78,8 +78,9 @@ pub(crate) struct Bench {
         value_name = "NAME,NAME...",
         default_value = EVERY)]
     schedulers: Vec<Chosen>,
-    /// N: messages sent one after another before as many are received
+    /// N: messages sent one after another before as many are received; at most 1000000
     #[arg(
+        value_parser = crate::shares::count::<u32>(..=1_000_000),
         long,
         value_delimiter = ',',
         default_value = "1,8,16,32",
@@ -88,8 +89,8 @@ pub(crate) struct Bench {
     burst: Vec<u32>,
     #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...", help = sizes_help())]
     sizes: Vec<Bytes>,
-    /// Rounds; each measures every scheduler and every network once
-    #[arg(long, default_value_t = 5, value_name = "COUNT")]
+    /// Rounds; each measures every scheduler and every network once; at most 1000000
+    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=1_000_000))]
     repetitions: usize,
     /// How long one measurement is repeated
     #[arg(long, default_value = "20ms", value_name = "TIME")]

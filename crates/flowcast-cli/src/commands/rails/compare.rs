@@ -44,11 +44,11 @@ pub(crate) struct Compare {
     /// Schedulers [default: all, and the printed forms that differ]
     #[arg(long = "scheduler", value_delimiter = ',', value_name = "NAME,NAME...")]
     schedulers: Vec<SchedulerName>,
-    /// Sets for each combination of rails
-    #[arg(long, default_value_t = 400, value_name = "COUNT")]
+    /// Sets for each combination of rails; at most 100000
+    #[arg(long, default_value_t = 400, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=100_000))]
     count: usize,
-    /// Messages of a set
-    #[arg(long, default_value_t = 8, value_name = "COUNT")]
+    /// Messages of a set; at most 1000000
+    #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=1_000_000))]
     messages_per_set: usize,
     /// Longest message; each power of two up to it is as likely as any other
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]

@@ -60,14 +60,14 @@ pub(crate) struct ValidatePattern {
     /// Replace a field of the lab, such as tcp.window=128KiB (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     lab_set: Vec<String>,
-    /// Patterns of set A, or of each configuration of set B
-    #[arg(long, default_value_t = 10, value_name = "COUNT")]
+    /// Patterns of set A, or of each configuration of set B; at most 100000
+    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=100_000))]
     count: u32,
     /// Seed of the first pattern
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Flows of set A
-    #[arg(long, default_value_t = 30, value_name = "COUNT")]
+    /// Flows of set A; at most 100000
+    #[arg(long, default_value_t = 30, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=100_000))]
     flows: u32,
     /// Models, separated by commas
     #[arg(

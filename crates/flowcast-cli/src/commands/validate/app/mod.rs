@@ -110,11 +110,11 @@ pub(crate) struct ValidateApp {
         )
     )]
     idle_sleep: Option<Time>,
-    /// Timed runs of the program
-    #[arg(long, default_value_t = 6, value_name = "COUNT")]
+    /// Timed runs of the program; at most 100000
+    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=100_000))]
     repetitions: usize,
-    /// Recorded runs, each of which is predicted; of several the median of the predictions counts
-    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    /// Recorded runs, each of which is predicted; of several the median of the predictions counts; at most 100000
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=100_000))]
     recordings: usize,
     /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
