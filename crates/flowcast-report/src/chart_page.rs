@@ -52,7 +52,7 @@ impl Picture {
 /// The whole page: words, picture, tables, and where the result comes from.
 ///
 /// # Errors
-/// A time is no finite number.
+/// A figure that cannot be told.
 pub fn chart_page(
     document: &Document,
     picture: Picture,

@@ -144,12 +144,22 @@ impl Document {
         })
     }
 
+    /// Whether all figures can be told: none is infinite, and no count has reached its end.
+    ///
+    /// # Errors
+    /// The first that cannot.
+    pub fn check(&self) -> Result<(), NotFinite> {
+        self.fields.check()?;
+        self.tables().try_for_each(Table::check)
+    }
+
     /// For programs: the schema, the kind, the notes and the fields.
     ///
     /// # Errors
-    /// A time is no finite number.
+    /// As [`Document::check`].
     pub fn json(&self) -> Result<Json, NotFinite> {
-        let mut json = self.fields.json()?;
+        self.check()?;
+        let mut json = self.fields.object();
         json["schema"] = self.schema.into();
         json["kind"] = self.kind.into();
         json["notes"] = self.notes.clone().into();
@@ -162,5 +172,40 @@ fn as_note(note: &str) -> String {
     match note.starts_with('*') {
         true => note.to_owned(),
         false => format!("note: {note}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowcast_units::{Bytes, Rate, Time};
+
+    use super::*;
+    use crate::{table::rows, value::json};
+
+    #[test]
+    fn no_figure_of_a_document_is_infinite_or_beyond_counting() {
+        let refused = |document: Document| document.json().unwrap_err().to_string();
+        let of = |value: Value| {
+            refused(Document::new("example").field("x", vec![Value::from(1.0), value]))
+        };
+        let found = |found: &str| {
+            format!("found x[1] = {found}: look for a value that is too large or too small")
+        };
+        for (nanos, name) in [(f64::INFINITY, "inf"), (f64::NAN, "NaN")] {
+            let expected = found(&format!("{name}, expected a finite number"));
+            assert_eq!(of(Time::from_nanos(nanos).into()), expected);
+            assert_eq!(of(nanos.into()), expected);
+            assert_eq!(of(Rate::from_bytes_per_second(nanos).into()), expected);
+        }
+        let expected = found("2^64 or more, expected fewer");
+        assert_eq!(of(u64::MAX.into()), expected);
+        assert_eq!(of(Bytes(u64::MAX).into()), expected);
+        assert_eq!(of(json(u64::MAX)), expected);
+        let nested = rows([1.0, f64::NAN]).column("time_s", "time", |time| time);
+        let text = refused(Document::new("example").table("runs", nested.clone()));
+        assert!(text.starts_with("found runs[1].time_s = NaN"), "{text}");
+        let people = rows([f64::NAN]).cell("time", |time| time);
+        let text = refused(Document::new("example").shown(people));
+        assert!(text.starts_with("found time[0] = NaN"), "{text}");
     }
 }

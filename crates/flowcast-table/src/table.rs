@@ -2,7 +2,7 @@
 
 use flowcast_units::SizeUnits;
 
-use crate::value::{Record, Value};
+use crate::value::{NotFinite, Record, Value, check_list};
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +46,15 @@ pub struct Table {
 }
 
 impl Table {
+    /// Whether all figures can be told.
+    pub(crate) fn check(&self) -> Result<(), NotFinite> {
+        self.columns.iter().try_for_each(|column| {
+            let name = column.name.or(column.heading.as_deref());
+            let cells = check_list(&column.cells, Value::check);
+            cells.map_err(|error| error.within(name.unwrap_or_default()))
+        })
+    }
+
     fn headed(&self) -> Vec<(&str, &Column)> {
         self.columns
             .iter()
@@ -213,7 +222,7 @@ mod tests {
         let right = table.shown().into_iter();
         let right: Vec<bool> = right.map(|(_, column)| column.is_right()).collect();
         assert_eq!(right, [false, true]);
-        let json = Value::from(table).json("rows").unwrap();
+        let json = Value::from(table).json("rows");
         assert_eq!(json.to_string(), r#"[{"hidden":1,"name":"a"}]"#);
     }
 
@@ -226,7 +235,7 @@ mod tests {
             .into();
         assert_eq!(table.texts(0), [["name", "note"]]);
         assert_eq!(table.all_texts()[0], ["name", "mapping", "note"]);
-        let json = Value::from(table).json("rows").unwrap();
+        let json = Value::from(table).json("rows");
         assert!(json[0]["mapping"].is_null() && json[0]["note"].is_null());
     }
 

@@ -8,15 +8,74 @@ use std::{
 
 use flowcast_units::{Bytes, Node, Rank, Rate, Rounded, SizeUnits, Time};
 use serde::Serialize;
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 use thiserror::Error;
 
-/// JSON has no other numbers, and no table shows them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+/// A figure that is told nowhere: JSON has no infinite numbers, and a count that reached its end counts nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "found a time that is no finite number, expected one: look for a parameter that is too large or too small"
+    "found {figure} = {found}, expected {expected}: look for a value that is too large or too small"
 )]
-pub struct NotFinite;
+pub struct NotFinite {
+    /// Where it stands in the result, such as `candidates[0].predicted_s`.
+    pub figure: String,
+    /// What it is.
+    pub found: String,
+    /// What can be told.
+    pub expected: &'static str,
+}
+
+impl NotFinite {
+    fn number(found: f64) -> NotFinite {
+        NotFinite {
+            figure: String::new(),
+            found: found.to_string(),
+            expected: "a finite number",
+        }
+    }
+
+    fn count() -> NotFinite {
+        NotFinite {
+            figure: String::new(),
+            found: "2^64 or more".to_owned(),
+            expected: "fewer",
+        }
+    }
+
+    /// The figure as a part of what has this name, or this place in a list.
+    pub(crate) fn within(mut self, name: impl Display) -> NotFinite {
+        let dot = if self.figure.is_empty() || self.figure.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
+        self.figure = format!("{name}{dot}{}", self.figure);
+        self
+    }
+}
+
+pub(crate) fn check_list<T>(
+    values: &[T],
+    check: impl Fn(&T) -> Result<(), NotFinite>,
+) -> Result<(), NotFinite> {
+    let mut values = values.iter().enumerate();
+    values.try_for_each(|(place, value)| {
+        check(value).map_err(|error| error.within(format_args!("[{place}]")))
+    })
+}
+
+fn check_json(json: &Json) -> Result<(), NotFinite> {
+    match json {
+        Json::Number(number) if number.as_u64() == Some(u64::MAX) => Err(NotFinite::count()),
+        Json::Array(values) => check_list(values, check_json),
+        Json::Object(fields) => {
+            let mut fields = fields.iter();
+            fields
+                .try_for_each(|(name, value)| check_json(value).map_err(|error| error.within(name)))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// A value of a field or a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +88,7 @@ pub enum Value {
     Flag(bool),
     /// How many.
     Count(u64),
-    /// A number without unit; `null` in JSON where it is not finite.
+    /// A number without unit.
     Number(f64),
     /// In JSON in the unit that its name ends in.
     Time(Time),
@@ -80,34 +139,61 @@ impl Record {
     /// All values by their names.
     ///
     /// # Errors
-    /// A time is no finite number.
+    /// A figure that cannot be told.
     pub fn json(&self) -> Result<Json, NotFinite> {
+        self.check()?;
+        Ok(self.object())
+    }
+
+    pub(crate) fn object(&self) -> Json {
         let fields = self.0.iter();
-        let fields = fields.map(|(name, value)| Ok((name.to_string(), value.json(name)?)));
-        Ok(Json::Object(fields.collect::<Result<Map<_, _>, _>>()?))
+        let fields = fields.map(|(name, value)| (name.to_string(), value.json(name)));
+        Json::Object(fields.collect())
+    }
+
+    /// Whether all figures can be told.
+    pub(crate) fn check(&self) -> Result<(), NotFinite> {
+        let mut fields = self.0.iter();
+        fields.try_for_each(|(name, value)| value.check().map_err(|error| error.within(name)))
     }
 }
 
 impl Value {
+    /// Whether all figures in it can be told.
+    pub(crate) fn check(&self) -> Result<(), NotFinite> {
+        let finite = |number: f64| match number.is_finite() {
+            true => Ok(()),
+            false => Err(NotFinite::number(number)),
+        };
+        match self {
+            Value::Count(u64::MAX) | Value::Bytes(Bytes(u64::MAX)) => Err(NotFinite::count()),
+            Value::Number(number) => finite(*number),
+            Value::Time(time) => finite(time.as_seconds()),
+            Value::Rate(rate) => finite(rate.as_bytes_per_second()),
+            Value::List(values) => check_list(values, Value::check),
+            Value::Record(record) => record.check(),
+            Value::Json(json) => check_json(json),
+            Value::Shown(value, _) => value.check(),
+            _ => Ok(()),
+        }
+    }
+
     /// What JSON has under this name.
-    pub(crate) fn json(&self, name: &str) -> Result<Json, NotFinite> {
-        Ok(match self {
+    pub(crate) fn json(&self, name: &str) -> Json {
+        match self {
             Value::Absent => Json::Null,
             Value::Text(text) => text.as_str().into(),
             Value::Flag(flag) => (*flag).into(),
             Value::Count(count) => (*count).into(),
             Value::Number(number) => (*number).into(),
-            Value::Time(time) => in_unit(*time, name)?.into(),
+            Value::Time(time) => in_unit(*time, name).into(),
             Value::Bytes(bytes) => bytes.0.into(),
             Value::Rate(rate) => rate.as_bytes_per_second().into(),
-            Value::List(values) => {
-                let values = values.iter().map(|value| value.json(name));
-                Json::Array(values.collect::<Result<_, _>>()?)
-            }
-            Value::Record(record) => record.json()?,
+            Value::List(values) => values.iter().map(|value| value.json(name)).collect(),
+            Value::Record(record) => record.object(),
             Value::Json(json) => json.clone(),
-            Value::Shown(value, _) => value.json(name)?,
-        })
+            Value::Shown(value, _) => value.json(name),
+        }
     }
 
     /// What people see in a table whose sizes have these units.
@@ -142,13 +228,12 @@ impl Value {
     }
 }
 
-fn in_unit(time: Time, name: &str) -> Result<f64, NotFinite> {
-    let number = match name.split('_').find(|part| ["us", "ns"].contains(part)) {
+fn in_unit(time: Time, name: &str) -> f64 {
+    match name.split('_').find(|part| ["us", "ns"].contains(part)) {
         Some("us") => time.as_micros(),
         Some(_) => time.as_nanos(),
         None => time.as_seconds(),
-    };
-    number.is_finite().then_some(number).ok_or(NotFinite)
+    }
 }
 
 impl Display for Value {
@@ -331,17 +416,9 @@ mod tests {
             ("end_s", 1.5e-6),
             ("g_us_interval", 1.5),
         ] {
-            assert_eq!(time.json(name), Ok(expected.into()), "{name}");
+            assert_eq!(time.json(name), expected, "{name}");
         }
         assert_eq!(time.to_string(), "1.500 us");
-    }
-
-    #[test]
-    fn no_document_has_a_time_that_is_no_number() {
-        for nanos in [f64::INFINITY, f64::NAN] {
-            let times = Value::from(vec![Time::from_nanos(nanos)]);
-            assert_eq!(times.json("ends_s"), Err(NotFinite));
-        }
     }
 
     #[test]

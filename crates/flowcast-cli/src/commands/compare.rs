@@ -444,7 +444,7 @@ fn compared(
     let document = Document::new("prediction-comparison")
         .field("before_s", before_s)
         .field("after_s", after_s)
-        .field("change", change)
+        .field("change", change.is_finite().then_some(change))
         .field("repetitions", repetitions)
         .field("is_certain", is_certain)
         .line(format!(

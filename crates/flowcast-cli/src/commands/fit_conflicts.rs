@@ -172,12 +172,13 @@ fn slowdowns(fit: &ConflictFit) -> Table {
         })
         .field("predicted", |index| {
             let names = fit.models.iter().map(ModelFit::name);
-            names
-                .zip(all[index].predicted.iter().copied())
-                .collect::<BTreeMap<_, _>>()
+            let predicted = all[index].predicted.iter();
+            let predicted = predicted.map(|times| times.is_finite().then_some(*times));
+            names.zip(predicted).collect::<BTreeMap<_, _>>()
         })
         .cell(fit.best_model().name(), |index| {
-            fixed(all[index].predicted[fit.best], 3)
+            let times = all[index].predicted[fit.best];
+            or_dash(times.is_finite().then(|| fixed(times, 3)))
         })
         .into()
 }

@@ -54,13 +54,13 @@ impl Format {
     /// Prints a result in the format that the user asked for.
     ///
     /// # Errors
-    /// A time in it is no finite number, in whatever format.
+    /// A figure that cannot be told, in whatever format.
     pub(crate) fn print(self, document: &Document) -> Result<()> {
-        let json = document.json()?;
         if self.json {
-            println_out!("{json}");
+            println_out!("{}", document.json()?);
             return Ok(());
         }
+        document.check()?;
         for part in &document.parts {
             match part {
                 Part::Line(line) if TableForm::chosen() == TableForm::Text => {

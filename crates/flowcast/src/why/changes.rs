@@ -10,7 +10,7 @@ use flowcast_trace::{Program, Trace};
 use flowcast_units::{CollectiveOp, Rank, Time};
 use std::cmp::Reverse;
 
-use super::{ratio, recorded};
+use super::{recorded, relative_change};
 use crate::{Collectives, Error, Options, PreparedProgram, predict};
 
 /// Something else than it is, and what is predicted then.
@@ -56,7 +56,7 @@ const TOLD: usize = 10;
 impl Change {
     /// By which part of the time without it the time is larger; negative if it helps.
     pub fn difference(&self, makespan: Time) -> f64 {
-        ratio(self.makespan, makespan) - 1.0
+        relative_change(makespan, self.makespan)
     }
 
     /// What is changed, in words.

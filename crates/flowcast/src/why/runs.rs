@@ -75,7 +75,7 @@ pub fn compare_runs(
         .table("rows", table)
         .field("before_s", whole.before)
         .field("after_s", whole.after)
-        .field("change", change)
+        .field("change", change.is_finite().then_some(change))
         .field("is_certain", whole.is_certain)
         .field("repetitions", [before.len(), after.len()]);
     Ok((document, whole.is_certain.then_some(change)))

@@ -5,7 +5,7 @@ use flowcast_graph::{
     slack::{LinkSlack, RankSlack, Slacks},
 };
 use flowcast_model::network::Network;
-use flowcast_table::{self as table, Document, Rows, Table, rows, shown};
+use flowcast_table::{self as table, Document, Rows, Table, figure, rows};
 use flowcast_trace::Trace;
 use flowcast_units::Time;
 
@@ -128,7 +128,7 @@ fn rank_table<'a>(ranks: &[&'a RankSlack]) -> Rows<&'a RankSlack> {
         .column("slower", "may compute slower by", |rank| {
             match rank.slower {
                 slower if slower.is_finite() => table::percent(slower, 1),
-                slower => shown(slower, "any"),
+                _ => figure("any"),
             }
         })
         .bars(|rank| rank.slower)
@@ -161,7 +161,9 @@ fn histogram_table(
     rows(0..CLASSES.len())
         .heading("how many may be late by how much: alone (total), all at the same time (free)")
         .cell("slack", |class| CLASSES[class].1)
-        .field("below_s", |class| CLASSES[class].0 / 1e9)
+        .field("below_s", |class| {
+            Some(CLASSES[class].0 / 1e9).filter(|end| end.is_finite())
+        })
         .column("messages_total", "messages, total", |class| messages[class])
         .column("messages_free", "messages, free", |class| free[class])
         .column("computations_total", "computations, total", |class| {
