@@ -121,7 +121,7 @@ impl Fit {
         // A fit begins from what is assumed of any cluster.
         cluster.costs = LinpackCosts::prior();
         let progress = Progress::without_end("simulations");
-        let fit = fit_linpack(&cluster, &runs, threads(), &|| progress.add(1));
+        let fit = fit_linpack(&cluster, &runs, threads(), &|| progress.add(1))?;
         drop(progress);
         let fit = fit?;
         if let Some(output) = &self.output {
@@ -210,7 +210,7 @@ impl Predict {
             self.level,
             threads(),
             &|| progress.add(1),
-        );
+        )?;
         drop(progress);
         let partly = predictions.iter().filter(|run| run.left_out > 0.0).count();
         if partly > 0 {
@@ -322,7 +322,7 @@ impl Choose {
             self.level,
             threads(),
             &|| progress.add(1),
-        );
+        )?;
         drop(progress);
         if let Some(output) = &self.output {
             let mut batch = Batch::new();

@@ -13,6 +13,7 @@ use super::{
     estimate::{Extent, estimate},
     predict_runs,
 };
+use crate::Error;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +68,9 @@ const FINALISTS: usize = 3;
 /// The best grid first, then for the best of them its broadcast, swap with depth, and block size, one after the other; the best are
 /// simulated whole. `done` is told of each simulation.
 ///
+/// # Errors
+/// [`Error::NotFinite`].
+///
 /// # Panics
 /// If the cluster has too few nodes.
 pub fn choose(
@@ -76,27 +80,27 @@ pub fn choose(
     level: f64,
     threads: usize,
     done: &(dyn Fn() + Sync),
-) -> LinpackChoice {
+) -> Result<LinpackChoice, Error> {
     let search = Search {
         cluster,
         threads,
         done,
     };
-    let mut best = search.fastest(grids(question), FINALISTS);
+    let mut best = search.fastest(grids(question), FINALISTS)?;
     for variants in [broadcasts, swaps_and_depths, blocks] {
         for settings in &mut best {
-            *settings = search.fastest(variants(*settings, question), 1)[0];
+            *settings = search.fastest(variants(*settings, question), 1)?[0];
         }
     }
-    let predictions = predict_runs(cluster, &best, Extent::Full, members, level, threads, done);
+    let predictions = predict_runs(cluster, &best, Extent::Full, members, level, threads, done)?;
     let mut candidates: Vec<(Settings, RunPrediction)> =
         best.into_iter().zip(predictions).collect();
     candidates.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
-    let changes = search.changes(candidates[0].0, question.other_network.as_ref());
-    LinpackChoice {
+    let changes = search.changes(candidates[0].0, question.other_network.as_ref())?;
+    Ok(LinpackChoice {
         candidates,
         changes,
-    }
+    })
 }
 
 /// All grids of as many ranks, with settings that are seldom bad.
@@ -153,23 +157,24 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// The fastest of some settings, in the order of their times.
-    fn fastest(&self, all: Vec<Settings>, count: usize) -> Vec<Settings> {
+    fn fastest(&self, all: Vec<Settings>, count: usize) -> Result<Vec<Settings>, Error> {
         let seconds = parallel::map(&all, self.threads, |settings| {
             self.seconds(self.cluster, settings)
         });
+        let seconds: Vec<f64> = seconds.into_iter().collect::<Result<_, _>>()?;
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by(|a, b| seconds[*a].total_cmp(&seconds[*b]));
-        order.into_iter().take(count).map(|at| all[at]).collect()
+        Ok(order.into_iter().take(count).map(|at| all[at]).collect())
     }
 
-    fn seconds(&self, cluster: &Cluster, settings: &Settings) -> f64 {
+    fn seconds(&self, cluster: &Cluster, settings: &Settings) -> Result<f64, Error> {
         let machine = cluster.machine(settings, 0);
-        let found = estimate(settings, &machine, WINDOWS, 1);
+        let found = estimate(settings, &machine, WINDOWS, 1)?;
         (self.done)();
-        found.seconds
+        Ok(found.seconds)
     }
 
-    fn changes(&self, settings: Settings, other: Option<&Network>) -> Vec<Change> {
+    fn changes(&self, settings: Settings, other: Option<&Network>) -> Result<Vec<Change>, Error> {
         let whole = self.cluster;
         let with_network = |change: &dyn Fn(&mut Network)| {
             let mut cluster = whole.clone();
@@ -204,12 +209,12 @@ impl Search<'_> {
         let seconds = parallel::map(&clusters, self.threads, |(_, cluster)| {
             self.seconds(cluster, &settings)
         });
-        let now = self.seconds(whole, &settings);
+        let now = self.seconds(whole, &settings)?;
         let changes = clusters.iter().zip(seconds);
         changes
-            .map(|((what, _), seconds)| Change {
-                what,
-                factor: seconds / now,
+            .map(|((what, _), seconds)| {
+                let factor = seconds? / now;
+                Ok(Change { what, factor })
             })
             .collect()
     }

@@ -2,6 +2,9 @@
 
 use flowcast_replay::hpl::{Machine, Simulation, Spent};
 use flowcast_trace::hpl::{Pivots, Settings};
+use flowcast_units::Time;
+
+use crate::{Error, error::finite_times};
 
 /// How much of a run is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +69,33 @@ const MEASURED: u32 = 16;
 const LONGEST_WHOLE: f64 = 600.0;
 
 /// The time of a run on a machine; the seed is that of pivots and of the products' times.
-#[must_use]
-pub fn estimate(settings: &Settings, machine: &Machine, extent: Extent, seed: u64) -> Estimate {
+///
+/// # Errors
+/// [`Error::NotFinite`], also of no time at all.
+pub fn estimate(
+    settings: &Settings,
+    machine: &Machine,
+    extent: Extent,
+    seed: u64,
+) -> Result<Estimate, Error> {
+    let found = simulated(settings, machine, extent, seed);
+    // Runs are compared by the logarithms of their times.
+    finite_times([Time::from_seconds(found.seconds.ln())], || {
+        let Settings {
+            order,
+            rows,
+            columns,
+            ..
+        } = settings;
+        format!(
+            "the network, its [linpack] or the times of products: a run of N = {order} on {rows}x{columns} ranks takes {} s",
+            found.seconds
+        )
+    })?;
+    Ok(found)
+}
+
+fn simulated(settings: &Settings, machine: &Machine, extent: Extent, seed: u64) -> Estimate {
     let Some(windows) = extent.places(settings) else {
         return full(settings, machine, seed);
     };

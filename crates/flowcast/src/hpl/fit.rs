@@ -36,7 +36,7 @@ const NINETY: f64 = 1.645;
 /// Fits a cluster's constants, from what is assumed of any cluster; `done` is told of each simulation.
 ///
 /// # Errors
-/// A run whose predicted time is no finite number.
+/// [`Error::NotFinite`].
 ///
 /// # Panics
 /// If the cluster has too few nodes for a run.
@@ -55,18 +55,7 @@ pub fn fit_linpack(
     let spreads = LinpackCosts::PARAMETERS.iter().map(|known| known.spread);
     let spreads: Vec<f64> = spreads.collect();
     let mut offsets = vec![0.0; spreads.len()];
-    let (mut errors, slopes) = trials.slopes(&spreads);
-    let are_finite = |numbers: &[f64]| {
-        let of = || {
-            format!(
-                "the network {}, the processors or the runs",
-                cluster.network.name
-            )
-        };
-        finite_times(numbers.iter().map(|number| Time::from_nanos(*number)), of)
-    };
-    are_finite(&errors)?;
-    slopes.iter().try_for_each(|slopes| are_finite(slopes))?;
+    let (mut errors, slopes) = trials.slopes(&spreads)?;
     let covariance = inverse_of_symmetric(&information(&slopes, &spreads))
         .expect("what is known before makes it definite");
     for _ in 0..STEPS {
@@ -80,7 +69,7 @@ pub fn fit_linpack(
         for (offset, row) in offsets.iter_mut().zip(&covariance) {
             *offset += row.iter().zip(&pulls).map(|(a, b)| a * b).sum::<f64>();
         }
-        errors = trials.errors(&[costs_at(&offsets)]).remove(0);
+        errors = trials.errors(&[costs_at(&offsets)])?.remove(0);
     }
     let moved = |side: f64| {
         let widths = (0..offsets.len()).map(|at| covariance[at][at].sqrt());
@@ -91,7 +80,6 @@ pub fn fit_linpack(
         costs_at(&ends)
     };
     let squares: f64 = errors.iter().map(|error| error * error).sum();
-    are_finite(&[squares])?;
     Ok(LinpackFit {
         linpack: FittedLinpack {
             spread: (squares / errors.len() as f64).sqrt().max(NOISE),
@@ -140,7 +128,7 @@ struct Trials<'a> {
 
 impl Trials<'_> {
     /// `ln(predicted / measured)` of each run, by each of the constants.
-    fn errors(&self, all: &[LinpackCosts]) -> Vec<Vec<f64>> {
+    fn errors(&self, all: &[LinpackCosts]) -> Result<Vec<Vec<f64>>, Error> {
         let jobs: Vec<(LinpackCosts, &MeasuredRun)> = all
             .iter()
             .flat_map(|costs| self.runs.iter().map(move |run| (*costs, run)))
@@ -151,18 +139,21 @@ impl Trials<'_> {
                 ..self.cluster.clone()
             };
             let machine = cluster.machine(&run.settings, 0);
-            let found = estimate(&run.settings, &machine, Extent::Full, 1).seconds;
+            let found = estimate(&run.settings, &machine, Extent::Full, 1)?.seconds;
             (self.done)();
-            (found / run.seconds).ln()
+            let error = (found / run.seconds).ln();
+            finite_times([Time::from_seconds(error)], || {
+                format!("a measured time of {} s", run.seconds)
+            })?;
+            Ok(error)
         });
-        errors
-            .chunks(self.runs.len())
-            .map(<[f64]>::to_vec)
-            .collect()
+        let errors: Vec<f64> = errors.into_iter().collect::<Result<_, Error>>()?;
+        let by_costs = errors.chunks(self.runs.len());
+        Ok(by_costs.map(<[f64]>::to_vec).collect())
     }
 
     /// The errors by what is known before, and by how much each of them changes with each constant, over two standard deviations.
-    fn slopes(&self, spreads: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
+    fn slopes(&self, spreads: &[f64]) -> Result<(Vec<f64>, Vec<Vec<f64>>), Error> {
         let mut tried = vec![costs_at(&vec![0.0; spreads.len()])];
         for (place, spread) in spreads.iter().enumerate() {
             for side in [-spread, *spread] {
@@ -171,7 +162,7 @@ impl Trials<'_> {
                 tried.push(costs_at(&moved));
             }
         }
-        let mut errors = self.errors(&tried);
+        let mut errors = self.errors(&tried)?;
         let sides = errors[1..].chunks(2).zip(spreads);
         let slopes = sides
             .map(|(sides, spread)| {
@@ -180,6 +171,6 @@ impl Trials<'_> {
                     .collect()
             })
             .collect();
-        (errors.swap_remove(0), slopes)
+        Ok((errors.swap_remove(0), slopes))
     }
 }

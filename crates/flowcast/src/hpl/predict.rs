@@ -3,11 +3,13 @@
 use flowcast_model::{linpack_costs::FittedLinpack, stats::resampling::normal_score};
 use flowcast_replay::hpl::Spent;
 use flowcast_trace::{hpl::Settings, parallel};
+use flowcast_units::Time;
 
 use super::{
     Cluster,
     estimate::{Estimate, Extent, estimate},
 };
+use crate::{Error, error::finite_times};
 
 /// A run's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +35,9 @@ const UNFITTED: f64 = 0.04;
 /// The times of runs, and intervals that hold a run's time with this probability. Each run is simulated as many times as there are
 /// members: with other pivots, other times of products and, where the cluster has more nodes than it takes, other nodes.
 ///
+/// # Errors
+/// [`Error::NotFinite`].
+///
 /// # Panics
 /// If the cluster has too few nodes for a run.
 pub fn predict_runs(
@@ -43,7 +48,7 @@ pub fn predict_runs(
     level: f64,
     threads: usize,
     done: &(dyn Fn() + Sync),
-) -> Vec<RunPrediction> {
+) -> Result<Vec<RunPrediction>, Error> {
     let members = members.max(1);
     let jobs: Vec<(usize, u64)> = (0..runs.len())
         .flat_map(|run| (0..u64::from(members)).map(move |member| (run, member)))
@@ -54,13 +59,14 @@ pub fn predict_runs(
         done();
         found
     });
+    let estimates: Vec<Estimate> = estimates.into_iter().collect::<Result<_, _>>()?;
     estimates
         .chunks(members as usize)
         .map(|members| prediction(cluster, members, level))
         .collect()
 }
 
-fn prediction(cluster: &Cluster, members: &[Estimate], level: f64) -> RunPrediction {
+fn prediction(cluster: &Cluster, members: &[Estimate], level: f64) -> Result<RunPrediction, Error> {
     let count = members.len() as f64;
     let first = &members[0];
     let logs: Vec<f64> = members.iter().map(|member| member.seconds.ln()).collect();
@@ -73,11 +79,15 @@ fn prediction(cluster: &Cluster, members: &[Estimate], level: f64) -> RunPredict
     let variance = apart + runs.powi(2) + beside.powi(2) + (first.error / 2.0).powi(2);
     let width = normal_score((1.0 + level) / 2.0) * variance.sqrt();
     let seconds = mean.exp();
-    RunPrediction {
+    let high = seconds * width.exp();
+    finite_times([Time::from_seconds(high)], || {
+        "the [linpack] of the network: it makes the interval".to_owned()
+    })?;
+    Ok(RunPrediction {
         seconds,
         low: seconds * (-width).exp(),
-        high: seconds * width.exp(),
+        high,
         left_out: first.error,
         spent,
-    }
+    })
 }

@@ -139,7 +139,9 @@ fn run(order: u64, rows: u32, columns: u32) -> Settings {
 
 fn seconds(cluster: &Cluster, settings: Settings) -> f64 {
     let machine = cluster.machine(&settings, 0);
-    estimate(&settings, &machine, Extent::Full, 1).seconds
+    estimate(&settings, &machine, Extent::Full, 1)
+        .unwrap()
+        .seconds
 }
 
 #[test]
@@ -159,8 +161,8 @@ fn some_panels_tell_the_time_of_all_within_the_error_that_is_said() {
     let cluster = cluster(nodes(4, 1.0), "10GB/s");
     for settings in [run(20_000, 4, 4), run(20_000, 8, 2)] {
         let machine = cluster.machine(&settings, 0);
-        let whole = estimate(&settings, &machine, Extent::Full, 1);
-        let some = estimate(&settings, &machine, Extent::Windows(6), 1);
+        let whole = estimate(&settings, &machine, Extent::Full, 1).unwrap();
+        let some = estimate(&settings, &machine, Extent::Windows(6), 1).unwrap();
         assert!(some.simulated < 0.7 * whole.seconds);
         let error = (some.seconds / whole.seconds - 1.0).abs();
         assert!(error < some.error.max(0.02), "{error} {}", some.error);
@@ -172,8 +174,8 @@ fn predictions_are_equal_on_any_number_of_threads_and_intervals_hold_them() {
     let cluster = cluster(nodes(6, 1.0), "10GB/s");
     let runs = [run(3000, 2, 8), run(3000, 4, 4), run(3000, 16, 1)];
     let predict = |threads| predict_runs(&cluster, &runs, Extent::Full, 3, 0.9, threads, &|| ());
-    let predictions = predict(1);
-    assert_eq!(predictions, predict(3));
+    let predictions = predict(1).unwrap();
+    assert_eq!(predictions, predict(3).unwrap());
     for prediction in predictions {
         assert!(prediction.low < prediction.seconds && prediction.seconds < prediction.high);
     }
@@ -198,4 +200,21 @@ fn a_fit_finds_a_cluster_whose_products_are_slower_than_measured() {
         "{:?}",
         fit.errors
     );
+}
+
+#[test]
+fn products_that_take_forever_have_no_time_and_no_fit() {
+    let mut endless = cluster(nodes(4, 1.0), "10GB/s");
+    endless.costs.multiply = f64::MAX;
+    let settings = run(3000, 2, 2);
+    let measured = MeasuredRun {
+        settings,
+        seconds: 1.0,
+    };
+    let found = predict_runs(&endless, &[settings], Extent::Full, 1, 0.9, 1, &|| ());
+    let error = found.unwrap_err().to_string();
+    assert!(error.contains("a run of N = 3000 on 2x2 ranks"), "{error}");
+    let slow = cluster(nodes(4, 1e308), "10GB/s");
+    let error = fit_linpack(&slow, &[measured], 1, &|| ()).unwrap_err();
+    assert!(error.to_string().contains("no finite number"), "{error}");
 }
