@@ -19,7 +19,7 @@ use super::{
     slot::Slot,
 };
 use collectives::{Instances, check_collectives, executions_of_several_roots, number_calls};
-use flowcast_units::{Bytes, Rank};
+use flowcast_units::{Bytes, Rank, Time};
 
 /// What a reader has found.
 pub struct Parts {
@@ -65,7 +65,7 @@ pub(crate) fn link_generated(
 ///
 /// # Errors
 /// A peer out of range, a send or receive without its counterpart, a collective on an unknown communicator or not
-/// called by all its members. The message names the record.
+/// called by all its members, each with its record; a computation that is longer than [`Time::LONGEST`], or no time.
 pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
     let tables = LinkTables::new(&parts)?;
     let mut program = Program {
@@ -93,14 +93,18 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
     };
     let awaited_sends: Vec<u32> = parts.ranks.iter().map(|rank| rank.awaited_sends).collect();
     let words = parts.ranks.into_iter().map(|rank| rank.words);
-    let mut jobs: Vec<(usize, Vec<u32>)> = words.enumerate().collect();
+    let jobs = words.enumerate().map(|(rank, words)| (rank, words, 0));
+    let mut jobs: Vec<(usize, Vec<u32>, usize)> = jobs.collect();
     let (patches, posted) = (&tables.patches, &tables.posted);
-    for_each_mut(&mut jobs, options.threads, |(rank, words)| {
-        patches[*rank].apply(posted, words)
+    for_each_mut(&mut jobs, options.threads, |(rank, words, end)| {
+        *end = patches[*rank].apply(posted, words);
     });
-    for (((_, words), first_slot), awaited_sends) in
+    for (((rank, words, end), first_slot), awaited_sends) in
         jobs.into_iter().zip(tables.first_slots).zip(awaited_sends)
     {
+        if end < words.len() {
+            return Err(no_duration(rank));
+        }
         program.streams.push(Stream {
             words: StreamWords::Owned(words),
             first_slot,
@@ -311,8 +315,21 @@ impl LinkTables {
     }
 }
 
+/// A computation that readers do not take: the stream ends there.
+fn no_duration(rank: usize) -> TraceError {
+    TraceError::At {
+        place: format!("rank {rank}"),
+        found: "a computation that is no time, or a longer one".to_owned(),
+        expected: format!(
+            "times of at most {}: look for a time, a factor or a rate that is too large or too small",
+            Time::LONGEST
+        ),
+    }
+}
+
 impl Patch {
-    fn apply(&self, posted: &[PostedSlots], words: &mut [u32]) {
+    /// Gives where the instructions end: before the words do if one of them is none.
+    fn apply(&self, posted: &[PostedSlots], words: &mut [u32]) -> usize {
         let mut targets = self.targets.clone();
         let mut at = 0;
         while let Some((op, after)) = opcodes::decode(words, at) {
@@ -350,6 +367,7 @@ impl Patch {
             }
             at = after;
         }
+        at
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) const MAX_PAYLOAD: u32 = (1 << 27) - 1;
 
 /// Whether a record may take so many nanoseconds: at most 3·10^10 years, so that the sums of a replay stay finite.
 pub(crate) fn is_duration(nanos: f64) -> bool {
-    (0.0..=1e27).contains(&nanos)
+    (0.0..=Time::LONGEST.as_nanos()).contains(&nanos)
 }
 
 const KIND_SHIFT: u32 = 28;

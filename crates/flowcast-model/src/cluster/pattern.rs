@@ -6,6 +6,8 @@
 //! node 0..14 rack A            # placement; once a node has a rack, every node needs one
 //! ```
 
+use std::io::{self, ErrorKind, Write};
+
 use thiserror::Error;
 
 use super::{flow::Flow, racks::Racks};
@@ -121,8 +123,17 @@ impl Steps {
 /// Writes flows as a pattern file, one on each line.
 ///
 /// # Errors
-/// Those of the writer.
-pub fn write(flows: &[Flow], out: &mut dyn std::io::Write) -> std::io::Result<()> {
+/// Those of the writer; [`ErrorKind::InvalidInput`] for a start that is later than a file may say.
+pub fn write(flows: &[Flow], out: &mut dyn Write) -> io::Result<()> {
+    let is_readable = |flow: &&Flow| flow.start <= Time::LONGEST;
+    if let Some(late) = flows.iter().find(|flow| !is_readable(flow)) {
+        let (id, start) = (late.id, late.start);
+        let text = format!(
+            "found flow {id}, which starts after {start}, expected at most {}: look for a load or a rate that is too small",
+            Time::LONGEST
+        );
+        return Err(io::Error::new(ErrorKind::InvalidInput, text));
+    }
     for flow in flows {
         writeln!(
             out,

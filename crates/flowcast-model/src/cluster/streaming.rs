@@ -30,10 +30,10 @@ impl Stream {
         let mut flows: Vec<Flow> = (1..=self.flows)
             .map(|id| self.flow(id, &mut random))
             .collect();
-        let bytes: u64 = flows.iter().map(|flow| flow.size.0).sum();
+        let bytes: f64 = flows.iter().map(|flow| flow.size.0 as f64).sum();
         // All bytes over all interfaces at this load.
-        let nanos = bytes as f64 * 1e9
-            / (self.rate.as_bytes_per_second() * f64::from(self.nodes) * self.load);
+        let nanos =
+            bytes * 1e9 / (self.rate.as_bytes_per_second() * f64::from(self.nodes) * self.load);
         let mut starts: Vec<f64> = flows
             .iter()
             .map(|_| (random.random::<f64>() * nanos).floor())

@@ -1,5 +1,7 @@
 //! Synthetic workloads, step by step: nothing is ever held for more than one iteration of one rank.
 
+use std::io;
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -9,7 +11,7 @@ use crate::{
     build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
     folded::{Folded, Part},
     link::link_generated,
-    opcodes::Record,
+    opcodes::{Record, is_duration},
     program::{MessageClass, Program, SendMode},
 };
 use flowcast_units::{Bytes, Rank, Time};
@@ -129,6 +131,24 @@ impl Shape {
             ));
         }
         Folded::new(parts).map(Trace::Folded)
+    }
+
+    /// What no format refuses when it is read.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for computations that vary beyond [`Time::LONGEST`].
+    pub(super) fn check(self) -> io::Result<()> {
+        let longest = self.compute * (1.0 + self.jitter);
+        match is_duration(longest.as_nanos()) {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "found computations of up to {longest}, expected at most {}",
+                    Time::LONGEST
+                ),
+            )),
+        }
     }
 
     fn program(self) -> Result<Program, TraceError> {

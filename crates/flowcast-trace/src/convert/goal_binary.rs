@@ -15,8 +15,10 @@ const FRACTIONS: &str = "computations of fractions of a nanosecond; they are rou
 /// Writes a schedule.
 ///
 /// # Errors
-/// Those of `out`; [`io::ErrorKind::InvalidInput`] for a rank with more operations or dependencies than 32 bits count.
+/// Those of `out`; [`io::ErrorKind::InvalidInput`] for a rank with more operations or dependencies than 32 bits count, and for a
+/// computation of more nanoseconds than 64 bits count.
 pub fn goal_binary(schedule: &Schedule, out: &mut dyn Write) -> io::Result<Losses> {
+    check(schedule)?;
     out.write_all(&MAGIC)?;
     out.write_all(&number(schedule.ranks())?)?;
     out.write_all(&[schedule.cpus() - 1, schedule.nics() - 1].map(|highest| highest as u8))?;
@@ -92,6 +94,21 @@ fn write_operation(node: &Node, out: &mut dyn Write, losses: &mut Losses) -> io:
     out.write_all(&amount.to_le_bytes())?;
     out.write_all(&tag.to_le_bytes())?;
     out.write_all(&[node.cpu, node.nic])
+}
+
+/// Whether 64 bits count the nanoseconds of all computations.
+fn check(schedule: &Schedule) -> io::Result<()> {
+    let mut nodes = schedule.graphs.iter().flat_map(|graph| &graph.nodes);
+    let longest = nodes.find_map(|node| match node.operation {
+        Operation::Calc(time) if time.as_nanos() >= u64::MAX as f64 => Some(time),
+        _ => None,
+    });
+    longest.map_or(Ok(()), |time| {
+        let text = format!(
+            "found a computation of {time}, expected less than 584 years: the form counts nanoseconds in 64 bits"
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+    })
 }
 
 fn any(value: Option<u32>) -> u32 {

@@ -8,8 +8,9 @@ use flowcast_units::Rank;
 /// Writes a Dimemas trace.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of computations that no reader takes.
 pub fn dim(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
+    shape.check()?;
     super::dim_steps(
         shape.workload.name(),
         shape.ranks,
@@ -21,15 +22,17 @@ pub fn dim(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
 /// Writes a GOAL schedule.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of computations that no reader takes.
 pub fn goal(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
+    shape.check()?;
     super::goal_steps(shape.ranks, |rank| shape.steps(rank), out)
 }
 
 /// Writes one rank of a SimGrid time-independent trace; computations count operations of a host of 1 Gflop/s.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of computations that no reader takes.
 pub fn simgrid_rank(shape: Shape, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+    shape.check()?;
     super::ti_steps(shape.steps(rank), rank, out)
 }

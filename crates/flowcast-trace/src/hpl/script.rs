@@ -152,7 +152,7 @@ impl ScriptSteps<'_> {
 
     fn give_computed(&mut self) {
         let computed = std::mem::replace(&mut self.computed, Time::ZERO).whole_nanos();
-        if computed > Time::ZERO {
+        if computed != Time::ZERO {
             self.ready.push_back(ScriptStep::Compute(computed));
         }
     }

@@ -293,9 +293,12 @@ impl<'a> SimgridArguments<'a> {
 
     /// A whole number of at least 0.
     fn count(&self, index: usize) -> Option<u64> {
-        self.number(index)
-            .filter(|value| *value >= 0.0 && value.fract() == 0.0 && *value < 9e15)
-            .map(|value| value as u64)
+        let number = self.number(index)?;
+        let digits = std::str::from_utf8(self.words.get(index)?).ok()?;
+        digits.parse().ok().or_else(|| {
+            let is_whole = number >= 0.0 && number.fract() == 0.0 && number < 9e15;
+            is_whole.then_some(number as u64)
+        })
     }
 
     fn tag(&self, index: usize) -> Option<i32> {
