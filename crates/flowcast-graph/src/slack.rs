@@ -217,10 +217,10 @@ impl Slacks<'_> {
             let message = self.graph.message(slot);
             let of = &mut links[message.link as usize];
             of.messages += 1;
-            of.bytes.0 += message.size.0;
+            of.bytes.0 = of.bytes.0.saturating_add(message.size.0);
             if slack.free >= flight {
                 of.twice += 1;
-                of.twice_bytes.0 += message.size.0;
+                of.twice_bytes.0 = of.twice_bytes.0.saturating_add(message.size.0);
             }
             of.tenfold += u64::from(slack.free >= flight * 9.0);
         }

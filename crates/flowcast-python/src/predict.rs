@@ -123,7 +123,7 @@ impl Asked {
                 .lines(prediction.sentences())
                 .noted(&prediction.notes);
             let views = prediction.view.into_iter().collect();
-            Ok(Page::about(&document, views, provenance()).to_html())
+            Ok(Page::about(&document, views, provenance()).to_html()?)
         })
     }
 }

@@ -91,7 +91,7 @@ impl InsideTraffic {
     fn add(&mut self, placement: &Placement, from: Rank, to: Rank, size: Bytes) {
         if placement.node(from) == placement.node(to) {
             self.messages += 1;
-            self.bytes.0 += size.0;
+            self.bytes.0 = self.bytes.0.saturating_add(size.0);
             self.time += placement.group(from).inside().time_for(size);
         }
     }

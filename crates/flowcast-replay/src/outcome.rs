@@ -1,8 +1,11 @@
 //! What a replay gives: the times of the ranks and of the whole.
 
+use std::io;
+
 use flowcast_model::sharing::link_loads::{ClassLoad, LinkLoads};
 use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
+use thiserror::Error;
 
 /// Where one rank's time goes: `compute + overhead + blocked = end`, exactly.
 ///
@@ -124,6 +127,25 @@ pub struct Waits {
     pub preemptions: u64,
 }
 
+/// More than 64 bits count.
+#[derive(Debug, Clone, Copy, PartialEq, Error)]
+pub enum Uncounted {
+    /// A time in nanoseconds.
+    #[error(
+        "found a replay of {0}, expected less than 584 years: the format counts nanoseconds in 64 bits"
+    )]
+    Nanos(Time),
+    /// The bytes of messages.
+    #[error("found messages of more bytes than 64 bits count, expected fewer")]
+    Bytes,
+}
+
+impl From<Uncounted> for io::Error {
+    fn from(error: Uncounted) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, error)
+    }
+}
+
 impl Outcome {
     /// The result of a program's replay; `ranks` may have the streams of non-blocking collectives behind them.
     pub fn new(program: &Program, ranks: impl Iterator<Item = RankOutcome>) -> Outcome {
@@ -145,6 +167,29 @@ impl Outcome {
             self.loads = loads.by_class(self.makespan());
         }
         self
+    }
+
+    /// Whether formats hold it that count nanoseconds in 64 bits.
+    ///
+    /// # Errors
+    /// [`Uncounted`].
+    pub fn in_nanos(&self) -> Result<(), Uncounted> {
+        self.in_bytes()?;
+        match self.makespan() {
+            end if end.as_nanos() < u64::MAX as f64 => Ok(()),
+            end => Err(Uncounted::Nanos(end)),
+        }
+    }
+
+    /// Whether its bytes are counted to their end.
+    ///
+    /// # Errors
+    /// [`Uncounted::Bytes`].
+    pub fn in_bytes(&self) -> Result<(), Uncounted> {
+        match self.bytes {
+            Bytes(u64::MAX) => Err(Uncounted::Bytes),
+            _ => Ok(()),
+        }
     }
 
     /// When the last rank ended.

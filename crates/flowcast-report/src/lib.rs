@@ -17,7 +17,8 @@
 //! let view = NetworkView { name: "gige-tcp".into(), outcome, ..NetworkView::default() };
 //! assert_eq!(view.slowest_rank(), Some(Rank(1)));
 //! let page = Page { title: "A pair".into(), networks: vec![view], ..Page::default() };
-//! assert!(page.to_html().contains("1.600<span> ms</span>"));
+//! assert!(page.to_html()?.contains("1.600<span> ms</span>"));
+//! # Ok::<(), flowcast_replay::outcome::Uncounted>(())
 //! ```
 
 pub mod chart_page;
@@ -41,7 +42,7 @@ use std::collections::BTreeMap;
 
 use flowcast_graph::critical_path::{CriticalPath, Step};
 use flowcast_model::{network::Network, quantity::Quantity};
-use flowcast_replay::outcome::Outcome;
+use flowcast_replay::outcome::{Outcome, Uncounted};
 use flowcast_table::Document;
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -144,8 +145,13 @@ impl Page {
     }
 
     /// The page as one HTML document.
-    pub fn to_html(&self) -> String {
-        html::document(self)
+    ///
+    /// # Errors
+    /// A replay whose nanoseconds or bytes 64 bits do not count.
+    pub fn to_html(&self) -> Result<String, Uncounted> {
+        let mut networks = self.networks.iter();
+        networks.try_for_each(|network| network.outcome.in_nanos())?;
+        Ok(html::document(self))
     }
 }
 

@@ -124,7 +124,7 @@ fn data_of(html: &str) -> Value {
 
 #[test]
 fn the_data_block_carries_what_was_put_in() {
-    let data = data_of(&page().to_html());
+    let data = data_of(&page().to_html().unwrap());
     assert_eq!(data["schema"], "flowcast/report/2");
     let network = &data["networks"][0];
     assert_eq!(network["name"], "two-nodes");
@@ -180,7 +180,7 @@ fn the_data_block_carries_what_was_put_in() {
 
 #[test]
 fn the_table_says_how_long_who_and_why() {
-    let html = page().to_html();
+    let html = page().to_html().unwrap();
     for expected in [
         "<th scope=\"row\">two-nodes</th><td class=\"n\"><span>6.000 us</span></td>",
         // Of 2.5 + 6 us the ranks compute 3, handle messages for 0.5 and are blocked for 5.
@@ -207,7 +207,7 @@ fn of_ranks_that_end_together_the_one_that_waited_least_is_the_slowest() {
 
 #[test]
 fn a_browser_finds_nothing_to_load() {
-    let html = page().to_html();
+    let html = page().to_html().unwrap();
     for reference in [
         "http:",
         "https:",
@@ -237,7 +237,7 @@ fn equal_pages_are_equal_to_the_byte() {
 fn names_cannot_break_out_of_their_place() {
     let odd = "</script><script>alert('1')</script><!-- \"{{data}}\" & <b>";
     let mut page = page();
-    let ordinary = page.to_html();
+    let ordinary = page.to_html().unwrap();
     page.title = odd.into();
     page.subtitle = odd.into();
     page.notes = vec![odd.into()];
@@ -253,7 +253,7 @@ fn names_cannot_break_out_of_their_place() {
         sentence: odd.into(),
         path: Vec::new(),
     };
-    let html = page.to_html();
+    let html = page.to_html().unwrap();
     let count = |html: &str, tag: &str| html.matches(tag).count();
     assert!(html.contains("{{data}}"));
     for tag in ["<script", "</script", "<!--"] {
@@ -293,20 +293,21 @@ fn a_path_of_too_many_steps_is_left_out_and_counted() {
     let mut page = page();
     let step = page.networks[0].limits.path[0];
     page.networks[0].limits.path = vec![step; MAX_STEPS + 1];
-    let data = data_of(&page.to_html());
+    let data = data_of(&page.to_html().unwrap());
     assert_eq!(data["networks"][0]["steps_left_out"], MAX_STEPS + 1);
     assert_eq!(data["networks"][0]["path"]["limits"], "");
 }
 
 #[test]
 fn nothing_to_show_still_makes_a_page() {
-    let empty = Page::default().to_html();
+    let empty = Page::default().to_html().unwrap();
     assert_eq!(data_of(&empty)["networks"], serde_json::json!([]));
     let bare = Page {
         networks: vec![NetworkView::default()],
         ..Page::default()
     }
-    .to_html();
+    .to_html()
+    .unwrap();
     assert_eq!(data_of(&bare)["networks"][0]["makespan_ns"], 0);
     assert!(bare.contains("not looked at"));
     let (shown, _) = bare.split_once(data_block(&bare)).unwrap();
@@ -348,7 +349,8 @@ fn a_replay_of_many_intervals_shows_the_shares_of_all_of_them() {
         networks: vec![view],
         ..Page::default()
     }
-    .to_html();
+    .to_html()
+    .unwrap();
     let network = &data_of(&html)["networks"][0];
     assert_eq!(
         (&network["ranks"], &network["intervals"]),

@@ -59,14 +59,14 @@ struct EstimatedLoad {
 
 impl EstimatedLoad {
     fn of_program(program: &Program) -> EstimatedLoad {
-        let mut bytes_by_size: BTreeMap<Bytes, u64> = BTreeMap::new();
+        let mut bytes_by_size: BTreeMap<Bytes, u128> = BTreeMap::new();
         for (_, op) in (0..program.streams() as u32).flat_map(|stream| program.ops(Rank(stream))) {
             if let Op::Send { class, .. } = op {
                 let size = program.classes()[class as usize].size;
-                *bytes_by_size.entry(size).or_default() += size.0;
+                *bytes_by_size.entry(size).or_default() += u128::from(size.0);
             }
         }
-        let (half, mut below) = (bytes_by_size.values().sum::<u64>() / 2, 0);
+        let (half, mut below) = (bytes_by_size.values().sum::<u128>() / 2, 0);
         let usual = bytes_by_size.iter().find(|(_, bytes)| {
             below += **bytes;
             below > half

@@ -76,11 +76,15 @@ impl RailsPrediction {
 
     /// The part of the bytes that a rail carried; 0 if none were sent between nodes.
     pub fn share(&self, rail: &RailPrediction) -> f64 {
-        let all: u64 = self.rails.iter().map(|rail| rail.traffic.bytes.0).sum();
-        if all == 0 {
+        let all: f64 = self
+            .rails
+            .iter()
+            .map(|rail| rail.traffic.bytes.0 as f64)
+            .sum();
+        if all == 0.0 {
             0.0
         } else {
-            rail.traffic.bytes.0 as f64 / all as f64
+            rail.traffic.bytes.0 as f64 / all
         }
     }
 }

@@ -96,7 +96,7 @@ impl Demo {
             ));
         write_text(
             &self.report,
-            &Page::about(&document, views, provenance).to_html(),
+            &Page::about(&document, views, provenance).to_html()?,
         )?;
         let document = document.line(format!("\nreport: {}", self.report.display()));
         Format { json: self.json }.print(&document)

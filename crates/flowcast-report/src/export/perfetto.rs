@@ -22,8 +22,9 @@ use flowcast_units::{Node, Rank, Time};
 /// Writes the trace.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of a replay whose nanoseconds 64 bits do not count.
 pub fn pftrace(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
+    replayed.outcome.in_nanos()?;
     for node in replayed.nodes() {
         write_packet(out, |packet| {
             packet.message(60, |track| describe_node(track, node))

@@ -20,12 +20,13 @@ pub const MESSAGES: &str = "flowcast/messages/1";
 /// One line for each message, by sender in the order of its sends.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of messages whose bytes 64 bits do not count.
 pub fn messages(
     replayed: Replayed<'_>,
     provenance: &Provenance,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    replayed.outcome.in_bytes()?;
     write_head(MESSAGES, provenance, out)?;
     writeln!(out, "src,dst,bytes,tag,sent_s,arrived_s,received_s")?;
     let mut text = Text::new(out);
@@ -56,12 +57,13 @@ pub fn messages(
 /// One line for each rank: when it ended, where its time went, what it sent and received.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of messages whose bytes 64 bits do not count.
 pub fn ranks(
     replayed: Replayed<'_>,
     provenance: &Provenance,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    replayed.outcome.in_bytes()?;
     write_head("flowcast/ranks/1", provenance, out)?;
     write!(out, "rank,node,end_s,blocked_s")?;
     for activity in Activity::ALL {
@@ -100,12 +102,13 @@ pub fn ranks(
 /// One line for each sender and receiver: messages, bytes, and the time from send to arrival, summed and at most.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of messages whose bytes 64 bits do not count.
 pub fn pairs(
     replayed: Replayed<'_>,
     provenance: &Provenance,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    replayed.outcome.in_bytes()?;
     write_head("flowcast/pairs/1", provenance, out)?;
     writeln!(
         out,

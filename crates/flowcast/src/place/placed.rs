@@ -154,7 +154,8 @@ impl Placed {
                 )),
             None => document,
         };
-        let moved: u64 = self.moved_inside.iter().map(|pair| pair.bytes.0).sum();
+        let moved = self.moved_inside.iter().map(|pair| pair.bytes.0);
+        let moved = moved.fold(0, u64::saturating_add);
         let document = match self.moved_inside.first() {
             Some(most) if self.best.traffic.inside > self.fill.traffic.inside => document.line(format!(
                 "{} of messages that fill has between nodes are inside them, most of these ({}) between ranks {} and {}",

@@ -17,6 +17,7 @@ mod event_graph;
 mod expanded_collectives;
 mod explain;
 mod exports;
+mod far_values;
 mod fit;
 mod folded;
 mod hpl;

@@ -124,7 +124,7 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
     let document = document(&rows).titled(trace.name());
     if let Some(path) = &asked.args.report {
         let page = Page::about(&document, views, provenance::of_this_run());
-        write_text(path, &page.to_html())?;
+        write_text(path, &page.to_html()?)?;
     }
     asked.args.format.print(&document)
 }

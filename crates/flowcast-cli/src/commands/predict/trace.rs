@@ -276,7 +276,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
     let document = result.document(args).titled(title);
     if let (Some(path), Some(view)) = (&asked.args.report, view) {
         let page = Page::about(&document, vec![view], provenance::of_this_run());
-        files.write_text(path, &page.to_html())?;
+        files.write_text(path, &page.to_html()?)?;
     }
     files.commit()?;
     asked.args.format.print(&document)

@@ -46,8 +46,9 @@ pub struct Stamp(pub String);
 /// Writes the records.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of a replay whose nanoseconds 64 bits do not count.
 pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
+    replayed.outcome.in_nanos()?;
     let layout = Layout::new(replayed);
     layout.write_header(replayed, stamp, out)?;
     let places = layout.places();
