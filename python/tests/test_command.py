@@ -121,7 +121,9 @@ def test_an_interrupt_ends_the_program(command: str, launcher: list[str], tmp_pa
     script = tmp_path / "record.py"
     words = [*launcher, "2000", "100000000"]
     script.write_text(f"import flowcast\nflowcast.record({words!r}, {str(tmp_path / 'long.rec')!r})\n")
-    own = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True)
+    # A shell starts jobs in the background with interrupts ignored.
+    words = ["env", "--default-signal", sys.executable, str(script)]
+    own = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
         ranks = wait_for(lambda: running(launcher[-1], "100000000"), 60, 2)
         start = time.monotonic()

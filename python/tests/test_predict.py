@@ -3,6 +3,7 @@
 import _thread
 import errno
 import pickle
+import signal
 import subprocess
 import threading
 import time
@@ -213,6 +214,7 @@ def test_an_interrupt_is_raised_at_once_and_other_threads_run_meanwhile(long_pro
                 _thread.interrupt_main()
 
     counter = threading.Thread(target=count)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     start = time.monotonic()
     counter.start()
     try:
@@ -221,6 +223,7 @@ def test_an_interrupt_is_raised_at_once_and_other_threads_run_meanwhile(long_pro
     finally:
         over.set()
         counter.join()
+        signal.signal(signal.SIGINT, before)
     assert ticks >= 30
     assert time.monotonic() - start < 5.0
 

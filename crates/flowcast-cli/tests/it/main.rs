@@ -35,6 +35,14 @@ mod untouched;
 mod validate;
 mod validate_app;
 
+/// The command with the usual effect of all signals: a shell starts a job in the background with some of them ignored, and
+/// what it starts inherits that.
+fn interruptible() -> std::process::Command {
+    let mut command = std::process::Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_flowcast")]);
+    command
+}
+
 /// Texts in one file, as a run that has not ended leaves them: each behind a line with its length and the checksum of all so far.
 fn in_parts<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = crc32fast::Hasher::new();

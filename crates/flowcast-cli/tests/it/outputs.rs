@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::interruptible;
+
 fn flowcast(folder: &Path, arguments: &str) -> Output {
     let mut command = Command::new("timeout");
     command
@@ -208,7 +210,7 @@ fn a_killed_command_leaves_no_temporary_file() {
             let arguments = format!(
                 "generate alltoall --ranks 256 --iterations 300 --format {format} -o x.out"
             );
-            let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+            let mut command = interruptible();
             let mut child = command
                 .args(arguments.split(' '))
                 .current_dir(folder.path())

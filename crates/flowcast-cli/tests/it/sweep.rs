@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::in_parts;
+use crate::{in_parts, interruptible};
 
 const LU: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -102,7 +102,7 @@ fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
 #[test]
 fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    let mut command = interruptible();
     command.current_dir(folder.path()).args([
         "sweep",
         LU,
@@ -181,7 +181,7 @@ fn each_set_is_kept_as_it_ends_and_not_replayed_again_after_any_signal() {
     };
     let mut before = 0;
     for signal in ["INT", "TERM", "QUIT", "KILL"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        let mut command = interruptible();
         command
             .current_dir(folder.path())
             .args(arguments)

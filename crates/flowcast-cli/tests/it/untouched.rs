@@ -239,7 +239,7 @@ mod mpich {
     fn an_interrupted_recording_says_what_it_keeps() {
         let bench = Bench::new();
         let program = bench.compile("mpicc.mpich", "waits.c", "program", &[]);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        let mut command = crate::interruptible();
         command
             .args(["record", "-o", "recording", "--", &program])
             .current_dir(bench.0.path());
