@@ -29,9 +29,12 @@ mod terminal;
 mod token;
 mod trace_args;
 
-use std::process::ExitCode;
+use std::{
+    io::{Write, stdout},
+    process::ExitCode,
+};
 
-use crate::terminal::{exit, input_maps, interrupt};
+use crate::terminal::{exit, input_maps, interrupt, output};
 
 #[global_allocator]
 static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePages;
@@ -44,7 +47,10 @@ fn main() -> ExitCode {
         .run()
         .and_then(|()| input_maps::verify())
     {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            output::taken(stdout().flush());
+            ExitCode::SUCCESS
+        }
         Err(error) => exit::report(&error),
     }
 }

@@ -4,12 +4,13 @@
 
 use std::{
     ffi::OsStr,
-    io::stdout,
+    io::{Write, stdout},
     path::{Path, PathBuf},
+    process::exit,
 };
 
 use anyhow::{Context, Result};
-use clap::{Args, Command};
+use clap::{Args, Command, error::ErrorKind};
 use clap_complete::{
     CompleteEnv, Shell,
     engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
@@ -18,7 +19,7 @@ use clap_complete::{
 use flowcast::model::{builtin, network_file::field_names, sharing::model::Model};
 
 use super::Cli;
-use crate::terminal::files::Batch;
+use crate::terminal::{files::Batch, output::taken};
 use flowcast::study::grid::SHORT_NAMES;
 
 /// Print the completion script of a shell
@@ -47,9 +48,22 @@ impl Completions {
 
 /// Answers a script that asks what can come next, and ends the process; does nothing if no script asks.
 pub(crate) fn answer_shell() {
-    CompleteEnv::with_factory(|| with_values(Cli::described()))
+    let words = std::env::args_os();
+    let answered = CompleteEnv::with_factory(|| with_values(Cli::described()))
         .var(ASKED)
-        .complete();
+        .try_complete(words, std::env::current_dir().ok().as_deref());
+    match answered {
+        Ok(false) => {}
+        Ok(true) => {
+            taken(stdout().flush());
+            exit(0)
+        }
+        Err(error) if error.kind() == ErrorKind::Io => {
+            let _ = error.print();
+            exit(3)
+        }
+        Err(error) => error.exit(),
+    }
 }
 
 /// The command with the values of its arguments.

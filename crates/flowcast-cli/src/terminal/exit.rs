@@ -13,7 +13,7 @@ use flowcast_io::text_of;
 use thiserror::Error;
 
 use crate::terminal::{
-    output::escaped,
+    output::{escaped, taken},
     usage,
     width::{error_width, fitted, output_width, with_spaces},
 };
@@ -100,11 +100,13 @@ pub(crate) fn end_with_answer(answer: &clap::Error, command: &Command) -> ! {
         exit(answer.exit_code());
     }
     let text = with_spaces(&answer.render().ansi().to_string());
-    // A reader that has gone away needs no answer.
-    let _ = match answer.use_stderr() {
-        true => write!(anstream::stderr(), "{}", fitted(&text, error_width())),
-        false => write!(anstream::stdout(), "{}", fitted(&text, output_width())),
-    };
+    if answer.use_stderr() {
+        // A reader that has gone away needs no answer.
+        let _ = write!(anstream::stderr(), "{}", fitted(&text, error_width()));
+    } else {
+        let mut out = anstream::stdout();
+        taken(write!(out, "{}", fitted(&text, output_width())).and_then(|()| out.flush()));
+    }
     exit(answer.exit_code())
 }
 

@@ -5,7 +5,7 @@
 use std::{
     borrow::Cow,
     fmt::{Arguments, Display, Formatter},
-    io::{ErrorKind, Write, stderr, stdout},
+    io::{self, ErrorKind, Write, stderr, stdout},
     process::exit,
 };
 
@@ -181,10 +181,16 @@ fn is_obeyed(character: char) -> bool {
 
 /// Writes to the standard output.
 pub(crate) fn print(text: Arguments<'_>) {
-    match stdout()
-        .lock()
-        .write_all(escaped(&text.to_string()).as_bytes())
-    {
+    taken(
+        stdout()
+            .lock()
+            .write_all(escaped(&text.to_string()).as_bytes()),
+    );
+}
+
+/// Ends the command where the standard output has not taken what was written to it: quietly if its reader has gone away.
+pub(crate) fn taken(written: io::Result<()>) {
+    match written {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),
         Err(error) => {

@@ -299,6 +299,47 @@ fn limits_of_the_system_are_told_as_a_full_disk_is() {
 }
 
 #[test]
+fn a_standard_output_that_is_full_is_told() {
+    let folder = with_inputs();
+    let products = "node,intercept_s,s_per_mnk,resid_per_mnk\n1,1e-6,1e-10,0\n";
+    fs::write(folder.path().join("d.csv"), products).unwrap();
+    let full = |words: &str, shell: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        command
+            .args(words.split(' '))
+            .envs(shell.map(|shell| ("COMPLETE", shell)))
+            .env("_CLAP_COMPLETE_INDEX", "1")
+            .current_dir(folder.path())
+            .stdout(fs::File::create("/dev/full").unwrap());
+        command.output().unwrap()
+    };
+    for (arguments, shell) in [
+        // What a shell asks for when it completes words.
+        ("-- flowcast pre", Some("bash")),
+        ("-- flowcast pre", Some("fish")),
+        ("--help", None),
+        ("help predict", None),
+        ("predict -h", None),
+        ("--version", None),
+        ("completions bash", None),
+        ("networks", None),
+        ("networks show gige-tcp --json", None),
+        ("networks --tables csv", None),
+        ("predict q.dim -n gige-tcp", None),
+        ("generate shift --ranks 4", None),
+        ("generate shift --ranks 4 --format fct", None),
+        ("generate stream --ranks 4 --flows 3", None),
+        ("generate hpl --n 100 --grid 2x2 --compute d.csv", None),
+        ("mapping fill --ranks 4 --nodes 2", None),
+    ] {
+        let output = full(arguments, shell);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(3), "{arguments}: {said}");
+        assert!(said.contains("No space left"), "{arguments}: {said}");
+    }
+}
+
+#[test]
 fn a_standard_error_that_cannot_be_written_ends_nothing() {
     let folder = with_inputs();
     for (arguments, code) in [

@@ -5,7 +5,7 @@ use std::io::stdout;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    Conversion, TraceForm,
+    Conversion, ConversionError, TraceForm,
     convert::{self, Losses, Tables},
     trace::{
         Program, Trace, compiled,
@@ -198,7 +198,11 @@ impl Generate {
                         strict: false,
                         collectives: None,
                     };
-                    losses = conversion.write(&trace, out)?;
+                    // The system's own reason: a full disk, or a reader that has gone away.
+                    losses = conversion.write(&trace, out).map_err(|error| match error {
+                        ConversionError::Write(error) => error.into(),
+                        error => anyhow::Error::from(error),
+                    })?;
                 }
             }
             Ok(out.flush()?)
