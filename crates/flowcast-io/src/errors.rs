@@ -8,16 +8,25 @@ use thiserror::Error;
 pub struct EnvironmentLacks(pub String);
 
 /// An error with its causes. A cause that the text before it ends with already, as that of an error that shows its
-/// source, is not repeated.
+/// source, is not repeated. What was found and is empty is called nothing.
 pub fn text_of(error: &anyhow::Error) -> String {
-    error
+    let text = error
         .chain()
         .map(|cause| cause.to_string().trim_end().to_owned())
         .fold(String::new(), |text, cause| match text.is_empty() {
             true => cause,
             false if text.ends_with(&cause) => text,
             false => format!("{text}: {cause}"),
-        })
+        });
+    const EMPTY: [(&str, &str); 4] = [
+        ("found , ", "found nothing, "),
+        (" ``, ", " nothing, "),
+        (" \"\", ", " nothing, "),
+        ("found `` ", "found no "),
+    ];
+    EMPTY
+        .iter()
+        .fold(text, |text, (empty, words)| text.replace(empty, words))
 }
 
 #[cfg(test)]
@@ -25,6 +34,16 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
+
+    #[test]
+    fn what_is_empty_is_called_nothing() {
+        let text = |found: &str| text_of(&anyhow::anyhow!("found {found}, expected x"));
+        for found in ["", "``", "\"\""] {
+            assert_eq!(text(found), "found nothing, expected x");
+        }
+        assert_eq!(text("time_s = ``"), "found time_s = nothing, expected x");
+        assert_eq!(text("`` ranks"), "found no ranks, expected x");
+    }
 
     #[test]
     fn a_cause_is_said_once() {
