@@ -10,6 +10,7 @@ use flowcast::{
         self,
         mapping_file::{self, MappingFile, RankPlaces},
         reordered::{ProgramGrid, Reordering},
+        target::TargetError,
     },
     replay::placement::Placement,
     table::Document,
@@ -148,20 +149,27 @@ impl Mapping {
         file: &MappingFile,
         (ranks, slots): (Option<usize>, &[u32]),
     ) -> Result<Vec<Node>> {
-        if let Rule::List(nodes) = &file.mapping {
-            if let Some(ranks) = ranks.filter(|ranks| *ranks != nodes.len()) {
-                bail!("{name}: found {} ranks, expected {ranks}", nodes.len());
-            }
-            return Ok(nodes.iter().map(|node| Node(*node)).collect());
-        }
-        let ranks = ranks.context("found a rule, expected --ranks N with it")?;
         let hosts = u32::try_from(file.hosts.len())
             .ok()
             .filter(|hosts| *hosts > 0);
-        let count = self
-            .nodes
-            .or(hosts)
-            .context("found a rule, expected --nodes N or --hosts with it")?;
+        if let (Some(nodes), Some(hosts), Some(_)) = (self.nodes, hosts, &self.hosts)
+            && nodes != hosts
+        {
+            bail!("found {nodes} nodes by --nodes and {hosts} by --hosts, expected as many");
+        }
+        let count = self.nodes.or(hosts);
+        let (ranks, count) = match (&file.mapping, count) {
+            (Rule::List(nodes), _) if ranks.is_some_and(|ranks| ranks != nodes.len()) => {
+                let (found, ranks) = (nodes.len(), ranks.unwrap_or_default());
+                bail!("{name}: found {found} ranks, expected {ranks}");
+            }
+            (Rule::List(nodes), None) => return Ok(nodes.iter().copied().map(Node).collect()),
+            (Rule::List(nodes), Some(count)) => (nodes.len(), count),
+            (_, count) => (
+                ranks.context("found a rule, expected --ranks N with it")?,
+                count.context("found a rule, expected --nodes N or --hosts with it")?,
+            ),
+        };
         let group = |count, cpus| NodeGroup {
             count,
             cpus,
@@ -173,6 +181,13 @@ impl Mapping {
             }
             per_node => vec![group(count, per_node.unwrap_or(1))],
         };
+        let room = groups
+            .iter()
+            .map(|group| u64::from(group.count) * u64::from(group.cpus));
+        let room: u64 = room.sum();
+        if (self.ranks_per_node.is_some() || !slots.is_empty()) && ranks as u64 > room {
+            bail!(TargetError::TooFewSlots { ranks, slots: room });
+        }
         on_nodes(&file.mapping, ranks, groups)
     }
 }

@@ -118,6 +118,8 @@ fn memory_follows_the_ranks_that_communicate() {
     write("near.csv", "from,to,bytes\n0,1,5\n");
     write("far.csv", "from,to,bytes\n0,20000,5\n");
     write("far.steps", "0 -> 4294967295 1MB\n");
+    write("far.map", "0\n2\n");
+    write("farther.map", "0\n16777216\n");
     for answered in [
         "place near.csv -n gige-tcp --nodes 16777216 --ranks-per-node 1",
         "place near.csv -n gige-tcp --nodes 4 --ranks-per-node 1000000x1 --moves 1",
@@ -141,6 +143,20 @@ fn memory_follows_the_ranks_that_communicate() {
             "1..=16777216",
         ),
         ("mapping fill --ranks 1 --nodes 0", "1..=16777216"),
+        (
+            "mapping fill --ranks 3 --hosts a:1,b:1",
+            "expected at most 2, as there are slots",
+        ),
+        (
+            "mapping round-robin --ranks 5 --nodes 2 --ranks-per-node 2",
+            "expected at most 4, as there are slots",
+        ),
+        (
+            "mapping fill --ranks 2 --nodes 3 --hosts a,b",
+            "found 3 nodes by --nodes and 2 by --hosts",
+        ),
+        ("mapping far.map --hosts a,b", "a node below 2"),
+        ("mapping farther.map", "the number of a node"),
     ] {
         let output = within_a_gigabyte(folder.path(), refused);
         let said = String::from_utf8_lossy(&output.stderr);

@@ -76,9 +76,9 @@ fn read_nodes(lines: &[Line]) -> Result<Vec<u32>, MappingError> {
     lines
         .iter()
         .map(|line: &Line| {
-            line.text
-                .parse()
-                .map_err(|_| line.wrong("the number of a node, one on each line"))
+            let node = line.text.parse::<u32>().ok();
+            node.filter(|node| *node < MOST_RANKS)
+                .ok_or_else(|| line.wrong("the number of a node, one on each line"))
         })
         .collect()
 }
@@ -212,7 +212,10 @@ impl HostList {
         let node = number
             .parse::<u32>()
             .ok()
-            .filter(|node| !self.are_given || (*node as usize) < self.names.len());
+            .filter(|node| match self.are_given {
+                true => (*node as usize) < self.names.len(),
+                false => *node < MOST_RANKS,
+            });
         node.ok_or_else(|| match self.names.len() {
             0 => line.wrong("the number of a node after +n"),
             hosts => line.wrong(format!(
