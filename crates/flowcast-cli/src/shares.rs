@@ -5,9 +5,7 @@ use std::ops::RangeToInclusive;
 use clap::builder::RangedU64ValueParser;
 
 /// A number up to a limit, which is checked before anything is done.
-pub(crate) fn count<T: TryFrom<u64>>(
-    range: RangeToInclusive<u64>,
-) -> RangedU64ValueParser<T> {
+pub(crate) fn count<T: TryFrom<u64>>(range: RangeToInclusive<u64>) -> RangedU64ValueParser<T> {
     RangedU64ValueParser::new().range(range)
 }
 

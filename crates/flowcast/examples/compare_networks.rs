@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     page.provenance = BTreeMap::from([("flowcast".into(), env!("CARGO_PKG_VERSION").into())]);
     let path = std::env::temp_dir().join("flowcast-compare.html");
-    std::fs::write(&path, page.to_html())?;
+    std::fs::write(&path, page.to_html()?)?;
     println!("report: {}", path.display());
     Ok(())
 }

@@ -123,7 +123,6 @@ impl Fit {
         let progress = Progress::without_end("simulations");
         let fit = fit_linpack(&cluster, &runs, threads(), &|| progress.add(1))?;
         drop(progress);
-        let fit = fit?;
         if let Some(output) = &self.output {
             cluster.network.linpack = Some(Box::new(fit.linpack.clone()));
             cluster.network.provenance.extend(provenance::of_this_run());
