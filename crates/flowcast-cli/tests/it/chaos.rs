@@ -86,7 +86,7 @@ impl Drop for Listening {
 /// A frame that introduces a rail with a token that nobody has given it.
 fn wrong_hello() -> Vec<u8> {
     let text = [
-        &b"FLOWRAIL"[..],
+        &b"FLOWRAI2"[..],
         &7u64.to_le_bytes(),
         &[0],
         &[0; 32],

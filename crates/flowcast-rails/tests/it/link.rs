@@ -632,6 +632,9 @@ fn a_rail_that_spoils_or_delays_either_direction_loses_nothing() {
     let late = Mishap::Delay(Duration::from_millis(2));
     for ill in [
         Mishap::Spoil(0),
+        // Frames that announce more than there is, and one of another kind.
+        Mishap::Spoil(2),
+        Mishap::Spoil(131),
         Mishap::Spoil(133),
         Mishap::Spoil(4001),
         Mishap::Cut(4001),
