@@ -127,16 +127,14 @@ pub struct Waits {
     pub preemptions: u64,
 }
 
-/// More than 64 bits count.
+/// More than formats count in 64 bits, one of which is the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum Uncounted {
     /// A time in nanoseconds.
-    #[error(
-        "found a replay of {0}, expected less than 584 years: the format counts nanoseconds in 64 bits"
-    )]
+    #[error("found a replay of {0}, expected less than 73 years: nanoseconds are read up to 2^61")]
     Nanos(Time),
-    /// The bytes of messages.
-    #[error("found messages of more bytes than 64 bits count, expected fewer")]
+    /// The bytes of all messages.
+    #[error("found messages of 2^63 bytes or more together, expected fewer")]
     Bytes,
 }
 
@@ -169,26 +167,26 @@ impl Outcome {
         self
     }
 
-    /// Whether formats hold it that count nanoseconds in 64 bits.
+    /// Whether formats that count nanoseconds and bytes hold it.
     ///
     /// # Errors
     /// [`Uncounted`].
     pub fn in_nanos(&self) -> Result<(), Uncounted> {
         self.in_bytes()?;
         match self.makespan() {
-            end if end.as_nanos() < u64::MAX as f64 => Ok(()),
+            end if end.as_nanos() < (1u64 << 61) as f64 => Ok(()),
             end => Err(Uncounted::Nanos(end)),
         }
     }
 
-    /// Whether its bytes are counted to their end.
+    /// Whether formats that count bytes hold it.
     ///
     /// # Errors
     /// [`Uncounted::Bytes`].
     pub fn in_bytes(&self) -> Result<(), Uncounted> {
-        match self.bytes {
-            Bytes(u64::MAX) => Err(Uncounted::Bytes),
-            _ => Ok(()),
+        match self.bytes.0 <= i64::MAX as u64 {
+            true => Ok(()),
+            false => Err(Uncounted::Bytes),
         }
     }
 

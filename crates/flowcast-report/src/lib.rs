@@ -147,7 +147,7 @@ impl Page {
     /// The page as one HTML document.
     ///
     /// # Errors
-    /// A replay whose nanoseconds or bytes 64 bits do not count.
+    /// A replay of 2^61 nanoseconds or 2^63 bytes.
     pub fn to_html(&self) -> Result<String, Uncounted> {
         let mut networks = self.networks.iter();
         networks.try_for_each(|network| network.outcome.in_nanos())?;

@@ -16,7 +16,7 @@ use flowcast_units::{Node, Rank};
 /// Writes the trace.
 ///
 /// # Errors
-/// Those of `out`, and of a replay whose nanoseconds 64 bits do not count.
+/// Those of `out`, and of a replay of 2^61 nanoseconds or 2^63 bytes.
 pub fn json(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     replayed.outcome.in_nanos()?;
     let name = serde_json::to_string(replayed.trace.name()).expect("a text becomes JSON");

@@ -22,7 +22,7 @@ use flowcast_units::{Node, Rank, Time};
 /// Writes the trace.
 ///
 /// # Errors
-/// Those of `out`, and of a replay whose nanoseconds 64 bits do not count.
+/// Those of `out`, and of a replay of 2^61 nanoseconds or 2^63 bytes.
 pub fn pftrace(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     replayed.outcome.in_nanos()?;
     for node in replayed.nodes() {

@@ -20,7 +20,7 @@ pub const MESSAGES: &str = "flowcast/messages/1";
 /// One line for each message, by sender in the order of its sends.
 ///
 /// # Errors
-/// Those of `out`, and of messages whose bytes 64 bits do not count.
+/// Those of `out`, and of messages of 2^63 bytes or more.
 pub fn messages(
     replayed: Replayed<'_>,
     provenance: &Provenance,
@@ -57,7 +57,7 @@ pub fn messages(
 /// One line for each rank: when it ended, where its time went, what it sent and received.
 ///
 /// # Errors
-/// Those of `out`, and of messages whose bytes 64 bits do not count.
+/// Those of `out`, and of messages of 2^63 bytes or more.
 pub fn ranks(
     replayed: Replayed<'_>,
     provenance: &Provenance,
@@ -102,7 +102,7 @@ pub fn ranks(
 /// One line for each sender and receiver: messages, bytes, and the time from send to arrival, summed and at most.
 ///
 /// # Errors
-/// Those of `out`, and of messages whose bytes 64 bits do not count.
+/// Those of `out`, and of messages of 2^63 bytes or more.
 pub fn pairs(
     replayed: Replayed<'_>,
     provenance: &Provenance,

@@ -295,7 +295,8 @@ impl<'a> SimgridArguments<'a> {
     fn count(&self, index: usize) -> Option<u64> {
         let number = self.number(index)?;
         let digits = std::str::from_utf8(self.words.get(index)?).ok()?;
-        digits.parse().ok().or_else(|| {
+        let whole = digits.parse::<u64>().ok();
+        whole.filter(|count| *count <= i64::MAX as u64).or_else(|| {
             let is_whole = number >= 0.0 && number.fract() == 0.0 && number < 9e15;
             is_whole.then_some(number as u64)
         })

@@ -2,12 +2,13 @@
 
 use crate::random_programs::read_bytes;
 use flowcast::{
-    Collectives, Contention, Options, Parameter, Prepared,
+    Collectives, Contention, Options, Parameter, Prepared, changes,
+    convert::generate::{Shape, Workload},
     graph::{To, noise::Noise, selector::Selector},
     model::{network::Network, quantity::Quantity, sharing::model::Model},
     predict, sensitivity,
     trace::Trace,
-    units::{Node, Time},
+    units::{Bytes, Node, Time},
     why::{self, Cost, NoiseOptions, Scenario, parse_noise},
 };
 
@@ -283,4 +284,27 @@ fn under_limits_the_curve_of_a_fixed_order_stands_beside_and_meets_the_predictio
     .unwrap();
     assert_eq!(&selected.curve, fixed);
     assert!(selected.inexact.unwrap().to_string().contains("limits"));
+}
+
+#[test]
+fn a_program_that_takes_no_time_is_told_without_infinite_figures() {
+    let shape = Shape {
+        workload: Workload::Shift,
+        ranks: 2,
+        iterations: 0,
+        size: Bytes(0),
+        compute: Time::ZERO,
+        jitter: 0.0,
+        seed: 1,
+        period: 0,
+    };
+    let (trace, network, options) = (shape.trace().unwrap(), network(), independent(1));
+    let helpful = changes(&trace, &network, &options).unwrap();
+    assert!(helpful.is_empty(), "{helpful:?}");
+    for answer in [why::path, why::gradient, why::slack] {
+        let document = answer(&trace, &network, &options).unwrap();
+        document.check().unwrap();
+        let words: Vec<&str> = document.words().collect();
+        assert!(!words.concat().contains("NaN"), "{words:?}");
+    }
 }

@@ -46,7 +46,7 @@ pub struct Stamp(pub String);
 /// Writes the records.
 ///
 /// # Errors
-/// Those of `out`, and of a replay whose nanoseconds 64 bits do not count.
+/// Those of `out`, and of a replay of 2^61 nanoseconds or 2^63 bytes.
 pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
     replayed.outcome.in_nanos()?;
     let layout = Layout::new(replayed);

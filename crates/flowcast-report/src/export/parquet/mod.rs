@@ -10,8 +10,7 @@ use std::io::{self, Write};
 
 use self::thrift::Struct;
 use super::{Replayed, tables::Provenance};
-use flowcast_replay::{outcome::Uncounted, timeline::MessageSpan};
-use flowcast_units::Bytes;
+use flowcast_replay::timeline::MessageSpan;
 
 /// Rows of a group.
 const ROWS: usize = 1 << 18;
@@ -46,17 +45,13 @@ const COLUMNS: [(&str, Type); 7] = [
 /// One row for each message, by sender in the order of its sends; the columns are those of the CSV.
 ///
 /// # Errors
-/// Those of `out`, and of messages whose bytes 64 bits with a sign do not count.
+/// Those of `out`, and of messages of 2^63 bytes or more.
 pub fn messages(
     replayed: Replayed<'_>,
     provenance: &Provenance,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     replayed.outcome.in_bytes()?;
-    let is_signed = |size: Bytes| size.0 <= i64::MAX as u64;
-    if !is_signed(replayed.outcome.bytes) && replayed.messages().any(|span| !is_signed(span.size)) {
-        return Err(Uncounted::Bytes.into());
-    }
     out.write_all(MAGIC)?;
     let mut file = File {
         out,
