@@ -108,8 +108,11 @@ pub(super) fn share(
     if (1e-100..=1e100).contains(&share) {
         return Ok(AllocatedFraction(share));
     }
-    let expected = "a rate from 1e-100 to 1e100 times that of the interface";
-    Err(SharingError::parameter(field, Some(rate), expected))
+    Err(SharingError::Parameter {
+        field,
+        found: format!("{rate:e} B/s"),
+        expected: "a rate from 1e-100 to 1e100 times that of the interface",
+    })
 }
 
 /// The media that groups of nodes share, in units of the interface's rate; none that are no limit.
