@@ -1,7 +1,8 @@
-//! Development tasks: `cargo xtask test`, `bench`, `golden`, `lines`, `dist`, `notices` and `install-openmpi`.
+//! Development tasks: `cargo xtask test`, `bench`, `fuzz`, `golden`, `lines`, `dist`, `notices` and `install-openmpi`.
 
 mod bench;
 mod dist;
+mod fuzz;
 mod golden;
 mod lines;
 mod openmpi;
@@ -30,6 +31,8 @@ enum Task {
     Test(suite::Options),
     /// Count what a message costs, compare with what is kept, and the walk's speed with a bare loop's
     Bench(bench::Options),
+    /// Run fuzz targets for some minutes, or print what all parts have run
+    Fuzz(fuzz::Options),
     /// Run every golden case under a folder
     #[command(after_help = "Example:\n  cargo xtask golden tests/golden")]
     Golden {
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Task::InstallOpenmpi(options) => openmpi::install(&options).map(|_| true),
         Task::Dist(options) => dist::make(&options.output).map(|_| true),
         Task::Notices => dist::notices::write_for_wheel().map(|()| true),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Lines => lines::print(Path::new(".")).map(|()| true),
         Task::Golden { folder } => golden::run(&folder).map(|report| {
             print!("{report}");

@@ -1,51 +1,29 @@
 //! Long steps that look for what tests do not: fuzzing, address sanitizer, Miri.
 
-use std::fs;
+use std::time::Duration;
 
 use super::{
     Outcome, cargo,
-    programs::{self, find, output},
+    programs::{self, host},
 };
+use crate::fuzz;
 
 /// For how long all fuzz targets run together.
-const FUZZING_SECONDS: usize = 600;
-/// Where the fuzzer keeps what it has found out; the seeds in `fuzz/corpus` stay as they are.
-const GROWN: &str = "target/fuzz-corpus";
+const FUZZING: Duration = Duration::from_secs(600);
 
 /// Each fuzz target for its part of ten minutes.
 pub(super) fn fuzz() -> Outcome {
-    if find("cargo-fuzz").is_none() {
-        return Outcome::Skipped("cargo-fuzz is not installed (`cargo install cargo-fuzz`)".into());
-    }
-    let targets = match targets() {
-        Ok(targets) => targets,
-        Err(error) => return Outcome::Failed(format!("fuzz/Cargo.toml: {error:#}")),
-    };
-    let seconds = format!("-max_total_time={}", FUZZING_SECONDS / targets.len().max(1));
-    let each = |target: &String| {
-        let (grown, seeds) = (format!("{GROWN}/{target}"), format!("fuzz/corpus/{target}"));
-        if let Err(error) = fs::create_dir_all(&grown).and_then(|()| fs::create_dir_all(&seeds)) {
-            return Outcome::Failed(error.to_string());
+    let all = || {
+        let targets = fuzz::build()?;
+        let each = FUZZING / targets.len().max(1) as u32;
+        for target in &targets {
+            if fuzz::run_target(target, each, 10)?.faults > 0 {
+                anyhow::bail!("{target} found a fault");
+            }
         }
-        let fuzz = [
-            "fuzz",
-            "run",
-            target,
-            &grown,
-            &seeds,
-            "--",
-            &seconds,
-            "-timeout=10",
-            "-rss_limit_mb=1024",
-        ];
-        // What the sanitizer needs is not stable yet.
-        cargo::run_with(&fuzz, &[("RUSTC_BOOTSTRAP", "1")])
+        anyhow::Ok(())
     };
-    targets
-        .iter()
-        .map(each)
-        .find(|outcome| !matches!(outcome, Outcome::Passed))
-        .unwrap_or(Outcome::Passed)
+    all().into()
 }
 
 /// Whether the targets compile: they include files of other crates by path.
@@ -63,19 +41,6 @@ pub(super) fn check_targets() -> Outcome {
         ],
         &fuzzer,
     )
-}
-
-/// The names of `fuzz/Cargo.toml`.
-fn targets() -> anyhow::Result<Vec<String>> {
-    let manifest: toml::Table = toml::from_str(&fs::read_to_string("fuzz/Cargo.toml")?)?;
-    let targets = manifest
-        .get("bin")
-        .and_then(toml::Value::as_array)
-        .into_iter()
-        .flatten();
-    Ok(targets
-        .filter_map(|target| Some(target.get("name")?.as_str()?.to_owned()))
-        .collect())
 }
 
 /// Tests of the crates with unsafe code beside C, and of the rails, under the address sanitizer.
@@ -128,19 +93,9 @@ pub(super) fn miri() -> Outcome {
     ])
 }
 
-fn host() -> Option<String> {
-    let version = output("rustc", &["-vV"]).ok()?;
-    version
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .map(str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::*;
+    use std::{fs, path::Path};
 
     #[test]
     fn every_file_of_a_target_is_run_and_has_seeds() {

@@ -1,0 +1,31 @@
+#![no_main]
+
+use flowcast::collectives::allocations::Allocations;
+use flowcast::collectives::cases::{cases, measured_cases};
+use flowcast::fit::pairs::samples::PairSamples;
+use flowcast::hpl::{measured_runs, settings};
+use flowcast::library_rules::mpich_rules;
+use flowcast::model::csv::Table;
+use flowcast::study::rows::{Part, sets_of};
+use flowcast::trace::hpl::NodeProcessors;
+
+// Every table that no other target reads.
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    if let Ok(pairs) = PairSamples::from_csv(text) {
+        assert!(PairSamples::from_csv(&pairs.to_csv()).is_ok(), "written pairs read back");
+    }
+    if let Ok(allocations) = Allocations::from_csv(text) {
+        let _ = allocations.only_job();
+    }
+    if let Ok(table) = Table::parse(text) {
+        let _ = (cases(&table), measured_cases(&table), settings(&table), measured_runs(&table));
+    }
+    if let Ok(processors) = NodeProcessors::parse(text) {
+        assert!(processors.nodes() > 0, "a table without nodes is refused");
+        let _ = processors.without_slowest();
+    }
+    if let Ok(part) = Part::read("t", text) {
+        assert!(part.whole <= text.len() && sets_of(&part.header).is_some() == (part.whole > 0));
+    }
+    let _ = mpich_rules(&[], Some(text));
+});
