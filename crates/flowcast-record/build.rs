@@ -44,7 +44,7 @@ fn main() {
     let mut all = Vec::new();
     for function in table::functions() {
         let large = function.keys.iter().any(|(key, _)| "nNvVxz".contains(*key));
-        all.push((function.clone(), false));
+        all.push((function, false));
         if large {
             all.push((function, true));
         }
@@ -145,7 +145,7 @@ fn camel(text: &str) -> String {
 }
 
 /// The wrappers, and the table of them in the order of their names.
-fn wrappers(all: &[(Function, bool)]) -> String {
+fn wrappers(all: &[(&Function, bool)]) -> String {
     let numbered = all.iter().enumerate();
     let mut names: Vec<Name> = numbered
         .flat_map(|(index, (function, large))| names(function, index, *large))

@@ -8,7 +8,7 @@ use super::{
     RecordingError,
     decode::{Item, RankFile},
     format::{self, RECORDING_MAGIC},
-    table::{self, Function},
+    table::Function,
 };
 
 /// Calls of one function.
@@ -45,7 +45,6 @@ pub struct Summary {
 
 /// Sums up one rank.
 pub fn of(file: &RankFile) -> Summary {
-    let known = known_functions();
     let mut functions = vec![Calls::default(); file.functions.len()];
     let (burst, cpu) = computation(file);
     let mut summary = Summary {
@@ -56,7 +55,8 @@ pub fn of(file: &RankFile) -> Summary {
         stopped: u32::from(file.stopped),
         ..Summary::default()
     };
-    let kinds: Vec<Option<&Function>> = file.functions.iter().map(|name| known.get(name)).collect();
+    let kinds = file.functions.iter().map(|name| Function::named(name));
+    let kinds: Vec<_> = kinds.collect();
     for item in &file.items {
         match item {
             Item::Call(call) => {
@@ -117,21 +117,6 @@ impl Summary {
     pub fn calls(&self) -> u64 {
         self.functions.values().map(|calls| calls.calls).sum()
     }
-}
-
-/// The table by name; a name with a large count (`Send_c`) is the same function.
-pub fn known_functions() -> BTreeMap<String, Function> {
-    let functions = table::functions();
-    let large = functions
-        .clone()
-        .into_iter()
-        .map(|function| (format!("{}_c", function.name), function));
-    let large: Vec<(String, Function)> = large.collect();
-    functions
-        .into_iter()
-        .map(|function| (function.name.clone(), function))
-        .chain(large)
-        .collect()
 }
 
 /// Bytes that a call hands over: of a message, of a collective what this rank puts in, of a file's operation all.

@@ -29,6 +29,11 @@ pub struct Function {
 }
 
 impl Function {
+    /// The function of this name without `MPI_`; a name with a large count (`Send_c`) is the same function.
+    pub fn named(name: &str) -> Option<&'static Function> {
+        FunctionNumber::named(name).map(FunctionNumber::function)
+    }
+
     /// The position of the argument with this letter.
     pub fn position(&self, letter: char) -> Option<usize> {
         self.keys
@@ -62,10 +67,13 @@ impl Function {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionNumber(NonZeroU16);
 
-static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .collect()
+static FUNCTIONS: LazyLock<Vec<Function>> =
+    LazyLock::new(|| lines().filter_map(function).collect());
+
+static NUMBERS: LazyLock<BTreeMap<&'static str, FunctionNumber>> = LazyLock::new(|| {
+    let numbers = (1..).filter_map(NonZeroU16::new).map(FunctionNumber);
+    let names = FUNCTIONS.iter().map(|function| function.name.as_str());
+    names.zip(numbers).collect()
 });
 
 impl FunctionNumber {
@@ -80,14 +88,13 @@ impl FunctionNumber {
     /// ```
     pub fn named(name: &str) -> Option<FunctionNumber> {
         let name = name.strip_suffix("_c").unwrap_or(name);
-        let place = NAMES.iter().position(|known| *known == name)?;
-        FunctionNumber::new(place as u16 + 1)
+        NUMBERS.get(name).copied()
     }
 
     /// The function at this place.
     pub fn new(place: u16) -> Option<FunctionNumber> {
         let number = NonZeroU16::new(place)?;
-        (usize::from(place) <= NAMES.len()).then_some(FunctionNumber(number))
+        (usize::from(place) <= FUNCTIONS.len()).then_some(FunctionNumber(number))
     }
 
     /// Its place, from 1.
@@ -95,9 +102,14 @@ impl FunctionNumber {
         self.0.get()
     }
 
+    /// What the table says of it.
+    pub fn function(self) -> &'static Function {
+        &FUNCTIONS[usize::from(self.get()) - 1]
+    }
+
     /// Its name without `MPI_`.
     pub fn name(self) -> &'static str {
-        NAMES[usize::from(self.get()) - 1]
+        &self.function().name
     }
 }
 
@@ -118,13 +130,14 @@ const REQUEST_USERS: [&str; 12] = [
 ];
 
 /// All functions, in the order of the table.
-pub fn functions() -> Vec<Function> {
-    lines().filter_map(function).collect()
+pub fn functions() -> &'static [Function] {
+    &FUNCTIONS
 }
 
 /// All functions by their names.
 pub fn by_name() -> BTreeMap<&'static str, Function> {
-    NAMES.iter().copied().zip(functions()).collect()
+    let named = |function: &'static Function| (function.name.as_str(), function.clone());
+    FUNCTIONS.iter().map(named).collect()
 }
 
 fn lines() -> impl Iterator<Item = &'static str> {
@@ -155,7 +168,7 @@ mod tests {
     fn every_line_is_a_function_and_no_name_comes_twice() {
         let functions = functions();
         assert_eq!(functions.len(), lines().count());
-        for Function { name, .. } in &functions {
+        for Function { name, .. } in functions {
             let number = FunctionNumber::named(name);
             assert_eq!(number.map(FunctionNumber::name), Some(name.as_str()));
         }

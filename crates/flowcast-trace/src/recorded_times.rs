@@ -3,26 +3,22 @@
 //! Ranks have clocks of their own, so a span is measured on one rank and never from one rank to another. What the
 //! recorder costs, 50 to 150 ns a call, is in the times.
 
-use std::collections::BTreeMap;
-
 use crate::run_times::{OpenRegions, RunTimes};
 use flowcast_recording::{
     decode::{Call, Item, RankFile},
-    summary::known_functions,
     table::Function,
 };
 use flowcast_units::Time;
 
 /// What the run took.
 pub fn measured(files: &[RankFile]) -> RunTimes {
-    let known = known_functions();
     let mut times = RunTimes::of_ranks(files.len());
     for (rank, file) in files.iter().enumerate() {
-        let span = of_rank(file, &known, &mut times);
+        let span = of_rank(file, &mut times);
         times.total = times.total.max(span.whole);
         times.communication[rank] = span.communication;
         times.computation[rank] = if has_threads(file) {
-            worked_by(file, &known)
+            worked_by(file)
         } else {
             span.whole - span.communication
         };
@@ -32,12 +28,11 @@ pub fn measured(files: &[RankFile]) -> RunTimes {
 
 /// What the processor worked between MPI's calls, by rank: thread CPU time, which does not grow where ranks take turns.
 pub fn worked(files: &[RankFile]) -> Vec<Time> {
-    let known = known_functions();
-    files.iter().map(|file| worked_by(file, &known)).collect()
+    files.iter().map(worked_by).collect()
 }
 
-fn worked_by(file: &RankFile, known: &BTreeMap<String, Function>) -> Time {
-    let range = between(file, known);
+fn worked_by(file: &RankFile) -> Time {
+    let range = between(file);
     // The time before `MPI_Finalize` is still the program's.
     let calls = file.items[range.start..]
         .iter()
@@ -63,9 +58,9 @@ struct RecordedSpan {
 }
 
 /// The items behind `MPI_Init` up to `MPI_Finalize`, both left out.
-fn between(file: &RankFile, known: &BTreeMap<String, Function>) -> std::ops::Range<usize> {
+fn between(file: &RankFile) -> std::ops::Range<usize> {
     let kind_at = |item: &Item| match item {
-        Item::Call(call) => kind(file, known, call),
+        Item::Call(call) => kind(file, call),
         _ => "",
     };
     let first = file
@@ -81,22 +76,16 @@ fn between(file: &RankFile, known: &BTreeMap<String, Function>) -> std::ops::Ran
     first..last.max(first)
 }
 
-fn kind<'a>(file: &RankFile, known: &'a BTreeMap<String, Function>, call: &Call) -> &'a str {
-    known
-        .get(name(file, call))
-        .map_or("other", |function| function.kind.as_str())
+fn kind(file: &RankFile, call: &Call) -> &'static str {
+    Function::named(name(file, call)).map_or("other", |function| function.kind.as_str())
 }
 
 fn name<'a>(file: &'a RankFile, call: &Call) -> &'a str {
     &file.functions[file.signatures[call.signature as usize][0] as usize]
 }
 
-fn of_rank(
-    file: &RankFile,
-    known: &BTreeMap<String, Function>,
-    times: &mut RunTimes,
-) -> RecordedSpan {
-    let range = between(file, known);
+fn of_rank(file: &RankFile, times: &mut RunTimes) -> RecordedSpan {
+    let range = between(file);
     let begin = file.items[..range.start]
         .iter()
         .rev()
@@ -120,7 +109,7 @@ fn of_rank(
                 communication += call.time;
                 let function = file.signatures[call.signature as usize][0];
                 times.add_call(&names[function as usize], nanos(call.time));
-                mark(&mut regions, file, call, kind(file, known, call));
+                mark(&mut regions, file, call, kind(file, call));
             }
             Item::Polls(polls) => {
                 communication += polls.time;

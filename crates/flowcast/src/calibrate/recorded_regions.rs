@@ -10,7 +10,6 @@ use crate::calibrate::dimemas::{Exercise, MeasuredRegion};
 use flowcast_recording::{
     decode::{Item, RankFile},
     operation, region_name,
-    summary::known_functions,
     table::Function,
 };
 use flowcast_trace::recorded_times::measured;
@@ -18,10 +17,9 @@ use flowcast_units::{Bytes, CollectiveOp};
 
 /// The regions that are understood, and the names of the others.
 pub fn exercises(files: &[RankFile]) -> (Vec<MeasuredRegion>, Vec<String>) {
-    let known = known_functions();
     let mut contents: BTreeMap<String, RegionContent> = BTreeMap::new();
     for (rank, file) in files.iter().enumerate() {
-        walk(rank, file, &known, &mut contents);
+        walk(rank, file, &mut contents);
     }
     let times = measured(files);
     let (mut understood, mut others) = (Vec::new(), Vec::new());
@@ -85,17 +83,12 @@ fn pattern(name: &str) -> Option<Exercise> {
     })
 }
 
-fn walk(
-    rank: usize,
-    file: &RankFile,
-    known: &BTreeMap<String, Function>,
-    contents: &mut BTreeMap<String, RegionContent>,
-) {
+fn walk(rank: usize, file: &RankFile, contents: &mut BTreeMap<String, RegionContent>) {
     let mut open: Vec<String> = Vec::new();
     for item in &file.items {
         let Item::Call(call) = item else { continue };
         let words = &file.signatures[call.signature as usize];
-        let Some(function) = known.get(&file.functions[words[0] as usize]) else {
+        let Some(function) = Function::named(&file.functions[words[0] as usize]) else {
             continue;
         };
         if function.kind == "pcontrol" && words.len() >= 3 {

@@ -20,7 +20,7 @@ use flowcast_recording::{
     decode::{Call, Item, Members, RankFile},
     format::{ANY_SOURCE, ANY_TAG},
     operation, region_name,
-    summary::{bytes_sent, known_functions},
+    summary::bytes_sent,
     table::{Function, FunctionNumber},
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank};
@@ -139,7 +139,7 @@ pub(crate) struct RankActions {
     /// The calls in the order in which they returned; empty where there is one thread.
     pub calls: Vec<ThreadCall>,
     /// The function of each item that is a call.
-    pub called: Vec<Option<FunctionNumber>>,
+    pub called: Vec<Option<CalledFunction>>,
     /// What is not replayed, by function and remark.
     pub left_out: BTreeMap<(String, &'static str), CallSum>,
 }
@@ -185,6 +185,30 @@ impl RankActions {
             dropped: false,
         });
         self.collectives.len() as u32 - 1
+    }
+}
+
+/// The function that a call names, and which actions have its name in a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CalledFunction {
+    /// Its number.
+    pub number: FunctionNumber,
+    /// Sends do.
+    pub sends: bool,
+    /// Sends of persistent requests do.
+    pub starts: bool,
+    /// Receives and waits for single messages do.
+    pub waits: bool,
+}
+
+impl CalledFunction {
+    fn named(name: &str) -> Option<CalledFunction> {
+        Some(CalledFunction {
+            number: FunctionNumber::named(name)?,
+            sends: matches!(name, "Send" | "Isend" | "Sendrecv"),
+            starts: name == "Start",
+            waits: matches!(name, "Send" | "Recv" | "Wait" | "Sendrecv"),
+        })
     }
 }
 
@@ -241,14 +265,12 @@ enum Started {
 
 /// Turns a rank's calls into actions.
 pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
-    let known = known_functions();
-    let functions: Vec<Option<&Function>> =
-        file.functions.iter().map(|name| known.get(name)).collect();
+    let functions = file.functions.iter().map(|name| Function::named(name));
     let several = has_threads(file);
     let mut translation = Translation {
         file,
         context,
-        functions,
+        functions: functions.collect(),
         several,
         gaps: gaps::Gaps::new(if several { &file.items } else { &[] }),
         slots: Vec::new(),
@@ -287,9 +309,9 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     translation.out
 }
 
-fn called(file: &RankFile) -> Vec<Option<FunctionNumber>> {
+fn called(file: &RankFile) -> Vec<Option<CalledFunction>> {
     let functions = file.functions.iter();
-    let functions: Vec<_> = functions.map(|name| FunctionNumber::named(name)).collect();
+    let functions: Vec<_> = functions.map(|name| CalledFunction::named(name)).collect();
     let items = file.items.iter().map(|item| match item {
         Item::Call(call) => functions[file.signatures[call.signature as usize][0] as usize],
         _ => None,
@@ -311,7 +333,7 @@ pub(crate) fn region_names(file: &RankFile) -> Vec<String> {
 struct Translation<'a> {
     file: &'a RankFile,
     context: &'a Context<'a>,
-    functions: Vec<Option<&'a Function>>,
+    functions: Vec<Option<&'static Function>>,
     /// Threads call at the same time: what blocks begins and ends at two places.
     several: bool,
     gaps: gaps::Gaps,

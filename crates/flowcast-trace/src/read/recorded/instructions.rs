@@ -1,6 +1,6 @@
 //! From a rank's actions to the instructions of its stream.
 
-use super::actions::{Action, RankActions, Step};
+use super::actions::{Action, CalledFunction, RankActions, Step};
 use crate::{
     TraceError,
     build::{RankBuilder, RecordFault},
@@ -107,10 +107,10 @@ impl InstructionBuilder<'_> {
         let Some(function) = called.flatten() else {
             return Ok(());
         };
-        let Some(has_name) = self.is_named(step.action, function.name()) else {
+        let Some(has_name) = self.is_named(step.action, function) else {
             return Ok(());
         };
-        let marked = (!has_name).then_some((step.item, function));
+        let marked = (!has_name).then_some((step.item, function.number));
         if marked != self.marked {
             let number = marked.map_or(0, |(_, function)| i64::from(function.get()));
             self.builder.event(CALLED, number)?;
@@ -120,23 +120,26 @@ impl InstructionBuilder<'_> {
     }
 
     /// Whether the replay gives an action the name of this function; none for actions that take no time.
-    fn is_named(&self, action: Action, name: &str) -> Option<bool> {
+    fn is_named(&self, action: Action, function: CalledFunction) -> Option<bool> {
         Some(match action {
-            Action::Send(send) if name == "Start" => {
+            Action::Send(send) if function.starts => {
                 self.actions.sends[send as usize].mode.persistent
             }
-            Action::Send(_) => matches!(name, "Send" | "Isend" | "Sendrecv"),
-            Action::Recv(_) | Action::WaitRecv(_) | Action::WaitSend(_) => {
-                matches!(name, "Send" | "Recv" | "Wait" | "Sendrecv")
-            }
+            Action::Send(_) => function.sends,
+            Action::Recv(_) | Action::WaitRecv(_) | Action::WaitSend(_) => function.waits,
             Action::Collective(_) if self.is_behind_access => false,
             Action::Collective(number) => {
-                let op = self.actions.collectives[number as usize].record.op;
+                let (op, name) = (
+                    self.actions.collectives[number as usize].record.op,
+                    function.number.name(),
+                );
                 // Threads that wait for one another meet in a barrier beside their calls.
                 operation(name) != Some(op) || [op.name(), op.non_blocking_name()].contains(&name)
             }
             Action::WaitCollective(_) => false,
-            Action::Access(number) => self.actions.accesses[number as usize].name() == name,
+            Action::Access(number) => {
+                self.actions.accesses[number as usize].name() == function.number.name()
+            }
             _ => return None,
         })
     }
