@@ -291,6 +291,8 @@ struct Decoder<'a> {
     began: u64,
     /// The first signature since the last reset.
     base: u32,
+    /// Members of all communicators together.
+    members: usize,
 }
 
 impl Decoder<'_> {
@@ -378,13 +380,7 @@ impl Decoder<'_> {
     fn define_communicator(&mut self) -> Option<()> {
         let flags = self.varint()?;
         let ranks = self.file.header.ranks;
-        let known: usize = self
-            .file
-            .communicators
-            .iter()
-            .map(|known| known.own.len() + known.remote.len())
-            .sum();
-        let most = (ranks as usize).min(MOST_MEMBERS.checked_sub(known)?);
+        let most = (ranks as usize).min(MOST_MEMBERS.checked_sub(self.members)?);
         let own = self.members(ranks, most)?;
         let between = flags & format::COMMUNICATOR_BETWEEN_GROUPS != 0;
         let remote = if between {
@@ -392,6 +388,7 @@ impl Decoder<'_> {
         } else {
             Vec::new()
         };
+        self.members += own.len() + remote.len();
         self.file.communicators.push(Members { own, remote });
         Some(())
     }

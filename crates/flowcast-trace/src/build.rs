@@ -562,6 +562,13 @@ impl RankBuilder {
             .fold(0, u64::saturating_add)
     }
 
+    /// The counter of collectives on a communicator, and executions there.
+    pub(crate) fn collectives_on(&self, communicator: i32) -> Option<(u32, u32)> {
+        let further = self.beyond_messages();
+        let counter = further.collectives_on.get(&communicator)?;
+        Some((counter, further.collective_counts[counter as usize]))
+    }
+
     /// Executions of collectives on each communicator.
     pub(crate) fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
         let BeyondMessages {

@@ -32,6 +32,7 @@ pub mod folded;
 pub mod hpl;
 pub mod key_map;
 pub mod link;
+mod lowest_free;
 pub mod opcodes;
 pub mod otf2;
 pub mod packed;

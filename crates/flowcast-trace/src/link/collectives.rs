@@ -105,10 +105,8 @@ fn check_members(
     place: &dyn Fn(Rank, u32) -> String,
 ) -> Result<(), TraceError> {
     let called = |rank: &Rank| {
-        let mut counts = parts.ranks[rank.index()].collective_counts();
-        counts
-            .find(|(id, _)| *id == communicator.id)
-            .map_or(0, |(_, count)| count)
+        let found = parts.ranks[rank.index()].collectives_on(communicator.id);
+        found.map_or(0, |(_, count)| count)
     };
     let Some(short) = communicator
         .members
@@ -148,7 +146,6 @@ pub(super) fn number_calls(
     index: &KeyMap<i32>,
     calls: &mut KeyMap<CollectiveCall>,
 ) -> Box<[(u32, u32)]> {
-    let counters: Vec<i32> = rank.collective_counts().map(|(id, _)| id).collect();
     rank.beyond_messages()
         .calls
         .keys()
@@ -156,11 +153,10 @@ pub(super) fn number_calls(
             let communicator = index
                 .get(&call.communicator)
                 .expect("counted communicators are defined");
-            let counter = counters
-                .iter()
-                .position(|id| *id == call.communicator)
+            let (counter, _) = rank
+                .collectives_on(call.communicator)
                 .expect("a call is counted");
-            (calls.number(call.resolved(communicator)), counter as u32)
+            (calls.number(call.resolved(communicator)), counter)
         })
         .collect()
 }

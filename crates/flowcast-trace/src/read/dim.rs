@@ -8,7 +8,7 @@ mod kinds;
 mod peers;
 mod sections;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use self::{
     kinds::{NO_COMMUNICATOR, RECEIVE_TYPES, format_of, ignored_kind, parallel_events},
@@ -177,14 +177,14 @@ fn read_definitions(
         text: input.text,
         at,
     };
-    let mut communicators: Vec<Communicator> = Vec::new();
+    let (mut communicators, mut known) = (Vec::new(), BTreeSet::new());
     while cursor.eat_all(b"d:") {
         let start = cursor.at;
         if !cursor.eat_all(b"1:") {
             cursor.skip_line();
             continue;
         }
-        let read = read_communicator(&mut cursor, tasks, &communicators);
+        let read = read_communicator(&mut cursor, tasks, &mut known);
         communicators.push(read.map_err(|fault| input.refuse(start, fault))?);
     }
     Ok((communicators, cursor.at))
@@ -193,14 +193,14 @@ fn read_definitions(
 fn read_communicator(
     cursor: &mut Cursor<'_>,
     tasks: u32,
-    known: &[Communicator],
+    known: &mut BTreeSet<i32>,
 ) -> Result<Communicator, Fault> {
     const FORMAT: Fault = Fault::malformed("d:1:communicator:tasks:task:task...");
     let id = cursor
         .integer()
         .and_then(|id| i32::try_from(id).ok())
         .ok_or(FORMAT)?;
-    if known.iter().any(|known| known.id == id) {
+    if !known.insert(id) {
         return Err(Fault::value(
             format!("communicator {id} again"),
             "each communicator defined once",

@@ -4,7 +4,12 @@
 //! list file names the parts. Collectives are recorded as their ranks see them: the bytes a rank sends and receives
 //! in all, the root's (or rank 0's) being the ones that the cost formula uses.
 
-use std::{borrow::Cow, cell::Cell, collections::VecDeque, sync::Arc};
+use std::{
+    borrow::Cow,
+    cell::Cell,
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use super::{
     fault::Fault,
@@ -318,8 +323,43 @@ impl<'a> SimgridArguments<'a> {
 
 /// A request that a wait may wait for.
 enum SimgridRequest {
-    Recv { peer: Rank, tag: i32, slot: u32 },
-    Send { peer: Rank, tag: i32, number: u32 },
+    Recv { slot: u32 },
+    Send { number: u32 },
+}
+
+/// Whether a message is received, its peer and its tag.
+type SimgridMessage = (bool, Rank, i32);
+
+/// Requests that nothing has waited for, in the order in which they were made.
+#[derive(Default)]
+struct SimgridRequests {
+    all: BTreeMap<u64, SimgridRequest>,
+    of_message: BTreeMap<SimgridMessage, VecDeque<u64>>,
+    made: u64,
+}
+
+impl SimgridRequests {
+    fn push(&mut self, message: SimgridMessage, request: SimgridRequest) {
+        self.all.insert(self.made, request);
+        let same = self.of_message.entry(message).or_default();
+        same.push_back(self.made);
+        self.made += 1;
+    }
+
+    /// The first request for one of these messages.
+    fn take(&mut self, messages: impl Iterator<Item = SimgridMessage>) -> Option<SimgridRequest> {
+        let waiting = &self.of_message;
+        let firsts =
+            messages.filter_map(|message| Some((*waiting.get(&message)?.front()?, message)));
+        let (first, message) = firsts.min()?;
+        self.of_message.get_mut(&message)?.pop_front();
+        self.all.remove(&first)
+    }
+
+    fn take_all(&mut self) -> impl Iterator<Item = SimgridRequest> + use<> {
+        self.of_message.clear();
+        std::mem::take(&mut self.all).into_values()
+    }
 }
 
 struct RankReader {
@@ -331,7 +371,7 @@ struct RankReader {
     has_tags: bool,
     /// A message makes sense in the form without tags too.
     is_doubtful: bool,
-    requests: VecDeque<SimgridRequest>,
+    requests: SimgridRequests,
     builder: RankBuilder,
 }
 
@@ -343,7 +383,7 @@ impl RankReader {
             unit: 1,
             has_tags: false,
             is_doubtful: false,
-            requests: VecDeque::new(),
+            requests: SimgridRequests::default(),
             builder: RankBuilder::default(),
         }
     }
@@ -458,7 +498,7 @@ impl RankReader {
         self.builder.send(peer, class, Record::Begins)?;
         if non_blocking {
             self.requests
-                .push_back(SimgridRequest::Send { peer, tag, number });
+                .push((false, peer, tag), SimgridRequest::Send { number });
         }
         Ok(())
     }
@@ -482,7 +522,7 @@ impl RankReader {
         if non_blocking {
             let slot = self.builder.irecv_waited_by_slot(channel)?;
             self.requests
-                .push_back(SimgridRequest::Recv { peer, tag, slot });
+                .push((true, peer, tag), SimgridRequest::Recv { slot });
         } else {
             self.builder.recv(channel, Record::Begins)?;
         }
@@ -500,15 +540,9 @@ impl RankReader {
             .tag(2)
             .ok_or(Fault::malformed("wait SOURCE DESTINATION TAG"))?;
         let own = self.rank;
-        let found = self.requests.iter().position(|request| match *request {
-            SimgridRequest::Recv { peer, tag, .. } => {
-                destination == own && peer == source && tag == wanted
-            }
-            SimgridRequest::Send { peer, tag, .. } => {
-                source == own && peer == destination && tag == wanted
-            }
-        });
-        match found.and_then(|index| self.requests.remove(index)) {
+        let received = (destination == own).then_some((true, source, wanted));
+        let sent = (source == own).then_some((false, destination, wanted));
+        match self.requests.take(received.into_iter().chain(sent)) {
             Some(request) => self.wait_for(&request, Record::Begins),
             None if destination == own => Err(RecordFault::WaitWithoutReceive.into()),
             None => Err(RecordFault::WaitWithoutSend.into()),
@@ -517,15 +551,15 @@ impl RankReader {
 
     fn wait_for(&mut self, request: &SimgridRequest, record: Record) -> Result<(), Fault> {
         match *request {
-            SimgridRequest::Recv { slot, .. } => self.builder.wait_slot(slot, record),
-            SimgridRequest::Send { number, .. } => self.builder.wait_send(number, record)?,
+            SimgridRequest::Recv { slot } => self.builder.wait_slot(slot, record),
+            SimgridRequest::Send { number } => self.builder.wait_send(number, record)?,
         }
         Ok(())
     }
 
     fn wait_all(&mut self) -> Result<(), Fault> {
         let mut record = Record::Begins;
-        while let Some(request) = self.requests.pop_front() {
+        for request in self.requests.take_all() {
             self.wait_for(&request, record)?;
             record = Record::Continues;
         }

@@ -3,6 +3,8 @@
 //! Making one is a collective call, so the ranks of the old one come to it in the same order. Each rank's list is walked
 //! through in that order; a call whose members depend on what others give waits until all of them have come to theirs.
 
+use std::collections::BTreeMap;
+
 use flowcast_recording::decode::Members;
 
 /// How a rank came to a communicator. Parents are places in the rank's own list.
@@ -67,6 +69,8 @@ pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
     let mut walk = CommunicatorWalk {
         ranks,
         known: vec![Vec::new(); ranks.len()],
+        before: vec![Vec::new(); ranks.len()],
+        times: vec![BTreeMap::new(); ranks.len()],
     };
     while !walk.is_done() {
         if !walk.advance() {
@@ -79,6 +83,9 @@ pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
 struct CommunicatorWalk<'a> {
     ranks: &'a [&'a [Origin]],
     known: Vec<Vec<Members>>,
+    /// For each communicator that a rank knows, how many of the same members it knew before.
+    before: Vec<Vec<usize>>,
+    times: Vec<BTreeMap<Members, usize>>,
 }
 
 impl CommunicatorWalk<'_> {
@@ -108,7 +115,7 @@ impl CommunicatorWalk<'_> {
         let mut any = false;
         for rank in 0..self.ranks.len() as u32 {
             while let Some(members) = self.next(rank).and_then(|origin| self.alone(rank, origin)) {
-                self.known[rank as usize].push(members);
+                self.learn(rank as usize, members);
                 any = true;
             }
         }
@@ -120,7 +127,7 @@ impl CommunicatorWalk<'_> {
                 _ => None,
             };
             for (member, members) in made.into_iter().flatten() {
-                self.known[member as usize].push(members);
+                self.learn(member as usize, members);
                 any = true;
             }
         }
@@ -318,17 +325,23 @@ impl CommunicatorWalk<'_> {
 
     /// Communicators of the same members are told apart by their order.
     fn nth(&self, rank: u32, place: usize) -> usize {
-        let known = &self.known[rank as usize];
-        let members = known.get(place);
-        let before = known.iter().take(place);
-        before.filter(|other| Some(*other) == members).count()
+        let before = self.before[rank as usize].get(place);
+        before.copied().unwrap_or_default()
+    }
+
+    /// A rank's next communicator is this one.
+    fn learn(&mut self, rank: usize, members: Members) {
+        let times = self.times[rank].entry(members.clone()).or_default();
+        self.before[rank].push(*times);
+        *times += 1;
+        self.known[rank].push(members);
     }
 
     /// The ranks wait for what never comes: the trace is cut, or leaves something out.
     fn give_up(&mut self) {
-        for (origins, known) in self.ranks.iter().zip(&mut self.known) {
-            if known.len() < origins.len() {
-                known.push(Members::default());
+        for rank in 0..self.ranks.len() {
+            if self.known[rank].len() < self.ranks[rank].len() {
+                self.learn(rank, Members::default());
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Done, RankCalls, TracedCall};
+use crate::lowest_free::LowestFree;
 use flowcast_recording::{
     decode::{Call, Header, Item, Members, RankFile},
     format::{CANCELLED, MATCHED},
@@ -48,8 +49,8 @@ struct RankFileWriter {
     file: RankFile,
     functions: HashMap<&'static str, i64>,
     signatures: HashMap<Vec<i64>, u32>,
-    /// The request in each slot; the lowest free slot is the next one's, as in a recording.
-    slots: Vec<Option<u64>>,
+    /// The lowest free slot is the next request's, as in a recording.
+    free_slots: LowestFree,
     /// The slot of each request, and whether it stays.
     requests: BTreeMap<u64, (usize, bool)>,
     /// When each thread returned from its last call.
@@ -65,8 +66,7 @@ impl RankFileWriter {
             Some(fault) => *self.left_out.entry(fault).or_default() += 1,
         }
         if let (Some(request), true) = (call.makes, words.len() > 1) {
-            let slot = self.free_slot();
-            self.slots[slot] = Some(request);
+            let slot = self.free_slots.take();
             self.requests.insert(request, (slot, call.persistent));
         }
         let next = self.file.signatures.len() as u32;
@@ -157,17 +157,7 @@ impl RankFileWriter {
 
     fn forget(&mut self, request: u64) {
         if let Some((slot, _)) = self.requests.remove(&request) {
-            self.slots[slot] = None;
+            self.free_slots.free(slot);
         }
-    }
-
-    fn free_slot(&mut self) -> usize {
-        self.slots
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or_else(|| {
-                self.slots.push(None);
-                self.slots.len() - 1
-            })
     }
 }

@@ -13,6 +13,7 @@ use super::{Clock, Regions};
 use crate::{
     access::Access,
     build::{CallRecord, Channel, NON_BLOCKING},
+    lowest_free::LowestFree,
     program::{CollectiveMode, SendMode},
     recorded_times::has_threads,
 };
@@ -237,7 +238,11 @@ pub(crate) struct Context<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Request {
     Send(u32),
-    Recv(u32),
+    /// A receive, posted by the call with this signature.
+    Recv {
+        post: u32,
+        signature: u32,
+    },
     Collective(u32),
     /// Messages to and from neighbours.
     Exchange(Exchange),
@@ -274,6 +279,7 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
         several,
         gaps: gaps::Gaps::new(if several { &file.items } else { &[] }),
         slots: Vec::new(),
+        free_slots: LowestFree::default(),
         epochs: Epochs::default(),
         out: RankActions::default(),
         left_out: BTreeMap::new(),
@@ -338,6 +344,7 @@ struct Translation<'a> {
     several: bool,
     gaps: gaps::Gaps,
     slots: Vec<Option<Request>>,
+    free_slots: LowestFree,
     epochs: Epochs,
     out: RankActions,
     /// What is not replayed, by function and remark.
@@ -483,10 +490,11 @@ impl<'a> Translation<'a> {
     }
 
     fn add(&mut self, request: Request) {
-        match self.slots.iter().position(Option::is_none) {
-            Some(free) => self.slots[free] = Some(request),
-            None => self.slots.push(Some(request)),
+        let slot = self.free_slots.take();
+        if slot == self.slots.len() {
+            self.slots.push(None);
         }
+        self.slots[slot] = Some(request);
     }
 
     fn add_send(&mut self, words: &[i64], mode: SendMode) -> Option<u32> {
@@ -549,7 +557,8 @@ impl<'a> Translation<'a> {
         } else {
             self.receive(post);
         }
-        self.request(function, Request::Recv(post));
+        let signature = self.signature();
+        self.request(function, Request::Recv { post, signature });
     }
 
     /// Receives what is posted before it goes on.

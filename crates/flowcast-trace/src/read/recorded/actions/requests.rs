@@ -12,14 +12,19 @@ use flowcast_units::CollectiveOp;
 impl<'a> Translation<'a> {
     /// A persistent request is made; each start of it is a call of its own.
     pub(super) fn persistent(&mut self) {
-        let Item::Call(call) = self.file.items[self.item as usize] else {
-            return;
-        };
         self.add(Request::Persistent {
-            signature: call.signature,
+            signature: self.signature(),
             started: Started::Not,
         });
         self.at_begin(Action::Nothing);
+    }
+
+    /// The signature of the call that is translated.
+    pub(super) fn signature(&self) -> u32 {
+        match self.file.items[self.item as usize] {
+            Item::Call(call) => call.signature,
+            _ => unreachable!("calls alone are translated"),
+        }
     }
 
     /// A persistent request starts.
@@ -112,12 +117,11 @@ impl<'a> Translation<'a> {
                 started
             }
             Request::Send(send) => Started::Send(send),
-            Request::Recv(post) => Started::Recv(post),
+            Request::Recv { post, .. } => Started::Recv(post),
             Request::Collective(number) => Started::Collective(number),
             Request::Exchange(exchange) => Started::Exchange(exchange),
             Request::Transfer { .. } | Request::Nothing => Started::Not,
         };
-        let post_words = self.words_of_post(request);
         if !matches!(request, Request::Persistent { .. }) {
             self.free(slot);
         }
@@ -131,10 +135,8 @@ impl<'a> Translation<'a> {
             Started::Exchange(exchange) => self.end_exchange(exchange),
             Started::Collective(number) => self.at_end(Action::WaitCollective(number)),
             Started::Recv(post) => {
-                if let (Some((source, tag)), Some(words)) =
-                    (matched, post_words.or(self.posted(post)))
-                {
-                    self.out.posts[post as usize].channel = self.channel(&words, source, tag);
+                if let (Some((source, tag)), Some(words)) = (matched, self.words_of_post(request)) {
+                    self.out.posts[post as usize].channel = self.channel(words, source, tag);
                 } else if cancelled {
                     self.out.posts[post as usize] = Post::default();
                 }
@@ -144,33 +146,21 @@ impl<'a> Translation<'a> {
         true
     }
 
-    fn words_of_post(&self, request: Request) -> Option<Vec<i64>> {
-        match request {
-            Request::Persistent { signature, .. } => {
-                Some(self.file.signatures[signature as usize].clone())
-            }
-            _ => None,
-        }
-    }
-
     /// The words of the call that posted a receive.
-    fn posted(&self, post: u32) -> Option<Vec<i64>> {
-        let step = self
-            .out
-            .steps
-            .iter()
-            .rev()
-            .find(|step| step.action == Action::Irecv(post))?;
-        match self.file.items[step.item as usize] {
-            Item::Call(call) => Some(self.file.signatures[call.signature as usize].clone()),
+    fn words_of_post(&self, request: Request) -> Option<&'a [i64]> {
+        let file: &'a RankFile = self.file;
+        match request {
+            Request::Persistent { signature, .. } | Request::Recv { signature, .. } => {
+                Some(&file.signatures[signature as usize])
+            }
             _ => None,
         }
     }
 
     /// A request is given up; its slot may be used again.
     pub(super) fn free(&mut self, slot: i64) {
-        if let Some(place) = self.slot(slot) {
-            *place = None;
+        if self.slot(slot).and_then(Option::take).is_some() {
+            self.free_slots.free(slot as usize);
         }
     }
 }
