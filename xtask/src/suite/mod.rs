@@ -6,6 +6,7 @@ mod browser;
 mod cargo;
 mod circles;
 mod dist;
+mod doubling;
 mod formats;
 mod fuzz;
 pub(crate) mod layers;

@@ -74,7 +74,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "valgrind",
         program: "valgrind",
-        needed_by: &["counts"],
+        needed_by: &["counts", "doubling", "doubling-long"],
     },
     Package {
         name: "chromium",

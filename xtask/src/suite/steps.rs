@@ -9,7 +9,7 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use super::{
-    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, limits, links, openmpi, pages,
+    Outcome, browser, cargo, dist, doubling, formats, fuzz, layers, licences, limits, links, openmpi, pages,
     parquet, programs, python, record, sensitivity,
 };
 use crate::{bench, golden};
@@ -93,6 +93,11 @@ pub(super) const STEPS: &[Step] = &[
     })
     .on_release()
     .long(),
+    step("doubling", "twice the input costs at most 2.3 times the instructions, for each kind of input", || {
+        doubling::check(1)
+    })
+    .on_release(),
+    step("doubling-long", "the same at eight times the size", || doubling::check(8)).on_release().long(),
     step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),
     step("python", "the Python package in a fresh environment: its tests, types, engines and notebooks", python::check)
         .on_release(),
