@@ -9,8 +9,8 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use super::{
-    Outcome, browser, cargo, dist, doubling, formats, fuzz, layers, licences, limits, links, openmpi, pages,
-    parquet, programs, python, record, sensitivity,
+    Outcome, browser, cargo, dist, doubling, formats, fuzz, layers, licences, limits, links,
+    openmpi, pages, parquet, programs, python, record, sensitivity,
 };
 use crate::{bench, golden};
 
