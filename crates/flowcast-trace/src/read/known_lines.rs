@@ -203,7 +203,9 @@ impl KnownLines {
 
     #[inline(never)]
     fn search(&mut self, block: &Block) -> Option<(Repeat, usize)> {
-        let line = SplitLine::find(block)?;
+        // A line that is too long to be known does not teach the one before it.
+        self.reading = SplitLine::find(block);
+        let line = self.reading?;
         let number = self.places[line.index()];
         let known = self.entries[usize::from(number)];
         if known.line == line {
@@ -212,7 +214,6 @@ impl KnownLines {
             return Some((known.repeat, usize::from(line.length)));
         }
         self.missed += 1;
-        self.reading = Some(line);
         None
     }
 
@@ -281,6 +282,16 @@ mod tests {
                 start += line.len() + 1;
             }
         }
+    }
+
+    #[test]
+    fn a_line_learns_nothing_from_a_longer_one_behind_it() {
+        let text = b"32:0:0:0\n2:0:0:1:-1:9000000000000000:0:1:2\n32:0:0:0\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+        let mut known = KnownLines::default();
+        assert_eq!(known.find(&Cursor { text, at: 0 }), None);
+        assert_eq!(known.find(&Cursor { text, at: 9 }), None);
+        known.learn(Repeat::Send(7));
+        assert_eq!(known.find(&Cursor { text, at: 43 }), None);
     }
 
     #[test]
