@@ -28,10 +28,12 @@ const MORE: &[&str] = &[
     "doctor -n gige-tcp",
     "explain events lu.S.4.dim.gz -n gige-tcp",
     "fit --calls taurus-calls.csv --pieces 3",
+    "fit --collectives collectives.csv --allocations collective-nodes.csv --system lumi",
     "fit reprompi.txt",
     "hpl predict linpack-runs.csv -n infiniband-edr --compute dgemm.csv",
     "mapping fill --ranks 8 --nodes 4",
     "mapping 2-per-node --ranks 4 --hosts n1,n2 --format openmpi",
+    "measure p2p --sizes 1KiB,64KiB,1MiB --time-limit 300ms -o {out}/samples.csv",
     "measure pairs --show pairs.csv",
     "networks show nosuch",
     "nosuch",
@@ -43,12 +45,13 @@ const MORE: &[&str] = &[
     "predict lu.S.4.dim.gz -n gige-tcp -n infiniband-hdr --mapping fill --mapping round-robin --no-interval",
     "predict lu.S.4.dim.gz -n gige-tcp --tables wrong",
     "predict lu.S.4.dim.gz -n gige-tcp --set nic.latency=5",
+    "record --show heat.rec",
     "sweep lu.S.4.dim.gz -n gige-tcp -n infiniband-hdr --grid latency=1us..10us:2",
     "validate pattern --no-run --report {out}/page.html",
 ];
 
 /// The output depends on the time of day or on how fast this machine is.
-const VARIES: &[&str] = &["bench ", "doctor "];
+const VARIES: &[&str] = &["bench ", "doctor ", "measure p2p "];
 
 /// The output is a file, whose lines are never broken.
 const FILES: &[&str] = &["networks show", "sweep "];

@@ -228,7 +228,8 @@ pub(super) struct HostEntry<'a> {
 struct Place<'a> {
     list: &'a str,
     line: usize,
-    column: usize,
+    /// What stands before it in the line.
+    before: &'a str,
     text: &'a str,
 }
 
@@ -237,7 +238,7 @@ impl Place<'_> {
         HostListError::At {
             list: self.list.to_owned(),
             line: self.line,
-            column: self.column,
+            column: self.before.chars().count() + 1,
             found: self.text.to_owned(),
             expected: expected.to_string(),
         }
@@ -255,19 +256,24 @@ pub(super) fn entries<'a>(
     let mut entries: Vec<HostEntry> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let first = entries.len();
+        // Of the hosts of the line that have no number of slots yet.
+        let mut open = first;
         for (start, word) in words(without_comment(line)) {
             let place = Place {
                 list,
                 line: index + 1,
-                column: line[..start].chars().count() + 1,
+                before: &line[..start],
                 text: word,
             };
             match word.split_once('=') {
                 None => entries.push(HostEntry::read(place)?),
-                Some((option, value)) => match entries.get_mut(first..) {
-                    None | Some([]) => return Err(place.wrong(ENTRY)),
-                    Some(before) => apply(place, (option, value), before)?,
-                },
+                Some(_) if entries.len() == first => return Err(place.wrong(ENTRY)),
+                Some((option, value)) => {
+                    apply(place, (option, value), &mut entries[open..])?;
+                    if option == "slots" {
+                        open = entries.len();
+                    }
+                }
             }
         }
     }
