@@ -313,8 +313,8 @@ fn who_enters_and_does_not_measure_is_refused_with_one_line() {
         let mut stranger = TcpStream::connect(&address).unwrap();
         stranger.write_all(&ENTERS).unwrap();
         stranger.write_all(says).unwrap();
-        // Nothing more comes, but an answer can still be read.
-        stranger.shutdown(Shutdown::Write).unwrap();
+        // Nothing more comes, but an answer can still be read, unless the listener has closed the connection.
+        let _ = stranger.shutdown(Shutdown::Write);
         let output = listening.wait_with_output().unwrap();
         let said = said(&output);
         assert_eq!(output.status.code(), Some(code), "{said}");

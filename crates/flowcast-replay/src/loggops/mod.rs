@@ -10,7 +10,8 @@
 //! - A send is done at its start, or, if its size is above `S`, when message and receive have met (rendezvous).
 //!
 //! Operations that may start are taken in the order of their time, then of their creation; a blocked one keeps its
-//! place among those of equal time. A receive smaller than the message that it meets is an error, as in MPI. Sizes of 0 cost as much as sizes of 1, where the original wraps around.
+//! place among those of equal time. A receive smaller than the message that it meets is an error, as in MPI, unless another order of
+//! arrival has room for all (module `room`). Sizes of 0 cost as much as sizes of 1, where the original wraps around.
 //!
 //! [`queues`] carries this out fast where it can, [`plain`] as it is written here. Where ranks share nodes, or messages the
 //! network, [`costs`] says what changes.
@@ -23,6 +24,7 @@ pub mod message;
 pub mod plain;
 mod prepared;
 pub mod queues;
+mod room;
 pub mod sends;
 
 use super::{

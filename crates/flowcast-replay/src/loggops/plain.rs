@@ -11,6 +11,7 @@ use std::{
 use super::{
     Loggops,
     costs::{Costs, FlowCarrier, Travel},
+    room,
 };
 use crate::{
     SimulateError,
@@ -441,7 +442,9 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
     }
 
     fn finish(self) -> Result<Outcome, SimulateError> {
-        if let Some((message, recv)) = self.truncated {
+        if let Some((message, recv)) = self.truncated
+            && room::is_lacking(self.schedule)
+        {
             return Err(self.truncated_message(message, recv));
         }
         if self

@@ -16,6 +16,7 @@ use super::{
     Loggops,
     host::{Arrival, Host, Overflow, later, of_key},
     prepared::{KIND_SHIFT, Kind, Prepared, PreparedOp},
+    room,
 };
 use crate::{
     observer::{Observer, ReceivedMessage, Sent, Unobserved},
@@ -568,7 +569,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
 
     /// `None` if something was left undone, or a receive was too small.
     fn outcome(self) -> Option<Outcome> {
-        if self.truncates
+        if self.truncates && room::is_lacking_in(self.prepared)
             || self.done < self.prepared.ops.len()
             || self.channels.iter().any(|channel| channel.first != NOBODY)
         {

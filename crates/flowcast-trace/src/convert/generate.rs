@@ -138,7 +138,13 @@ impl Shape {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for computations that vary beyond [`Time::LONGEST`].
     pub(super) fn check(self) -> io::Result<()> {
-        let longest = self.compute * (1.0 + self.jitter);
+        // A layer's backward pass takes twice its forward pass.
+        let most = if self.workload == Workload::Training {
+            2.0
+        } else {
+            1.0
+        };
+        let longest = self.compute * most * (1.0 + self.jitter);
         match is_duration(longest.as_nanos()) {
             true => Ok(()),
             false => Err(io::Error::new(

@@ -177,7 +177,9 @@ proptest! {
             read_back("goal", written(|out| write::goal(shape, out))),
             read_actions(ranks, |rank, out| write::simgrid_rank(shape, rank, out)),
         ];
-        let most = compute.as_seconds() * (1.0 + jitter);
+        // A layer's backward pass takes twice its forward pass.
+        let passes = if workload == Workload::Training { 2.0 } else { 1.0 };
+        let most = compute.as_seconds() * passes * (1.0 + jitter);
         match shape.trace() {
             Ok(trace) => {
                 if most <= 1e18 {

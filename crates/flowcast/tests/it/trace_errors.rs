@@ -679,9 +679,9 @@ fn sends_beyond_their_receives_and_ranks_that_differ_about_the_root_are_told() {
 fn no_line_is_dropped_in_silence() {
     for text in [dim(2, DIM), GOAL.to_owned(), TI.to_owned()] {
         assert!(predict(&text).is_ok(), "{text}");
-        assert!(predict(text.replace('\n', "\r\n")).is_ok(), "{text}");
-        let returns = text.replace('\n', "\r");
-        assert!(predict(&returns).is_err(), "{returns:?}");
+        for end in ["\r\n", "\r"] {
+            assert!(predict(text.replace('\n', end)).is_ok(), "{text}");
+        }
         // Two lines that are one, and a word too many, at each place.
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         for at in 0..lines.len() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use flowcast::{
     fit::{bursts::BurstFit, samples::csv_header},
-    table::{Document, Grouped, percent, rows, shown},
+    table::{Document, Grouped, or_dash, percent, rows, shown},
     units::{Rounded, Time},
 };
 use flowcast_measure::{
@@ -83,7 +83,10 @@ fn document(measured: &Budgeted, level: f64) -> Document {
         format!("± at {} %", level * 100.0),
         |((_, unit), (_, half))| shown(half, text(unit, half)),
     )
-    .cell("of it", |(_, (value, half))| percent(half / value, 2));
+    .cell("of it", |(_, (value, half))| {
+        let part = half / value;
+        or_dash(part.is_finite().then(|| percent(part, 2)))
+    });
     let outliers = measured.fit.as_ref().map_or(0, |fit| fit.outliers);
     let (stopped, bytes) = (stop_text(measured.stop), measured.bytes.0);
     let rate = bytes as f64 / measured.elapsed.as_seconds() * 8e-6;
