@@ -121,8 +121,8 @@ pub(crate) struct P2p {
     /// Step from one size to the next, starting at 1B
     #[arg(long, default_value = "2KiB", value_name = "SIZE")]
     step: Bytes,
-    /// Messages before an answer; keep it small, the network must not be saturated; at most 1000000
-    #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=1_000_000))]
+    /// Messages before an answer; keep it small, the network must not be saturated; at most 4096
+    #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=4096))]
     burst: u32,
     /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
     #[arg(long, value_name = "TIME")]
