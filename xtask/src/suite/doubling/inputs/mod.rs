@@ -67,6 +67,9 @@ const PLACE: &[&str] = &[
     "64",
     "--objective",
     "hops",
+    // How far the search goes depends on the numbers, not only on how many there are.
+    "--moves",
+    "1",
     "--json",
 ];
 
