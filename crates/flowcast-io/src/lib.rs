@@ -14,7 +14,7 @@ mod scenarios;
 mod store;
 mod traces;
 
-use std::{fs, io, os::unix::fs::FileTypeExt, path::Path};
+use std::{borrow::Cow, fs, io, os::unix::fs::FileTypeExt, path::Path};
 
 use anyhow::{Context, Result};
 
@@ -70,7 +70,10 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// The bytes are no text.
 pub fn file_text(path: &Path, bytes: Vec<u8>) -> Result<String> {
-    let plain = plain_text(&bytes).unwrap_or(bytes);
+    let plain = match plain_text(&bytes) {
+        Cow::Owned(text) => text,
+        Cow::Borrowed(_) => bytes,
+    };
     String::from_utf8(plain).ok().with_context(|| {
         format!(
             "{}: found bytes that are neither UTF-8 nor UTF-16 with its mark, expected text",

@@ -1,32 +1,37 @@
 //! Texts as editors and other systems save them.
 
-/// The text of a file in UTF-8 without a byte order mark and with newlines between its lines, if the bytes are a text that has
-/// a mark, or carriage returns alone; none if they stay as they are. Behind a mark of UTF-16 the text is one of UTF-16.
+use std::borrow::Cow;
+
+/// The text of a file in UTF-8, without a byte order mark and with newlines between its lines. A mark of UTF-16 makes it a text
+/// of UTF-16; carriage returns become newlines where they alone end lines. Other bytes are borrowed as they are.
 ///
 /// ```
 /// use flowcast_units::plain_text;
 ///
-/// assert_eq!(plain_text(b"\xef\xbb\xbfa b").unwrap(), b"a b");
-/// assert_eq!(plain_text(b"\xff\xfea\0\n\0").unwrap(), b"a\n");
-/// assert_eq!(plain_text(b"a\rb\r").unwrap(), b"a\nb\n");
-/// assert_eq!(plain_text(b"a\r\nb"), None);
+/// assert_eq!(*plain_text(b"\xef\xbb\xbfa b"), *b"a b");
+/// assert_eq!(*plain_text(b"\xff\xfea\0\n\0"), *b"a\n");
+/// assert_eq!(*plain_text(b"a\rb\r"), *b"a\nb\n");
+/// assert_eq!(*plain_text(b"a\r\nb"), *b"a\r\nb");
 /// ```
-pub fn plain_text(bytes: &[u8]) -> Option<Vec<u8>> {
-    let marked = match bytes {
-        [0xef, 0xbb, 0xbf, text @ ..] => Some(text.to_vec()),
-        [0xff, 0xfe, text @ ..] => of_utf16(text, u16::from_le_bytes),
-        [0xfe, 0xff, text @ ..] => of_utf16(text, u16::from_be_bytes),
-        _ => None,
+pub fn plain_text(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let unmarked = match bytes {
+        [0xef, 0xbb, 0xbf, text @ ..] => Cow::Owned(text.to_vec()),
+        [0xff, 0xfe, text @ ..] => {
+            from_utf16(text, u16::from_le_bytes).map_or(bytes.into(), Cow::Owned)
+        }
+        [0xfe, 0xff, text @ ..] => {
+            from_utf16(text, u16::from_be_bytes).map_or(bytes.into(), Cow::Owned)
+        }
+        _ => bytes.into(),
     };
-    let text = marked.as_deref().unwrap_or(bytes);
-    if !ends_lines_with_returns(text) {
-        return marked;
+    if !ends_lines_with_returns(&unmarked) {
+        return unmarked;
     }
     let newline = |byte: &u8| if *byte == b'\r' { b'\n' } else { *byte };
-    Some(text.iter().map(newline).collect())
+    unmarked.iter().map(newline).collect()
 }
 
-fn of_utf16(text: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Vec<u8>> {
+fn from_utf16(text: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_chunks();
     let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
     let text = String::from_utf16(&units).ok()?;
@@ -54,7 +59,7 @@ mod tests {
             b"\xff\xfe\0\xd8",
             b"\xb5\n",
         ] {
-            assert_eq!(plain_text(bytes), None, "{bytes:?}");
+            assert_eq!(plain_text(bytes), bytes);
         }
     }
 
@@ -64,7 +69,7 @@ mod tests {
         let big: Vec<u8> = units.clone().flat_map(u16::to_be_bytes).collect();
         let little: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
         for bytes in [big, little, "\u{feff}µ\rb".into()] {
-            assert_eq!(plain_text(&bytes).unwrap(), "µ\nb".as_bytes());
+            assert_eq!(*plain_text(&bytes), *"µ\nb".as_bytes());
         }
     }
 }

@@ -74,10 +74,8 @@ impl Pattern {
 
     /// Whether a file is meant as a pattern: its first line of content starts with a flow, a chain or a placement.
     pub fn is_pattern(text: &[u8]) -> bool {
-        let plain = plain_text(text);
-        let mut lines = plain
-            .as_deref()
-            .unwrap_or(text)
+        let text = plain_text(text);
+        let mut lines = text
             .split(|byte| *byte == b'\n')
             .filter_map(|line| std::str::from_utf8(line).ok());
         let Some(line) = lines.find_map(|line| Some(content(line)).filter(|line| !line.is_empty()))
@@ -168,12 +166,7 @@ impl<'a> PatternReader<'a> {
     }
 
     fn read_lines(&mut self, text: &[u8]) -> Result<(), PatternError> {
-        let plain = plain_text(text);
-        for bytes in plain
-            .as_deref()
-            .unwrap_or(text)
-            .split(|byte| *byte == b'\n')
-        {
+        for bytes in plain_text(text).split(|byte| *byte == b'\n') {
             self.line += 1;
             let line = std::str::from_utf8(bytes)
                 .map_err(|_| self.error("bytes that are not UTF-8", "text"))?;

@@ -79,8 +79,7 @@ pub fn is_dimemas_cfg(bytes: &[u8]) -> bool {
 
 /// A file's text; bytes that are none become signs that no record has.
 fn text_of(bytes: &[u8]) -> String {
-    let plain = plain_text(bytes);
-    String::from_utf8_lossy(plain.as_deref().unwrap_or(bytes)).into_owned()
+    String::from_utf8_lossy(&plain_text(bytes)).into_owned()
 }
 
 const WIDE_AREA_QUOTED: &str = "\"wide area network information\"";

@@ -1,6 +1,7 @@
 //! The files that a trace consists of: packed ones, lists with a name on each line, and SimGrid's deployments.
 
 use std::{
+    borrow::Cow,
     io::{self, Read},
     ops::Range,
     sync::Arc,
@@ -101,8 +102,7 @@ pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<P
 
 /// The names of files in a list or deployment; none if the text is neither.
 pub fn listed(text: &[u8]) -> Vec<String> {
-    let plain = plain_text(text);
-    let text = plain.as_deref().unwrap_or(text);
+    let text = &*plain_text(text);
     let ranges = if is_deployment(text) || is_list(text) {
         ranges_of_names(text)
     } else {
@@ -169,8 +169,8 @@ impl Unpacking {
         let files = self.files + 1;
         match content(name, bytes, Bytes(most.0.saturating_sub(self.plain.0)))? {
             PartContent::Plain(bytes) => Ok(match plain_text((*bytes).as_ref()) {
-                Some(text) => Arc::new(text),
-                None => bytes,
+                Cow::Owned(text) => Arc::new(text),
+                Cow::Borrowed(_) => bytes,
             }),
             PartContent::TooLarge => Err(TraceError::TooLarge {
                 name: name.to_owned(),
@@ -181,7 +181,10 @@ impl Unpacking {
             PartContent::Unpacked(plain) => {
                 (self.files, self.packed, self.plain.0) =
                     (files, packed, self.plain.0 + plain.len() as u64);
-                Ok(Arc::new(plain_text(&plain).unwrap_or(plain)))
+                Ok(match plain_text(&plain) {
+                    Cow::Owned(text) => Arc::new(text),
+                    Cow::Borrowed(_) => Arc::new(plain),
+                })
             }
         }
     }

@@ -44,12 +44,10 @@ pub struct MatrixFileError {
 
 /// Whether a text is meant as a matrix, by its first line: the header of a table, or two to four numbers.
 pub fn is_matrix(text: &[u8]) -> bool {
-    let plain = plain_text(text);
-    let lines = plain
-        .as_deref()
-        .unwrap_or(text)
-        .split(|byte| *byte == b'\n');
-    let mut lines = lines.map(|line| String::from_utf8_lossy(line));
+    let text = plain_text(text);
+    let mut lines = text
+        .split(|byte| *byte == b'\n')
+        .map(|line| String::from_utf8_lossy(line));
     let Some(first) = lines.find(|line| !line.trim().is_empty() && !is_comment(line)) else {
         return false;
     };
@@ -75,8 +73,8 @@ impl MatrixFile {
     /// # Errors
     /// The first line that does not fit, with what was found and what was expected.
     pub fn read(file: &str, text: &[u8]) -> Result<MatrixFile, MatrixFileError> {
-        let plain = plain_text(text);
-        let text = String::from_utf8_lossy(plain.as_deref().unwrap_or(text));
+        let text = plain_text(text);
+        let text = String::from_utf8_lossy(&text);
         let first = text
             .lines()
             .find(|line| !line.trim().is_empty() && !is_comment(line));
