@@ -7,7 +7,7 @@ use flowcast_units::Bytes;
 
 use crate::{
     frame::{Fault, FrameHeader, FrameReader, HEADER, Piece},
-    stillness::Stillness,
+    silence::SilenceWatch,
 };
 
 /// The most frames that one system call writes.
@@ -85,7 +85,7 @@ pub(crate) struct RailLane {
     pub unacknowledged: Unacknowledged,
     /// Frames of any kind that arrived on this connection.
     pub heard: u64,
-    pub stillness: Stillness,
+    pub silence: SilenceWatch,
 }
 
 impl RailLane {

@@ -21,5 +21,5 @@ pub mod path;
 mod peer_clock;
 pub mod policy;
 pub mod session;
-mod stillness;
+mod silence;
 pub mod token;

@@ -29,7 +29,7 @@ use crate::{
     lane::{AT_ONCE, LaneMessage, Parcel, RailLane},
     peer_clock::{PeerClock, Receipt},
     policy::{RailPolicy, Steering},
-    stillness::Standstill,
+    silence::RailSilence,
     token::Token,
 };
 
@@ -547,13 +547,10 @@ impl Session {
             let owed = lane.outstanding() > 0 || !self.proven.contains(rail);
             let moved = owed.then_some(lane.moved());
             let elsewhere = self.heard - lane.heard;
-            match lane
-                .stillness
-                .look(moved, elsewhere, now, self.rule.silence)
-            {
-                Standstill::None => {}
-                Standstill::Doubtful => self.ask_on(self.alive.without(rail)),
-                Standstill::Proven => silent = silent.with(rail),
+            match lane.silence.look(moved, elsewhere, now, self.rule.silence) {
+                RailSilence::Unconfirmed => {}
+                RailSilence::Suspected => self.ask_on(self.alive.without(rail)),
+                RailSilence::Confirmed => silent = silent.with(rail),
             }
         }
         silent

@@ -1,66 +1,66 @@
-//! Whether a rail has fallen silent while the other program still answers.
+//! Detects a rail that carries nothing while the other program still answers on another rail.
 //!
-//! The system notices a cut cable. It does not notice what stands between the ends and keeps the connection, but
-//! carries nothing. So a rail on which nothing moves, though something is to be acknowledged, is watched: the other
-//! program acknowledges on all rails alike whenever it is called, and in each part of the silence it has to be heard on
-//! another rail. A program that computes is silent on all rails, and none is given up.
+//! The system notices a cut cable. It does not notice a device on the path that keeps the connection and drops its data. A
+//! rail with unacknowledged data on which nothing moves is therefore watched. The other program acknowledges on all rails
+//! alike whenever it runs the transport; a rail is silent if the other program was heard on another rail in each part of the
+//! watched time. A program that computes is silent on all rails and loses none.
 
 use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
 use flowcast_units::Time;
 
-/// Parts of the silence, in each of which the other end is heard elsewhere.
+/// Parts of the watched time: the other end has to be heard elsewhere in each of them.
 const PARTS: u32 = 4;
 
-/// What is known of a rail on which nothing may move.
+/// The watch of one rail.
 #[derive(Debug, Default)]
-pub(crate) struct Stillness {
+pub(crate) struct SilenceWatch {
     moved: u64,
-    /// When the current part began, and what had been heard elsewhere by then.
+    /// Begin of the current part, and the frames heard elsewhere by then.
     since: Ticks,
     elsewhere: u64,
     /// Parts in which the other end was heard elsewhere.
     heard: u32,
 }
 
-/// What the silence of a rail means.
+/// What the watch of a rail has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standstill {
-    /// Something moves, or it is too early to tell.
-    None,
-    /// A part has passed: the other end is to be asked on other rails.
-    Doubtful,
-    /// The other end has answered elsewhere all the while.
-    Proven,
+pub(crate) enum RailSilence {
+    /// Something moves, or a part of the time has not passed yet.
+    Unconfirmed,
+    /// A part has passed in silence: the other end is to be asked on other rails.
+    Suspected,
+    /// The other end has answered elsewhere in all parts.
+    Confirmed,
 }
 
-impl Stillness {
-    /// `moved` counts what moves on the rail, and is none where nothing is to be acknowledged; `elsewhere` counts the frames
-    /// heard on other rails.
+impl SilenceWatch {
+    /// `moved` counts the frames that move on the rail; none: nothing is to be acknowledged. `elsewhere` counts the frames heard
+    /// on other rails. `silence` is the watched time.
     pub(crate) fn look(
         &mut self,
         moved: Option<u64>,
         elsewhere: u64,
         now: Ticks,
         silence: Time,
-    ) -> Standstill {
+    ) -> RailSilence {
         if moved != Some(self.moved) {
-            *self = Stillness {
+            *self = SilenceWatch {
                 moved: moved.unwrap_or(u64::MAX),
                 since: now,
                 elsewhere,
                 heard: 0,
             };
-            return Standstill::None;
+            return RailSilence::Unconfirmed;
         }
         if now.since(self.since) < Ticks::from_time(silence / f64::from(PARTS), ()) {
-            return Standstill::None;
+            return RailSilence::Unconfirmed;
         }
         self.heard += u32::from(elsewhere != self.elsewhere);
         (self.since, self.elsewhere) = (now, elsewhere);
         if self.heard < PARTS {
-            Standstill::Doubtful
+            RailSilence::Suspected
         } else {
-            Standstill::Proven
+            RailSilence::Confirmed
         }
     }
 }
@@ -69,15 +69,15 @@ impl Stillness {
 mod tests {
     use super::*;
 
-    /// What is said after each quarter second, if so many frames have moved on the rail and elsewhere by then.
-    fn verdicts(looks: &[(Option<u64>, u64)]) -> Vec<Standstill> {
-        let mut stillness = Stillness::default();
+    /// The findings after each quarter second, by the frames that have moved on the rail and elsewhere by then.
+    fn verdicts(looks: &[(Option<u64>, u64)]) -> Vec<RailSilence> {
+        let mut watch = SilenceWatch::default();
         (0..)
             .zip(looks)
             .map(
                 |(quarter, (moved, elsewhere)): (u64, &(Option<u64>, u64))| {
                     let now = Ticks::from_nanos(quarter * 250_000_000);
-                    stillness.look(*moved, *elsewhere, now, Time::from_seconds(1.0))
+                    watch.look(*moved, *elsewhere, now, Time::from_seconds(1.0))
                 },
             )
             .collect()
@@ -85,20 +85,31 @@ mod tests {
 
     #[test]
     fn a_rail_is_silent_once_the_other_end_was_heard_elsewhere_in_each_part() {
-        use Standstill::{Doubtful, None, Proven};
+        use RailSilence::{Confirmed, Suspected, Unconfirmed};
         let silent = [5, 5, 6, 7, 8, 9].map(|elsewhere| (Some(3), elsewhere));
         assert_eq!(
             verdicts(&silent),
-            [None, Doubtful, Doubtful, Doubtful, Doubtful, Proven]
+            [
+                Unconfirmed,
+                Suspected,
+                Suspected,
+                Suspected,
+                Suspected,
+                Confirmed
+            ]
         );
         let computes = [5, 6, 6, 6, 6, 6, 7].map(|elsewhere| (Some(3), elsewhere));
         assert!(
-            !verdicts(&computes).contains(&Proven),
+            !verdicts(&computes).contains(&Confirmed),
             "the other end is silent everywhere"
         );
         let moves = [3, 3, 3, 3, 4, 4, 4, 4].map(|moved| (Some(moved), moved * 10));
-        assert!(!verdicts(&moves).contains(&Proven));
-        let idle: Vec<(Option<u64>, u64)> = (0..9).map(|heard| (Option::None, heard)).collect();
-        assert_eq!(verdicts(&idle), [None; 9], "nothing is to be acknowledged");
+        assert!(!verdicts(&moves).contains(&Confirmed));
+        let idle: Vec<(Option<u64>, u64)> = (0..9).map(|heard| (None, heard)).collect();
+        assert_eq!(
+            verdicts(&idle),
+            [Unconfirmed; 9],
+            "nothing is to be acknowledged"
+        );
     }
 }
