@@ -1,12 +1,17 @@
-//! Shares, probabilities and counts of options.
+//! Shares, probabilities, counts and seeds of options.
 
 use std::ops::RangeToInclusive;
 
 use clap::builder::RangedU64ValueParser;
 
-/// A number up to a limit, which is checked before anything is done.
+/// A whole number up to a limit, which the parser checks before a command begins.
 pub(crate) fn count<T: TryFrom<u64>>(range: RangeToInclusive<u64>) -> RangedU64ValueParser<T> {
     RangedU64ValueParser::new().range(range)
+}
+
+/// A seed of up to 2^53: documents hold it as a number, exactly.
+pub(crate) fn seed() -> RangedU64ValueParser<u64> {
+    count(..=1 << 53)
 }
 
 /// `2%` or `0.02`.

@@ -193,10 +193,10 @@ pub(crate) struct Choose {
     /// The operations, such as allreduce [default: those that were measured on the machine]
     #[arg(long, value_name = "OPERATION", value_delimiter = ',', value_parser = operation)]
     collective: Vec<CollectiveOp>,
-    /// Ranks of the communicator. Algorithms that send more than 33554432 messages are not compared
+    /// Ranks of the communicator, 2 to 65536. Algorithms that send more than 33554432 messages are not compared
     #[arg(long, required = true, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..=65536))]
     ranks: Vec<u32>,
-    /// Nodes of each number of ranks [default: as many as ranks]
+    /// Nodes of each number of ranks, at most 65536 [default: as many as ranks]
     #[arg(long, value_name = "COUNT", value_delimiter = ',', conflicts_with = "hosts", value_parser = clap::value_parser!(u32).range(1..=65536))]
     nodes: Vec<u32>,
     #[command(flatten)]

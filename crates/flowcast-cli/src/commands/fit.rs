@@ -124,7 +124,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = crate::shares::probability)]
     level: f64,
     /// Seed of the bootstrap, at most 2^53
-    #[arg(long, default_value_t = 1, value_parser = crate::shares::count::<u64>(..=1 << 53))]
+    #[arg(long, default_value_t = 1, value_parser = crate::shares::seed())]
     seed: u64,
     #[command(flatten)]
     format: Format,

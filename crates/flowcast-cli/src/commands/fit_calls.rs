@@ -40,7 +40,7 @@ pub(super) struct CallArgs {
     pub predict: Option<PathBuf>,
     #[arg(
         long, value_name = "COUNT",
-        help = format!("Calls: most lines between knees, which are found, for a call [default: {PIECES}]"),
+        help = format!("Calls: most lines between knees, which are found, for a call; at most 64 [default: {PIECES}]"),
         value_parser = clap::value_parser!(u8).range(1..=64)
     )]
     pub pieces: Option<u8>,

@@ -45,7 +45,7 @@ struct ClusterArgs {
     /// Products of each processor: node,intercept_s,s_per_mnk,resid_per_mnk
     #[arg(long, value_name = "DGEMM.csv")]
     compute: PathBuf,
-    /// Ranks that fill a node
+    /// Ranks that fill a node; at most 4096
     #[arg(long, value_name = "RANKS", default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
     ranks_per_node: u32,
 }
@@ -178,10 +178,11 @@ pub(crate) struct Predict {
     /// The rows again with predicted_s,low_s,high_s [default: standard output]
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
-    /// Simulations of each run with other random numbers: other pivots, times of products and, if there are more than it takes, nodes
+    /// Simulations of each run with other random numbers: other pivots, times of products and, if there are more than it takes, nodes;
+    /// at most 1000
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
     replicates: u32,
-    /// Simulate panels at so many places of each run and not all: quicker, with the error that this may make in the interval
+    /// Simulate panels at so many places of each run and not all: quicker, with the error that this may make in the interval; 4 to 1000
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(4..=1000))]
     windows: Option<u32>,
     /// Probability that a run's time lies in its interval
@@ -254,16 +255,16 @@ fn seconds(prediction: &RunPrediction) -> [String; 3] {
 pub(crate) struct Choose {
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Order of the matrix
+    /// Order of the matrix; at most 2^31
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 31))]
     n: u64,
-    /// Ranks, all of which are used
+    /// Ranks, all of which are used; at most 65536
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
     ranks: u32,
-    /// Block sizes to choose from
+    /// Block sizes to choose from; at most 65536
     #[arg(long, value_name = "NB", value_delimiter = ',', default_value = "128,192,256", value_parser = clap::value_parser!(u32).range(1..=65536))]
     blocks: Vec<u32>,
-    /// Depths of look-ahead to choose from
+    /// Depths of look-ahead to choose from; at most 16
     #[arg(long, value_name = "DEPTH", value_delimiter = ',', default_value = "1,0", value_parser = clap::value_parser!(u32).range(0..=16))]
     depths: Vec<u32>,
     /// Another network, to see what it would bring
@@ -272,7 +273,7 @@ pub(crate) struct Choose {
     /// Write the input file of HPL
     #[arg(short, long, value_name = "HPL.dat")]
     output: Option<PathBuf>,
-    /// Simulations of each of the best settings
+    /// Simulations of each of the best settings; at most 1000
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
     replicates: u32,
     /// Probability that a run's time lies in its interval

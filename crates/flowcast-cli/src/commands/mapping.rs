@@ -43,13 +43,13 @@ pub(crate) struct Mapping {
     /// Names of the nodes, in node order, as a list or a file of Slurm, Open MPI, MPICH or PBS: n[001-032,040], n0:16
     #[arg(long, value_name = "LIST|FILE")]
     hosts: Option<String>,
-    /// Ranks, for a rule
+    /// Ranks, for a rule; at most 2^24
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     ranks: Option<u32>,
-    /// Nodes, for a rule; as many as there are hosts if absent
+    /// Nodes, for a rule, at most 2^24; as many as there are hosts if absent
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     nodes: Option<u32>,
-    /// Ranks that `fill` puts on a node [default: the slots of --hosts, else one]
+    /// Ranks that `fill` puts on a node, at most 2^24 [default: the slots of --hosts, else one]
     #[arg(long, alias = "slots", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     ranks_per_node: Option<u32>,
     /// How the job is launched whose ranks a program changes (--format c or fortran): a rule or a file; as many processes on

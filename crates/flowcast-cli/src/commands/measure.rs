@@ -25,7 +25,7 @@ use flowcast::{
 use flowcast_measure::{
     budget::BudgetPlan,
     loopback::with_loopback,
-    prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes},
+    prtt::{MAX_MESSAGES, Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes},
     shm::Cores,
     tcp::{TcpEntry, TcpTransport, Waiting},
 };
@@ -121,8 +121,13 @@ pub(crate) struct P2p {
     /// Step from one size to the next, starting at 1B
     #[arg(long, default_value = "2KiB", value_name = "SIZE")]
     step: Bytes,
-    /// Messages before an answer; keep it small, the network must not be saturated; at most 4096
-    #[arg(long, default_value_t = 16, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=4096))]
+    #[arg(
+        long,
+        default_value_t = 16,
+        value_name = "COUNT",
+        value_parser = crate::shares::count::<u32>(..=MAX_MESSAGES.into()),
+        help = format!("Messages before an answer; keep it small, the network must not be saturated; at most {MAX_MESSAGES}"),
+    )]
     burst: u32,
     /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
     #[arg(long, value_name = "TIME")]

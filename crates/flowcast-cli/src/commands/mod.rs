@@ -269,8 +269,44 @@ mod tests {
         lines.map(|line| line.trim_start_matches(['*', '?', ' ']))
     }
 
-    /// Command and option of each whole number.
-    fn counts(command: &Command, words: &str) -> Vec<(String, String)> {
+    /// A command, one of its options that takes a whole number, and the help of that option.
+    struct Count {
+        command: String,
+        option: String,
+        help: String,
+    }
+
+    impl Count {
+        /// The limits that the cases of this command try.
+        fn limits(&self) -> impl Iterator<Item = &'static str> {
+            let Count {
+                command, option, ..
+            } = self;
+            // Options of two values have none behind `=`.
+            let forms = [format!(" --{option}="), format!(" --{option} 1000000 ")];
+            let of_command = format!("{command} ");
+            let of_command = cases().filter(move |case| case.starts_with(&of_command));
+            of_command.filter_map(move |case| {
+                let [one, two] = &forms;
+                let limit = case
+                    .split_once(one.as_str())
+                    .or(case.split_once(two.as_str()))?
+                    .1;
+                limit.split(' ').next()
+            })
+        }
+
+        /// Whether the help states a limit; what holds all numbers of its type needs none.
+        fn states(&self, limit: &str) -> bool {
+            let limit: u64 = limit.parse().unwrap();
+            let is_of_type = [u64::from(u8::MAX), u32::MAX.into(), u64::MAX].contains(&limit);
+            let power = format!("2^{}", limit.trailing_zeros());
+            let is_power = limit.is_power_of_two() && self.help.contains(&power);
+            is_of_type || is_power || self.help.contains(&limit.to_string())
+        }
+    }
+
+    fn counts(command: &Command, words: &str) -> Vec<Count> {
         let kinds = [
             TypeId::of::<u8>(),
             TypeId::of::<u32>(),
@@ -282,7 +318,14 @@ mod tests {
             kinds.iter().any(|count| kind == *count)
         };
         let own = command.get_arguments().filter(is_count);
-        let own = own.filter_map(|option| Some((words.to_owned(), option.get_long()?.to_owned())));
+        let own = own.filter_map(|option| {
+            let help = option.get_long_help().or(option.get_help())?;
+            Some(Count {
+                command: words.to_owned(),
+                option: option.get_long()?.to_owned(),
+                help: help.to_string(),
+            })
+        });
         let commands = command
             .get_subcommands()
             .filter(|command| !command.is_hide_set());
@@ -292,22 +335,21 @@ mod tests {
     }
 
     #[test]
-    fn each_count_has_a_case_at_its_limit() {
-        let is_tried = |(words, option): &&(String, String)| {
-            let mut of_command = cases().filter(|case| case.starts_with(&format!("{words} ")));
-            // Options of two values have none behind `=`.
-            let forms = [
-                format!(" --{option}="),
-                format!(" --{option} 1000000 1000000"),
-            ];
-            of_command.any(|case| forms.iter().any(|form| case.contains(form)))
-        };
-        let all = counts(&Cli::described(), "");
-        let missing: Vec<_> = all.iter().filter(|count| !is_tried(count)).collect();
-        assert!(
-            missing.is_empty(),
-            "tests/limits/cases.txt lacks {missing:#?}"
-        );
+    fn each_count_has_a_case_at_its_limit_and_states_it() {
+        let mut faults = Vec::new();
+        for count in counts(&Cli::described(), "") {
+            let Count {
+                command, option, ..
+            } = &count;
+            if count.limits().next().is_none() {
+                faults.push(format!("no case: {command} --{option}"));
+            }
+            let unsaid = count.limits().filter(|limit| !count.states(limit));
+            faults.extend(
+                unsaid.map(|limit| format!("{limit} is not in the help: {command} --{option}")),
+            );
+        }
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
     #[test]

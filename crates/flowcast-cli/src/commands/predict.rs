@@ -85,7 +85,7 @@ pub(crate) struct Predict {
     #[arg(long, conflicts_with = "holdout")]
     no_interval: bool,
     /// Start of the random numbers, at most 2^53, where the network varies at random (--set machine.random.seed=N), and of --noise
-    #[arg(long, value_name = "COUNT", value_parser = crate::shares::count::<u64>(..=1 << 53))]
+    #[arg(long, value_name = "COUNT", value_parser = crate::shares::seed())]
     seed: Option<u64>,
     #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,
@@ -223,7 +223,7 @@ impl Predict {
 
 fn replicates_help() -> String {
     format!(
-        "Runs with other random numbers. Patterns under the model packet: with random starts and host times, medians and where \
+        "Runs with other random numbers, at most 100000. Patterns under the model packet: with random starts and host times, medians and where \
          nine of ten lie. Traces: how often the delays of --noise are drawn [default: {NOISE_DRAWS}]"
     )
 }

@@ -35,7 +35,7 @@ pub(crate) struct CableCheckCommand {
     /// Replace a field of the lab, such as cable.delay=200us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Frames sent on their own through each direction
+    /// Frames sent on their own through each direction; 20 to 100000
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     count: u32,
     #[command(flatten)]

@@ -57,7 +57,7 @@ pub(crate) struct Compare {
     #[arg(long, default_value = "0us", value_name = "TIME")]
     span: Time,
     /// Seed of the sets, at most 2^53
-    #[arg(long, default_value_t = 1, value_parser = crate::shares::count::<u64>(..=1 << 53))]
+    #[arg(long, default_value_t = 1, value_parser = crate::shares::seed())]
     seed: u64,
     /// Give up an optimum after so many branches
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]

@@ -82,7 +82,7 @@ pub(crate) struct ValidatePattern {
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
-    /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed
+    /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed; at most 100000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1

@@ -93,7 +93,8 @@ pub(crate) struct ValidateApp {
     /// Messages of at least this size wait for their receiver
     #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
-    /// Follow packets this often, with other random times of hosts each time: the median counts, and nine of ten totals lie in the range
+    /// Follow packets this often, with other random times of hosts each time: the median counts, and nine of ten totals lie in the range;
+    /// at most 10000
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     replicates: Option<u32>,
     /// Which time computations take [default: as for `predict`, thread CPU time where the wall time holds something else]
