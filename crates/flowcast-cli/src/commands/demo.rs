@@ -14,6 +14,7 @@ use flowcast::{
 };
 use flowcast_measure::loopback::measure_and_fit_loopback;
 
+use super::doctor::provenance_of_measurement;
 use crate::terminal::{
     exit::EnvironmentLacks,
     files::{Output, declare, write_text},
@@ -104,6 +105,7 @@ impl Demo {
 }
 
 fn measure_network() -> Result<Network> {
+    let provenance = provenance_of_measurement();
     let progress = Progress::for_seconds("measuring loopback TCP", MEASURING_SECONDS);
     let time = Time::from_seconds(MEASURING_SECONDS);
     let (measured, fit) = measure_and_fit_loopback(time, &mut |batch| {
@@ -113,7 +115,7 @@ fn measure_network() -> Result<Network> {
     .map_err(|error| EnvironmentLacks(format!("loopback cannot be measured: {error}")))
     .context("the demonstration needs TCP over loopback")?;
     drop(progress);
-    let mut network = fit.to_network("loopback", provenance::of_this_run());
+    let mut network = fit.to_network("loopback", provenance);
     network.title = format!(
         "TCP over loopback, {} samples taken just now",
         measured.samples.len()
