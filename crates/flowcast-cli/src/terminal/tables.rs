@@ -196,10 +196,14 @@ fn stacked(texts: &[Vec<String>], width: usize) -> String {
     records.join("\n\n")
 }
 
-/// A line `heading: value`, whose value begins at `indent`, or on the next line where a word of it would not fit.
+/// A line `heading: value`, whose value begins at `indent`, or on the next line where a word of it would not fit; the value
+/// alone where it has no heading.
 fn field(heading: &str, cell: &str, indent: usize, width: usize) -> String {
     const BELOW: usize = 2;
     let cell = cell.replace('\n', " ");
+    if heading.is_empty() {
+        return wrapped(&cell, width, BELOW);
+    }
     if indent + longest_word(&cell) > width {
         let cell = format!("{:BELOW$}{cell}", "");
         return format!("{heading}:\n{}", wrapped(&cell, width, BELOW));
@@ -314,6 +318,10 @@ mod tests {
                 " gige-tcp            1.000 us               -   measured on this machine",
             ]
         );
+        let mut unnamed = networks();
+        unnamed[0][0].clear();
+        let text = to_text(&unnamed, &is_right, Some(60));
+        assert!(text.starts_with("infiniband-ndr200\nlatency: "), "{text}");
         assert_eq!(
             to_text(&networks(), &is_right, Some(60)),
             "network:               infiniband-ndr200\n\

@@ -242,7 +242,7 @@ fn without_an_output_file_the_samples_go_to_the_standard_output() {
 }
 
 /// Starts the answering end and reads from its log where it listens.
-fn listener(folder: &Path) -> (Child, String) {
+pub(crate) fn listener(folder: &Path) -> (Child, String) {
     listener_with(folder, "")
 }
 

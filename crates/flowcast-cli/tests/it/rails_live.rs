@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::outcome::{json, labs_can_be_had, said};
 
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    addresses: Vec<String>,
-    token: String,
+    pub addresses: Vec<String>,
+    pub token: String,
 }
 
 impl Server {
-    fn start() -> Server {
+    pub(crate) fn start() -> Server {
         Server::serving("--once")
     }
 

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     fs::{File, OpenOptions},
-    io::Read,
+    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -15,17 +15,21 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 
-use crate::{documents::COMMANDS, validate::JOURNAL};
+use crate::{
+    documents::COMMANDS, measure::listener, outcome::labs_can_be_had, rails_live::Server,
+    validate::JOURNAL,
+};
 
-const WIDTHS: [u16; 4] = [60, 80, 100, 132];
+pub(crate) const WIDTHS: [u16; 4] = [60, 80, 100, 132];
 const THREADS: usize = 4;
+/// A byte that no output has.
+const END: u8 = 0x1e;
 
 /// Commands with tables, notes or errors that have no document, or another one, in [`COMMANDS`].
 const MORE: &[&str] = &[
     "collectives choose -n {sessions}/choose.in/machine.toml --ranks 8,16 --sizes 64KiB,1MiB",
     "compare {out}/before.json {out}/after.json",
     "compare lu.S.4.dim.gz lu.S.4.dim.gz -n gige-tcp --model independent",
-    "doctor -n gige-tcp",
     "explain events lu.S.4.dim.gz -n gige-tcp",
     "fit --calls taurus-calls.csv --pieces 3",
     "fit --collectives collectives.csv --allocations collective-nodes.csv --system lumi",
@@ -33,7 +37,6 @@ const MORE: &[&str] = &[
     "hpl predict linpack-runs.csv -n infiniband-edr --compute dgemm.csv",
     "mapping fill --ranks 8 --nodes 4",
     "mapping 2-per-node --ranks 4 --hosts n1,n2 --format openmpi",
-    "measure p2p --sizes 1KiB,64KiB,1MiB --time-limit 300ms -o {out}/samples.csv",
     "measure pairs --show pairs.csv",
     "networks show nosuch",
     "nosuch",
@@ -50,8 +53,8 @@ const MORE: &[&str] = &[
     "validate pattern --no-run --report {out}/page.html",
 ];
 
-/// The output depends on the time of day or on how fast this machine is.
-const VARIES: &[&str] = &["bench ", "doctor ", "measure p2p "];
+/// The output depends on how fast this machine is.
+const VARIES: &[&str] = &["bench "];
 
 /// The output is a file, whose lines are never broken.
 const FILES: &[&str] = &["networks show", "sweep "];
@@ -90,6 +93,73 @@ fn commands_fit_terminals_of_every_width() {
             .collect()
     });
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Commands that measure, and words of their output. Figures and notes differ from run to run; `{0}` and `{1}` are the ends of
+/// two rails that are served, `{2}` of a measurement.
+const LIVE: &[(&str, &[&str])] = &[
+    ("doctor", &["launcher", "governor"]),
+    ("demo", &["loopback", "flowcast-demo.html"]),
+    (
+        "lab cable-check --count 20",
+        &["node0", "nominal", "astray"],
+    ),
+    ("measure check gige-tcp --connect {2}", &["latency"]),
+    (
+        "measure clocks --lab fair --lab-set cluster.nodes=2 --count 3 --round-trips 3 --span 50ms --delay 50ms",
+        &["node1", "drift", "asymmetry", "deviation"],
+    ),
+    (
+        "measure conflicts --lab fair --lab-set cluster.nodes=2 --flows 2 --size 200KB --short 0B --only out -o {width}.csv",
+        &["conflict", "alone-half", "random-1", "repetitions"],
+    ),
+    (
+        "measure p2p --sizes 1KiB,64KiB,1MiB --time-limit 300ms -o {width}-samples.csv",
+        &["size", "trip", "between"],
+    ),
+    (
+        "measure pairs --lab fair --lab-set cluster.nodes=4 --sizes 1B -o pairs-{width}.csv",
+        &["size", "pairs", "usual"],
+    ),
+    (
+        "rails bench --connect a={0},loggp=2/0.001/5/20us --connect b={1},loggp=2/0.001/5/20us --burst 8 --sizes 4KiB --repetitions 2 --span 1ms",
+        &["earliest-delivery", "round-robin"],
+    ),
+];
+
+#[test]
+fn commands_that_measure_fit_terminals() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut missing = Vec::new();
+    let labs = labs_can_be_had("commands_that_measure_fit_terminals");
+    for (line, names) in LIVE
+        .iter()
+        .filter(|(line, _)| labs || !line.contains("lab "))
+    {
+        for width in WIDTHS {
+            let rails = Server::start();
+            let (mut answering, address) = listener(folder.path());
+            let ends = rails.addresses.iter().chain([&address]).enumerate();
+            let line = ends.fold(
+                line.replace("{width}", &width.to_string()),
+                |line, (end, address)| line.replace(&format!("{{{end}}}"), address),
+            );
+            let mut command = flowcast(&line, folder.path());
+            command.current_dir(folder.path());
+            if line.starts_with("rails") {
+                command.env("FLOWCAST_TOKEN", &rails.token);
+            }
+            let text = in_terminal(command, width);
+            let _ = answering.kill();
+            answering.wait().unwrap();
+            let words = words("", &text);
+            let absent = names.iter().filter(|name| !words.contains(**name));
+            missing
+                .extend(absent.map(|name| format!("{line}: {width}: {name} is missing\n{text}")));
+            missing.extend(too_wide(&text, width).map(|of| format!("{line}: too wide: {of}")));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
 /// Requests for the help of every command.
@@ -131,17 +201,21 @@ fn parts(line: &str) -> usize {
     outside.split_whitespace().count()
 }
 
+/// The lines of an output that are too wide without need.
+pub(crate) fn too_wide(text: &str, width: u16) -> impl Iterator<Item = &str> {
+    let columns = |line: &str| line.trim_end().chars().count();
+    text.lines()
+        .filter(move |line| columns(line) > width.into() && parts(line) > 1)
+}
+
 /// A description of each word that a command breaks or leaves out at some width, and of each line that is too wide.
 fn faults(line: &str, folder: &Path) -> Vec<String> {
     let piped = flowcast(line, folder).output().unwrap();
     let unlimited = String::from_utf8_lossy(&[piped.stdout, piped.stderr].concat()).into_owned();
     let in_width = |width: u16| {
         let text = in_terminal(flowcast(line, folder), width);
-        let columns = |line: &str| line.trim_end().chars().count();
         let is_file = FILES.iter().any(|file| line.starts_with(file));
-        let too_wide = text
-            .lines()
-            .filter(move |line| !is_file && columns(line) > width.into() && parts(line) > 1);
+        let too_wide = too_wide(&text, width).filter(|_| !is_file);
         let (found, expected) = (words(line, &text), words(line, &unlimited));
         let broken = found
             .difference(&expected)
@@ -189,7 +263,7 @@ fn flowcast(line: &str, folder: &Path) -> Command {
 }
 
 /// The output and the errors of a command in a terminal of `width` columns.
-fn in_terminal(mut command: Command, width: u16) -> String {
+pub(crate) fn in_terminal(mut command: Command, width: u16) -> String {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();
@@ -215,13 +289,19 @@ fn in_terminal(mut command: Command, width: u16) -> String {
         .env("TERM", "dumb")
         .env("NO_COLOR", "1")
         .stdout(terminal.try_clone().unwrap())
-        .stderr(terminal)
+        .stderr(terminal.try_clone().unwrap())
         .spawn()
         .unwrap();
-    drop(command);
+    // Linux may lose what is unread where everybody has closed a terminal: an end is written behind the output instead.
+    let end = thread::spawn(move || {
+        child.wait().unwrap();
+        (&terminal).write_all(&[END]).unwrap();
+        terminal
+    });
     let mut text = Vec::new();
-    // Linux ends the stream of a terminal that nobody has open with an error.
-    let _ = File::from(controller).read_to_end(&mut text);
-    child.wait().unwrap();
-    String::from_utf8_lossy(&text).replace('\r', "")
+    BufReader::new(File::from(controller))
+        .read_until(END, &mut text)
+        .unwrap();
+    end.join().unwrap();
+    String::from_utf8_lossy(&text).replace(['\r', END.into()], "")
 }

@@ -10,7 +10,10 @@ use std::{
 use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
-use crate::outcome::{json, said};
+use crate::{
+    outcome::{json, said},
+    terminals::{WIDTHS, in_terminal, too_wide},
+};
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -218,6 +221,19 @@ mod open_mpi {
             "{}",
             said(&refused)
         );
+        for width in WIDTHS {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+            command
+                .args(["validate", "app", "--report", "small.html"])
+                .args(again)
+                .current_dir(bench.folder.path());
+            let text = in_terminal(command, width);
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let names = ["Allgather", "measured", "limits/formula"];
+            let absent: Vec<_> = names.iter().filter(|name| !words.contains(name)).collect();
+            assert!(absent.is_empty(), "{absent:?} at {width}\n{text}");
+            assert_eq!(too_wide(&text, width).collect::<Vec<_>>(), [""; 0]);
+        }
         let chart = bench.flowcast(&["validate", "chart", "small.json", "-o", "chart.svg"]);
         assert!(
             String::from_utf8_lossy(&chart.stdout).contains("mean absolute"),

@@ -86,9 +86,7 @@ impl DifferenceTest {
             ),
             RunNoise::Repetitions if before < 2 || after < 2 => {
                 format!(
-                    "{} before and {} after: nothing is certain without repetitions or --spread",
-                    runs(before),
-                    runs(after)
+                    "runs: {before} before, {after} after; nothing is certain without repetitions or --spread"
                 )
             }
             RunNoise::Repetitions => {
@@ -128,14 +126,6 @@ impl DifferenceTest {
                 2.0 * Normal::standard().sf(difference / sum.sqrt())
             }
         })
-    }
-}
-
-fn runs(count: usize) -> String {
-    if count == 1 {
-        "one run".to_owned()
-    } else {
-        format!("{count} runs")
     }
 }
 

@@ -417,26 +417,35 @@ fn results_of_start_up_are_stored_for_the_next_run() {
         ("bml_flowcast_rails", ""),
         ("bml_flowcast_verbose", "2"),
     ];
-    let sources = ["parameters measured", "parameters stored"];
-    for source in sources {
+    let run = |source: &str| {
         let output = payload(4, &settings, "3000");
         assert_sound(&output, source);
-        // A stored result may be found not to hold while other work takes the processors; this is told.
-        let source = if text(&output).contains("are measured again") {
-            sources[0]
-        } else {
-            source
+        text(&output)
+    };
+    let all_ranks_say = |source: &str, text: &str| {
+        let of_rank = |rank: u32| {
+            text.lines()
+                .any(|line| line.contains(&format!("rank {rank},")) && line.contains(source))
         };
-        let rank_0 = text(&output)
-            .lines()
-            .any(|line| line.contains("rank 0") && line.contains(source));
-        assert!(rank_0, "{}", text(&output));
-        let others = text(&output)
-            .lines()
-            .filter(|line| line.contains("parameters measured") || line.contains(source))
-            .count();
-        assert_eq!(others, 4, "every rank has the results\n{}", text(&output));
-    }
+        assert!((0..4).all(of_rank), "{source}\n{text}");
+    };
+    let is_stored = || {
+        all_ranks_say("parameters measured", &run("parameters measured"));
+        let hosts = fs::read_dir(store.path()).into_iter().flatten().flatten();
+        let files = hosts.flat_map(|hosts| fs::read_dir(hosts.path()).into_iter().flatten());
+        files.count() == 2
+    };
+    // While other work takes the processors, start-up may be too short for results that are worth storing.
+    assert!((0..10).any(|_| is_stored()), "nothing was stored");
+    let next = run("parameters stored");
+    // It may find what is stored not to hold while other work takes the processors; it says so.
+    let again = next.contains("the networks are measured again");
+    let source = if again {
+        "parameters measured"
+    } else {
+        "parameters stored"
+    };
+    all_ranks_say(source, &next);
 }
 
 // Programs of Debian that nobody here wrote. The step leaves out by name what is not installed.

@@ -90,7 +90,7 @@ impl Validation {
             .field("title", &self.title)
             .table("models", self.model_table(errors))
             .line(format!(
-                "{} patterns, {flows} flows; errors are (predicted - measured) / measured",
+                "patterns: {}; flows: {flows}; errors are (predicted - measured) / measured",
                 self.cases.len()
             ))
             .shown(self.configuration_table(errors))

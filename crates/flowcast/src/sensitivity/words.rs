@@ -117,23 +117,15 @@ impl Words<'_> {
             ..
         } = self.found;
         let (walks, pieces) = (curve.walks, curve.pieces.len());
+        let piece_count = count(pieces, "piece");
         let exact = match inexact {
-            None => format!(
-                "exact: {pieces} {}, found by {walks} walks",
-                plural(pieces, "piece")
-            ),
+            None => format!("exact: {piece_count}, found by {walks} walks"),
             Some(reason @ Inexact::Error(_)) => {
                 let error = Rounded(curve.error);
-                format!(
-                    "exact within {error}: {pieces} {}, found by {walks} walks; {reason}",
-                    plural(pieces, "piece")
-                )
+                format!("exact within {error}: {piece_count}, found by {walks} walks; {reason}")
             }
             Some(reason @ Inexact::FixedOrder(_)) => {
-                format!(
-                    "exact for a fixed order of events: {pieces} {}, as {reason}",
-                    plural(pieces, "piece")
-                )
+                format!("exact for a fixed order of events: {piece_count}, as {reason}")
             }
             Some(reason) => format!("not exact: {walks} predictions joined by lines, as {reason}"),
         };
@@ -161,9 +153,8 @@ impl Words<'_> {
         if let Some(first) = falls.first() {
             let where_first = shown(&self.found.parameter, first.from);
             lines.push(format!(
-                "the order of events changes so that the time falls in {} {}, first behind {where_first}",
-                falls.len(),
-                plural(falls.len(), "place")
+                "the order of events changes so that the time falls in {}, first behind {where_first}",
+                count(falls.len(), "place")
             ));
         }
         let jumps: Vec<String> = self
@@ -172,10 +163,9 @@ impl Words<'_> {
             .map(|piece| shown(&self.found.parameter, piece.from))
             .collect();
         if !jumps.is_empty() {
-            let count = jumps.len();
             lines.push(format!(
-                "the time jumps in {count} {}: behind {}",
-                plural(count, "place"),
+                "the time jumps in {}: behind {}",
+                count(jumps.len(), "place"),
                 jumps.join(", ")
             ));
         }
@@ -274,12 +264,10 @@ impl Words<'_> {
     }
 }
 
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 {
-        noun.to_owned()
-    } else {
-        format!("{noun}s")
-    }
+/// A number of things, such as `1 piece` and `2 pieces`.
+fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 /// A round number of which the range holds at least ten.
