@@ -37,6 +37,7 @@ static mut VALUES: ParameterValues = ParameterValues {
     verbose: 0,
 };
 
+#[derive(Clone, Copy)]
 struct ParameterValues {
     scheduler: *const c_char,
     rails: *const c_char,
@@ -98,45 +99,46 @@ pub(crate) fn register(component: *const BmlComponent) {
     };
     // SAFETY: places in a static that only this thread uses now.
     unsafe {
-        text(c"scheduler", c"How the network of a message is chosen: any scheduler of `flowcast rails simulate`, such as earliest-delivery, latency, vft, wfq, round-robin", &raw mut (*values).scheduler);
-        text(c"rails", c"LogGP parameters by interface: NAME=g,G,o,Lus in microseconds (per byte for G), several with a semicolon between", &raw mut (*values).rails);
-        text(c"network", c"LogGP parameters by file: NAME=FILE with a Flowcast network file (flowcast fit -o FILE), several with a comma between", &raw mut (*values).network);
-        text(c"measure", c"Measure parameters that are not given while MPI starts: stored (unless an earlier result is stored), always, never", &raw mut (*values).measure);
+        let values = &mut *values;
+        text(c"scheduler", c"How the network of a message is chosen: any scheduler of `flowcast rails simulate`, such as earliest-delivery, latency, vft, wfq, round-robin", &raw mut values.scheduler);
+        text(c"rails", c"LogGP parameters by interface: NAME=g,G,o,Lus in microseconds (per byte for G), several with a semicolon between", &raw mut values.rails);
+        text(c"network", c"LogGP parameters by file: NAME=FILE with a Flowcast network file (flowcast fit -o FILE), several with a comma between", &raw mut values.network);
+        text(c"measure", c"Measure parameters that are not given while MPI starts: stored (unless an earlier result is stored), always, never", &raw mut values.measure);
         number(
             c"measure_ms",
             c"How long start-up may measure, in milliseconds, at most 200",
-            &raw mut (*values).measure_ms,
+            &raw mut values.measure_ms,
         );
-        text(c"store", c"Folder of stored results; `none` stores nothing (default: $XDG_DATA_HOME/flowcast/networks or ~/.local/share/flowcast/networks)", &raw mut (*values).store);
+        text(c"store", c"Folder of stored results; `none` stores nothing (default: $XDG_DATA_HOME/flowcast/networks or ~/.local/share/flowcast/networks)", &raw mut values.store);
         number(
             c"stripe",
             c"Split long messages over the networks by their bandwidths: 0 leaves that to Open MPI's btl_tcp_bandwidth",
-            &raw mut (*values).stripe,
+            &raw mut values.stripe,
         );
         number(
             c"split_from",
             c"Messages of so many bytes go over several networks at once where that delivers them earlier (earliest-delivery alone); 0 divides none",
-            &raw mut (*values).split_from,
+            &raw mut values.split_from,
         );
         number(
             c"remeasure",
             c"Measure networks again by what they carry, while the program runs: 0 keeps what start-up found",
-            &raw mut (*values).remeasure,
+            &raw mut values.remeasure,
         );
         number(
             c"epoll",
             c"Wait for the sockets by one epoll instance where Open MPI polls them one by one: 0 leaves them to Open MPI",
-            &raw mut (*values).epoll,
+            &raw mut values.epoll,
         );
         number(
             c"verbose",
             c"1: rank 0 tells where parameters come from and, at the end, what went over each network; 2: every rank",
-            &raw mut (*values).verbose,
+            &raw mut values.verbose,
         );
         text(
             c"counters",
             c"Write what went over each network to FILE.RANK.json at the end",
-            &raw mut (*values).counters,
+            &raw mut values.counters,
         );
     }
 }
@@ -174,9 +176,9 @@ impl ComponentSettings {
     /// # Errors
     /// An unknown scheduler, or a value that is none of those that a parameter knows.
     pub(crate) fn read() -> Result<ComponentSettings, Refusal> {
-        let values = &raw const VALUES;
         // SAFETY: registered before; C strings or null.
         unsafe {
+            let values = VALUES;
             let text = |place: *const c_char| {
                 if place.is_null() {
                     String::new()
@@ -185,24 +187,24 @@ impl ComponentSettings {
                 }
             };
             Ok(ComponentSettings {
-                scheduler: scheduler(&text((*values).scheduler))?,
-                rails: text((*values).rails),
-                network: text((*values).network),
-                measure: when(&text((*values).measure))?,
-                measure_for: measure_for((*values).measure_ms)?,
-                store: match text((*values).store).as_str() {
+                scheduler: scheduler(&text(values.scheduler))?,
+                rails: text(values.rails),
+                network: text(values.network),
+                measure: when(&text(values.measure))?,
+                measure_for: measure_for(values.measure_ms)?,
+                store: match text(values.store).as_str() {
                     "none" => None,
                     "" => usual_store(|name| std::env::var_os(name).map(PathBuf::from)),
                     folder => Some(folder.into()),
                 },
-                counters: path(text((*values).counters)),
-                stripe: (*values).stripe != 0,
-                split_from: usize::try_from((*values).split_from)
+                counters: path(text(values.counters)),
+                stripe: values.stripe != 0,
+                split_from: usize::try_from(values.split_from)
                     .ok()
                     .filter(|from| *from > 0),
-                remeasure: (*values).remeasure != 0,
-                epoll: (*values).epoll != 0,
-                verbose: (*values).verbose,
+                remeasure: values.remeasure != 0,
+                epoll: values.epoll != 0,
+                verbose: values.verbose,
             })
         }
     }

@@ -82,15 +82,10 @@ pub(super) fn miri() -> Outcome {
             "Miri is not part of this toolchain (`rustup +nightly component add miri`)".into(),
         );
     }
-    cargo::run(&[
-        "miri",
-        "test",
-        "-p",
-        "flowcast-replay",
-        "-p",
-        "flowcast-trace",
-        "--lib",
-    ])
+    let crates = ["-p", "flowcast-replay", "-p", "flowcast-trace"];
+    let arguments = [&["miri", "test", "--lib"][..], &crates].concat();
+    // Properties look for inputs that failed before beside their source.
+    cargo::run_with(&arguments, &[("MIRIFLAGS", "-Zmiri-disable-isolation")])
 }
 
 #[cfg(test)]

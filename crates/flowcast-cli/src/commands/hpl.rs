@@ -255,8 +255,8 @@ fn seconds(prediction: &RunPrediction) -> [String; 3] {
 pub(crate) struct Choose {
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Order of the matrix; at most 2^31
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 31))]
+    /// Order of the matrix; at most 2^27
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 27))]
     n: u64,
     /// Ranks, all of which are used; at most 65536
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]

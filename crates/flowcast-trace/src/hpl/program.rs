@@ -197,6 +197,8 @@ pub struct Process {
     settings: Settings,
     row: u32,
     column: u32,
+    /// The panel at which it ends.
+    end: u32,
     tasks: Vec<Task>,
     /// Its part of the broadcast that it has not done yet.
     awaited: Option<Part>,
@@ -229,6 +231,7 @@ impl Process {
             settings,
             row,
             column,
+            end: panels.end,
             tasks: Vec::new(),
             awaited: None,
             cut: None,
@@ -256,9 +259,7 @@ impl Process {
                 }));
             }
         }
-        for panel in (ahead..panels.end).rev() {
-            self.tasks.push(Task::Panel(panel));
-        }
+        self.go_on_at(ahead);
         for panel in (panels.start..ahead).rev() {
             if panel + 1 < ahead {
                 let columns = self.columns_between(panel + 1, ahead);
@@ -334,8 +335,15 @@ impl Process {
         self.take_part();
     }
 
+    fn go_on_at(&mut self, panel: u32) {
+        if panel < self.end {
+            self.tasks.push(Task::Panel(panel));
+        }
+    }
+
     /// Where a panel is ahead of its update by the depth.
     fn start_panel(&mut self, panel: u32) -> Option<Action> {
+        self.go_on_at(panel + 1);
         let depth = self.settings.depth;
         let columns = self.settings.local_columns(panel + 1, self.column);
         let updating = panel - depth.min(panel);
