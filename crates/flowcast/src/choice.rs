@@ -30,8 +30,8 @@ const PER_MESSAGE: Time = Time::from_nanos(1500.0);
 /// Without a model of the caller's, a network whose accuracy record has models that were validated on programs, or on messages of the
 /// program's sizes, takes the most accurate of them; one that comes from a Dimemas `.cfg`, or whose machine has links or buses,
 /// takes `limits`; one that has the parameters of packets takes `packet`, where that takes less than ten seconds; any other takes
-/// its own sharing model, and `fair` if it has none. Schedules know no links and buses, and take `loggops` where LogGOPS
-/// parameters are given.
+/// its own sharing model, and `fair` if it has none, or if it has flow cuts and the program more than 128 ranks. Schedules know no
+/// links and buses, and take `loggops` where LogGOPS parameters are given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelChoice {
     /// The model, never [`Contention::Automatic`].
@@ -48,9 +48,14 @@ pub struct ModelChoice {
     pub progress: Option<Progress>,
 }
 
+/// Ranks whose messages flow cuts follow by default: crowds of hundreds of flows take them minutes, or find no rates.
+const MOST_CUT_RANKS: usize = 128;
+
 /// How much there is to simulate.
 #[derive(Debug, Clone, Copy)]
 struct EstimatedLoad {
+    /// 0 where the model is chosen again before messages share the network.
+    ranks: usize,
     messages: u64,
     bytes: Bytes,
     /// Half of the bytes, as nearly as is known, are in messages up to this size.
@@ -74,6 +79,7 @@ impl EstimatedLoad {
         let usual = usual.map_or(Bytes(0), |(size, _)| *size);
         EstimatedLoad {
             usual,
+            ranks: program.ranks(),
             ..EstimatedLoad::new(u64::from(program.messages()), program.bytes())
         }
     }
@@ -81,6 +87,7 @@ impl EstimatedLoad {
     /// Of messages whose sizes are not looked at one by one: the usual one is the mean.
     fn new(messages: u64, bytes: Bytes) -> EstimatedLoad {
         EstimatedLoad {
+            ranks: 0,
             messages,
             bytes,
             usual: Bytes(bytes.0 / messages.max(1)),
@@ -137,7 +144,10 @@ impl ModelChoice {
         schedule: &Schedule,
         network: &Network,
     ) -> ModelChoice {
-        let load = EstimatedLoad::new(schedule.messages(), schedule.bytes());
+        let load = EstimatedLoad {
+            ranks: schedule.ranks(),
+            ..EstimatedLoad::new(schedule.messages(), schedule.bytes())
+        };
         match contention {
             Contention::Automatic => ModelChoice::by_ledger(load, network)
                 .filter(|choice| choice.contention != Contention::Limits)
@@ -258,6 +268,10 @@ impl ModelChoice {
             );
         }
         let (model, reason) = match own {
+            Some(Model::FlowCuts) if load.ranks > MOST_CUT_RANKS => (
+                Model::Fair,
+                "the network's flow cuts take too long for more than 128 ranks: --model flow-cuts",
+            ),
             Some(model) => (model, "the network's own"),
             None => (Model::Fair, "the network names no model"),
         };

@@ -142,6 +142,22 @@ fn the_network_decides_by_what_it_says() {
 }
 
 #[test]
+fn flow_cuts_leave_more_than_128_ranks_to_max_min() {
+    let network = network("gige-lam", &[]);
+    let few = by_default(&incast(127, 1000), &network);
+    assert_eq!(few.model.contention, Contention::Shared(Model::FlowCuts));
+    let many = by_default(&incast(128, 1000), &network);
+    assert_eq!(many.model.contention, Contention::Shared(Model::Fair));
+    assert!(
+        many.model
+            .to_string()
+            .contains("flow cuts take too long for more than 128 ranks: --model flow-cuts"),
+        "{}",
+        many.model
+    );
+}
+
+#[test]
 fn what_is_known_to_be_the_most_accurate_comes_first_where_the_trace_can_follow_it() {
     let mut network = network("gige-tcp", &[]);
     let validated = |model: &str, error: f64| {
