@@ -178,16 +178,6 @@ impl Wiring for Grid {
         self.distance(one, other) as usize
     }
 
-    fn meetings(&self) -> Vec<String> {
-        let farther = (1..=self.longest()).map(|steps| match steps {
-            1 => "1 switch further".to_owned(),
-            _ => format!("{steps} switches further"),
-        });
-        std::iter::once("same switch".to_owned())
-            .chain(farther)
-            .collect()
-    }
-
     fn leaving(&self, meeting: usize) -> Vec<(u8, u64)> {
         if meeting > 0 {
             return Vec::new();

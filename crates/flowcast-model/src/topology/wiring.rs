@@ -155,8 +155,16 @@ pub(crate) trait Wiring: std::fmt::Debug + Send + Sync {
     /// At which level two nodes meet, an index into [`Wiring::meetings`].
     fn meeting(&self, one: Node, other: Node) -> usize;
 
-    /// What the levels are called at which nodes meet, the nearest first.
-    fn meetings(&self) -> Vec<String>;
+    /// What the levels are called at which nodes meet, the nearest first: by how many switches they are apart.
+    fn meetings(&self) -> Vec<String> {
+        let farther = (1..=self.longest()).map(|steps| match steps {
+            1 => "1 switch further".to_owned(),
+            _ => format!("{steps} switches further"),
+        });
+        std::iter::once("same switch".to_owned())
+            .chain(farther)
+            .collect()
+    }
 
     /// How many cables of each class (from 1) leave what nodes share that meet at this level or below.
     fn leaving(&self, meeting: usize) -> Vec<(u8, u64)>;
