@@ -59,7 +59,8 @@ fn update() {
 macro_rules! jump_behind {
     ($name:ident, $before:path) => {
         #[unsafe(naked)]
-        #[unsafe(no_mangle)]
+        // A sanitizer calls `dlsym` before anything is ready: tests have the C library's.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $name() {
             naked_asm!(
                 "push rdi",
@@ -82,7 +83,8 @@ macro_rules! jump_behind {
 macro_rules! jump_behind {
     ($name:ident, $before:path) => {
         #[unsafe(naked)]
-        #[unsafe(no_mangle)]
+        // A sanitizer calls `dlsym` before anything is ready: tests have the C library's.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $name() {
             naked_asm!(
                 "stp x29, x30, [sp, #-48]!",

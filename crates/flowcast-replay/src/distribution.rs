@@ -72,7 +72,7 @@ impl Distribution {
         };
         let sums = others.chunks(PER_DOUBLING).enumerate();
         let all = sums
-            .map(|(doubling, counts)| (Time::from_nanos((doubling as f64).exp2()), sum(counts)));
+            .map(|(doubling, counts)| (Time::from_nanos((1u64 << doubling) as f64), sum(counts)));
         let all: Vec<_> = std::iter::once((Time::ZERO, u64::from(below.number)))
             .chain(all)
             .collect();

@@ -81,7 +81,7 @@ pub(super) const STEPS: &[Step] = &[
         cargo::run(&["test", "--package", "flowcast-rails", "--test", "it", "--", "--ignored", "--nocapture"])
     })
     .long(),
-    step("miri", "unsafe blocks of the pure crates in Miri", fuzz::miri).long(),
+    step("miri", "the unsafe block of the pure crates in Miri", fuzz::miri).long(),
     step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
     step("counts", "no message costs more instructions or accesses to memory than is kept", bench::check).on_release(),
     step("few-limits", "commands with counts at their limits, those that take seconds", || {
