@@ -27,9 +27,18 @@ fn a_message_has_a_room_and_a_reason() {
     }
     let refused = [
         ("Renew sizes\n\nThey fell.\n", "the subject `Renew sizes`"),
-        ("replay: count once.\n\nThey were counted twice.\n", "the subject"),
-        ("Replay: count once\n\nThey were counted twice.\n", "the subject"),
-        ("replay: count once\nThey were counted twice.\n", "a second line"),
+        (
+            "replay: count once.\n\nThey were counted twice.\n",
+            "the subject",
+        ),
+        (
+            "Replay: count once\n\nThey were counted twice.\n",
+            "the subject",
+        ),
+        (
+            "replay: count once\nThey were counted twice.\n",
+            "a second line",
+        ),
         ("replay: count once\n\n# a comment of git\n", "no body"),
         ("", "the subject ``"),
     ];

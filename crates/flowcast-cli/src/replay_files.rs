@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::{
     replay::journal::Keeps,
     report::export::{
-        Replayed, chrome,
+        Replayed,
         paraver::{self, Stamp},
         parquet, perfetto, tables,
     },
@@ -43,7 +43,7 @@ impl Kind {
     fn endings(self) -> &'static [&'static str] {
         match self {
             Kind::Paraver => &["prv"],
-            Kind::Perfetto => &["json", "pftrace"],
+            Kind::Perfetto => &["pftrace"],
             Kind::Messages => &["csv", "parquet"],
             Kind::Ranks | Kind::Pairs => &["csv"],
         }
@@ -65,9 +65,9 @@ fn replay_file(text: &str) -> Result<ReplayFile, String> {
 /// Files for other programs.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct OutputArgs {
-    /// Write the replay for another program: paraver=FILE.prv (and beside it .pcf and .row), perfetto=FILE.pftrace or, in
-    /// Chrome's form, FILE.json; a table of all messages=FILE.csv or FILE.parquet, of all ranks=FILE.csv, or of all pairs=FILE.csv
-    /// of ranks that exchange messages (repeatable)
+    /// Write the replay for another program: paraver=FILE.prv (and beside it .pcf and .row), perfetto=FILE.pftrace; a
+    /// table of all messages=FILE.csv or FILE.parquet, of all ranks=FILE.csv, or of all pairs=FILE.csv of ranks that exchange
+    /// messages (repeatable)
     #[arg(long = "write", value_name = "KIND=FILE", value_parser = replay_file)]
     files: Vec<ReplayFile>,
 }
@@ -91,10 +91,10 @@ impl OutputArgs {
     /// What these files need.
     pub(crate) fn keeps(&self) -> Keeps {
         let mut keeps = Keeps::default();
-        for ReplayFile { kind, path } in &self.files {
+        for ReplayFile { kind, .. } in &self.files {
             keeps.calls |= *kind == Kind::Paraver;
             keeps.slices |= matches!(kind, Kind::Paraver | Kind::Perfetto);
-            keeps.receipts |= *kind == Kind::Perfetto && !ends_in(path, "json");
+            keeps.receipts |= *kind == Kind::Perfetto;
         }
         keeps
     }
@@ -152,9 +152,6 @@ impl ReplayFile {
                 })?;
                 let stamp = Stamp(provenance::paraver_date());
                 batch.write(path, |out| Ok(paraver::prv(replayed, &stamp, out)?))
-            }
-            Kind::Perfetto if ends_in(path, "json") => {
-                batch.write(path, |out| Ok(chrome::json(replayed, out)?))
             }
             Kind::Perfetto => batch.write(path, |out| Ok(perfetto::pftrace(replayed, out)?)),
             Kind::Messages if ends_in(path, "parquet") => batch.write(path, |out| {

@@ -38,7 +38,7 @@ use trace::{NOISE_DRAWS, TraceArgs};
   flowcast predict cg.S.4.dim --network gige-tcp --network infiniband-2006 --model fair --model packet --report cg.html
   flowcast predict cg.S.4.dim --network 'mine/*.toml' --mapping fill --mapping round-robin
   flowcast predict cg.S.4.dim mg.S.4.dim --network cluster.cfg --mapping fill --mapping round-robin
-  flowcast predict cg.S.4.dim --network gige-tcp --write paraver=cg.prv --write perfetto=cg.json --write messages=cg.csv
+  flowcast predict cg.S.4.dim --network gige-tcp --write paraver=cg.prv --write perfetto=cg.pftrace --write messages=cg.csv
   flowcast predict cg.S.4.dim --network gige-tcp --model independent --noise exponential:5us --seed 7
   flowcast predict cg.S.4.dim --network gige-tcp --model independent --scenarios what-if.toml
   flowcast predict cg.S.4.dim --rail eth0.toml --rail eth1.toml --scheduler stock

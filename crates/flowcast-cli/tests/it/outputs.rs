@@ -96,7 +96,7 @@ fn outputs_are_checked_before_the_work() {
         ),
         (
             "--write perfetto=x.foo",
-            "--write: found `x.foo`, expected a name that ends in .json or .pftrace",
+            "--write: found `x.foo`, expected a name that ends in .pftrace",
         ),
         (
             "--report /nonexist/x.html",

@@ -1,9 +1,8 @@
-//! A replay in the formats of other programs: Paraver, Perfetto and Chrome, tables as CSV and Parquet.
+//! A replay in the formats of other programs: Paraver and Perfetto, tables as CSV and Parquet.
 //!
 //! All writers stream: they hold no more than the journal that they read. Equal replays give equal bytes; dates come
 //! from the caller.
 
-pub mod chrome;
 pub mod paraver;
 pub mod parquet;
 pub mod perfetto;

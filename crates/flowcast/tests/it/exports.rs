@@ -24,7 +24,7 @@ use flowcast::{
         placement::Placement,
     },
     report::export::{
-        Replayed, chrome,
+        Replayed,
         paraver::{self, Stamp},
         perfetto, tables,
     },
@@ -40,7 +40,6 @@ struct Written {
     prv: String,
     pcf: String,
     row: String,
-    json: String,
     pftrace: Vec<u8>,
     messages: String,
     ranks: String,
@@ -66,7 +65,7 @@ fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Writte
     let written = written(replayed);
     for (rank, keeps) in (0..program.ranks() as u32)
         .map(Rank)
-        .zip([TABLES, CHROME].into_iter().cycle())
+        .zip([TABLES, SLICES].into_iter().cycle())
     {
         assert_eq!(
             journal.traffic_received(rank).messages as usize,
@@ -92,8 +91,9 @@ const TABLES: Keeps = Keeps {
     receipts: false,
     timeline: false,
 };
-const CHROME: Keeps = Keeps {
+const SLICES: Keeps = Keeps {
     slices: true,
+    receipts: true,
     ..TABLES
 };
 
@@ -118,7 +118,9 @@ fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: Keeps) {
         written.pairs
     );
     if keeps.slices {
-        assert_eq!(text(&|out| chrome::json(lean, out)), written.json);
+        let mut pftrace = Vec::new();
+        perfetto::pftrace(lean, &mut pftrace).unwrap();
+        assert!(pftrace == written.pftrace);
     }
 }
 
@@ -147,7 +149,7 @@ fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
         journal: &journal,
     };
     let written = written(replayed);
-    for keeps in [TABLES, CHROME] {
+    for keeps in [TABLES, SLICES] {
         compare_lean(
             &written,
             Replayed {
@@ -173,7 +175,6 @@ fn written(replayed: Replayed<'_>) -> Written {
         prv: text(&|out| paraver::prv(replayed, &Stamp("01/02/2026 at 03:04".into()), out)),
         pcf: text(&|out| paraver::pcf(replayed, out)),
         row: text(&|out| paraver::row(replayed, out)),
-        json: text(&|out| chrome::json(replayed, out)),
         messages: text(&|out| tables::messages(replayed, &provenance, out)),
         ranks: text(&|out| tables::ranks(replayed, &provenance, out)),
         pairs: text(&|out| tables::pairs(replayed, &provenance, out)),
@@ -307,7 +308,6 @@ fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
                 computed(&written.outcome) as u64,
                 "{case}"
             );
-            check_chrome(&written);
             check_perfetto(&written);
         }
     }
@@ -381,7 +381,6 @@ fn schedules_are_written_by_the_rules() {
                 eager_up_to.is_some(),
                 "{case}"
             );
-            check_chrome(&written);
             check_perfetto(&written);
             check_tables(&written);
         }
@@ -440,60 +439,6 @@ fn collectives_come_back_from_what_was_written() {
     assert!((times[0] - times[1]).abs() < 10.0, "{times:?}");
     // What is written of what was read keeps the details too.
     assert_eq!(program_of(&second.prv).instances().len(), 3);
-}
-
-/// The rules of the trace event format, as far as they are used: complete slices, names, arrows.
-fn check_chrome(written: &Written) {
-    let trace: serde_json::Value = serde_json::from_str(&written.json).unwrap();
-    assert_eq!(trace["displayTimeUnit"], "ns");
-    let mut slices: BTreeMap<(u64, u64), Vec<(f64, f64)>> = BTreeMap::new();
-    let (mut named, mut starts, mut ends) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-    for event in trace["traceEvents"].as_array().unwrap() {
-        let thread = (
-            event["pid"].as_u64().unwrap(),
-            event["tid"].as_u64().unwrap(),
-        );
-        assert!(event["name"].is_string());
-        let time = || event["ts"].as_f64().filter(|time| *time >= 0.0).unwrap();
-        match event["ph"].as_str().unwrap() {
-            "M" => {
-                assert!(
-                    ["process_name", "thread_name", "thread_sort_index"]
-                        .contains(&event["name"].as_str().unwrap())
-                );
-                named.insert((thread, event["args"]["name"].is_string()));
-            }
-            "X" => {
-                assert!(event["cat"].is_string() && event["dur"].as_f64().unwrap() > 0.0);
-                slices
-                    .entry(thread)
-                    .or_default()
-                    .push((time(), time() + event["dur"].as_f64().unwrap()));
-            }
-            "s" => assert!(
-                starts
-                    .insert(event["id"].as_u64().unwrap(), time())
-                    .is_none()
-            ),
-            "f" => {
-                assert_eq!(event["bp"], "e");
-                assert!(ends.insert(event["id"].as_u64().unwrap(), time()).is_none());
-            }
-            other => panic!("{other}"),
-        }
-    }
-    assert_eq!(starts.len() as u64, written.outcome.messages);
-    assert!(starts.iter().all(|(id, start)| ends[id] >= *start) && ends.len() == starts.len());
-    for (thread, slices) in slices {
-        assert!(named.contains(&(thread, true)));
-        // Times are decimal microseconds: half a nanosecond of rounding at most.
-        assert!(
-            slices
-                .windows(2)
-                .all(|pair| pair[0].1 <= pair[1].0 + 0.0005),
-            "{slices:?}"
-        );
-    }
 }
 
 /// Begins and ends alternate on each track, tracks are described before use, each flow begins and ends once.
@@ -629,7 +574,6 @@ fn names_of_an_archive_stay_names_in_all_that_is_written() {
         let network = flowcast::model::builtin::network("gige-tcp").unwrap();
         let written = write(&program, &network, Rendezvous::from_network(&network, None));
         check(&written);
-        check_chrome(&written);
         check_perfetto(&written);
         check_tables(&written);
     }
@@ -644,7 +588,6 @@ proptest! {
         let network = numbers.network(program.ranks());
         let written = write(&program, &network, numbers.rendezvous());
         let contents = check(&written);
-        check_chrome(&written);
         check_perfetto(&written);
         check_tables(&written);
         // Each state is rounded to whole nanoseconds at both ends.
