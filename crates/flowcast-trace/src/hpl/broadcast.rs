@@ -1,6 +1,6 @@
 //! What the processes of a row do for the broadcast of a panel, by process column.
 
-use super::{Broadcast, Settings, column::rolled};
+use super::{Broadcast, Exchange, Purpose, Settings, column::rolled};
 
 /// What one process does in the broadcast of a panel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,36 +13,18 @@ pub enum Forwarding {
         /// Columns that it sends it to.
         to: Vec<u32>,
     },
-    /// It takes part as soon as it is asked, and waits in each exchange.
-    AtOnce(Vec<RowStep>),
+    /// It takes part as soon as it is asked, and waits in each exchange: [`at_once`].
+    AtOnce,
 }
 
-/// An exchange of a process with another of its row; all sends are synchronous.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowStep {
-    /// Column of the other process.
-    pub partner: u32,
-    /// Bytes sent, if anything is.
-    pub send: Option<u64>,
-    /// Bytes received, if anything is.
-    pub receive: Option<u64>,
-}
-
-/// What the process in a column does with a panel of so many bytes.
+/// What the process in a column does with a panel.
 #[must_use]
-pub fn forwarding(settings: &Settings, panel: u32, column: u32, bytes: u64) -> Forwarding {
+pub fn forwarding(settings: &Settings, panel: u32, column: u32) -> Forwarding {
     let columns = settings.columns;
     let root = panel % columns;
     let distance = (column + columns - root) % columns;
     match settings.broadcast {
-        Broadcast::Long => {
-            Forwarding::AtOnce(spread_and_roll(columns, distance, bytes, &|distance| {
-                (root + distance) % columns
-            }))
-        }
-        Broadcast::LongModified => {
-            Forwarding::AtOnce(modified_long(root, columns, distance, bytes))
-        }
+        Broadcast::Long | Broadcast::LongModified => Forwarding::AtOnce,
         Broadcast::Ring => along(root, columns, distance, &[1]),
         Broadcast::RingModified => along(root, columns, distance, &[1, 2]),
         Broadcast::TwoRings => along(root, columns, distance, &[1, columns.div_ceil(2)]),
@@ -76,29 +58,55 @@ fn along(root: u32, columns: u32, distance: u32, begins: &[u32]) -> Forwarding {
     }
 }
 
-/// The owner sends the whole panel to the next column, which is ready then; the others spread and roll it.
-fn modified_long(root: u32, columns: u32, distance: u32, bytes: u64) -> Vec<RowStep> {
-    let at = |distance: u32| (root + distance) % columns;
-    let whole = |partner: u32, send: Option<u64>, receive: Option<u64>| RowStep {
-        partner: at(partner),
+/// The exchange with this number of the process at a row and column that takes part at once in the broadcast of a panel; there
+/// are as many as columns. In the modified way the owner sends the whole panel to the next column, which is ready then; the others
+/// spread and roll it.
+#[must_use]
+pub fn at_once(
+    settings: &Settings,
+    panel: u32,
+    [row, column]: [u32; 2],
+    number: u32,
+) -> Option<Exchange> {
+    let (columns, bytes) = (settings.columns, settings.panel_bytes(panel, row));
+    let root = panel % columns;
+    let distance = (column + columns - root) % columns;
+    let at = |distance: u32| settings.rank(row, (root + distance) % columns);
+    if settings.broadcast == Broadcast::Long {
+        return spread_and_roll(columns, distance, bytes, number, at);
+    }
+    match (distance, number) {
+        (0, 0) => Some(exchange(at(1), Some(bytes), None, true)),
+        (1, 0) => Some(exchange(at(0), None, Some(bytes), true)),
+        (1, _) => None,
+        _ => {
+            let beside = |place: u32| at(place + place.min(1));
+            let number = number - u32::from(distance == 0);
+            spread_and_roll(
+                columns - 1,
+                distance.saturating_sub(1),
+                bytes,
+                number,
+                beside,
+            )
+        }
+    }
+}
+
+/// An exchange of a broadcast.
+pub(super) fn exchange(
+    partner: u32,
+    send: Option<u64>,
+    receive: Option<u64>,
+    synchronous: bool,
+) -> Exchange {
+    Exchange {
+        partner,
         send,
         receive,
-    };
-    match distance {
-        1 => return vec![whole(0, None, Some(bytes))],
-        0 if columns == 1 => return Vec::new(),
-        _ => {}
+        synchronous,
+        purpose: Purpose::Broadcast,
     }
-    let mut steps = Vec::new();
-    if distance == 0 {
-        steps.push(whole(1, Some(bytes), None));
-    }
-    if columns > 2 {
-        let place = distance.saturating_sub(1);
-        let beside = |place: u32| at(if place == 0 { 0 } else { place + 1 });
-        steps.extend(spread_and_roll(columns - 1, place, bytes, &beside));
-    }
-    steps
 }
 
 /// The pieces go down a binomial tree, then around, by turns to either neighbour. Pieces have whole doubles; the last has the rest.
@@ -106,45 +114,39 @@ fn spread_and_roll(
     processes: u32,
     place: u32,
     bytes: u64,
-    column: &dyn Fn(u32) -> u32,
-) -> Vec<RowStep> {
-    if processes < 2 {
-        return Vec::new();
-    }
+    number: u32,
+    rank: impl Fn(u32) -> u32,
+) -> Option<Exchange> {
     let doubles = bytes / 8;
     let piece = (doubles / u64::from(processes)).max(1);
-    let begin = |place: u32| (u64::from(place) * piece).min(doubles);
-    let end = |place: u32| {
-        if place == processes - 1 {
+    let begin = |place: u32| {
+        if place == processes {
             doubles
         } else {
-            begin(place + 1)
+            (u64::from(place) * piece).min(doubles)
         }
     };
-    let mut steps = Vec::new();
-    let mut bit = 1 << (processes - 1).ilog2();
-    while bit > 0 {
-        let (upper, low) = (place & bit != 0, place & (bit - 1) == 0);
+    let size = |from: u32, end: u32| Some(8 * (begin(end) - begin(from)));
+    let bits = (0..u32::BITS - 1).rev().map(|bit| 1 << bit);
+    let tree = bits.filter(|bit| place & (bit - 1) == 0 && place | bit < processes);
+    if let Some(bit) = tree.clone().nth(number as usize) {
         let far = place | bit;
-        if low && far < processes {
-            let last = (far + bit).min(processes) - 1;
-            let size = 8 * (end(last) - begin(far));
-            steps.push(RowStep {
-                partner: column(if upper { place ^ bit } else { far }),
-                send: (!upper).then_some(size),
-                receive: upper.then_some(size),
-            });
-        }
-        bit >>= 1;
-    }
-    let size = |place: usize| Some(8 * (end(place as u32) - begin(place as u32)));
-    for round in 0..processes as usize - 1 {
-        let turn = rolled(place as usize, round, processes as usize);
-        steps.push(RowStep {
-            partner: column(turn.partner as u32),
-            send: size(turn.sent),
-            receive: size(turn.received),
+        let size = size(far, (far + bit).min(processes));
+        return Some(if far == place {
+            exchange(rank(place ^ bit), None, size, true)
+        } else {
+            exchange(rank(far), size, None, true)
         });
     }
-    steps
+    let round = number as usize - tree.count();
+    let turn = (round + 1 < processes as usize)
+        .then(|| rolled(place as usize, round, processes as usize))?;
+    let [partner, sent, received] =
+        [turn.partner, turn.sent, turn.received].map(|place| place as u32);
+    Some(exchange(
+        rank(partner),
+        size(sent, sent + 1),
+        size(received, received + 1),
+        true,
+    ))
 }

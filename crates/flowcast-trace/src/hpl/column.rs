@@ -156,16 +156,24 @@ impl Swapped {
         steps
     }
 
-    /// Spread, equilibration and roll, for each process row.
+    /// Spread, equilibration and roll.
     #[must_use]
-    pub fn spread_and_roll(&self) -> Vec<Vec<ColumnStep>> {
+    pub fn spread_and_roll(&self) -> SpreadAndRoll {
         let (order, lengths) = self.logarithmic_order();
-        let mut steps = vec![Vec::new(); order.len()];
+        let mut spread = vec![Vec::new(); order.len()];
         let mut starts = starts_of(&lengths);
-        spread_right(&mut steps, &order, 0, &starts);
-        equilibrate(&mut steps, &order, &mut starts);
-        roll(&mut steps, &order, &starts);
-        steps
+        spread_right(&mut spread, &order, 0, &starts);
+        equilibrate(&mut spread, &order, &mut starts);
+        let mut places = order.clone();
+        (0..)
+            .zip(&order)
+            .for_each(|(place, row)| places[*row as usize] = place);
+        SpreadAndRoll {
+            order,
+            places,
+            starts,
+            spread,
+        }
     }
 
     /// The process rows in the order in which U is spread, and the rows that each gets: of those at greater logarithmic distance
@@ -293,22 +301,41 @@ fn equilibrate(steps: &mut [Vec<ColumnStep>], order: &[u32], starts: &mut [u32])
     }
 }
 
-/// Every process gets all pieces: neighbours exchange them by turns to either side (`HPL_rollT`).
-fn roll(steps: &mut [Vec<ColumnStep>], order: &[u32], starts: &[u32]) {
-    let processes = order.len();
-    let piece = |place: usize| Rows::plain(starts[place + 1] - starts[place]);
-    for (place, &row) in order.iter().enumerate() {
-        for round in 0..processes - 1 {
+/// The exchanges of spread, equilibration and roll. Those of the roll are as many as there are pairs of processes, and are told
+/// one by one.
+#[derive(Debug)]
+pub struct SpreadAndRoll {
+    /// Process rows in the order in which they have pieces of U, and the place of each there.
+    order: Vec<u32>,
+    places: Vec<u32>,
+    /// Where each place's piece begins before the roll, and the end of the last.
+    starts: Vec<u32>,
+    /// Exchanges before the roll, by process row.
+    spread: Vec<Vec<ColumnStep>>,
+}
+
+impl SpreadAndRoll {
+    /// The first exchange of a process row from a number on, and the number behind it. In the roll every process gets all
+    /// pieces: neighbours exchange them by turns to either side (`HPL_rollT`).
+    #[must_use]
+    pub fn step(&self, row: u32, next: u32) -> Option<(ColumnStep, u32)> {
+        let spread = &self.spread[row as usize];
+        if let Some(step) = spread.get(next as usize) {
+            return Some((*step, next + 1));
+        }
+        let (processes, place) = (self.order.len(), self.places[row as usize] as usize);
+        let piece = |place: usize| Rows::plain(self.starts[place + 1] - self.starts[place]);
+        let mut rounds = next as usize - spread.len()..processes - 1;
+        rounds.find_map(|round| {
             let turn = rolled(place, round, processes);
             let step = ColumnStep {
-                partner: order[turn.partner],
+                partner: self.order[turn.partner],
                 send: piece(turn.sent),
                 receive: piece(turn.received),
             };
-            if step.send.count + step.receive.count > 0 {
-                steps[row as usize].push(step);
-            }
-        }
+            let behind = (spread.len() + round + 1) as u32;
+            (step.send.count + step.receive.count > 0).then_some((step, behind))
+        })
     }
 }
 

@@ -5,8 +5,9 @@ mod solution;
 use std::sync::Arc;
 
 use super::{
-    Forwarding, Settings,
-    column::{ColumnStep, Swapped},
+    Forwarding, Settings, at_once,
+    broadcast::exchange,
+    column::{ColumnStep, SpreadAndRoll, Swapped},
     forwarding,
 };
 
@@ -107,7 +108,7 @@ pub struct PanelSwaps {
     /// By binary exchange.
     pub binary: Vec<Vec<ColumnStep>>,
     /// By spread and roll.
-    pub long: Vec<Vec<ColumnStep>>,
+    pub long: Option<SpreadAndRoll>,
 }
 
 impl Settings {
@@ -150,12 +151,16 @@ impl PanelSwaps {
             } else {
                 Vec::new()
             },
-            long: if may_be_long {
-                swapped.spread_and_roll()
-            } else {
-                Vec::new()
-            },
+            long: may_be_long.then(|| swapped.spread_and_roll()),
             swapped,
+        }
+    }
+
+    /// The first exchange of a process row from a number on, and the number behind it.
+    fn step(&self, row: u32, long: bool, next: u32) -> Option<(ColumnStep, u32)> {
+        match &self.long {
+            Some(steps) if long => steps.step(row, next),
+            _ => Some((*self.binary[row as usize].get(next as usize)?, next + 1)),
         }
     }
 }
@@ -169,6 +174,11 @@ enum Task {
     Broadcast(u32),
     /// Ends it.
     Await,
+    /// Takes part in it from an exchange on.
+    Forward {
+        panel: u32,
+        number: u32,
+    },
     Probe,
     Update(Update),
     Swap {
@@ -302,6 +312,7 @@ impl Process {
                     panel: 0,
                     columns: 0,
                 })),
+                Task::Forward { panel, number } => self.forward(panel, number),
                 Task::Probe => self.probe(None),
                 Task::Update(update) => self.start_update(update, swaps),
                 Task::Swap { update, long, next } => self.swap(update, long, next),
@@ -390,35 +401,31 @@ impl Process {
     fn part(&self, panel: u32) -> Part {
         let bytes = self.settings.panel_bytes(panel, self.row);
         let at = |column: u32| self.settings.rank(self.row, column);
-        let exchange = |column: u32, send, receive, synchronous| {
-            Task::Exchange(Exchange {
-                partner: at(column),
-                send,
-                receive,
-                synchronous,
-                purpose: Purpose::Broadcast,
-            })
-        };
-        match forwarding(&self.settings, panel, self.column, bytes) {
+        let exchange =
+            |column: u32, send, receive| Task::Exchange(exchange(at(column), send, receive, false));
+        match forwarding(&self.settings, panel, self.column) {
             Forwarding::WhenItComes { from, to } => {
                 let sends = to.iter().rev();
-                let sends = sends.map(|column| exchange(*column, Some(bytes), None, false));
-                let received = from.map(|column| exchange(column, None, Some(bytes), false));
+                let sends = sends.map(|column| exchange(*column, Some(bytes), None));
+                let received = from.map(|column| exchange(column, None, Some(bytes)));
                 Part {
                     from: from.map(at),
                     tasks: sends.chain(received).collect(),
                 }
             }
-            Forwarding::AtOnce(steps) => {
-                let steps = steps.iter().rev();
-                Part {
-                    from: None,
-                    tasks: steps
-                        .map(|step| exchange(step.partner, step.send, step.receive, true))
-                        .collect(),
-                }
-            }
+            Forwarding::AtOnce => Part {
+                from: None,
+                tasks: vec![Task::Forward { panel, number: 0 }],
+            },
         }
+    }
+
+    /// One exchange of a broadcast after the other.
+    fn forward(&mut self, panel: u32, number: u32) -> Option<Action> {
+        let exchange = at_once(&self.settings, panel, [self.row, self.column], number)?;
+        let number = number + 1;
+        self.tasks.push(Task::Forward { panel, number });
+        Some(Action::Exchange(exchange))
     }
 
     fn start_update(&mut self, update: Update, swaps: &mut dyn Swaps) -> Option<Action> {
@@ -456,17 +463,11 @@ impl Process {
     /// One exchange of a swap after the other, each followed by a probe.
     fn swap(&mut self, update: Update, long: bool, next: u32) -> Option<Action> {
         let swaps = self.swaps.as_ref()?;
-        let ways = if long { &swaps.long } else { &swaps.binary };
-        let Some(step) = ways[self.row as usize].get(next as usize) else {
+        let Some((step, next)) = swaps.step(self.row, long, next) else {
             let width = u64::from(self.settings.width(update.panel));
             return Some(Action::Compute(Kernel::Copy(width * update.columns)));
         };
-        let step = *step;
-        self.tasks.push(Task::Swap {
-            update,
-            long,
-            next: next + 1,
-        });
+        self.tasks.push(Task::Swap { update, long, next });
         if self.awaited.is_some() {
             self.tasks.push(Task::Probe);
         }
