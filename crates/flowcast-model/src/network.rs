@@ -84,7 +84,7 @@ pub struct FitQuality {
 }
 
 /// Trains of packets that a window and a message have at least: fewer would be seen in their times.
-const TRAINS_IN_A_WINDOW: u64 = 32;
+const TRAINS_IN_A_WINDOW: u64 = 64;
 const TRAINS_IN_A_MESSAGE: u64 = 64;
 
 /// Which rule a message follows.
@@ -352,14 +352,18 @@ impl Network {
     }
 
     /// The network whose packets do what the closed loop of these windows says in goodput: without losses, and where messages of
-    /// the usual size are long against a window, in trains of packets that are a small part of it.
+    /// the usual size are long against a window, in trains of packets that are a small part of it. Where data and acknowledgements
+    /// share a link, its goodput leaves room for both.
     #[must_use]
     pub fn in_trains(&self, windows: Windows, usual: Bytes) -> Network {
         let largest =
             (windows.window.0 / TRAINS_IN_A_WINDOW).clamp(windows.segment.0, LARGEST_SEGMENT);
         let segment = Bytes((usual.0 / TRAINS_IN_A_MESSAGE).clamp(windows.segment.0, largest));
-        let mut network =
-            self.with_rates(Some((segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64));
+        let overhead = match self.nic.duplex {
+            Duplex::Full => FRAME_OVERHEAD as f64,
+            Duplex::Half => FRAME_OVERHEAD as f64 * 1.5,
+        };
+        let mut network = self.with_rates(Some(1.0 + overhead / segment.0 as f64));
         network.nic.latency = self.sharing.packet.latency.unwrap_or(self.nic.latency);
         network.sharing.packet = PacketParameters {
             segment: Some(segment),

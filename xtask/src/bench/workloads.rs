@@ -247,26 +247,6 @@ pub(super) const WORKLOADS: &[Workload] = &[
             &["--network", "gige-tcp", "--model", "closed-loop"],
         )
     },
-    Workload {
-        thrice: Thrice::Flows {
-            once: "random.pattern",
-            thrice: "random3.pattern",
-        },
-        counted: "flows",
-        ..replays(
-            "closed-loop-windows",
-            &[
-                "--network",
-                "gige-tcp",
-                "--model",
-                "closed-loop",
-                "--set",
-                "sharing.transient=true",
-                "--set",
-                "sharing.window=44kB",
-            ],
-        )
-    },
     reads(
         "read-dim",
         &["replay", "halo.dim", "--network", "gige-tcp", "--with-load"],

@@ -57,13 +57,6 @@ pub struct Windows {
     pub segment: Bytes,
 }
 
-impl Windows {
-    /// Bytes that the acknowledgement of two packets takes on the wire, for each byte that those take there.
-    pub fn acknowledgement(&self) -> f64 {
-        FRAME_OVERHEAD as f64 / (2 * (self.segment.0 + FRAME_OVERHEAD)) as f64
-    }
-}
-
 impl Protocol {
     /// From the fields of a network file.
     ///

@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 
 use thiserror::Error;
 
-use super::{
-    fluid::{self, Demand, Intervals},
-    transient,
-};
+use super::fluid::{self, Demand, Intervals};
 use crate::packet::{
     CarriedPackets, Message, Wire,
     seeds::{self, Runs, Spread},
@@ -22,11 +19,11 @@ use flowcast_model::{
         flow_cuts::Strictness,
         link_loads::{ClassLoad, LinkLoads},
         model::Model,
-        protocol::{Protocol, Windows},
+        protocol::Protocol,
         rates::{finite_rate, rate_model, transient_windows},
     },
 };
-use flowcast_units::Time;
+use flowcast_units::{Bytes, Time};
 
 /// Why there is no prediction.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -210,44 +207,28 @@ fn predict_keeping(
     method: Method,
     keeps_intervals: bool,
 ) -> Result<Prediction, PredictError> {
+    if let Some(windows) = transient_windows(method.model, network)? {
+        let bytes = flows
+            .iter()
+            .map(|flow| u128::from(flow.size.0))
+            .sum::<u128>();
+        let usual = Bytes((bytes / flows.len().max(1) as u128) as u64);
+        let goodput = finite_rate(network)?.as_bytes_per_second();
+        let network = network.in_trains(windows, usual);
+        let fabric = Fabric::of(flows, racks, &network)?;
+        let mut prediction = carry_packets(flows, &network, fabric)?;
+        let wire = finite_rate(&network)?.as_bytes_per_second();
+        for interval in prediction.intervals.of_flow.iter_mut().flatten() {
+            interval.share.0 *= wire / goodput;
+        }
+        return Ok(prediction);
+    }
     let network = &*network.seen_by(method.model);
     let fabric = Fabric::of(flows, racks, network)?;
-    if let Some(windows) = transient_windows(method.model, network)? {
-        return settle(flows, network, fabric, windows, keeps_intervals);
-    }
     match rate_model(method.model, network, method.strictness)? {
         Some(mut model) => step_flows(flows, network, fabric, model.as_mut(), keeps_intervals),
         None => carry_packets(flows, network, fabric),
     }
-}
-
-fn settle(
-    flows: &[Flow],
-    network: &Network,
-    fabric: Fabric,
-    windows: Windows,
-    keeps_intervals: bool,
-) -> Result<Prediction, PredictError> {
-    let rate = finite_rate(network)?;
-    if fabric.detour(0).is_some() {
-        return Err(SharingError::Topology {
-            field: "topology.routing".to_owned(),
-            found: "`ugal` beside sharing.closed_loop.transient".to_owned(),
-            expected: "minimal or valiant, whose ways windows can be followed on".to_owned(),
-        }
-        .into());
-    }
-    let settled = transient::simulate(flows, &fabric, windows, rate, keeps_intervals)?;
-    let intervals = Intervals {
-        of_flow: settled.intervals,
-        ..Intervals::default()
-    };
-    let flows = with_latency(flows, network, &fabric, settled.completions);
-    Ok(Prediction {
-        flows,
-        intervals,
-        fabric,
-    })
 }
 
 /// The latency comes after the last byte; alone a flow takes `L + m*x`.

@@ -16,9 +16,8 @@
 //!   sharing model allocates to the active flows; the next event is at `min(next start, min over i of t + left_i/r_i)`.
 //! - **Quasi-dynamic queues** ([`quasi_dynamic`]), for programs under the closed loop. The queueing delays `q_l` approach
 //!   their balance with the time of a packet, `dq_l/dt = (F_l(q) - q_l)/lag`, and the rates follow the delays.
-//! - **Windows in queues** ([`transient`]), for patterns under the closed loop whose window is known: how many bytes of
-//!   each flow's window are in each queue of its path, `dx_k/dt = d_(k-1) - d_k`.
-//! - **Packets** (`flowcast-network`).
+//! - **Packets** ([`crate::packet`]), also for patterns under the closed loop whose window is known: in trains of packets, without
+//!   losses.
 
 pub mod concurrent;
 mod flow_classes;
@@ -27,4 +26,3 @@ pub mod in_flight;
 mod progress;
 pub mod quasi_dynamic;
 pub mod traffic;
-pub mod transient;
