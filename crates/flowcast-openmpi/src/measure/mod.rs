@@ -206,11 +206,15 @@ struct Measured {
 
 fn keep(state: &State, store: &CostStore, results: &[Measured]) {
     for Measured { rail, network } in results {
-        if let Some(network) = network
-            && let Err(error) = store.save(&rail.name, network)
-        {
-            log(state, &format!("{} is not stored: {error}", rail.name));
-        }
+        let saved = network
+            .as_ref()
+            .map(|network| store.save(&rail.name, network));
+        let problem = match saved {
+            None => "time was too short to measure it closely".to_owned(),
+            Some(Err(error)) => error.to_string(),
+            Some(Ok(())) => continue,
+        };
+        log(state, &format!("{} is not stored: {problem}", rail.name));
     }
 }
 

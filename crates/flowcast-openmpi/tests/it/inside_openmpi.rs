@@ -433,18 +433,18 @@ fn results_of_start_up_are_stored_for_the_next_run() {
         };
         assert!((0..4).all(of_rank), "{source}\n{text}");
     };
-    let is_stored = || {
-        all_ranks_say("parameters measured", &run("parameters measured"));
-        let hosts = fs::read_dir(store.path()).into_iter().flatten().flatten();
-        let files = hosts.flat_map(|hosts| fs::read_dir(hosts.path()).into_iter().flatten());
-        files.count() == 2
-    };
-    // While other work takes the processors, start-up may be too short for results that are worth storing.
-    assert!((0..10).any(|_| is_stored()), "nothing was stored");
+    let first = run("parameters measured");
+    all_ranks_say("parameters measured", &first);
+    let hosts = fs::read_dir(store.path()).into_iter().flatten().flatten();
+    let files = hosts.flat_map(|hosts| fs::read_dir(hosts.path()).into_iter().flatten());
+    let stored = files.count();
+    // While other work takes the processors, start-up may be too short; it says so of each network.
+    let missing = first.matches("is not stored: time was too short").count();
+    assert_eq!(stored + missing, 2, "{first}");
     let next = run("parameters stored");
     // It may find what is stored not to hold while other work takes the processors; it says so.
     let again = next.contains("the networks are measured again");
-    let source = if again {
+    let source = if again || missing > 0 {
         "parameters measured"
     } else {
         "parameters stored"
