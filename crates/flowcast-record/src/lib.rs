@@ -29,7 +29,7 @@ mod functions;
 mod handles;
 mod idle;
 mod library;
-#[cfg_attr(test, allow(dead_code))]
+#[cfg_attr(sanitized, allow(dead_code))]
 mod loading;
 mod lock;
 mod memory;

@@ -54,13 +54,13 @@ fn update() {
     }
 }
 
-/// In the place of the C library's, which is called with the same arguments by the same caller.
+/// In the place of the C library's, which is called with the same arguments by the same caller; not under a sanitizer, which calls
+/// `dlsym` before anything is ready.
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump_behind {
     ($name:ident, $before:path) => {
         #[unsafe(naked)]
-        // A sanitizer calls `dlsym` before anything is ready: tests have the C library's.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[cfg_attr(not(sanitized), unsafe(no_mangle))]
         unsafe extern "C" fn $name() {
             naked_asm!(
                 "push rdi",
@@ -83,8 +83,7 @@ macro_rules! jump_behind {
 macro_rules! jump_behind {
     ($name:ident, $before:path) => {
         #[unsafe(naked)]
-        // A sanitizer calls `dlsym` before anything is ready: tests have the C library's.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[cfg_attr(not(sanitized), unsafe(no_mangle))]
         unsafe extern "C" fn $name() {
             naked_asm!(
                 "stp x29, x30, [sp, #-48]!",

@@ -59,14 +59,13 @@ pub(super) fn address_sanitizer() -> Outcome {
         "-p",
         "flowcast-rails",
     ];
-    // Not `readback`: the recorder's `dlsym` stands before that of the sanitizer, which calls it before anything is ready.
-    let arguments = [&["test", "--lib", "--test", "it"][..], &folder, &crates].concat();
+    let arguments = [&["test", "--lib", "--tests"][..], &folder, &crates].concat();
     // What a test leaves behind when it ends is no fault, and memory that nobody has is refused.
     cargo::run_with(
         &arguments,
         &[
             ("RUSTC_BOOTSTRAP", "1"),
-            ("RUSTFLAGS", "-Zsanitizer=address"),
+            ("RUSTFLAGS", "-Zsanitizer=address --cfg sanitized"),
             ("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1"),
         ],
     )
