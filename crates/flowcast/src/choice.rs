@@ -270,7 +270,7 @@ impl ModelChoice {
         let (model, reason) = match own {
             Some(Model::FlowCuts) if load.ranks > MOST_CUT_RANKS => (
                 Model::Fair,
-                "the network's flow cuts take too long for more than 128 ranks: --model flow-cuts",
+                "the network's flow cuts take too long for a program of this size: --model flow-cuts",
             ),
             Some(model) => (model, "the network's own"),
             None => (Model::Fair, "the network names no model"),

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, io};
 
+use crate::protobuf::{Value, fields, one};
 use flowcast::{
     Conversion, Options, Outputs, Prepared, TraceForm,
     convert::{
@@ -110,10 +111,20 @@ fn check_exports(trace: &Trace, replayed: Replayed<'_>) {
         assert_eq!(back, (trace.ranks(), trace.messages()));
     }
     let none = BTreeMap::new();
-    assert_eq!(
-        written(|out| perfetto::pftrace(replayed, out)).is_ok(),
-        is_whole
-    );
+    let pftrace = written(|out| perfetto::pftrace(replayed, out));
+    assert_eq!(pftrace.is_ok(), is_whole);
+    if let Ok(bytes) = pftrace {
+        let packets = fields(&bytes).unwrap();
+        let last = packets.into_iter().filter_map(|(_, packet)| match packet {
+            Value::Bytes(packet) => match one(&fields(&packet)?, 8) {
+                Some(Value::Varint(time)) => Some(*time),
+                _ => None,
+            },
+            _ => None,
+        });
+        let (last, end) = (last.max().unwrap_or(0) as f64, end.as_nanos());
+        assert!((last - end).abs() <= 1e-9 * end + 1.0, "{last} {end}");
+    }
     for table in [
         tables::messages,
         tables::ranks,
