@@ -5,7 +5,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
+    collections::{BinaryHeap, HashMap, VecDeque},
 };
 
 use super::{
@@ -59,6 +59,15 @@ struct Message {
     nic: u8,
 }
 
+impl Message {
+    fn channel(&self) -> Channel {
+        (self.from, self.to, self.tag)
+    }
+}
+
+/// Sender, receiver and tag.
+type Channel = (Rank, Rank, Option<u32>);
+
 /// An entry of the queue: time, then creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PlainEntry {
@@ -94,8 +103,10 @@ struct PlainEngine<'a, O> {
     bases: Vec<u32>,
     parameters: Loggops,
     carrier: FlowCarrier<'a>,
-    /// Messages that share the network, by slot.
-    flows: HashMap<Slot, Message>,
+    /// Messages that share the network, by slot, and whether the last byte is there.
+    flows: HashMap<Slot, (Message, bool)>,
+    /// Those from one rank to another with one tag: they are matched in the order of their sends, as MPI promises.
+    in_order: HashMap<Channel, VecDeque<Slot>>,
     hosts: Vec<PlainHost>,
     queue: BinaryHeap<Reverse<PlainEntry>>,
     created: u64,
@@ -130,6 +141,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             parameters: carrier.costs.parameters,
             carrier,
             flows: HashMap::new(),
+            in_order: HashMap::new(),
             hosts,
             queue: BinaryHeap::new(),
             created: 0,
@@ -175,8 +187,21 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             ..
         } = delivery;
         self.observer.moved(slot, start, arrival);
-        let message = self.flows.remove(&slot).expect("what arrives has departed");
-        self.push(arrival, PlainEvent::Message(message));
+        let (message, is_here) = self
+            .flows
+            .get_mut(&slot)
+            .expect("what arrives has departed");
+        *is_here = true;
+        let channel = message.channel();
+        let mut slots = self.in_order.remove(&channel).unwrap_or_default();
+        while let Some(first) = slots.front()
+            && let Some(&(message, true)) = self.flows.get(first)
+        {
+            self.flows.remove(first);
+            slots.pop_front();
+            self.push(arrival, PlainEvent::Message(message));
+        }
+        self.in_order.insert(channel, slots);
     }
 
     fn node(&self, rank: Rank, node: u32) -> &'a Node {
@@ -267,7 +292,11 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         );
         self.mark_started(message.from, message.node);
         if shares {
-            self.flows.insert(slot, message);
+            self.flows.insert(slot, (message, false));
+            self.in_order
+                .entry(message.channel())
+                .or_default()
+                .push_back(slot);
             self.carrier
                 .depart(slot, message.size, now + overhead, travel);
         } else {

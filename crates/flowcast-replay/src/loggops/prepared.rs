@@ -34,8 +34,8 @@ pub(super) struct PreparedOp {
     pub peer: u32,
     /// Whom it releases: so many by its start, then so many by its end, from the first on; see `is_run`.
     pub first: u32,
+    pub by_end: u32,
     pub by_start: u16,
-    pub by_end: u16,
     pub kind: Kind,
     /// Whether the dependents are neighbours and `first` is the first of them, not a place in the list.
     pub is_run: bool,
@@ -140,13 +140,13 @@ impl Prepared {
             let (starts, ends) = (graph.released_by_start(index), graph.released_by_end(index));
             let all = starts.iter().chain(ends).map(|later| base + later);
             let (first, is_run) = self.put_dependents(all);
-            let (by_start, by_end) = (starts.len() as u16, ends.len() as u16);
+            let (by_start, by_end) = (starts.len() as u16, ends.len() as u32);
             self.ops.push(PreparedOp {
                 payload,
                 peer: peer.0,
                 first,
-                by_start,
                 by_end,
+                by_start,
                 kind,
                 is_run,
             });
@@ -204,13 +204,10 @@ impl Numbers {
         };
         for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
             for (index, node) in (0..).zip(&graph.nodes) {
-                let released = graph
-                    .released_by_start(index)
-                    .len()
-                    .max(graph.released_by_end(index).len());
+                let started = graph.released_by_start(index).len();
                 let waits_for_most = node.dependencies as usize >= MOST;
                 if (node.cpu, node.nic) != (0, 0)
-                    || released > usize::from(u16::MAX)
+                    || started > usize::from(u16::MAX)
                     || waits_for_most
                 {
                     return None;

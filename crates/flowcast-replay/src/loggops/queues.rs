@@ -517,7 +517,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     #[inline(always)]
     fn start(&mut self, op: &PreparedOp) {
         if op.by_start > 0 {
-            self.release(op.first, op.by_start, op.is_run);
+            self.release(op.first, op.by_start.into(), op.is_run);
         }
     }
 
@@ -528,8 +528,8 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     }
 
     #[inline(always)]
-    fn release(&mut self, first: u32, count: u16, is_run: bool) {
-        let places = first as usize..first as usize + usize::from(count);
+    fn release(&mut self, first: u32, count: u32, is_run: bool) {
+        let places = first as usize..first as usize + count as usize;
         if is_run {
             for (dependent, open) in (first..).zip(&mut self.open[places]) {
                 *open -= 1;
