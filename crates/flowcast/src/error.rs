@@ -6,7 +6,6 @@ use flowcast_model::{
     sharing::SharingError,
     stats::StatsError,
 };
-use flowcast_network::flows::concurrent::PredictError;
 use flowcast_replay::{SimulateError, outcome::Outcome};
 use flowcast_trace::TraceError;
 use flowcast_units::Time;
@@ -24,9 +23,6 @@ pub enum Error {
     /// No sharing model has this name, or it lacks a parameter.
     #[error(transparent)]
     Sharing(#[from] SharingError),
-    /// The pattern has no prediction.
-    #[error(transparent)]
-    Pattern(#[from] PredictError),
     /// A network that was drawn from the intervals of its parameters is none.
     #[error(transparent)]
     Network(#[from] NetworkError),

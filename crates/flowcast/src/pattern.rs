@@ -56,7 +56,7 @@ impl Options {
 /// Predicts when each flow of a pattern ends (Martinasso and Méhaut, section 5; Zhu et al., Algorithm 1).
 ///
 /// # Errors
-/// [`Error::Pattern`] for a parameter that the model lacks or a situation that it does not know, [`Error::Option`] for
+/// [`Error::Sharing`] for a parameter that the model lacks or a situation that it does not know, [`Error::Option`] for
 /// seeds with another model than `packet`.
 pub fn predict_pattern(
     pattern: &Pattern,

@@ -13,7 +13,6 @@ use anyhow::{Result, bail};
 use clap::Subcommand;
 use flowcast::{
     Contention, Options, PreparedProgram, PreparedSchedule,
-    flows::concurrent::{carry, carry_each_packet},
     model::{network::Network, sharing::model::Model},
     table::Document,
     trace::{Program, Trace, schedule::Schedule},
@@ -191,8 +190,7 @@ impl Bench {
                 json,
             } => {
                 refuse_none(runs)?;
-                let carry = if unfold { carry_each_packet } else { carry };
-                packet::run(&input, &network.load()?, carry, runs, json)
+                packet::run(&input, &network.load()?, unfold, runs, json)
             }
             Bench::Sweep {
                 input,

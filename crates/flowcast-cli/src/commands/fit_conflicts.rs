@@ -8,7 +8,7 @@ use flowcast::{
         conflict_samples::ConflictSamples,
         conflicts::{Bound, ConflictFit, Errors, Estimate, ModelFit},
     },
-    flows::concurrent::{Method, PredictError, predict_ends, predict_seeds},
+    flows::concurrent::{Method, predict_ends, predict_seeds},
     model::{
         cluster::{flow::Flow, pattern::Pattern, racks::Racks},
         network::Network,
@@ -43,10 +43,7 @@ pub(super) fn durations(
     } else {
         predict_ends(flows, racks, network, method)
     };
-    match prediction {
-        Ok(prediction) => Ok(prediction.flows.iter().map(|flow| flow.duration).collect()),
-        Err(PredictError::Sharing(refused)) => Err(refused),
-    }
+    Ok(prediction?.flows.iter().map(|flow| flow.duration).collect())
 }
 
 /// The network of the lab in which the conflicts were measured, as its file says; `None` between hosts.

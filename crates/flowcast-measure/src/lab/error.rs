@@ -2,8 +2,8 @@
 
 use std::{fmt, io, path::PathBuf};
 
+use flowcast_model::sharing::SharingError;
 use flowcast_model::{network::NetworkError, stats::StatsError};
-use flowcast_network::flows::concurrent::PredictError;
 use flowcast_units::{Node, Rate};
 use thiserror::Error;
 
@@ -111,7 +111,7 @@ pub enum LabError {
     Network(#[from] NetworkError),
     /// The packet model does not say what to expect.
     #[error("what the self-test expects: {0}")]
-    Prediction(#[from] PredictError),
+    Prediction(#[from] SharingError),
     /// A file of the lab's state.
     #[error("{path}: {source}")]
     File {

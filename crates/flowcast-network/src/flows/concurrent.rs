@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use thiserror::Error;
-
 use super::fluid::{self, Demand, Intervals};
 use crate::packet::{
     CarriedPackets, Message, Wire,
@@ -24,14 +22,6 @@ use flowcast_model::{
     },
 };
 use flowcast_units::{Bytes, Time};
-
-/// Why there is no prediction.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum PredictError {
-    /// The sharing model refuses.
-    #[error(transparent)]
-    Sharing(#[from] SharingError),
-}
 
 /// Which model predicts a pattern, and how strictly it keeps to its paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +151,7 @@ impl Prediction {
 /// let method = Method { model: Model::Fair, strictness: Strictness::Extended };
 /// let prediction = predict(&pattern, &builtin::network("gige-tcp").unwrap(), method)?;
 /// assert!((prediction.flows[0].slowdown() - 2.0).abs() < 0.01);
-/// # Ok::<(), flowcast_network::flows::concurrent::PredictError>(())
+/// # Ok::<(), flowcast_model::sharing::SharingError>(())
 /// ```
 ///
 /// # Errors
@@ -170,7 +160,7 @@ pub fn predict(
     pattern: &Pattern,
     network: &Network,
     method: Method,
-) -> Result<Prediction, PredictError> {
+) -> Result<Prediction, SharingError> {
     predict_flows(&pattern.flows, &pattern.racks, network, method)
 }
 
@@ -183,7 +173,7 @@ pub fn predict_flows(
     racks: &Racks,
     network: &Network,
     method: Method,
-) -> Result<Prediction, PredictError> {
+) -> Result<Prediction, SharingError> {
     predict_keeping(flows, racks, network, method, true)
 }
 
@@ -196,7 +186,7 @@ pub fn predict_ends(
     racks: &Racks,
     network: &Network,
     method: Method,
-) -> Result<Prediction, PredictError> {
+) -> Result<Prediction, SharingError> {
     predict_keeping(flows, racks, network, method, false)
 }
 
@@ -206,7 +196,7 @@ fn predict_keeping(
     network: &Network,
     method: Method,
     keeps_intervals: bool,
-) -> Result<Prediction, PredictError> {
+) -> Result<Prediction, SharingError> {
     if let Some(windows) = transient_windows(method.model, network)? {
         let bytes = flows
             .iter()
@@ -258,7 +248,7 @@ fn step_flows(
     mut fabric: Fabric,
     model: &mut dyn RateModel,
     keeps_intervals: bool,
-) -> Result<Prediction, PredictError> {
+) -> Result<Prediction, SharingError> {
     let demands: Vec<Demand> = flows
         .iter()
         .map(|flow: &Flow| Demand {
@@ -285,7 +275,7 @@ fn carry_packets(
     flows: &[Flow],
     network: &Network,
     mut fabric: Fabric,
-) -> Result<Prediction, PredictError> {
+) -> Result<Prediction, SharingError> {
     let wire = undisturbed(wire(network)?);
     let carried = crate::packet::simulate(&messages(flows), &fabric, &wire)?;
     let mut taken: Vec<usize> = (0..flows.len()).collect();
@@ -314,7 +304,7 @@ pub fn predict_seeds(
     pattern: &Pattern,
     network: &Network,
     runs: Runs,
-) -> Result<(Prediction, Vec<Spread>), PredictError> {
+) -> Result<(Prediction, Vec<Spread>), SharingError> {
     let network = &*network.seen_by(Model::Packet);
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
     let wire = wire(network)?;
@@ -326,37 +316,24 @@ pub fn predict_seeds(
     Ok((prediction, spreads))
 }
 
-/// A pattern packet by packet, with what that took: frames, links crossed, losses.
+/// A pattern packet by packet, with what that took: frames, links crossed, losses. What repeats exactly is carried each time
+/// if so asked.
 ///
 /// # Errors
 /// As [`predict`].
-pub fn carry(pattern: &Pattern, network: &Network) -> Result<CarriedPackets, PredictError> {
-    carry_by(crate::packet::simulate, pattern, network)
-}
-
-/// As [`carry`], but what repeats exactly is carried each time.
-///
-/// # Errors
-/// As [`predict`].
-pub fn carry_each_packet(
+pub fn carry(
     pattern: &Pattern,
     network: &Network,
-) -> Result<CarriedPackets, PredictError> {
-    carry_by(crate::packet::simulate_each_packet, pattern, network)
-}
-
-fn carry_by(
-    carry: impl Fn(&[Message], &Fabric, &Wire) -> Result<CarriedPackets, SharingError>,
-    pattern: &Pattern,
-    network: &Network,
-) -> Result<CarriedPackets, PredictError> {
+    each_packet: bool,
+) -> Result<CarriedPackets, SharingError> {
     let network = &*network.seen_by(Model::Packet);
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
-    Ok(carry(
-        &messages(&pattern.flows),
-        &fabric,
-        &undisturbed(wire(network)?),
-    )?)
+    let (messages, wire) = (messages(&pattern.flows), undisturbed(wire(network)?));
+    if each_packet {
+        crate::packet::simulate_each_packet(&messages, &fabric, &wire)
+    } else {
+        crate::packet::simulate(&messages, &fabric, &wire)
+    }
 }
 
 fn wire(network: &Network) -> Result<Wire, SharingError> {
@@ -406,7 +383,7 @@ fn predictions(
     fabric: &Fabric,
     wire: &Wire,
     completions: &[FlowCompletion],
-) -> Result<Vec<FlowPrediction>, PredictError> {
+) -> Result<Vec<FlowPrediction>, SharingError> {
     let mut lone_times = BTreeMap::new();
     let mut predicted = Vec::with_capacity(flows.len());
     for ((flow, path), completion) in flows.iter().zip(&fabric.paths).zip(completions) {

@@ -8,7 +8,7 @@ use flowcast::{
             fit_conflicts,
         },
     },
-    flows::concurrent::{Method, PredictError, predict_flows},
+    flows::concurrent::{Method, predict_flows},
     model::{
         cluster::{
             conflicts::{Conflict, ConflictPlan, Kind},
@@ -33,11 +33,8 @@ fn durations(
         model,
         strictness: Strictness::Extended,
     };
-    let PredictError::Sharing(refused) = match predict_flows(flows, racks, network, method) {
-        Ok(prediction) => return Ok(prediction.flows.iter().map(|flow| flow.duration).collect()),
-        Err(refused) => refused,
-    };
-    Err(refused)
+    let prediction = predict_flows(flows, racks, network, method)?;
+    Ok(prediction.flows.iter().map(|flow| flow.duration).collect())
 }
 
 fn network(sharing: &str) -> Network {

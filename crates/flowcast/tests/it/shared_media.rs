@@ -1,7 +1,7 @@
 //! Half-duplex ports and media that a group of nodes shares: cases computed by hand, for each model.
 
 use flowcast::{
-    flows::concurrent::{Method, PredictError, predict},
+    flows::concurrent::{Method, predict},
     model::{
         builtin,
         cluster::pattern::Pattern,
@@ -247,7 +247,7 @@ fn a_bus_beside_a_topology_is_refused_and_limits_have_names() {
         strictness: Strictness::Extended,
     };
     let refused = predict(&pattern, &both, method(Model::Fair)).unwrap_err();
-    assert_eq!(refused, PredictError::Sharing(SharingError::BusInTopology));
+    assert_eq!(refused, SharingError::BusInTopology);
     let reason = |network: &Network| {
         let prediction = predict(&pattern, network, method(Model::Fair)).unwrap();
         prediction.reason(0, prediction.intervals_of(0)[0].limit)

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use flowcast::{
-    flows::concurrent::PredictError,
+    flows::concurrent::carry,
     model::{cluster::pattern::Pattern, network::Network},
-    packet::CarriedPackets,
     table::{Document, Grouped},
 };
 
@@ -18,7 +17,7 @@ use crate::trace_args::read_pattern;
 pub(super) fn run(
     input: &Path,
     network: &Network,
-    carry: fn(&Pattern, &Network) -> Result<CarriedPackets, PredictError>,
+    each_packet: bool,
     runs: u32,
     json: bool,
 ) -> Result<()> {
@@ -26,7 +25,7 @@ pub(super) fn run(
     let pattern = Pattern::read(&name, &content)?;
     let (mut hops, mut dropped) = (0, 0);
     let seconds = timed(runs, || {
-        let carried = carry(&pattern, network)?;
+        let carried = carry(&pattern, network, each_packet)?;
         (hops, dropped) = (carried.packet_hops, carried.dropped);
         Ok(carried)
     })?;
