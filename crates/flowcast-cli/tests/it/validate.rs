@@ -188,7 +188,7 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     assert_eq!(
         network
             .accuracy_record()
-            .best(CaseKind::Patterns, None)
+            .best(CaseKind::Flows, None)
             .unwrap()
             .model,
         "closed-loop/transient"

@@ -50,9 +50,9 @@ fn goodput(lab: &Lab, flows: &[Flow]) -> Vec<Rate> {
     steady_goodput(lab, flows, &watch).unwrap()
 }
 
-/// Flows get a rate together, within a tenth, in one of several spells: other work on the machine may slow some of them.
+/// The best of three spells in which flows get a rate together: other work on the machine slows flows, and nothing lets them exceed
+/// what the lab gives.
 fn get_together(lab: &Lab, flows: &[Flow], expected: Rate) {
-    let expected = expected.as_bytes_per_second();
     let spell = |_| {
         let rates = goodput(lab, flows);
         rates
@@ -60,16 +60,12 @@ fn get_together(lab: &Lab, flows: &[Flow], expected: Rate) {
             .map(|rate| rate.as_bytes_per_second())
             .sum::<f64>()
     };
-    let mut found = Vec::new();
-    let near = |sum: &f64| (sum / expected - 1.0).abs() < 0.1;
-    let is_one = (0..10)
-        .map(spell)
-        .inspect(|sum| found.push(*sum))
-        .any(|sum| near(&sum));
+    let best = (0..3).map(spell).fold(0.0, f64::max);
+    let share = best / expected.as_bytes_per_second();
     let name = &lab.spec().name;
     assert!(
-        is_one,
-        "{name}: {flows:?}: {found:?} bytes a second of {expected}"
+        (0.9..1.1).contains(&share),
+        "{name}: {flows:?}: {share} of what the lab is to give"
     );
 }
 
