@@ -352,8 +352,8 @@ impl Network {
     }
 
     /// The network whose packets do what the closed loop of these windows says in goodput: without losses, and where messages of
-    /// the usual size are long against a window, in trains of packets that are a small part of it. Where data and acknowledgements
-    /// share a link, its goodput leaves room for both.
+    /// the usual size are long against a window, in trains of packets that are a small part of it. Where both directions
+    /// share an interface, its goodput leaves room for the acknowledgement of every second packet.
     #[must_use]
     pub fn in_trains(&self, windows: Windows, usual: Bytes) -> Network {
         let largest =

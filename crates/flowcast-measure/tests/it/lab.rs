@@ -50,9 +50,9 @@ fn goodput(lab: &Lab, flows: &[Flow]) -> Vec<Rate> {
     steady_goodput(lab, flows, &watch).unwrap()
 }
 
-/// The best of three spells in which flows get a rate together: other work on the machine slows flows, and nothing lets them exceed
-/// what the lab gives.
-fn get_together(lab: &Lab, flows: &[Flow], expected: Rate) {
+/// Flows get a rate together, within a tenth, in the best of three spells. Other work on the machine slows flows; nothing lets them
+/// exceed what the lab gives.
+fn assert_rate_together(lab: &Lab, flows: &[Flow], expected: Rate) {
     let spell = |_| {
         let rates = goodput(lab, flows);
         rates
@@ -99,7 +99,7 @@ fn a_flow_gets_the_nominal_rate_on_each_kind_of_lab() {
         let spec = slow(name, overrides);
         let lab = Lab::up(&spec).unwrap_or_else(|error| panic!("{name}: {error}"));
         for rail in 0..spec.nic.bandwidth.0.len() {
-            get_together(&lab, &[flow(0, 1, rail)], nominal::one_flow(&spec, rail));
+            assert_rate_together(&lab, &[flow(0, 1, rail)], nominal::one_flow(&spec, rail));
         }
     }
 }
@@ -136,8 +136,8 @@ fn two_flows_into_one_node_and_two_over_the_backbone_share() {
     let lab = Lab::up(&spec).unwrap();
     let whole = nominal::one_flow(&spec, 0).as_bytes_per_second();
     let of = |share| Rate::from_bytes_per_second(share * whole);
-    get_together(&lab, &[flow(0, 2, 0), flow(1, 3, 0)], of(0.5));
-    get_together(&lab, &[flow(0, 1, 0), flow(2, 3, 0)], of(2.0));
+    assert_rate_together(&lab, &[flow(0, 2, 0), flow(1, 3, 0)], of(0.5));
+    assert_rate_together(&lab, &[flow(0, 1, 0), flow(2, 3, 0)], of(2.0));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn two_labs_stand_side_by_side_with_hosts_and_processes_of_their_own() {
     receiver.read_to_string(&mut text).unwrap();
     assert_eq!(text, "to one");
     for lab in [&one, &other] {
-        get_together(lab, &[flow(0, 1, 0)], nominal::one_flow(lab.spec(), 0));
+        assert_rate_together(lab, &[flow(0, 1, 0)], nominal::one_flow(lab.spec(), 0));
     }
 }
 

@@ -198,11 +198,8 @@ fn predict_keeping(
     keeps_intervals: bool,
 ) -> Result<Prediction, SharingError> {
     if let Some(windows) = transient_windows(method.model, network)? {
-        let bytes = flows
-            .iter()
-            .map(|flow| u128::from(flow.size.0))
-            .sum::<u128>();
-        let usual = Bytes((bytes / flows.len().max(1) as u128) as u64);
+        let part_of_mean = |flow: &Flow| flow.size.0 / flows.len() as u64;
+        let usual = Bytes(flows.iter().map(part_of_mean).sum());
         let goodput = finite_rate(network)?.as_bytes_per_second();
         let network = network.in_trains(windows, usual);
         let fabric = Fabric::of(flows, racks, &network)?;
@@ -316,8 +313,8 @@ pub fn predict_seeds(
     Ok((prediction, spreads))
 }
 
-/// A pattern packet by packet, with what that took: frames, links crossed, losses. What repeats exactly is carried each time
-/// if so asked.
+/// A pattern packet by packet, with what that took: frames, links crossed, losses. `each_packet` carries what
+/// repeats exactly each time.
 ///
 /// # Errors
 /// As [`predict`].

@@ -9,7 +9,7 @@
 //! # The models
 //!
 //! Flow `i` starts at `s_i` with `m_i` bytes and ends when the integral of its rate since then has reached `m_i`, plus the
-//! latency `L`, which is not contended: a flow that meets no other takes `L + m_i/C`. There are four ways to its rate.
+//! latency `L`, which is not contended: a flow that meets no other takes `L + m_i/C`. There are three ways to its rate.
 //!
 //! - **Rates from event to event** ([`fluid`], [`in_flight`], and `flow_classes` where many flows share few paths; Martinasso and Méhaut, RR-5910, section 5.3; Zhu et al.,
 //!   Algorithm 1). Events are starts and ends of flows. The rates `r_i` between two events are constant and are what the

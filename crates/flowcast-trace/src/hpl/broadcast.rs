@@ -13,7 +13,7 @@ pub enum Forwarding {
         /// Columns that it sends it to.
         to: Vec<u32>,
     },
-    /// It takes part as soon as it is asked, and waits in each exchange: [`at_once`].
+    /// It takes part as soon as it is asked, and waits in each exchange: [`broadcast_step`].
     AtOnce,
 }
 
@@ -58,11 +58,11 @@ fn along(root: u32, columns: u32, distance: u32, begins: &[u32]) -> Forwarding {
     }
 }
 
-/// The exchange with this number of the process at a row and column that takes part at once in the broadcast of a panel; there
-/// are as many as columns. In the modified way the owner sends the whole panel to the next column, which is ready then; the others
+/// The exchange with a number that a process at a row and column has in the broadcast of a panel, where it takes part at once. It
+/// has as many as there are columns. In the modified way the owner sends the whole panel to the next column, which is ready then; the others
 /// spread and roll it.
 #[must_use]
-pub fn at_once(
+pub fn broadcast_step(
     settings: &Settings,
     panel: u32,
     [row, column]: [u32; 2],

@@ -301,7 +301,7 @@ fn equilibrate(steps: &mut [Vec<ColumnStep>], order: &[u32], starts: &mut [u32])
     }
 }
 
-/// The exchanges of spread, equilibration and roll. Those of the roll are as many as there are pairs of processes, and are told
+/// The exchanges of spread, equilibration and roll. The roll has one for each pair of processes: they are computed
 /// one by one.
 #[derive(Debug)]
 pub struct SpreadAndRoll {
@@ -315,8 +315,8 @@ pub struct SpreadAndRoll {
 }
 
 impl SpreadAndRoll {
-    /// The first exchange of a process row from a number on, and the number behind it. In the roll every process gets all
-    /// pieces: neighbours exchange them by turns to either side (`HPL_rollT`).
+    /// The next exchange of a process row, and the number of the one to ask for after it; the first has number 0. In the roll
+    /// every process gets all pieces: neighbours exchange them by turns to either side (`HPL_rollT`).
     #[must_use]
     pub fn step(&self, row: u32, next: u32) -> Option<(ColumnStep, u32)> {
         let spread = &self.spread[row as usize];

@@ -16,7 +16,7 @@ mod script;
 mod settings;
 mod trace;
 
-pub use broadcast::{Forwarding, at_once, forwarding};
+pub use broadcast::{Forwarding, broadcast_step, forwarding};
 pub use column::{ColumnStep, PivotRows, PivotStep, Rows, Swapped, pivot_search};
 pub use kernels::{CallSpread, ColumnWork, KernelRates, PanelProduct, Processor, panel_columns};
 pub use pivots::Pivots;

@@ -5,8 +5,8 @@ mod solution;
 use std::sync::Arc;
 
 use super::{
-    Forwarding, Settings, at_once,
-    broadcast::exchange,
+    Forwarding, Settings,
+    broadcast::{broadcast_step, exchange},
     column::{ColumnStep, SpreadAndRoll, Swapped},
     forwarding,
 };
@@ -98,14 +98,14 @@ pub enum Purpose {
     Solution,
 }
 
-/// The exchanges by which a panel's rows are swapped, for each process row, in both ways.
+/// The exchanges by which a panel's rows are swapped, in both ways.
 #[derive(Debug)]
 pub struct PanelSwaps {
     /// The panel.
     pub panel: u32,
     /// What is swapped.
     pub swapped: Swapped,
-    /// By binary exchange.
+    /// By binary exchange, for each process row.
     pub binary: Vec<Vec<ColumnStep>>,
     /// By spread and roll.
     pub long: Option<SpreadAndRoll>,
@@ -156,7 +156,7 @@ impl PanelSwaps {
         }
     }
 
-    /// The first exchange of a process row from a number on, and the number behind it.
+    /// The next exchange of a process row, and the number of the one to ask for after it.
     fn step(&self, row: u32, long: bool, next: u32) -> Option<(ColumnStep, u32)> {
         match &self.long {
             Some(steps) if long => steps.step(row, next),
@@ -422,7 +422,7 @@ impl Process {
 
     /// One exchange of a broadcast after the other.
     fn forward(&mut self, panel: u32, number: u32) -> Option<Action> {
-        let exchange = at_once(&self.settings, panel, [self.row, self.column], number)?;
+        let exchange = broadcast_step(&self.settings, panel, [self.row, self.column], number)?;
         let number = number + 1;
         self.tasks.push(Task::Forward { panel, number });
         Some(Action::Exchange(exchange))
