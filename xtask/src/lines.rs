@@ -1,261 +1,380 @@
-//! `cargo xtask lines`: how much code each crate has. The step `sizes` fails where all crates together have more tokens than are
-//! kept.
+//! `cargo xtask lines`: how much code each crate has, and figures of its style. The step `sizes` fails where a figure is beyond
+//! the limit in `xtask/sizes.toml`.
 //!
-//! A token is a word, a string, a number or a single sign; comments have none. Lines depend on the format and characters on
-//! the length of names, tokens on neither. Tests are the folders `tests`, `benches`, `examples` and `fuzz`, files called
-//! `tests.rs`, and blocks behind `#[cfg(test)]`, which stand last in their file.
+//! A token is a string, a word or a single sign; of a string with an escaped line end each word counts. Lines depend on the
+//! format and characters on the length of names, tokens on neither. Tests, comments that stand on lines of their own and xtask
+//! do not count. Tests are the folders `tests`, `benches`, `bench`, `examples` and `fuzz`, files called `tests.rs`, and
+//! modules behind `#[cfg(test)]`.
 
-use std::{collections::BTreeMap, fs, path::Path, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Context, Result, anyhow, ensure};
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use anyhow::{Context, Result, ensure};
+use regex::Regex;
 use serde::Deserialize;
 
 use crate::{files_under, has_ending};
 
-/// The limit of the tokens of product code.
+/// The limits of the figures.
 const KEPT: &str = "xtask/sizes.toml";
 
 /// A file of former names whose length says nothing about the code.
 const FORMER_NAMES: &str = "former_schemas.rs";
 
-/// How much there is of what, product code apart from tests.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Size {
-    tokens: usize,
-    code_lines: usize,
-    doc_lines: usize,
-    comment_lines: usize,
-    blank_lines: usize,
-    test_lines: usize,
-}
+/// Folders and files whose code does not belong to the product.
+const APART: [&str; 7] = [
+    "tests", "tests.rs", "benches", "examples", "fuzz", "bench", "xtask",
+];
 
-impl Size {
-    fn add(&mut self, other: Size) {
-        self.tokens += other.tokens;
-        self.code_lines += other.code_lines;
-        self.doc_lines += other.doc_lines;
-        self.comment_lines += other.comment_lines;
-        self.blank_lines += other.blank_lines;
-        self.test_lines += other.test_lines;
-    }
-
-    fn row(&self, name: &str) -> String {
-        let Size {
-            tokens,
-            code_lines,
-            doc_lines,
-            comment_lines,
-            blank_lines,
-            test_lines,
-        } = self;
-        format!(
-            "{name:<24} {tokens:>8} {code_lines:>8} {doc_lines:>8} {comment_lines:>8} {blank_lines:>8} {test_lines:>8}"
-        )
-    }
-}
-
-/// The limit of the product's size.
+/// Limits of the product's size and style; each may only fall, but for `doc_tests`, which may only rise.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptSize {
-    /// Tokens of product code of all crates together.
+struct Limits {
     total: usize,
+    largest_crate: usize,
+    closures_per_100k_tokens: f64,
+    tuple_parameters: usize,
+    types_defined_twice: usize,
+    functions_named_of: usize,
+    schemas: usize,
+    doc_tests: usize,
 }
 
-/// Prints the sizes of all crates, of xtask, and of the product: all crates together.
+/// Counts of product code.
+#[derive(Debug, Default)]
+struct Counts {
+    tokens: usize,
+    lines: usize,
+    tokens_of_crates: BTreeMap<String, usize>,
+    lines_of_crates: BTreeMap<String, usize>,
+    closures: usize,
+    tuple_parameters: usize,
+    types: BTreeMap<String, usize>,
+    functions_named_of: usize,
+    schemas: BTreeSet<String>,
+    doc_tests: usize,
+}
+
+impl Counts {
+    fn closures_per_100k_tokens(&self) -> f64 {
+        (self.closures as f64 / self.tokens as f64 * 1e6).round() / 10.0
+    }
+
+    fn types_defined_twice(&self) -> usize {
+        self.types.values().filter(|count| **count > 1).count()
+    }
+
+    fn largest_crate(&self) -> usize {
+        self.tokens_of_crates.values().copied().max().unwrap_or(0)
+    }
+}
+
+/// Prints the sizes of all crates and the figures of style.
 ///
 /// # Errors
-/// A file cannot be read or has no tokens of Rust.
+/// A file cannot be read.
 pub(crate) fn print(root: &Path) -> Result<()> {
-    let crates = crate_sizes(root)?;
-    println!(
-        "{:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-        "crate", "tokens", "code", "docs", "comments", "blank", "tests"
-    );
-    for (name, size) in &crates {
-        println!("{}", size.row(name));
+    let counts = Counter::new().product(root)?;
+    println!("{:<24} {:>8} {:>8}", "crate", "tokens", "lines");
+    for (name, tokens) in &counts.tokens_of_crates {
+        println!("{name:<24} {tokens:>8} {:>8}", counts.lines_of_crates[name]);
     }
-    println!("{}", product(&crates).row("product"));
+    println!("{:<24} {:>8} {:>8}", "product", counts.tokens, counts.lines);
+    println!(
+        "\nclosures bound to a name, per 100k tokens  {}",
+        counts.closures_per_100k_tokens()
+    );
+    println!(
+        "parameters that are tuples                 {}",
+        counts.tuple_parameters
+    );
+    println!(
+        "type names defined more than once          {}",
+        counts.types_defined_twice()
+    );
+    println!(
+        "functions named `of`                       {}",
+        counts.functions_named_of
+    );
+    println!(
+        "document schemas                           {}",
+        counts.schemas.len()
+    );
+    println!(
+        "doc tests of items                         {}",
+        counts.doc_tests
+    );
     Ok(())
 }
 
-/// The size of all crates together, without xtask.
-fn product(crates: &BTreeMap<String, Size>) -> Size {
-    let mut product = Size::default();
-    let own = crates.iter().filter(|(name, _)| *name != "xtask");
-    own.for_each(|(_, size)| product.add(*size));
-    product
-}
-
-/// Refuses a product with more tokens than are kept.
+/// Refuses a product beyond one of the limits.
 ///
 /// # Errors
-/// Gives the number of tokens and the limit.
+/// Names each figure with its limit.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let text =
         fs::read_to_string(root.join(KEPT)).with_context(|| format!("cannot read {KEPT}"))?;
-    let KeptSize { total } = toml::from_str(&text).with_context(|| KEPT.to_owned())?;
-    let found = product(&crate_sizes(root)?).tokens;
-    ensure!(
-        found <= total,
-        "{KEPT}: found {found} tokens of product code, expected at most {total}"
-    );
+    let limits: Limits = toml::from_str(&text).with_context(|| KEPT.to_owned())?;
+    let counts = Counter::new().product(root)?;
+    let most = [
+        ("total", counts.tokens as f64, limits.total as f64),
+        (
+            "largest_crate",
+            counts.largest_crate() as f64,
+            limits.largest_crate as f64,
+        ),
+        (
+            "closures_per_100k_tokens",
+            counts.closures_per_100k_tokens(),
+            limits.closures_per_100k_tokens,
+        ),
+        (
+            "tuple_parameters",
+            counts.tuple_parameters as f64,
+            limits.tuple_parameters as f64,
+        ),
+        (
+            "types_defined_twice",
+            counts.types_defined_twice() as f64,
+            limits.types_defined_twice as f64,
+        ),
+        (
+            "functions_named_of",
+            counts.functions_named_of as f64,
+            limits.functions_named_of as f64,
+        ),
+        (
+            "schemas",
+            counts.schemas.len() as f64,
+            limits.schemas as f64,
+        ),
+    ];
+    let mut beyond: Vec<String> = most
+        .iter()
+        .filter(|(_, found, limit)| found > limit)
+        .map(|(name, found, limit)| format!("{name}: found {found}, expected at most {limit}"))
+        .collect();
+    if counts.doc_tests < limits.doc_tests {
+        let (found, limit) = (counts.doc_tests, limits.doc_tests);
+        beyond.push(format!(
+            "doc_tests: found {found}, expected at least {limit}"
+        ));
+    }
+    ensure!(beyond.is_empty(), "{KEPT}: {}", beyond.join("; "));
     Ok(())
 }
 
-fn crate_sizes(root: &Path) -> Result<BTreeMap<String, Size>> {
-    let mut crates: BTreeMap<String, Size> = BTreeMap::new();
-    for folder in ["crates", "xtask"] {
-        for file in files_under(&root.join(folder), |name| name != "target")? {
-            if has_ending(&file, "rs") && file.file_name().is_none_or(|name| name != FORMER_NAMES) {
-                let path = file.strip_prefix(root).unwrap_or(&file);
-                let text = fs::read_to_string(&file).with_context(|| path.display().to_string())?;
-                let size = size_of_file(path, &text).with_context(|| path.display().to_string())?;
-                crates.entry(crate_of(path)).or_default().add(size);
-            }
+/// The patterns by which code is counted, compiled once.
+struct Counter {
+    token: Regex,
+    test_module: Regex,
+    test_block: Regex,
+    closure: Regex,
+    function: Regex,
+    tuple: Regex,
+    type_name: Regex,
+    schema: Regex,
+    public_item: Regex,
+    doc_test: Regex,
+}
+
+impl Counter {
+    fn new() -> Counter {
+        let regex = |pattern: &str| Regex::new(pattern).expect("the pattern is constant");
+        Counter {
+            token: regex(r#""(?:[^"\\]|\\.)*"|\w+|[^\w\s]"#),
+            test_module: regex(
+                r"#\[cfg\((?:all\()?test[^\]]*\)\]\s*(?:pub(?:\(.*?\))? )?mod (\w+);",
+            ),
+            test_block: regex(r"^\s*(pub(\(.*?\))? )?mod \w+ \{"),
+            closure: regex(r"(?m)^\s*let (?:mut )?[a-z_0-9]+(?:\s*:[^=\n]*)? = (?:move )?\|"),
+            function: regex(r"(?s)\bfn \w+(?:<[^(]*>)?\(([^{;]*?)\)\s*(?:->|\{|where)"),
+            tuple: regex(r"(^|,\s*)\s*(\w+|\([^)]*\))\s*:\s*\("),
+            type_name: regex(r"(?m)^\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|union) (\w+)"),
+            schema: regex(r#""flowcast/([a-z0-9-]+(?:/[a-z0-9-]+)*)/\d+""#),
+            public_item: regex(
+                r#"^\s*pub (?:(?:const|async|unsafe|extern "C") )*(fn|struct|enum|trait|type|const|static|mod|union)\b"#,
+            ),
+            doc_test: regex(r"^\s*/// ```(rust|no_run|should_panic)?\s*$"),
         }
     }
-    Ok(crates)
-}
 
-fn crate_of(path: &Path) -> String {
-    let mut parts = path
-        .components()
-        .map(|part| part.as_os_str().to_string_lossy().into_owned());
-    let first = parts.next().unwrap_or_default();
-    if first == "crates" {
-        parts.next().unwrap_or_default()
-    } else {
-        first
-    }
-}
-
-fn is_of_tests(path: &Path) -> bool {
-    let is_test_part = |part: &str| matches!(part, "tests" | "tests.rs" | "benches" | "examples");
-    path.components()
-        .any(|part| part.as_os_str().to_str().is_some_and(is_test_part))
-}
-
-fn size_of_file(path: &Path, text: &str) -> Result<Size> {
-    if is_of_tests(path) {
-        return Ok(Size {
-            test_lines: text.lines().count(),
-            ..Size::default()
-        });
-    }
-    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
-    let is_test_block = |pair: &[&str]| {
-        pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{')
-    };
-    let product_lines = lines
-        .windows(2)
-        .position(is_test_block)
-        .unwrap_or(lines.len());
-    let mut size = Size {
-        test_lines: lines.len() - product_lines,
-        ..Size::default()
-    };
-    for line in &lines[..product_lines] {
-        if line.is_empty() {
-            size.blank_lines += 1;
-        } else if line.starts_with("///") || line.starts_with("//!") {
-            size.doc_lines += 1;
-        } else if line.starts_with("//") {
-            size.comment_lines += 1;
-        } else {
-            size.code_lines += 1;
-        }
-    }
-    let product: String = text.split_inclusive('\n').take(product_lines).collect();
-    let stream =
-        TokenStream::from_str(&product).map_err(|error| anyhow!("no tokens of Rust: {error}"))?;
-    size.tokens = count_tokens(stream);
-    Ok(size)
-}
-
-/// Counts the tokens of a stream; documentation, which comes as `#[doc = "..."]` or `#![doc = "..."]`, has none.
-fn count_tokens(stream: TokenStream) -> usize {
-    let mut count = 0;
-    let mut signs_before = 0;
-    for token in stream {
-        match token {
-            TokenTree::Group(group) if is_documentation(group.stream()) => count -= signs_before,
-            TokenTree::Group(group) => {
-                count += count_tokens(group.stream());
-                count += if group.delimiter() == Delimiter::None {
-                    0
-                } else {
-                    2
-                };
+    fn product(&self, root: &Path) -> Result<Counts> {
+        let mut texts = BTreeMap::new();
+        let mut test_modules = BTreeSet::new();
+        for file in files_under(&root.join("crates"), |name| name != "target")? {
+            if !has_ending(&file, "rs") || file.file_name().is_some_and(|name| name == FORMER_NAMES)
+            {
+                continue;
             }
-            TokenTree::Punct(sign) => {
-                count += 1;
-                signs_before = if sign.as_char() == '!' {
-                    signs_before + 1
-                } else {
-                    1
-                };
+            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+            for found in self.test_module.captures_iter(&text) {
+                test_modules.insert(folder_of_modules(&file).join(&found[1]));
             }
-            _ => count += 1,
+            texts.insert(file, text);
         }
+        let is_test = |file: &PathBuf| {
+            let own = file.with_extension("");
+            let is_apart = |part: &std::ffi::OsStr| {
+                part.to_str()
+                    .is_some_and(|part| APART.contains(&part) || part.ends_with("_tests.rs"))
+            };
+            own.ancestors().any(|folder| test_modules.contains(folder))
+                || file.strip_prefix(root).unwrap_or(file).iter().any(is_apart)
+        };
+        let mut counts = Counts::default();
+        for (file, text) in texts.iter().filter(|(file, _)| !is_test(file)) {
+            let folder = file.strip_prefix(root.join("crates")).unwrap_or(file);
+            let crate_name = folder.iter().next().unwrap_or_default().to_string_lossy();
+            self.add_file(&crate_name, text, &mut counts);
+        }
+        Ok(counts)
     }
-    count
+
+    fn add_file(&self, crate_name: &str, text: &str, counts: &mut Counts) {
+        let lines = self.without_tests(text);
+        let is_code =
+            |line: &&&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
+        let code: Vec<&str> = lines.iter().filter(is_code).copied().collect();
+        let joined = code.join("\n");
+        let tokens = self.token.find_iter(&joined).count();
+        counts.tokens += tokens;
+        counts.lines += code.len();
+        *counts
+            .tokens_of_crates
+            .entry(crate_name.to_owned())
+            .or_default() += tokens;
+        *counts
+            .lines_of_crates
+            .entry(crate_name.to_owned())
+            .or_default() += code.len();
+        counts.closures += self.closure.find_iter(&joined).count();
+        counts.functions_named_of +=
+            joined.matches("fn of(").count() + joined.matches("fn of<").count();
+        let parameters = self.function.captures_iter(&joined);
+        counts.tuple_parameters += parameters
+            .filter(|found| self.tuple.is_match(&found[1]))
+            .count();
+        for found in self.type_name.captures_iter(&joined) {
+            *counts.types.entry(found[1].to_owned()).or_default() += 1;
+        }
+        counts.schemas.extend(
+            self.schema
+                .captures_iter(&joined)
+                .map(|found| found[1].to_owned()),
+        );
+        counts.doc_tests += self.doc_tests(&lines);
+    }
+
+    /// The lines of a file without its modules of tests.
+    fn without_tests<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let mut lines = text.lines().peekable();
+        let mut product = Vec::new();
+        while let Some(line) = lines.next() {
+            let own = line.trim();
+            if !own.starts_with("#[cfg(test)]") && !own.starts_with("#[cfg(all(test") {
+                product.push(line);
+                continue;
+            }
+            let mut attributes = vec![line];
+            while let Some(next) = lines.next_if(|next| next.trim().starts_with("#[")) {
+                attributes.push(next);
+            }
+            match lines.next_if(|next| self.test_block.is_match(next)) {
+                Some(head) => {
+                    let end = format!("{}}}", &head[..head.len() - head.trim_start().len()]);
+                    lines.by_ref().find(|next| *next == end);
+                }
+                None => product.append(&mut attributes),
+            }
+        }
+        product
+    }
+
+    /// Public items whose documentation has an example that runs.
+    fn doc_tests(&self, lines: &[&str]) -> usize {
+        let mut count = 0;
+        for (at, _) in lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| self.public_item.is_match(line))
+        {
+            let mut above = lines[..at].iter().rev().peekable();
+            let is_attribute = |line: &str| {
+                line.starts_with("#[")
+                    || line.starts_with(")]")
+                    || line.ends_with(']') && !line.starts_with("//")
+            };
+            while above.next_if(|line| is_attribute(line.trim())).is_some() {}
+            let mut docs = above.take_while(|line| line.trim().starts_with("///"));
+            count += usize::from(docs.any(|line| self.doc_test.is_match(line)));
+        }
+        count
+    }
 }
 
-fn is_documentation(attribute: TokenStream) -> bool {
-    let mut tokens = attribute.into_iter();
-    matches!(tokens.next(), Some(TokenTree::Ident(name)) if name == "doc")
-        && matches!(tokens.next(), Some(TokenTree::Punct(sign)) if sign.as_char() == '=')
+/// Where the modules stand that a file names.
+fn folder_of_modules(file: &Path) -> PathBuf {
+    let is_root = file.file_name().is_some_and(|name| {
+        ["mod.rs", "lib.rs", "main.rs"]
+            .iter()
+            .any(|root| name == *root)
+    });
+    match file.parent() {
+        Some(folder) if is_root => folder.to_owned(),
+        _ => file.with_extension(""),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn size(path: &str, text: &str) -> Size {
-        size_of_file(Path::new(path), text).unwrap()
+    fn counts(text: &str) -> Counts {
+        let mut counts = Counts::default();
+        Counter::new().add_file("a", text, &mut counts);
+        counts
     }
 
     #[test]
-    fn tests_are_known_by_folder_file_and_block() {
+    fn modules_of_tests_do_not_count() {
+        let text = "a;\n\n#[cfg(test)]\nmod tests {\n    b;\n}\n#[cfg(test)]\nuse c;\n";
+        let counted = counts(text);
+        assert_eq!((counted.tokens, counted.lines), (2 + 7 + 3, 3));
+    }
+
+    #[test]
+    fn a_word_a_string_and_a_sign_are_a_token_each_and_lines_of_comments_none() {
+        let counted = counts("//! Page.\n/// Doc.\nfn f() -> u8 { g(\"a \\\" b\", 1) }\n// why\n");
         assert_eq!(
-            size("crates/a/tests/b.rs", "a\nb\n"),
-            Size {
-                test_lines: 2,
-                ..Size::default()
-            }
+            (counted.tokens, counted.lines),
+            (2 + 2 + 3 + 2 + 1 + 2 + 3, 1)
         );
-        assert_eq!(
-            size("crates/a/src/b/tests.rs", "a\n"),
-            Size {
-                test_lines: 1,
-                ..Size::default()
-            }
-        );
-        let with_block = size("crates/a/src/b.rs", "a;\n\n#[cfg(test)]\nmod tests {\n}\n");
+    }
+
+    #[test]
+    fn figures_of_style_are_counted() {
+        let text = "/// A.\n///\n/// ```\n/// f();\n/// ```\n#[must_use]\npub fn of(a: (u8, u8)) -> u8 {\n    let one = |x| x;\n}\n\
+                    struct A;\nmod b {\n    enum A {}\n}\nconst S: &str = \"flowcast/result/1\";\n";
+        let counted = counts(text);
         assert_eq!(
             (
-                with_block.tokens,
-                with_block.code_lines,
-                with_block.blank_lines,
-                with_block.test_lines
+                counted.closures,
+                counted.tuple_parameters,
+                counted.functions_named_of
             ),
-            (2, 1, 1, 3)
+            (1, 1, 1)
         );
         assert_eq!(
-            size("crates/a/src/b.rs", "a;\n#[cfg(test)]\nmod tests;\n").test_lines,
-            0
+            (
+                counted.types_defined_twice(),
+                counted.schemas.len(),
+                counted.doc_tests
+            ),
+            (1, 1, 1)
         );
-        assert_eq!(crate_of(Path::new("crates/a/src/b.rs")), "a");
-        assert_eq!(crate_of(Path::new("xtask/src/b.rs")), "xtask");
-    }
-
-    #[test]
-    fn a_word_a_string_and_a_sign_are_a_token_each_and_comments_are_none() {
-        let text = "//! Page.\n/// Doc.\nfn f() -> u8 { g(\"a b\", 1) } // why\n";
-        let counted = size("crates/a/src/b.rs", text);
-        assert_eq!(counted.tokens, 2 + 2 + 3 + 2 + 1 + 2 + 3);
-        assert_eq!((counted.code_lines, counted.doc_lines), (1, 2));
     }
 }
