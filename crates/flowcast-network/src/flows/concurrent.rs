@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use super::fluid::{self, Demand, Intervals};
+use super::{
+    bottleneck,
+    fluid::{self, Demand, Intervals},
+};
 use crate::packet::{
     CarriedPackets, Message, Wire,
     seeds::{self, Runs, Spread},
@@ -203,7 +206,7 @@ fn predict_keeping(
         let goodput = finite_rate(network)?.as_bytes_per_second();
         let network = network.in_trains(windows, usual);
         let fabric = Fabric::of(flows, racks, &network)?;
-        let mut prediction = carry_packets(flows, &network, fabric)?;
+        let mut prediction = carry_packets(flows, &network, fabric, keeps_intervals)?;
         let wire = finite_rate(&network)?.as_bytes_per_second();
         for interval in prediction.intervals.of_flow.iter_mut().flatten() {
             interval.share.0 *= wire / goodput;
@@ -214,7 +217,7 @@ fn predict_keeping(
     let fabric = Fabric::of(flows, racks, network)?;
     match rate_model(method.model, network, method.strictness)? {
         Some(mut model) => step_flows(flows, network, fabric, model.as_mut(), keeps_intervals),
-        None => carry_packets(flows, network, fabric),
+        None => carry_packets(flows, network, fabric, keeps_intervals),
     }
 }
 
@@ -272,19 +275,21 @@ fn carry_packets(
     flows: &[Flow],
     network: &Network,
     mut fabric: Fabric,
+    keeps_intervals: bool,
 ) -> Result<Prediction, SharingError> {
     let wire = undisturbed(wire(network)?);
-    let carried = crate::packet::simulate(&messages(flows), &fabric, &wire)?;
+    let mut carried = crate::packet::simulate(&messages(flows), &fabric, &wire)?;
     let mut taken: Vec<usize> = (0..flows.len()).collect();
     for flow in &carried.detoured {
         taken[*flow] = fabric.detour(*flow).unwrap_or(*flow);
     }
     fabric.settle_ways(&taken);
     let flows = predictions(flows, &fabric, &wire, &carried.completions)?;
-    let intervals = Intervals {
-        of_flow: carried.intervals,
-        ..Intervals::default()
-    };
+    let mut intervals = Intervals::default();
+    if keeps_intervals {
+        bottleneck::name_links(&mut carried.intervals, &fabric);
+        intervals.of_flow = carried.intervals;
+    }
     Ok(Prediction {
         flows,
         intervals,
@@ -306,7 +311,7 @@ pub fn predict_seeds(
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
     let wire = wire(network)?;
     let spreads = seeds::spreads(&messages(&pattern.flows), &fabric, &wire, runs)?;
-    let mut prediction = carry_packets(&pattern.flows, network, fabric)?;
+    let mut prediction = carry_packets(&pattern.flows, network, fabric, true)?;
     for (flow, spread) in prediction.flows.iter_mut().zip(&spreads) {
         (flow.end, flow.duration) = (spread.median.end, spread.median.duration);
     }

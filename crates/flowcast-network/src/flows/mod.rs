@@ -19,6 +19,7 @@
 //! - **Packets** ([`crate::packet`]), also for patterns under the closed loop whose window is known: in trains of packets, without
 //!   losses.
 
+mod bottleneck;
 pub mod concurrent;
 mod flow_classes;
 pub mod fluid;

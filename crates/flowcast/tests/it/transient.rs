@@ -124,6 +124,33 @@ fn two_into_a_node_slow_the_one_out_of_it_to_a_half() {
 }
 
 #[test]
+fn the_reason_is_the_busiest_link_of_the_way() {
+    let reasons = |wishes: &[(u32, u32, u64, u32)], flow: usize| {
+        let prediction = settling(&flows(wishes));
+        let intervals = prediction.intervals_of(flow).iter();
+        let mut reasons: Vec<_> = intervals
+            .map(|one| prediction.reason(flow, one.limit))
+            .collect();
+        reasons.dedup();
+        reasons
+    };
+    let size = 4_000_000;
+    assert_eq!(reasons(&[(0, 1, size, 0)], 0), ["alone"]);
+    assert_eq!(
+        reasons(&[(1, 0, size, 0), (2, 0, size, 0)], 0),
+        ["shares the link into node 0"]
+    );
+    assert_eq!(
+        reasons(&[(0, 1, size, 0), (0, 2, size / 4, 0)], 0),
+        ["shares the link out of node 0", "alone"]
+    );
+    assert_eq!(
+        reasons(&[(1, 0, size, 0), (0, 2, size, 0), (0, 3, size, 0)], 0),
+        ["acknowledgements wait on the link out of node 0"]
+    );
+}
+
+#[test]
 fn what_it_cannot_step_is_refused_by_name() {
     let method = Method {
         model: Model::ClosedLoop,
