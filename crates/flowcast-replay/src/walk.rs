@@ -22,7 +22,7 @@ mod slots;
 use self::{
     accesses::Accesses,
     collectives::Collectives,
-    lanes::{LanePath, later},
+    lanes::{LanePath, Times, later},
     rendezvous::Handshakes,
     slots::{Known, Slots},
 };
@@ -34,10 +34,10 @@ pub(super) use self::{lanes::LaneCosts, rank_state::RankState, slots::awaited_se
 use super::{
     SimulateError,
     deadlock_report::{DeadlockReport, Stand},
+    last_sends::LastSends,
     observer::{Observer, ReceivedMessage},
     placement::Placement,
     prefetch::{prefetch, prefetch_at},
-    send_queue::SendQueues,
     transit::{Delivery, Departure, Progress, Transit},
 };
 use flowcast_trace::{
@@ -156,7 +156,10 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTE
     /// When messages arrive.
     arrivals: Slots<W>,
     handshakes: Handshakes<'a, W>,
-    queues: SendQueues<W>,
+    /// When the messages of the last sends leave their interfaces.
+    leaving: LastSends<Times<W>>,
+    /// The slots of the last sends.
+    sent: LastSends<Option<Slot>>,
     collectives: Collectives<'a, W>,
     accesses: Accesses,
 }
@@ -185,18 +188,15 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             arrivals: Slots::new(walk.slots(&followed)),
             ranks: followed,
             handshakes: match RENDEZVOUS {
-                true => Handshakes::new(
-                    ranks as usize,
-                    slots,
-                    if T::HANDSHAKES { slots } else { 0 },
-                    walk.awaited,
-                ),
-                false if O::WATCHES && costs.interfaces.have_queues => {
-                    Handshakes::new(ranks as usize, 0, 0, &[])
-                }
-                false => Handshakes::new(0, 0, 0, &[]),
+                true => Handshakes::new(slots, if T::HANDSHAKES { slots } else { 0 }, walk.awaited),
+                false => Handshakes::new(0, 0, &[]),
             },
-            queues: SendQueues::new(program, costs.interfaces.have_queues),
+            leaving: LastSends::new(program, [Time::ZERO; W], costs.interfaces.have_queues),
+            sent: LastSends::new(
+                program,
+                None,
+                RENDEZVOUS || O::WATCHES && costs.interfaces.have_queues,
+            ),
             collectives: Collectives::new(program, costs),
             accesses: Accesses::new(if program.accesses().is_empty() {
                 0
@@ -545,7 +545,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 .map(|(rank, state): (usize, &RankState<'a, W>)| {
                     let send = match opcodes::decode(state.words, state.at) {
                         Some((Op::WaitSend(ago), _)) => {
-                            self.handshakes.send(Rank(rank as u32), ago)
+                            self.sent.get(Rank(rank as u32), ago).copied().flatten()
                         }
                         _ => None,
                     };

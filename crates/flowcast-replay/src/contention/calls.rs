@@ -111,15 +111,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             arrival: Time::NEVER,
         };
         self.observer.sent(rank, slot, sent);
-        self.queue_send(
-            rank,
-            slot,
-            if rendezvous {
-                Time::ZERO
-            } else {
-                departs + leaves
-            },
-        );
+        let left = if rendezvous {
+            Time::ZERO
+        } else {
+            departs + leaves
+        };
+        self.leaving.push(rank, left);
+        self.sent.push(rank, Some(slot));
         let receiver = self.slots.receiver(slot);
         let state = self.slots.states[slot];
         let number = self
@@ -150,23 +148,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         Step::Done
     }
 
-    /// Notes for later waits when a message has left the interface.
-    #[inline(always)]
-    fn queue_send(&mut self, rank: Rank, slot: Slot, left: Time) {
-        if self.queues.push(rank, [left]) && !self.slots.has_rendezvous() {
-            self.slots.note_send(rank, slot);
-        }
-    }
-
     /// A non-blocking send whose message the interface sends later.
     #[inline(never)]
     fn put_off(&mut self, number: u32, departs: Time) -> Step {
         let message = self.messages[number];
-        if self.slots.has_rendezvous() {
-            self.slots.note_send(message.from, message.slot);
-            if !self.cost(&message).rendezvous {
-                self.slots.releases[message.slot] = Release::Released;
-            }
+        if self.slots.has_rendezvous() && !self.cost(&message).rendezvous {
+            self.slots.releases[message.slot] = Release::Released;
         }
         self.pending.at(departs, Kind::Departs.event(number));
         Step::Done
@@ -239,7 +226,6 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn note_send(&mut self, number: u32, state: u8) -> bool {
         let message = self.messages[number];
         let slot = message.slot;
-        self.slots.note_send(message.from, slot);
         let cost = self.cost(&message);
         if !cost.rendezvous || state != state::EMPTY && cost.held == Time::ZERO {
             self.slots.releases[slot] = Release::Released;
@@ -536,11 +522,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(never)]
     pub(super) fn wait_send(&mut self, rank: Rank, ago: u32) -> Step {
         let now = self.pending.now();
-        if let Some(slot) = self
-            .slots
-            .sent(rank, ago)
-            .filter(|_| self.slots.has_rendezvous())
-        {
+        let Some(&Some(slot)) = self.sent.get(rank, ago) else {
+            return Step::Skip;
+        };
+        if self.slots.has_rendezvous() {
             let release = &mut self.slots.releases[slot];
             if *release != Release::Released {
                 *release = Release::Awaited;
@@ -549,13 +534,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
             self.leave_call(rank, now);
         }
-        match self
-            .queues
-            .left(rank, ago)
-            .copied()
-            .zip(self.slots.sent(rank, ago))
-        {
-            Some(([left], slot)) if left > now => {
+        match self.leaving.get(rank, ago) {
+            Some(&left) if left > now => {
                 self.observer.left(rank, slot, now, left);
                 self.pending.at(left, Event::turn(rank));
                 Step::Asks(RankPhase::Leaving)

@@ -25,12 +25,13 @@ use super::{
     route_costs::{Delay, RouteCosts, route_costs},
     slots::Slots,
 };
-use crate::{prefetch::MANY_RANKS, send_queue::SendQueues, walk::Replay};
+use crate::{last_sends::LastSends, prefetch::MANY_RANKS, walk::Replay};
 use accesses::Accesses;
 use collective::CollectiveStates;
 use flowcast_trace::{
     opcodes::{self, Op},
     program::Program,
+    slot::Slot,
 };
 use flowcast_units::{Rank, Time};
 use scheduling::{ProcessorSlice, Scheduling, priorities};
@@ -61,7 +62,10 @@ pub(super) struct Engine<'a, O, T> {
     pub route_costs: Vec<RouteCosts>,
     pub ranks: Vec<ContendedRank<'a>>,
     pub slots: Slots,
-    pub queues: SendQueues<1>,
+    /// When the messages of the last sends leave their interfaces.
+    pub leaving: LastSends<Time>,
+    /// The slots of the last sends.
+    pub sent: LastSends<Option<Slot>>,
     pub pending: Pending,
     pub processors: Processors,
     pub links: Links,
@@ -124,8 +128,13 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             ranks: Rank::all(ranks)
                 .map(|rank| ContendedRank::new(program.words(rank), program.first_slot(rank)))
                 .collect(),
-            slots: Slots::new(program, costs.has_rendezvous(), costs.has_send_queues()),
-            queues: SendQueues::new(program, costs.has_send_queues()),
+            slots: Slots::new(program, costs.has_rendezvous()),
+            leaving: LastSends::new(program, Time::ZERO, costs.has_send_queues()),
+            sent: LastSends::new(
+                program,
+                None,
+                costs.has_rendezvous() || costs.has_send_queues(),
+            ),
             pending,
             processors,
             links,
@@ -538,7 +547,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 .map(|(rank, state): (usize, &ContendedRank)| {
                     let at = state.at as usize;
                     let send = match opcodes::decode(state.words, at) {
-                        Some((Op::WaitSend(ago), _)) => self.slots.sent(Rank(rank as u32), ago),
+                        Some((Op::WaitSend(ago), _)) => {
+                            self.sent.get(Rank(rank as u32), ago).copied().flatten()
+                        }
                         _ => None,
                     };
                     let ContendedRank {

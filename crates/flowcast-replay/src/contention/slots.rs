@@ -1,6 +1,6 @@
 //! What both sides know about each message.
 
-use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::Rank;
 
 /// How far the two sides of a message are. A byte for each message, so that many of them stay at hand.
@@ -35,15 +35,11 @@ pub(super) struct Slots {
     waiting: Vec<u32>,
     /// By slot, with rendezvous only.
     pub releases: Vec<Release>,
-    /// Where ranks wait for sends: the slots of the sends that they have made, rank behind rank.
-    sends: Vec<Slot>,
-    /// By rank: where its sends begin, and where the next one goes.
-    made: Vec<(u32, u32)>,
 }
 
 impl Slots {
     /// Nothing sent, nothing posted.
-    pub(super) fn new(program: &Program, has_rendezvous: bool, has_send_queues: bool) -> Slots {
+    pub(super) fn new(program: &Program, has_rendezvous: bool) -> Slots {
         let messages = program.messages();
         let ranks = program.streams() as u32;
         let mut firsts: Vec<Slot> = (0..ranks)
@@ -57,21 +53,12 @@ impl Slots {
         let rows = |is_kept: bool| if is_kept { messages as usize } else { 0 };
         let waiting = vec![0; rows(has_rendezvous)];
         let releases = vec![Release::NotYet; rows(has_rendezvous)];
-        let notes_sends = has_rendezvous || has_send_queues;
-        let sends = vec![Slot(0); rows(notes_sends)];
-        let made = if notes_sends {
-            places_of_sends(program)
-        } else {
-            Vec::new()
-        };
         Slots {
             states,
             firsts,
             ranks_per_slot,
             waiting,
             releases,
-            sends,
-            made,
         }
     }
 
@@ -112,37 +99,9 @@ impl Slots {
         self.waiting[slot]
     }
 
-    /// Notes the slot of a send.
-    pub(super) fn note_send(&mut self, rank: Rank, slot: Slot) {
-        let (_, next) = &mut self.made[rank];
-        self.sends[*next as usize] = slot;
-        *next += 1;
-    }
-
     /// Whether any sender waits for its receiver.
     #[inline(always)]
     pub(super) fn has_rendezvous(&self) -> bool {
         !self.releases.is_empty()
     }
-
-    /// The slot of the send of a rank that was this many sends ago.
-    pub(super) fn sent(&self, rank: Rank, ago: u32) -> Option<Slot> {
-        let (first, next) = *self.made.get(rank.index())?;
-        let index = next.checked_sub(ago + 1).filter(|index| *index >= first)?;
-        Some(self.sends[index as usize])
-    }
-}
-
-fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
-    let mut first = 0;
-    Rank::all(program.streams())
-        .map(|rank: Rank| {
-            let place = first;
-            first += program
-                .ops(rank)
-                .filter(|(_, op)| matches!(op, Op::Send { .. }))
-                .count() as u32;
-            (place, place)
-        })
-        .collect()
 }

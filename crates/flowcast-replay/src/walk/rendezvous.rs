@@ -31,8 +31,6 @@ pub(super) struct Handshakes<'a, const W: usize> {
     awaited: &'a [bool],
     /// Sends whose receiver has not come.
     pending: Slab<PendingSend<W>>,
-    /// By rank: the slots of its sends.
-    sends: Vec<Vec<Slot>>,
 }
 
 /// A rendezvous send whose receiver has not come.
@@ -42,36 +40,22 @@ struct PendingSend<const W: usize> {
 }
 
 impl<'a, const W: usize> Handshakes<'a, W> {
-    /// Of so many ranks with so many slots; `polls` of which it is known when the receiver last polled.
-    pub(super) fn new(ranks: usize, slots: usize, polls: usize, awaited: &'a [bool]) -> Self {
+    /// Of so many slots; `polls` of which it is known when the receiver last polled.
+    pub(super) fn new(slots: usize, polls: usize, awaited: &'a [bool]) -> Self {
         Handshakes {
             posted: Slots::new(Slot(0)..Slot(slots as u32)),
             polled: vec![Time::ZERO; polls],
             released: Slots::new(Slot(0)..Slot(slots as u32)),
             awaited,
             pending: Slab::default(),
-            sends: vec![Vec::new(); ranks],
         }
     }
 
-    /// A rank has sent without waiting for its receiver.
+    /// The sender of a message has not waited for its receiver.
     #[inline(always)]
-    pub(super) fn skip(&mut self, rank: Rank, slot: Slot) {
+    pub(super) fn skip(&mut self, slot: Slot) {
         self.posted.close(slot);
         self.released.close(slot);
-        self.note_send(rank, slot);
-    }
-
-    /// A rank has sent.
-    #[inline(always)]
-    pub(super) fn note_send(&mut self, rank: Rank, slot: Slot) {
-        self.sends[rank].push(slot);
-    }
-
-    /// The slot of the send of a rank that was so many sends ago.
-    pub(super) fn send(&self, rank: Rank, ago: u32) -> Option<Slot> {
-        let sends = self.sends.get(rank.index())?;
-        Some(sends[sends.len().checked_sub(ago as usize + 1)?])
     }
 }
 
@@ -208,7 +192,6 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             cost,
         };
         let (begun, ready) = self.begin_by_interface(rank, state, &send);
-        self.handshakes.note_send(rank, slot);
         self.tell_sent(rank, &send, begun, ready[0], Time::NEVER);
         if T::HANDSHAKES && self.is_between_nodes(slot) {
             self.send_rts(rank, slot, class, ready[0]);
@@ -266,12 +249,11 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
     }
 
     pub(super) fn wait_send(&mut self, rank: Rank, state: &mut RankState<'a, W>, ago: u32) -> Step {
-        match self.handshakes.send(rank, ago) {
-            Some(slot) => match self.until_released(rank, state, slot) {
-                Step::GoOn => self.until_left(rank, state, ago),
-                Step::Wait => Step::Wait,
-            },
-            None => Step::GoOn,
+        if let Some(&Some(slot)) = self.sent.get(rank, ago)
+            && let Step::Wait = self.until_released(rank, state, slot)
+        {
+            return Step::Wait;
         }
+        self.until_left(rank, state, ago)
     }
 }

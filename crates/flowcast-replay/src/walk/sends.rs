@@ -48,9 +48,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         let (begun, departs) = self.begin_by_interface(rank, state, &send);
         self.depart(rank, &send, begun, &departs);
         if RENDEZVOUS {
-            self.handshakes.skip(rank, slot);
-        } else if O::WATCHES && cost.is_noted {
-            self.handshakes.note_send(rank, slot);
+            self.handshakes.skip(slot);
         }
         Step::GoOn
     }
@@ -79,7 +77,12 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         state: &mut RankState<'a, W>,
         send: &SendCosts<'a, W>,
     ) -> (Begun, Times<W>) {
-        let SendCosts { overhead, cost, .. } = *send;
+        let SendCosts {
+            slot,
+            overhead,
+            cost,
+            ..
+        } = *send;
         let (begun, departs) = match cost.queues {
             true => state.begin_queued_send(overhead, &cost.busy),
             false => (state.begin_send(overhead, self.busy(cost)), state.time),
@@ -91,7 +94,10 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             } else {
                 plus(&departs, &cost.leaves)
             };
-            self.queues.push(rank, left);
+            self.leaving.push(rank, left);
+        }
+        if RENDEZVOUS || O::WATCHES {
+            self.sent.push(rank, Some(slot));
         }
         (begun, departs)
     }
@@ -132,7 +138,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         state: &mut RankState<'a, W>,
         ago: u32,
     ) -> Step {
-        let Some(left) = self.queues.left(rank, ago) else {
+        let Some(left) = self.leaving.get(rank, ago) else {
             return Step::GoOn;
         };
         let call = state.time[0];
@@ -143,7 +149,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             state.polled = state.time[0];
         }
         if O::WATCHES
-            && let Some(slot) = self.handshakes.send(rank, ago)
+            && let Some(&Some(slot)) = self.sent.get(rank, ago)
         {
             if state.time[0] > call {
                 self.observer.left(rank, slot, call, state.time[0]);

@@ -228,10 +228,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rendezvous message departs with its RTS.
     pub(in crate::contention) fn send_rts(&mut self, number: u32) -> Step {
-        let Message {
-            slot, from, class, ..
-        } = self.messages[number];
-        self.slots.note_send(from, slot);
+        let Message { from, class, .. } = self.messages[number];
         let is_blocking = !self.program.class(class).mode.non_blocking;
         if is_blocking {
             self.messages[number].mark(MessageMark::HoldsSender);

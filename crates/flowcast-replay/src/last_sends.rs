@@ -1,0 +1,66 @@
+//! The last sends of each rank, for those of them that it asks about later.
+//!
+//! A wait names a message by how many sends ago it was sent, and a program says how far back the waits of each rank reach. So
+//! each rank has a ring of as many of its last sends, and nothing is ever asked for that the ring no longer has.
+
+use flowcast_trace::program::Program;
+use flowcast_units::Rank;
+
+/// What is known of the last sends of all ranks: when their messages leave the interfaces, or their slots.
+#[derive(Debug, Clone)]
+pub(crate) struct LastSends<T> {
+    /// The rings, one behind the other.
+    known: Vec<T>,
+    /// By rank; empty where nobody asks.
+    rings: Vec<SendRing>,
+}
+
+/// The last sends of a rank.
+#[derive(Debug, Clone, Copy)]
+struct SendRing {
+    first: usize,
+    /// 1 less than the length, which is a power of two.
+    mask: u32,
+    /// How many sends the rank has made.
+    sent: u32,
+}
+
+impl<T: Copy> LastSends<T> {
+    /// For ranks that have sent nothing, of which this is known; no rings where that does not matter.
+    pub(crate) fn new(program: &Program, nothing: T, matter: bool) -> LastSends<T> {
+        let streams = if matter { program.streams() as u32 } else { 0 };
+        let mut rings = Vec::with_capacity(streams as usize);
+        let mut first = 0;
+        for rank in (0..streams).map(Rank) {
+            let length = program.awaited_sends(rank).next_power_of_two();
+            rings.push(SendRing {
+                first,
+                mask: length - 1,
+                sent: 0,
+            });
+            first += length as usize;
+        }
+        LastSends {
+            known: vec![nothing; first],
+            rings,
+        }
+    }
+
+    /// A rank sends.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, rank: Rank, known: T) {
+        let Some(ring) = self.rings.get_mut(rank.index()) else {
+            return;
+        };
+        self.known[ring.first + (ring.sent & ring.mask) as usize] = known;
+        ring.sent = ring.sent.wrapping_add(1);
+    }
+
+    /// What is known of the send of a rank that was so many sends ago, if that matters.
+    #[inline(always)]
+    pub(crate) fn get(&self, rank: Rank, ago: u32) -> Option<&T> {
+        let ring = self.rings.get(rank.index())?;
+        let number = ring.sent.wrapping_sub(ago + 1);
+        Some(&self.known[ring.first + (number & ring.mask) as usize])
+    }
+}
