@@ -3,6 +3,7 @@
 use super::{
     SimulateError,
     deadlock::{Wait, deadlock},
+    last_sends::LastSends,
 };
 use flowcast_trace::{
     opcodes::{self, Op},
@@ -22,14 +23,14 @@ pub(crate) struct Stand {
     pub entered: bool,
     /// Whether it has ended.
     pub done: bool,
-    /// The slot of the send that it waits for, if the instruction is such a wait.
-    pub send: Option<Slot>,
 }
 
 /// A program that came to a stop.
 pub(crate) struct DeadlockReport<'a> {
     /// The program that came to a stop.
     pub program: &'a Program,
+    /// The slots of the last sends of each rank.
+    pub sent: &'a LastSends<Option<Slot>>,
     /// Where each rank stands, by rank.
     pub ranks: Vec<Stand>,
 }
@@ -74,8 +75,9 @@ impl DeadlockReport<'_> {
                 self.explain_message(senders[self.program.first_slot(rank) + own])
             }
             Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
-            Some(Op::WaitSend(_)) => {
-                match stand.send.and_then(|slot| Some((senders[slot]?.1, slot))) {
+            Some(Op::WaitSend(ago)) => {
+                let slot = self.sent.get(rank, ago).copied().flatten();
+                match slot.and_then(|slot| Some((senders[slot]?.1, slot))) {
                     Some((class, slot)) => self.explain_receiver(class, slot),
                     None => ("a message of its own to be received".to_owned(), Vec::new()),
                 }

@@ -539,30 +539,14 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {
         DeadlockReport {
             program: self.program,
+            sent: &self.sent,
             ranks: ranks
                 .iter()
-                .enumerate()
-                .map(|(rank, state): (usize, &RankState<'a, W>)| {
-                    let send = match opcodes::decode(state.words, state.at) {
-                        Some((Op::WaitSend(ago), _)) => {
-                            self.sent.get(Rank(rank as u32), ago).copied().flatten()
-                        }
-                        _ => None,
-                    };
-                    let RankState {
-                        at,
-                        next_slot,
-                        entered,
-                        done,
-                        ..
-                    } = *state;
-                    Stand {
-                        at,
-                        next_slot,
-                        entered,
-                        done,
-                        send,
-                    }
+                .map(|state| Stand {
+                    at: state.at,
+                    next_slot: state.next_slot,
+                    entered: state.entered,
+                    done: state.done,
                 })
                 .collect(),
         }

@@ -540,28 +540,15 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     fn explain_stop(&self) -> SimulateError {
         DeadlockReport {
             program: self.program,
+            sent: &self.sent,
             ranks: self
                 .ranks
                 .iter()
-                .enumerate()
-                .map(|(rank, state): (usize, &ContendedRank)| {
-                    let at = state.at as usize;
-                    let send = match opcodes::decode(state.words, at) {
-                        Some((Op::WaitSend(ago), _)) => {
-                            self.sent.get(Rank(rank as u32), ago).copied().flatten()
-                        }
-                        _ => None,
-                    };
-                    let ContendedRank {
-                        next_slot, phase, ..
-                    } = *state;
-                    Stand {
-                        at,
-                        next_slot,
-                        entered: phase == RankPhase::Waiting,
-                        done: phase == RankPhase::Ended,
-                        send,
-                    }
+                .map(|state| Stand {
+                    at: state.at as usize,
+                    next_slot: state.next_slot,
+                    entered: state.phase == RankPhase::Waiting,
+                    done: state.phase == RankPhase::Ended,
                 })
                 .collect(),
         }
