@@ -23,14 +23,17 @@ use self::{
     accesses::Accesses,
     collectives::Collectives,
     lanes::{LanePath, Times, later},
-    rendezvous::Handshakes,
-    slots::{Known, Slots},
 };
 pub use self::{
     folded::{FoldedOutcome, FoldedReplay},
     replay::Replay,
 };
-pub(super) use self::{lanes::LaneCosts, rank_state::RankState, slots::awaited_sends};
+pub(super) use self::{
+    lanes::LaneCosts,
+    rank_state::RankState,
+    rendezvous::Handshakes,
+    slots::{Known, Slots, awaited_sends},
+};
 use super::{
     SimulateError,
     deadlock_report::{DeadlockReport, Stand},
@@ -174,7 +177,6 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         transit: &'a mut T,
     ) -> Self {
         let Walk { program, costs, .. } = *walk;
-        let slots = program.messages() as usize;
         let ranks = program.streams() as u32;
         Engine {
             program,
@@ -187,10 +189,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             ready: followed.clone().map(Rank).rev().collect(),
             arrivals: Slots::new(walk.slots(&followed)),
             ranks: followed,
-            handshakes: match RENDEZVOUS {
-                true => Handshakes::new(slots, if T::HANDSHAKES { slots } else { 0 }, walk.awaited),
-                false => Handshakes::new(0, 0, &[]),
-            },
+            handshakes: Handshakes::new::<T>(program, RENDEZVOUS, walk.awaited),
             leaving: LastSends::new(program, [Time::ZERO; W], costs.interfaces.have_queues),
             sent: LastSends::new(
                 program,

@@ -4,16 +4,16 @@ use super::{
     super::{
         observer::{Observer, ReceivedMessage, Sent},
         routes::Route,
-        transit::Transit,
+        transit::{ReceivePosted, Transit},
     },
     engine::{Engine, TurnEnd},
     events::{Event, Kind},
-    messages::{Message, MessageMark, Purpose},
+    messages::{Message, Purpose},
     processors::Place,
     ranks::{ContendedRank, RankPhase, Step},
     route_costs::{Delay, Move, RouteCosts},
-    slots::{Release, state},
 };
+use crate::walk::Known;
 use flowcast_network::queues::lanes::Lane;
 use flowcast_trace::{opcodes, slot::Slot};
 use flowcast_units::{Rank, Time};
@@ -118,8 +118,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         };
         self.leaving.push(rank, left);
         self.sent.push(rank, Some(slot));
-        let receiver = self.slots.receiver(slot);
-        let state = self.slots.states[slot];
+        let receiver = self.program.receiver(slot);
         let number = self
             .messages
             .add(Message::new(slot, rank, class, Purpose::Deliver));
@@ -131,32 +130,35 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         };
         self.links
             .route(&mut self.messages[number], receiver, nodes, route);
+        if self.has_rendezvous && !rendezvous {
+            self.handshakes.skip(slot);
+        }
         if departs > now {
-            return self.put_off(number, departs);
-        }
-        if T::HANDSHAKES && route == Route::Between && rendezvous {
-            return self.send_rts(number);
-        }
-        if self.slots.has_rendezvous() && self.note_send(number, state) {
-            return Step::Wait;
-        }
-        if state == state::EMPTY && rendezvous {
-            self.slots.wait(slot, number);
+            self.pending.at(departs, Kind::Departs.event(number));
+        } else if rendezvous {
+            return self.send_rendezvous(number);
         } else {
             self.hand_over(number);
         }
         Step::Done
     }
 
-    /// A non-blocking send whose message the interface sends later.
     #[inline(never)]
-    fn put_off(&mut self, number: u32, departs: Time) -> Step {
-        let message = self.messages[number];
-        if self.slots.has_rendezvous() && !self.cost(&message).rendezvous {
-            self.slots.releases[message.slot] = Release::Released;
+    fn send_rendezvous(&mut self, number: u32) -> Step {
+        let Message {
+            slot, from, class, ..
+        } = self.messages[number];
+        self.launch(number);
+        if self.program.class(class).mode.non_blocking || !self.handshakes.holds(slot) {
+            return Step::Done;
         }
-        self.pending.at(departs, Kind::Departs.event(number));
-        Step::Done
+        self.wait_for_release(from, slot)
+    }
+
+    fn wait_for_release(&mut self, rank: Rank, slot: Slot) -> Step {
+        self.handshakes.released.wait(slot, rank.0);
+        self.ranks[rank].before = self.pending.now();
+        Step::Wait
     }
 
     /// The interface is free for a message.
@@ -169,9 +171,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if T::HANDSHAKES && self.routes[self.route_number(message.slot)] == Route::Between {
             return self.depart_with_rts(number);
         }
-        match self.slots.states[message.slot] {
-            state::EMPTY => self.slots.wait(message.slot, number),
-            _ => self.meet(number),
+        match self.handshakes.posted.look(message.slot) {
+            Known::Time(_) => self.meet(number),
+            _ => self.handshakes.posted.wait(message.slot, number),
         }
     }
 
@@ -221,29 +223,6 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         (overhead.time > Time::ZERO).then(|| self.start_up(rank, overhead))
     }
 
-    /// Where there is rendezvous: notes for later waits who sent; whether the sender has to stop.
-    #[inline(never)]
-    fn note_send(&mut self, number: u32, state: u8) -> bool {
-        let message = self.messages[number];
-        let slot = message.slot;
-        let cost = self.cost(&message);
-        if !cost.rendezvous || state != state::EMPTY && cost.held == Time::ZERO {
-            self.slots.releases[slot] = Release::Released;
-            return false;
-        }
-        if self.program.class(message.class).mode.non_blocking {
-            return false;
-        }
-        self.messages[number].mark(MessageMark::HoldsSender);
-        self.ranks[message.from].before = self.pending.now();
-        if state == state::EMPTY {
-            self.slots.wait(slot, number);
-        } else {
-            self.hand_over(number);
-        }
-        true
-    }
-
     #[inline(always)]
     fn cost(&self, message: &Message) -> Move {
         self.route_costs(message.slot).moves[message.class as usize]
@@ -265,14 +244,19 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
     }
 
-    /// A receive is posted for a slot that was in this state; a sender that waits for it may start.
-    #[inline(always)]
-    fn post_receive(&mut self, rank: Rank, slot: Slot, state: u8) {
-        if T::HANDSHAKES && self.post_to_transit(rank, slot, state) {
+    /// A receive is posted; a sender that waits for it may start.
+    #[inline(never)]
+    fn post_receive(&mut self, rank: Rank, slot: Slot) {
+        let since = self.pending.now();
+        let polled = T::HANDSHAKES.then(|| self.in_transit.polled[rank]);
+        let Some(number) = self.handshakes.post(slot, &[since], polled) else {
             return;
-        }
-        if state == state::PENDING {
-            self.meet(self.slots.waiting(slot));
+        };
+        match polled {
+            Some(polled) if self.routes[self.route_number(slot)] == Route::Between => self
+                .transit
+                .receive_posted(slot, ReceivePosted { since, polled }),
+            _ => self.meet(number),
         }
     }
 
@@ -288,15 +272,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// The sender of a rendezvous message may go on.
     #[inline(never)]
     pub(super) fn release_sender(&mut self, number: u32) {
-        let message = self.messages[number];
-        let Message { slot, from, .. } = message;
-        let before = std::mem::replace(&mut self.slots.releases[slot], Release::Released);
-        if !message.is(MessageMark::HoldsSender) && before != Release::Awaited {
+        let Message { slot, from, .. } = self.messages[number];
+        if self.handshakes.released.close(slot).is_none() {
             return;
         }
-        let now = self.pending.now();
-        let state = &mut self.ranks[from];
-        let since = state.before;
+        let (since, now) = (self.ranks[from].before, self.pending.now());
         self.observer.held(from, slot, since, now);
         self.leave_call(from, now);
         self.advance(from, Place::Front);
@@ -376,7 +356,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
             return;
         }
-        if self.slots.has_rendezvous() {
+        if self.has_rendezvous {
             let cost = self.cost(&message);
             if cost.rendezvous && cost.held > Time::ZERO {
                 self.release_sender(number);
@@ -403,10 +383,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if purpose == Purpose::Part {
             return self.part_arrived(from, slot.0);
         }
-        if std::mem::replace(&mut self.slots.states[slot], state::ARRIVED) != state::AWAITED {
+        let now = self.pending.now();
+        let Some(receiver) = self.arrivals.fill(slot, |_| now).map(Rank) else {
             return;
-        }
-        let receiver = self.slots.receiver(slot);
+        };
         match self.take(receiver, slot) {
             Step::Done => self.advance(receiver, Place::Back),
             _ => self.queue(receiver, Place::Back),
@@ -427,12 +407,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
         }
         self.ranks[rank].before = now;
-        let state = self.slots.states[slot];
-        if state == state::ARRIVED {
+        if let Known::Time(_) = self.arrivals.look(slot) {
             return self.take(rank, slot);
         }
-        self.slots.states[slot] = state::AWAITED;
-        self.post_receive(rank, slot, state);
+        self.arrivals.wait(slot, rank.0);
+        if self.has_rendezvous {
+            self.post_receive(rank, slot);
+        }
         Step::Wait
     }
 
@@ -477,14 +458,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let slot = state.next_slot;
         state.next_slot += 1;
         self.observer.posted(slot, self.pending.now());
-        if !T::HANDSHAKES && !self.slots.has_rendezvous() {
-            return Step::Done;
+        if self.has_rendezvous {
+            self.post_receive(rank, slot);
         }
-        let state = self.slots.states[slot];
-        if state != state::ARRIVED {
-            self.slots.states[slot] = state::POSTED;
-        }
-        self.post_receive(rank, slot, state);
         Step::Done
     }
 
@@ -493,7 +469,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn may_post_together(&self) -> bool {
         !O::WATCHES
             && !T::SHARED
-            && !self.slots.has_rendezvous()
+            && !self.has_rendezvous
             && self.scheduling.is_none()
             && self.processors.are_alone()
     }
@@ -525,12 +501,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let Some(&Some(slot)) = self.sent.get(rank, ago) else {
             return Step::Skip;
         };
-        if self.slots.has_rendezvous() {
-            let release = &mut self.slots.releases[slot];
-            if *release != Release::Released {
-                *release = Release::Awaited;
-                self.ranks[rank].before = now;
-                return Step::Wait;
+        if self.has_rendezvous {
+            if self.handshakes.holds(slot) {
+                return self.wait_for_release(rank, slot);
             }
             self.leave_call(rank, now);
         }

@@ -23,9 +23,12 @@ use super::{
     processors::{Place, Processors},
     ranks::{ContendedRank, RankPhase, Step},
     route_costs::{Delay, RouteCosts, route_costs},
-    slots::Slots,
 };
-use crate::{last_sends::LastSends, prefetch::MANY_RANKS, walk::Replay};
+use crate::{
+    last_sends::LastSends,
+    prefetch::MANY_RANKS,
+    walk::{Handshakes, Replay, Slots},
+};
 use accesses::Accesses;
 use collective::CollectiveStates;
 use flowcast_trace::{
@@ -61,7 +64,13 @@ pub(super) struct Engine<'a, O, T> {
     pub in_transit: InTransit,
     pub route_costs: Vec<RouteCosts>,
     pub ranks: Vec<ContendedRank<'a>>,
-    pub slots: Slots,
+    /// Whether any sender waits for its receiver.
+    pub has_rendezvous: bool,
+    /// Which messages have arrived.
+    pub arrivals: Slots<1>,
+    pub handshakes: Handshakes<'a, 1>,
+    /// Ranks for each slot on average, in parts of 2^32.
+    pub ranks_per_slot: u64,
     /// When the messages of the last sends leave their interfaces.
     pub leaving: LastSends<Time>,
     /// The slots of the last sends.
@@ -116,6 +125,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         let perturbation =
             Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
         let route_costs = route_costs(costs, &mut pending);
+        let has_rendezvous = costs.has_rendezvous();
         Engine {
             has_flights: route_costs.iter().any(|costs| costs.has_latency),
             program,
@@ -123,18 +133,18 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             route_of,
             observer,
             transit,
-            in_transit: InTransit::new::<T>(program, costs.has_rendezvous()),
+            in_transit: InTransit::new::<T>(program),
             route_costs,
             ranks: Rank::all(ranks)
                 .map(|rank| ContendedRank::new(program.words(rank), program.first_slot(rank)))
                 .collect(),
-            slots: Slots::new(program, costs.has_rendezvous()),
+            has_rendezvous,
+            arrivals: Slots::new(Slot(0)..Slot(program.messages())),
+            handshakes: Handshakes::new::<T>(program, has_rendezvous, &[]),
+            // Rounded up, so that the first slots of a rank are not taken for the last ones of the rank before.
+            ranks_per_slot: ((ranks as u64) << 32).div_ceil(u64::from(program.messages().max(1))),
             leaving: LastSends::new(program, Time::ZERO, costs.has_send_queues()),
-            sent: LastSends::new(
-                program,
-                None,
-                costs.has_rendezvous() || costs.has_send_queues(),
-            ),
+            sent: LastSends::new(program, None, has_rendezvous || costs.has_send_queues()),
             pending,
             processors,
             links,
@@ -406,7 +416,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                     return self.post_together(rank);
                 }
                 Op::Irecv => self.post(rank),
-                Op::WaitRecv(own) => self.receive(rank, self.slots.first(rank) + own),
+                Op::WaitRecv(own) => self.receive(rank, self.program.first_slot(rank) + own),
                 Op::WaitSend(ago) => self.wait_send(rank, ago),
                 Op::Collective { call, instance } => self.collective(rank, call, instance),
                 Op::WaitCollective(instance) => self.wait_collective(rank, instance),

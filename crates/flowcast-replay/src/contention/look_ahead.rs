@@ -11,7 +11,7 @@ use super::{
     ranks::ContendedRank,
 };
 use crate::prefetch::{prefetch, prefetch_behind};
-use flowcast_trace::opcodes;
+use flowcast_trace::{opcodes, slot::Slot};
 use flowcast_units::Rank;
 
 /// How many events before its own what an event needs is fetched, one thing after what leads to it.
@@ -83,8 +83,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     fn prefetch_receiver(&self, message: &Message) {
         if message.purpose == Purpose::Deliver {
-            prefetch_behind(&self.slots.states, message.slot.index());
-            let receiver = self.slots.near_receiver(message.slot);
+            self.arrivals.prefetch(message.slot);
+            let receiver = self.near_receiver(message.slot);
             if let Some(state) = self.ranks.get(receiver.index()) {
                 prefetch(&state.words);
                 prefetch(&state.overhead);
@@ -103,7 +103,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if event.kind() != Kind::Arrived {
             return self.links.prefetch_waiting(message, &self.messages);
         }
-        let receiver = self.slots.near_receiver(message.slot);
+        let receiver = self.near_receiver(message.slot);
         if let Some(state) = self.ranks.get(receiver.index()) {
             prefetch_instructions(state);
         }
@@ -115,12 +115,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let state = &self.ranks[rank];
         match opcodes::sends_to(state.words, state.at as usize) {
             Some(slot) => {
-                prefetch_behind(&self.slots.states, slot.index());
-                self.links.prefetch_node_of(self.slots.near_receiver(slot));
+                self.arrivals.prefetch(slot);
+                self.links.prefetch_node_of(self.near_receiver(slot));
                 self.links.prefetch_holder(rank, &self.messages);
             }
-            None => prefetch_behind(&self.slots.states, state.next_slot.index()),
+            None => self.arrivals.prefetch(state.next_slot),
         }
+    }
+
+    /// The rank that would receive into a slot if all ranks received as much.
+    #[inline(always)]
+    fn near_receiver(&self, slot: Slot) -> Rank {
+        Rank(((u64::from(slot.0) * self.ranks_per_slot) >> 32) as u32)
     }
 }
 

@@ -25,8 +25,6 @@ pub(super) enum Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum MessageMark {
-    /// The blocked sender goes on when the message moves.
-    HoldsSender = 1,
     /// Both ranks are on one node.
     Inside = 2,
     /// It goes to another node of the site: it may be preempted on its out link, and shares the network if messages do.

@@ -22,7 +22,6 @@ mod pool;
 mod processors;
 mod ranks;
 mod route_costs;
-mod slots;
 
 use super::{
     SimulateError, observer::Observer, outcome::Outcome, placement::Placement, transit::Transit,

@@ -15,18 +15,18 @@ use crate::{
     slab::Slab,
     transit::{Departure, ReceivePosted, Rts, Transit},
 };
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 use std::array::from_fn;
 
 /// What senders and receivers know of each other.
-pub(super) struct Handshakes<'a, const W: usize> {
+pub(crate) struct Handshakes<'a, const W: usize> {
     /// By slot: when the receiver came; or the pending send.
-    posted: Slots<W>,
+    pub posted: Slots<W>,
     /// By slot, if handshakes take the network: when the receiver had last polled, when it came.
     polled: Vec<Time>,
     /// When the senders of messages may go on.
-    released: Slots<W>,
+    pub released: Slots<W>,
     /// By slot: whether the sender ever asks for that; empty if it may.
     awaited: &'a [bool],
     /// Sends whose receiver has not come.
@@ -40,12 +40,22 @@ struct PendingSend<const W: usize> {
 }
 
 impl<'a, const W: usize> Handshakes<'a, W> {
-    /// Of so many slots; `polls` of which it is known when the receiver last polled.
-    pub(super) fn new(slots: usize, polls: usize, awaited: &'a [bool]) -> Self {
+    /// Of the messages of a program, if any of them waits for its receiver.
+    pub(crate) fn new<T: Transit>(
+        program: &Program,
+        has_rendezvous: bool,
+        awaited: &'a [bool],
+    ) -> Self {
+        let slots = if has_rendezvous {
+            program.messages()
+        } else {
+            0
+        };
+        let polls = if T::HANDSHAKES { slots as usize } else { 0 };
         Handshakes {
-            posted: Slots::new(Slot(0)..Slot(slots as u32)),
+            posted: Slots::new(Slot(0)..Slot(slots)),
             polled: vec![Time::ZERO; polls],
-            released: Slots::new(Slot(0)..Slot(slots as u32)),
+            released: Slots::new(Slot(0)..Slot(slots)),
             awaited,
             pending: Slab::default(),
         }
@@ -53,9 +63,50 @@ impl<'a, const W: usize> Handshakes<'a, W> {
 
     /// The sender of a message has not waited for its receiver.
     #[inline(always)]
-    pub(super) fn skip(&mut self, slot: Slot) {
+    pub(crate) fn skip(&mut self, slot: Slot) {
         self.posted.close(slot);
         self.released.close(slot);
+    }
+
+    /// A receiver is ready for the message of a slot; `polled` where handshakes take the network. Gives the send that waits for
+    /// that.
+    #[inline(always)]
+    pub(crate) fn post(
+        &mut self,
+        slot: Slot,
+        time: &Times<W>,
+        polled: Option<Time>,
+    ) -> Option<u32> {
+        match self.posted.look(slot) {
+            Known::Time(_) => {}
+            Known::Nothing => {
+                self.posted.fill(slot, |lane| time[lane]);
+                if let Some(polled) = polled {
+                    self.polled[slot] = polled;
+                }
+            }
+            Known::Awaited(send) => {
+                self.posted.close(slot);
+                return Some(send);
+            }
+        }
+        None
+    }
+
+    /// The receive of a slot, if it is posted; else the send waits for that.
+    pub(crate) fn meet(&mut self, slot: Slot, send: u32) -> Option<ReceivePosted> {
+        let Known::Time(number) = self.posted.look(slot) else {
+            self.posted.wait(slot, send);
+            return None;
+        };
+        let since = self.posted.take(slot, number)(0);
+        let polled = self.polled[slot];
+        Some(ReceivePosted { since, polled })
+    }
+
+    /// Whether the sender of a message may not go on yet.
+    pub(crate) fn holds(&self, slot: Slot) -> bool {
+        !matches!(self.released.look(slot), Known::Time(_))
     }
 }
 
@@ -81,26 +132,17 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
     /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
     pub(super) fn post(&mut self, slot: Slot, time: &Times<W>, polled: Time) {
         let handshake = T::HANDSHAKES && self.is_between_nodes(slot);
-        match self.handshakes.posted.look(slot) {
-            Known::Time(_) => {}
-            Known::Nothing => {
-                self.handshakes.posted.fill(slot, |lane| time[lane]);
-                if handshake {
-                    self.handshakes.polled[slot] = polled;
-                }
+        match self
+            .handshakes
+            .post(slot, time, handshake.then_some(polled))
+        {
+            None => {}
+            Some(_) if handshake => {
+                let since = time[0];
+                self.transit
+                    .receive_posted(slot, ReceivePosted { since, polled });
             }
-            Known::Awaited(_) if handshake => {
-                self.handshakes.posted.close(slot);
-                self.transit.receive_posted(
-                    slot,
-                    ReceivePosted {
-                        since: time[0],
-                        polled,
-                    },
-                );
-            }
-            Known::Awaited(number) => {
-                self.handshakes.posted.close(slot);
+            Some(number) => {
                 let PendingSend { ready, class } = self.handshakes.pending[number];
                 self.handshakes.pending.give_back(number);
                 self.transfer(slot, class, &ready, time);
@@ -148,10 +190,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
 
     /// The sender of a message may go on, if that holds it.
     pub(super) fn let_go(&mut self, slot: Slot, time: Time) {
-        if RENDEZVOUS
-            && slot.0 < self.program.messages()
-            && !matches!(self.handshakes.released.look(slot), Known::Time(_))
-        {
+        if RENDEZVOUS && slot.0 < self.program.messages() && self.handshakes.holds(slot) {
             self.release(slot, &[time; W]);
         }
     }
@@ -206,24 +245,10 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
 
     /// A rendezvous message departs with its RTS.
     fn send_rts(&mut self, rank: Rank, slot: Slot, class: u32, ready: Time) {
-        let handshakes = &mut self.handshakes;
-        let posted = match handshakes.posted.look(slot) {
-            Known::Time(number) => {
-                let since = handshakes.posted.take(slot, number)(0);
-                Some(ReceivePosted {
-                    since,
-                    polled: handshakes.polled[slot],
-                })
-            }
-            _ => {
-                handshakes.posted.wait(slot, rank.0);
-                None
-            }
-        };
         let rts = Rts {
             from: rank,
             to: self.program.receiver(slot),
-            posted,
+            posted: self.handshakes.meet(slot, rank.0),
         };
         self.transit.depart(Departure {
             rts: Some(rts),

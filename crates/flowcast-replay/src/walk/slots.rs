@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// What is known about the time of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
+pub(crate) enum Known {
     /// Nothing, and nobody waits for it.
     Nothing,
     /// Nothing; a rank, or a pending send, waits for it.
@@ -33,7 +33,7 @@ const PAST: u64 = 0;
 const SLOTS_AHEAD: usize = 8;
 
 /// A time for each slot, once it is known.
-pub(super) struct Slots<const W: usize> {
+pub(crate) struct Slots<const W: usize> {
     /// The number of the first.
     first: Slot,
     known: Vec<u64>,
@@ -42,7 +42,7 @@ pub(super) struct Slots<const W: usize> {
 
 impl<const W: usize> Slots<W> {
     /// Slots of which nothing is known.
-    pub(super) fn new(slots: Range<Slot>) -> Slots<W> {
+    pub(crate) fn new(slots: Range<Slot>) -> Slots<W> {
         let mut times = Slab::default();
         let count = (slots.end - slots.start) as usize;
         let _past = times.insert([Time::ZERO; W]);
@@ -60,7 +60,7 @@ impl<const W: usize> Slots<W> {
 
     /// What is known.
     #[inline(always)]
-    pub(super) fn look(&self, slot: Slot) -> Known {
+    pub(crate) fn look(&self, slot: Slot) -> Known {
         match self.known[self.place(slot)] {
             known if known >= IS_TIME => Known::Time(!known),
             NOTHING => Known::Nothing,
@@ -70,7 +70,7 @@ impl<const W: usize> Slots<W> {
 
     /// The time of a slot is known now, lane by lane. Gives who waits for it.
     #[inline(always)]
-    pub(super) fn fill(&mut self, slot: Slot, time: impl Fn(usize) -> Time) -> Option<u32> {
+    pub(crate) fn fill(&mut self, slot: Slot, time: impl Fn(usize) -> Time) -> Option<u32> {
         let known = if W == 1 {
             time(0).as_nanos().to_bits()
         } else {
@@ -87,7 +87,7 @@ impl<const W: usize> Slots<W> {
 
     /// Uses the time of a slot, which needs it no more: the time of each lane.
     #[inline(always)]
-    pub(super) fn take(&mut self, slot: Slot, known: u64) -> impl Fn(usize) -> Time {
+    pub(crate) fn take(&mut self, slot: Slot, known: u64) -> impl Fn(usize) -> Time {
         if W > 1 && known != PAST {
             let place = self.place(slot);
             self.known[place] = !PAST;
@@ -107,9 +107,15 @@ impl<const W: usize> Slots<W> {
         }
     }
 
+    /// Asks for what is known of a slot, which need not be one of these.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, slot: Slot) {
+        prefetch_behind(&self.known, self.place(slot));
+    }
+
     /// Nobody will ask for more than whether the time is over. Gives who waits.
     #[inline(always)]
-    pub(super) fn close(&mut self, slot: Slot) -> Option<u32> {
+    pub(crate) fn close(&mut self, slot: Slot) -> Option<u32> {
         let before = self.look(slot);
         let place = self.place(slot);
         self.known[place] = !PAST;
@@ -123,7 +129,7 @@ impl<const W: usize> Slots<W> {
 
     /// Somebody waits for the time of a slot.
     #[inline(always)]
-    pub(super) fn wait(&mut self, slot: Slot, who: u32) {
+    pub(crate) fn wait(&mut self, slot: Slot, who: u32) {
         let place = self.place(slot);
         self.known[place] = u64::from(who) + 1;
     }

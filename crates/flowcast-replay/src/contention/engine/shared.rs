@@ -13,12 +13,7 @@
 
 use super::Engine;
 use crate::{
-    contention::{
-        events::Kind,
-        messages::{Message, MessageMark},
-        ranks::Step,
-        slots::{Release, state},
-    },
+    contention::{events::Kind, messages::Message},
     costs::ClassCost,
     observer::Observer,
     routes::Route,
@@ -36,28 +31,16 @@ use flowcast_units::{Rank, Time};
 pub(in crate::contention) struct InTransit {
     /// By slot: the number of its message.
     numbers: Vec<u32>,
-    /// By slot, where RTS and CTS cross the network: the receive, if it is posted before the message is sent.
-    posted: Vec<ReceivePosted>,
     /// By rank, where RTS and CTS cross the network: when it last left a call in which it polled.
-    polled: Vec<Time>,
+    pub polled: Vec<Time>,
 }
 
 impl InTransit {
     /// Of the messages of a program.
-    pub(in crate::contention) fn new<T: Transit>(
-        program: &Program,
-        has_rendezvous: bool,
-    ) -> InTransit {
+    pub(in crate::contention) fn new<T: Transit>(program: &Program) -> InTransit {
         let slots = program.messages() as usize;
         InTransit {
             numbers: vec![0; rows(T::SHARED, slots)],
-            posted: vec![
-                ReceivePosted {
-                    since: Time::ZERO,
-                    polled: Time::ZERO
-                };
-                rows(T::HANDSHAKES && has_rendezvous, slots)
-            ],
             polled: vec![ReceivePosted::NEVER; rows(T::HANDSHAKES, program.streams())],
         }
     }
@@ -216,75 +199,23 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// The sender of a message may go on, if it waited for its receiver.
     fn let_go(&mut self, slot: Slot) {
-        if self
-            .slots
-            .releases
-            .get(slot.index())
-            .is_some_and(|release| *release != Release::Released)
-        {
+        if self.has_rendezvous && self.handshakes.holds(slot) {
             self.release_sender(self.in_transit.numbers[slot]);
         }
     }
 
     /// A rendezvous message departs with its RTS.
-    pub(in crate::contention) fn send_rts(&mut self, number: u32) -> Step {
-        let Message { from, class, .. } = self.messages[number];
-        let is_blocking = !self.program.class(class).mode.non_blocking;
-        if is_blocking {
-            self.messages[number].mark(MessageMark::HoldsSender);
-            self.ranks[from].before = self.pending.now();
-        }
-        self.depart_with_rts(number);
-        if is_blocking { Step::Wait } else { Step::Done }
-    }
-
-    /// The interface is free for the RTS of a message.
     pub(in crate::contention) fn depart_with_rts(&mut self, number: u32) {
         let Message { slot, from, .. } = self.messages[number];
         if O::WATCHES {
             self.messages.set_asked(number, self.pending.now());
         }
-        let is_posted = self.slots.states[slot] != state::EMPTY;
-        let posted = is_posted.then(|| self.in_transit.posted[slot]);
-        if !is_posted {
-            self.slots.wait(slot, number);
-        }
-        self.depart(
-            number,
-            Some(Rts {
-                from,
-                to: self.slots.receiver(slot),
-                posted,
-            }),
-        );
-    }
-
-    /// A receive is posted: whether its message comes with RTS and CTS, so that the network brings sender and receiver
-    /// together.
-    pub(in crate::contention) fn post_to_transit(
-        &mut self,
-        rank: Rank,
-        slot: Slot,
-        before: u8,
-    ) -> bool {
-        if self.routes[self.route_number(slot)] != Route::Between {
-            return false;
-        }
-        let posted = ReceivePosted {
-            since: self.pending.now(),
-            polled: self.in_transit.polled[rank],
+        let rts = Rts {
+            from,
+            to: self.program.receiver(slot),
+            posted: self.handshakes.meet(slot, number),
         };
-        match before {
-            state::PENDING => self.transit.receive_posted(slot, posted),
-            state::EMPTY => self
-                .in_transit
-                .posted
-                .get_mut(slot.index())
-                .into_iter()
-                .for_each(|at| *at = posted),
-            _ => {}
-        }
-        true
+        self.depart(number, Some(rts));
     }
 
     /// A rank waits in a call, or has ended: it answers RTS and CTS.
