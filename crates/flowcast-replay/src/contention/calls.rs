@@ -11,35 +11,15 @@ use super::{
     messages::{Message, Purpose},
     processors::Place,
     ranks::{ContendedRank, RankPhase, Step},
-    route_costs::{Delay, Move, RouteCosts},
+    route_costs::{Delay, RouteCosts},
 };
-use crate::walk::Known;
+use crate::{costs::ClassCost, walk::Known};
 use flowcast_network::queues::lanes::Lane;
 use flowcast_trace::{opcodes, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// So many receives are posted together at most.
 const MOST_TOGETHER: usize = 1 << 16;
-
-/// What becomes of a message while its interface is busy, which rests so long from the start of this one on.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Interface {
-    /// The rank waits until it is free.
-    Awaited(Time),
-    /// It sends the message when it is free, and the rank goes on.
-    Queues(Time),
-}
-
-impl Move {
-    #[inline(always)]
-    fn interface(&self) -> Interface {
-        if self.queues {
-            Interface::Queues(self.busy)
-        } else {
-            Interface::Awaited(self.busy)
-        }
-    }
-}
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
@@ -74,21 +54,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         if self.ranks[rank].phase == RankPhase::Begin {
             let costs = self.route_costs(slot);
-            let (overhead, interface) = (
-                costs.sending(class),
-                costs.moves[class as usize].interface(),
-            );
+            let (overhead, cost) = (costs.sending(class), costs.moves[class as usize].cost);
             let overhead = self.start_up_on(slot, overhead);
-            if let Some(step) = self.begin_send(rank, overhead, interface) {
+            if let Some(step) = self.begin_send(rank, overhead, cost) {
                 return step;
             }
         }
-        let Move {
-            queues,
-            rendezvous,
-            leaves,
-            ..
-        } = self.route_costs(slot).moves[class as usize];
+        let cost = self.route_costs(slot).moves[class as usize].cost;
+        let rendezvous = cost.rendezvous;
         let ContendedRank {
             call,
             before: start,
@@ -96,7 +69,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             departs,
             ..
         } = self.ranks[rank];
-        let departs = if queues && departs > now {
+        let departs = if cost.queues && departs > now {
             departs
         } else {
             now
@@ -114,7 +87,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let left = if rendezvous {
             Time::ZERO
         } else {
-            departs + leaves
+            departs + cost.leaves()
         };
         self.leaving.push(rank, left);
         self.sent.push(rank, Some(slot));
@@ -177,22 +150,23 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
     }
 
-    /// A call begins that takes the processor for so long.
+    /// The processor's part of a call that begins; the step if that takes time.
     #[inline(always)]
-    pub(super) fn begin_call(&mut self, rank: Rank, overhead: Time) {
+    pub(super) fn begin_call(&mut self, rank: Rank, overhead: Delay) -> Option<Step> {
         let state = &mut self.ranks[rank];
         state.call = self.pending.now();
         state.waited = Time::ZERO;
-        state.overhead += overhead;
+        state.overhead += overhead.time;
+        (overhead.time > Time::ZERO).then(|| self.start_up(rank, overhead))
     }
 
-    /// The processor's part of a send; the step if that takes time.
+    /// The same of a send, once the interface is free where that does not queue messages.
     #[inline(always)]
     pub(super) fn begin_send(
         &mut self,
         rank: Rank,
         overhead: Delay,
-        interface: Interface,
+        cost: ClassCost,
     ) -> Option<Step> {
         let now = self.pending.now();
         let state = &mut self.ranks[rank];
@@ -201,31 +175,27 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         } else {
             now
         };
-        let (start, busy) = match interface {
-            Interface::Awaited(busy) => (free, busy),
-            Interface::Queues(busy) => (now, busy),
-        };
-        state.call = now;
+        let start = if cost.queues { now } else { free };
         state.before = start;
         state.departs = free + overhead.time;
-        state.waited = Time::ZERO;
-        if busy > Time::ZERO {
-            state.interface_free = free + busy;
+        if cost.busy > Time::ZERO {
+            state.interface_free = free + cost.busy;
         }
-        state.overhead += overhead.time;
-        if start > now {
-            state.until = start + overhead.time;
-            state.spend = start - now + overhead.time;
-            state.lane = Lane::NONE;
-            state.phase = RankPhase::StartUp;
-            return Some(Step::Spend);
+        let step = self.begin_call(rank, overhead);
+        if start == now {
+            return step;
         }
-        (overhead.time > Time::ZERO).then(|| self.start_up(rank, overhead))
+        let state = &mut self.ranks[rank];
+        state.until = start + overhead.time;
+        state.spend = start - now + overhead.time;
+        state.lane = Lane::NONE;
+        state.phase = RankPhase::StartUp;
+        Some(Step::Spend)
     }
 
     #[inline(always)]
-    fn cost(&self, message: &Message) -> Move {
-        self.route_costs(message.slot).moves[message.class as usize]
+    fn cost(&self, message: &Message) -> ClassCost {
+        self.route_costs(message.slot).moves[message.class as usize].cost
     }
 
     /// Hands a message to the network.
@@ -401,9 +371,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.enter_call(rank);
             let before = self.route_costs(slot).before;
             let before = self.start_up_on(slot, before);
-            self.begin_call(rank, before.time);
-            if before.time > Time::ZERO {
-                return self.start_up(rank, before);
+            if let Some(step) = self.begin_call(rank, before) {
+                return step;
             }
         }
         self.ranks[rank].before = now;

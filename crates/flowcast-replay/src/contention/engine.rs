@@ -285,14 +285,14 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             && let Some((Op::Compute(time), next)) = opcodes::decode(state.words, state.at as usize)
         {
             state.at = next as u32;
-            return self.compute(rank, time);
+            let takes = self.scaled(rank, time);
+            return self.compute(rank, takes);
         }
         self.pending.at_once(Event::turn(rank));
     }
 
     #[inline(always)]
-    fn compute(&mut self, rank: Rank, time: Time) {
-        let takes = self.scaled(rank, time);
+    fn compute(&mut self, rank: Rank, takes: Time) {
         let start = self.pending.now();
         self.ranks[rank].compute += takes;
         self.observer.computed(rank, start, start + takes);
@@ -316,13 +316,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// A rank computes on an accelerator; its processor is free for others.
     fn accelerate(&mut self, rank: Rank, time: Time) -> TurnEnd {
         let speed = self.costs.accelerator_speeds[rank];
-        let takes = if speed == 1.0 { time } else { time / speed };
-        let start = self.pending.now();
-        let state = &mut self.ranks[rank];
-        state.phase = RankPhase::Accelerated;
-        state.compute += takes;
-        self.observer.computed(rank, start, start + takes);
-        self.pending.at(start + takes, Event::turn(rank));
+        self.ranks[rank].phase = RankPhase::Accelerated;
+        self.compute(rank, if speed == 1.0 { time } else { time / speed });
         TurnEnd::Leaves
     }
 

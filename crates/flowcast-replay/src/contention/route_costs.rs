@@ -1,7 +1,7 @@
 //! What the messages cost, arranged for the engine: each delay with its lane in the queue of events.
 
 use super::{
-    super::costs::{Costs, PathCosts},
+    super::costs::{ClassCost, Costs, PathCosts},
     events::{Event, Pending},
 };
 use flowcast_network::queues::lanes::Lane;
@@ -42,16 +42,8 @@ pub(super) struct Move {
     pub arrives: Delay,
     /// How long the links are taken; the same where there is no latency besides.
     pub bytes: Delay,
-    /// From one start at the sending interface to the next.
-    pub busy: Time,
-    /// How long a sender that waited for its receiver is held by the transfer.
-    pub held: Time,
-    /// How long the interface sends the message.
-    pub leaves: Time,
-    /// Whether the sender waits for the receiver.
-    pub rendezvous: bool,
-    /// Whether the sender goes on while its interface is busy.
-    pub queues: bool,
+    /// The same and all other costs, without lanes.
+    pub cost: ClassCost,
 }
 
 /// What a message costs on one kind of route.
@@ -130,11 +122,7 @@ fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
     let moves = path.classes.iter().map(|class| Move {
         arrives: delay(class.delay),
         bytes: delay(class.bytes),
-        busy: class.busy,
-        held: class.held,
-        leaves: class.leaves(),
-        rendezvous: class.rendezvous,
-        queues: class.queues,
+        cost: *class,
     });
     RouteCosts {
         send: delay(path.send_overhead),

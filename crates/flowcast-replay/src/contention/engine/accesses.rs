@@ -8,7 +8,6 @@ use super::Engine;
 use crate::{
     accesses::{AccessTransfers, Done, Memory, Requests},
     contention::{
-        calls::Interface,
         events::{Event, Kind},
         messages::{Message, MessageMark, Purpose},
         processors::Place,
@@ -95,11 +94,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let (_, route) = self.route_to(rank, target);
         let cost = self.costs.paths[route].accesses[index as usize];
         if self.ranks[rank].phase == RankPhase::Begin
-            && let Some(step) = self.begin_send(
-                rank,
-                self.route_costs[route].send,
-                Interface::Awaited(cost.busy),
-            )
+            && let Some(step) = self.begin_send(rank, self.route_costs[route].send, cost)
         {
             return step;
         }
@@ -221,11 +216,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn lock(&mut self, rank: Rank, target: Rank) -> Step {
         let (_, route) = self.route_to(rank, target);
         let overhead = self.route_costs[route].send;
-        if self.ranks[rank].phase == RankPhase::Begin {
-            self.begin_call(rank, overhead.time);
-            if overhead.time > Time::ZERO {
-                return self.start_up(rank, overhead);
-            }
+        if self.ranks[rank].phase == RankPhase::Begin
+            && let Some(step) = self.begin_call(rank, overhead)
+        {
+            return step;
         }
         let now = self.pending.now();
         self.ranks[rank].before = now;

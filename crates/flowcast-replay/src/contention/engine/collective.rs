@@ -128,9 +128,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             if made.mode != CollectiveMode::NonBlocking {
                 self.enter_call(rank);
             }
-            self.begin_call(rank, startup);
-            if startup > Time::ZERO {
-                return self.start_up(rank, Delay::new(startup));
+            if let Some(step) = self.begin_call(rank, Delay::new(startup)) {
+                return step;
             }
         }
         self.enter(rank, call, instance);
@@ -302,9 +301,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             let communicator = self.program.communicator_of(instance);
             let startup = self.costs.collective_startup(communicator, rank);
             self.enter_call(rank);
-            self.begin_call(rank, startup);
-            if startup > Time::ZERO {
-                return self.start_up(rank, Delay::new(startup));
+            if let Some(step) = self.begin_call(rank, Delay::new(startup)) {
+                return step;
             }
         }
         self.ranks[rank].before = self.pending.now();
