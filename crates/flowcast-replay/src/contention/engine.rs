@@ -30,7 +30,7 @@ use crate::{
     walk::{Handshakes, Replay, Slots},
 };
 use accesses::Accesses;
-use collective::CollectiveStates;
+use collective::CollectiveState;
 use flowcast_trace::{
     opcodes::{self, Op},
     program::Program,
@@ -79,7 +79,8 @@ pub(super) struct Engine<'a, O, T> {
     pub processors: Processors,
     pub links: Links,
     pub messages: MessageStore,
-    pub collectives: CollectiveStates,
+    /// By number of the execution.
+    pub collectives: Vec<CollectiveState>,
     pub placement: &'a Placement,
     /// By number of a route: where its messages go.
     pub routes: Vec<Route>,
@@ -151,7 +152,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             messages: MessageStore::with_capacity(
                 (MESSAGES_OF_RANK * ranks).min(program.messages() as usize),
             ),
-            collectives: CollectiveStates::new(program),
+            collectives: vec![CollectiveState::default(); program.instances().len()],
             placement,
             routes,
             scheduling: scheduling.map(Box::new),

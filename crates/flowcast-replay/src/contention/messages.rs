@@ -60,7 +60,7 @@ pub(super) struct Message {
     pub from: Rank,
     /// Message class; for a collective: the buses that it holds so far.
     pub class: u32,
-    /// The pool of links that it leaves through; for a collective: which of its sites it asks.
+    /// The pool of links that it leaves through; for a collective: how many of its sites it has asked.
     pub source: u32,
     /// The pool of links that it comes in through.
     pub destination: u32,

@@ -4,7 +4,7 @@ use super::Engine;
 use crate::{
     contention::{
         events::Kind,
-        messages::{Message, NONE, Purpose},
+        messages::{Message, Purpose},
         processors::Place,
         ranks::{ContendedRank, RankPhase, Step},
         route_costs::Delay,
@@ -14,89 +14,42 @@ use crate::{
     transit::Transit,
 };
 use flowcast_trace::{
-    program::{CollectiveCall, CollectiveMode, Program},
+    program::{CollectiveCall, CollectiveMode},
     slot::Slot,
 };
 use flowcast_units::{Rank, Time};
 
 /// A rank that has come, and its call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct CollectiveEntry {
     rank: Rank,
     call: u32,
 }
 
 /// One execution of a collective.
-#[derive(Debug, Clone, Copy)]
-struct CollectiveState {
+#[derive(Debug, Clone, Default)]
+pub(in crate::contention) struct CollectiveState {
     entered: u32,
     /// Members whose part of a root-synchronous operation is done.
     parts: u32,
     begun: bool,
     done: bool,
     /// The last to come.
-    last: Option<CollectiveEntry>,
+    last: CollectiveEntry,
     /// The last to come among those that call themselves the root.
     root: Option<CollectiveEntry>,
     /// Who decided the end and when that rank came: the last to come, or the one whose part was last at the root.
     decided: (Time, Rank),
     /// When that was decided.
     decided_at: Time,
-    /// The ranks that wait, in the order of their coming, linked through `next_waiting`.
-    first_waiting: u32,
-    last_waiting: u32,
-}
-
-const NOBODY: CollectiveState = CollectiveState {
-    entered: 0,
-    parts: 0,
-    begun: false,
-    done: false,
-    last: None,
-    root: None,
-    decided: (Time::ZERO, Rank(NONE)),
-    decided_at: Time::ZERO,
-    first_waiting: NONE,
-    last_waiting: NONE,
-};
-
-/// All executions of collectives in a replay.
-pub(in crate::contention) struct CollectiveStates {
-    all: Vec<CollectiveState>,
-    /// By communicator.
-    sizes: Vec<u32>,
-    next_waiting: Vec<u32>,
-}
-
-impl CollectiveStates {
-    /// None has begun.
-    pub(in crate::contention) fn new(program: &Program) -> CollectiveStates {
-        CollectiveStates {
-            all: vec![NOBODY; program.instances().len()],
-            sizes: program
-                .communicators()
-                .iter()
-                .map(|known| known.members.len() as u32)
-                .collect(),
-            next_waiting: vec![NONE; program.streams()],
-        }
-    }
-
-    /// A rank waits for the end.
-    fn wait(&mut self, instance: u32, rank: Rank) {
-        let collective = &mut self.all[instance as usize];
-        self.next_waiting[rank] = NONE;
-        match std::mem::replace(&mut collective.last_waiting, rank.0) {
-            NONE => collective.first_waiting = rank.0,
-            before => self.next_waiting[before as usize] = rank.0,
-        }
-    }
+    /// The ranks that wait, in the order of their coming.
+    waiting: Vec<Rank>,
 }
 
 impl CollectiveState {
     /// A rank that came at `by.0` brings the end nearer now; of several at the same time the last to have come counts.
     fn decide(&mut self, now: Time, by: (Time, Rank)) {
-        if now > self.decided_at || self.decided.1 == Rank(NONE) || by.0 >= self.decided.0 {
+        if now > self.decided_at || by.0 >= self.decided.0 {
             self.decided = by;
             self.decided_at = now;
         }
@@ -104,7 +57,7 @@ impl CollectiveState {
 
     /// The call whose sizes count: that of the root, without one that of the last to come.
     fn deciding(&self) -> CollectiveEntry {
-        self.root.or(self.last).expect("someone has come")
+        self.root.unwrap_or(self.last)
     }
 }
 
@@ -137,7 +90,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if waits_for_own_part {
             self.send_part(rank, &made, instance);
         } else {
-            self.collectives.all[instance as usize].parts += 1;
+            self.collectives[instance as usize].parts += 1;
         }
         self.advance_collective(instance, made.communicator);
         if made.mode == CollectiveMode::NonBlocking {
@@ -145,12 +98,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return Step::GoOn;
         }
         if !waits_for_own_part {
-            if self.collectives.all[instance as usize].done {
-                self.leave(rank, instance);
-                return Step::Done;
-            }
-            self.collectives.wait(instance, rank);
+            return self.until_done(rank, instance);
         }
+        Step::Wait
+    }
+
+    fn until_done(&mut self, rank: Rank, instance: u32) -> Step {
+        let collective = &mut self.collectives[instance as usize];
+        if collective.done {
+            self.leave(rank, instance);
+            return Step::Done;
+        }
+        collective.waiting.push(rank);
         Step::Wait
     }
 
@@ -158,13 +117,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let came = self.pending.now();
         let state = &mut self.ranks[rank];
         state.before = came;
-        let entry = Some(CollectiveEntry { rank, call });
-        let collective = &mut self.collectives.all[instance as usize];
+        let entry = CollectiveEntry { rank, call };
+        let collective = &mut self.collectives[instance as usize];
         collective.entered += 1;
         collective.last = entry;
         collective.decide(came, (came, rank));
         if self.program.call(call).is_root {
-            collective.root = entry;
+            collective.root = Some(entry);
         }
     }
 
@@ -185,7 +144,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(in crate::contention) fn part_arrived(&mut self, rank: Rank, instance: u32) {
         let communicator = self.program.communicator_of(instance);
         let came = self.ranks[rank].before;
-        let collective = &mut self.collectives.all[instance as usize];
+        let collective = &mut self.collectives[instance as usize];
         collective.parts += 1;
         collective.decide(self.pending.now(), (came, rank));
         self.advance_collective(instance, communicator);
@@ -196,8 +155,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// Begins the operation once all have come; ends a root-synchronous one once all parts are with the root.
     fn advance_collective(&mut self, instance: u32, communicator: u32) {
-        let collective = &mut self.collectives.all[instance as usize];
-        let members = self.collectives.sizes[communicator as usize];
+        let collective = &mut self.collectives[instance as usize];
+        let members = self.program.communicator(communicator).members.len() as u32;
         if collective.entered < members || collective.begun {
             return;
         }
@@ -218,38 +177,28 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 Purpose::Collective,
             ));
             self.messages[number].source = 0;
-            self.ask_site(number, 0);
+            self.ask_next_site(number);
             self.start_granted();
         }
     }
 
-    /// Asks for the buses of one of the sites of a collective.
-    fn ask_site(&mut self, number: u32, index: u32) {
-        let communicator = self.program.instances()[self.messages[number].slot];
-        let site = self
-            .costs
-            .sites(communicator)
-            .nth(index as usize)
-            .expect("a communicator has members");
-        self.messages[number].source = index;
-        self.messages[number].class = 0;
-        self.links.request_all(&mut self.messages, number, site);
-    }
-
-    /// A collective has all buses of one of its sites: it asks the next, or begins.
+    /// A collective asks for the buses of the next of its sites, or has all and begins.
     pub(in crate::contention) fn ask_next_site(&mut self, number: u32) {
-        let communicator = self.program.instances()[self.messages[number].slot];
-        let next = self.messages[number].source + 1;
-        if (next as usize) < self.costs.sites(communicator).count() {
-            self.ask_site(number, next);
-        } else {
-            self.begin_collective(number);
+        let message = &mut self.messages[number];
+        let communicator = self.program.instances()[message.slot];
+        match self.costs.sites(communicator).nth(message.source as usize) {
+            Some(site) => {
+                message.source += 1;
+                message.class = 0;
+                self.links.request_all(&mut self.messages, number, site);
+            }
+            None => self.begin_collective(number),
         }
     }
 
     /// A collective has all buses and takes its time.
-    pub(in crate::contention) fn begin_collective(&mut self, number: u32) {
-        let collective = &self.collectives.all[self.messages[number].slot];
+    fn begin_collective(&mut self, number: u32) {
+        let collective = &self.collectives[self.messages[number].slot];
         let CollectiveEntry { rank, call } = collective.deciding();
         let call = self.program.call(call);
         let takes = self
@@ -273,25 +222,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// Wakes all that wait, the one whose call decided last.
     fn end_collective(&mut self, instance: u32) {
-        let collective = &mut self.collectives.all[instance as usize];
+        let collective = &mut self.collectives[instance as usize];
         collective.done = true;
         let deciding = collective.deciding().rank;
-        let mut waiting = collective.first_waiting;
-        let mut waits = false;
-        while waiting != NONE {
-            let next = self.collectives.next_waiting[waiting as usize];
-            let rank = Rank(waiting);
-            if rank == deciding {
-                waits = true;
-            } else {
-                self.leave(rank, instance);
-                self.advance(rank, Place::Back);
-            }
-            waiting = next;
-        }
-        if waits {
-            self.leave(deciding, instance);
-            self.advance(deciding, Place::Back);
+        let mut waiting = std::mem::take(&mut collective.waiting);
+        waiting.sort_by_key(|rank| *rank == deciding);
+        for rank in waiting {
+            self.leave(rank, instance);
+            self.advance(rank, Place::Back);
         }
     }
 
@@ -306,17 +244,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
         }
         self.ranks[rank].before = self.pending.now();
-        if self.collectives.all[instance as usize].done {
-            self.leave(rank, instance);
-            return Step::Done;
-        }
-        self.collectives.wait(instance, rank);
-        Step::Wait
+        self.until_done(rank, instance)
     }
 
     /// A rank goes on from a collective, which it left behind without waiting or waited for to the end.
     fn leave(&mut self, rank: Rank, instance: u32) {
-        let collective = &self.collectives.all[instance as usize];
+        let collective = &self.collectives[instance as usize];
         let decided = if collective.done {
             collective.decided
         } else {
