@@ -6,13 +6,74 @@ use std::{
     collections::{BTreeMap, BinaryHeap, VecDeque},
 };
 
-use super::observer::Accessed;
+use super::{
+    costs::Costs, observer::Accessed, placement::Placement, routes::route_to_memory, slab::Slab,
+};
 use flowcast_model::file_system::FileSystem;
-use flowcast_trace::access::{Access, FileKind, LockKind};
+use flowcast_trace::{
+    access::{Access, FileKind, LockKind},
+    program::Program,
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// A window and the rank whose memory is meant.
 pub(crate) type Memory = (i32, Rank);
+
+/// What the ranks of a program ask for and transfer besides messages.
+#[derive(Default)]
+pub(crate) struct Accesses {
+    pub requests: Requests,
+    pub transfers: AccessTransfers,
+}
+
+impl Accesses {
+    /// Before the first.
+    pub(crate) fn new(program: &Program) -> Accesses {
+        let mut accesses = Accesses::default();
+        if !program.accesses().is_empty() {
+            let ranks = program.streams();
+            accesses.requests.served = vec![None; ranks];
+            accesses.transfers.all = vec![BTreeMap::new(); ranks];
+            accesses.transfers.awaited = vec![None; ranks];
+        }
+        accesses
+    }
+}
+
+/// What a request for a lock, or to the file system, costs beside the wait for others.
+pub(crate) struct RequestCosts {
+    /// Processor time of the rank.
+    pub overhead: Time,
+    /// Latency of the request, and of the answer.
+    pub way: Time,
+    /// How much of all that no bandwidth would shorten.
+    pub latency: Time,
+}
+
+impl RequestCosts {
+    /// Of a request of a rank.
+    pub(crate) fn new(
+        costs: &Costs,
+        placement: &Placement,
+        rank: Rank,
+        access: Access,
+    ) -> RequestCosts {
+        let Some(target) = access.target() else {
+            return RequestCosts {
+                overhead: Time::ZERO,
+                way: Time::ZERO,
+                latency: costs.file_system().latency,
+            };
+        };
+        let (_, route) = route_to_memory(costs.network(), placement, rank, target);
+        let path = &costs.paths[route];
+        RequestCosts {
+            overhead: path.send_overhead,
+            way: path.latency,
+            latency: path.latency * 2.0,
+        }
+    }
+}
 
 /// Locks and places at the file system.
 #[derive(Default)]
@@ -74,14 +135,6 @@ impl HeldLock {
 }
 
 impl Requests {
-    /// Of so many ranks.
-    pub(crate) fn new(ranks: usize) -> Requests {
-        Requests {
-            served: vec![None; ranks],
-            ..Requests::default()
-        }
-    }
-
     /// A rank asks.
     pub(crate) fn put(&mut self, rank: Rank, time: Time, access: Access) {
         self.waiting
@@ -203,6 +256,17 @@ impl Done {
     }
 }
 
+/// A transfer that others may delay.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AccessFlight {
+    pub rank: Rank,
+    pub memory: Memory,
+    /// What it takes alone, in two parts.
+    pub alone: [Time; 2],
+    /// How much of that no bandwidth would shorten.
+    pub latency: Time,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct UnderWay {
     count: u32,
@@ -216,35 +280,50 @@ pub(crate) struct AccessTransfers {
     all: Vec<BTreeMap<Memory, UnderWay>>,
     /// By rank: what it waits for.
     awaited: Vec<Option<(i32, Option<Rank>)>>,
+    /// Transfers that others may delay, by number.
+    pub flights: Slab<AccessFlight>,
 }
 
 impl AccessTransfers {
-    /// Of so many ranks.
-    pub(crate) fn new(ranks: usize) -> AccessTransfers {
-        AccessTransfers {
-            all: vec![BTreeMap::new(); ranks],
-            awaited: vec![None; ranks],
+    /// A transfer starts that others may delay; gives its number.
+    pub(crate) fn start(&mut self, flight: AccessFlight) -> u32 {
+        self.under_way(flight.rank, flight.memory).count += 1;
+        self.flights.insert(flight)
+    }
+
+    /// A transfer that started at `start` is done. Gives its rank if that has waited for it, and may go on.
+    pub(crate) fn end(&mut self, number: u32, start: Time, at: Time) -> Option<Rank> {
+        let AccessFlight {
+            rank,
+            memory,
+            alone: [first, second],
+            latency,
+        } = self.flights[number];
+        self.flights.give_back(number);
+        self.under_way(rank, memory).count -= 1;
+        let conflict = (at - start - first - second).max(Time::ZERO);
+        let done = Done {
+            at,
+            latency,
+            conflict,
+        };
+        self.finish(rank, memory, done);
+        let (window, target) = self.awaited[rank]?;
+        if self.is_busy(rank, window, target) {
+            return None;
         }
+        self.awaited[rank] = None;
+        Some(rank)
     }
 
-    /// A transfer starts.
-    pub(crate) fn start(&mut self, rank: Rank, memory: Memory) {
-        self.all[rank].entry(memory).or_default().count += 1;
-    }
-
-    /// A transfer ends. Whether the rank has waited for it, and may go on.
-    pub(crate) fn end(&mut self, rank: Rank, memory: Memory, done: Done) -> bool {
-        let under_way = self.all[rank]
-            .get_mut(&memory)
-            .expect("what ends has started");
-        under_way.count -= 1;
+    /// It is known when a transfer is done.
+    pub(crate) fn finish(&mut self, rank: Rank, memory: Memory, done: Done) {
+        let under_way = self.under_way(rank, memory);
         under_way.done = under_way.done.later(done);
-        let awaited = self.awaited[rank];
-        let goes_on = awaited.is_some_and(|(window, target)| !self.is_busy(rank, window, target));
-        if goes_on {
-            self.awaited[rank] = None;
-        }
-        goes_on
+    }
+
+    fn under_way(&mut self, rank: Rank, memory: Memory) -> &mut UnderWay {
+        self.all[rank].entry(memory).or_default()
     }
 
     fn is_busy(&self, rank: Rank, window: i32, target: Option<Rank>) -> bool {

@@ -93,6 +93,20 @@ pub(crate) fn route_of_messages(
     Ok(routes)
 }
 
+/// The route of one-sided communication, and its number: it has no tag by which a dedicated connection could be chosen, and no
+/// size yet.
+pub(crate) fn route_to_memory(
+    network: &Network,
+    placement: &Placement,
+    from: Rank,
+    to: Rank,
+) -> (Route, usize) {
+    let (from, to) = (placement.node(from), placement.node(to));
+    let route = route(network, placement, (from, to), (0, Bytes(0)));
+    let group = placement.group_index(from);
+    (route, RouteNumbers::new(placement).number(group, route))
+}
+
 /// Where a message between two nodes goes, by its tag and size.
 pub fn route(
     network: &Network,

@@ -20,7 +20,6 @@ mod sends;
 mod slots;
 
 use self::{
-    accesses::Accesses,
     collectives::Collectives,
     lanes::{LanePath, Times, later},
 };
@@ -36,6 +35,7 @@ pub(super) use self::{
 };
 use super::{
     SimulateError,
+    accesses::Accesses,
     deadlock_report::{DeadlockReport, Stand},
     last_sends::LastSends,
     observer::{Observer, ReceivedMessage},
@@ -177,7 +177,6 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         transit: &'a mut T,
     ) -> Self {
         let Walk { program, costs, .. } = *walk;
-        let ranks = program.streams() as u32;
         Engine {
             program,
             placement: walk.placement,
@@ -197,11 +196,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 RENDEZVOUS || O::WATCHES && costs.interfaces.have_queues,
             ),
             collectives: Collectives::new(program, costs),
-            accesses: Accesses::new(if program.accesses().is_empty() {
-                0
-            } else {
-                ranks as usize
-            }),
+            accesses: Accesses::new(program),
         }
     }
 
@@ -522,7 +517,8 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             left,
         } = delivery;
         if let Some(number) = slot.0.checked_sub(self.program.messages()) {
-            return self.transferred(number, delivery);
+            let transfers = &mut self.accesses.transfers;
+            return self.ready.extend(transfers.end(number, start, arrival));
         }
         self.observer.moved(slot, start, arrival);
         self.fill(slot, |_| arrival);

@@ -25,11 +25,11 @@ use super::{
     route_costs::{Delay, RouteCosts, route_costs},
 };
 use crate::{
+    accesses::Accesses,
     last_sends::LastSends,
     prefetch::MANY_RANKS,
     walk::{Handshakes, Replay, Slots},
 };
-use accesses::Accesses;
 use collective::CollectiveState;
 use flowcast_trace::{
     opcodes::{self, Op},
@@ -158,11 +158,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             scheduling: scheduling.map(Box::new),
             perturbation,
             waits: Waits::default(),
-            accesses: Accesses::new(if program.accesses().is_empty() {
-                0
-            } else {
-                ranks
-            }),
+            accesses: Accesses::new(program),
         }
     }
 

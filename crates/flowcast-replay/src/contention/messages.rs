@@ -15,7 +15,7 @@ pub(super) enum Purpose {
     Deliver,
     /// A rank's part of a root-synchronous collective; the slot is the execution's number.
     Part,
-    /// A one-sided transfer of the rank that stands as the class; the slot is the number of the access.
+    /// A one-sided transfer, whose number stands as the class; the slot is the number of the access.
     Transfer,
     /// Not a message: a collective that takes all buses; the slot is the execution's number.
     Collective,

@@ -15,47 +15,16 @@
 
 use super::{Engine, RankState, Step, rank_state::Begun};
 use crate::{
-    accesses::{AccessTransfers, Done, Memory, Requests},
-    costs::{ClassCost, Costs, PathCosts},
+    accesses::{AccessFlight, Done, RequestCosts},
     observer::{Accessed, Observer},
-    routes::{RouteNumbers, route},
-    slab::Slab,
-    transit::{Delivery, Departure, Transit},
+    routes::route_to_memory,
+    transit::{Departure, Transit},
 };
 use flowcast_trace::{
     access::{Access, TransferKind},
     slot::Slot,
 };
 use flowcast_units::{Bytes, Rank, Time};
-
-/// All accesses that are in flight.
-#[derive(Default)]
-pub(super) struct Accesses {
-    pub requests: Requests,
-    transfers: AccessTransfers,
-    /// Transfers that share the network, by number.
-    flights: Slab<AccessFlight>,
-}
-
-/// A transfer that shares the network.
-#[derive(Debug, Clone, Copy)]
-struct AccessFlight {
-    rank: Rank,
-    memory: Memory,
-    cost: ClassCost,
-    latency: Time,
-}
-
-impl Accesses {
-    /// Of so many ranks.
-    pub(super) fn new(ranks: usize) -> Accesses {
-        Accesses {
-            requests: Requests::new(ranks),
-            transfers: AccessTransfers::new(ranks),
-            ..Accesses::default()
-        }
-    }
-}
 
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
@@ -81,27 +50,10 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 }
                 step
             }
-            access @ Access::Lock { target, .. } => self.lock(rank, state, index, access, target),
-            access @ Access::File { .. } => self.file(rank, state, index, access),
+            access @ (Access::Lock { .. } | Access::File { .. }) => {
+                self.request(rank, state, index, access)
+            }
         }
-    }
-
-    /// Accesses are walked on one network only.
-    fn network(&self) -> &'a Costs {
-        self.costs.networks[0]
-    }
-
-    fn path_to(&self, rank: Rank, target: Rank) -> &'a PathCosts {
-        let (from, to) = (self.placement.node(rank), self.placement.node(target));
-        // One-sided communication has no tag by which a dedicated connection could be chosen, and no size yet.
-        let route = route(
-            self.network().network(),
-            self.placement,
-            (from, to),
-            (0, Bytes(0)),
-        );
-        &self.network().paths
-            [RouteNumbers::new(self.placement).number(self.placement.group_index(from), route)]
     }
 
     fn transfer_data(
@@ -111,7 +63,10 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         (index, kind, size): (u32, TransferKind, Bytes),
         (window, target): (i32, Rank),
     ) {
-        let path = self.path_to(rank, target);
+        // Accesses are walked on one network only.
+        let costs = self.costs.networks[0];
+        let (_, route) = route_to_memory(costs.network(), self.placement, rank, target);
+        let path = &costs.paths[route];
         let cost = path.accesses[index as usize];
         let Begun {
             call,
@@ -121,11 +76,10 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         let memory = (window, target);
         let (own, other) = (self.placement.node(rank), self.placement.node(target));
         if T::SHARED && own != other {
-            self.accesses.transfers.start(rank, memory);
-            let number = self.accesses.flights.insert(AccessFlight {
+            let number = self.accesses.transfers.start(AccessFlight {
                 rank,
                 memory,
-                cost,
+                alone: [cost.delay, Time::ZERO],
                 latency: path.latency,
             });
             let slot = Slot(self.program.messages() + number);
@@ -144,13 +98,12 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 ends: Some(ends),
             });
         } else {
-            self.accesses.transfers.start(rank, memory);
             let done = Done {
                 at: came + cost.delay,
                 latency: path.latency,
                 conflict: Time::ZERO,
             };
-            self.accesses.transfers.end(rank, memory, done);
+            self.accesses.transfers.finish(rank, memory, done);
         }
         let nothing = Accessed {
             access: index,
@@ -163,26 +116,6 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             end: came,
         };
         self.observer.accessed(rank, nothing);
-    }
-
-    /// A transfer that shared the network is done.
-    pub(super) fn transferred(&mut self, number: u32, delivery: Delivery) {
-        let AccessFlight {
-            rank,
-            memory,
-            cost,
-            latency,
-        } = self.accesses.flights[number];
-        self.accesses.flights.give_back(number);
-        let Delivery { start, arrival, .. } = delivery;
-        let done = Done {
-            at: arrival,
-            latency,
-            conflict: (arrival - start - cost.delay).max(Time::ZERO),
-        };
-        if self.accesses.transfers.end(rank, memory, done) {
-            self.ready.push(rank);
-        }
     }
 
     fn flush(
@@ -202,78 +135,40 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         Step::GoOn
     }
 
-    fn lock(
+    /// A request for a lock or to a file: the first time it is put to the others.
+    fn request(
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
         index: u32,
         access: Access,
-        target: Rank,
     ) -> Step {
-        let path = self.path_to(rank, target);
-        let (call, came) = (state.time[0], state.time[0] + path.send_overhead);
-        let asked = came + path.latency;
-        let Some((granted, _)) = self.ask(rank, state, asked, access) else {
+        let costs = RequestCosts::new(self.costs.networks[0], self.placement, rank, access);
+        let call = state.time[0];
+        let came = call + costs.overhead;
+        let asked = came + costs.way;
+        let served = self.accesses.requests.take(rank);
+        if served.is_none() && !state.entered {
+            self.accesses.requests.put(rank, asked, access);
+        }
+        state.entered = served.is_none();
+        let Some((begun, done)) = served else {
             return Step::Wait;
         };
-        let end = granted + path.latency;
-        state.overhead += path.send_overhead;
+        let end = done + costs.way;
+        state.overhead += costs.overhead;
         state.time = [end; W];
-        let latency = path.latency * 2.0;
         let accessed = Accessed {
             access: index,
             call,
             start: call,
             came,
             processor: Time::ZERO,
-            queued: granted - asked,
-            latency,
+            queued: begun - asked,
+            latency: costs.latency,
             end,
         };
         self.observer.accessed(rank, accessed);
         Step::GoOn
-    }
-
-    fn file(
-        &mut self,
-        rank: Rank,
-        state: &mut RankState<'a, W>,
-        index: u32,
-        access: Access,
-    ) -> Step {
-        let call = state.time[0];
-        let Some((begun, end)) = self.ask(rank, state, call, access) else {
-            return Step::Wait;
-        };
-        state.time = [end; W];
-        let latency = self.network().file_system().latency;
-        let accessed = Accessed {
-            access: index,
-            call,
-            start: call,
-            came: call,
-            processor: Time::ZERO,
-            queued: begun - call,
-            latency,
-            end,
-        };
-        self.observer.accessed(rank, accessed);
-        Step::GoOn
-    }
-
-    /// When a request is carried out; the first time it is put to the others.
-    fn ask(
-        &mut self,
-        rank: Rank,
-        state: &mut RankState<'a, W>,
-        time: Time,
-        access: Access,
-    ) -> Option<(Time, Time)> {
-        let served = self.accesses.requests.take(rank);
-        if served.is_none() && !state.entered {
-            self.accesses.requests.put(rank, time, access);
-        }
-        state.entered = served.is_none();
-        served
     }
 }

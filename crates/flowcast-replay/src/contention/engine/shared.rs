@@ -118,10 +118,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         else {
             return;
         };
-        let (own, other) = (
-            self.processors.node(Rank(class)),
-            self.processors.node(target),
-        );
+        let rank = self.accesses.transfers.flights[class].rank;
+        let (own, other) = (self.processors.node(rank), self.processors.node(target));
         let ends = Some(if kind == TransferKind::Get {
             (other, own)
         } else {
