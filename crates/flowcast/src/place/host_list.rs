@@ -10,14 +10,18 @@
 //! | `n1 slots=4 max_slots=8` | four slots, for all hosts before it on the line that have no number of their own | Open MPI |
 //! | `n1`, a host on each line, some repeatedly | as many slots as lines | PBS' node file |
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::{BTreeMap, BTreeSet};
 
+use flowcast_units::Node;
 use thiserror::Error;
 
 use super::rule;
 
 /// Most hosts of a list, and of one entry.
 const MOST_HOSTS: usize = 1 << 16;
+
+/// Most positions of a list.
+const MOST_POSITIONS: usize = 1 << 20;
 
 /// Most digits of a number in brackets.
 const MOST_DIGITS: usize = 18;
@@ -30,26 +34,27 @@ const ENTRY: &str = "a host such as n1, n[001-032,040], n1:4 or n1 slots=4, no n
 /// Options of launchers that say nothing of where ranks run.
 const OPTIONS: [&str; 5] = ["user", "username", "port", "ifname", "binding"];
 
-/// Why a list of hosts was refused.
+/// A text refused that lists hosts or positions, or says where ranks run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum HostListError {
-    /// Something in the list that does not fit.
-    #[error("{list}:{line}:{column}: found `{found}`, expected {expected}")]
-    At {
-        /// The list's file or option.
-        list: String,
-        /// Line, counted from 1.
-        line: usize,
-        /// Column in characters, counted from 1.
-        column: usize,
-        /// The part that does not fit.
-        found: String,
-        /// The parts that fit there.
-        expected: String,
-    },
-    /// A list without a host.
-    #[error("{0}: found no host, expected {ENTRY}")]
-    Empty(String),
+#[error("{place}: found {found}, expected {expected}")]
+pub struct HostListError {
+    /// The list's file or option; of a part the line as well, and of a word the column in characters, counted from 1.
+    pub place: String,
+    /// The part that does not fit.
+    pub found: String,
+    /// The parts that fit there.
+    pub expected: String,
+}
+
+impl HostListError {
+    /// Of a text as a whole.
+    pub(super) fn whole(list: &str, found: impl ToString, expected: impl ToString) -> Self {
+        HostListError {
+            place: list.to_owned(),
+            found: found.to_string(),
+            expected: expected.to_string(),
+        }
+    }
 }
 
 /// A host of a list.
@@ -97,9 +102,38 @@ pub fn hosts(list: &str, text: &str) -> Result<Vec<ListedHost>, HostListError> {
         hosts.iter_mut().for_each(|host| host.slots = None);
     }
     if hosts.is_empty() {
-        return Err(HostListError::Empty(list.to_owned()));
+        return Err(HostListError::whole(list, "no host", ENTRY));
     }
     Ok(hosts)
+}
+
+/// The positions of a list such as `0-15,32`, in its order; `list` is its file or option, for messages.
+///
+/// # Errors
+/// The first part that is no range of positions or has one a second time, a list without a position.
+pub fn positions(list: &str, text: &str) -> Result<Vec<Node>, HostListError> {
+    const EXPECTED: &str = "positions in the topology such as 0-15,32,40-47, each once";
+    let (mut positions, mut known) = (Vec::new(), BTreeSet::new());
+    for line in lines(list, text) {
+        for word in line.words() {
+            let room = (MOST_POSITIONS - positions.len()) as u64;
+            let fits = |[first, last]: &[u64; 2]| {
+                first <= last && last - first < room && *last <= u64::from(u32::MAX)
+            };
+            let numbers = ends(word.text).filter(fits);
+            let [first, last] = numbers.ok_or_else(|| word.wrong(EXPECTED))?;
+            for number in first as u32..=last as u32 {
+                if !known.insert(number) {
+                    return Err(word.wrong(EXPECTED));
+                }
+                positions.push(Node(number));
+            }
+        }
+    }
+    match positions.is_empty() {
+        true => Err(HostListError::whole(list, "no position", EXPECTED)),
+        false => Ok(positions),
+    }
 }
 
 /// A list of the names in their order, with neighbours in brackets: `n[001-032],login`.
@@ -189,8 +223,9 @@ impl<'a> Numbered<'a> {
             })
             .collect();
         match ranges {
-            [] => format!("{before}{digits}{behind}"),
-            [(from, to)] if from == to => format!("{before}{digits}{behind}"),
+            [] | [_] if texts.iter().all(|text| !text.contains('-')) => {
+                format!("{before}{digits}{behind}")
+            }
             _ => format!("{before}[{}]{behind}", texts.join(",")),
         }
     }
@@ -198,50 +233,72 @@ impl<'a> Numbered<'a> {
 
 /// Whether each line is one plain word, and there are several.
 fn is_node_file(text: &str) -> bool {
-    let mut lines = 0;
-    let mut used = text
-        .lines()
-        .map(|line| without_comment(line).trim())
-        .filter(|line| !line.is_empty());
-    used.all(|line| {
-        lines += 1;
-        is_host(line)
-    }) && lines > 1
+    lines("", text).count() > 1 && lines("", text).all(|line| is_host(line.text))
 }
 
-fn without_comment(line: &str) -> &str {
-    line.split('#').next().unwrap_or_default()
+/// The lines of a text without comments and blanks around; empty ones are left out.
+pub(super) fn lines<'a>(list: &'a str, text: &'a str) -> impl Iterator<Item = TextPart<'a>> {
+    let numbered = text.lines().zip(1..);
+    let parts = numbered.map(move |(line, number)| TextPart {
+        list,
+        line: number,
+        start: None,
+        text: line.split('#').next().unwrap_or_default().trim(),
+        whole: line,
+    });
+    parts.filter(|part| !part.text.is_empty())
 }
 
 /// Some hosts of a list that are written together.
 #[derive(Debug)]
 pub(super) struct HostEntry<'a> {
-    place: Place<'a>,
+    place: TextPart<'a>,
     /// The names, with brackets.
     pattern: &'a str,
     /// How many ranks each has, if that is said.
     pub(super) slots: Option<u32>,
 }
 
-/// A part of a list.
+/// A line of a text, or a word of one.
 #[derive(Debug, Clone, Copy)]
-struct Place<'a> {
+pub(super) struct TextPart<'a> {
     list: &'a str,
     line: usize,
-    /// What stands before it in the line.
-    before: &'a str,
-    text: &'a str,
+    /// The line, and where in it a word begins, in bytes.
+    whole: &'a str,
+    start: Option<usize>,
+    pub(super) text: &'a str,
 }
 
-impl Place<'_> {
-    fn wrong(&self, expected: impl fmt::Display) -> HostListError {
-        HostListError::At {
-            list: self.list.to_owned(),
-            line: self.line,
-            column: self.before.chars().count() + 1,
-            found: self.text.to_owned(),
-            expected: expected.to_string(),
-        }
+impl<'a> TextPart<'a> {
+    /// An error that names this part.
+    pub(super) fn wrong(&self, expected: impl ToString) -> HostListError {
+        let TextPart { list, line, .. } = self;
+        let column = self
+            .start
+            .map(|start| self.whole[..start].chars().count() + 1);
+        let column = column.map_or(String::new(), |column| format!(":{column}"));
+        let place = format!("{list}:{line}{column}");
+        HostListError::whole(&place, format!("`{}`", self.text), expected)
+    }
+
+    /// Words between commas and blanks outside of brackets.
+    fn words(self) -> impl Iterator<Item = TextPart<'a>> {
+        let mut is_inside = false;
+        let separates = move |letter: char| {
+            is_inside = match letter {
+                '[' => true,
+                ']' => false,
+                _ => is_inside,
+            };
+            !is_inside && (letter == ',' || letter.is_whitespace())
+        };
+        let words = self.text.split(separates).filter(|word| !word.is_empty());
+        words.map(move |text| TextPart {
+            start: Some(text.as_ptr() as usize - self.whole.as_ptr() as usize),
+            text,
+            ..self
+        })
     }
 }
 
@@ -254,22 +311,16 @@ pub(super) fn entries<'a>(
     text: &'a str,
 ) -> Result<Vec<HostEntry<'a>>, HostListError> {
     let mut entries: Vec<HostEntry> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
+    for line in lines(list, text) {
         let first = entries.len();
         // Of the hosts of the line that have no number of slots yet.
         let mut open = first;
-        for (start, word) in words(without_comment(line)) {
-            let place = Place {
-                list,
-                line: index + 1,
-                before: &line[..start],
-                text: word,
-            };
-            match word.split_once('=') {
-                None => entries.push(HostEntry::read(place)?),
-                Some(_) if entries.len() == first => return Err(place.wrong(ENTRY)),
+        for word in line.words() {
+            match word.text.split_once('=') {
+                None => entries.push(HostEntry::read(word)?),
+                Some(_) if entries.len() == first => return Err(word.wrong(ENTRY)),
                 Some((option, value)) => {
-                    apply(place, (option, value), &mut entries[open..])?;
+                    apply(word, [option, value], &mut entries[open..])?;
                     if option == "slots" {
                         open = entries.len();
                     }
@@ -280,27 +331,10 @@ pub(super) fn entries<'a>(
     Ok(entries)
 }
 
-/// Words between commas and blanks outside of brackets, and where each begins.
-fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut is_inside = false;
-    let separates = move |letter: char| {
-        is_inside = match letter {
-            '[' => true,
-            ']' => false,
-            _ => is_inside,
-        };
-        !is_inside && (letter == ',' || letter.is_whitespace())
-    };
-    let start = line.as_ptr() as usize;
-    line.split(separates)
-        .filter(|word| !word.is_empty())
-        .map(move |word| (word.as_ptr() as usize - start, word))
-}
-
 /// Applies `slots=4` and the like to the hosts before it.
 fn apply(
-    place: Place<'_>,
-    (option, value): (&str, &str),
+    place: TextPart<'_>,
+    [option, value]: [&str; 2],
     before: &mut [HostEntry<'_>],
 ) -> Result<(), HostListError> {
     match option {
@@ -329,7 +363,7 @@ fn slots_expected() -> String {
 
 impl<'a> HostEntry<'a> {
     /// Reads `n[1-3]:4`.
-    fn read(place: Place<'a>) -> Result<HostEntry<'a>, HostListError> {
+    fn read(place: TextPart<'a>) -> Result<HostEntry<'a>, HostListError> {
         let (pattern, count) = match place.text.split_once([':', '*']) {
             Some((pattern, count)) => (pattern, Some(count)),
             None => match place.text.rsplit_once("]x") {
@@ -350,7 +384,7 @@ impl<'a> HostEntry<'a> {
     }
 
     /// An error that names this entry.
-    pub(super) fn wrong(&self, expected: impl fmt::Display) -> HostListError {
+    pub(super) fn wrong(&self, expected: impl ToString) -> HostListError {
         self.place.wrong(expected)
     }
 
@@ -389,27 +423,30 @@ impl<'a> HostEntry<'a> {
     fn numbers(&self, ranges: &str) -> Result<Vec<String>, HostListError> {
         let mut numbers = Vec::new();
         for range in ranges.split(',') {
-            let (from, to) = range.split_once('-').unwrap_or((range, range));
-            let number = |text: &str| {
-                let is_number =
-                    text.len() <= MOST_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
-                is_number.then(|| text.parse::<u64>().ok()).flatten()
-            };
             let expected = || {
                 self.wrong(format!("numbers of at most {MOST_DIGITS} digits and ranges in brackets, such as [001-032,040]"))
             };
-            let (first, last) = number(from).zip(number(to)).ok_or_else(expected)?;
+            let [first, last] = ends(range).ok_or_else(expected)?;
             if first > last {
                 return Err(self.wrong(format!("a range that ascends in place of {range}")));
             }
             if last - first >= (MOST_HOSTS - numbers.len()) as u64 {
                 return Err(self.wrong(format!("at most {MOST_HOSTS} hosts")));
             }
-            let width = from.len();
+            let width = range.find('-').unwrap_or(range.len());
             numbers.extend((first..=last).map(|number| format!("{number:0width$}")));
         }
         Ok(numbers)
     }
+}
+
+/// Both ends of `001-032`; of `7` that number.
+fn ends(range: &str) -> Option<[u64; 2]> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let is_number =
+        |text: &str| text.len() <= MOST_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = |text: &str| text.parse().ok().filter(|_| is_number(text));
+    Some([number(first)?, number(last)?])
 }
 
 #[cfg(test)]
@@ -525,6 +562,23 @@ mod tests {
                 found.starts_with(expected),
                 "{text}\nfound    {found}\nexpected {expected}"
             );
+        }
+    }
+
+    #[test]
+    fn positions_are_numbers_and_ranges_each_once() {
+        let list = positions("p", "0-2,7 # a switch\n5").unwrap();
+        assert_eq!(list, [0, 1, 2, 7, 5].map(Node));
+        for (text, found) in [
+            ("", "p: found no position"),
+            ("1-x", "p:1:1: found `1-x`"),
+            ("0 3-1", "p:1:3: found `3-1`"),
+            ("1-3,2", "p:1:5: found `2`"),
+            ("0-4294967295", "p:1:1: found `0-4294967295`"),
+            ("4294967296", "p:1:1: found `4294967296`"),
+        ] {
+            let error = positions("p", text).unwrap_err().to_string();
+            assert!(error.starts_with(found), "{text}: {error}");
         }
     }
 

@@ -3,15 +3,10 @@
 //! A job has the nodes that its scheduler gave it: some switches of some groups, some nodes of each. A topology numbers all of
 //! its nodes; the position of a node is its number there.
 
-use std::str::FromStr;
-
 use flowcast_model::{sharing::SharingError, topology::Topology};
 use flowcast_replay::collective::RankPlace;
 use flowcast_units::Node;
 use thiserror::Error;
-
-/// Jobs of more nodes are refused.
-const MOST_NODES: usize = 1 << 20;
 
 /// Nodes of a topology that has room for any number.
 const NODES_OF_UNBOUNDED: u64 = 1 << 16;
@@ -22,12 +17,6 @@ const SAME_GROUP: usize = 1;
 /// Why nodes have no positions.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PositionError {
-    /// Not a list of positions.
-    #[error("found `{found}`, expected positions in the topology such as 0-15,32,40-47, each once")]
-    List {
-        /// The part that does not fit.
-        found: String,
-    },
     /// The job has more of something than the topology.
     #[error("found {found}, expected at most {expected}, which the topology has")]
     TooMany {
@@ -39,44 +28,6 @@ pub enum PositionError {
     /// The topology cannot be built.
     #[error(transparent)]
     Topology(#[from] SharingError),
-}
-
-/// Positions as a list of numbers and ranges, such as `0-15,32`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Positions(pub Vec<Node>);
-
-impl FromStr for Positions {
-    type Err = PositionError;
-
-    fn from_str(text: &str) -> Result<Positions, PositionError> {
-        let mut positions = Vec::new();
-        let separators = |letter: char| letter == ',' || letter.is_whitespace();
-        for part in text.split(separators).filter(|part| !part.is_empty()) {
-            let fail = || PositionError::List {
-                found: part.to_owned(),
-            };
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let number = |text: &str| text.parse::<u32>().map_err(|_| fail());
-            let (first, last) = (number(first)?, number(last)?);
-            let count = last.checked_sub(first).ok_or_else(fail)? as usize;
-            if positions.len() + count >= MOST_NODES {
-                return Err(fail());
-            }
-            positions.extend((first..=last).map(Node));
-        }
-        let mut sorted = positions.clone();
-        sorted.sort_unstable();
-        let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
-        match twice {
-            Some(pair) => Err(PositionError::List {
-                found: format!("{} twice", pair[0]),
-            }),
-            None if positions.is_empty() => Err(PositionError::List {
-                found: text.trim().to_owned(),
-            }),
-            None => Ok(Positions(positions)),
-        }
-    }
 }
 
 /// The positions of nodes of which the switches and groups are known: groups are those of the topology in their order, as are
@@ -167,22 +118,6 @@ mod tests {
             node,
             switch,
             group,
-        }
-    }
-
-    #[test]
-    fn lists_of_numbers_and_ranges_are_read() {
-        let list = "0-2,7\n5".parse::<Positions>().unwrap();
-        assert_eq!(list.0, [0, 1, 2, 7, 5].map(Node));
-        for (text, found) in [
-            ("", "found ``"),
-            ("1-x", "found `1-x`"),
-            ("3-1", "found `3-1`"),
-            ("1-3,2", "found `2 twice`"),
-            ("0-4294967295", "found `0-4294967295`"),
-        ] {
-            let error = text.parse::<Positions>().unwrap_err().to_string();
-            assert!(error.starts_with(found), "{text}: {error}");
         }
     }
 

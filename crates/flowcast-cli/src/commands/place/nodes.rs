@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::{
     collectives::{allocations::Allocations, hosts::host_places},
     model::network::Network,
-    place::positions::{Positions, positions},
+    place::{host_list, positions::positions},
     units::{MOST_RANKS, Node},
 };
 
@@ -163,16 +163,17 @@ impl NodeArgs {
                 Err(_) => Ok(Vec::new()),
             };
         };
-        let text = match Path::new(allocations) {
-            path if path.is_file() => read_text(path)?,
-            _ => allocations.clone(),
+        let path = Path::new(allocations);
+        let (name, text) = match path.is_file() {
+            true => (allocations.as_str(), read_text(path)?),
+            false => ("--allocations", allocations.clone()),
         };
+        if !text.contains("group") {
+            return Ok(host_list::positions(name, &text)?);
+        }
         let read = || -> Result<Vec<Node>> {
-            if text.contains("group") {
-                let places = Allocations::from_csv(&text)?.only_job()?;
-                return Ok(positions(topology, &places)?);
-            }
-            Ok(text.parse::<Positions>()?.0)
+            let places = Allocations::from_csv(&text)?.only_job()?;
+            Ok(positions(topology, &places)?)
         };
         read().with_context(|| format!("--allocations {allocations}"))
     }

@@ -16,46 +16,13 @@ mod write;
 pub use read::read;
 pub use write::{MappingFormat, RankPlaces, write};
 
+use flowcast_model::machine::Mapping;
+use flowcast_units::Node;
 use thiserror::Error;
 
-use super::host_list::HostListError;
-
-use flowcast_model::machine::Mapping;
-use flowcast_units::{Node, Rank};
-
-/// Why a mapping could not be read or written.
+/// A mapping that cannot be written in a form.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MappingError {
-    /// A line that does not fit the format of its file.
-    #[error("{file}:{line}: found `{found}`, expected {expected}")]
-    Line {
-        /// The file's name.
-        file: String,
-        /// Line in the file, counted from 1.
-        line: usize,
-        /// The line without its comment.
-        found: String,
-        /// What could stand there.
-        expected: String,
-    },
-    /// Hosts that do not fit.
-    #[error(transparent)]
-    Hosts(#[from] HostListError),
-    /// The file has no rank in it.
-    #[error(
-        "{0}: found no rank, expected a line for each rank, or fill, round-robin or N-per-node"
-    )]
-    Empty(String),
-    /// A rankfile with a hole.
-    #[error("{file}: found no line for rank {rank}, expected one for each rank below {ranks}")]
-    RankMissing {
-        /// The file's name.
-        file: String,
-        /// The first rank without a line.
-        rank: Rank,
-        /// The highest rank with one, and one more.
-        ranks: u64,
-    },
     /// Nodes that have no name in a format of host names.
     #[error("found no host name for node {0}, expected a name for each node")]
     Nameless(Node),

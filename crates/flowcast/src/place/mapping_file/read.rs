@@ -3,33 +3,22 @@
 use std::collections::BTreeMap;
 
 use flowcast_model::machine::Mapping;
-use flowcast_units::Rank;
-
 use flowcast_units::MOST_RANKS;
 
 use super::{
     super::{
-        host_list::{self, compressed, is_host},
+        host_list::{self, HostListError, TextPart, compressed, is_host},
         rule,
     },
-    MappingError, MappingFile,
+    MappingFile,
 };
 
 /// Reads a mapping of any form; `file` is the name for messages, `hosts` the names of the nodes, if they are known.
 ///
 /// # Errors
 /// The first line that does not fit its form, a host that is not in a list of `hosts`, a rank left out.
-pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, MappingError> {
-    let lines: Vec<Line> = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| Line {
-            file,
-            number: index + 1,
-            text: line.split('#').next().unwrap_or("").trim(),
-        })
-        .filter(|line| !line.text.is_empty())
-        .collect();
+pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, HostListError> {
+    let lines: Vec<TextPart> = host_list::lines(file, text).collect();
     let mut hosts = HostList::new(hosts);
     if let [only] = &lines[..]
         && let Some(mapping) = rule(only.text)
@@ -47,7 +36,8 @@ pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, Map
         _ => read_hosts(file, text, &mut hosts)?,
     };
     if nodes.is_empty() {
-        return Err(MappingError::Empty(file.to_owned()));
+        const EXPECTED: &str = "a line for each rank, or fill, round-robin or N-per-node";
+        return Err(HostListError::whole(file, "no rank", EXPECTED));
     }
     Ok(MappingFile {
         mapping: Mapping::List(nodes),
@@ -55,27 +45,10 @@ pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, Map
     })
 }
 
-struct Line<'a> {
-    file: &'a str,
-    number: usize,
-    text: &'a str,
-}
-
-impl Line<'_> {
-    fn wrong(&self, expected: impl Into<String>) -> MappingError {
-        MappingError::Line {
-            file: self.file.to_owned(),
-            line: self.number,
-            found: self.text.to_owned(),
-            expected: expected.into(),
-        }
-    }
-}
-
-fn read_nodes(lines: &[Line]) -> Result<Vec<u32>, MappingError> {
+fn read_nodes(lines: &[TextPart]) -> Result<Vec<u32>, HostListError> {
     lines
         .iter()
-        .map(|line: &Line| {
+        .map(|line| {
             let node = line.text.parse::<u32>().ok();
             node.filter(|node| *node < MOST_RANKS)
                 .ok_or_else(|| line.wrong("the number of a node, one on each line"))
@@ -85,9 +58,9 @@ fn read_nodes(lines: &[Line]) -> Result<Vec<u32>, MappingError> {
 
 fn read_rankfile(
     file: &str,
-    lines: &[Line],
+    lines: &[TextPart],
     hosts: &mut HostList,
-) -> Result<Vec<u32>, MappingError> {
+) -> Result<Vec<u32>, HostListError> {
     const FORM: &str =
         "a line such as `rank 0=host slot=0`, `rank 1=host slot=1:0-3` or `rank 2=+n1 slot=0,1`";
     let mut nodes = BTreeMap::new();
@@ -116,11 +89,11 @@ fn read_rankfile(
         .zip(0u32..)
         .find(|(rank, expected)| *rank != expected)
     {
-        Some((_, missing)) => Err(MappingError::RankMissing {
-            file: file.to_owned(),
-            rank: Rank(missing),
-            ranks,
-        }),
+        Some((_, missing)) => Err(HostListError::whole(
+            file,
+            format!("no line for rank {missing}"),
+            format!("one for each rank below {ranks}"),
+        )),
         None => Ok(nodes.into_values().collect()),
     }
 }
@@ -139,15 +112,13 @@ fn rank_line(text: &str) -> Option<(u32, &str, &str)> {
 }
 
 /// The ranks of a list of hosts, one for each name or as many as it has slots.
-fn read_hosts(file: &str, text: &str, hosts: &mut HostList) -> Result<Vec<u32>, MappingError> {
+fn read_hosts(file: &str, text: &str, hosts: &mut HostList) -> Result<Vec<u32>, HostListError> {
     let mut nodes = Vec::new();
     for entry in host_list::entries(file, text)? {
         let count = entry.slots.unwrap_or(1) as usize;
         for name in entry.names()? {
             if (nodes.len() + count) as u64 > u64::from(MOST_RANKS) {
-                return Err(entry
-                    .wrong(format!("at most {MOST_RANKS} ranks in all"))
-                    .into());
+                return Err(entry.wrong(format!("at most {MOST_RANKS} ranks in all")));
             }
             let node = hosts
                 .node(&name)
@@ -177,7 +148,7 @@ impl HostList {
         }
     }
 
-    fn named(&mut self, line: &Line, name: &str) -> Result<u32, MappingError> {
+    fn named(&mut self, line: &TextPart, name: &str) -> Result<u32, HostListError> {
         self.node(name).map_err(|expected| line.wrong(expected))
     }
 
@@ -204,7 +175,7 @@ impl HostList {
     }
 
     /// The node of `+n3`.
-    fn numbered(&mut self, line: &Line, number: &str) -> Result<u32, MappingError> {
+    fn numbered(&mut self, line: &TextPart, number: &str) -> Result<u32, HostListError> {
         if !self.are_given && !self.names.is_empty() {
             return Err(line.wrong("a host by name, as before, or a list of all hosts"));
         }
