@@ -1,24 +1,25 @@
 #![no_main]
 
 use flowcast::model::machine::Mapping;
-use flowcast::place::mapping_file::{self, MappingFormat, RankPlaces};
+use flowcast::place::job::Job;
+use flowcast::place::mapping_file::{self, MappingFormat};
 use flowcast::units::Node;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let known = ["node0".to_owned(), "node1".to_owned(), "node2".to_owned()];
-    for hosts in [&[][..], &known] {
-        let Ok(read) = mapping_file::read("t", text, hosts) else { continue };
+    for mut hosts in [Vec::new(), known.to_vec()] {
+        let Ok(read) = mapping_file::read("t", text, &mut hosts) else { continue };
         // More ranks only take longer.
-        let Mapping::List(nodes) = &read.mapping else { continue };
+        let Mapping::List(nodes) = &read else { continue };
         if nodes.len() > 1000 {
             continue;
         }
-        let nodes: Vec<Node> = nodes.iter().copied().map(Node).collect();
-        let places = RankPlaces { nodes: &nodes, hosts: &read.hosts, sockets: &[] };
+        let node_of_rank = nodes.iter().copied().map(Node).collect();
+        let job = Job { node_of_rank, hosts, ..Job::default() };
         for form in MappingFormat::ALL {
-            let Ok(written) = mapping_file::write(form, &places) else { continue };
-            let again = mapping_file::read("t", &written, &read.hosts).expect("a written mapping reads back");
-            assert_eq!(again.mapping, read.mapping, "{form:?}");
+            let Ok(written) = mapping_file::write(form, &job) else { continue };
+            let again = mapping_file::read("t", &written, &mut job.hosts.clone()).expect("a written mapping reads back");
+            assert_eq!(again, read, "{form:?}");
         }
     }
 });

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use flowcast::{
     collectives::hosts::HostBlocks,
-    place::host_list::{self, ListedHost},
+    place::{host_list, job::Job},
 };
 
 use crate::terminal::files::read_text;
@@ -31,24 +31,19 @@ fn blocks_help() -> String {
 }
 
 impl HostArgs {
-    /// The hosts that are named; none if none are.
-    pub(crate) fn listed(&self) -> Result<Vec<ListedHost>> {
-        let hosts = self.hosts.as_deref().map(listed_hosts).transpose()?;
-        Ok(hosts.unwrap_or_default())
+    /// A job on the hosts that are named.
+    pub(crate) fn job(&self) -> Result<Job> {
+        job_on(self.hosts.as_deref())
     }
 }
 
-/// The hosts of a list, or of a file with one.
-pub(crate) fn listed_hosts(text: &str) -> Result<Vec<ListedHost>> {
-    let path = Path::new(text);
-    Ok(if path.is_file() {
-        host_list::hosts(text, &read_text(path)?)?
-    } else {
-        host_list::hosts("--hosts", text)?
+/// A job on the hosts of a list, or of a file with one.
+pub(crate) fn job_on(hosts: Option<&str>) -> Result<Job> {
+    Ok(match hosts {
+        None => Job::default(),
+        Some(file) if Path::new(file).is_file() => {
+            host_list::hosts(file, &read_text(Path::new(file))?)?
+        }
+        Some(list) => host_list::hosts("--hosts", list)?,
     })
-}
-
-/// The names of hosts.
-pub(crate) fn names(hosts: &[ListedHost]) -> Vec<String> {
-    hosts.iter().map(|host| host.name.clone()).collect()
 }

@@ -6,8 +6,9 @@ use anyhow::Result;
 use clap::ValueEnum;
 use flowcast::{
     place::{
+        job::Job,
         launch::{LaunchHint, hints},
-        mapping_file::{self, MappingFormat, RankPlaces},
+        mapping_file::{self, MappingFormat},
         reordered::{ReorderLanguage, Reordering},
     },
     table::{Table, rows},
@@ -62,16 +63,16 @@ impl FileFormat {
             FileFormat::Fortran => ReorderLanguage::Fortran,
             _ => {
                 let format = self.mapping_format().unwrap_or(MappingFormat::Nodes);
-                return Ok(mapping_file::write(format, &reordering.places)?);
+                return Ok(mapping_file::write(format, reordering.job)?);
             }
         };
         Ok(reordering.write(language)?)
     }
 
     /// The commands that start a job so, if the format is that of a launcher; `file` is the file with the mapping.
-    pub(crate) fn hint(self, places: &RankPlaces, file: &str) -> Option<LaunchHint> {
+    pub(crate) fn hint(self, job: &Job, file: &str) -> Option<LaunchHint> {
         let format = self.mapping_format()?;
-        hints(places, file)
+        hints(job, file)
             .into_iter()
             .find(|hint| hint.format == format)
     }
@@ -100,8 +101,8 @@ pub(crate) fn launch_sentence(hint: &LaunchHint) -> String {
 }
 
 /// How each launcher makes a mapping, for JSON: `format`, `by_rule`, `by_file`.
-pub(crate) fn launch_table(places: &RankPlaces) -> Table {
-    rows(&hints(places, "FILE"))
+pub(crate) fn launch_table(job: &Job) -> Table {
+    rows(&hints(job, "FILE"))
         .field("format", |hint| format_name(hint.format))
         .field("by_rule", |hint| hint.by_rule.as_deref())
         .field("by_file", |hint| hint.by_file.as_str())

@@ -24,7 +24,7 @@ pub fn read_mapping(text: &str, reader: &mut dyn Reader) -> Result<Mapping> {
                     "--mapping: found `{text}`, expected fill, round-robin, N-per-node or a file"
                 )
             })?;
-            Ok(mapping_file::read(text, &file, &[])?.mapping)
+            Ok(mapping_file::read(text, &file, &mut Vec::new())?)
         }
     }
 }

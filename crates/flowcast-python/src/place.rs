@@ -8,7 +8,7 @@ use flowcast::{
     model::cluster::pattern::Pattern,
     model::{machine::inside::InsideNode, network::Network as Cluster},
     place::{
-        input::PlaceInput, matrix_file::is_matrix, options::PlaceOptions, placed::Placed,
+        input::PlaceInput, job::Job, matrix_file::is_matrix, options::PlaceOptions, placed::Placed,
         predictor::MappingPredictor, question::PlaceQuestion, search::MappingSearch,
     },
     units::{Node, Rate, Time},
@@ -26,7 +26,7 @@ pub(crate) struct Placing {
     input: PlaceInput,
     network: Arc<Cluster>,
     options: Options,
-    slots: Vec<u32>,
+    job: Job,
     place_options: PlaceOptions,
 }
 
@@ -43,11 +43,9 @@ pub(crate) struct TimeSearch {
 impl Placing {
     fn question(&self) -> anyhow::Result<PlaceQuestion<'_>> {
         let predictor = MappingPredictor::new(&self.input, &self.network, self.options.clone())?;
-        let slots = self.slots.clone();
         Ok(PlaceQuestion::new(
             predictor,
-            slots,
-            Vec::new(),
+            &self.job,
             self.place_options,
         )?)
     }
@@ -113,7 +111,10 @@ impl Placing {
                     contention: contention.unwrap_or_default(),
                     ..Options::default()
                 },
-                slots,
+                job: Job {
+                    slots,
+                    ..Job::default()
+                },
                 place_options: PlaceOptions {
                     seed,
                     moves,

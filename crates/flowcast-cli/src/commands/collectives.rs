@@ -26,7 +26,7 @@ use flowcast::{
 };
 
 use crate::{
-    host_args::{HostArgs, names},
+    host_args::HostArgs,
     network_args,
     terminal::{
         files::{Batch, Output, declare, kind_and_file, read_text},
@@ -331,13 +331,13 @@ impl Choose {
 
     /// The places of `--hosts`, one of each node; none without the option.
     fn host_places(&self) -> Result<Vec<RankPlace>> {
-        let hosts = self.hosts.listed()?;
-        if let Some(slots) = hosts.iter().find_map(|host| host.slots) {
+        let job = self.hosts.job()?;
+        if let Some(slots) = job.slots.first() {
             say!(
                 "flowcast: note: --hosts: slots such as {slots} do not count here: --ranks fill all hosts alike"
             );
         }
-        host_places(&names(&hosts), self.hosts.host_blocks.as_ref()).context("--hosts")
+        host_places(&job.hosts, self.hosts.host_blocks.as_ref()).context("--hosts")
     }
 
     fn mpich_selection(&self) -> Result<Option<String>> {

@@ -8,7 +8,8 @@ use flowcast::{
     model::machine::{Machine, Mapping as Rule, NodeGroup},
     place::{
         self,
-        mapping_file::{self, MappingFile, RankPlaces},
+        job::Job,
+        mapping_file,
         reordered::{ProgramGrid, Reordering},
         target::TargetError,
     },
@@ -18,7 +19,7 @@ use flowcast::{
 };
 
 use crate::{
-    host_args::{listed_hosts, names},
+    host_args::job_on,
     mapping_format::{FileFormat, launch_sentence, launch_table},
     terminal::{
         files::{Output, declare, read_text, write_text},
@@ -76,44 +77,36 @@ impl Mapping {
         let inputs = named_files.into_iter().flatten().map(Path::new);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(inputs, outputs)?;
-        let hosts = self.hosts.as_deref().map(listed_hosts).transpose()?;
-        let hosts = hosts.unwrap_or_default();
-        let slots: Vec<u32> = hosts.iter().filter_map(|host| host.slots).collect();
-        let file = rule_or_file(&self.map, names(&hosts))?;
-        let nodes = self.nodes_of(
-            &self.map,
-            &file,
-            (self.ranks.map(|ranks| ranks as usize), &slots),
-        )?;
-        let places = RankPlaces {
-            nodes: &nodes,
-            hosts: &file.hosts,
-            sockets: &[],
-        };
+        let mut job = job_on(self.hosts.as_deref())?;
+        let mapping = rule_or_file(&self.map, &mut job)?;
+        let ranks = self.ranks.map(|ranks| ranks as usize);
+        job.node_of_rank = self.nodes_of_ranks(&self.map, &mapping, ranks, &job)?;
         if self.format.json {
             return self.format.print(
                 &Document::new("mapping")
-                    .field("nodes", &nodes)
-                    .field("hosts", &file.hosts)
-                    .table("launch", launch_table(&places)),
+                    .field("nodes", &job.node_of_rank)
+                    .field("hosts", &job.hosts)
+                    .table("launch", launch_table(&job)),
             );
         }
-        self.write(&places, &slots)
+        self.write(&job)
     }
 
-    fn write(&self, places: &RankPlaces, slots: &[u32]) -> Result<()> {
+    fn write(&self, job: &Job) -> Result<()> {
         let output = self.output.as_deref();
         let by_ending = || output.and_then(FileFormat::of_ending);
         let to = self.to.or_else(by_ending).unwrap_or(FileFormat::Nodes);
         let launched = match &self.launched {
             Some(launched) if to.is_program() => {
-                let file = rule_or_file(launched, places.hosts.to_vec())?;
-                Some(self.nodes_of(launched, &file, (Some(places.nodes.len()), slots))?)
+                let mut before = job.clone();
+                let mapping = rule_or_file(launched, &mut before)?;
+                let ranks = Some(job.node_of_rank.len());
+                Some(self.nodes_of_ranks(launched, &mapping, ranks, &before)?)
             }
             _ => None,
         };
         let text = to.write(&Reordering {
-            places: *places,
+            job,
             launched: launched.as_deref(),
             grid: self.grid()?.as_ref(),
         })?;
@@ -122,7 +115,7 @@ impl Mapping {
             None => print_out!("{text}"),
         }
         let path = self.output.as_deref().unwrap_or(Path::new("FILE"));
-        if let Some(hint) = to.hint(places, &path.display().to_string()) {
+        if let Some(hint) = to.hint(job, &path.display().to_string()) {
             say!("flowcast: {}", launch_sentence(&hint));
         }
         Ok(())
@@ -142,23 +135,22 @@ impl Mapping {
         }))
     }
 
-    /// The node of each rank. A rule needs to know how many ranks and nodes there are; `slots` are those of the hosts.
-    fn nodes_of(
+    /// The node of each rank. A rule needs to know how many ranks and nodes there are.
+    fn nodes_of_ranks(
         &self,
         name: &str,
-        file: &MappingFile,
-        (ranks, slots): (Option<usize>, &[u32]),
+        mapping: &Rule,
+        ranks: Option<usize>,
+        Job { hosts, slots, .. }: &Job,
     ) -> Result<Vec<Node>> {
-        let hosts = u32::try_from(file.hosts.len())
-            .ok()
-            .filter(|hosts| *hosts > 0);
+        let hosts = u32::try_from(hosts.len()).ok().filter(|hosts| *hosts > 0);
         if let (Some(nodes), Some(hosts), Some(_)) = (self.nodes, hosts, &self.hosts)
             && nodes != hosts
         {
             bail!("found {nodes} nodes by --nodes and {hosts} by --hosts, expected as many");
         }
         let count = self.nodes.or(hosts);
-        let (ranks, count) = match (&file.mapping, count) {
+        let (ranks, count) = match (mapping, count) {
             (Rule::List(nodes), _) if ranks.is_some_and(|ranks| ranks != nodes.len()) => {
                 let (found, ranks) = (nodes.len(), ranks.unwrap_or_default());
                 bail!("{name}: found {found} ranks, expected {ranks}");
@@ -188,14 +180,14 @@ impl Mapping {
         if (self.ranks_per_node.is_some() || !slots.is_empty()) && ranks as u64 > room {
             bail!(TargetError::TooFewSlots { ranks, slots: room });
         }
-        on_nodes(&file.mapping, ranks, groups)
+        on_nodes(mapping, ranks, groups)
     }
 }
 
-fn rule_or_file(text: &str, hosts: Vec<String>) -> Result<MappingFile> {
+fn rule_or_file(text: &str, job: &mut Job) -> Result<Rule> {
     Ok(match place::rule(text) {
-        Some(mapping) => MappingFile { mapping, hosts },
-        None => mapping_file::read(text, &read_text(Path::new(text))?, &hosts)?,
+        Some(rule) => rule,
+        None => mapping_file::read(text, &read_text(Path::new(text))?, &mut job.hosts)?,
     })
 }
 

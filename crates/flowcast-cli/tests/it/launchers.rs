@@ -6,7 +6,10 @@
 use std::{collections::BTreeMap, fs, process::Command};
 
 use flowcast::{
-    place::mapping_file::{MappingFormat, RankPlaces, write},
+    place::{
+        job::Job,
+        mapping_file::{MappingFormat, write},
+    },
     units::Node,
 };
 use serde_json::Value;
@@ -207,12 +210,13 @@ mod sockets {
             }
             let bench = Bench::new(OPEN_MPI);
             let program = bench.compile("where.c");
-            let places = RankPlaces {
-                nodes: &[Node(0); 2],
-                hosts: &["localhost".to_owned()],
-                sockets: &[0, 0],
+            let job = Job {
+                hosts: vec!["localhost".to_owned()],
+                node_of_rank: vec![Node(0); 2],
+                domain_of_rank: vec![0, 0],
+                ..Job::default()
             };
-            let text = write(MappingFormat::Rankfile, &places).unwrap();
+            let text = write(MappingFormat::Rankfile, &job).unwrap();
             assert_eq!(
                 text,
                 "rank 0=localhost slot=0:0\nrank 1=localhost slot=0:1\n"

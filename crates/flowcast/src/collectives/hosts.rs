@@ -154,19 +154,11 @@ fn letters_and_numbers(name: &str) -> Option<(Vec<String>, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::host_list::{ListedHost, hosts};
-
-    fn names(list: &str) -> Vec<String> {
-        let listed = hosts("--hosts", list).unwrap();
-        listed
-            .into_iter()
-            .map(|ListedHost { name, .. }| name)
-            .collect()
-    }
+    use crate::place::host_list::hosts;
 
     fn numbers(list: &str, blocks: Option<&str>) -> Vec<(u32, u32, u32)> {
         let blocks: Option<HostBlocks> = blocks.map(|text| text.parse().unwrap());
-        let places = host_places(&names(list), blocks.as_ref()).unwrap();
+        let places = host_places(&hosts("--hosts", list).unwrap().hosts, blocks.as_ref()).unwrap();
         places
             .iter()
             .map(|place| (place.node, place.switch, place.group))

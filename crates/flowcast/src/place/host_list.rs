@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flowcast_units::Node;
 use thiserror::Error;
 
-use super::rule;
+use super::{job::Job, rule};
 
 /// Most hosts of a list, and of one entry.
 const MOST_HOSTS: usize = 1 << 16;
@@ -57,36 +57,26 @@ impl HostListError {
     }
 }
 
-/// A host of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedHost {
-    /// Its name.
-    pub name: String,
-    /// How many ranks fit on it, at least 1, if the list says so.
-    pub slots: Option<u32>,
-}
-
-/// The hosts of a list in its order, each once; `list` is its file or option, for messages. Either all hosts have slots or none.
+/// A job on the hosts of a list in its order, each once; `list` is its file or option, for messages. Either all hosts have slots
+/// or none.
 ///
 /// # Errors
 /// The first place that does not fit, a host that is named twice but for the lines of a PBS node file, a list without a host.
-pub fn hosts(list: &str, text: &str) -> Result<Vec<ListedHost>, HostListError> {
+pub fn hosts(list: &str, text: &str) -> Result<Job, HostListError> {
     let is_node_file = is_node_file(text);
-    let mut hosts: Vec<ListedHost> = Vec::new();
+    let mut job = Job::default();
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
-    let mut has_repeated = false;
     for entry in entries(list, text)? {
         for name in entry.names()? {
-            let number = *numbers.entry(name.clone()).or_insert(hosts.len());
-            if number == hosts.len() {
+            let number = *numbers.entry(name.clone()).or_insert(job.hosts.len());
+            if number == job.hosts.len() {
                 if number == MOST_HOSTS {
                     return Err(entry.wrong(format!("at most {MOST_HOSTS} hosts")));
                 }
-                let slots = entry.slots.or(is_node_file.then_some(1));
-                hosts.push(ListedHost { name, slots });
+                job.hosts.push(name);
+                job.slots.extend(entry.slots.or(is_node_file.then_some(1)));
             } else if is_node_file {
-                has_repeated = true;
-                hosts[number].slots = hosts[number].slots.map(|slots| slots + 1);
+                job.slots[number] += 1;
             } else {
                 return Err(entry.wrong(format!("each host once, but `{name}` stands before it")));
             }
@@ -94,17 +84,17 @@ pub fn hosts(list: &str, text: &str) -> Result<Vec<ListedHost>, HostListError> {
         if entry.slots == Some(0) {
             return Err(entry.wrong("slots from 1"));
         }
-        if !is_node_file && entry.slots.is_some() != hosts[0].slots.is_some() {
+        if ![0, job.hosts.len()].contains(&job.slots.len()) {
             return Err(entry.wrong("slots of all hosts or of none"));
         }
     }
-    if is_node_file && !has_repeated {
-        hosts.iter_mut().for_each(|host| host.slots = None);
+    if is_node_file && job.slots.iter().all(|slots| *slots == 1) {
+        job.slots.clear();
     }
-    if hosts.is_empty() {
+    if job.hosts.is_empty() {
         return Err(HostListError::whole(list, "no host", ENTRY));
     }
-    Ok(hosts)
+    Ok(job)
 }
 
 /// The positions of a list such as `0-15,32`, in its order; `list` is its file or option, for messages.
@@ -456,12 +446,13 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        let one = |host: &ListedHost| match host.slots {
-            Some(slots) => format!("{}:{slots}", host.name),
-            None => host.name.clone(),
-        };
         match hosts("h", text) {
-            Ok(hosts) => hosts.iter().map(one).collect::<Vec<_>>().join(" "),
+            Ok(job) if job.slots.is_empty() => job.hosts.join(" "),
+            Ok(job) => {
+                let all = job.hosts.iter().zip(&job.slots);
+                let all = all.map(|(host, slots)| format!("{host}:{slots}"));
+                all.collect::<Vec<_>>().join(" ")
+            }
             Err(error) => error.to_string(),
         }
     }
@@ -604,8 +595,8 @@ mod tests {
             prop_assume!(!names.is_empty());
             for names in [names.clone(), { let mut sorted = names; sorted.sort(); sorted }] {
                 let text = compressed(&names);
-                let read: Vec<String> = hosts("h", &text).unwrap().into_iter().map(|host| host.name).collect();
-                prop_assert_eq!(read, names, "{}", text);
+                let read = hosts("h", &text).unwrap();
+                prop_assert_eq!(read.hosts, names, "{}", text);
             }
         }
 

@@ -15,7 +15,7 @@
 use flowcast_table::shell_word;
 use flowcast_units::Node;
 
-use super::mapping_file::{MappingFormat, RankPlaces};
+use super::{job::Job, mapping_file::MappingFormat};
 
 /// Host names of more nodes than this are left out of a command.
 const MOST_NAMED: usize = 16;
@@ -32,8 +32,8 @@ pub struct LaunchHint {
 }
 
 /// The commands of Open MPI 4 and 5, MPICH and Slurm. `file` is the name of the mapping file, in the launcher's own format.
-pub fn hints(places: &RankPlaces, file: &str) -> [LaunchHint; 4] {
-    let job = Job::new(places);
+pub fn hints(job: &Job, file: &str) -> [LaunchHint; 4] {
+    let job = Launch::new(job);
     let file = shell_word(file);
     let rankfile = |format, option: &str| LaunchHint {
         format,
@@ -72,34 +72,35 @@ enum LaunchRule {
     Blocks,
 }
 
-struct Job<'a> {
+/// A job as launchers see it.
+struct Launch<'a> {
     ranks: usize,
     /// Ranks of each node that has some, in node order.
     counts: Vec<usize>,
     /// Names of these nodes, if all have one and a command has room for them.
     hosts: Option<Vec<&'a str>>,
     rule: Option<LaunchRule>,
-    any_sockets: bool,
+    any_domains: bool,
 }
 
-impl Job<'_> {
-    fn new<'a>(places: &RankPlaces<'a>) -> Job<'a> {
-        let mut used = places.nodes.to_vec();
+impl Launch<'_> {
+    fn new(job: &Job) -> Launch<'_> {
+        let mut used = job.node_of_rank.clone();
         used.sort_unstable();
         let counts = used.chunk_by(|one, next| one == next).map(<[Node]>::len);
         let counts = counts.collect();
         used.dedup();
         let hosts = used
             .iter()
-            .map(|node| places.hosts.get(node.index()).map(String::as_str));
-        Job {
-            ranks: places.nodes.len(),
+            .map(|node| job.hosts.get(node.index()).map(String::as_str));
+        Launch {
+            ranks: job.node_of_rank.len(),
             counts,
             hosts: hosts
                 .collect::<Option<_>>()
                 .filter(|_| used.len() <= MOST_NAMED),
-            rule: rule_of(places.nodes, &used),
-            any_sockets: !places.sockets.is_empty(),
+            rule: rule_of(&job.node_of_rank, &used),
+            any_domains: !job.domain_of_rank.is_empty(),
         }
     }
 
@@ -118,7 +119,7 @@ impl Job<'_> {
     }
 
     fn open_mpi(&self) -> Option<String> {
-        let policy = match self.rule.as_ref().filter(|_| !self.any_sockets)? {
+        let policy = match self.rule.as_ref().filter(|_| !self.any_domains)? {
             LaunchRule::Cyclic => "node".to_owned(),
             LaunchRule::PerNode(ranks) => format!("ppr:{ranks}:node"),
             LaunchRule::Blocks if self.hosts.is_some() => "slot".to_owned(),
@@ -193,14 +194,12 @@ mod tests {
     use super::*;
 
     fn hints_of(nodes: &[u32], hosts: &[&str]) -> [LaunchHint; 4] {
-        let nodes: Vec<Node> = nodes.iter().copied().map(Node).collect();
-        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let places = RankPlaces {
-            nodes: &nodes,
-            hosts: &hosts,
-            sockets: &[],
+        let job = Job {
+            node_of_rank: nodes.iter().copied().map(Node).collect(),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            ..Job::default()
         };
-        hints(&places, "FILE")
+        hints(&job, "FILE")
     }
 
     /// What follows the number of ranks in the commands of Open MPI, MPICH and Slurm.
@@ -285,11 +284,11 @@ mod tests {
 
     #[test]
     fn no_option_of_open_mpi_orders_ranks_onto_sockets() {
-        let places = RankPlaces {
-            nodes: &[Node(0), Node(0)],
-            hosts: &[],
-            sockets: &[1, 0],
+        let job = Job {
+            node_of_rank: vec![Node(0); 2],
+            domain_of_rank: vec![1, 0],
+            ..Job::default()
         };
-        assert_eq!(hints(&places, "FILE")[0].by_rule, None);
+        assert_eq!(hints(&job, "FILE")[0].by_rule, None);
     }
 }

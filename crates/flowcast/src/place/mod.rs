@@ -2,7 +2,7 @@
 //!
 //! [`question::PlaceQuestion`] looks for the mapping of an [`input`] that takes the least predicted time, or crosses the fewest links
 //! ([`mapper`]), and says whether it is worth it ([`placed::Placed`]); [`exhaustive::search`] predicts all mappings to equal nodes.
-//! [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm; [`launch`] says by which
+//! A [`job::Job`] has the nodes and ranks; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm; [`launch`] says by which
 //! options these make a mapping; [`reordered`] writes functions by which a running job takes its ranks.
 //!
 //! ```
@@ -25,6 +25,7 @@ pub mod exhaustive;
 pub mod gain;
 pub mod host_list;
 pub mod input;
+pub mod job;
 pub mod launch;
 mod links;
 pub mod mapper;

@@ -15,6 +15,7 @@ use super::{
     cartesian::{GridBlocks, grid_of},
     exhaustive::{self, Slots},
     gain::{MappingGain, gain},
+    job::Job,
     mapper::{SearchLimits, SearchProgress, least_hops},
     matrix::CommunicationMatrix,
     matrix_file::RankMessage,
@@ -65,29 +66,24 @@ pub struct PlaceQuestion<'a> {
 }
 
 impl<'a> PlaceQuestion<'a> {
-    /// Of ranks on nodes that have so many slots each and stand at these positions of the topology, or in its order where none
-    /// are given. Of more nodes than there are ranks, and than [`SPARE_NODES`], the first of these are tried.
+    /// Ranks on the nodes of a job, whose slots have to be known. Of more nodes than there are ranks, and than
+    /// [`SPARE_NODES`], the first of these are tried.
     ///
     /// # Errors
     /// Ranks that do not fit, too many bytes, and a topology without room for the nodes.
     pub fn new(
         mut predictor: MappingPredictor<'a>,
-        mut slots: Vec<u32>,
-        mut positions: Vec<Node>,
+        job: &Job,
         options: PlaceOptions,
     ) -> Result<PlaceQuestion<'a>, PlaceError> {
         let ranks = predictor.ranks();
-        check_slots(&slots, ranks)?;
-        slots.truncate(ranks.max(SPARE_NODES));
-        positions.truncate(slots.len());
-        for slots in &mut slots {
-            *slots = (*slots).min(u32::try_from(ranks).unwrap_or(u32::MAX));
-        }
-        let numbered: Vec<Node> = (0..slots.len() as u32).map(Node).collect();
-        let positions = if positions.is_empty() {
-            numbered
-        } else {
-            positions
+        check_slots(&job.slots, ranks)?;
+        let most = u32::try_from(ranks).unwrap_or(u32::MAX);
+        let tried = job.slots.iter().take(ranks.max(SPARE_NODES));
+        let slots: Vec<u32> = tried.map(|slots| *slots.min(&most)).collect();
+        let positions: Vec<Node> = match &job.positions[..] {
+            [] => (0..slots.len() as u32).map(Node).collect(),
+            positions => positions.iter().copied().take(slots.len()).collect(),
         };
         let network = predictor.network();
         let racks = racks(network, slots.len());

@@ -5,6 +5,7 @@ use flowcast::{
     model::{machine::inside::InsideNode, network::Network},
     place::{
         input::PlaceInput,
+        job::Job,
         options::PlaceOptions,
         placed::{Placed, PlacementObjective},
         predictor::MappingPredictor,
@@ -47,7 +48,11 @@ fn placed(
 ) -> Placed {
     let input = PlaceInput::read("test", text.as_bytes()).unwrap();
     let predictor = MappingPredictor::new(&input, network, Options::default()).unwrap();
-    let question = PlaceQuestion::new(predictor, slots.to_vec(), Vec::new(), options).unwrap();
+    let job = Job {
+        slots: slots.to_vec(),
+        ..Job::default()
+    };
+    let question = PlaceQuestion::new(predictor, &job, options).unwrap();
     if objective == PlacementObjective::Hops {
         return question.least_hops(&mut |_| true).unwrap();
     }

@@ -15,7 +15,6 @@ use flowcast::{
     model::machine::inside::InsideNode,
     place::{
         input::PlaceInput,
-        mapping_file::RankPlaces,
         options::PlaceOptions,
         placed::{Placed, PlacementObjective},
         predictor::MappingPredictor,
@@ -151,12 +150,12 @@ impl Place {
         };
         let predictor = MappingPredictor::new(&input, &network, options)?;
         let (model, notes) = (predictor.model()?, predictor.notes());
-        let mut job = self.nodes.read(&network, predictor.ranks())?;
+        let mut job = self.nodes.job(&network, predictor.ranks())?;
         let by_ending = || FileFormat::of_ending(self.output.as_deref()?);
         let to = self.to.or_else(by_ending).unwrap_or(FileFormat::OpenMpi);
-        if self.output.is_some() && job.names.is_empty() && to.needs_hosts() {
+        if self.output.is_some() && job.hosts.is_empty() && to.needs_hosts() {
             say!("flowcast: note: hosts are called n0, n1 and so on: --hosts gives their names");
-            job.names = (0..job.slots.len())
+            job.hosts = (0..job.slots.len())
                 .map(|node| format!("n{node}"))
                 .collect();
         }
@@ -172,8 +171,7 @@ impl Place {
             level: self.level,
             threads: threads(),
         };
-        let (slots, positions) = (job.slots.clone(), job.positions.clone());
-        let question = PlaceQuestion::new(predictor, slots, positions, options)?;
+        let question = PlaceQuestion::new(predictor, &job, options)?;
         let placed = self.search(&question, &mut tried)?;
         let mut document = placed
             .document()
@@ -181,10 +179,10 @@ impl Place {
             .field("network", &network.name)
             .field("model", model)
             .noted(notes);
-        let mut sockets = Vec::new();
+        job.node_of_rank = placed.best.node_of_rank.clone();
         if job.domains > 1 {
-            sockets = question.domains(&placed.best.node_of_rank, job.domains)?;
-            document = document.field("domain_of_rank", &sockets);
+            job.domain_of_rank = question.domains(&job.node_of_rank, job.domains)?;
+            document = document.field("domain_of_rank", &job.domain_of_rank);
         }
         if let Some(path) = &self.report {
             let with_matrices = document
@@ -199,23 +197,18 @@ impl Place {
             batch.write_text(path, &page)?;
             batch.commit()?;
         }
-        let places = RankPlaces {
-            nodes: &placed.best.node_of_rank,
-            hosts: &job.names,
-            sockets: &sockets,
-        };
         if let Some(path) = &self.output {
             let grid = placed.blocks.as_ref().map(|blocks| ProgramGrid {
                 dims: blocks.dims.clone(),
                 is_column_major: false,
             });
             let reordering = Reordering {
-                places,
+                job: &job,
                 launched: None,
                 grid: grid.as_ref(),
             };
             tried.finish(&to.write(&reordering)?)?;
-            if let Some(hint) = to.hint(&places, &path.display().to_string()) {
+            if let Some(hint) = to.hint(&job, &path.display().to_string()) {
                 document = document.line(launch_sentence(&hint));
             }
         }

@@ -7,14 +7,11 @@ use clap::Args;
 use flowcast::{
     collectives::{allocations::Allocations, hosts::host_places},
     model::network::Network,
-    place::{host_list, positions::positions},
+    place::{host_list, job::Job, positions::positions},
     units::{MOST_RANKS, Node},
 };
 
-use crate::{
-    host_args::{self, HostArgs},
-    terminal::files::read_text,
-};
+use crate::{host_args::HostArgs, terminal::files::read_text};
 
 /// Which nodes there are.
 #[derive(Debug, Args)]
@@ -72,19 +69,6 @@ impl FromStr for SlotList {
     }
 }
 
-/// The nodes of a job.
-#[derive(Debug, Default)]
-pub(super) struct JobNodes {
-    /// Ranks that fit on each.
-    pub(super) slots: Vec<u32>,
-    /// Sockets of each node.
-    pub(super) domains: u32,
-    /// Names; none if they are not known.
-    pub(super) names: Vec<String>,
-    /// Where each stands in the topology; none: where its number says.
-    pub(super) positions: Vec<Node>,
-}
-
 impl NodeArgs {
     /// Files among the arguments.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
@@ -93,36 +77,32 @@ impl NodeArgs {
     }
 
     /// The nodes; without any word of slots all have room for an equal share of the ranks.
-    pub(super) fn read(&self, network: &Network, ranks: usize) -> Result<JobNodes> {
-        let hosts = self.hosts.listed()?;
-        let names = host_args::names(&hosts);
-        let own_slots: Vec<u32> = hosts.iter().filter_map(|host| host.slots).collect();
-        let positions = self.positions(network, &names)?;
-        let nodes = self.count(names.len(), positions.len())?;
-        let slots = match &self.ranks_per_node {
-            Some(list) if list.of_nodes.len() == 1 => vec![list.of_nodes[0]; nodes],
-            Some(list) if list.of_nodes.len() == nodes => list.of_nodes.clone(),
-            Some(list) => bail!(
-                "--ranks-per-node: found {} numbers, expected one, or one for each of {nodes} nodes",
-                list.of_nodes.len()
-            ),
-            None if !own_slots.is_empty() => own_slots,
-            None => vec![ranks.div_ceil(nodes) as u32; nodes],
-        };
+    pub(super) fn job(&self, network: &Network, ranks: usize) -> Result<Job> {
+        let mut job = self.hosts.job()?;
+        job.positions = self.positions(network, &job.hosts)?;
+        let nodes = self.count(job.hosts.len(), job.positions.len())?;
+        if let Some(list) = &self.ranks_per_node {
+            job.domains = list.domains;
+            job.slots = match list.of_nodes[..] {
+                [slots] => vec![slots; nodes],
+                ref slots if slots.len() == nodes => slots.to_vec(),
+                ref slots => bail!(
+                    "--ranks-per-node: found {} numbers, expected one, or one for each of {nodes} nodes",
+                    slots.len()
+                ),
+            };
+        } else if job.slots.is_empty() {
+            job.slots = vec![ranks.div_ceil(nodes) as u32; nodes];
+        }
         let most = network.topology.as_ref().map(|topology| topology.nodes());
         if let Some(most) = most.transpose()?.flatten() {
-            let highest = positions.iter().map(|node| u64::from(node.0) + 1).max();
+            let highest = job.positions.iter().map(|node| u64::from(node.0) + 1).max();
             let needed = highest.unwrap_or(nodes as u64);
             if needed > most {
                 bail!("found {needed} nodes, expected at most {most}, which the topology has");
             }
         }
-        Ok(JobNodes {
-            slots,
-            domains: self.ranks_per_node.as_ref().map_or(1, |list| list.domains),
-            names,
-            positions,
-        })
+        Ok(job)
     }
 
     fn count(&self, names: usize, positions: usize) -> Result<usize> {

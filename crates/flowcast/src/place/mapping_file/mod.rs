@@ -14,9 +14,9 @@ mod read;
 mod write;
 
 pub use read::read;
-pub use write::{MappingFormat, RankPlaces, write};
+pub(super) use write::check_hosts;
+pub use write::{MappingFormat, write};
 
-use flowcast_model::machine::Mapping;
 use flowcast_units::Node;
 use thiserror::Error;
 
@@ -29,13 +29,4 @@ pub enum MappingError {
     /// A name that would be read as something else.
     #[error("host `{0}`: expected letters, digits, `-`, `_` and `.`, and not only digits")]
     Name(String),
-}
-
-/// What a mapping file says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MappingFile {
-    /// Which node each rank runs on.
-    pub mapping: Mapping,
-    /// Names of the nodes, in node order; empty if the file has numbers only and the caller gave no names.
-    pub hosts: Vec<String>,
 }

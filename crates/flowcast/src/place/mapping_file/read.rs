@@ -5,29 +5,24 @@ use std::collections::BTreeMap;
 use flowcast_model::machine::Mapping;
 use flowcast_units::MOST_RANKS;
 
-use super::{
-    super::{
-        host_list::{self, HostListError, TextPart, compressed, is_host},
-        rule,
-    },
-    MappingFile,
+use super::super::{
+    host_list::{self, HostListError, TextPart, compressed, is_host},
+    rule,
 };
 
-/// Reads a mapping of any form; `file` is the name for messages, `hosts` the names of the nodes, if they are known.
+/// Reads a mapping of any form; `file` is the name for messages. `hosts` are the names of the nodes, if they are known; if there are
+/// none, it gets those of the file.
 ///
 /// # Errors
 /// The first line that does not fit its form, a host that is not in a list of `hosts`, a rank left out.
-pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, HostListError> {
+pub fn read(file: &str, text: &str, hosts: &mut Vec<String>) -> Result<Mapping, HostListError> {
     let lines: Vec<TextPart> = host_list::lines(file, text).collect();
-    let mut hosts = HostList::new(hosts);
     if let [only] = &lines[..]
         && let Some(mapping) = rule(only.text)
     {
-        return Ok(MappingFile {
-            mapping,
-            hosts: hosts.names,
-        });
+        return Ok(mapping);
     }
+    let mut hosts = HostNumbers::new(hosts);
     let nodes = match lines.first() {
         Some(first) if first.text.split_whitespace().next() == Some("rank") => {
             read_rankfile(file, &lines, &mut hosts)?
@@ -39,10 +34,7 @@ pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, Hos
         const EXPECTED: &str = "a line for each rank, or fill, round-robin or N-per-node";
         return Err(HostListError::whole(file, "no rank", EXPECTED));
     }
-    Ok(MappingFile {
-        mapping: Mapping::List(nodes),
-        hosts: hosts.names,
-    })
+    Ok(Mapping::List(nodes))
 }
 
 fn read_nodes(lines: &[TextPart]) -> Result<Vec<u32>, HostListError> {
@@ -59,7 +51,7 @@ fn read_nodes(lines: &[TextPart]) -> Result<Vec<u32>, HostListError> {
 fn read_rankfile(
     file: &str,
     lines: &[TextPart],
-    hosts: &mut HostList,
+    hosts: &mut HostNumbers,
 ) -> Result<Vec<u32>, HostListError> {
     const FORM: &str =
         "a line such as `rank 0=host slot=0`, `rank 1=host slot=1:0-3` or `rank 2=+n1 slot=0,1`";
@@ -112,7 +104,7 @@ fn rank_line(text: &str) -> Option<(u32, &str, &str)> {
 }
 
 /// The ranks of a list of hosts, one for each name or as many as it has slots.
-fn read_hosts(file: &str, text: &str, hosts: &mut HostList) -> Result<Vec<u32>, HostListError> {
+fn read_hosts(file: &str, text: &str, hosts: &mut HostNumbers) -> Result<Vec<u32>, HostListError> {
     let mut nodes = Vec::new();
     for entry in host_list::entries(file, text)? {
         let count = entry.slots.unwrap_or(1) as usize;
@@ -130,21 +122,20 @@ fn read_hosts(file: &str, text: &str, hosts: &mut HostList) -> Result<Vec<u32>, 
 }
 
 /// Host names and their nodes.
-struct HostList {
-    names: Vec<String>,
+struct HostNumbers<'a> {
+    names: &'a mut Vec<String>,
     nodes: BTreeMap<String, u32>,
     are_given: bool,
     any_numbered: bool,
 }
 
-impl HostList {
-    fn new(given: &[String]) -> HostList {
-        let nodes = given.iter().cloned().zip(0..).collect();
-        HostList {
-            names: given.to_vec(),
-            nodes,
-            are_given: !given.is_empty(),
+impl HostNumbers<'_> {
+    fn new(names: &mut Vec<String>) -> HostNumbers<'_> {
+        HostNumbers {
+            nodes: names.iter().cloned().zip(0..).collect(),
+            are_given: !names.is_empty(),
             any_numbered: false,
+            names,
         }
     }
 
@@ -158,7 +149,7 @@ impl HostList {
             return Ok(*node);
         }
         if self.are_given {
-            return Err(format!("one of the hosts {}", compressed(&self.names)));
+            return Err(format!("one of the hosts {}", compressed(self.names)));
         }
         if !is_host(name) {
             return Err("a host name: letters, digits, `-`, `_` and `.`".to_owned());
@@ -208,15 +199,16 @@ mod tests {
     }
 
     fn list(text: &str) -> (Vec<u32>, Vec<String>) {
-        let file = read("m", text, &[]).unwrap();
-        let Mapping::List(nodes) = file.mapping else {
-            panic!("{:?}", file.mapping)
-        };
-        (nodes, file.hosts)
+        let mut hosts = Vec::new();
+        match read("m", text, &mut hosts).unwrap() {
+            Mapping::List(nodes) => (nodes, hosts),
+            mapping => panic!("{mapping:?}"),
+        }
     }
 
     fn message(text: &str, hosts: &[&str]) -> String {
-        read("m", text, &names(hosts)).unwrap_err().to_string()
+        let error = read("m", text, &mut names(hosts)).unwrap_err();
+        error.to_string()
     }
 
     #[test]
@@ -243,13 +235,9 @@ mod tests {
             ("round-robin\n", Mapping::RoundRobin),
             ("4-per-node", Mapping::PerNode(4)),
         ] {
-            assert_eq!(
-                read("m", text, &[]).unwrap(),
-                MappingFile {
-                    mapping: rule,
-                    hosts: vec![]
-                }
-            );
+            let mut hosts = Vec::new();
+            assert_eq!(read("m", text, &mut hosts).unwrap(), rule);
+            assert!(hosts.is_empty());
         }
         assert_eq!(rule("0-per-node"), None);
         assert!(
@@ -272,10 +260,9 @@ mod tests {
         let known = read(
             "m",
             "rank 0=b slot=0\nrank 1=+n0 slot=0",
-            &names(&["a", "b"]),
-        )
-        .unwrap();
-        assert_eq!(known.mapping, Mapping::List(vec![1, 0]));
+            &mut names(&["a", "b"]),
+        );
+        assert_eq!(known, Ok(Mapping::List(vec![1, 0])));
     }
 
     #[test]
@@ -364,8 +351,8 @@ mod tests {
         assert_eq!(list("n1,n0, n1").0, [0, 1, 0]);
         let brackets = (vec![0, 1, 0, 0], names(&["b04-09", "b04-10"]));
         assert_eq!(list("b04-[09-10]\nb04-09 slots=2"), brackets);
-        let known = read("m", "n1\nn0\n", &names(&["n0", "n1"])).unwrap();
-        assert_eq!(known.mapping, Mapping::List(vec![1, 0]));
+        let known = read("m", "n1\nn0\n", &mut names(&["n0", "n1"]));
+        assert_eq!(known, Ok(Mapping::List(vec![1, 0])));
         assert_eq!(
             message("n1\nn7\n", &["n0", "n1"]),
             "m:2:1: found `n7`, expected one of the hosts n[0-1]"
@@ -394,13 +381,16 @@ mod tests {
             // A number at the beginning is a node, and a plain host that stands there again has one rank more in both.
             prop_assume!(!text.starts_with('7'));
             let listed = host_list::hosts("m", &text);
-            match (listed, read("m", &text, &[])) {
-                (Ok(listed), Ok(MappingFile { mapping: Mapping::List(nodes), hosts })) => {
-                    let own = |node: usize| nodes.iter().filter(|one| **one as usize == node).count();
-                    let ranks: Vec<(String, usize)> =
-                        hosts.into_iter().enumerate().map(|(node, name)| (name, own(node))).collect();
-                    let slots = |host: host_list::ListedHost| (host.name, host.slots.unwrap_or(1) as usize);
-                    prop_assert_eq!(ranks, listed.into_iter().map(slots).collect::<Vec<_>>());
+            let mut hosts = Vec::new();
+            match (listed, read("m", &text, &mut hosts)) {
+                (Ok(listed), Ok(Mapping::List(nodes))) => {
+                    let own = |node: u32| nodes.iter().filter(|one| **one == node).count() as u32;
+                    let ranks: Vec<u32> = (0..hosts.len() as u32).map(own).collect();
+                    let slots = match listed.slots.is_empty() {
+                        true => vec![1; listed.hosts.len()],
+                        false => listed.slots,
+                    };
+                    prop_assert_eq!((hosts, ranks), (listed.hosts, slots));
                 }
                 (Err(listed), Err(read)) if !is_rule_of_lists(&listed) => {
                     prop_assert_eq!(listed.to_string(), read.to_string());
@@ -413,8 +403,8 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "(rank |[0-9]|=|slot=|\\+n|[a-c]|:|,|-per-node|\n| |#|\\PC){0,40}") {
-            let _ = read("m", &text, &[]);
-            let _ = read("m", &text, &names(&["a"]));
+            let _ = read("m", &text, &mut Vec::new());
+            let _ = read("m", &text, &mut names(&["a"]));
         }
     }
 }

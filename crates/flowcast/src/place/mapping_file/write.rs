@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use flowcast_units::Node;
 
-use super::{super::host_list::is_host, MappingError};
+use super::{
+    super::{host_list::is_host, job::Job},
+    MappingError,
+};
 
 /// A form in which the node of each rank can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,51 +35,41 @@ impl MappingFormat {
     ];
 }
 
-/// Where each rank of a program runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RankPlaces<'a> {
-    /// Node of each rank.
-    pub nodes: &'a [Node],
-    /// Name of each node; empty if they have none.
-    pub hosts: &'a [String],
-    /// Socket of each rank on its node, counted from 0; empty if the launcher may choose.
-    pub sockets: &'a [u32],
-}
-
-impl RankPlaces<'_> {
-    /// No name of a host could be read as something else.
-    pub(crate) fn check_hosts(&self) -> Result<(), MappingError> {
-        match self.hosts.iter().find(|name| !is_host(name)) {
-            Some(name) => Err(MappingError::Name(name.clone())),
-            None => Ok(()),
-        }
+/// No name of a host could be read as something else.
+pub(crate) fn check_hosts(job: &Job) -> Result<(), MappingError> {
+    match job.hosts.iter().find(|name| !is_host(name)) {
+        Some(name) => Err(MappingError::Name(name.clone())),
+        None => Ok(()),
     }
 }
 
 /// Writes the node of each rank. A rankfile without hosts names nodes by number. Its slots count the ranks on each node,
-/// or, where `places` has sockets, those on each socket (`slot=1:0`); the other forms know no sockets.
+/// or, where the job has domains, those on each of these (`slot=1:0`); the other forms know no domains.
 ///
 /// # Errors
 /// A node without a name where one is needed; a name that could be read as something else.
-pub fn write(form: MappingFormat, places: &RankPlaces) -> Result<String, MappingError> {
-    let RankPlaces { nodes, hosts, .. } = *places;
-    places.check_hosts()?;
-    let host = |node: Node| hosts.get(node.index()).ok_or(MappingError::Nameless(node));
+pub fn write(form: MappingFormat, job: &Job) -> Result<String, MappingError> {
+    check_hosts(job)?;
+    let host = |node: Node| {
+        let name = job.hosts.get(node.index());
+        name.ok_or(MappingError::Nameless(node))
+    };
+    let nodes = job.node_of_rank.iter();
     let mut text = String::new();
     let mut line =
         |line: std::fmt::Arguments| writeln!(text, "{line}").expect("a string takes all text");
     match form {
-        MappingFormat::Nodes => nodes.iter().for_each(|node| line(format_args!("{node}"))),
+        MappingFormat::Nodes => nodes.for_each(|node| line(format_args!("{node}"))),
         MappingFormat::Rankfile | MappingFormat::PrrteRankfile => {
-            for (rank, (node, slot)) in nodes.iter().zip(slots(places)).enumerate() {
-                match hosts {
+            for (rank, (node, slot)) in nodes.zip(slots(job)).enumerate() {
+                match job.hosts[..] {
                     [] => line(format_args!("rank {rank}=+n{node} slot={slot}")),
                     _ => line(format_args!("rank {rank}={} slot={slot}", host(*node)?)),
                 }
             }
         }
         MappingFormat::HostCounts => {
-            for run in nodes.chunk_by(|one, next| one == next) {
+            for run in job.node_of_rank.chunk_by(|one, next| one == next) {
                 line(format_args!("{}:{}", host(run[0])?, run.len()));
             }
         }
@@ -89,15 +82,15 @@ pub fn write(form: MappingFormat, places: &RankPlaces) -> Result<String, Mapping
     Ok(text)
 }
 
-/// The slot of each rank in a rankfile: a core of its node, or a core of its socket.
-fn slots(places: &RankPlaces) -> Vec<String> {
+/// The slot of each rank in a rankfile: a core of its node, or a core of its domain.
+fn slots(job: &Job) -> Vec<String> {
     let mut taken: BTreeMap<(Node, Option<u32>), u32> = BTreeMap::new();
-    let mut slots = Vec::with_capacity(places.nodes.len());
-    for (rank, node) in places.nodes.iter().enumerate() {
-        let socket = places.sockets.get(rank).copied();
-        let core = taken.entry((*node, socket)).or_default();
-        slots.push(match socket {
-            Some(socket) => format!("{socket}:{core}"),
+    let mut slots = Vec::with_capacity(job.node_of_rank.len());
+    for (rank, node) in job.node_of_rank.iter().enumerate() {
+        let domain = job.domain_of_rank.get(rank).copied();
+        let core = taken.entry((*node, domain)).or_default();
+        slots.push(match domain {
+            Some(domain) => format!("{domain}:{core}"),
             None => core.to_string(),
         });
         *core += 1;
@@ -116,18 +109,18 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn places(hosts: &[String]) -> RankPlaces<'_> {
-        RankPlaces {
-            nodes: &[Node(1), Node(0), Node(0), Node(1)],
-            hosts,
-            sockets: &[],
+    fn job(hosts: &[String]) -> Job {
+        Job {
+            hosts: hosts.to_vec(),
+            node_of_rank: [1, 0, 0, 1].map(Node).to_vec(),
+            ..Job::default()
         }
     }
 
     #[test]
     fn each_form_is_written_as_its_reader_wants_it() {
         let hosts = names(&["a", "b"]);
-        let written = |form, hosts| write(form, &places(hosts)).unwrap();
+        let written = |form, hosts| write(form, &job(hosts)).unwrap();
         assert_eq!(written(MappingFormat::Nodes, &[]), "1\n0\n0\n1\n");
         let rankfile = written(MappingFormat::Rankfile, &hosts);
         assert_eq!(
@@ -141,11 +134,11 @@ mod tests {
             "b:1\na:2\nb:1\n"
         );
         assert_eq!(written(MappingFormat::HostList, &hosts), "b\na\na\nb\n");
-        let nameless = write(MappingFormat::HostList, &places(&hosts[..1])).unwrap_err();
+        let nameless = write(MappingFormat::HostList, &job(&hosts[..1])).unwrap_err();
         assert_eq!(nameless, MappingError::Nameless(Node(1)));
         for name in ["", "a b", "12", "a:1", "rank", "fill"] {
             assert_eq!(
-                write(MappingFormat::HostList, &places(&names(&[name]))),
+                write(MappingFormat::HostList, &job(&names(&[name]))),
                 Err(MappingError::Name(name.into()))
             );
         }
@@ -153,13 +146,13 @@ mod tests {
 
     #[test]
     fn ranks_ordered_onto_sockets_take_the_cores_of_each_socket_in_turn() {
-        let places = RankPlaces {
-            nodes: &[0, 0, 0, 1, 0].map(Node),
-            hosts: &[],
-            sockets: &[1, 0, 1, 1, 0],
+        let job = Job {
+            node_of_rank: [0, 0, 0, 1, 0].map(Node).to_vec(),
+            domain_of_rank: vec![1, 0, 1, 1, 0],
+            ..Job::default()
         };
         assert_eq!(
-            write(MappingFormat::Rankfile, &places).unwrap(),
+            write(MappingFormat::Rankfile, &job).unwrap(),
             "rank 0=+n0 slot=1:0\nrank 1=+n0 slot=0:0\nrank 2=+n0 slot=1:1\nrank 3=+n1 slot=1:0\nrank 4=+n0 slot=0:1\n"
         );
     }
@@ -172,12 +165,15 @@ mod tests {
         ) {
             let hosts = names(&["n0", "login.x", "n-2", "n_3", "4n", "h5"]);
             let numbers: Vec<u32> = ranks.iter().map(|(node, _)| *node).collect();
-            let nodes: Vec<Node> = numbers.iter().copied().map(Node).collect();
-            let sockets: Vec<u32> = ranks.iter().filter(|_| ordered).map(|(_, socket)| *socket).collect();
-            let places = RankPlaces { nodes: &nodes, hosts: &hosts, sockets: &sockets };
+            let job = Job {
+                node_of_rank: numbers.iter().copied().map(Node).collect(),
+                domain_of_rank: ranks.iter().filter(|_| ordered).map(|(_, domain)| *domain).collect(),
+                ..job(&hosts)
+            };
             for form in MappingFormat::ALL {
-                let text = write(form, &places).unwrap();
-                prop_assert_eq!(read("m", &text, &hosts).unwrap().mapping, Mapping::List(numbers.clone()), "{}", text);
+                let text = write(form, &job).unwrap();
+                let read = read("m", &text, &mut hosts.clone());
+                prop_assert_eq!(read, Ok(Mapping::List(numbers.clone())), "{}", text);
             }
         }
     }

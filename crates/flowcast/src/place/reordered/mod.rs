@@ -2,16 +2,16 @@
 //!
 //! Where a job cannot be launched under a mapping, it is launched by a rule, and its processes change their ranks:
 //! `MPI_Comm_split` with the new rank as key makes a communicator in which the j-th process of each node has the j-th rank
-//! that the mapping puts there. With [sockets](RankPlaces::sockets) the ranks of a node are taken socket by socket, as
+//! that the mapping puts there. With [domains](Job::domain_of_rank) the ranks of a node are taken socket by socket, as
 //! launchers fill its cores.
 //!
 //! ```
-//! use flowcast::place::{mapping_file::RankPlaces, reordered::new_ranks};
+//! use flowcast::place::{job::Job, reordered::new_ranks};
 //! use flowcast::units::{Node, Rank};
 //!
-//! let mapping = RankPlaces { nodes: &[0, 1, 1, 0].map(Node), hosts: &[], sockets: &[] };
+//! let job = Job { node_of_rank: [0, 1, 1, 0].map(Node).to_vec(), ..Job::default() };
 //! // Launched two on each node: the second process of node 0 becomes rank 3.
-//! assert_eq!(new_ranks(&mapping, &[0, 0, 1, 1].map(Node))?, [0, 3, 1, 2].map(Rank));
+//! assert_eq!(new_ranks(&job, &[0, 0, 1, 1].map(Node))?, [0, 3, 1, 2].map(Rank));
 //! # Ok::<(), flowcast::place::reordered::ReorderError>(())
 //! ```
 
@@ -25,8 +25,9 @@ use thiserror::Error;
 use flowcast_units::{Node, Rank};
 
 use super::{
+    job::Job,
     launch::hints,
-    mapping_file::{MappingError, MappingFormat, RankPlaces},
+    mapping_file::{MappingError, MappingFormat, check_hosts},
 };
 
 /// Lines of a comment that say where processes are launched.
@@ -83,8 +84,8 @@ pub struct ProgramGrid {
 /// What a function that reorders ranks is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Reordering<'a> {
-    /// Where each rank shall run.
-    pub places: RankPlaces<'a>,
+    /// The job with the wanted node of each rank.
+    pub job: &'a Job,
     /// Node of each process as the job is launched; if absent, node after node as many as the mapping puts there.
     pub launched: Option<&'a [Node]>,
     /// Whether a function for a Cartesian communicator follows.
@@ -99,14 +100,14 @@ impl Reordering<'_> {
     /// The job has other numbers of processes on its nodes than the mapping; the grid has not a cell for each rank; a host
     /// name that could be read as something else.
     pub fn write(&self, language: ReorderLanguage) -> Result<String, ReorderError> {
-        self.places.check_hosts()?;
-        let mut launched = self.launched.unwrap_or(self.places.nodes).to_vec();
+        check_hosts(self.job)?;
+        let mut launched = self.launched.unwrap_or(&self.job.node_of_rank).to_vec();
         if self.launched.is_none() {
             launched.sort_unstable();
         }
         let source = ReorderSource {
             comment: self.comment(&launched),
-            new_ranks: new_ranks(&self.places, &launched)?,
+            new_ranks: new_ranks(self.job, &launched)?,
             dims: self.dims()?,
         };
         Ok(match language {
@@ -120,7 +121,7 @@ impl Reordering<'_> {
         let Some(grid) = self.grid else {
             return Ok(None);
         };
-        let ranks = self.places.nodes.len();
+        let ranks = self.job.node_of_rank.len();
         let cells = grid
             .dims
             .iter()
@@ -144,11 +145,11 @@ impl Reordering<'_> {
                 .to_owned(),
         ];
         lines.extend(self.processes(launched));
-        let places = RankPlaces {
-            nodes: launched,
-            ..self.places
+        let job = Job {
+            node_of_rank: launched.to_vec(),
+            ..self.job.clone()
         };
-        let commands: Vec<String> = hints(&places, "FILE")
+        let commands: Vec<String> = hints(&job, "FILE")
             .into_iter()
             .filter(|hint| hint.format != MappingFormat::PrrteRankfile)
             .filter_map(|hint| hint.by_rule)
@@ -170,7 +171,6 @@ impl Reordering<'_> {
 
     /// A line for each interval of world ranks on one node, up to [`MOST_LINES`].
     fn processes(&self, launched: &[Node]) -> Vec<String> {
-        let hosts = self.places.hosts;
         let mut first = 0;
         let mut lines = Vec::new();
         for run in launched.chunk_by(|one, next| one == next) {
@@ -179,7 +179,7 @@ impl Reordering<'_> {
                 break;
             }
             let last = first + run.len() - 1;
-            let node = match hosts.get(run[0].index()) {
+            let node = match self.job.hosts.get(run[0].index()) {
                 Some(host) => host.clone(),
                 None => format!("node {}", run[0]),
             };
@@ -197,14 +197,15 @@ impl Reordering<'_> {
 ///
 /// # Errors
 /// The first node with another number of processes than ranks.
-pub fn new_ranks(places: &RankPlaces, launched: &[Node]) -> Result<Vec<Rank>, ReorderError> {
-    let mut ranks: Vec<usize> = (0..places.nodes.len()).collect();
-    // Stable: without sockets the ranks of a node stay in order.
-    ranks.sort_by_key(|rank| (places.nodes[*rank], places.sockets.get(*rank)));
+pub fn new_ranks(job: &Job, launched: &[Node]) -> Result<Vec<Rank>, ReorderError> {
+    let nodes = &job.node_of_rank[..];
+    let mut ranks: Vec<usize> = (0..nodes.len()).collect();
+    // Stable: without domains the ranks of a node stay in order.
+    ranks.sort_by_key(|rank| (nodes[*rank], job.domain_of_rank.get(*rank)));
     let mut processes: Vec<usize> = (0..launched.len()).collect();
     processes.sort_by_key(|process| launched[*process]);
     let mut counts: BTreeMap<Node, [usize; 2]> = BTreeMap::new();
-    for (kind, nodes) in [launched, places.nodes].into_iter().enumerate() {
+    for (kind, nodes) in [launched, nodes].into_iter().enumerate() {
         nodes
             .iter()
             .for_each(|node| counts.entry(*node).or_default()[kind] += 1);
@@ -246,11 +247,11 @@ mod tests {
 
     const NODES: [Node; 6] = [Node(2), Node(0), Node(2), Node(0), Node(0), Node(2)];
 
-    fn places<'a>(nodes: &'a [Node], sockets: &'a [u32]) -> RankPlaces<'a> {
-        RankPlaces {
-            nodes,
-            hosts: &[],
-            sockets,
+    fn job(nodes: &[Node], domains: &[u32]) -> Job {
+        Job {
+            node_of_rank: nodes.to_vec(),
+            domain_of_rank: domains.to_vec(),
+            ..Job::default()
         }
     }
 
@@ -258,18 +259,19 @@ mod tests {
         reordering.write(language).unwrap()
     }
 
-    fn on_grid(grid: &ProgramGrid) -> Reordering<'_> {
-        Reordering {
-            places: places(&NODES, &[]),
+    fn on_grid(grid: &ProgramGrid, language: ReorderLanguage) -> Result<String, ReorderError> {
+        let reordering = Reordering {
+            job: &job(&NODES, &[]),
             launched: None,
             grid: Some(grid),
-        }
+        };
+        reordering.write(language)
     }
 
     #[test]
     fn the_table_stands_in_the_source_with_how_to_launch() {
         let reordering = Reordering {
-            places: places(&NODES, &[]),
+            job: &job(&NODES, &[]),
             launched: None,
             grid: None,
         };
@@ -291,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_ranks_of_a_node_are_taken_socket_by_socket() {
-        let ranks = new_ranks(&places(&[Node(0); 4], &[1, 0, 1, 0]), &[Node(0); 4]);
+        let ranks = new_ranks(&job(&[Node(0); 4], &[1, 0, 1, 0]), &[Node(0); 4]);
         assert_eq!(ranks.unwrap(), [1, 3, 0, 2].map(Rank));
     }
 
@@ -301,10 +303,10 @@ mod tests {
             dims: vec![3, 2],
             is_column_major: true,
         };
-        let c = written(on_grid(&grid), ReorderLanguage::C);
+        let c = on_grid(&grid, ReorderLanguage::C).unwrap();
         assert!(c.contains("dims[2] = {2, 3}"), "{c}");
         grid.dims.push(2);
-        let error = on_grid(&grid).write(ReorderLanguage::C).unwrap_err();
+        let error = on_grid(&grid, ReorderLanguage::C).unwrap_err();
         assert_eq!(
             error,
             ReorderError::Cells {
@@ -316,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_job_that_is_launched_otherwise_is_told() {
-        let error = new_ranks(&places(&NODES, &[]), &[0, 0, 0, 0, 2, 2].map(Node)).unwrap_err();
+        let error = new_ranks(&job(&NODES, &[]), &[0, 0, 0, 0, 2, 2].map(Node)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "found 4 launched processes on node 0, expected 3 as the mapping puts there"
@@ -329,7 +331,7 @@ mod tests {
             .map(|rank| Node(rank * 7919 % 1000))
             .collect();
         let reordering = Reordering {
-            places: places(&nodes, &[]),
+            job: &job(&nodes, &[]),
             launched: None,
             grid: None,
         };
@@ -357,7 +359,7 @@ mod tests {
             let mut shuffled = pairs.clone();
             shuffled.sort_by_key(|(_, order)| *order);
             let launched: Vec<Node> = shuffled.iter().map(|(node, _)| Node(*node)).collect();
-            let new = new_ranks(&places(&nodes, &[]), &launched).unwrap();
+            let new = new_ranks(&job(&nodes, &[]), &launched).unwrap();
             let mut seen: Vec<Rank> = new.clone();
             seen.sort_unstable();
             prop_assert!(seen.iter().enumerate().all(|(place, rank)| rank.index() == place));

@@ -1,0 +1,20 @@
+//! A job: ranks on nodes that stand at positions of a topology.
+
+use flowcast_units::Node;
+
+/// Nodes of a machine and the ranks on them. Lists of nodes and of ranks are in their order, and empty if unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Job {
+    /// Name of each node.
+    pub hosts: Vec<String>,
+    /// Ranks that fit on each node, at least 1.
+    pub slots: Vec<u32>,
+    /// Position of each node in the topology; if unknown, node n stands at position n.
+    pub positions: Vec<Node>,
+    /// Sockets or other domains of each node, which have equal parts of its slots; 0 like 1 if it is not divided.
+    pub domains: u32,
+    /// Node of each rank.
+    pub node_of_rank: Vec<Node>,
+    /// Domain of each rank on its node, counted from 0; if unknown, the launcher chooses.
+    pub domain_of_rank: Vec<u32>,
+}
