@@ -1,5 +1,7 @@
 //! Cases of seed A that are predicted: single messages, conflicts, event stepping, and the mapping of a broadcast.
 
+use std::collections::BTreeMap;
+
 use flowcast::{
     Contention, Input, Options,
     flows::concurrent::{Method, Prediction},
@@ -15,7 +17,7 @@ use flowcast::{
         sharing::{fabric::Limit, flow_cuts::Strictness, model::Model},
         single::{Linear, SingleMessage, TwoPiece},
     },
-    place::exhaustive::{Slots, ranks_of_nodes, search},
+    place::exhaustive::{AllMappings, Ranking},
     units::{Bytes, Node, Rate, Time, TimePerByte},
 };
 
@@ -237,11 +239,14 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
     };
     let network = inside(&input, Time::from_seconds(input.at("T_intra_s")?.number()?))?;
     let placed = cluster_case(&steps, &network, METHOD.model, false);
-    let slots = Slots {
-        nodes: input.at("nodes")?.whole()?,
-        per_node: input.at("slots")?.whole()?,
-    };
-    let ranking = search(&placed, slots, 1).map_err(Mismatch::refused)?;
+    let nodes: u32 = input.at("nodes")?.whole()?;
+    let slots = vec![input.at("slots")?.whole()?; nodes as usize];
+    let mappings = AllMappings::new(placed.ranks(), slots);
+    let times = mappings
+        .clone()
+        .map(|mapping| placed.with_mapping(&mapping).makespan());
+    let times: Vec<Time> = times.collect::<Result<_, _>>().map_err(Mismatch::refused)?;
+    let ranking = Ranking::new(mappings, &times);
     case.near(
         &expected.at("best_time_s")?,
         ranking.histogram[0].0.as_seconds(),
@@ -299,10 +304,11 @@ fn cluster_case<'a>(
 }
 
 fn groups(mapping: &[Node]) -> Vec<Vec<u32>> {
-    ranks_of_nodes(mapping)
-        .iter()
-        .map(|ranks| ranks.iter().map(|rank| rank.0).collect())
-        .collect()
+    let mut groups: BTreeMap<Node, Vec<u32>> = BTreeMap::new();
+    for (node, rank) in mapping.iter().zip(0..) {
+        groups.entry(*node).or_default().push(rank);
+    }
+    groups.into_values().collect()
 }
 
 fn groups_of(pairings: &Field) -> Result<Vec<Vec<Vec<u32>>>, Mismatch> {

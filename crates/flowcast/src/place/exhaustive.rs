@@ -1,32 +1,76 @@
-//! Tries every mapping of a few ranks to equal nodes.
+//! All mappings of a few ranks to equal nodes.
 //!
 //! Nodes are interchangeable, so mappings that differ only in the nodes' names count once: 8 ranks on 4 dual nodes
 //! have 8!/(2!^4 4!) = 105.
 
-use std::convert::Infallible;
-
-use flowcast_trace::parallel;
-use flowcast_units::{Node, Rank, Time};
-
-use super::{PlaceError, target::TargetError};
-use crate::Case;
-
-/// More mappings than anybody waits for.
-pub const MOST_MAPPINGS: u64 = 1_000_000;
+use flowcast_units::{Node, Time};
 
 /// Times closer than this part of themselves are one entry of the histogram.
 const SAME: f64 = 1e-9;
 
-/// Equal nodes, each with as many slots for ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slots {
-    /// Number of nodes, some of which may stay empty.
-    pub nodes: u32,
-    /// Ranks that fit on each.
-    pub per_node: u32,
+/// All mappings in which a new node is always the lowest unused one, from that of all ranks on the first nodes on.
+#[derive(Debug, Clone)]
+pub struct AllMappings {
+    ranks: usize,
+    slots: Vec<u32>,
+    /// Node of each rank that has one.
+    mapping: Vec<Node>,
+    /// Ranks of each node that has any.
+    used: Vec<u32>,
+    /// The lowest node for the next rank.
+    first: usize,
 }
 
-/// What the search found.
+impl AllMappings {
+    /// Of some ranks to nodes that have the same number of slots.
+    pub fn new(ranks: usize, slots: Vec<u32>) -> AllMappings {
+        AllMappings {
+            ranks,
+            slots,
+            mapping: Vec::with_capacity(ranks),
+            used: Vec::new(),
+            first: 0,
+        }
+    }
+
+    /// The lowest node with a slot for the next rank, if a rank is left.
+    fn free(&self) -> Option<usize> {
+        let has_slot = |node: &usize| {
+            let used = self.used.get(*node).unwrap_or(&0);
+            self.slots.get(*node).is_some_and(|slots| used < slots)
+        };
+        let nodes = self.first..=self.used.len();
+        nodes
+            .filter(|_| self.mapping.len() < self.ranks)
+            .find(has_slot)
+    }
+}
+
+impl Iterator for AllMappings {
+    type Item = Vec<Node>;
+
+    fn next(&mut self) -> Option<Vec<Node>> {
+        loop {
+            if let Some(node) = self.free() {
+                self.used.resize(self.used.len().max(node + 1), 0);
+                self.used[node] += 1;
+                self.mapping.push(Node(node as u32));
+                self.first = 0;
+                if self.mapping.len() == self.ranks {
+                    return Some(self.mapping.clone());
+                }
+            } else {
+                let last = self.mapping.pop()?.index();
+                self.used[last] -= 1;
+                self.used
+                    .truncate(self.used.len() - usize::from(self.used[last] == 0));
+                self.first = last + 1;
+            }
+        }
+    }
+}
+
+/// The times of all mappings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ranking {
     /// How many mappings there are.
@@ -37,140 +81,40 @@ pub struct Ranking {
     pub best: Vec<Vec<Node>>,
 }
 
-/// The ranks of each node that has any, in node order.
-pub fn ranks_of_nodes(mapping: &[Node]) -> Vec<Vec<Rank>> {
-    let nodes = mapping.iter().map(|node| node.index() + 1).max();
-    let mut groups = vec![Vec::new(); nodes.unwrap_or(0)];
-    for (node, rank) in mapping.iter().zip(0..) {
-        groups[node.index()].push(Rank(rank));
-    }
-    groups.retain(|group| !group.is_empty());
-    groups
-}
-
-/// Predicts the case under every mapping, on so many threads.
-///
-/// # Errors
-/// Ranks that do not fit, more than [`MOST_MAPPINGS`], or a mapping without prediction.
-pub fn search(case: &Case<'_>, slots: Slots, threads: usize) -> Result<Ranking, PlaceError> {
-    count(case.ranks(), slots, MOST_MAPPINGS)?;
-    let times = parallel::map(&all_mappings(case.ranks(), slots), threads, |mapping| {
-        case.with_mapping(mapping).makespan()
-    });
-    let times: Vec<Time> = times.into_iter().collect::<Result<_, _>>()?;
-    Ok(rank(case.ranks(), slots, &times))
-}
-
-/// How many mappings there are.
-///
-/// # Errors
-/// Ranks that do not fit, or more mappings than `most`.
-pub fn count(ranks: usize, slots: Slots, most: u64) -> Result<u64, PlaceError> {
-    let room = u64::from(slots.nodes) * u64::from(slots.per_node);
-    if ranks as u64 > room {
-        return Err(TargetError::TooFewSlots { ranks, slots: room }.into());
-    }
-    let mut count = 0;
-    each_mapping(ranks, slots, &mut |_| {
-        count += 1;
-        if count > most {
-            Err(PlaceError::TooManyMappings { ranks, most })
-        } else {
-            Ok(())
-        }
-    })?;
-    Ok(count)
-}
-
-/// All of them, from that of all ranks on the first nodes on.
-pub(super) fn all_mappings(ranks: usize, slots: Slots) -> Vec<Vec<Node>> {
-    let mut mappings = Vec::new();
-    let Ok(()) = each_mapping::<Infallible>(ranks, slots, &mut |mapping| {
-        mappings.push(mapping.to_vec());
-        Ok(())
-    });
-    mappings
-}
-
-/// What the times of all mappings, in their order, say.
-pub fn rank(ranks: usize, slots: Slots, times: &[Time]) -> Ranking {
-    let mut order: Vec<usize> = (0..times.len()).collect();
-    order.sort_by_key(|number| times[*number]);
-    let mut ranking = Ranking {
-        mappings: times.len() as u64,
-        ..Ranking::default()
-    };
-    let mut place_among_best = vec![None; times.len()];
-    for number in order {
-        let time = times[number];
-        match ranking.histogram.last_mut() {
-            Some((last, count)) if time.as_nanos() <= last.as_nanos() * (1.0 + SAME) => *count += 1,
-            _ => ranking.histogram.push((time, 1)),
-        }
-        if ranking.histogram.len() == 1 {
-            place_among_best[number] = Some(ranking.best.len());
-            ranking.best.push(Vec::new());
-        }
-    }
-    let mut places = place_among_best.into_iter();
-    let Ok(()) = each_mapping::<Infallible>(ranks, slots, &mut |mapping| {
-        if let Some(place) = places.next().flatten() {
-            ranking.best[place] = mapping.to_vec();
-        }
-        Ok(())
-    });
-    ranking
-}
-
-/// Calls `visit` with every mapping in which a new node is always the lowest unused one.
-fn each_mapping<E>(
-    ranks: usize,
-    slots: Slots,
-    visit: &mut dyn FnMut(&[Node]) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut mapping: Vec<Node> = Vec::with_capacity(ranks);
-    // By node that has any: its ranks.
-    let mut used: Vec<u32> = Vec::new();
-    let mut first = 0;
-    loop {
-        if mapping.len() == ranks {
-            visit(&mapping)?;
-        } else {
-            let is_free = |node: &usize| match used.get(*node) {
-                Some(ranks) => *ranks < slots.per_node,
-                None => (*node as u64) < u64::from(slots.nodes) && slots.per_node > 0,
-            };
-            if let Some(node) = (first..=used.len()).find(is_free) {
-                used.resize(used.len().max(node + 1), 0);
-                used[node] += 1;
-                mapping.push(Node(node as u32));
-                first = 0;
-                continue;
+impl Ranking {
+    /// Of mappings with their times, in their order.
+    pub fn new(mappings: AllMappings, times: &[Time]) -> Ranking {
+        let mut sorted = times.to_vec();
+        sorted.sort();
+        let mut histogram: Vec<(Time, u64)> = Vec::new();
+        for time in sorted {
+            match histogram.last_mut() {
+                Some((last, count)) if is_same(time, *last) => *count += 1,
+                _ => histogram.push((time, 1)),
             }
         }
-        let Some(last) = mapping.pop() else {
-            return Ok(());
-        };
-        used[last.index()] -= 1;
-        if used[last.index()] == 0 {
-            used.pop();
+        let least = histogram.first().map_or(Time::ZERO, |(time, _)| *time);
+        let timed = mappings.zip(times);
+        let mut best: Vec<_> = timed.filter(|(_, time)| is_same(**time, least)).collect();
+        best.sort_by_key(|(_, time)| **time);
+        Ranking {
+            mappings: times.len() as u64,
+            best: best.into_iter().map(|(mapping, _)| mapping).collect(),
+            histogram,
         }
-        first = last.index() + 1;
     }
+}
+
+fn is_same(time: Time, least: Time) -> bool {
+    time.as_nanos() <= least.as_nanos() * (1.0 + SAME)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn count(ranks: usize, nodes: u32, per_node: u32) -> u64 {
-        let mut count = 0;
-        let visited: Result<(), ()> = each_mapping(ranks, Slots { nodes, per_node }, &mut |_| {
-            count += 1;
-            Ok(())
-        });
-        visited.unwrap();
-        count
+    fn count(ranks: usize, nodes: usize, per_node: u32) -> usize {
+        AllMappings::new(ranks, vec![per_node; nodes]).count()
     }
 
     #[test]
@@ -181,5 +125,14 @@ mod tests {
         assert_eq!(count(3, 3, 3), 5);
         assert_eq!(count(2, 1, 1), 0);
         assert_eq!(count(100_000, 1, 100_000), 1);
+    }
+
+    #[test]
+    fn the_best_are_those_of_least_time_in_their_order() {
+        let times = [2.0, 1.0, 1.0 + 1e-12].map(Time::from_nanos);
+        let ranking = Ranking::new(AllMappings::new(4, vec![2; 2]), &times);
+        assert_eq!(ranking.histogram, [(times[1], 2), (times[0], 1)]);
+        let best = [[0, 1, 0, 1], [0, 1, 1, 0]].map(|nodes| nodes.map(Node).to_vec());
+        assert_eq!((ranking.mappings, ranking.best), (3, best.to_vec()));
     }
 }

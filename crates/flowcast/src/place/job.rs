@@ -1,6 +1,6 @@
 //! A job: ranks on nodes that stand at positions of a topology.
 
-use flowcast_units::Node;
+use flowcast_units::{Node, Rank};
 
 /// Nodes of a machine and the ranks on them. Lists of nodes and of ranks are in their order, and empty if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,4 +17,13 @@ pub struct Job {
     pub node_of_rank: Vec<Node>,
     /// Domain of each rank on its node, counted from 0; if unknown, the launcher chooses.
     pub domain_of_rank: Vec<u32>,
+}
+
+/// The ranks of each of so many nodes.
+pub(super) fn ranks_of_nodes(node_of_rank: &[Node], nodes: usize) -> Vec<Vec<Rank>> {
+    let mut ranks_of_nodes = vec![Vec::new(); nodes];
+    for (node, rank) in node_of_rank.iter().zip(0..) {
+        ranks_of_nodes[node.index()].push(Rank(rank));
+    }
+    ranks_of_nodes
 }

@@ -1,22 +1,30 @@
 //! Which rank should run on which node.
 //!
 //! [`question::PlaceQuestion`] looks for the mapping of an [`input`] that takes the least predicted time, or crosses the fewest links
-//! ([`mapper`]), and says whether it is worth it ([`placed::Placed`]); [`exhaustive::search`] predicts all mappings to equal nodes.
+//! ([`mapper`]), and says whether it is worth it ([`placed::Placed`]); of few ranks on equal nodes all mappings are tried ([`exhaustive`]).
 //! A [`job::Job`] has the nodes and ranks; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm; [`launch`] says by which
 //! options these make a mapping; [`reordered`] writes functions by which a running job takes its ranks.
 //!
 //! ```
-//! use flowcast::place::exhaustive::{Slots, ranks_of_nodes, search};
-//! use flowcast::{Case, Input, Options, model::{builtin, cluster::pattern::Steps}};
+//! use flowcast::{Options, model::builtin, units::Node};
+//! use flowcast::place::{input::PlaceInput, job::Job, options::PlaceOptions, predictor::MappingPredictor, question::PlaceQuestion};
 //!
 //! // A message from rank 0 to 2, then one from rank 1 to 3; two nodes with room for two ranks each.
-//! let steps = Steps::read("exchange.steps", b"0 -> 2 4MB\nstep\n1 -> 3 4MB\n")?;
+//! let input = PlaceInput::read("exchange.steps", b"0 -> 2 4MB\nstep\n1 -> 3 4MB\n")?;
 //! let network = builtin::network("gige-lam")?;
-//! let case = Case::new(Input::Steps(&steps), Some(&network), Options::default());
-//! let ranking = search(&case, Slots { nodes: 2, per_node: 2 }, 1)?;
+//! let predictor = MappingPredictor::new(&input, &network, Options::default())?;
+//! let job = Job { slots: vec![2; 2], ..Job::default() };
+//! let options = PlaceOptions { seed: 1, moves: None, has_time_limit: false, level: 0.9, threads: 1 };
+//! let question = PlaceQuestion::new(predictor, &job, options)?;
+//! let mut search = question.time_search(&mut || true)?;
+//! while !search.batch().is_empty() {
+//!     let times = question.times(search.batch(), 1)?;
+//!     question.learn(&mut search, &times)?;
+//! }
 //! // Of three mappings, the one that keeps both messages inside nodes is the fastest.
-//! assert_eq!((ranking.mappings, ranking.best.len()), (3, 1));
-//! assert_eq!(ranks_of_nodes(&ranking.best[0]).len(), 2);
+//! let placed = question.found(&search)?;
+//! assert_eq!(placed.best.node_of_rank, [0, 1, 0, 1].map(Node));
+//! assert_eq!(placed.ranking.map(|ranking| ranking.mappings), Some(3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -52,14 +60,6 @@ use crate::Error;
 /// Why there is no mapping.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// To try all would take too long.
-    #[error("found more than {most} mappings of {ranks} ranks, expected fewer")]
-    TooManyMappings {
-        /// Ranks of the input.
-        ranks: usize,
-        /// Mappings that may be tried.
-        most: u64,
-    },
     /// A search that has learnt no times.
     #[error("found a search without times, expected those of its first batch")]
     NothingTried,

@@ -5,8 +5,9 @@ use flowcast_units::{Bytes, Node, Rounded, Time, named};
 
 use super::{
     cartesian::GridBlocks,
-    exhaustive::{Ranking, ranks_of_nodes},
+    exhaustive::Ranking,
     gain::{MappingGain, SMALLEST_GAIN},
+    job::ranks_of_nodes,
     traffic::{MappingTraffic, RankPair},
 };
 
@@ -220,7 +221,10 @@ fn by(sides: &[u32]) -> String {
 
 /// The ranks of each node that has some, such as `0 1 | 2 3`.
 fn groups(node_of_rank: &[Node]) -> String {
-    let groups = ranks_of_nodes(node_of_rank).into_iter().map(|ranks| {
+    let nodes = node_of_rank.iter().map(|node| node.index() + 1).max();
+    let mut groups = ranks_of_nodes(node_of_rank, nodes.unwrap_or(0));
+    groups.retain(|ranks| !ranks.is_empty());
+    let groups = groups.iter().map(|ranks| {
         let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
         ranks.join(" ")
     });

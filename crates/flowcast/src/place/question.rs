@@ -13,9 +13,9 @@ use flowcast_units::{Bytes, Node, Rank, Time};
 use super::{
     PlaceError,
     cartesian::{GridBlocks, grid_of},
-    exhaustive::{self, Slots},
+    exhaustive::AllMappings,
     gain::{MappingGain, gain},
-    job::Job,
+    job::{Job, ranks_of_nodes},
     mapper::{SearchLimits, SearchProgress, least_hops},
     matrix::CommunicationMatrix,
     matrix_file::RankMessage,
@@ -178,7 +178,8 @@ impl<'a> PlaceQuestion<'a> {
         let weighted = self.predictor.weighted_messages(&fill)?;
         let weights = matrix_of(self.matrix.ranks(), &weighted)?;
         let mut starts = vec![fill, round_robin];
-        if let Some(slots) = self.few_mappings() {
+        let slots = self.target.slots().to_vec();
+        if self.has_few_mappings() {
             return Ok(MappingSearch::of_all(weights, slots, starts));
         }
         starts.extend(self.best_blocks().iter().map(GridBlocks::mapping));
@@ -194,7 +195,6 @@ impl<'a> PlaceQuestion<'a> {
                 starts.push(found);
             }
         }
-        let slots = self.target.slots().to_vec();
         let seed = self.options.seed;
         Ok(MappingSearch::of_neighbours(weights, slots, starts, seed))
     }
@@ -266,11 +266,8 @@ impl<'a> PlaceQuestion<'a> {
     /// Too many bytes.
     pub fn domains(&self, node_of_rank: &[Node], domains: u32) -> Result<Vec<u32>, PlaceError> {
         let mut domain_of_rank = vec![0; node_of_rank.len()];
-        let mut ranks_of_node: Vec<Vec<Rank>> = vec![Vec::new(); self.target.nodes()];
-        for (node, rank) in node_of_rank.iter().zip(0..) {
-            ranks_of_node[node.index()].push(Rank(rank));
-        }
-        for (ranks, slots) in ranks_of_node.iter().zip(self.target.slots()) {
+        let ranks_of_nodes = ranks_of_nodes(node_of_rank, self.target.nodes());
+        for (ranks, slots) in ranks_of_nodes.iter().zip(self.target.slots()) {
             let place = |partner: Rank| ranks.binary_search(&partner).ok();
             let mut messages = Vec::new();
             for (number, rank) in ranks.iter().enumerate() {
@@ -302,22 +299,22 @@ impl<'a> PlaceQuestion<'a> {
             .collect()
     }
 
-    /// Equal nodes that stand alike, if all mappings to them are no more than are to be tried.
-    fn few_mappings(&self) -> Option<Slots> {
+    /// Whether nodes are equal and stand alike, and all mappings to them are no more than are to be tried.
+    fn has_few_mappings(&self) -> bool {
         let network = self.predictor.network();
         let machine = &network.machine;
         let is_alike = network.topology.is_none()
             && network.bus.is_none()
             && machine.nodes_per_rack == 0
-            && machine.nodes.len() <= 1;
-        let slots = Slots {
-            nodes: self.target.nodes() as u32,
-            per_node: self.slots_of_each()?,
-        };
+            && machine.nodes.len() <= 1
+            && self.slots_of_each().is_some();
         // A search that was cut by time is the same as one of as many moves, which may be fewer than usual.
         let most = self.usual_mappings().max(self.options.moves.unwrap_or(0));
-        let is_few = || exhaustive::count(self.matrix.ranks(), slots, most).is_ok();
-        (is_alike && is_few()).then_some(slots)
+        let slots = self.target.slots().to_vec();
+        is_alike
+            && AllMappings::new(self.matrix.ranks(), slots)
+                .nth(most as usize)
+                .is_none()
     }
 
     /// How many slots each node has, if all have as many.

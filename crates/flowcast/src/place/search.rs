@@ -15,7 +15,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::{
-    exhaustive::{Ranking, Slots, all_mappings, rank},
+    exhaustive::{AllMappings, Ranking},
+    job::ranks_of_nodes,
     matrix::CommunicationMatrix,
 };
 
@@ -66,16 +67,13 @@ pub struct TimedMapping {
 enum SearchStage {
     /// The mappings to begin with, then these.
     Starts(Box<SearchStage>),
-    All(AllMappings),
+    /// All mappings: those that are left, and the times of the others.
+    All {
+        all: AllMappings,
+        left: AllMappings,
+        times: Vec<Time>,
+    },
     Neighbours(Neighbours),
-}
-
-/// All mappings in their order.
-#[derive(Debug, Clone)]
-struct AllMappings {
-    slots: Slots,
-    mappings: Vec<Vec<Node>>,
-    times: Vec<Time>,
 }
 
 /// Steps from mapping to mapping.
@@ -92,15 +90,15 @@ struct Neighbours {
 }
 
 impl MappingSearch {
-    /// Among all mappings to equal nodes, of which there are so few.
-    pub fn of_all(matrix: CommunicationMatrix, slots: Slots, starts: Vec<Vec<Node>>) -> Self {
-        let all = AllMappings {
-            slots,
-            mappings: all_mappings(matrix.ranks(), slots),
+    /// Among all mappings to nodes that have the same number of slots.
+    pub fn of_all(matrix: CommunicationMatrix, slots: Vec<u32>, starts: Vec<Vec<Node>>) -> Self {
+        let all = AllMappings::new(matrix.ranks(), slots.clone());
+        let stage = SearchStage::All {
+            left: all.clone(),
+            all,
             times: Vec::new(),
         };
-        let slots = vec![slots.per_node; slots.nodes as usize];
-        MappingSearch::new(matrix, slots, starts, SearchStage::All(all))
+        MappingSearch::new(matrix, slots, starts, stage)
     }
 
     /// From neighbour to neighbour, on nodes with so many slots each.
@@ -160,8 +158,8 @@ impl MappingSearch {
     /// What all mappings take, if all were tried.
     pub fn ranking(&self) -> Option<Ranking> {
         match &self.stage {
-            SearchStage::All(all) if self.batch.is_empty() => {
-                Some(rank(self.matrix.ranks(), all.slots, &all.times))
+            SearchStage::All { all, times, .. } if self.batch.is_empty() => {
+                Some(Ranking::new(all.clone(), times))
             }
             _ => None,
         }
@@ -189,15 +187,12 @@ impl MappingSearch {
         if let SearchStage::Starts(next) = &mut self.stage {
             self.start_times = times.to_vec();
             self.stage = (**next).clone();
-        } else if let SearchStage::All(all) = &mut self.stage {
-            all.times.extend_from_slice(times);
+        } else if let SearchStage::All { times: known, .. } = &mut self.stage {
+            known.extend_from_slice(times);
         }
         match &mut self.stage {
             SearchStage::Starts(_) => unreachable!("it was left"),
-            SearchStage::All(all) => {
-                let rest = &all.mappings[all.times.len()..];
-                self.batch = rest[..rest.len().min(CHUNK)].to_vec();
-            }
+            SearchStage::All { left, .. } => self.batch = left.by_ref().take(CHUNK).collect(),
             SearchStage::Neighbours(neighbours) => {
                 if is_better {
                     let blamed = blame(&candidate.node_of_rank)?;
@@ -268,10 +263,7 @@ impl Neighbours {
     fn batch(&mut self, matrix: &CommunicationMatrix, slots: &[u32]) -> Vec<Vec<Node>> {
         let at_hand = self.at_hand.clone().expect("the first batch was taken");
         let mapping = &at_hand.node_of_rank;
-        let mut ranks_of_node: Vec<Vec<Rank>> = vec![Vec::new(); slots.len()];
-        for (node, rank) in mapping.iter().zip(0..) {
-            ranks_of_node[node.index()].push(Rank(rank));
-        }
+        let ranks_of_node = ranks_of_nodes(mapping, slots.len());
         (0..NEIGHBOURS)
             .map(|_| self.neighbour(mapping, &ranks_of_node, matrix, slots))
             .collect()
