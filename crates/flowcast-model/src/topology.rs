@@ -371,6 +371,29 @@ impl Plan {
 }
 
 impl Shape {
+    /// Column, row and block of a switch in a picture. A tree is a block with a row for each level, a grid has a block for each
+    /// plane of x and y, a Dragonfly for each group, a graph for each switch.
+    pub fn seat(&self, switch: Switch) -> [u32; 3] {
+        let Switch { level, number } = switch;
+        let row = u32::from(level) - 1;
+        match self {
+            Shape::Grid(grid, _) => {
+                let side = |at: usize| grid.sides.get(at).copied().unwrap_or(1);
+                let above = number / side(0);
+                [number % side(0), above % side(1), above / side(1)]
+            }
+            Shape::Dragonfly { groups, .. } => {
+                let in_group = match level {
+                    1 => groups.leaves(),
+                    _ => groups.gateways(),
+                };
+                [number % in_group, row, number / in_group]
+            }
+            Shape::Graph(..) => [0, 0, number],
+            _ => [number, row, 0],
+        }
+    }
+
     /// The routings that it knows; the first is the default.
     pub fn routings(&self) -> &'static [Routing] {
         match self {

@@ -53,7 +53,7 @@ pub fn svg(topology: &Topology, interface: Rate, title: &str) -> Result<String, 
     draw_switches(&mut out, &layout);
     draw_counts(&mut out, &layout);
     for (label, [x, y]) in &layout.others {
-        framed(&mut out, [*x, y + 4.0], 12, label);
+        framed(&mut out, [*x, y + 4.0], label);
     }
     out.push_str("</g>\n");
     draw_legend(&mut out, &layout, &classes, interface, legend);
@@ -87,7 +87,7 @@ fn draw_counts(out: &mut String, layout: &Layout) {
         let covers = |other: &[f64; 2]| (x - other[0]).abs() < 20.0 && (y - other[1]).abs() < 9.0;
         if !written.iter().any(covers) {
             written.push([x, y]);
-            framed(out, [x, y + 3.0], 9, &format!("×{}", cable.count));
+            framed(out, [x, y + 3.0], &format!("×{}", cable.count));
         }
     }
 }
@@ -120,10 +120,10 @@ fn near_drawn_end([first, middle, last]: [[f64; 2]; 3], end: usize) -> [f64; 2] 
 }
 
 /// Words in the middle of a place, legible on top of lines.
-fn framed(out: &mut String, [x, y]: [f64; 2], size: u32, words: &str) {
+fn framed(out: &mut String, [x, y]: [f64; 2], words: &str) {
     let _ = writeln!(
         out,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" font-size=\"{size}\" paint-order=\"stroke\" stroke=\"#fff\" \
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" font-size=\"9\" paint-order=\"stroke\" stroke=\"#fff\" \
          stroke-width=\"3\">{}</text>",
         escape(words)
     );
@@ -133,14 +133,10 @@ fn draw_switches(out: &mut String, layout: &Layout) {
     let half = SIDE / 2.0;
     for switch in &layout.switches {
         let [x, y] = switch.at;
-        let [side_x, side_y] = switch.nodes_at;
         let dots = switch.nodes.min(MOST_DOTS);
         for dot in 0..dots {
             let along = (dot as f64 - (dots as f64 - 1.0) / 2.0) * 6.0;
-            let [dot_x, dot_y] = [
-                x + side_x * 16.0 - side_y * along,
-                y + side_y * 16.0 + side_x * along,
-            ];
+            let [dot_x, dot_y] = [x - along, y + 16.0];
             let _ = writeln!(
                 out,
                 "<path d=\"M{x:.1} {y:.1}L{dot_x:.1} {dot_y:.1}\" stroke=\"{0}\"/><circle cx=\"{dot_x:.1}\" cy=\"{dot_y:.1}\" r=\"2.2\" \
@@ -156,8 +152,8 @@ fn draw_switches(out: &mut String, layout: &Layout) {
             escape(&switch.name)
         );
         if switch.nodes > MOST_DOTS {
-            let [text_x, text_y] = [x + side_x * 28.0, y + side_y * 28.0 + 4.0];
-            text(out, [text_x, text_y], "middle", &switch.nodes.to_string());
+            let count = switch.nodes.to_string();
+            text(out, [x, y + 32.0], "middle", &count);
         }
     }
 }
