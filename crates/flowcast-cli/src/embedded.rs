@@ -5,16 +5,15 @@
 //! temporary folder for this run.
 
 use std::{
-    collections::hash_map::DefaultHasher,
     env,
     fs::{self, DirBuilder, Permissions},
-    hash::Hasher,
     io::Write,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, ensure};
+use flowcast::study::fingerprint;
 use tempfile::{NamedTempFile, TempDir};
 
 /// The library as a file; empty in builds without it (`build.rs`).
@@ -58,9 +57,7 @@ fn cache_folder() -> Option<PathBuf> {
 /// A library in a private folder under a name made from its content; written if it is not there as it should be.
 fn unpack_into(folder: &Path, library: &[u8]) -> Result<PathBuf> {
     make_private(folder).with_context(|| format!("cannot use {}", folder.display()))?;
-    let mut hasher = DefaultHasher::new();
-    hasher.write(library);
-    let path = folder.join(format!("libflowcast_record-{:016x}.so", hasher.finish()));
+    let path = folder.join(format!("libflowcast_record-{}.so", fingerprint(library)));
     let is_whole = || fs::read(&path).is_ok_and(|found| found == library);
     if !is_whole() {
         let mut file = NamedTempFile::new_in(folder)?;

@@ -292,8 +292,8 @@ pub(crate) fn network_mark(network: &Network) -> String {
     fingerprint(figures.to_toml().as_bytes())
 }
 
-/// FNV-1a, 64 bits: tells runs apart that were meant to be one.
-pub(crate) fn fingerprint(bytes: &[u8]) -> String {
+/// FNV-1a, 64 bits, in hexadecimal digits: tells runs apart that were meant to be one, and names files by their content.
+pub fn fingerprint(bytes: &[u8]) -> String {
     format!(
         "{:016x}",
         bytes
