@@ -1,4 +1,4 @@
-//! Lists of hosts as schedulers and launchers write them, read and written.
+//! Lists of hosts as schedulers and launchers write them, and of positions in a topology.
 //!
 //! Hosts are separated by commas, blanks or lines; `#` starts a comment.
 //!
@@ -126,32 +126,6 @@ pub fn positions(list: &str, text: &str) -> Result<Vec<Node>, HostListError> {
     }
 }
 
-/// A list of the names in their order, with neighbours in brackets: `n[001-032],login`.
-pub fn compressed(names: &[String]) -> String {
-    let mut groups: Vec<(Numbered<'_>, Vec<(u64, u64)>)> = Vec::new();
-    for name in names {
-        let next = Numbered::of(name);
-        if let Some((first, ranges)) = groups.last_mut()
-            && first.is_beside(&next)
-            && let Some((number, (_, last))) = next.number().zip(ranges.last_mut())
-        {
-            if last.checked_add(1) == Some(number) {
-                *last = number;
-            } else {
-                ranges.push((number, number));
-            }
-            continue;
-        }
-        let ranges = next.number().map(|number| (number, number));
-        groups.push((next, ranges.into_iter().collect()));
-    }
-    let texts: Vec<String> = groups
-        .iter()
-        .map(|(first, ranges)| first.with(ranges))
-        .collect();
-    texts.join(",")
-}
-
 /// Whether a host can have this name: no form takes it for something else.
 pub(super) fn is_host(name: &str) -> bool {
     name.bytes()
@@ -159,66 +133,6 @@ pub(super) fn is_host(name: &str) -> bool {
         && !name.bytes().all(|byte| byte.is_ascii_digit())
         && name != "rank"
         && rule(name).is_none()
-}
-
-/// A name around its last number.
-#[derive(Debug, Clone, Copy)]
-struct Numbered<'a> {
-    before: &'a str,
-    digits: &'a str,
-    behind: &'a str,
-}
-
-impl<'a> Numbered<'a> {
-    fn of(name: &'a str) -> Numbered<'a> {
-        let is_digit = |letter: char| letter.is_ascii_digit();
-        let end = name.rfind(is_digit).map_or(0, |last| last + 1);
-        let (head, behind) = name.split_at(end);
-        let (before, digits) = head.split_at(head.trim_end_matches(is_digit).len());
-        Numbered {
-            before,
-            digits,
-            behind,
-        }
-    }
-
-    fn number(&self) -> Option<u64> {
-        let fits = self.digits.len() <= MOST_DIGITS;
-        fits.then(|| self.digits.parse().ok()).flatten()
-    }
-
-    /// Whether brackets that begin with this number can hold the other.
-    fn is_beside(&self, other: &Numbered<'_>) -> bool {
-        let width = self.digits.len();
-        self.before == other.before
-            && self.behind == other.behind
-            && self.number().is_some()
-            && other
-                .number()
-                .is_some_and(|number| format!("{number:0width$}") == other.digits)
-    }
-
-    fn with(&self, ranges: &[(u64, u64)]) -> String {
-        let Numbered {
-            before,
-            digits,
-            behind,
-        } = self;
-        let width = digits.len();
-        let texts: Vec<String> = ranges
-            .iter()
-            .map(|(from, to)| match from == to {
-                true => format!("{from:0width$}"),
-                false => format!("{from:0width$}-{to:0width$}"),
-            })
-            .collect();
-        match ranges {
-            [] | [_] if texts.iter().all(|text| !text.contains('-')) => {
-                format!("{before}{digits}{behind}")
-            }
-            _ => format!("{before}[{}]{behind}", texts.join(",")),
-        }
-    }
 }
 
 /// Whether each line is one plain word, and there are several.
@@ -573,31 +487,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn neighbours_are_written_in_brackets() {
-        for (list, expected) in [
-            ("n001 n002 n003 n007", "n[001-003,007]"),
-            ("n9 n10 n08 login", "n[9-10],n08,login"),
-            ("n1r1 n1r2 n2r1", "n1r[1-2],n2r1"),
-            ("b04-09.x b04-10.x", "b04-[09-10].x"),
-        ] {
-            let names: Vec<String> = list.split(' ').map(str::to_owned).collect();
-            assert_eq!(compressed(&names), expected);
-        }
-    }
-
     proptest! {
         #[test]
-        fn a_compressed_list_expands_to_the_same_names(
+        fn names_that_a_host_can_have_are_read_as_they_stand(
             names in prop::collection::hash_set("[a-c][0-9a-c.x-]{0,4}[0-9]{0,3}[a-c]?", 1..30),
         ) {
             let names: Vec<String> = names.into_iter().filter(|name| is_host(name)).collect();
             prop_assume!(!names.is_empty());
-            for names in [names.clone(), { let mut sorted = names; sorted.sort(); sorted }] {
-                let text = compressed(&names);
-                let read = hosts("h", &text).unwrap();
-                prop_assert_eq!(read.hosts, names, "{}", text);
-            }
+            prop_assert_eq!(hosts("h", &names.join(",")).unwrap().hosts, names);
         }
 
         #[test]

@@ -6,7 +6,7 @@ use flowcast_model::machine::Mapping;
 use flowcast_units::MOST_RANKS;
 
 use super::super::{
-    host_list::{self, HostListError, TextPart, compressed, is_host},
+    host_list::{self, HostListError, TextPart, is_host},
     rule,
 };
 
@@ -149,7 +149,12 @@ impl HostNumbers<'_> {
             return Ok(*node);
         }
         if self.are_given {
-            return Err(format!("one of the hosts {}", compressed(self.names)));
+            let (count, hosts) = (self.names.len(), &self.names);
+            return Err(format!(
+                "one of {count} hosts, {} to {}",
+                hosts[0],
+                hosts[count - 1]
+            ));
         }
         if !is_host(name) {
             return Err("a host name: letters, digits, `-`, `_` and `.`".to_owned());
@@ -355,7 +360,7 @@ mod tests {
         assert_eq!(known, Ok(Mapping::List(vec![1, 0])));
         assert_eq!(
             message("n1\nn7\n", &["n0", "n1"]),
-            "m:2:1: found `n7`, expected one of the hosts n[0-1]"
+            "m:2:1: found `n7`, expected one of 2 hosts, n0 to n1"
         );
     }
 
