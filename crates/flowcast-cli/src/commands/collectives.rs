@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
     collectives::{
-        allocations::Allocations,
+        allocations::{Allocations, on_ranks},
         cases::{CaseRow, cases},
         choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
         hosts::host_places,
@@ -312,13 +312,13 @@ impl Choose {
                     bail!("{option}: found {nodes} nodes for {ranks} ranks, expected a divisor");
                 }
                 let places = match hosts {
-                    [] => first_places(network, nodes, ranks / nodes)?,
-                    hosts => on_hosts(hosts, ranks / nodes),
+                    [] => first_places(network, nodes)?,
+                    hosts => hosts.to_vec(),
                 };
                 let question = ChoiceQuestion {
                     op,
                     library,
-                    places,
+                    places: on_ranks(&places, ranks / nodes),
                     ranks_per_node: ranks / nodes,
                     sizes: sizes.clone(),
                     group_links: group_links(network)?,
@@ -374,12 +374,6 @@ impl Choose {
             self.network
         ))
     }
-}
-
-/// As many ranks on each of the nodes.
-fn on_hosts(hosts: &[RankPlace], ranks_per_node: u32) -> Vec<RankPlace> {
-    let on_one = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
-    hosts.iter().flat_map(on_one).collect()
 }
 
 /// Which algorithms are not compared, if there are any.

@@ -73,9 +73,14 @@ impl Allocations {
     /// The places of a run's ranks if each node has so many, one node after the other.
     pub fn places(&self, job: &JobKey, ranks_per_node: u32) -> Option<Vec<RankPlace>> {
         let nodes = self.jobs.get(job)?;
-        let per_node = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
-        Some(nodes.iter().flat_map(per_node).collect())
+        Some(on_ranks(nodes, ranks_per_node))
     }
+}
+
+/// The places of ranks if each of the nodes has so many, one node after the other.
+pub fn on_ranks(nodes: &[RankPlace], ranks_per_node: u32) -> Vec<RankPlace> {
+    let on_one = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
+    nodes.iter().flat_map(on_one).collect()
 }
 
 /// A rank's node, and where that is.
@@ -97,22 +102,25 @@ pub(super) fn places<'a>(rows: impl Iterator<Item = NodeRow<'a>>) -> Vec<RankPla
     let (mut nodes, mut groups, mut switches) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut places = Vec::new();
     for row in rows {
-        let known = nodes.len() as u32;
-        let node = *nodes.entry(row.node).or_insert(known);
-        if node < known {
+        let node = number_of(&mut nodes, row.node);
+        if node < places.len() {
             continue;
         }
-        let next = groups.len() as u32;
-        let group = *groups.entry(row.group).or_insert(next);
-        let next = switches.len() as u32;
-        let switch = *switches.entry((row.group, row.switch)).or_insert(next);
+        let group = number_of(&mut groups, row.group) as u32;
+        let switch = number_of(&mut switches, [row.group, row.switch]) as u32;
         places.push(RankPlace {
-            node,
+            node: node as u32,
             switch,
             group,
         });
     }
     places
+}
+
+/// The number of what is known, or the next one.
+pub(crate) fn number_of<K: Ord>(known: &mut BTreeMap<K, usize>, key: K) -> usize {
+    let next = known.len();
+    *known.entry(key).or_insert(next)
 }
 
 #[cfg(test)]

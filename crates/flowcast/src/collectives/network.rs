@@ -82,15 +82,11 @@ pub fn group_links(network: &Network) -> Result<f64, SharingError> {
     }))
 }
 
-/// The first nodes of a network, each with as many ranks. Without a topology each node has a switch of its own, all in one group.
+/// The places of the first nodes of a network. Without a topology each node has a switch of its own, all in one group.
 ///
 /// # Errors
 /// A topology that contradicts itself or has fewer nodes.
-pub fn first_places(
-    network: &Network,
-    nodes: u32,
-    ranks_per_node: u32,
-) -> Result<Vec<RankPlace>, SharingError> {
+pub fn first_places(network: &Network, nodes: u32) -> Result<Vec<RankPlace>, SharingError> {
     let pairs: Vec<[Node; 2]> = (1..nodes)
         .map(|node| [Node(node - 1), Node(node)])
         .collect();
@@ -106,12 +102,12 @@ pub fn first_places(
         switch: 0,
         group: 0,
     };
-    let mut places = vec![place; ranks_per_node as usize];
+    let mut places = vec![place];
     for meeting in meetings {
         place.node += 1;
         place.switch += u32::from(meeting > 0);
         place.group += u32::from(meeting > 0 && meeting == last);
-        places.extend(std::iter::repeat_n(place, ranks_per_node as usize));
+        places.push(place);
     }
     Ok(places)
 }
@@ -129,7 +125,7 @@ mod tests {
     fn nodes_fill_switches_and_groups_in_their_order() {
         let dragonfly =
             with("[topology]\ndragonfly = { groups = 3, switches = 2, nodes = 2, global = 1 }\n");
-        let places = first_places(&dragonfly, 6, 1).unwrap();
+        let places = first_places(&dragonfly, 6).unwrap();
         let numbers: Vec<_> = places
             .iter()
             .map(|place| (place.node, place.switch, place.group))
@@ -150,12 +146,12 @@ mod tests {
 
     #[test]
     fn without_a_topology_nothing_is_shared() {
-        let places = first_places(&with(""), 2, 2).unwrap();
+        let places = first_places(&with(""), 2).unwrap();
         let numbers: Vec<_> = places
             .iter()
             .map(|place| (place.node, place.switch, place.group))
             .collect();
-        assert_eq!(numbers, [(0, 0, 0), (0, 0, 0), (1, 1, 0), (1, 1, 0)]);
+        assert_eq!(numbers, [(0, 0, 0), (1, 1, 0)]);
         assert!(group_links(&with("")).unwrap().is_infinite());
     }
 }

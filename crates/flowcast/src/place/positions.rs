@@ -3,10 +3,14 @@
 //! A job has the nodes that its scheduler gave it: some switches of some groups, some nodes of each. A topology numbers all of
 //! its nodes; the position of a node is its number there.
 
+use std::collections::BTreeMap;
+
 use flowcast_model::{sharing::SharingError, topology::Topology};
 use flowcast_replay::collective::RankPlace;
 use flowcast_units::Node;
 use thiserror::Error;
+
+use crate::collectives::allocations::number_of;
 
 /// Nodes of a topology that has room for any number.
 const NODES_OF_UNBOUNDED: u64 = 1 << 16;
@@ -37,42 +41,32 @@ pub enum PositionError {
 /// [`PositionError::TooMany`] for a group, a switch or a node that the topology has no place for.
 pub fn positions(topology: &Topology, places: &[RankPlace]) -> Result<Vec<Node>, PositionError> {
     let groups = groups(topology)?;
-    let mut of_groups: Vec<(u32, Vec<u32>)> = Vec::new();
-    let mut used: Vec<Vec<usize>> = Vec::new();
+    let (mut groups_known, mut switches_known) = (BTreeMap::new(), BTreeMap::new());
+    let mut used: BTreeMap<[usize; 2], usize> = BTreeMap::new();
     let mut positions = Vec::with_capacity(places.len());
     for place in places {
-        let group = of_groups
-            .iter()
-            .position(|(group, _)| *group == place.group);
-        let group = group.unwrap_or_else(|| {
-            of_groups.push((place.group, Vec::new()));
-            used.push(Vec::new());
-            of_groups.len() - 1
-        });
-        let there = groups.get(group).ok_or_else(|| PositionError::TooMany {
-            found: format!("{} groups", group + 1),
-            expected: groups.len().to_string(),
-        })?;
-        let switches = &mut of_groups[group].1;
-        let switch = switches.iter().position(|switch| *switch == place.switch);
-        let switch = switch.unwrap_or_else(|| {
-            switches.push(place.switch);
-            used[group].push(0);
-            switches.len() - 1
-        });
-        let nodes = there.get(switch).ok_or_else(|| PositionError::TooMany {
-            found: format!("{} switches in a group", switch + 1),
-            expected: there.len().to_string(),
-        })?;
-        let next = &mut used[group][switch];
-        let node = nodes.get(*next).ok_or_else(|| PositionError::TooMany {
-            found: format!("{} nodes on a switch", *next + 1),
-            expected: nodes.len().to_string(),
-        })?;
-        *next += 1;
-        positions.push(*node);
+        let group = number_of(&mut groups_known, place.group);
+        let there = groups
+            .get(group)
+            .ok_or_else(|| too_many(group, "groups", groups.len()))?;
+        let switches = switches_known.entry(group).or_default();
+        let switch = number_of(switches, place.switch);
+        let nodes = there
+            .get(switch)
+            .ok_or_else(|| too_many(switch, "switches in a group", there.len()))?;
+        let node = used.entry([group, switch]).or_default();
+        let position = nodes.get(*node);
+        positions.push(*position.ok_or_else(|| too_many(*node, "nodes on a switch", nodes.len()))?);
+        *node += 1;
     }
     Ok(positions)
+}
+
+fn too_many(number: usize, what: &str, most: usize) -> PositionError {
+    PositionError::TooMany {
+        found: format!("{} {what}", number + 1),
+        expected: most.to_string(),
+    }
 }
 
 /// The nodes of each switch of each group, in the order of their numbers.
