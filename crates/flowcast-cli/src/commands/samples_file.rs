@@ -29,8 +29,7 @@ impl SamplesFile<'_> {
     ) -> Result<(GrowingFile, S)> {
         let path = partial(self.target);
         if !self.resume {
-            let file = GrowingFile::start(&path, CONTENT, &self.head)?;
-            return Ok((file, S::default()));
+            GrowingFile::start(&path, CONTENT, &self.head)?;
         }
         GrowingFile::resume(&path, CONTENT, &self.head, |text| {
             let place = || format!("--resume: {}", path.display());

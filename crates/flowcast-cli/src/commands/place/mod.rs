@@ -159,7 +159,7 @@ impl Place {
                 .map(|node| format!("n{node}"))
                 .collect();
         }
-        let mut tried = TriedTimes::none();
+        let mut tried = TriedTimes::default();
         if let Some(path) = &self.output {
             let other = (model, &job.slots, &job.positions, self.seed);
             tried = TriedTimes::open(path, self.resume, &input.fingerprint(&network, &other))?;

@@ -9,7 +9,8 @@ use crate::terminal::growing::{GrowingFile, partial};
 
 const CONTENT: &str = "the mappings of an interrupted search";
 
-/// Times in the order of the mappings; those of an interrupted search first.
+/// Times in the order of the mappings, those of an interrupted search first; by default nothing is kept.
+#[derive(Default)]
 pub(super) struct TriedTimes {
     /// From an earlier run, not yet given out.
     earlier: std::vec::IntoIter<Time>,
@@ -17,14 +18,6 @@ pub(super) struct TriedTimes {
 }
 
 impl TriedTimes {
-    /// Of a search that keeps nothing.
-    pub(super) fn none() -> TriedTimes {
-        TriedTimes {
-            earlier: Vec::new().into_iter(),
-            kept: None,
-        }
-    }
-
     /// Of a search that writes to `target`, whose inputs have a fingerprint.
     pub(super) fn open(target: &Path, resume: bool, fingerprint: &str) -> Result<TriedTimes> {
         let path = partial(target);
@@ -33,10 +26,7 @@ impl TriedTimes {
             env!("CARGO_PKG_VERSION")
         );
         if !resume {
-            return Ok(TriedTimes {
-                kept: Some(GrowingFile::start(&path, CONTENT, &head)?),
-                ..TriedTimes::none()
-            });
+            GrowingFile::start(&path, CONTENT, &head)?;
         }
         let (file, earlier) = GrowingFile::resume(&path, CONTENT, &head, |text| {
             let name = path.display();
