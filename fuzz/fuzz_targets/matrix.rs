@@ -10,6 +10,5 @@ libfuzzer_sys::fuzz_target!(|text: &[u8]| {
     if file.ranks > 1000 {
         return;
     }
-    let messages = file.messages.iter().map(|message| (message.from, message.to, message.bytes.0));
-    let _ = CommunicationMatrix::from_messages(file.ranks, messages);
+    let _ = CommunicationMatrix::from_messages(file.ranks, file.messages);
 });

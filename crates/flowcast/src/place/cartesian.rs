@@ -142,7 +142,7 @@ fn blocks_of(dims: &[u32], ranks: u32, before: &mut Vec<u32>, blocks: &mut Vec<V
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::matrix::message, *};
 
     fn halo(dims: &[u32]) -> CommunicationMatrix {
         let ranks: u32 = dims.iter().product();
@@ -150,11 +150,11 @@ mod tests {
         for one in 0..ranks {
             for other in one + 1..ranks {
                 if are_neighbours(one, other, dims) {
-                    messages.push((Rank(one), Rank(other), 1000));
+                    messages.push(message(one, other, 1000));
                 }
             }
         }
-        messages.push((Rank(0), Rank(ranks - 1), 10));
+        messages.push(message(0, ranks - 1, 10));
         CommunicationMatrix::from_messages(ranks as usize, messages).unwrap()
     }
 
@@ -171,7 +171,7 @@ mod tests {
         }
         assert_eq!(grid_of(&halo(&[12])), None);
         let tree = [(0, 4), (0, 2), (4, 6), (0, 1), (2, 3), (4, 5), (6, 7)];
-        let tree = tree.map(|(from, to)| (Rank(from), Rank(to), 10));
+        let tree = tree.map(|(from, to)| message(from, to, 10));
         let tree = CommunicationMatrix::from_messages(8, tree).unwrap();
         assert_eq!(grid_of(&tree), None);
         let nothing = CommunicationMatrix::from_messages(4, []).unwrap();

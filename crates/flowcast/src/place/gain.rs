@@ -5,7 +5,6 @@ use flowcast_model::{
     stats::resampling::{normal_score, percentile_interval},
 };
 use flowcast_trace::parallel;
-use flowcast_units::Time;
 
 use super::{options::PlaceOptions, predictor::MappingPredictor, search::TimedMapping};
 use crate::{
@@ -32,13 +31,8 @@ pub struct MappingGain {
 impl MappingGain {
     /// Of what is counted.
     pub fn new(value: f64, other: f64) -> MappingGain {
-        let share = if other > 0.0 {
-            1.0 - value / other
-        } else {
-            0.0
-        };
         MappingGain {
-            share,
+            share: 1.0 - ratio(value, other),
             interval: None,
         }
     }
@@ -74,10 +68,10 @@ pub fn gain(
     } = *options;
     let network = predictor.network();
     let model = predictor.sharing_model()?;
-    let predicted = ratio(best.time, other.time);
+    let predicted = ratio(best.time.as_nanos(), other.time.as_nanos());
     let ratio_on = |network: &Network| -> Result<f64, Error> {
         let time = |mapping: &TimedMapping| predictor.makespan_on(network, &mapping.node_of_rank);
-        Ok(ratio(time(best)?, time(other)?))
+        Ok(ratio(time(best)?.as_nanos(), time(other)?.as_nanos()))
     };
     let mut ratios = vec![predicted];
     if may_vary(network, model) {
@@ -104,10 +98,6 @@ pub fn gain(
     })
 }
 
-fn ratio(time: Time, other: Time) -> f64 {
-    if other > Time::ZERO {
-        time.as_nanos() / other.as_nanos()
-    } else {
-        1.0
-    }
+fn ratio(value: f64, other: f64) -> f64 {
+    if other > 0.0 { value / other } else { 1.0 }
 }

@@ -23,7 +23,7 @@ pub struct Job {
 pub(super) fn ranks_of_nodes(node_of_rank: &[Node], nodes: usize) -> Vec<Vec<Rank>> {
     let mut ranks_of_nodes = vec![Vec::new(); nodes];
     for (node, rank) in node_of_rank.iter().zip(0..) {
-        ranks_of_nodes[node.index()].push(Rank(rank));
+        ranks_of_nodes[*node].push(Rank(rank));
     }
     ranks_of_nodes
 }

@@ -1,7 +1,9 @@
 //! How many bytes ranks send each other.
 
-use flowcast_units::Rank;
+use flowcast_units::{Bytes, Rank};
 use thiserror::Error;
+
+use super::lists::Lists;
 
 /// No matrix has more bytes, so that sums of bytes times links stay exact.
 pub const MOST_BYTES: u64 = 1 << 50;
@@ -24,37 +26,49 @@ pub enum MatrixError {
     TooManyBytes,
 }
 
+/// Bytes from one rank to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankMessage {
+    /// The rank that sends.
+    pub from: Rank,
+    /// The rank that receives.
+    pub to: Rank,
+    /// How many bytes, all of its messages together.
+    pub bytes: Bytes,
+}
+
 /// Bytes between ranks, both directions added.
 ///
 /// What a rank sends to itself stands apart: it crosses no link wherever the rank runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommunicationMatrix {
-    /// By rank: where its partners begin; one more entry at the end.
-    begins: Vec<usize>,
-    /// The partners of each rank, ascending.
-    partners: Vec<u32>,
-    /// By partner: the bytes, more than 0.
-    between: Vec<u64>,
+    /// By rank: its partners, ascending, with the bytes, more than 0.
+    partners: Lists<(Rank, u64)>,
     bytes: u64,
     own_bytes: u64,
 }
 
 impl CommunicationMatrix {
-    /// From messages as source, destination and bytes; those of one pair are added up.
+    /// From messages; those of one pair are added up.
     ///
     /// # Errors
     /// A rank that there is not, or more than [`MOST_BYTES`].
     pub fn from_messages(
         ranks: usize,
-        messages: impl IntoIterator<Item = (Rank, Rank, u64)>,
+        messages: impl IntoIterator<Item = RankMessage>,
     ) -> Result<CommunicationMatrix, MatrixError> {
         let (mut entries, mut bytes, mut own_bytes) = (Vec::new(), 0u64, 0u64);
-        for (src, dst, count) in messages {
-            if src.max(dst).index() >= ranks {
-                let rank = src.max(dst);
+        for RankMessage {
+            from,
+            to,
+            bytes: Bytes(count),
+        } in messages
+        {
+            let rank = from.max(to);
+            if rank.index() >= ranks {
                 return Err(MatrixError::NoSuchRank { rank, ranks });
             }
-            let sum = if src == dst {
+            let sum = if from == to {
                 &mut own_bytes
             } else {
                 &mut bytes
@@ -63,8 +77,8 @@ impl CommunicationMatrix {
                 .checked_add(count)
                 .filter(|sum| *sum <= MOST_BYTES)
                 .ok_or(MatrixError::TooManyBytes)?;
-            if src != dst && count > 0 {
-                entries.extend([(src.0, dst.0, count), (dst.0, src.0, count)]);
+            if from != to && count > 0 {
+                entries.extend([(from, to, count), (to, from, count)]);
             }
         }
         entries.sort_unstable();
@@ -73,17 +87,15 @@ impl CommunicationMatrix {
             kept.2 += if is_same { next.2 } else { 0 };
             is_same
         });
-        let mut begins = vec![0; ranks + 1];
-        for (rank, ..) in &entries {
-            begins[*rank as usize + 1] += 1;
-        }
-        for rank in 0..ranks {
-            begins[rank + 1] += begins[rank];
+        let mut partners = Lists::new();
+        let mut rest = &entries[..];
+        for rank in Rank::all(ranks) {
+            let (own, others) = rest.split_at(rest.partition_point(|entry| entry.0 == rank));
+            partners.push(own.iter().map(|(_, partner, bytes)| (*partner, *bytes)));
+            rest = others;
         }
         Ok(CommunicationMatrix {
-            begins,
-            partners: entries.iter().map(|(_, partner, _)| *partner).collect(),
-            between: entries.iter().map(|(.., bytes)| *bytes).collect(),
+            partners,
             bytes,
             own_bytes,
         })
@@ -91,13 +103,13 @@ impl CommunicationMatrix {
 
     /// How many ranks there are.
     pub fn ranks(&self) -> usize {
-        self.begins.len() - 1
+        self.partners.len()
     }
 
     /// How many ranks communicate with others.
     pub fn communicating(&self) -> usize {
-        let ends = self.begins.windows(2);
-        ends.filter(|ends| ends[0] < ends[1]).count()
+        let ranks = Rank::all(self.ranks());
+        ranks.filter(|rank| self.partners(*rank).len() > 0).count()
     }
 
     /// Bytes of all messages between different ranks.
@@ -112,12 +124,28 @@ impl CommunicationMatrix {
 
     /// With whom a rank communicates, ascending, and how many bytes in both directions together.
     pub fn partners(&self, rank: Rank) -> impl ExactSizeIterator<Item = (Rank, u64)> {
-        let range = self.begins[rank.index()]..self.begins[rank.index() + 1];
-        let bytes = self.between[range.clone()].iter();
-        self.partners[range]
-            .iter()
-            .zip(bytes)
-            .map(|(partner, bytes)| (Rank(*partner), *bytes))
+        self.partners.list(rank.0).iter().copied()
+    }
+
+    /// Each pair of ranks once, in ascending order, from the lower to the higher, with the bytes of both directions together.
+    pub fn pairs(&self) -> impl Iterator<Item = RankMessage> {
+        Rank::all(self.ranks()).flat_map(move |from| {
+            let above = self.partners(from).filter(move |(to, _)| *to > from);
+            above.map(move |(to, bytes)| RankMessage {
+                from,
+                to,
+                bytes: Bytes(bytes),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) fn message(from: u32, to: u32, bytes: u64) -> RankMessage {
+    RankMessage {
+        from: Rank(from),
+        to: Rank(to),
+        bytes: Bytes(bytes),
     }
 }
 
@@ -128,19 +156,20 @@ mod tests {
     #[test]
     fn messages_of_a_pair_are_added_up_and_those_to_oneself_stand_apart() {
         let messages = [(2, 0, 5), (0, 2, 7), (1, 1, 9), (0, 1, 0), (0, 2, 1)];
-        let messages = messages.map(|(src, dst, bytes)| (Rank(src), Rank(dst), bytes));
+        let messages = messages.map(|(from, to, bytes)| message(from, to, bytes));
         let matrix = CommunicationMatrix::from_messages(3, messages).unwrap();
         assert_eq!((matrix.bytes(), matrix.own_bytes()), (13, 9));
         let of = |rank| matrix.partners(Rank(rank)).collect::<Vec<_>>();
         assert_eq!(of(0), [(Rank(2), 13)]);
         assert_eq!(of(1), []);
         assert_eq!(of(2), [(Rank(0), 13)]);
+        assert_eq!(matrix.pairs().collect::<Vec<_>>(), [message(0, 2, 13)]);
     }
 
     #[test]
     fn ranks_that_there_are_not_and_sums_that_are_not_exact_are_refused() {
         let of = |src, dst, bytes| {
-            CommunicationMatrix::from_messages(2, [(Rank(src), Rank(dst), bytes); 2]).unwrap_err()
+            CommunicationMatrix::from_messages(2, [message(src, dst, bytes); 2]).unwrap_err()
         };
         assert_eq!(
             of(0, 2, 1),

@@ -12,16 +12,10 @@ use flowcast_model::csv::{CsvError, Table};
 use flowcast_units::{Bytes, MOST_RANKS, Rank, plain_text};
 use thiserror::Error;
 
-/// Bytes from one rank to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RankMessage {
-    /// The rank that sends.
-    pub from: Rank,
-    /// The rank that receives.
-    pub to: Rank,
-    /// How many bytes, all of its messages together.
-    pub bytes: Bytes,
-}
+use super::matrix::RankMessage;
+
+/// Columns of a table.
+const COLUMNS: [&str; 3] = ["from", "to", "bytes"];
 
 /// Bytes between ranks as a file has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,18 +39,20 @@ pub struct MatrixFileError {
 /// Whether a text is meant as a matrix, by its first line: the header of a table, or two to four numbers.
 pub fn is_matrix(text: &[u8]) -> bool {
     let text = plain_text(text);
-    let mut lines = text
-        .split(|byte| *byte == b'\n')
-        .map(|line| String::from_utf8_lossy(line));
-    let Some(first) = lines.find(|line| !line.trim().is_empty() && !is_comment(line)) else {
+    let text = String::from_utf8_lossy(&text);
+    let Some(first) = first_line(&text) else {
         return false;
     };
-    let mut columns: Vec<&str> = first.trim().split(',').map(str::trim).collect();
-    columns.sort_unstable();
-    let has_column = |name: &&str| columns.contains(name);
+    let columns: Vec<&str> = first.split(',').map(str::trim).collect();
     let words: Vec<&str> = first.split_whitespace().collect();
     let is_graph = (2..=4).contains(&words.len()) && words.iter().all(|word| is_number(word));
-    ["from", "to", "bytes"].iter().all(has_column) || is_graph
+    is_graph || COLUMNS.iter().all(|name| columns.contains(name))
+}
+
+/// The first line that is neither empty nor a comment.
+fn first_line(text: &str) -> Option<&str> {
+    let mut lines = text.lines();
+    lines.find(|line| !line.trim().is_empty() && !is_comment(line))
 }
 
 fn is_number(word: &str) -> bool {
@@ -75,10 +71,7 @@ impl MatrixFile {
     pub fn read(file: &str, text: &[u8]) -> Result<MatrixFile, MatrixFileError> {
         let text = plain_text(text);
         let text = String::from_utf8_lossy(&text);
-        let first = text
-            .lines()
-            .find(|line| !line.trim().is_empty() && !is_comment(line));
-        let is_table = first.is_none_or(|line| line.contains(','));
+        let is_table = first_line(&text).is_none_or(|line| line.contains(','));
         let read = if is_table {
             from_table(&text)
         } else {
@@ -94,7 +87,7 @@ impl MatrixFile {
 fn from_table(text: &str) -> Result<MatrixFile, CsvError> {
     let table = Table::parse(text)?;
     let (mut messages, mut ranks) = (Vec::new(), 0);
-    for (line, [from, to, bytes]) in table.fields(["from", "to", "bytes"])? {
+    for (line, [from, to, bytes]) in table.fields(COLUMNS)? {
         let rank = |column: &str, field: &str| {
             let number = field
                 .trim()
@@ -116,7 +109,7 @@ fn from_table(text: &str) -> Result<MatrixFile, CsvError> {
         });
     }
     if messages.is_empty() {
-        return Err(CsvError::no_row(&["from", "to", "bytes"]));
+        return Err(CsvError::no_row(&COLUMNS));
     }
     Ok(MatrixFile { ranks, messages })
 }

@@ -36,6 +36,7 @@ pub mod input;
 pub mod job;
 pub mod launch;
 mod links;
+mod lists;
 pub mod mapper;
 pub mod mapping_file;
 pub mod matrix;

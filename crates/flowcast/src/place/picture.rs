@@ -22,9 +22,9 @@ pub fn matrix_picture(matrix: &CommunicationMatrix, node_of_rank: &[Node]) -> Re
     let side = ranks.div_ceil(ranks_per_cell);
     let mut cells = vec![0u64; side * side];
     for rank in Rank::all(ranks) {
-        let row = place[rank.index()] / ranks_per_cell;
+        let row = place[rank] / ranks_per_cell;
         for (partner, bytes) in matrix.partners(rank) {
-            cells[row * side + place[partner.index()] / ranks_per_cell] += bytes;
+            cells[row * side + place[partner] / ranks_per_cell] += bytes;
         }
     }
     let begins = |at: &usize| node_of_rank[order[*at]] != node_of_rank[order[at - 1]];
@@ -40,11 +40,11 @@ pub fn matrix_picture(matrix: &CommunicationMatrix, node_of_rank: &[Node]) -> Re
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::matrix::message, *};
 
     #[test]
     fn ranks_of_a_node_stand_side_by_side() {
-        let messages = [(Rank(0), Rank(2), 5), (Rank(1), Rank(0), 1)];
+        let messages = [message(0, 2, 5), message(1, 0, 1)];
         let matrix = CommunicationMatrix::from_messages(3, messages).unwrap();
         let picture = matrix_picture(&matrix, &[Node(0), Node(1), Node(0)]);
         let expected = serde_json::json!({"side": 3, "ranks_per_cell": 1,

@@ -8,7 +8,8 @@ use super::{
     exhaustive::Ranking,
     gain::{MappingGain, SMALLEST_GAIN},
     job::ranks_of_nodes,
-    traffic::{MappingTraffic, RankPair},
+    matrix::RankMessage,
+    traffic::MappingTraffic,
 };
 
 /// Mappings of more ranks are not written out for people.
@@ -57,7 +58,7 @@ pub struct Placed {
     /// How the ranks form a grid, if the best mapping cuts one into blocks.
     pub blocks: Option<GridBlocks>,
     /// Pairs of ranks that only the best has on one node, those with most bytes first.
-    pub moved_inside: Vec<RankPair>,
+    pub moved_inside: Vec<RankMessage>,
     /// Bytes from ranks to themselves, which cost nothing.
     pub own: Bytes,
 }
@@ -162,8 +163,8 @@ impl Placed {
                 "{} of messages that fill has between nodes are inside them, most of these ({}) between ranks {} and {}",
                 Rounded(Bytes(moved)),
                 Rounded(most.bytes),
-                most.one,
-                most.other
+                most.from,
+                most.to
             )),
             _ => document,
         };

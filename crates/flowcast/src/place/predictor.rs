@@ -5,7 +5,7 @@ use flowcast_model::{machine::Mapping, network::Network, sharing::model::Model};
 use flowcast_trace::{Program, Trace, opcodes::Op, schedule::Operation};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
-use super::{input::PlaceInput, matrix_file::RankMessage};
+use super::{input::PlaceInput, matrix::RankMessage};
 use crate::{
     Case, Error, Input, Options,
     pattern::durations_of_steps,
@@ -269,8 +269,8 @@ impl<'a> MappingPredictor<'a> {
                 let longest = durations.iter().max().copied().unwrap_or(Time::ZERO);
                 for (flow, time) in flows.iter().zip(&durations) {
                     if *time >= longest * LATE {
-                        times[flow.src.index()] += time.as_nanos();
-                        times[flow.dst.index()] += time.as_nanos();
+                        times[flow.src] += time.as_nanos();
+                        times[flow.dst] += time.as_nanos();
                     }
                 }
             }
@@ -286,7 +286,7 @@ impl<'a> MappingPredictor<'a> {
         let placed = self.placed(prepared, &self.with_nodes, node_of_rank)?;
         let (_, path) = placed.critical_path()?;
         for (stream, time) in path.ranks() {
-            times[task_of(program, stream).index()] += time.as_nanos();
+            times[task_of(program, stream)] += time.as_nanos();
         }
         Ok(Some(times))
     }

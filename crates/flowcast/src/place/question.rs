@@ -17,8 +17,7 @@ use super::{
     gain::{MappingGain, gain},
     job::{Job, ranks_of_nodes},
     mapper::{SearchLimits, SearchProgress, least_hops},
-    matrix::CommunicationMatrix,
-    matrix_file::RankMessage,
+    matrix::{CommunicationMatrix, RankMessage},
     options::PlaceOptions,
     picture::matrix_picture,
     placed::{Placed, PlacementObjective, ValuedMapping},
@@ -91,12 +90,11 @@ impl<'a> PlaceQuestion<'a> {
         let target = Target::new(slots, topology, &positions)?;
         target.check_ranks(ranks)?;
         let messages = predictor.messages();
-        let matrix = matrix_of(ranks, &messages)?;
         predictor.stand_at(&positions);
         Ok(PlaceQuestion {
             predictor,
             messages: messages.len() as u64,
-            matrix,
+            matrix: CommunicationMatrix::from_messages(ranks, messages)?,
             target,
             positions,
             options,
@@ -115,13 +113,12 @@ impl<'a> PlaceQuestion<'a> {
     }
 
     fn moves_or(&self, usual: u64) -> u64 {
-        match self.options {
-            PlaceOptions {
-                moves: Some(moves), ..
-            } => moves,
-            PlaceOptions { has_time_limit, .. } if has_time_limit => u64::MAX,
-            PlaceOptions { .. } => usual,
-        }
+        let PlaceOptions {
+            moves,
+            has_time_limit,
+            ..
+        } = self.options;
+        moves.unwrap_or(if has_time_limit { u64::MAX } else { usual })
     }
 
     fn usual_mappings(&self) -> u64 {
@@ -155,7 +152,6 @@ impl<'a> PlaceQuestion<'a> {
         let fill = self.valued(self.hops(&fill), fill)?;
         let round_robin = self.valued(self.hops(&round_robin), round_robin)?;
         Ok(Placed {
-            gain: MappingGain::new(best.value, fill.value),
             moves: found.moves,
             ..self.placed(PlacementObjective::Hops, fill, round_robin, best)
         })
@@ -176,7 +172,7 @@ impl<'a> PlaceQuestion<'a> {
     ) -> Result<MappingSearch, PlaceError> {
         let [fill, round_robin] = self.baselines();
         let weighted = self.predictor.weighted_messages(&fill)?;
-        let weights = matrix_of(self.matrix.ranks(), &weighted)?;
+        let weights = CommunicationMatrix::from_messages(self.matrix.ranks(), weighted)?;
         let mut starts = vec![fill, round_robin];
         let slots = self.target.slots().to_vec();
         if self.has_few_mappings() {
@@ -268,21 +264,22 @@ impl<'a> PlaceQuestion<'a> {
         let mut domain_of_rank = vec![0; node_of_rank.len()];
         let ranks_of_nodes = ranks_of_nodes(node_of_rank, self.target.nodes());
         for (ranks, slots) in ranks_of_nodes.iter().zip(self.target.slots()) {
-            let place = |partner: Rank| ranks.binary_search(&partner).ok();
-            let mut messages = Vec::new();
-            for (number, rank) in ranks.iter().enumerate() {
-                for (partner, bytes) in self.matrix.partners(*rank) {
-                    if let Some(other) = place(partner).filter(|other| *other > number) {
-                        messages.push((Rank(number as u32), Rank(other as u32), bytes));
-                    }
-                }
-            }
-            let matrix = CommunicationMatrix::from_messages(ranks.len(), messages)?;
+            let place = |rank: &Rank| Some(Rank(ranks.binary_search(rank).ok()? as u32));
+            let pairs = ranks.iter().flat_map(|from| {
+                let partners = self.matrix.partners(*from);
+                partners
+                    .filter(move |(to, _)| to > from)
+                    .filter_map(move |(to, bytes)| {
+                        let (from, to, bytes) = (place(from)?, place(&to)?, Bytes(bytes));
+                        Some(RankMessage { from, to, bytes })
+                    })
+            });
+            let matrix = CommunicationMatrix::from_messages(ranks.len(), pairs)?;
             let domains = domains.min(*slots).max(1);
             let target = Target::new(vec![slots.div_ceil(domains); domains as usize], None, &[])?;
             let found = self.start_of_few_hops(&matrix, &target, self.options.seed)?;
             for (rank, domain) in ranks.iter().zip(found) {
-                domain_of_rank[rank.index()] = domain.0;
+                domain_of_rank[*rank] = domain.0;
             }
         }
         Ok(domain_of_rank)
@@ -395,12 +392,6 @@ fn is_cut_into(mapping: &[Node], other: &[Node]) -> bool {
     let mut names = BTreeMap::new();
     let mut pairs = mapping.iter().zip(other);
     pairs.all(|(node, name)| *names.entry(*node).or_insert(*name) == *name)
-}
-
-fn matrix_of(ranks: usize, messages: &[RankMessage]) -> Result<CommunicationMatrix, PlaceError> {
-    let messages = messages.iter();
-    let messages = messages.map(|message| (message.from, message.to, message.bytes.0));
-    Ok(CommunicationMatrix::from_messages(ranks, messages)?)
 }
 
 /// Node after node is filled.

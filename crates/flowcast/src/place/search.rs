@@ -65,8 +65,6 @@ pub struct TimedMapping {
 
 #[derive(Debug, Clone)]
 enum SearchStage {
-    /// The mappings to begin with, then these.
-    Starts(Box<SearchStage>),
     /// All mappings: those that are left, and the times of the others.
     All {
         all: AllMappings,
@@ -127,7 +125,7 @@ impl MappingSearch {
         MappingSearch {
             matrix,
             slots,
-            stage: SearchStage::Starts(Box::new(stage)),
+            stage,
             batch: starts,
             moves: 0,
             start_times: Vec::new(),
@@ -171,7 +169,6 @@ impl MappingSearch {
     /// # Errors
     /// Those of `blame`.
     pub fn learn<E>(&mut self, times: &[Time], blame: &mut Blame<'_, E>) -> Result<(), E> {
-        self.moves += times.len() as u64;
         let fastest = times.iter().zip(0..).min().map(|(time, at)| (*time, at));
         let Some((time, at)) = fastest else {
             return Ok(());
@@ -184,14 +181,14 @@ impl MappingSearch {
         if is_better {
             self.best = Some(candidate.clone());
         }
-        if let SearchStage::Starts(next) = &mut self.stage {
-            self.start_times = times.to_vec();
-            self.stage = (**next).clone();
-        } else if let SearchStage::All { times: known, .. } = &mut self.stage {
-            known.extend_from_slice(times);
+        let is_start = self.moves == 0;
+        self.moves += times.len() as u64;
+        match &mut self.stage {
+            _ if is_start => self.start_times = times.to_vec(),
+            SearchStage::All { times: known, .. } => known.extend_from_slice(times),
+            SearchStage::Neighbours(_) => {}
         }
         match &mut self.stage {
-            SearchStage::Starts(_) => unreachable!("it was left"),
             SearchStage::All { left, .. } => self.batch = left.by_ref().take(CHUNK).collect(),
             SearchStage::Neighbours(neighbours) => {
                 if is_better {
@@ -281,19 +278,19 @@ impl Neighbours {
         let rank = self.any_rank();
         let is_anywhere = self.random.random_range(0..ANYWHERE) == 0;
         let to = match self.partner(rank, mapping, matrix) {
-            Some(partner) if !is_anywhere => mapping[partner.index()],
+            Some(partner) if !is_anywhere => mapping[partner],
             _ => Node(self.random.random_range(0..slots.len() as u32)),
         };
-        let from = mapping[rank.index()];
-        let there = &ranks_of_node[to.index()];
-        if there.len() >= slots[to.index()] as usize {
+        let from = mapping[rank];
+        let there = &ranks_of_node[to];
+        if there.len() >= slots[to] as usize {
             let Some(number) = there.len().checked_sub(1) else {
                 return changed;
             };
             let other = there[self.random.random_range(0..=number)];
-            changed[other.index()] = from;
+            changed[other] = from;
         }
-        changed[rank.index()] = to;
+        changed[rank] = to;
         changed
     }
 
@@ -316,10 +313,10 @@ impl Neighbours {
         mapping: &[Node],
         matrix: &CommunicationMatrix,
     ) -> Option<Rank> {
-        let own = mapping[rank.index()];
+        let own = mapping[rank];
         let elsewhere = || {
             let partners = matrix.partners(rank);
-            partners.filter(|(partner, _)| mapping[partner.index()] != own)
+            partners.filter(|(partner, _)| mapping[*partner] != own)
         };
         let all: u64 = elsewhere().map(|(_, bytes)| bytes).sum();
         if all == 0 {

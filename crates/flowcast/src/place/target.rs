@@ -6,7 +6,7 @@ use flowcast_model::{
     sharing::error::SharingError,
     topology::{Shape, Topology},
 };
-use flowcast_units::{MOST_RANKS, Node, Rank};
+use flowcast_units::{MOST_RANKS, Node};
 use thiserror::Error;
 
 use super::{
@@ -157,14 +157,11 @@ impl Target {
     /// # Panics
     /// If there is no node for a rank that communicates.
     pub fn hops(&self, matrix: &CommunicationMatrix, node_of_rank: &[Node]) -> u64 {
-        let mut hops = 0;
-        for rank in Rank::all(matrix.ranks()) {
-            for (partner, bytes) in matrix.partners(rank).filter(|(partner, _)| *partner < rank) {
-                let ends = [rank, partner].map(|rank| node_of_rank[rank.index()]);
-                hops += bytes * u64::from(self.distance(ends[0], ends[1]));
-            }
-        }
-        hops
+        let hops = matrix.pairs().map(|pair| {
+            let [one, other] = [pair.from, pair.to].map(|rank| node_of_rank[rank]);
+            pair.bytes.0 * u64::from(self.distance(one, other))
+        });
+        hops.sum()
     }
 
     /// Whether so many ranks fit.
@@ -274,37 +271,36 @@ fn halve(nodes: &mut [u32], coordinates: &[Vec<u32>], borders: &mut [u32], borde
 }
 
 fn links_by_topology(topology: &Topology, positions: &[Node]) -> Result<Links, TargetError> {
-    let nodes = positions.len();
-    let mut distances = topology.distances(positions)?;
     if let Shape::Grid(grid, _) = &topology.shape
         && let Some(links) = GridLinks::new(grid, positions)
     {
+        topology.distances(positions)?;
         return Ok(Links::Grid(links));
     }
-    let mut near: Vec<u8> = Vec::with_capacity(nodes * nodes);
-    for place in 0..nodes {
-        // The first node that is far off from this one ends the table of bytes.
-        near.extend(
-            distances
-                .from_node(place)
-                .map_while(|cables| u8::try_from(cables + OWN_LINKS).ok()),
-        );
-        if near.len() < (place + 1) * nodes {
-            return far_links(topology, positions);
-        }
+    match table(topology, positions)? {
+        Ok(near) => Ok(Links::Near(near)),
+        Err(_) => table(topology, positions)?
+            .map(Links::Far)
+            .map_err(TargetError::TooFar),
     }
-    Ok(Links::Near(Table::new(nodes, near).off_diagonal()))
 }
 
-fn far_links(topology: &Topology, positions: &[Node]) -> Result<Links, TargetError> {
+/// The links between all pairs of nodes; the number of links that is too large for the table if one is.
+fn table<T>(topology: &Topology, positions: &[Node]) -> Result<Result<Table<T>, u16>, SharingError>
+where
+    T: TryFrom<u16> + Copy + Default,
+{
     let nodes = positions.len();
     let mut distances = topology.distances(positions)?;
-    let mut far: Vec<u16> = Vec::with_capacity(nodes * nodes);
+    let mut links: Vec<T> = Vec::with_capacity(nodes * nodes);
     for place in 0..nodes {
-        far.extend(distances.from_node(place).map(|cables| cables + OWN_LINKS));
+        for cables in distances.from_node(place) {
+            let between = cables + OWN_LINKS;
+            match T::try_from(between) {
+                Ok(between_nodes) if between <= MOST_LINKS => links.push(between_nodes),
+                _ => return Ok(Err(between)),
+            }
+        }
     }
-    match far.iter().copied().max() {
-        Some(most) if most > MOST_LINKS => Err(TargetError::TooFar(most)),
-        _ => Ok(Links::Far(Table::new(nodes, far).off_diagonal())),
-    }
+    Ok(Ok(Table::new(nodes, links).off_diagonal()))
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use flowcast_model::{sharing::SharingError, topology::Topology};
-use flowcast_units::{Bytes, Node, Rank};
+use flowcast_units::{Bytes, Node};
 
-use super::matrix::CommunicationMatrix;
+use super::matrix::{CommunicationMatrix, RankMessage};
 
 /// Bytes under a mapping.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,30 +16,6 @@ pub struct MappingTraffic {
     pub between: Bytes,
     /// By class of links, as [`Topology::classes`] names them: bytes times the links of this class that they cross.
     pub levels: Vec<(String, u64)>,
-}
-
-/// Two ranks with the bytes between them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RankPair {
-    /// The rank with the lower number.
-    pub one: Rank,
-    /// The rank with the higher number.
-    pub other: Rank,
-    /// What they send each other, both ways together.
-    pub bytes: Bytes,
-}
-
-/// Each pair of ranks once, in their order.
-fn pairs(matrix: &CommunicationMatrix) -> impl Iterator<Item = RankPair> + '_ {
-    Rank::all(matrix.ranks()).flat_map(move |one| {
-        let partners = matrix.partners(one);
-        let above = partners.filter(move |(other, _)| *other > one);
-        above.map(move |(other, bytes)| RankPair {
-            one,
-            other,
-            bytes: Bytes(bytes),
-        })
-    })
 }
 
 /// The bytes of a matrix under a mapping to nodes that stand at these positions of the topology.
@@ -54,8 +30,8 @@ pub fn traffic(
 ) -> Result<MappingTraffic, SharingError> {
     let mut traffic = MappingTraffic::default();
     let mut between: BTreeMap<[Node; 2], u64> = BTreeMap::new();
-    for pair in pairs(matrix) {
-        let nodes = [pair.one, pair.other].map(|rank| node_of_rank[rank.index()]);
+    for pair in matrix.pairs() {
+        let nodes = [pair.from, pair.to].map(|rank| node_of_rank[rank]);
         if nodes[0] == nodes[1] {
             traffic.inside.0 += pair.bytes.0;
         } else {
@@ -84,12 +60,12 @@ pub fn moved_inside(
     matrix: &CommunicationMatrix,
     before: &[Node],
     after: &[Node],
-) -> Vec<RankPair> {
-    let is_inside =
-        |nodes: &[Node], pair: &RankPair| nodes[pair.one.index()] == nodes[pair.other.index()];
-    let mut moved: Vec<RankPair> = pairs(matrix)
+) -> Vec<RankMessage> {
+    let is_inside = |nodes: &[Node], pair: &RankMessage| nodes[pair.from] == nodes[pair.to];
+    let mut moved: Vec<RankMessage> = matrix
+        .pairs()
         .filter(|pair| !is_inside(before, pair) && is_inside(after, pair))
         .collect();
-    moved.sort_by_key(|pair| (std::cmp::Reverse(pair.bytes), pair.one, pair.other));
+    moved.sort_by_key(|pair| (std::cmp::Reverse(pair.bytes), pair.from, pair.to));
     moved
 }

@@ -101,8 +101,7 @@ impl<'a, M: Metric> Annealer<'a, M> {
             let near = instance.near(self.placement.node_of_rank[partner as usize]);
             // The nearer, the likelier.
             let place = self.below(near.len()) * self.below(near.len()) / near.len();
-            let node = near[place] as usize;
-            let slots = instance.first_slot[node]..instance.first_slot[node + 1];
+            let slots = instance.slots_of(near[place]);
             slots.start + self.below(slots.len()) as u32
         };
         let from = self.placement.node_of_rank[rank as usize];

@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 use rand::{RngExt, seq::SliceRandom};
 use rand_pcg::Pcg64Mcg;
 
+use super::super::lists::Lists;
+
 /// A graph is no longer coarsened.
 const COARSE: usize = 48;
 
@@ -17,12 +19,9 @@ const PASSES: usize = 6;
 const NONE: u32 = u32::MAX;
 
 /// A graph whose vertices are drawn to one side or the other.
-#[derive(Default)]
 pub(super) struct Graph {
-    /// By vertex: where its edges begin; one more entry at the end.
-    pub begins: Vec<u32>,
-    /// The vertices at the other ends, and what it costs if they are on the other side.
-    pub edges: Vec<(u32, i64)>,
+    /// By vertex: the vertices at the other ends of its edges, and what it costs if they are on the other side.
+    pub edges: Lists<(u32, i64)>,
     /// By vertex: what it costs more on the second side than on the first.
     pub pulls: Vec<i64>,
     /// By vertex: how many ranks it is.
@@ -43,9 +42,16 @@ impl Room {
 }
 
 impl Graph {
+    pub(super) fn new() -> Graph {
+        Graph {
+            edges: Lists::new(),
+            pulls: Vec::new(),
+            sizes: Vec::new(),
+        }
+    }
+
     fn edges(&self, vertex: u32) -> &[(u32, i64)] {
-        let vertex = vertex as usize;
-        &self.edges[self.begins[vertex] as usize..self.begins[vertex + 1] as usize]
+        self.edges.list(vertex)
     }
 
     fn vertices(&self) -> u32 {
@@ -125,30 +131,29 @@ fn coarsened(graph: &Graph, random: &mut Pcg64Mcg) -> (Graph, Vec<u32>) {
 }
 
 fn joined(graph: &Graph, groups: &[u32], members: &[[u32; 2]]) -> Graph {
-    let mut coarse = Graph {
-        begins: vec![0],
-        ..Graph::default()
-    };
-    let mut known = vec![NONE; members.len()];
+    let mut coarse = Graph::new();
+    // By group: where the last group with an edge to it has that edge.
+    let mut known = vec![(NONE, 0); members.len()];
+    let mut edges: Vec<(u32, i64)> = Vec::new();
     for (group, both) in (0..).zip(members) {
-        let (begin, mut size, mut pull) = (coarse.edges.len(), 0, 0);
+        let (mut size, mut pull) = (0, 0);
         for vertex in both.iter().filter(|vertex| **vertex != NONE) {
             size += graph.sizes[*vertex as usize];
             pull += graph.pulls[*vertex as usize];
             for (other, weight) in graph.edges(*vertex) {
                 let other = groups[*other as usize];
-                let place = &mut known[other as usize];
                 if other == group {
                     continue;
                 }
-                if *place == NONE || (*place as usize) < begin {
-                    *place = coarse.edges.len() as u32;
-                    coarse.edges.push((other, 0));
+                let (owner, place) = &mut known[other as usize];
+                if *owner != group {
+                    (*owner, *place) = (group, edges.len());
+                    edges.push((other, 0));
                 }
-                coarse.edges[*place as usize].1 += weight;
+                edges[*place].1 += weight;
             }
         }
-        coarse.begins.push(coarse.edges.len() as u32);
+        coarse.edges.push(edges.drain(..));
         coarse.sizes.push(size);
         coarse.pulls.push(pull);
     }

@@ -139,10 +139,8 @@ impl<M: Metric> Halving<'_, M> {
         let [low, high] = halves;
         let across =
             2 * self.distance(low, high) - self.distance(low, low) - self.distance(high, high);
-        let mut graph = Graph {
-            begins: vec![0],
-            ..Graph::default()
-        };
+        let mut graph = Graph::new();
+        let mut edges = Vec::new();
         for rank in &part.ranks {
             let mut pull = 0;
             for partner in self.instance.partners(*rank) {
@@ -151,10 +149,10 @@ impl<M: Metric> Halving<'_, M> {
                         let other = self.nodes_of_rank[partner.rank as usize].clone();
                         pull += self.pull(halves, other) * partner.weight;
                     }
-                    number => graph.edges.push((number, across.max(1) * partner.weight)),
+                    number => edges.push((number, across.max(1) * partner.weight)),
                 }
             }
-            graph.begins.push(graph.edges.len() as u32);
+            graph.edges.push(edges.drain(..));
             graph.pulls.push(pull);
             graph.sizes.push(1);
         }

@@ -25,7 +25,7 @@ use super::{
     target::{Links, Target, TargetError},
 };
 use chain::Chain;
-use placement::{Instance, Traffic};
+use placement::{Instance, traffic};
 
 /// Chains that are annealed side by side, however many threads there are.
 const CHAINS: u64 = 2;
@@ -91,7 +91,7 @@ fn search<M: Metric>(
     limits: SearchLimits,
     keeps_going: &mut dyn FnMut(SearchProgress) -> bool,
 ) -> FoundMapping {
-    let (traffic, unit) = Traffic::new(matrix);
+    let (traffic, unit) = traffic(matrix);
     let instance = Instance::new(traffic, target.slots(), links);
     let mut chains = chains(&instance, target, limits);
     let mut moves = 0;

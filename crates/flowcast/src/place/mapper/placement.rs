@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use flowcast_units::Rank;
 
-use super::super::{links::Metric, matrix::CommunicationMatrix};
+use super::super::{links::Metric, lists::Lists, matrix::CommunicationMatrix};
 
 /// Nodes that count as near each other.
 const NEAR: usize = 24;
@@ -15,24 +15,16 @@ pub(super) const EMPTY: u32 = u32::MAX;
 /// What is to be placed, where: ranks on slots of nodes, or groups of ranks on blocks of slots.
 pub(super) struct Instance<'a, M> {
     pub metric: &'a M,
-    pub traffic: Traffic,
+    /// By rank: with whom it communicates.
+    pub traffic: Lists<Partner>,
     /// By slot: its node.
     pub node_of_slot: Vec<u32>,
     /// By node: its first slot; one more entry at the end.
     pub first_slot: Vec<u32>,
     /// By node: the nearest nodes with slots, itself first.
-    near: Vec<u32>,
-    near_begins: Vec<u32>,
+    near: Lists<u32>,
     /// Ranks that communicate.
     pub movable: Vec<u32>,
-}
-
-/// Who communicates with whom.
-#[derive(Clone)]
-pub(super) struct Traffic {
-    /// By rank: where its partners begin; one more entry at the end.
-    begins: Vec<u32>,
-    partners: Vec<Partner>,
 }
 
 #[derive(Clone, Copy)]
@@ -41,75 +33,42 @@ pub(super) struct Partner {
     pub weight: i64,
 }
 
-impl Traffic {
-    /// In units of so many bytes, which divide all sums.
-    pub(super) fn new(matrix: &CommunicationMatrix) -> (Traffic, u64) {
-        let mut unit = 0;
-        for rank in Rank::all(matrix.ranks()) {
-            for (_, bytes) in matrix.partners(rank) {
-                unit = greatest_divisor(unit, bytes);
-            }
-        }
-        let unit = unit.max(1);
-        let mut traffic = Traffic::empty();
-        for rank in Rank::all(matrix.ranks()) {
-            let partners = matrix.partners(rank);
-            traffic.push(partners.map(|(partner, bytes)| Partner {
-                rank: partner.0,
-                weight: (bytes / unit) as i64,
-            }));
-        }
-        (traffic, unit)
+/// Who communicates with whom, in units of so many bytes, which divide all sums.
+pub(super) fn traffic(matrix: &CommunicationMatrix) -> (Lists<Partner>, u64) {
+    let bytes = matrix.pairs().map(|pair| pair.bytes.0);
+    let unit = bytes.fold(0, greatest_divisor).max(1);
+    let mut traffic = Lists::new();
+    for rank in Rank::all(matrix.ranks()) {
+        traffic.push(matrix.partners(rank).map(|(partner, bytes)| Partner {
+            rank: partner.0,
+            weight: (bytes / unit) as i64,
+        }));
     }
-
-    pub(super) fn empty() -> Traffic {
-        Traffic {
-            begins: vec![0],
-            partners: Vec::new(),
-        }
-    }
-
-    /// Adds the next rank.
-    pub(super) fn push(&mut self, partners: impl IntoIterator<Item = Partner>) {
-        self.partners.extend(partners);
-        self.begins.push(self.partners.len() as u32);
-    }
-
-    pub(super) fn ranks(&self) -> usize {
-        self.begins.len() - 1
-    }
-
-    #[inline]
-    pub(super) fn partners(&self, rank: u32) -> &[Partner] {
-        let rank = rank as usize;
-        &self.partners[self.begins[rank] as usize..self.begins[rank + 1] as usize]
-    }
+    (traffic, unit)
 }
 
 impl<'a, M: Metric> Instance<'a, M> {
-    pub(super) fn new(traffic: Traffic, slots: &[u32], metric: &'a M) -> Instance<'a, M> {
+    pub(super) fn new(traffic: Lists<Partner>, slots: &[u32], metric: &'a M) -> Instance<'a, M> {
         let (mut node_of_slot, mut first_slot) = (Vec::new(), vec![0]);
         for (node, slots) in (0..).zip(slots) {
             node_of_slot.extend(std::iter::repeat_n(node, *slots as usize));
             first_slot.push(node_of_slot.len() as u32);
         }
-        let movable = (0..traffic.ranks() as u32)
-            .filter(|rank| !traffic.partners(*rank).is_empty())
+        let movable = (0..traffic.len() as u32)
+            .filter(|rank| !traffic.list(*rank).is_empty())
             .collect();
-        let (near, near_begins) = near_nodes(metric, slots);
         Instance {
             metric,
             traffic,
             node_of_slot,
             first_slot,
-            near,
-            near_begins,
+            near: near_nodes(metric, slots),
             movable,
         }
     }
 
     pub(super) fn ranks(&self) -> usize {
-        self.traffic.ranks()
+        self.traffic.len()
     }
 
     pub(super) fn slots_of(&self, node: u32) -> Range<u32> {
@@ -118,7 +77,7 @@ impl<'a, M: Metric> Instance<'a, M> {
 
     /// Partners of all ranks.
     pub(super) fn partnerships(&self) -> usize {
-        self.traffic.partners.len()
+        self.traffic.entries().len()
     }
 
     /// Some milliseconds of work.
@@ -130,13 +89,12 @@ impl<'a, M: Metric> Instance<'a, M> {
 
     #[inline]
     pub(super) fn partners(&self, rank: u32) -> &[Partner] {
-        self.traffic.partners(rank)
+        self.traffic.list(rank)
     }
 
     #[inline]
     pub(super) fn near(&self, node: u32) -> &[u32] {
-        let node = node as usize;
-        &self.near[self.near_begins[node] as usize..self.near_begins[node + 1] as usize]
+        self.near.list(node)
     }
 }
 
@@ -147,9 +105,9 @@ fn greatest_divisor(mut one: u64, mut other: u64) -> u64 {
     one
 }
 
-fn near_nodes<M: Metric>(metric: &M, slots: &[u32]) -> (Vec<u32>, Vec<u32>) {
+fn near_nodes<M: Metric>(metric: &M, slots: &[u32]) -> Lists<u32> {
     let nodes = slots.len();
-    let (mut near, mut begins) = (Vec::new(), vec![0]);
+    let mut near = Lists::new();
     let mut order: Vec<(i64, u32)> = Vec::new();
     for node in 0..nodes {
         order.clear();
@@ -165,14 +123,13 @@ fn near_nodes<M: Metric>(metric: &M, slots: &[u32]) -> (Vec<u32>, Vec<u32>) {
             order.truncate(NEAR);
         }
         order.sort_unstable();
-        near.extend(
+        near.push(
             order
                 .iter()
                 .map(|(_, next)| ((*next as usize + node) % nodes) as u32),
         );
-        begins.push(near.len() as u32);
     }
-    (near, begins)
+    near
 }
 
 /// Which rank is in which slot.

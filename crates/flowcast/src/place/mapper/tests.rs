@@ -1,11 +1,14 @@
 //! Searches of small cases beside reference implementations.
 
 use flowcast_model::topology::{CableKind, Shape, Topology, grid::Grid, tree::Level};
-use flowcast_units::{Node, Rank};
+use flowcast_units::Node;
 use proptest::prelude::*;
 
 use super::{
-    super::{matrix::CommunicationMatrix, target::Target},
+    super::{
+        matrix::{CommunicationMatrix, message},
+        target::Target,
+    },
     *,
 };
 
@@ -34,8 +37,8 @@ fn tree(downs: &[u32]) -> Topology {
 
 fn matrix(ranks: usize, messages: &[[u32; 3]]) -> CommunicationMatrix {
     let known = |[src, dst, bytes]: &[u32; 3]| {
-        let rank = |number: &u32| Rank(number % ranks as u32);
-        (rank(src), rank(dst), u64::from(*bytes))
+        let rank = |number: &u32| number % ranks as u32;
+        message(rank(src), rank(dst), u64::from(*bytes))
     };
     CommunicationMatrix::from_messages(ranks, messages.iter().map(known)).unwrap()
 }

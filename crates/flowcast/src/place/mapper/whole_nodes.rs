@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::{
-    super::{links::Metric, target::Target},
+    super::{links::Metric, lists::Lists, target::Target},
     chain::Chain,
     growth, halving,
-    placement::{Instance, Partner, Placement, Traffic},
+    placement::{Instance, Partner, Placement},
 };
 
 /// Moves for each node, and in all.
@@ -77,7 +77,7 @@ fn traffic_of_nodes<M: Metric>(
     instance: &Instance<'_, M>,
     placement: &Placement,
     nodes: usize,
-) -> Traffic {
+) -> Lists<Partner> {
     let mut weights: Vec<BTreeMap<u32, i64>> = vec![BTreeMap::new(); nodes];
     for rank in 0..instance.ranks() as u32 {
         let node = placement.node_of_rank[rank as usize];
@@ -88,7 +88,7 @@ fn traffic_of_nodes<M: Metric>(
             }
         }
     }
-    let mut traffic = Traffic::empty();
+    let mut traffic = Lists::new();
     for partners in weights {
         let partners = partners.into_iter();
         traffic.push(partners.map(|(rank, weight)| Partner { rank, weight }));
