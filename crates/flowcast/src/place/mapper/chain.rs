@@ -1,9 +1,11 @@
 //! A chain of annealings, which may be stopped at any time: each begins with the best placement, some barely warm and some hot, and
-//! each round of them is longer than the one before.
+//! each round of them is longer than the one before. Ranks are exchanged, each towards one of its partners.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::{
     super::links::Metric,
-    anneal::{Annealer, Temperatures},
     placement::{Instance, Placement},
 };
 
@@ -20,10 +22,34 @@ const HEATS_OF_FEW: [f64; 3] = [1.0, 0.3, 0.1];
 /// The temperature at which they end.
 const COLD: f64 = 0.02;
 
+/// Tries between changes of the temperature.
+const BATCH: u64 = 256;
+
+/// One of so many tries goes to any slot.
+const ANYWHERE: u32 = 64;
+
+/// Proposals by whose costs temperatures are set.
+const SAMPLES: usize = 2000;
+
+/// Temperatures of an annealing, in units of hops.
+#[derive(Debug, Clone, Copy)]
+struct Temperatures {
+    hot: f64,
+    cold: f64,
+}
+
+impl Temperatures {
+    fn at(self, part: f64) -> f64 {
+        self.hot * (self.cold / self.hot).powf(part)
+    }
+}
+
 /// One search on one thread.
 pub(super) struct Chain<'a, M: Metric> {
-    annealer: Annealer<'a, M>,
+    instance: &'a Instance<'a, M>,
+    placement: Placement,
     best: Placement,
+    random: Pcg64Mcg,
     costs: Temperatures,
     /// Annealings that are over.
     annealings: usize,
@@ -37,15 +63,21 @@ impl<'a, M: Metric> Chain<'a, M> {
         placement: Placement,
         seed: u64,
     ) -> Chain<'a, M> {
-        let mut annealer = Annealer::new(instance, placement, seed);
-        Chain {
-            best: annealer.placement.clone(),
-            costs: annealer.costs_of_moves(),
-            annealer,
+        let mut chain = Chain {
+            instance,
+            best: placement.clone(),
+            placement,
+            random: Pcg64Mcg::seed_from_u64(seed),
+            costs: Temperatures {
+                hot: 1.0,
+                cold: 1.0,
+            },
             // So that two chains do not do the same.
             annealings: (seed % HEATS.len() as u64) as usize,
             done: 0,
-        }
+        };
+        chain.costs = chain.costs_of_moves();
+        chain
     }
 
     pub(super) fn best(&self) -> &Placement {
@@ -62,7 +94,7 @@ impl<'a, M: Metric> Chain<'a, M> {
     /// Tries so many moves.
     pub(super) fn advance(&mut self, tries: u64) {
         let mut left = tries;
-        let is_few = self.annealer.instance.movable.len() <= FEW;
+        let is_few = self.instance.movable.len() <= FEW;
         let heats = if is_few { HEATS_OF_FEW } else { HEATS };
         while left > 0 {
             let (round, heat) = (self.annealings / HEATS.len(), self.annealings % HEATS.len());
@@ -70,15 +102,15 @@ impl<'a, M: Metric> Chain<'a, M> {
                 hot: self.costs.hot * heats[heat],
                 cold: self.costs.cold * COLD,
             };
-            let ranks = self.annealer.instance.movable.len() as u64;
+            let ranks = self.instance.movable.len() as u64;
             let all = (FIRST_SWEEPS * ranks) << round.min(40);
             let part = left.min(all - self.done);
-            self.annealer.anneal(temperatures, all, self.done, part);
+            self.anneal(temperatures, all, self.done, part);
             self.done += part;
             left -= part;
             if self.done == all {
                 self.keep_best();
-                self.annealer.placement.clone_from(&self.best);
+                self.placement.clone_from(&self.best);
                 self.annealings += 1;
                 self.done = 0;
             }
@@ -87,8 +119,89 @@ impl<'a, M: Metric> Chain<'a, M> {
     }
 
     fn keep_best(&mut self) {
-        if self.annealer.placement.hops < self.best.hops {
-            self.best.clone_from(&self.annealer.placement);
+        if self.placement.hops < self.best.hops {
+            self.best.clone_from(&self.placement);
+        }
+    }
+
+    /// What moves cost: the middle, and nearly the least.
+    fn costs_of_moves(&mut self) -> Temperatures {
+        let mut costs = Vec::with_capacity(SAMPLES);
+        let samples = if self.instance.movable.is_empty() {
+            0
+        } else {
+            SAMPLES
+        };
+        for _ in 0..samples {
+            if let Some((rank, slot)) = self.proposal() {
+                let change = self.placement.change(self.instance, rank, slot);
+                costs.extend((change != 0).then_some(change.abs()));
+            }
+        }
+        costs.sort_unstable();
+        let at = |part: usize| {
+            costs
+                .get(costs.len() / part)
+                .map_or(1.0, |cost| *cost as f64)
+        };
+        Temperatures {
+            hot: at(2),
+            cold: at(20),
+        }
+    }
+
+    /// Tries so many moves, those numbered `done..done + tries` of an annealing of `all`.
+    fn anneal(&mut self, temperatures: Temperatures, all: u64, done: u64, tries: u64) {
+        let mut at = done;
+        while at < done + tries {
+            let batch = BATCH.min(done + tries - at);
+            let temperature = temperatures.at(at as f64 / all as f64);
+            for _ in 0..batch {
+                self.step(temperature);
+            }
+            at += batch;
+        }
+    }
+
+    /// A rank and a slot for it near one of its partners.
+    #[inline]
+    fn proposal(&mut self) -> Option<(u32, u32)> {
+        let instance = self.instance;
+        let rank = instance.movable[self.below(instance.movable.len())];
+        let partners = instance.partners(rank);
+        let draw = self.random.random::<u32>();
+        let slot = if draw % ANYWHERE == 0 {
+            self.below(instance.node_of_slot.len()) as u32
+        } else {
+            let partner = partners[self.below(partners.len())].rank;
+            let near = instance.near(self.placement.node_of_rank[partner as usize]);
+            // The nearer, the likelier.
+            let place = self.below(near.len()) * self.below(near.len()) / near.len();
+            let slots = instance.slots_of(near[place]);
+            slots.start + self.below(slots.len()) as u32
+        };
+        let from = self.placement.node_of_rank[rank as usize];
+        (instance.node_of_slot[slot as usize] != from).then_some((rank, slot))
+    }
+
+    #[inline]
+    fn below(&mut self, count: usize) -> usize {
+        let draw = self.random.random::<u32>();
+        ((u64::from(draw) * count as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn step(&mut self, temperature: f64) {
+        let Some((rank, slot)) = self.proposal() else {
+            return;
+        };
+        let change = self.placement.change(self.instance, rank, slot);
+        let accepts = change <= 0 || {
+            let draw: f64 = self.random.random();
+            (change as f64) < -temperature * draw.ln()
+        };
+        if accepts {
+            self.placement.exchange(self.instance, rank, slot, change);
         }
     }
 }

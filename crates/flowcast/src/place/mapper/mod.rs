@@ -1,12 +1,11 @@
 //! Which ranks go to which nodes, so that the sum of bytes times links is least.
 //!
 //! Placements by halves (`halving`) and by growth from one rank (`growth`) are where it begins; then chains of simulated
-//! annealing (`anneal`; Kirkpatrick, Gelatt and Vecchi, 1983) exchange ranks, each towards one of its partners.
+//! annealing (`chain`; Kirkpatrick, Gelatt and Vecchi, 1983) exchange ranks, each towards one of its partners.
 //!
 //! Chains are stopped between rounds of as many tries and anneal again and again, each time longer, by schedules that do not know when
 //! the search will end: it may be stopped at any time.
 
-mod anneal;
 mod bisection;
 mod chain;
 mod growth;
