@@ -3,7 +3,7 @@
 
 use flowcast_fit::{
     prtt::PrttPoint,
-    zoo::{Cost, Instance, MODELS, Medians, logp_stalling::capacity},
+    zoo::{Choice, MODELS, Model},
 };
 use flowcast_units::{Bytes, Time};
 
@@ -17,36 +17,25 @@ const TABLE_3_5_3_1: [[f64; 4]; 3] = [
 /// Messages, delay in microseconds, size, and the round trips of the three networks in microseconds.
 type Row = (u32, f64, u64, [f64; 3]);
 
-/// The model's choice for round trips of these sizes.
-fn instance(model: &str, choice: &str, sizes: &[u64]) -> Instance {
-    let points: Vec<PrttPoint> = sizes
+fn model(name: &str) -> &'static Model {
+    MODELS
         .iter()
-        .map(|size| PrttPoint::round_trip(Bytes(*size)))
-        .collect();
-    let times = vec![1.0; points.len()];
-    let model = MODELS
-        .iter()
-        .find(|own| own.name == model)
-        .expect("a model of the zoo");
-    let instances = (model.instances)(Medians::of_round_trips(&points, &times));
-    instances
-        .into_iter()
-        .find(|own| own.choice == choice)
-        .expect("a choice for these sizes")
+        .find(|model| model.name == name)
+        .expect("a model of the zoo")
 }
 
 /// `parameters` from g, G, o and L to the model's, all in microseconds; the zoo counts nanoseconds.
-fn agree(instance: &Instance, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &[Row]) {
+fn agree(name: &str, choice: Choice, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &[Row]) {
+    let model = model(name);
     for (messages, delay, size, expected) in rows {
         let point = PrttPoint::new(*messages, Time::from_micros(*delay), Bytes(*size));
-        let cost = Cost::of_round_trip(instance.cost.as_ref(), point);
         for (network, expected) in TABLE_3_5_3_1.iter().zip(expected) {
             let nanos: Vec<f64> = parameters(*network)
                 .iter()
                 .map(|micros| micros * 1e3)
                 .collect();
-            assert_eq!(nanos.len(), instance.parameters.len());
-            let found = cost.at(&nanos).as_micros();
+            assert_eq!(nanos.len(), model.parameters(&choice).len());
+            let found = model.round_trip(&choice, point, &nanos).as_micros();
             assert!(
                 (found / expected - 1.0).abs() < 1e-12,
                 "{point:?} {network:?}: {found} instead of {expected}"
@@ -65,15 +54,12 @@ fn loggp_takes_the_round_trips_of_the_thesis() {
         (16, 0.0, 2049, [68.100_48, 249.597_44, 464.242_84]),
         (16, 100.0, 1, [1532.24, 1584.7, 1746.7]),
     ];
-    for model in ["loggp", "logpc", "hloggp"] {
-        let instance = instance(model, "", &[1, 2049]);
-        let more = instance.parameters.len() - 4;
-        agree(
-            &instance,
-            |[g, per_byte, o, l]| [vec![l, o, g, per_byte], vec![0.0; more]].concat(),
-            &rows,
-        );
-    }
+    agree(
+        "loggp",
+        Choice::Nothing,
+        |[g, per_byte, o, l]| vec![l, o, g, per_byte],
+        &rows,
+    );
 }
 
 /// Section 2.2.9: from S on messages wait; here a request and its answer of a byte before the data, `2(2o + L)`.
@@ -84,7 +70,8 @@ fn loggps_adds_a_handshake_from_the_threshold_on() {
         (1, 0.0, 2049, [37.938_88, 185.352_64, 500.375_04]),
     ];
     agree(
-        &instance("loggps", "S 2049B", &[1, 2049]),
+        "loggps",
+        Choice::Threshold(Bytes(2049)),
         |[g, per_byte, o, l]| vec![l, o, g, per_byte],
         &rows,
     );
@@ -98,21 +85,12 @@ fn logp_sends_larger_messages_as_packets() {
         (1, 0.0, 3072, [16.84, 69.8, 158.788]),
         (4, 0.0, 1024, [15.44, 66.4, 173.5]),
     ];
-    for (model, more) in [("logp", 0), ("logp-stalling", 1)] {
-        let instance = instance(model, "packets of 1KiB", &[1024, 3072]);
-        agree(
-            &instance,
-            |[g, _, o, l]| [vec![l, o, g], vec![0.0; more]].concat(),
-            &rows,
-        );
-    }
-}
-
-/// Section 2.2.5: L/g messages can be in transmission to a processor; where that is no whole number one more than it.
-#[test]
-fn so_many_packets_are_in_flight_to_a_node() {
-    let found = TABLE_3_5_3_1.map(|[g, _, _, l]| capacity(l, g));
-    assert_eq!(found, [3.0, 8.0, 73.0]);
+    agree(
+        "logp",
+        Choice::Packets(Bytes(1024)),
+        |[g, _, o, l]| vec![l, o, g],
+        &rows,
+    );
 }
 
 /// Section 2.2.2: `α + β·m`, with the start-up `2o + L` and the time per byte G of the table.
@@ -123,7 +101,8 @@ fn hockney_takes_start_up_and_bytes() {
         (3, 0.0, 1000, [26.6, 128.76, 344.36]),
     ];
     agree(
-        &instance("hockney", "", &[1000]),
+        "hockney",
+        Choice::Nothing,
         |[_, per_byte, o, l]| vec![2.0 * o + l, per_byte],
         &rows,
     );
@@ -137,7 +116,8 @@ fn bsp_charges_bytes_and_barriers() {
         (3, 0.0, 1000, [9.76, 64.96, 164.76]),
     ];
     agree(
-        &instance("bsp", "", &[1000]),
+        "bsp",
+        Choice::Nothing,
         |[_, per_byte, _, l]| vec![l, per_byte],
         &rows,
     );
@@ -147,18 +127,17 @@ fn bsp_charges_bytes_and_barriers() {
 /// TCP over Gigabit Ethernet, g is wrong by less than 1 % from 19640 messages on: `(2L + g)/n < 0.01 g`.
 #[test]
 fn a_flood_under_plogp_shows_the_gap_from_19640_messages_on() {
-    let instance = instance("plogp", "2 sizes", &[1, 2]);
+    let choice = Choice::Places(vec![Bytes(1), Bytes(2)]);
     let (latency, gap) = (76.5, 0.783);
     let parameters: Vec<f64> = [latency, gap, gap, 0.0, 0.0]
         .iter()
         .map(|micros| micros * 1e3)
         .collect();
     let error = |messages: u32| {
-        let cost = Cost::of_round_trip(
-            instance.cost.as_ref(),
-            PrttPoint::new(messages, Time::ZERO, Bytes(1)),
-        );
-        let found = cost.at(&parameters).as_micros();
+        let point = PrttPoint::new(messages, Time::ZERO, Bytes(1));
+        let found = model("plogp")
+            .round_trip(&choice, point, &parameters)
+            .as_micros();
         let by_hand = 2.0 * latency + (f64::from(messages) + 1.0) * gap;
         assert!((found / by_hand - 1.0).abs() < 1e-12, "{found} {by_hand}");
         found / f64::from(messages) / gap - 1.0

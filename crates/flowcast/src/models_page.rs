@@ -4,7 +4,8 @@ use flowcast_fit::{
     loggp::interval,
     zoo::{
         Unit,
-        compare::{CompareOptions, Compared, FittedParameter, PredictedPattern},
+        compare::{CompareOptions, Compared, FittedParameter, Predicted},
+        pattern::Pattern,
     },
 };
 use flowcast_table::{
@@ -39,14 +40,15 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
         .column("error_fitted", "fitted", |model| error(model.fitted))
         .column("choice", "with", |model| &model.choice)
         .column("source", "source", |model| model.source)
+        .field("aliases", |model| model.aliases.iter().collect::<Value>())
         .field("negative_predictions", |model| model.negative)
         .field("parameters", |model| parameters(model.parameters.iter()))
         .field("by_pattern", |model| patterns(&model.by_pattern))
         .field("by_point", |model| {
             rows(&model.predicted)
-                .field("n", |found| found.point.messages)
-                .field("d_us", |found| found.point.delay)
-                .field("size_B", |found| found.point.size)
+                .field("n", |found| found.exchange.messages)
+                .field("d_us", |found| found.exchange.delay)
+                .field("size_B", |found| found.exchange.size)
                 .field("measured_us", |found| found.measured)
                 .field("predicted_us", |found| found.predicted)
         })
@@ -129,11 +131,15 @@ fn text(fitted: &FittedParameter, value: f64) -> String {
     }
 }
 
-fn patterns<'a>(all: impl IntoIterator<Item = &'a PredictedPattern>) -> Rows<&'a PredictedPattern> {
+fn patterns<'a>(
+    all: impl IntoIterator<Item = &'a Predicted<Pattern>>,
+) -> Rows<&'a Predicted<Pattern>> {
     rows(all)
-        .column("name", "pattern", |found| &found.pattern.name)
-        .column("messages", "messages", |found| found.pattern.messages.len())
-        .column("size_B", "size", |found| found.pattern.size)
+        .column("name", "pattern", |found| &found.exchange.name)
+        .column("messages", "messages", |found| {
+            found.exchange.messages.len()
+        })
+        .column("size_B", "size", |found| found.exchange.size)
         .column("part", "left out in part", |found| found.part + 1)
         .column("measured_us", "measured", |found| found.measured)
         .field("predicted_us", |found| found.predicted)
@@ -199,13 +205,14 @@ fn summary(models: &[Compared]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_fit::zoo::{Parameter, pattern::Pattern};
+    use flowcast_fit::zoo::Parameter;
     use flowcast_report::chart_page::{Picture, chart_page};
     use flowcast_units::{Bytes, Node};
 
     fn model(model: &'static str, left_out: f64, by_size: [f64; 2]) -> Compared {
         Compared {
             model,
+            aliases: &[],
             source: "a < b",
             choice: String::new(),
             parameters: vec![FittedParameter {
@@ -222,8 +229,8 @@ mod tests {
             left_out_by_procedure: None,
             lengths_left_out: Some(0.5),
             patterns_left_out: Some(0.25),
-            by_pattern: vec![PredictedPattern {
-                pattern: Pattern {
+            by_pattern: vec![Predicted {
+                exchange: Pattern {
                     name: "in-2".into(),
                     size: Bytes(8),
                     messages: vec![(Node(1), Node(0)), (Node(2), Node(0))],

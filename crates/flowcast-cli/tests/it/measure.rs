@@ -94,7 +94,7 @@ fn two_cores_are_measured_over_shared_memory() {
         folder.path(),
         "fit --model all samples.csv --replicates 2 --json",
     ));
-    assert_eq!(compared["models"].as_array().unwrap().len(), 13);
+    assert_eq!(compared["models"].as_array().unwrap().len(), 9);
     let budgeted = json(&run(
         folder.path(),
         "measure p2p --over shm --adaptive --time-limit 300ms -o few.csv --json",

@@ -7,20 +7,21 @@
 //! ten parts; the best model is then the one with the smallest mean of both errors. Intervals are bootstrap percentiles:
 //! samples are drawn again within each point and each pattern.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast_model::stats::{
+    StatsError,
     resampling::{Resampler, percentile_interval},
     sample::{mean, median_in_place},
 };
 use flowcast_units::{Bytes, Time};
 
 use super::{
-    MODELS, Medians, Model, Parameter, ZooError,
-    fit::{Fitted, fit_model, parameters_of},
+    Exchange, MODELS, Model, Observation, Parameter, ZooError,
+    fit::{Fitted, PredictionError},
     pattern::{Pattern, PatternSamples},
 };
-use crate::{estimate::Design, prtt::PrttPoint, samples::PrttSamples};
+use crate::{prtt::PrttPoint, samples::PrttSamples};
 
 /// From this many sizes on, several are left out at a time.
 const MANY_SIZES: usize = 10;
@@ -47,6 +48,8 @@ pub struct CompareOptions {
 pub struct Compared {
     /// Name of the model.
     pub model: &'static str,
+    /// Models that differ from it only in contention that is not compared.
+    pub aliases: &'static [&'static str],
     /// Paper, year and section that the model is taken from.
     pub source: &'static str,
     /// What was chosen of its sizes, such as a threshold.
@@ -64,33 +67,22 @@ pub struct Compared {
     /// Mean absolute relative error on patterns that were left out; none where there are fewer than two.
     pub patterns_left_out: Option<f64>,
     /// Each pattern with its median and what is predicted where its name was left out; empty where nothing is left out.
-    pub by_pattern: Vec<PredictedPattern>,
+    pub by_pattern: Vec<Predicted<Pattern>>,
     /// How many of the points and patterns it predicts to take less than no time, fitted to all or without them: a model that
     /// does so is refused, and stands behind all others.
     pub negative: usize,
     /// Each point with its median and what is predicted where its size was left out.
-    pub predicted: Vec<Predicted>,
+    pub predicted: Vec<Predicted<PrttPoint>>,
     /// By size, ascending: the mean of the signed relative errors of its round trips where the size was left out.
     pub by_size: Vec<(Bytes, f64)>,
 }
 
-/// A median and what a model makes of it that has not seen its size.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Predicted {
-    /// Number, size and delay of the messages of its round trips.
-    pub point: PrttPoint,
-    /// The median of the measured round trips.
-    pub measured: Time,
-    /// The round trip by the model, fitted without this size.
-    pub predicted: Time,
-}
-
-/// A pattern's median and what a model makes of it that has not seen the pattern.
+/// A median and what a model makes of it that was fitted without it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PredictedPattern {
-    /// The messages, by sender and receiver.
-    pub pattern: Pattern,
-    /// Patterns of the same part were left out together; from 0.
+pub struct Predicted<E> {
+    /// The round trip or the pattern.
+    pub exchange: E,
+    /// Exchanges of the same part were left out together; from 0.
     pub part: usize,
     /// The median of the measured times.
     pub measured: Time,
@@ -130,48 +122,36 @@ pub fn compare(
     patterns: &[PatternSamples],
     options: CompareOptions,
 ) -> Result<Vec<Compared>, ZooError> {
-    let design = Design::new(samples);
-    let times = design.medians();
-    let of_patterns: Vec<Vec<f64>> = patterns
-        .iter()
-        .map(|one| one.times.iter().map(|time| time.as_nanos()).collect())
-        .collect();
-    let pattern_times: Vec<f64> = of_patterns
-        .iter()
-        .map(|times| median_in_place(&mut times.clone()))
-        .collect();
-    let patterns: Vec<Pattern> = patterns.iter().map(|one| one.pattern.clone()).collect();
-    let medians = Medians {
-        points: design.points(),
-        times: &times,
-        patterns: &patterns,
-        pattern_times: &pattern_times,
-    };
-    let sizes = medians.sizes();
+    let sizes: BTreeSet<Bytes> = samples.points().map(|(point, _)| point.size).collect();
     if sizes.len() < LEAST_SIZES {
         return Err(ZooError::TooFewSizes(sizes.len()));
     }
+    let points = samples.points();
+    let points = points.map(|(point, times)| (Exchange::RoundTrip(point), times));
+    let of_patterns = patterns
+        .iter()
+        .map(|one| (Exchange::Pattern(one.pattern.clone()), &*one.times));
+    let (exchanges, times): (Vec<Exchange>, Vec<Vec<f64>>) = points
+        .chain(of_patterns)
+        .map(|(exchange, times)| (exchange, times.iter().map(|time| time.as_nanos()).collect()))
+        .unzip();
+    let names = patterns.iter().map(|one| &*one.pattern.name).collect();
     let mut resampler = Resampler::from_seed(options.seed);
     let mut drawn = Vec::new();
-    let mut draw = |times: &Vec<f64>, resampler: &mut Resampler| {
-        resampler.draw_into(times, &mut drawn);
-        median_in_place(&mut drawn)
-    };
-    let resampled = (0..options.replicates)
-        .map(|_| {
-            let points = design.resampled_medians(&mut resampler);
-            (
-                points,
-                of_patterns
-                    .iter()
-                    .map(|times| draw(times, &mut resampler))
-                    .collect(),
-            )
-        })
-        .collect();
+    let mut resampled = vec![Vec::new(); options.replicates];
+    for medians in &mut resampled {
+        for times in &times {
+            resampler.draw_into(times, &mut drawn);
+            medians.push(median_in_place(&mut drawn));
+        }
+    }
     let comparison = ModelComparison {
-        medians,
-        sizes,
+        parts: parts(&exchanges, &sizes, &names),
+        exchanges,
+        medians: times
+            .into_iter()
+            .map(|mut times| median_in_place(&mut times))
+            .collect(),
         resampled,
         level: options.level,
     };
@@ -183,295 +163,198 @@ pub fn compare(
     Ok(compared)
 }
 
-/// How many of these errors, `predicted / measured - 1`, are of predictions below 0.
-fn less_than_no_time(errors: &[f64]) -> usize {
-    errors.iter().filter(|error| **error < -1.0).count()
+fn mean_absolute(errors: &[PredictionError]) -> Result<f64, StatsError> {
+    let errors: Vec<f64> = errors.iter().map(|one| one.error.abs()).collect();
+    mean(&errors)
 }
 
-struct ModelComparison<'a> {
-    medians: Medians<'a>,
-    sizes: Vec<Bytes>,
-    /// Medians of samples that were drawn again, of points and of patterns, by replicate.
-    resampled: Vec<(Vec<f64>, Vec<f64>)>,
+/// None where nothing was left out.
+fn mean_left_out(errors: &[PredictionError]) -> Result<Option<f64>, StatsError> {
+    let some = Some(errors).filter(|errors| !errors.is_empty());
+    some.map(mean_absolute).transpose()
+}
+
+/// Predictions below 0.
+fn less_than_no_time(errors: &[PredictionError]) -> usize {
+    errors.iter().filter(|one| one.error < -1.0).count()
+}
+
+/// The parts with which each exchange is left out: of sizes, of lengths of bursts without delays, and of patterns. Every fifth
+/// size is a part, or every single one where there are few; each name of patterns is one, or every tenth together.
+fn parts(
+    exchanges: &[Exchange],
+    sizes: &BTreeSet<Bytes>,
+    names: &BTreeSet<&str>,
+) -> Vec<[Option<usize>; 3]> {
+    let folds = match sizes.len() {
+        few @ ..MANY_SIZES => few,
+        _ => FOLDS,
+    };
+    let sizes: BTreeMap<&Bytes, usize> = sizes.iter().zip((0..folds).cycle()).collect();
+    let names: BTreeMap<&&str, usize> = names.iter().zip((0..PATTERN_FOLDS).cycle()).collect();
+    exchanges
+        .iter()
+        .map(|exchange| match exchange {
+            Exchange::RoundTrip(point) => {
+                let is_burst = point.messages > 1 && point.delay == Time::ZERO;
+                let length = is_burst.then_some(point.messages as usize);
+                [sizes.get(&point.size).copied(), length, None]
+            }
+            Exchange::Pattern(pattern) => [None, None, names.get(&&*pattern.name).copied()],
+        })
+        .collect()
+}
+
+struct ModelComparison {
+    /// Round trips, then patterns.
+    exchanges: Vec<Exchange>,
+    /// By exchange.
+    parts: Vec<[Option<usize>; 3]>,
+    /// By exchange, in nanoseconds.
+    medians: Vec<f64>,
+    /// The same of samples that were drawn again, by replicate.
+    resampled: Vec<Vec<f64>>,
     level: f64,
 }
 
-impl ModelComparison<'_> {
-    fn judge(&self, model: &Model) -> Result<Compared, ZooError> {
-        let fitted = fit_model(model, self.medians);
-        let all: Vec<usize> = (0..self.count()).collect();
-        let by_size = self.size_folds();
-        let ours = |medians: Medians<'_>| Some(fit_model(model, medians));
-        let left_out = self
-            .left_out(&by_size, ours)
-            .expect("every model can be fitted");
-        let by_procedure = model.procedure.and_then(|procedure| {
-            self.left_out(&by_size, |medians| {
-                let (instance, parameters) = procedure(medians)?;
+impl ModelComparison {
+    fn judge(&self, model: &'static Model) -> Result<Compared, ZooError> {
+        let observed = self.observed(&self.medians);
+        let fitted = model.fit(&observed);
+        let own: Vec<PredictionError> = (0..observed.len())
+            .map(|at| fitted.error(at, 0, observed[at]))
+            .collect();
+        let by_procedure = model.procedure.map_or_else(Vec::new, |procedure| {
+            self.left_out(0, |kept| {
+                let (choice, parameters) = procedure(kept)?;
                 Some(Fitted {
-                    instance,
+                    model,
+                    choice,
                     parameters,
                 })
             })
         });
-        let lengths = self.apart(&self.length_folds(), ours);
-        let by_pattern = self.pattern_folds();
-        let patterns = self.apart(&by_pattern, ours);
-        let own = self.errors(&fitted, &all);
-        let errors = [
-            Some(&own),
-            Some(&left_out),
-            lengths.as_ref(),
-            patterns.as_ref(),
-        ]
-        .into_iter()
-        .flatten();
-        let negative = errors.map(|errors| less_than_no_time(errors));
+        let [sizes, lengths, mut patterns] =
+            [0, 1, 2].map(|by| self.left_out(by, |kept| Some(model.fit(kept))));
+        patterns.sort_by_key(|one| one.part);
+        let negative = [&own, &sizes, &lengths, &patterns].map(|errors| less_than_no_time(errors));
         Ok(Compared {
-            negative: negative.max().unwrap_or(0),
+            negative: negative.into_iter().max().unwrap_or(0),
             model: model.name,
+            aliases: model.aliases,
             source: model.source,
             fitted: mean_absolute(&own)?,
-            left_out: mean_absolute(&left_out[..self.medians.points.len()])?,
-            left_out_by_procedure: by_procedure
-                .map(|errors| mean_absolute(&errors[..self.medians.points.len()]))
-                .transpose()?,
-            lengths_left_out: lengths.map(|errors| mean_absolute(&errors)).transpose()?,
-            patterns_left_out: patterns
-                .as_ref()
-                .map(|errors| mean_absolute(errors))
-                .transpose()?,
-            by_pattern: patterns.map_or_else(Vec::new, |errors| {
-                self.predicted_patterns(&by_pattern, &errors)
-            }),
-            predicted: self.predicted(&left_out),
-            by_size: self.by_size(&left_out)?,
+            left_out: mean_absolute(&sizes)?,
+            left_out_by_procedure: mean_left_out(&by_procedure)?,
+            lengths_left_out: mean_left_out(&lengths)?,
+            patterns_left_out: mean_left_out(&patterns)?,
+            predicted: self.predicted(&sizes, Exchange::round_trip),
+            by_pattern: self.predicted(&patterns, Exchange::pattern),
+            by_size: self.by_size(&sizes)?,
             parameters: self.with_intervals(&fitted)?,
-            choice: fitted.instance.choice,
+            choice: fitted.choice.to_string(),
         })
     }
 
-    /// Points and patterns; the patterns' places follow on those of the points.
-    fn count(&self) -> usize {
-        self.medians.points.len() + self.medians.patterns.len()
-    }
-
-    /// The errors of points and patterns, by place in the list of all: `predicted / measured - 1`.
-    fn errors(&self, fitted: &Fitted, places: &[usize]) -> Vec<f64> {
-        let Medians {
-            points,
-            times,
-            patterns,
-            pattern_times,
-        } = self.medians;
-        places
-            .iter()
-            .map(|at: &usize| match points.get(*at) {
-                Some(point) => fitted.predict(*point).as_nanos() / times[*at] - 1.0,
-                None => {
-                    let at = at - points.len();
-                    fitted.predict_pattern(&patterns[at]).as_nanos() / pattern_times[at] - 1.0
-                }
+    fn observed(&self, times: &[f64]) -> Vec<Observation<'_>> {
+        let observed = self.exchanges.iter().zip(times);
+        observed
+            .map(|(exchange, time)| Observation {
+                exchange,
+                time: *time,
             })
             .collect()
     }
 
-    /// The errors of all places of the folds, fold after fold, by fits without their fold; none of fewer than two folds.
-    fn apart(
+    /// By place the errors of all exchanges that have a part of this kind, by fits without their part; empty where there are fewer
+    /// than two parts or a fit cannot be made.
+    fn left_out<'a>(
         &self,
-        folds: &[Vec<usize>],
-        fit: impl Fn(Medians<'_>) -> Option<Fitted>,
-    ) -> Option<Vec<f64>> {
-        if folds.len() < 2 {
-            return None;
+        kind: usize,
+        fit: impl Fn(&[Observation]) -> Option<Fitted<'a>>,
+    ) -> Vec<PredictionError> {
+        let observed = self.observed(&self.medians);
+        let parts: BTreeSet<usize> = self.parts.iter().filter_map(|parts| parts[kind]).collect();
+        let mut errors = Vec::new();
+        for part in parts.iter().filter(|_| parts.len() > 1) {
+            let (left_out, kept): (Vec<usize>, Vec<usize>) =
+                (0..observed.len()).partition(|at| self.parts[*at][kind] == Some(*part));
+            let kept: Vec<Observation> = kept.into_iter().map(|at| observed[at]).collect();
+            let Some(fitted) = fit(&kept) else {
+                return Vec::new();
+            };
+            errors.extend(
+                left_out
+                    .into_iter()
+                    .map(|at| fitted.error(at, *part, observed[at])),
+            );
         }
-        let errors = self.left_out(folds, fit)?;
-        Some(folds.concat().into_iter().map(|at| errors[at]).collect())
+        errors.sort_by_key(|one| one.at);
+        errors
     }
 
-    /// Of each place of a fold, the error of a fit without its fold, and 0 of the others; none where a fit could not be made.
-    fn left_out(
+    fn predicted<E>(
         &self,
-        folds: &[Vec<usize>],
-        fit: impl Fn(Medians<'_>) -> Option<Fitted>,
-    ) -> Option<Vec<f64>> {
-        let mut errors = vec![0.0; self.count()];
-        let medians = self.medians;
-        for left_out in folds {
-            let kept: Vec<usize> = (0..errors.len())
-                .filter(|at| !left_out.contains(at))
-                .collect();
-            let (of_points, of_patterns) =
-                kept.split_at(kept.partition_point(|at| *at < medians.points.len()));
-            let of_patterns: Vec<usize> = of_patterns
-                .iter()
-                .map(|at| at - medians.points.len())
-                .collect();
-            let fitted = fit(Medians {
-                points: &chosen(medians.points, of_points),
-                times: &chosen(medians.times, of_points),
-                patterns: &chosen(medians.patterns, &of_patterns),
-                pattern_times: &chosen(medians.pattern_times, &of_patterns),
-            })?;
-            left_out
-                .iter()
-                .zip(self.errors(&fitted, left_out))
-                .for_each(|(at, error)| errors[*at] = error);
-        }
-        Some(errors)
-    }
-
-    /// The places of the points of every fifth size, or of every single one where there are few.
-    fn size_folds(&self) -> Vec<Vec<usize>> {
-        let folds = if self.sizes.len() < MANY_SIZES {
-            self.sizes.len()
-        } else {
-            FOLDS
-        };
-        let fold =
-            |point: &PrttPoint| self.sizes.partition_point(|size| *size < point.size) % folds;
-        (0..folds)
-            .map(|own: usize| {
-                let of_fold = self
-                    .medians
-                    .points
-                    .iter()
-                    .enumerate()
-                    .filter(move |(_, point)| fold(point) == own);
-                of_fold.map(|(at, _)| at).collect()
+        errors: &[PredictionError],
+        exchange: impl Fn(&Exchange) -> Option<E>,
+    ) -> Vec<Predicted<E>> {
+        let predicted = errors.iter().filter_map(|one| {
+            Some(Predicted {
+                exchange: exchange(&self.exchanges[one.at])?,
+                part: one.part,
+                measured: Time::from_nanos(self.medians[one.at]),
+                predicted: Time::from_nanos(self.medians[one.at] * (1.0 + one.error)),
             })
+        });
+        predicted.collect()
+    }
+
+    fn by_size(&self, errors: &[PredictionError]) -> Result<Vec<(Bytes, f64)>, StatsError> {
+        let mut by_size: BTreeMap<Bytes, Vec<f64>> = BTreeMap::new();
+        for one in errors {
+            let size = self.exchanges[one.at].size();
+            by_size.entry(size).or_default().push(one.error);
+        }
+        let means = by_size.into_iter();
+        means
+            .map(|(size, errors)| Ok((size, mean(&errors)?)))
             .collect()
     }
 
-    /// The places of the bursts without delays, by length.
-    fn length_folds(&self) -> Vec<Vec<usize>> {
-        let mut folds: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (at, point) in self.medians.points.iter().enumerate() {
-            if point.messages > 1 && point.delay == Time::ZERO {
-                folds.entry(point.messages).or_default().push(at);
-            }
-        }
-        folds.into_values().collect()
-    }
-
-    /// The places of the patterns, by name: each name of its own, or every tenth together where there are more.
-    fn pattern_folds(&self) -> Vec<Vec<usize>> {
-        let mut names: Vec<&str> = self
-            .medians
-            .patterns
+    fn with_intervals(&self, fitted: &Fitted) -> Result<Vec<FittedParameter>, StatsError> {
+        let Fitted {
+            model,
+            choice,
+            parameters,
+        } = fitted;
+        let again: Vec<Vec<f64>> = self
+            .resampled
             .iter()
-            .map(|pattern| &*pattern.name)
+            .map(|times| model.fit_choice(choice, &self.observed(times)).0)
             .collect();
-        names.sort_unstable();
-        names.dedup();
-        let mut folds = vec![Vec::new(); names.len().min(PATTERN_FOLDS)];
-        for (at, pattern) in self.medians.patterns.iter().enumerate() {
-            let place = names.partition_point(|name| *name < &*pattern.name);
-            folds[place % PATTERN_FOLDS].push(self.medians.points.len() + at);
-        }
-        folds
-    }
-
-    fn predicted_patterns(&self, folds: &[Vec<usize>], errors: &[f64]) -> Vec<PredictedPattern> {
-        let mut errors = errors.iter();
-        let mut predicted = Vec::new();
-        for (part, places) in folds.iter().enumerate() {
-            for (at, error) in places.iter().zip(&mut errors) {
-                let at = at - self.medians.points.len();
-                let time = self.medians.pattern_times[at];
-                predicted.push(PredictedPattern {
-                    pattern: self.medians.patterns[at].clone(),
-                    part,
-                    measured: Time::from_nanos(time),
-                    predicted: Time::from_nanos(time * (1.0 + error)),
-                });
-            }
-        }
-        predicted
-    }
-
-    fn predicted(&self, errors: &[f64]) -> Vec<Predicted> {
-        let measured = self.medians.points.iter().zip(self.medians.times);
-        measured
-            .zip(errors)
-            .map(|((point, time), error)| Predicted {
-                point: *point,
-                measured: Time::from_nanos(*time),
-                predicted: Time::from_nanos(time * (1.0 + error)),
-            })
-            .collect()
-    }
-
-    fn by_size(&self, errors: &[f64]) -> Result<Vec<(Bytes, f64)>, ZooError> {
-        self.sizes
-            .iter()
-            .map(|size: &Bytes| {
-                let points = self
-                    .medians
-                    .points
-                    .iter()
-                    .zip(errors)
-                    .filter(|(point, _)| point.size == *size);
-                Ok((
-                    *size,
-                    mean(&points.map(|(_, error)| *error).collect::<Vec<f64>>())?,
-                ))
-            })
-            .collect()
-    }
-
-    fn with_intervals(&self, fitted: &Fitted) -> Result<Vec<FittedParameter>, ZooError> {
-        let again = |(times, pattern_times): &(Vec<f64>, Vec<f64>)| {
-            parameters_of(
-                &fitted.instance,
-                Medians {
-                    times,
-                    pattern_times,
-                    ..self.medians
-                },
-            )
-        };
-        let again: Vec<Vec<f64>> = self.resampled.iter().map(again).collect();
+        let fitted = model.parameters(choice).into_iter().zip(parameters);
         fitted
-            .instance
-            .parameters
-            .iter()
             .enumerate()
-            .map(|(at, parameter): (usize, &Parameter)| {
-                let value = fitted.parameters[at];
+            .map(|(at, (parameter, value))| {
                 let drawn: Vec<f64> = again.iter().map(|parameters| parameters[at]).collect();
-                let (low, high) = if drawn.is_empty() {
-                    (value, value)
-                } else {
-                    percentile_interval(&drawn, self.level)?
+                let (low, high) = match &drawn[..] {
+                    [] => (*value, *value),
+                    drawn => percentile_interval(drawn, self.level)?,
                 };
                 Ok(FittedParameter {
-                    parameter: parameter.clone(),
-                    value,
-                    interval: (low.min(value), high.max(value)),
+                    parameter,
+                    value: *value,
+                    interval: (low.min(*value), high.max(*value)),
                 })
             })
             .collect()
     }
 }
 
-fn chosen<T: Clone>(items: &[T], places: &[usize]) -> Vec<T> {
-    places.iter().map(|at| items[*at].clone()).collect()
-}
-
-fn mean_absolute(errors: &[f64]) -> Result<f64, ZooError> {
-    Ok(mean(
-        &errors.iter().map(|error| error.abs()).collect::<Vec<f64>>(),
-    )?)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{loggp, logp_stalling},
-        *,
-    };
-    use crate::prtt::prtt;
+    use super::*;
+    use crate::{prtt::prtt, zoo::Choice};
     use flowcast_model::{loggp::LogGp, stats::resampling::normal_score};
     use flowcast_units::{Node, TimePerByte};
 
@@ -509,7 +392,12 @@ mod tests {
 
     #[test]
     fn a_model_that_predicts_less_than_no_time_stands_behind_all_others() {
-        assert_eq!(less_than_no_time(&[0.5, -0.5, -1.0, -1.2, -9.0]), 2);
+        let errors = [0.5, -0.5, -1.0, -1.2, -9.0].map(|error| PredictionError {
+            at: 0,
+            part: 0,
+            error,
+        });
+        assert_eq!(less_than_no_time(&errors), 2);
         let compared = compare(&samples(), &[], OPTIONS).unwrap();
         assert!(
             compared
@@ -595,41 +483,31 @@ mod tests {
         );
     }
 
-    /// Exchanges of several sizes in which LogP with stalling, LoPC and two classes of nodes differ from their likes.
-    fn patterns(
-        model: &super::super::Model,
-        parameters: &[f64],
-        messages: &[&[(u32, u32)]],
-    ) -> Vec<PatternSamples> {
+    /// Exchanges of several sizes that LogGP carries out.
+    fn patterns(parameters: &[f64], messages: &[&[(u32, u32)]]) -> Vec<PatternSamples> {
+        let model = MODELS.iter().find(|model| model.name == "loggp").unwrap();
         let sizes = [1, 8193, 65_537].map(Bytes);
-        let all: Vec<Pattern> = messages
+        messages
             .iter()
             .enumerate()
-            .flat_map(|(at, messages): (usize, &&[(u32, u32)])| {
+            .flat_map(|(at, messages)| {
                 let messages: Vec<_> = messages
                     .iter()
                     .map(|(from, to)| (Node(*from), Node(*to)))
                     .collect();
-                sizes.map(|size| Pattern {
-                    name: format!("p{at}"),
-                    size,
-                    messages: messages.clone(),
+                sizes.map(|size| {
+                    let pattern = Pattern {
+                        name: format!("p{at}"),
+                        size,
+                        messages: messages.clone(),
+                    };
+                    let exchange = Exchange::Pattern(pattern.clone());
+                    let time = model.cost(&Choice::Nothing, &exchange).at(parameters);
+                    PatternSamples {
+                        pattern,
+                        times: vec![Time::from_nanos(time)],
+                    }
                 })
-            })
-            .collect();
-        let unknown = vec![1.0; all.len()];
-        let medians = Medians {
-            points: &[],
-            times: &[],
-            patterns: &all,
-            pattern_times: &unknown,
-        };
-        let instance = (model.instances)(medians).remove(0);
-        let time = |pattern: &Pattern| instance.cost.pattern(pattern, parameters).at(parameters);
-        all.iter()
-            .map(|one| PatternSamples {
-                pattern: one.clone(),
-                times: vec![time(one)],
             })
             .collect()
     }
@@ -646,7 +524,7 @@ mod tests {
     #[test]
     fn whole_patterns_are_left_out_and_the_model_that_made_them_predicts_them() {
         let costs = [24_300.0, 1900.0, 3400.0, 4.09];
-        let patterns = patterns(&loggp::MODEL, &costs, &GATHERS);
+        let patterns = patterns(&costs, &GATHERS);
         let compared = compare(&samples(), &patterns, OPTIONS).unwrap();
         let of = |name: &str| compared.iter().find(|own| own.model == name).unwrap();
         assert!(
@@ -662,78 +540,8 @@ mod tests {
         let worst = of("hockney")
             .by_pattern
             .iter()
-            .find(|one| one.pattern.name == "p5" && one.pattern.size.0 > 9000);
+            .find(|one| one.exchange.name == "p5" && one.exchange.size.0 > 9000);
         assert!(worst.unwrap().predicted < worst.unwrap().measured * 0.5);
-    }
-
-    #[test]
-    fn a_slow_node_is_explained_by_two_classes_and_by_nothing_else() {
-        let pairs: Vec<[(u32, u32); 1]> = (0..5)
-            .flat_map(|from| (0..5).map(move |to| [(from, to)]))
-            .filter(|[(from, to)]| from != to)
-            .collect();
-        let messages: Vec<&[(u32, u32)]> = pairs.iter().map(|pair| &pair[..]).collect();
-        let mut patterns = patterns(&loggp::MODEL, &[24_300.0, 1900.0, 3400.0, 4.09], &messages);
-        for one in patterns
-            .iter_mut()
-            .filter(|one| one.pattern.nodes().contains(&Node(3)))
-        {
-            let slower = Time::from_nanos(9000.0 + 6.0 * (one.pattern.size.0 - 1) as f64);
-            one.times.iter_mut().for_each(|time| *time += slower);
-        }
-        let compared = compare(&samples(), &patterns, OPTIONS).unwrap();
-        assert_eq!(
-            (compared[0].model, &*compared[0].choice),
-            ("hloggp", "second class 3")
-        );
-        let [own, next] = [0, 1].map(|at: usize| compared[at].patterns_left_out.unwrap());
-        assert!(
-            own < 0.02 && next > 0.1,
-            "{own} {} {next}",
-            compared[1].model
-        );
-        let found: Vec<f64> = compared[0].parameters.iter().map(|one| one.value).collect();
-        assert!(
-            (found[4] / 10_900.0 - 1.0).abs() < 0.2 && (found[5] / 10.09 - 1.0).abs() < 0.03,
-            "{found:?}"
-        );
-    }
-
-    #[test]
-    fn senders_that_are_told_to_stall_are_explained_by_stalling() {
-        // L/g is 7.1: eight packets fit.
-        let costs = [24_300.0, 1900.0, 3400.0, 50_000.0];
-        let senders: Vec<Vec<(u32, u32)>> = (1..24)
-            .map(|count| (1..=count).map(|from| (from, 0)).collect())
-            .collect();
-        let messages: Vec<&[(u32, u32)]> = senders.iter().map(Vec::as_slice).collect();
-        let mut all = patterns(&logp_stalling::MODEL, &costs, &messages);
-        all.retain(|one| one.pattern.size == Bytes(1));
-        let one_packet = samples()
-            .points()
-            .filter(|(point, _)| point.size == Bytes(1))
-            .fold(PrttSamples::default(), |mut kept, (point, times)| {
-                times.iter().for_each(|time| kept.push(point, *time));
-                [2, 3].iter().for_each(|size| {
-                    times.iter().for_each(|time| {
-                        kept.push(
-                            PrttPoint {
-                                size: Bytes(*size),
-                                ..point
-                            },
-                            *time,
-                        )
-                    });
-                });
-                kept
-            });
-        let compared = compare(&one_packet, &all, OPTIONS).unwrap();
-        assert_eq!(compared[0].model, "logp-stalling");
-        assert!(
-            (compared[0].parameters[3].value / 50_000.0 - 1.0).abs() < 0.05,
-            "{:?}",
-            compared[0].parameters
-        );
     }
 
     #[test]

@@ -2,225 +2,169 @@
 //!
 //! Under the longer of two terms a cost is linear in its parameters once it is known which term is the longer. So a problem
 //! of least squares without negative values is solved (Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter
-//! 23), each point takes the term that is the longer with these parameters, queues in patterns become those of these parameters,
-//! and again, until nothing changes. The best parameters on the way are kept.
+//! 23), each observation takes the term that is the longer with these parameters, and again, until nothing changes. The best
+//! parameters on the way are kept.
 
-use flowcast_model::stats::linear_system;
-use flowcast_units::Time;
+use flowcast_model::stats::linear_system::{self, Matrix};
 
-use super::{Cost, Instance, Medians, Model, pattern::Pattern};
-use crate::prtt::PrttPoint;
+use super::{Choice, Cost, Model, Observation, product};
 
 /// Terms that still change after so many rounds do so for ever.
 const ROUNDS: usize = 30;
-/// Relative change of parameters that ends the search.
-const SETTLED: f64 = 1e-9;
-/// A parameter that all points leave open stays at 0 instead of anywhere.
+/// A parameter that all observations leave open stays at 0 instead of anywhere.
 const RIDGE: f64 = 1e-12;
 
 /// A model with its parameters.
-pub struct Fitted {
-    /// The choice of the model's sizes.
-    pub instance: Instance,
-    /// In the order of the instance's, nanoseconds or nanoseconds per byte.
+#[derive(Debug)]
+pub(super) struct Fitted<'a> {
+    pub model: &'a Model,
+    pub choice: Choice,
+    /// In the order of the model's, nanoseconds or nanoseconds per byte.
     pub parameters: Vec<f64>,
 }
 
-impl Fitted {
-    /// What a round trip takes.
-    pub fn predict(&self, point: PrttPoint) -> Time {
-        Cost::of_round_trip(self.instance.cost.as_ref(), point).at(&self.parameters)
-    }
-
-    /// What a pattern takes.
-    pub fn predict_pattern(&self, pattern: &Pattern) -> Time {
-        self.instance
-            .cost
-            .pattern(pattern, &self.parameters)
-            .at(&self.parameters)
-    }
+/// The error of what a model predicts for an exchange.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PredictionError {
+    /// Place of the exchange.
+    pub at: usize,
+    /// Exchanges of a part are left out together.
+    pub part: usize,
+    /// `predicted / measured - 1`.
+    pub error: f64,
 }
 
-/// The best choice of a model's sizes with its best parameters.
-pub(crate) fn fit_model(model: &Model, medians: Medians<'_>) -> Fitted {
-    let instances = (model.instances)(medians).into_iter();
-    let fits = instances.map(|instance| (fit_instance(&instance, medians), instance));
-    let best = fits.min_by(|one, other| one.0.errors.total_cmp(&other.0.errors));
-    let (fit, instance) = best.expect("each model has an instance for any measurements");
-    Fitted {
-        instance,
-        parameters: fit.parameters,
+impl Fitted<'_> {
+    pub(super) fn error(&self, at: usize, part: usize, observed: Observation) -> PredictionError {
+        let cost = self.model.cost(&self.choice, observed.exchange);
+        PredictionError {
+            at,
+            part,
+            error: cost.at(&self.parameters) / observed.time - 1.0,
+        }
     }
 }
 
-/// The best parameters of a choice.
-pub fn parameters_of(instance: &Instance, medians: Medians<'_>) -> Vec<f64> {
-    fit_instance(instance, medians).parameters
-}
+impl Model {
+    /// The best choice of the model's sizes with its best parameters.
+    pub(super) fn fit(&self, observed: &[Observation]) -> Fitted<'_> {
+        let choices = (self.choices)(observed).into_iter();
+        let fits = choices.map(|choice| {
+            let (parameters, errors) = self.fit_choice(&choice, observed);
+            let fitted = Fitted {
+                model: self,
+                choice,
+                parameters,
+            };
+            (fitted, errors)
+        });
+        let best = fits.min_by(|one, other| one.1.total_cmp(&other.1));
+        best.expect("each model has a choice for any observations")
+            .0
+    }
 
-struct Fit {
-    parameters: Vec<f64>,
-    /// Sum of squared relative errors.
-    errors: f64,
-}
-
-fn fit_instance(instance: &Instance, medians: Medians<'_>) -> Fit {
-    let model = instance.cost.as_ref();
-    let count = instance.parameters.len();
-    let mut costs: Vec<Cost> = medians
-        .points
-        .iter()
-        .map(|point| Cost::of_round_trip(model, *point))
-        .collect();
-    let at_rest = vec![0.0; count];
-    costs.extend(
-        medians
-            .patterns
+    /// The best parameters of a choice, and their sum of squared relative errors.
+    pub(super) fn fit_choice(&self, choice: &Choice, observed: &[Observation]) -> (Vec<f64>, f64) {
+        let costs: Vec<Cost> = observed
             .iter()
-            .map(|pattern| model.pattern(pattern, &at_rest)),
-    );
-    let times: Vec<f64> = medians
-        .times
-        .iter()
-        .chain(medians.pattern_times)
-        .copied()
-        .collect();
-    // Delays are there to show the processor, messages without one the interface.
-    let has_delay = |at: usize| {
-        medians
-            .points
-            .get(at)
-            .is_some_and(|point| point.delay > Time::ZERO)
-    };
-    let mut longest: Vec<usize> = costs
-        .iter()
-        .enumerate()
-        .map(|(at, cost): (usize, &Cost)| {
-            if has_delay(at) {
-                0
-            } else {
-                cost.longest_of.len() - 1
-            }
-        })
-        .collect();
-    let mut before = at_rest;
-    let mut best = Fit {
-        parameters: vec![0.0; count],
-        errors: f64::INFINITY,
-    };
-    for _ in 0..ROUNDS {
-        let parameters = least_squares(&costs, &longest, &times, count);
-        costs.truncate(medians.points.len());
-        costs.extend(
-            medians
-                .patterns
+            .map(|one| self.cost(choice, one.exchange))
+            .collect();
+        let times: Vec<f64> = observed.iter().map(|one| one.time).collect();
+        let count = self.parameters(choice).len();
+        // Delays are there to show the processor, messages without one the interface.
+        let mut longest: Vec<usize> = costs
+            .iter()
+            .map(|cost| match cost.longest_of[0].len() > count {
+                true => 0,
+                false => cost.longest_of.len() - 1,
+            })
+            .collect();
+        let mut best = (vec![0.0; count], f64::INFINITY);
+        for _ in 0..ROUNDS {
+            let parameters = least_squares(&costs, &longest, &times, count);
+            let errors: f64 = costs
                 .iter()
-                .map(|pattern| model.pattern(pattern, &parameters)),
-        );
-        let errors = squared_errors(&costs, &times, &parameters);
-        let next: Vec<usize> = costs.iter().map(|cost| cost.longest(&parameters)).collect();
-        let is_settled =
-            next == longest && (medians.patterns.is_empty() || are_alike(&parameters, &before));
-        before.clone_from(&parameters);
-        if errors < best.errors {
-            best = Fit { parameters, errors };
+                .zip(&times)
+                .map(|(cost, time)| (cost.at(&parameters) / time - 1.0).powi(2))
+                .sum();
+            let next: Vec<usize> = costs.iter().map(|cost| cost.longest(&parameters)).collect();
+            if errors < best.1 {
+                best = (parameters, errors);
+            }
+            if next == longest {
+                break;
+            }
+            longest = next;
         }
-        if is_settled {
-            break;
-        }
-        longest = next;
+        best
     }
-    best
 }
 
-/// Queues of parameters so near to each other do not differ.
-fn are_alike(one: &[f64], other: &[f64]) -> bool {
-    one.iter()
-        .zip(other)
-        .all(|(one, other)| (one - other).abs() <= SETTLED * one.abs())
-}
-
-fn squared_errors(costs: &[Cost], times: &[f64], parameters: &[f64]) -> f64 {
-    costs
-        .iter()
-        .zip(times)
-        .map(|(cost, time)| (cost.at(parameters).as_nanos() / time - 1.0).powi(2))
-        .sum()
-}
-
-/// Normal equations of relative errors, with columns scaled to the length 1.
+/// The parameters by normal equations of relative errors, with columns scaled to the length 1.
 fn least_squares(costs: &[Cost], longest: &[usize], times: &[f64], count: usize) -> Vec<f64> {
     let mut products = vec![vec![0.0; count]; count];
     let mut right = vec![0.0; count];
     for ((cost, longest), time) in costs.iter().zip(longest).zip(times) {
-        let form = cost.form(*longest);
-        let row: Vec<f64> = form
-            .coefficients
-            .iter()
-            .map(|coefficient| coefficient / time)
+        let repeated = &cost.longest_of[*longest];
+        let constant: f64 = repeated[count..].iter().sum();
+        let rest = 1.0 - constant * cost.repeats / time;
+        let forms = cost.once.iter().zip(repeated);
+        let row: Vec<f64> = forms
+            .map(|(once, repeated)| (once + repeated * cost.repeats) / time)
             .collect();
-        let rest = 1.0 - form.constant / time;
         for (one, products) in products.iter_mut().enumerate() {
             right[one] += row[one] * rest;
-            products
-                .iter_mut()
-                .zip(&row)
-                .for_each(|(sum, other)| *sum += row[one] * other);
+            add(products, &row, row[one]);
         }
     }
-    let lengths: Vec<f64> = (0..count).map(|at| products[at][at].sqrt()).collect();
-    let scale = |at: usize| {
-        if lengths[at] > 0.0 {
-            1.0 / lengths[at]
-        } else {
-            0.0
-        }
-    };
+    let scale: Vec<f64> = (0..count)
+        .map(|at| products[at][at].sqrt())
+        .map(|length| if length > 0.0 { 1.0 / length } else { 0.0 })
+        .collect();
     for (one, products) in products.iter_mut().enumerate() {
-        right[one] *= scale(one);
-        products
-            .iter_mut()
-            .enumerate()
-            .for_each(|(other, sum)| *sum *= scale(one) * scale(other));
+        right[one] *= scale[one];
+        for (sum, other) in products.iter_mut().zip(&scale) {
+            *sum *= scale[one] * other;
+        }
         products[one] += RIDGE;
     }
-    let scaled = not_negative(&products, &right);
-    scaled
-        .into_iter()
-        .enumerate()
-        .map(|(at, value)| value * scale(at))
-        .collect()
+    let mut values = not_negative(&products, &right);
+    for (value, scale) in values.iter_mut().zip(scale) {
+        *value *= scale;
+    }
+    values
+}
+
+fn add(own: &mut [f64], other: &[f64], times: f64) {
+    for (own, other) in own.iter_mut().zip(other) {
+        *own += other * times;
+    }
 }
 
 /// Lawson and Hanson's active sets on normal equations.
-fn not_negative(products: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
+fn not_negative(products: &Matrix, right: &[f64]) -> Vec<f64> {
     let count = right.len();
     let mut values = vec![0.0; count];
     let mut free = vec![false; count];
     // Each round frees one; rounding alone could go on for ever.
     for _ in 0..3 * count {
-        let descent = |at: usize| {
-            right[at]
-                - (0..count)
-                    .map(|other| products[at][other] * values[other])
-                    .sum::<f64>()
-        };
         let steepest = (0..count)
             .filter(|at| !free[*at])
-            .max_by(|one, other| descent(*one).total_cmp(&descent(*other)));
-        let Some(steepest) = steepest.filter(|at| descent(*at) > 1e-9) else {
+            .map(|at| (at, right[at] - product(&products[at], &values)))
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+            .filter(|(_, descent)| *descent > 1e-9);
+        let Some((steepest, _)) = steepest else {
             break;
         };
         free[steepest] = true;
         while let Some(wanted) = solve_free(products, right, &free) {
-            let blocking = (0..count).filter(|at| free[*at] && wanted[*at] <= 0.0);
-            let step = blocking
+            let step = (0..count)
+                .filter(|at| free[*at] && wanted[*at] <= 0.0)
                 .map(|at| values[at] / (values[at] - wanted[at]))
                 .fold(1.0, f64::min);
-            values
-                .iter_mut()
-                .zip(&wanted)
-                .for_each(|(value, wanted)| *value += step.max(0.0) * (wanted - *value));
+            for (value, wanted) in values.iter_mut().zip(&wanted) {
+                *value += step.max(0.0) * (wanted - *value);
+            }
             if step >= 1.0 {
                 break;
             }
@@ -235,34 +179,31 @@ fn not_negative(products: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
 }
 
 /// The equations of the free values alone, the others 0. None where they have no solution.
-fn solve_free(products: &[Vec<f64>], right: &[f64], free: &[bool]) -> Option<Vec<f64>> {
-    let places: Vec<usize> = (0..right.len()).filter(|at| free[*at]).collect();
-    let mut rows = Vec::with_capacity(places.len());
-    for row in &places {
-        rows.push(
-            places
-                .iter()
-                .map(|column| products[*row][*column])
-                .chain([right[*row]])
-                .collect(),
-        );
-    }
-    let mut values = vec![0.0; right.len()];
-    for (place, solution) in places.iter().zip(linear_system::solve(rows, 0.0)?) {
-        values[*place] = solution[0];
-    }
-    Some(values)
+fn solve_free(products: &Matrix, right: &[f64], free: &[bool]) -> Option<Vec<f64>> {
+    let places = 0..right.len();
+    let rows = places.clone().map(|row| {
+        let columns = places
+            .clone()
+            .map(|column| match free[row] && free[column] {
+                true => products[row][column],
+                false => f64::from(u8::from(row == column)),
+            });
+        columns
+            .chain([right[row] * f64::from(u8::from(free[row]))])
+            .collect()
+    });
+    Some(linear_system::solve(rows.collect(), 0.0)?.concat())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        prtt::prtt,
-        zoo::{Cost, lmo, loggp, loggps, logp},
+    use super::{
+        super::{Exchange, MODELS},
+        *,
     };
+    use crate::prtt::{PrttPoint, prtt};
     use flowcast_model::loggp::LogGp;
-    use flowcast_units::{Bytes, TimePerByte};
+    use flowcast_units::{Bytes, Time, TimePerByte};
     use proptest::prelude::*;
 
     fn points() -> Vec<PrttPoint> {
@@ -276,19 +217,23 @@ mod tests {
             .collect()
     }
 
+    fn model(name: &str) -> &'static Model {
+        MODELS.iter().find(|model| model.name == name).unwrap()
+    }
+
     /// The parameters come back from exact round trips of the model itself.
-    fn comes_back(model: &Model, instance: &Instance, parameters: &[f64]) {
-        let points = points();
-        let times: Vec<f64> = points
+    fn comes_back(name: &str, choice: Choice, parameters: &[f64]) {
+        let model = model(name);
+        let exchanges: Vec<Exchange> = points().into_iter().map(Exchange::RoundTrip).collect();
+        let observed: Vec<Observation> = exchanges
             .iter()
-            .map(|point: &PrttPoint| {
-                Cost::of_round_trip(instance.cost.as_ref(), *point)
-                    .at(parameters)
-                    .as_nanos()
+            .map(|exchange| Observation {
+                exchange,
+                time: model.cost(&choice, exchange).at(parameters),
             })
             .collect();
-        let fitted = fit_model(model, Medians::of_round_trips(&points, &times));
-        assert_eq!(fitted.instance.choice, instance.choice);
+        let fitted = model.fit(&observed);
+        assert_eq!(fitted.choice, choice);
         for (found, parameter) in fitted.parameters.iter().zip(parameters) {
             assert!(
                 (found - parameter).abs() <= 1e-6 * parameter.max(1e-3),
@@ -297,37 +242,15 @@ mod tests {
         }
     }
 
-    fn instance(model: &Model, choice: &str) -> Instance {
-        let points = points();
-        (model.instances)(Medians::of_round_trips(&points, &vec![1.0; points.len()]))
-            .into_iter()
-            .find(|instance| instance.choice == choice)
-            .unwrap()
-    }
-
     #[test]
     fn parameters_come_back_from_exact_round_trips() {
         // Gigabit Ethernet of Lichei's Table 3.5.3.1, whose overhead is above its gap.
-        comes_back(
-            &loggp::MODEL,
-            &instance(&loggp::MODEL, ""),
-            &[65_400.0, 6100.0, 897.0, 8.49],
-        );
-        comes_back(
-            &loggps::MODEL,
-            &instance(&loggps::MODEL, "S 8KiB"),
-            &[65_400.0, 2000.0, 2500.0, 8.49],
-        );
-        comes_back(
-            &lmo::MODEL,
-            &instance(&lmo::MODEL, ""),
-            &[4000.0, 0.3, 50_000.0, 8.0],
-        );
-        comes_back(
-            &logp::MODEL,
-            &instance(&logp::MODEL, "packets of 2KiB"),
-            &[30_000.0, 1000.0, 4000.0],
-        );
+        comes_back("loggp", Choice::Nothing, &[65_400.0, 6100.0, 897.0, 8.49]);
+        let threshold = Choice::Threshold(Bytes(8192));
+        comes_back("loggps", threshold, &[65_400.0, 2000.0, 2500.0, 8.49]);
+        comes_back("lmo", Choice::Nothing, &[4000.0, 0.3, 50_000.0, 8.0]);
+        let packets = Choice::Packets(Bytes(2048));
+        comes_back("logp", packets, &[30_000.0, 1000.0, 4000.0]);
     }
 
     #[test]
@@ -338,10 +261,9 @@ mod tests {
             gap: Time::from_micros(0.897),
             gap_per_byte: TimePerByte::from_micros(0.00849),
         };
-        let instance = instance(&loggp::MODEL, "");
         for point in points() {
-            let found = Cost::of_round_trip(instance.cost.as_ref(), point)
-                .at(&[65_400.0, 6100.0, 897.0, 8.49]);
+            let parameters = [65_400.0, 6100.0, 897.0, 8.49];
+            let found = model("loggp").round_trip(&Choice::Nothing, point, &parameters);
             assert!((found.as_nanos() / prtt(&network, point).as_nanos() - 1.0).abs() < 1e-12);
         }
     }

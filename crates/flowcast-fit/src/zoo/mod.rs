@@ -1,47 +1,23 @@
 //! Models of messages beside each other: which one explains measured round trips best, on sizes that it was not fitted to.
 //!
-//! A model says what one message takes ([`MessageCost::one_way`]), how long after a send the same sender begins the next
-//! ([`MessageCost::spacing`]), and, where it knows contention, how messages into one node follow one another
-//! ([`MessageCost::arrival_spacing`]) and what a [`pattern`] of messages between several nodes ([`MessageCost::pattern`]). All of them are
-//! linear in their parameters, up to the longer of two terms and to queues, so that one procedure fits them all
-//! ([`fit`](mod@fit)); a model with a published procedure is fitted by that as well.
-//! The parametrised round trip of [`crate::prtt`] is then
+//! A model is a row of the table [`MODELS`]. Its [`Equations`] give what one message takes, how long after a send the same
+//! sender begins the next, and, where the model knows contention, how messages into one node follow one another. All of them
+//! are linear in the parameters, up to the longer of two terms, so that one procedure fits them all (`fit`); a model with a
+//! published procedure is fitted by that as well (`procedures`). The parametrised round trip of
+//! [`crate::prtt`] is then
 //!
 //! `PRTT_{n,d}(s) = 2 · one_way(s) + (n-1) · spacing(s, d)`.
-//!
-//! | model | one message | next message | file |
-//! |---|---|---|---|
-//! | Hockney | `α + βs` | the same | [`hockney`] |
-//! | BSP | `l + gs` | `gs` | [`bsp`] |
-//! | C3 | `s + h + qt`, q packets | `s + qt` | [`c3`] |
-//! | Postal | `(λ + q - 1)u`, q packets | `qu` | [`postal`] |
-//! | LogP, also with stalling | `2o + L + (q-1)g`, q packets | `max(o + d, g) + (q-1)g` | [`logp`], [`logp_stalling`] |
-//! | LoPC | `L + (q+1)o`, q packets | `qo + d` | [`lopc`] |
-//! | PLogP | `L + g(s)` | `max(o_s(s) + d, g(s))` | [`plogp`] |
-//! | LogGP, LoGPC, HLogGP | `2o + L + (s-1)G` | `max(o + d, g + (s-1)G)` | [`loggp`], [`logpc`], [`hloggp`] |
-//! | LogGPS | the same, and from S on `2(2o + L)` | the same, and from S on `2(2o + L)` | [`loggps`] |
-//! | LMO | `2C + 2ts + L + s/β` | `max(C + ts + d, s/β)` | [`lmo`] |
-//!
-//! Sources are named in the files; the forms of Hockney, C3, BSP, LogP, PLogP, LogGP and LogGPS are those of Lichei, section 2.2.
 
-pub mod bsp;
-pub mod c3;
 pub mod compare;
-pub mod fit;
-pub mod hloggp;
-pub mod hockney;
-pub mod lmo;
-pub mod loggp;
-pub mod loggps;
-pub mod logp;
-pub mod logp_stalling;
-pub mod logpc;
-pub mod lopc;
+mod fit;
 pub mod pattern;
-pub mod plogp;
-pub mod postal;
+mod procedures;
+mod table;
 
-use std::collections::BTreeSet;
+use std::{
+    fmt::{Display, Formatter, Result},
+    iter,
+};
 
 use flowcast_model::stats::StatsError;
 use flowcast_units::{Bytes, Time};
@@ -49,137 +25,275 @@ use thiserror::Error;
 
 use crate::prtt::PrttPoint;
 use pattern::Pattern;
+pub use table::MODELS;
 
-/// What a message costs under a model, linear in its parameters.
-pub trait MessageCost {
-    /// From the send call to the end of the receive call of one message that meets no other.
-    fn one_way(&self, size: Bytes) -> Form;
+/// One model of the zoo.
+#[derive(Debug)]
+pub struct Model {
+    /// The model's name.
+    pub name: &'static str,
+    /// Models that differ from this one only in what they say of contention, which is left out here.
+    pub aliases: &'static [&'static str],
+    /// Paper, year and section.
+    pub source: &'static str,
+    /// Symbols of the paper: of times, of times per byte where they end in `/B`, and of tables of times by size where they end
+    /// in `(s)`.
+    pub(crate) symbols: &'static [&'static str],
+    /// All choices of its sizes that come into question for these measurements, at least one.
+    pub(crate) choices: fn(&[Observation]) -> Vec<Choice>,
+    /// The coefficients of a message's size.
+    pub(crate) equations: fn(Message) -> Equations,
+    /// Its own way to its parameters, if one is published.
+    pub(crate) procedure: Option<Procedure>,
+}
 
-    /// From a send to the next of the same sender, which computes for `delay` between them: the longest of these. The
-    /// first is the processor's time, the last the interface's.
-    fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form>;
+/// A published way from measurements to parameters; none where the measurements lack what it needs.
+pub(crate) type Procedure = fn(&[Observation]) -> Option<(Choice, Vec<f64>)>;
 
-    /// From one receive to the next where several nodes send to the same node at once: the longest of these; none where the
-    /// model says nothing of contention.
-    fn arrival_spacing(&self, _: Bytes) -> Option<Vec<Form>> {
-        None
+/// Sizes that a model leaves open.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    /// The model leaves nothing open.
+    Nothing,
+    /// The size of a packet, at least a byte; longer messages are several packets.
+    Packets(Bytes),
+    /// The size from which on a message waits for its receiver.
+    Threshold(Bytes),
+    /// Sizes at which tables have entries, ascending, at least one.
+    Places(Vec<Bytes>),
+}
+
+impl Choice {
+    fn message(&self, size: Bytes) -> Message {
+        Message {
+            bytes: size.0 as f64,
+            beyond_first: size.0.saturating_sub(1) as f64,
+            packets: match self {
+                Choice::Packets(packet) => size.0.div_ceil(packet.0).max(1) as f64,
+                _ => 1.0,
+            },
+            handshakes: match self {
+                Choice::Threshold(threshold) if size >= *threshold => 2.0,
+                _ => 0.0,
+            },
+        }
     }
 
-    /// From the common start of a pattern to its last receive, for parameters near these, as many as there are coefficients:
-    /// what depends on them in other ways than [`Cost`] does (queues, stalling) is taken from them.
-    ///
-    /// By itself the busiest node counts: the messages that it sends follow each other, or those that it receives where
-    /// they are more and the model knows contention. Without that, messages of several senders do not disturb each other.
-    fn pattern(&self, pattern: &Pattern, near: &[f64]) -> Cost {
-        let _ = near;
-        let (sends, receives, size) = (pattern.most_sends(), pattern.most_receives(), pattern.size);
-        let contended = (receives > sends).then(|| self.arrival_spacing(size));
-        let (count, longest_of) = match contended.flatten() {
-            Some(spacing) => (receives, spacing),
-            None => (sends, self.spacing(size, Time::ZERO)),
+    /// The part that each entry of a table has in the value at a size: interpolated between two places, level below the
+    /// first and with the last slope beyond the last. A single 1 where there are no tables.
+    fn weights(&self, size: Bytes) -> Vec<f64> {
+        let Choice::Places(places) = self else {
+            return vec![1.0];
         };
-        Cost {
-            once: self.one_way(size),
-            repeats: f64::from(count - 1),
-            longest_of,
+        let mut weights = vec![0.0; places.len()];
+        let above = places.partition_point(|place| *place < size);
+        let (low, high) = (above.saturating_sub(1), above.min(places.len() - 1));
+        weights[low] = 1.0;
+        let from = if above > 1 { high - 1 } else { low };
+        if from < high {
+            let width = (places[high].0 - places[from].0) as f64;
+            let share = size.0.saturating_sub(places[low].0) as f64 / width;
+            weights[from] -= share;
+            weights[high] += share;
+        }
+        weights
+    }
+}
+
+impl Display for Choice {
+    fn fmt(&self, out: &mut Formatter) -> Result {
+        match self {
+            Choice::Nothing => Ok(()),
+            Choice::Packets(packet) => write!(out, "packets of {packet}"),
+            Choice::Threshold(threshold) => write!(out, "S {threshold}"),
+            Choice::Places(places) => write!(out, "{} sizes", places.len()),
         }
     }
 }
 
-/// `constant + Σ coefficient · parameter`, in nanoseconds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Form {
-    /// What does not depend on parameters.
-    pub constant: f64,
-    /// By parameter: how often it counts.
-    pub coefficients: Vec<f64>,
+/// The regressors of a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message {
+    /// s.
+    pub bytes: f64,
+    /// s - 1, at least 0.
+    pub beyond_first: f64,
+    /// q: the number of packets, at least 1.
+    pub packets: f64,
+    /// Messages without data that go between sender and receiver before the data.
+    pub handshakes: f64,
 }
 
-impl Form {
-    /// A form without a constant.
-    pub fn new(coefficients: impl Into<Vec<f64>>) -> Form {
-        Form {
-            constant: 0.0,
-            coefficients: coefficients.into(),
+/// Times by the coefficients of the parameters.
+#[derive(Debug)]
+pub(crate) struct Equations {
+    /// From the send call to the end of the receive call of one message that meets no other.
+    one_way: Vec<f64>,
+    /// From a send to the next of the same sender, the longest of these. The first is the processor's time, to which computing
+    /// between the messages is added, the last the interface's.
+    spacing: Vec<Vec<f64>>,
+    /// From one receive to the next where several nodes send to the same node at once, the longest of these; empty where the
+    /// model says nothing of contention.
+    arrivals: Vec<Vec<f64>>,
+}
+
+/// Messages that were carried out and timed together.
+#[derive(Debug)]
+pub(crate) enum Exchange {
+    /// Between two nodes.
+    RoundTrip(PrttPoint),
+    /// Between several.
+    Pattern(Pattern),
+}
+
+impl Exchange {
+    fn round_trip(&self) -> Option<PrttPoint> {
+        match self {
+            Exchange::RoundTrip(point) => Some(*point),
+            Exchange::Pattern(_) => None,
         }
     }
 
-    /// The same and a time more.
-    #[must_use]
-    pub fn and(self, more: Time) -> Form {
-        Form {
-            constant: self.constant + more.as_nanos(),
-            ..self
+    fn pattern(&self) -> Option<Pattern> {
+        match self {
+            Exchange::RoundTrip(_) => None,
+            Exchange::Pattern(pattern) => Some(pattern.clone()),
         }
     }
 
-    /// Nanoseconds with these parameters, as many as there are coefficients.
-    pub fn at(&self, parameters: &[f64]) -> f64 {
-        self.constant
-            + self
-                .coefficients
-                .iter()
-                .zip(parameters)
-                .map(|(times, value)| times * value)
-                .sum::<f64>()
-    }
-
-    fn add(&mut self, other: &Form, times: f64) {
-        self.constant += other.constant * times;
-        self.coefficients
-            .iter_mut()
-            .zip(&other.coefficients)
-            .for_each(|(own, other)| *own += other * times);
+    /// Size of each message.
+    fn size(&self) -> Bytes {
+        match self {
+            Exchange::RoundTrip(point) => point.size,
+            Exchange::Pattern(pattern) => pattern.size,
+        }
     }
 }
 
-/// `once + repeats · max(longest_of)`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
-    /// What is spent once.
-    pub once: Form,
-    /// How often the longest counts, 0 or more.
-    pub repeats: f64,
-    /// At least one form.
-    pub longest_of: Vec<Form>,
+/// An exchange and its median time in nanoseconds, above 0.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Observation<'a> {
+    pub exchange: &'a Exchange,
+    pub time: f64,
+}
+
+/// The round trips among the observations, in their order, with their times.
+fn round_trips(observed: &[Observation]) -> impl Iterator<Item = (PrttPoint, f64)> {
+    observed
+        .iter()
+        .filter_map(|one| Some((one.exchange.round_trip()?, one.time)))
+}
+
+/// `once + repeats · max(longest_of)`, in nanoseconds by the coefficients of the parameters; one coefficient more is a constant.
+#[derive(Debug)]
+pub(crate) struct Cost {
+    once: Vec<f64>,
+    repeats: f64,
+    longest_of: Vec<Vec<f64>>,
 }
 
 impl Cost {
-    /// The parametrised round trip under a model.
-    pub fn of_round_trip(model: &dyn MessageCost, point: PrttPoint) -> Cost {
-        let way = model.one_way(point.size);
-        let mut once = Form::new(vec![0.0; way.coefficients.len()]);
-        once.add(&way, 2.0);
-        let repeats = f64::from(point.messages.saturating_sub(1));
-        Cost {
-            once,
-            repeats,
-            longest_of: model.spacing(point.size, point.delay),
-        }
+    fn at(&self, parameters: &[f64]) -> f64 {
+        let repeated = &self.longest_of[self.longest(parameters)];
+        product(&self.once, parameters) + self.repeats * product(repeated, parameters)
     }
 
-    /// What it takes with these parameters.
-    pub fn at(&self, parameters: &[f64]) -> Time {
-        let longest = self.longest(parameters);
-        Time::from_nanos(
-            self.once.at(parameters) + self.repeats * self.longest_of[longest].at(parameters),
-        )
-    }
-
-    /// Which of the forms is the longest, the last of equal ones.
+    /// The place of the longest, the last of equal ones.
     fn longest(&self, parameters: &[f64]) -> usize {
-        let times = self.longest_of.iter().map(|form| form.at(parameters));
+        let times = self.longest_of.iter().map(|form| product(form, parameters));
         times
             .enumerate()
             .max_by(|one, other| one.1.total_cmp(&other.1))
             .map_or(0, |(at, _)| at)
     }
+}
 
-    /// The cost as one form, if the form `longest` is the longest.
-    fn form(&self, longest: usize) -> Form {
-        let mut form = self.once.clone();
-        form.add(&self.longest_of[longest], self.repeats);
-        form
+/// `Σ coefficient · parameter`, and the constant where there is one coefficient more.
+fn product(coefficients: &[f64], parameters: &[f64]) -> f64 {
+    coefficients
+        .iter()
+        .zip(parameters.iter().chain([&1.0]))
+        .map(|(times, value)| times * value)
+        .sum()
+}
+
+impl Model {
+    /// The parameters under a choice, in the order of their coefficients.
+    pub fn parameters(&self, choice: &Choice) -> Vec<Parameter> {
+        let mut parameters = Vec::new();
+        for symbol in self.symbols {
+            let (name, unit) = match symbol.strip_suffix("/B") {
+                Some(name) => (name, Unit::TimePerByte),
+                None => (*symbol, Unit::Time),
+            };
+            match (name.strip_suffix("(s)"), choice) {
+                (Some(table), Choice::Places(places)) => {
+                    parameters.extend(places.iter().map(|place| Parameter {
+                        symbol: format!("{table}({place})"),
+                        unit,
+                    }));
+                }
+                _ => parameters.push(Parameter {
+                    symbol: name.to_owned(),
+                    unit,
+                }),
+            }
+        }
+        parameters
+    }
+
+    /// A round trip in which `parameters` are times in nanoseconds and nanoseconds per byte.
+    pub fn round_trip(&self, choice: &Choice, point: PrttPoint, parameters: &[f64]) -> Time {
+        let exchange = Exchange::RoundTrip(point);
+        Time::from_nanos(self.cost(choice, &exchange).at(parameters))
+    }
+
+    /// The busiest node decides how long a pattern takes: the messages that it sends follow each other, or those that it
+    /// receives where they are more and the model knows contention. Else messages of several senders do not disturb each other.
+    fn cost(&self, choice: &Choice, exchange: &Exchange) -> Cost {
+        let mut equations = self.expanded(choice, exchange.size());
+        match exchange {
+            Exchange::RoundTrip(point) => {
+                let delay = Some(point.delay.as_nanos()).filter(|delay| *delay > 0.0);
+                equations.spacing[0].extend(delay);
+                Cost {
+                    once: equations.one_way.iter().map(|times| 2.0 * times).collect(),
+                    repeats: f64::from(point.messages.saturating_sub(1)),
+                    longest_of: equations.spacing,
+                }
+            }
+            Exchange::Pattern(pattern) => {
+                let (sends, receives) = (pattern.most_sends(), pattern.most_receives());
+                let (count, longest_of) = match receives > sends && !equations.arrivals.is_empty() {
+                    true => (receives, equations.arrivals),
+                    false => (sends, equations.spacing),
+                };
+                Cost {
+                    once: equations.one_way,
+                    repeats: f64::from(count - 1),
+                    longest_of,
+                }
+            }
+        }
+    }
+
+    /// The equations with a coefficient for each entry of a table.
+    fn expanded(&self, choice: &Choice, size: Bytes) -> Equations {
+        let weights = choice.weights(size);
+        let mut equations = (self.equations)(choice.message(size));
+        let forms = iter::once(&mut equations.one_way)
+            .chain(&mut equations.spacing)
+            .chain(&mut equations.arrivals);
+        for form in forms {
+            let named = self.symbols.iter().zip(&*form);
+            *form = named
+                .flat_map(|(symbol, times)| match symbol.ends_with("(s)") {
+                    true => weights.iter().map(|weight| weight * times).collect(),
+                    false => vec![*times],
+                })
+                .collect();
+        }
+        equations
     }
 }
 
@@ -201,115 +315,6 @@ pub enum Unit {
     TimePerByte,
 }
 
-/// Parameters that are times but for those whose symbols end in `/B`.
-fn parameters(symbols: &[&str]) -> Vec<Parameter> {
-    symbols
-        .iter()
-        .map(|symbol: &&str| match symbol.strip_suffix("/B") {
-            Some(symbol) => Parameter {
-                symbol: symbol.to_owned(),
-                unit: Unit::TimePerByte,
-            },
-            None => Parameter {
-                symbol: (*symbol).to_owned(),
-                unit: Unit::Time,
-            },
-        })
-        .collect()
-}
-
-/// A model whose sizes (packets, thresholds, places in tables) are chosen.
-pub struct Instance {
-    /// What was chosen, for people; empty where there is nothing to choose.
-    pub choice: String,
-    /// As many as the forms have coefficients.
-    pub parameters: Vec<Parameter>,
-    /// The model's equations, linear in the parameters.
-    pub cost: Box<dyn MessageCost>,
-}
-
-/// Points and patterns with the medians that stand for them, in nanoseconds; as many of both.
-#[derive(Debug, Clone, Copy)]
-pub struct Medians<'a> {
-    /// Message count, delay and size of each round trip that was measured.
-    pub points: &'a [PrttPoint],
-    /// The median time of each point in nanoseconds, above 0.
-    pub times: &'a [f64],
-    /// What was sent between several nodes; empty where only round trips were measured.
-    pub patterns: &'a [Pattern],
-    /// The median time of each pattern in nanoseconds, above 0.
-    pub pattern_times: &'a [f64],
-}
-
-impl<'a> Medians<'a> {
-    /// Of round trips alone.
-    pub fn of_round_trips(points: &'a [PrttPoint], times: &'a [f64]) -> Medians<'a> {
-        Medians {
-            points,
-            times,
-            patterns: &[],
-            pattern_times: &[],
-        }
-    }
-
-    /// Number of nodes of the patterns.
-    fn nodes(self) -> u32 {
-        self.patterns
-            .iter()
-            .flat_map(Pattern::nodes)
-            .collect::<BTreeSet<_>>()
-            .len() as u32
-    }
-
-    /// The sizes of its round trips, ascending, each once.
-    fn sizes(self) -> Vec<Bytes> {
-        let mut sizes: Vec<Bytes> = self.points.iter().map(|point| point.size).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes
-    }
-
-    /// The median of a point, if it was measured.
-    fn at(self, point: PrttPoint) -> Option<f64> {
-        self.points
-            .iter()
-            .position(|own| *own == point)
-            .map(|at| self.times[at])
-    }
-}
-
-/// A published way from medians to parameters; none where the medians lack what it needs.
-pub type Procedure = fn(Medians<'_>) -> Option<(Instance, Vec<f64>)>;
-
-/// One model of the zoo.
-pub struct Model {
-    /// The model's name, as `--model` takes it.
-    pub name: &'static str,
-    /// Paper, year and section.
-    pub source: &'static str,
-    /// All choices of its sizes that come into question for these measurements, at least one.
-    pub instances: fn(Medians<'_>) -> Vec<Instance>,
-    /// Its own way to its parameters, if one is published that these measurements allow.
-    pub procedure: Option<Procedure>,
-}
-
-/// All models, the simplest first.
-pub const MODELS: [Model; 13] = [
-    hockney::MODEL,
-    bsp::MODEL,
-    c3::MODEL,
-    postal::MODEL,
-    logp::MODEL,
-    logp_stalling::MODEL,
-    lopc::MODEL,
-    loggp::MODEL,
-    logpc::MODEL,
-    hloggp::MODEL,
-    loggps::MODEL,
-    lmo::MODEL,
-    plogp::MODEL,
-];
-
 /// Why models cannot be compared.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ZooError {
@@ -321,49 +326,95 @@ pub enum ZooError {
     Stats(#[from] StatsError),
 }
 
-/// Sizes of packets that come into question: powers of two, and what Ethernet carries.
-fn packet_sizes(observed: Medians<'_>) -> Vec<Bytes> {
-    let largest = observed
-        .points
-        .iter()
-        .map(|point| point.size.0)
-        .max()
-        .unwrap_or(1);
-    let powers = (6..=20).map(|power| 1u64 << power).chain([1448, 8948]);
-    // A packet larger than every message is one that carries any.
-    let mut all: Vec<Bytes> = powers
-        .filter(|size| *size < largest)
-        .chain([largest.max(1)])
-        .map(Bytes)
-        .collect();
-    all.sort_unstable();
-    all
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_units::Node;
 
-/// Number of packets of a message, at least 1.
-fn packets(size: Bytes, packet: Bytes) -> f64 {
-    size.0.div_ceil(packet.0).max(1) as f64
-}
+    fn cost(name: &str, choice: Choice, exchange: Exchange) -> Cost {
+        let model = MODELS.iter().find(|model| model.name == name).unwrap();
+        model.cost(&choice, &exchange)
+    }
 
-fn of_packets(
-    symbols: &[&str],
-    observed: Medians<'_>,
-    cost: impl Fn(Bytes) -> Box<dyn MessageCost>,
-) -> Vec<Instance> {
-    packet_sizes(observed)
-        .into_iter()
-        .map(|packet: Bytes| Instance {
-            choice: format!("packets of {packet}"),
-            parameters: parameters(symbols),
-            cost: cost(packet),
+    fn pattern(size: u64, messages: &[(u32, u32)]) -> Exchange {
+        Exchange::Pattern(Pattern {
+            name: String::new(),
+            size: Bytes(size),
+            messages: messages
+                .iter()
+                .map(|(from, to)| (Node(*from), Node(*to)))
+                .collect(),
         })
-        .collect()
-}
+    }
 
-fn alone(symbols: &[&str], cost: impl MessageCost + 'static) -> Instance {
-    Instance {
-        choice: String::new(),
-        parameters: parameters(symbols),
-        cost: Box::new(cost),
+    const GATHER: [(u32, u32); 4] = [(1, 0), (2, 0), (3, 0), (4, 0)];
+
+    /// L 5, o 2, g 4 (the example of the LogP paper's broadcast), packets of 8 bytes.
+    #[test]
+    fn packets_of_a_message_and_of_several_senders_by_hand() {
+        let time = |size, messages: &[(u32, u32)]| {
+            cost("logp", Choice::Packets(Bytes(8)), pattern(size, messages)).at(&[5.0, 2.0, 4.0])
+        };
+        assert_eq!(time(8, &[(0, 1)]), 9.0);
+        assert_eq!(time(17, &[(0, 1)]), 17.0);
+        assert_eq!(time(1, &GATHER), 21.0);
+    }
+
+    #[test]
+    fn a_node_that_sends_and_receives_counts_by_the_more_of_both() {
+        let time = |messages: &[(u32, u32)]| {
+            cost("loggp", Choice::Nothing, pattern(5, messages)).at(&[10.0, 1.0, 2.0, 1.0])
+        };
+        assert_eq!(time(&[(0, 1)]), 16.0);
+        assert_eq!(time(&[(0, 1), (0, 2)]), 22.0);
+        assert_eq!(time(&[(1, 0), (2, 0), (0, 3)]), 22.0);
+    }
+
+    #[test]
+    fn contention_is_left_out_where_a_model_says_nothing_of_it() {
+        let time = |name, parameters: &[f64]| {
+            cost(name, Choice::Nothing, pattern(5, &GATHER)).at(parameters)
+        };
+        assert_eq!(time("hockney", &[10.0, 1.0]), 15.0);
+        assert_eq!(time("bsp", &[10.0, 1.0]), 30.0);
+        // C 10, t 1, L 100, 1/β 2: the receiver takes 15 for each.
+        assert_eq!(time("lmo", &[10.0, 1.0, 100.0, 2.0]), 140.0 + 3.0 * 15.0);
+    }
+
+    #[test]
+    fn handshakes_of_several_senders_overlap() {
+        let time = |threshold| {
+            let choice = Choice::Threshold(Bytes(threshold));
+            cost("loggps", choice, pattern(5, &GATHER)).at(&[10.0, 1.0, 2.0, 1.0])
+        };
+        assert_eq!(time(6), 16.0 + 3.0 * 6.0);
+        assert_eq!(time(5), 3.0 * 12.0 + 4.0 + 3.0 * 6.0);
+    }
+
+    /// Lichei, section 3.1.3: n messages and an answer of no bytes take `2L + (n+1)·g`.
+    #[test]
+    fn a_flood_takes_as_long_as_the_thesis_says() {
+        let point = PrttPoint::new(16, Time::ZERO, Bytes(1));
+        let places = Choice::Places(vec![Bytes(1)]);
+        let cost = cost("plogp", places, Exchange::RoundTrip(point));
+        let time = cost.at(&[76_500.0, 783.0, 0.0]);
+        assert_eq!(time, 2.0 * 76_500.0 + 17.0 * 783.0);
+    }
+
+    #[test]
+    fn tables_are_interpolated_and_go_on_beyond_their_ends() {
+        let places = Choice::Places([10, 20, 40].map(Bytes).into());
+        let gaps = [5, 10, 15, 20, 30, 40, 80]
+            .map(|size| product(&places.weights(Bytes(size)), &[1.0, 3.0, 4.0]));
+        assert_eq!(gaps, [1.0, 1.0, 2.0, 3.0, 3.5, 4.0, 6.0]);
+    }
+
+    #[test]
+    fn names_of_models_and_of_their_aliases_differ() {
+        let names = MODELS
+            .iter()
+            .flat_map(|model| model.aliases.iter().chain([&model.name]));
+        let distinct: std::collections::BTreeSet<&str> = names.clone().copied().collect();
+        assert_eq!((names.count(), distinct.len()), (13, 13));
     }
 }

@@ -1,10 +1,9 @@
 //! Patterns: messages of one size that start together, between several nodes.
 //!
-//! A round trip of two nodes shows nothing of what messages do to each other. Models that differ there alone (LogP with stalling,
-//! LoPC, LoGPC, two classes of nodes) are told apart by measured patterns: the conflicts of `flowcast measure conflicts` and the
-//! pairs of `flowcast measure pairs`.
+//! A round trip of two nodes shows nothing of what messages do to each other. Measured patterns do: the conflicts of
+//! `flowcast measure conflicts` and the pairs of `flowcast measure pairs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use flowcast_units::{Bytes, Node, Time};
 
@@ -22,53 +21,21 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The nodes that send or receive, ascending.
-    pub fn nodes(&self) -> BTreeSet<Node> {
-        self.messages
-            .iter()
-            .flat_map(|(from, to)| [*from, *to])
-            .collect()
-    }
-
-    /// Messages that a node sends.
-    pub(crate) fn sends_of(&self, node: Node) -> u32 {
-        self.messages
-            .iter()
-            .filter(|(from, _)| *from == node)
-            .count() as u32
-    }
-
-    /// Messages that a node receives.
-    pub(crate) fn receives_of(&self, node: Node) -> u32 {
-        self.messages.iter().filter(|(_, to)| *to == node).count() as u32
-    }
-
     /// The most messages that one node sends, at least 1.
     pub(crate) fn most_sends(&self) -> u32 {
-        self.nodes()
-            .into_iter()
-            .map(|node| self.sends_of(node))
-            .max()
-            .unwrap_or(0)
-            .max(1)
+        most_alike(self.messages.iter().map(|(from, _)| *from))
     }
 
     /// The most messages that one node receives, at least 1.
     pub(crate) fn most_receives(&self) -> u32 {
-        self.nodes()
-            .into_iter()
-            .map(|node| self.receives_of(node))
-            .max()
-            .unwrap_or(0)
-            .max(1)
+        most_alike(self.messages.iter().map(|(_, to)| *to))
     }
+}
 
-    /// Whether some node sends and receives.
-    pub(crate) fn is_two_way(&self) -> bool {
-        self.nodes()
-            .into_iter()
-            .any(|node| self.sends_of(node) > 0 && self.receives_of(node) > 0)
-    }
+fn most_alike(nodes: impl Iterator<Item = Node>) -> u32 {
+    let mut counts = BTreeMap::new();
+    nodes.for_each(|node| *counts.entry(node).or_insert(0) += 1);
+    counts.into_values().max().unwrap_or(1)
 }
 
 /// A pattern with the times that it took, each from the common start to the end of the last message.
@@ -115,53 +82,9 @@ pub fn of_pairs(pairs: &PairSamples) -> Vec<PatternSamples> {
     all
 }
 
-/// By node: the mean of the times of its patterns, each relative to the mean of its kind (size, messages, most sends and
-/// receives); 1 where no pattern has the node. Ascending, so that fast nodes stand first.
-pub(super) fn speeds(patterns: &[Pattern], times: &[f64]) -> Vec<(Node, f64)> {
-    let mut means: BTreeMap<_, (f64, f64)> = BTreeMap::new();
-    for (pattern, time) in patterns.iter().zip(times) {
-        let sum = means.entry(kind(pattern)).or_default();
-        *sum = (sum.0 + time, sum.1 + 1.0);
-    }
-    let mut of_node: BTreeMap<Node, (f64, f64)> = BTreeMap::new();
-    for (pattern, time) in patterns.iter().zip(times) {
-        let (sum, count) = means[&kind(pattern)];
-        for node in pattern.nodes() {
-            let own = of_node.entry(node).or_default();
-            *own = (own.0 + time * count / sum, own.1 + 1.0);
-        }
-    }
-    let mut all: Vec<(Node, f64)> = of_node
-        .into_iter()
-        .map(|(node, (sum, count))| (node, sum / count))
-        .collect();
-    all.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.0.cmp(&other.0)));
-    all
-}
-
-fn kind(pattern: &Pattern) -> (Bytes, usize, u32, u32) {
-    (
-        pattern.size,
-        pattern.messages.len(),
-        pattern.most_sends(),
-        pattern.most_receives(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Pattern {
-        /// So many nodes that send to one.
-        pub(in crate::zoo) fn to_one(senders: u32, size: Bytes) -> Pattern {
-            Pattern {
-                name: String::new(),
-                size,
-                messages: (1..=senders).map(|from| (Node(from), Node(0))).collect(),
-            }
-        }
-    }
 
     fn pattern(messages: &[(u32, u32)]) -> Pattern {
         let messages = messages
@@ -182,8 +105,6 @@ mod tests {
             (two_in_one_out.most_sends(), two_in_one_out.most_receives()),
             (1, 2)
         );
-        assert!(two_in_one_out.is_two_way() && !pattern(&[(1, 0), (2, 0)]).is_two_way());
-        assert_eq!(two_in_one_out.nodes().len(), 4);
     }
 
     #[test]
@@ -203,15 +124,5 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[1], ("0<>1", 2, 11.0));
         assert_eq!(found[0].0, "0>1");
-    }
-
-    #[test]
-    fn slow_nodes_stand_last() {
-        let patterns = [pattern(&[(0, 1)]), pattern(&[(1, 2)]), pattern(&[(0, 2)])];
-        let order: Vec<u32> = speeds(&patterns, &[10.0, 20.0, 20.0])
-            .into_iter()
-            .map(|(node, _)| node.0)
-            .collect();
-        assert_eq!(order, [0, 1, 2]);
     }
 }
