@@ -8,7 +8,6 @@ mod commands;
 mod core_pairs;
 mod costs_table;
 mod embedded;
-mod former_flags;
 mod host_args;
 mod launcher;
 mod mapping_format;
@@ -42,8 +41,7 @@ static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePage
 fn main() -> ExitCode {
     interrupt::survive_file_limits();
     commands::completions::answer_shell();
-    let words = former_flags::in_spellings_of_today(std::env::args_os());
-    match commands::Cli::of(words)
+    match commands::Cli::of(std::env::args_os())
         .run()
         .and_then(|()| input_maps::verify())
     {

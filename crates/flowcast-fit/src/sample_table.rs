@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A file has the columns that its samples need ([`Form`]), in any order; a column, a row or a number that does not belong is
-//! refused with its line. Files of former schemas name some columns otherwise.
+//! refused with its line. Conflicts of the former schema and round trips of other programs name some columns otherwise.
 
 use std::{
     collections::BTreeMap,
@@ -27,10 +27,10 @@ use flowcast_units::{Bytes, Node, Time};
 /// The schema that this version writes. A file without header lines is read as well.
 pub const SCHEMA: &str = "flowcast/samples/2";
 
-/// The present name of a column that files of former schemas may call otherwise.
+/// The present name of a column with the name in conflicts of the former schema and in round trips of other programs.
 fn current(name: &str) -> &str {
     match name {
-        "company" | "conflict" => "what",
+        "conflict" => "what",
         "src" => "from",
         "dst" => "to",
         "src_rack" => "from_rack",
@@ -196,7 +196,7 @@ pub fn provenance(text: &str) -> Result<BTreeMap<String, String>, CsvError> {
         let (key, value) = (key.trim(), value.trim());
         if key != "schema" {
             pairs.insert(key.to_owned(), value.to_owned());
-        } else if former_schemas::current(value, "").0 != SCHEMA {
+        } else if ![SCHEMA, former_schemas::CONFLICT_SAMPLES].contains(&value) {
             let (found, expected) = (format!("schema `{value}`"), format!("`{SCHEMA}`"));
             return Err(CsvError::at(line, found, expected));
         }
@@ -251,25 +251,16 @@ impl<'a> Cell<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{pairs::samples::PairSamples, samples::PrttSamples};
+    use crate::samples::PrttSamples;
 
     #[test]
-    fn files_of_former_schemas_hold_what_files_of_the_present_one_do() {
+    fn round_trips_of_other_programs_need_no_schema() {
         let round_trips = |text: &str| PrttSamples::from_csv(text).unwrap();
         assert_eq!(
-            round_trips(
-                "# schema: flowcast/prtt-samples/1\n# host: a\nn,d_us,size_B,prtt_us,busy_us\n16,2.5,8,9,3\n"
-            ),
+            round_trips("# host: a\nn,d_us,size_B,prtt_us,busy_us\n16,2.5,8,9,3\n"),
             round_trips(
                 "# schema: flowcast/samples/2\n# host: a\nwhat,n,d_us,size_B,time_us,busy_us\nround-trip,16,2.5,8,9,3\n"
             )
-        );
-        let pairs = |text: &str| PairSamples::from_csv(text).unwrap();
-        assert_eq!(
-            pairs(
-                "# schema: flowcast/pair-samples/1\nfrom,to,size_B,company,time_us\n0,1,8,both,5\n"
-            ),
-            pairs("# schema: flowcast/samples/2\nwhat,from,to,size_B,time_us\nboth,0,1,8,5\n")
         );
     }
 

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name_and_the_header_is_kept() {
-        let text = "# schema: flowcast/prtt-samples/1\n# host: a:b\n# free text\r\nprtt_us, n,size_B,d_us\n\n11.24,1,1,0\n";
+        let text = "# schema: flowcast/samples/2\n# host: a:b\n# free text\r\nprtt_us, n,size_B,d_us\n\n11.24,1,1,0\n";
         let samples = PrttSamples::from_csv(text).unwrap();
         assert_eq!(
             samples.at(PrttPoint::round_trip(Bytes(1))),

@@ -79,7 +79,7 @@ const CHART_PAGES: [(&str, &[&str]); 6] = [
             "gige-tcp",
             "--grid",
             "nic.latency=1us..100us:8",
-            "-o",
+            "--report",
         ],
     ),
     (
@@ -103,7 +103,7 @@ const CHART_PAGES: [(&str, &[&str]); 6] = [
             "nic.latency",
             "--range",
             "0us..1ms",
-            "-o",
+            "--report",
         ],
     ),
     (
@@ -117,7 +117,7 @@ const CHART_PAGES: [(&str, &[&str]); 6] = [
             "4,6,16",
             "--sizes",
             "1KiB,128KiB,8MiB",
-            "-o",
+            "--report",
         ],
     ),
 ];

@@ -35,7 +35,7 @@ pub(super) const STEPS: &[Step] = &[
     step("layers", "the pure crates touch no file, socket, clock or environment; what is loaded is small", || {
         layers::check(Path::new(".")).into()
     }),
-    step("sizes", "the product keeps its limits of size and style", || {
+    step("sizes", "the product has no more tokens of code than are kept", || {
         crate::lines::check(Path::new(".")).into()
     }),
     step("links", "relative links in *.md lead somewhere", || links::check(Path::new(".")).into()),

@@ -77,8 +77,11 @@ pub(crate) struct Fit {
     /// a region for each operation and size; or outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's
     /// Send_Recv, NetPIPE, Netgauge's one_one, nccl-tests' sendrecv_perf, or perftest's ib_send_lat or ib_write_lat. Their
     /// content says which they are
-    #[arg(required_unless_present = "collectives", value_name = "FILE")]
+    #[arg(required_unless_present_any = ["collectives", "named_inputs"], value_name = "FILE")]
     inputs: Vec<PathBuf>,
+    /// Inputs whose kind is named; the content decides
+    #[arg(long = "prtt", alias = "calls", num_args = 1.., hide = true, value_name = "FILE")]
+    named_inputs: Vec<PathBuf>,
     #[command(flatten)]
     collectives: CollectiveArgs,
     #[command(flatten)]
@@ -140,7 +143,8 @@ fn replicates_help() -> String {
 
 impl Fit {
     /// Fits, writes the network file if asked, and prints the parameters.
-    pub(crate) fn run(self) -> Result<()> {
+    pub(crate) fn run(mut self) -> Result<()> {
+        self.inputs.append(&mut self.named_inputs);
         let network = self.network.as_ref().map(PathBuf::from);
         let inputs = self
             .inputs

@@ -94,7 +94,7 @@ fn check_runs(
 /// They are the rates of memory and caches, triangular solutions and messages inside a node; nothing of the network between nodes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast fit --calls calls.csv -o cluster.toml\n  flowcast hpl fit runs.csv --network cluster.toml --compute dgemm.csv -o fitted.toml"
+    after_help = "Examples:\n  flowcast fit calls.csv -o cluster.toml\n  flowcast hpl fit runs.csv --network cluster.toml --compute dgemm.csv -o fitted.toml"
 )]
 pub(crate) struct Fit {
     /// Runs: N,P,Q,block_size,depth,bcast,swap,time_s and any others, with HPL.dat's numbers

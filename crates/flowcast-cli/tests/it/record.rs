@@ -597,7 +597,7 @@ fn a_validation_predicts_its_recording_as_predict_does(mpi: Mpi) {
         "gige-tcp",
         "--repetitions",
         "1",
-        "-o",
+        "--report",
         "v.html",
         "--json",
         "--",

@@ -379,7 +379,7 @@ fn runs_of_a_busy_machine_enter_no_accuracy_record_whichever_command_reads_them(
         "gige-tcp",
         "--model",
         "fair",
-        "-o",
+        "--report",
         "heat.html",
     ];
     let seen = flowcast(folder.path(), &[&arguments[..], &["--json"]].concat());

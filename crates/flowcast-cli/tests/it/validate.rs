@@ -310,7 +310,6 @@ fn a_pattern_file_is_carried_in_a_lab_and_predicted() {
         "--no-self-test",
     ];
     let how = [
-        "--set",
         "fan.pattern",
         "--warm-ups",
         "1",

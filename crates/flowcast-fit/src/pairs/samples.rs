@@ -186,7 +186,7 @@ mod tests {
                 "line 2: found from = `a`, expected the number of a node",
             ),
         ] {
-            let text = format!("from,to,size_B,company,time_us\n{row}\n");
+            let text = format!("from,to,size_B,what,time_us\n{row}\n");
             assert_eq!(PairSamples::from_csv(&text).unwrap_err().to_string(), told);
         }
     }

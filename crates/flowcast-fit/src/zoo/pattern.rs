@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn pairs_become_patterns_of_one_message_and_of_two() {
-        let text = "from,to,size_B,company,time_us\n0,1,8,alone,5\n0,1,8,alone,7\n0,1,8,alone,6\n0,1,8,both,9\n1,0,8,both,11\n2,1,8,both,3\n";
+        let text = "from,to,size_B,what,time_us\n0,1,8,alone,5\n0,1,8,alone,7\n0,1,8,alone,6\n0,1,8,both,9\n1,0,8,both,11\n2,1,8,both,3\n";
         let all = of_pairs(&PairSamples::from_csv(text).unwrap());
         let found: Vec<(&str, usize, f64)> = all
             .iter()

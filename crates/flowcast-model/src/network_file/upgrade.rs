@@ -58,12 +58,12 @@ pub fn current_name(name: &str) -> &str {
 /// A text that is no TOML.
 pub fn upgraded(text: &str) -> Result<Option<String>, NetworkError> {
     // The reader of the present schema says best what else is wrong.
-    let Some(former) = former_schemas::of(SCHEMA).find(|former| text.contains(former)) else {
+    if !text.contains(former_schemas::NETWORK) {
         return Ok(None);
-    };
+    }
     let mut document: DocumentMut = text.parse().map_err(Box::new)?;
     match document.get_mut("schema") {
-        Some(Item::Value(schema)) if schema.as_str() == Some(former) => {
+        Some(Item::Value(schema)) if schema.as_str() == Some(former_schemas::NETWORK) => {
             let decor = schema.decor().clone();
             *schema = SCHEMA.into();
             *schema.decor_mut() = decor;

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_today_and_of_former_schemas_say_what_they_hold() {
+    fn files_say_what_they_hold() {
         for (text, kind) in [
             (
                 include_str!("../../../../../examples/gige-samples.csv"),
@@ -127,10 +127,7 @@ mod tests {
                 Kind::Benchmark,
             ),
             ("n,d_us,size_B,prtt_us\n1,0,8,9\n", Kind::RoundTrips),
-            (
-                "from,to,size_B,company,time_us\n0,1,8,both,5\n",
-                Kind::Pairs,
-            ),
+            ("from,to,size_B,what,time_us\n0,1,8,both,5\n", Kind::Pairs),
             (
                 "what,kind,from,to,from_rack,to_rack,size_B,d_us,step,repetition,time_us\n",
                 Kind::Conflicts,

@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use flowcast::model::former_schemas::current;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -106,16 +105,14 @@ pub(super) fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Conten
 
 fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Content<H, L>> {
     let place = |line: usize| format!("{}:{}", path.display(), line + 1);
-    // The checksums of former versions stand in lines that begin with `#`.
-    let lines = text.lines().enumerate();
-    let mut lines = lines.filter(|(_, line)| !line.starts_with('#'));
+    let mut lines = text.lines().enumerate();
     let (at, first) = lines
         .next()
         .ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
     let mut head: Map<String, Value> = serde_json::from_str(first).with_context(|| place(at))?;
     let [schema, kind] = ["schema", "kind"].map(|name| head.remove(name).unwrap_or_default());
     let (schema, kind) = (schema.as_str().unwrap_or(""), kind.as_str().unwrap_or(""));
-    if current(schema, kind) != (SCHEMA, H::KIND) {
+    if (schema, kind) != (SCHEMA, H::KIND) {
         bail!(
             "{}: found schema `{schema}` of kind `{kind}`, expected `{SCHEMA}` of kind `{}`",
             place(at),

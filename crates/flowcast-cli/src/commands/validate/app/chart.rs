@@ -8,7 +8,6 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
-    model::former_schemas::current,
     report::chart_svg::{Axis, Chart, Panel},
     table::{Document, RESULT, Value, figure, percent, rows},
 };
@@ -43,8 +42,6 @@ pub(crate) struct ValidateChart {
 #[derive(Deserialize)]
 struct ChartReport {
     schema: String,
-    /// None in a file of the former schema.
-    #[serde(default)]
     kind: String,
     predictions: Vec<ChartPrediction>,
     rows: Vec<ChartRow>,
@@ -115,7 +112,7 @@ impl ValidateChart {
 fn read(path: &Path) -> Result<NamedReport> {
     let place = || path.display().to_string();
     let report: ChartReport = serde_json::from_str(&read_text(path)?).with_context(place)?;
-    if current(&report.schema, &report.kind) != (RESULT, KIND) {
+    if (&*report.schema, &*report.kind) != (RESULT, KIND) {
         let (schema, kind) = (&report.schema, &report.kind);
         bail!(
             "{}: found schema `{schema}` of kind `{kind}`, expected `{RESULT}` of kind `{KIND}`",
@@ -266,14 +263,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_of_the_former_and_of_the_present_schema_are_read_and_no_others() {
+    fn reports_of_programs_are_read_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cg.json");
         let read_as = |head: &str| {
             std::fs::write(&path, format!("{{{head},\"predictions\":[],\"rows\":[]}}")).unwrap();
             read(&path)
         };
-        assert!(read_as(r#""schema":"flowcast/app-validation/1""#).is_ok());
         assert!(read_as(r#""schema":"flowcast/result/1","kind":"app-validation""#).is_ok());
         let other = read_as(r#""schema":"flowcast/result/1","kind":"fit""#).err();
         assert!(

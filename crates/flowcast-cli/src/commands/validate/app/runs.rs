@@ -95,10 +95,10 @@ impl Measured {
     /// The runs of a journal.
     pub(super) fn read(path: &Path) -> Result<Measured> {
         let content = journal::read::<Header, RunLine>(path)?;
-        Measured::new(content.header, path, content.lines)
+        Ok(Measured::new(content.header, path, content.lines))
     }
 
-    fn new(header: Header, journal: &Path, lines: Vec<RunLine>) -> Result<Measured> {
+    fn new(header: Header, journal: &Path, lines: Vec<RunLine>) -> Measured {
         let mut measured = Measured {
             header,
             recordings: Vec::new(),
@@ -106,12 +106,9 @@ impl Measured {
             disturbed_by: None,
         };
         for line in lines {
-            if let RunLine::Timed(times) = &line {
-                check_calls(journal, times)?;
-            }
             measured.add(journal, line);
         }
-        Ok(measured)
+        measured
     }
 
     fn add(&mut self, journal: &Path, line: RunLine) {
@@ -121,16 +118,6 @@ impl Measured {
             RunLine::DisturbedBy(found) => self.disturbed_by = Some(found),
         }
     }
-}
-
-/// Refuses times that a former version took by groups of functions, which no prediction has.
-fn check_calls(journal: &Path, times: &RunTimes<f64>) -> Result<()> {
-    let group = times.calls.keys().find(|name| !name.starts_with("MPI_"));
-    let Some(group) = group else { return Ok(()) };
-    bail!(
-        "{}: found times of `{group}`, as former versions grouped them, expected times by function, such as MPI_Send: run it anew",
-        journal.display()
-    )
 }
 
 /// What to run how often.
@@ -156,7 +143,7 @@ impl Plan<'_> {
             Journal::start(&path, &header)?;
         }
         let (mut journal, known) = Journal::resume(&path, &header)?;
-        let mut measured = Measured::new(header, &path, known)?;
+        let mut measured = Measured::new(header, &path, known);
         if self.left(&measured) == 0 {
             return Ok(measured);
         }
@@ -364,27 +351,5 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("runs of another command or lab"), "{error}");
-    }
-
-    #[test]
-    fn times_by_groups_of_functions_are_refused() {
-        for (call, is_read) in [("MPI_Send", true), ("sends", false), ("Bcast", false)] {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("cg.html.journal");
-            let header = Header::new(None, &["./cg".into()]);
-            let mut times = RunTimes::of_ranks(2);
-            times.add_call(call, Time::from_micros(3.0));
-            let timed = RunLine::Timed(times.map(Time::as_seconds));
-            let mut journal = Journal::start(&path, &header).unwrap();
-            journal.append(&timed).unwrap();
-            drop(journal);
-            let refused = Measured::read(&path).err().map(|error| error.to_string());
-            assert_eq!(refused.is_none(), is_read, "{call}");
-            let expected = format!("cg.html.journal: found times of `{call}`");
-            assert!(
-                refused.is_none_or(|error| error.contains(&expected)),
-                "{call}"
-            );
-        }
     }
 }
