@@ -1,4 +1,4 @@
-//! Charts as SVG: curves or points in panels with axes, and a key below them.
+//! Charts as SVG: points in panels with axes, and a key below them.
 
 use std::fmt::Write as _;
 
@@ -9,9 +9,8 @@ pub(crate) const COLOURS: [&str; 9] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c564b",
     "#b8a500",
 ];
-const DASHES: [&str; 3] = ["7 4", "2 3", "9 3 2 3"];
-/// Of the curves in their turn, so that those that lie on one another are all seen.
-const CURVE_DASHES: [&str; 5] = ["none", "9 5", "3 3", "12 4 3 4", "5 9"];
+/// Dashes of the key in their turn, so that series that lie on one another are told apart.
+const DASHES: [&str; 5] = ["none", "9 5", "3 3", "12 4 3 4", "5 9"];
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 260.0;
 /// Space on each side of a panel, and the height of a line of the key, in pixels.
@@ -85,11 +84,9 @@ pub struct Panel {
 /// let chart = Chart {
 ///     title: "falling".to_owned(),
 ///     names: vec!["a".to_owned()],
-///     references: 0,
-///     has_curves: true,
 ///     panels: vec![panel],
 /// };
-/// assert!(chart.to_svg().contains("<polyline points=\"84.0,66.0 976.0,326.0\""));
+/// assert!(chart.to_svg().contains("<circle cx=\"976.0\" cy=\"326.0\""));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
@@ -97,10 +94,6 @@ pub struct Chart {
     pub title: String,
     /// The name of each series, as the key shows it.
     pub names: Vec<String>,
-    /// So many of the last series are what the others are compared with: grey.
-    pub references: usize,
-    /// Whether places are joined; points otherwise.
-    pub has_curves: bool,
     /// In rows of two.
     pub panels: Vec<Panel>,
 }
@@ -129,8 +122,16 @@ impl Chart {
                 LEFT + (WIDTH - LEFT) / key_columns as f64 * (at % key_columns) as f64,
                 bottom + LINE * (at / key_columns + 1) as f64,
             );
-            let line = [[x, y - 4.0], [x + 26.0, y - 4.0]];
-            let _ = writeln!(svg, "{}", self.curve(at, &line));
+            let _ = writeln!(
+                svg,
+                "<polyline points=\"{x:.1},{above:.1} {right:.1},{above:.1}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1}\" \
+                 stroke-dasharray=\"{}\"/>",
+                COLOURS[at % COLOURS.len()],
+                1.6 + self.width(at),
+                DASHES[at % DASHES.len()],
+                above = y - 4.0,
+                right = x + 26.0
+            );
             text(&mut svg, [x + 32.0, y], "start", name);
         }
         svg + "</svg>\n"
@@ -178,17 +179,9 @@ impl Chart {
         text(svg, middle, "middle", &panel.x.title);
         upright(svg, [left - 64.0, top + HEIGHT / 2.0], &panel.y.title);
         for (at, places) in panel.series.iter().enumerate() {
-            let place = |[x, y]: [f64; 2]| {
-                let (across, up) = (panel.x.part(x), panel.y.part(y));
-                [left + width * across, bottom - HEIGHT * up]
-            };
-            if self.has_curves {
-                let places: Vec<[f64; 2]> = places.iter().copied().map(place).collect();
-                let _ = writeln!(svg, "{}", self.curve(at, &places));
-                continue;
-            }
             for value in places {
-                let [x, y] = place(*value);
+                let x = left + width * panel.x.part(value[0]);
+                let y = bottom - HEIGHT * panel.y.part(value[1]);
                 let _ = writeln!(
                     svg,
                     "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\" fill=\"none\" stroke-width=\"2\" stroke=\"{}\">\
@@ -200,26 +193,6 @@ impl Chart {
                 );
             }
         }
-    }
-
-    fn curve(&self, series: usize, places: &[[f64; 2]]) -> String {
-        let own = self.names.len() - self.references;
-        let (colour, dashes) = match series.checked_sub(own) {
-            Some(reference) => ("#555", DASHES[reference % DASHES.len()]),
-            None => (
-                COLOURS[series % COLOURS.len()],
-                CURVE_DASHES[series % CURVE_DASHES.len()],
-            ),
-        };
-        let places: Vec<String> = places
-            .iter()
-            .map(|[x, y]| format!("{x:.1},{y:.1}"))
-            .collect();
-        format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{:.1}\" stroke-dasharray=\"{dashes}\"/>",
-            places.join(" "),
-            1.6 + self.width(series)
-        )
     }
 
     /// What a series is wider or larger by than the last, which lies above it: up to 1.6 pixels.
@@ -284,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_that_coincide_differ_in_dash_and_width_and_the_key_says_so() {
+    fn series_that_coincide_differ_in_dash_and_width_and_the_key_says_so() {
         let axis = |title: &str| Axis::new(title, [0.0, 1.0], |value| format!("{value:.1}"));
         let panel = Panel {
             title: String::new(),
@@ -299,8 +272,6 @@ mod tests {
         let chart = Chart {
             title: "three".to_owned(),
             names: ["a", "b", "c"].map(str::to_owned).to_vec(),
-            references: 0,
-            has_curves: true,
             panels: vec![panel],
         };
         let svg = chart.to_svg();

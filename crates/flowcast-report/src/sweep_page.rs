@@ -1,12 +1,12 @@
-//! A table of results over some fields, such as a sweep, as one HTML page that loads nothing from anywhere: curves over a
+//! A sweep as one HTML page that loads nothing from anywhere: curves over a
 //! field, and a heat map of two.
 //!
 //! The page holds the CSV as it is and draws it in the browser, so that [`csv_of`] gives it back.
 
 use serde_json::{Value, json};
 
-use crate::charts::{self, section, words};
-use flowcast_table::{Document, escape};
+use crate::charts::{self, section};
+use flowcast_table::escape;
 
 const SCRIPT: &str = include_str!("assets/sweep.js");
 const BEGIN: &str = "<script type=\"text/csv\" id=\"rows\">";
@@ -19,29 +19,7 @@ pub fn html(title: &str, csv: &str) -> String {
         {"name": "predicted time", "column": "makespan_s", "show": "seconds"},
         {"name": "share of communication", "column": "communication_share", "show": "share"},
     ]);
-    page(title, &notes(csv), csv, &results)
-}
-
-/// The page of rates that were measured, in Mbit/s, with the words of their document: columns `number`, `messages`,
-/// `size_bytes`, `scheduler`, `rate`.
-pub fn rates(document: &Document, csv: &str) -> String {
-    let begin = json!({"over": "size_bytes", "apart": "scheduler", "log": true});
-    let rate =
-        json!({"name": "rate one way", "column": "rate", "show": "megabits", "begin": begin});
-    page(&document.title, &words(document), csv, &json!([rate]))
-}
-
-/// The page of ratios to the best, with the words of their document: columns `number`, `share_of_sets`, `scheduler`, `ratio`.
-pub fn ratios(document: &Document, csv: &str) -> String {
-    let begin = json!({"over": "share_of_sets", "apart": "scheduler"});
-    let name = "last delivery over that of the best schedule";
-    let ratio = json!({"name": name, "column": "ratio", "show": "ratio", "begin": begin});
-    page(&document.title, &words(document), csv, &json!([ratio]))
-}
-
-/// `results` are the columns that are drawn, how they are shown, and over which fields first.
-fn page(title: &str, words: &str, csv: &str, results: &Value) -> String {
-    let words = match words {
+    let words = match &*notes(csv) {
         "" => String::new(),
         some => section("", some),
     };

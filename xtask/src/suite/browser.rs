@@ -59,7 +59,7 @@ const SAMPLES: &str = "examples/gige-samples.csv";
 const MACHINE: &str = "crates/flowcast-cli/tests/cmd/choose.in/machine.toml";
 
 /// Pages of charts by name, and what writes them.
-const CHART_PAGES: [(&str, &[&str]); 6] = [
+const CHART_PAGES: [(&str, &[&str]); 5] = [
     (
         "pattern.html",
         &[
@@ -81,10 +81,6 @@ const CHART_PAGES: [(&str, &[&str]); 6] = [
             "nic.latency=1us..100us:8",
             "--report",
         ],
-    ),
-    (
-        "rails.html",
-        &["rails", "compare", "--count", "50", "--report"],
     ),
     (
         "models.html",

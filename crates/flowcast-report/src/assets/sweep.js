@@ -12,8 +12,6 @@ const colours = ["#0b57a4", "#b45309", "#0f766e", "#7e22ce", "#be123c", "#4d7c0f
 const shows = {
   seconds,
   share: (share) => `${(share * 100).toFixed(1)} %`,
-  megabits: (rate) => inUnits(rate, [[1e3, "Gbit/s"], [1, "Mbit/s"], [1e-3, "kbit/s"]]),
-  ratio: (ratio) => ratio.toFixed(3),
 };
 function shown(field, value) {
   if (typeof value !== "number") return value;
@@ -47,12 +45,9 @@ const isNumeric = (field) => field.values.every((value) => typeof value === "num
 // Of networks and mappings alone, points stand beside one another in the order given.
 const numeric = fields.some(isNumeric) ? fields.filter(isNumeric) : fields;
 const result = chooser("Show", results.map((one) => one.name), 0);
-const begin = results[0].begin ?? { over: numeric[0]?.name, apart: fields.find((field) => field !== numeric[0])?.name };
-const at = (list, name) => list.findIndex((field) => field.name === name);
-const over = chooser("over", numeric.map((field) => field.name), Math.max(0, at(numeric, begin.over)));
-const apart = chooser("a curve for each", ["nothing", ...fields.map((field) => field.name)], at(fields, begin.apart) + 1);
+const over = chooser("over", numeric.map((field) => field.name), 0);
+const apart = chooser("a curve for each", ["nothing", ...fields.map((field) => field.name)], fields.findIndex((field) => field !== numeric[0]) + 1);
 const [logX, logY] = [tick("logarithmic across"), tick("logarithmic up")];
-logX.checked = begin.log === true;
 const fixed = fields.map((field) => chooser(field.name, field.values.map((value) => shown(field, value)), 0));
 
 function draw() {

@@ -7,7 +7,6 @@ use std::{collections::BTreeMap, path::PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use flowcast::{
-    report::sweep_page,
     scheduler::{RailSet, split::SplitRule},
     statements::of_runs,
     table::{Document, Record, Value, fixed, rows},
@@ -19,13 +18,11 @@ use flowcast_rails::{
 };
 
 use super::{
-    bench_plot,
     bench_results::{Plan, Point, Results},
     chosen::{Chosen, SplitArgs, Subject, subjects},
     count::{self, CountArgs},
     inputs::rail_parameters,
     live::{LiveRail, WaitingKind, lacking, live_rail, session_rule},
-    plot,
     serve::unexpected,
 };
 use crate::{
@@ -62,7 +59,7 @@ fn sizes_help() -> String {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast rails bench --connect a=10.0.1.2:7400,device=eth1,network=a.toml \
-                        --connect b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --report bench.svg --json"
+                        --connect b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --json"
 )]
 pub(crate) struct Bench {
     /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
@@ -110,9 +107,6 @@ pub(crate) struct Bench {
     /// Go on with an interrupted run, whose samples are in FILE.csv.partial
     #[arg(long, requires = "output")]
     resume: bool,
-    /// Write a plot: a page (.html) or a picture (.svg)
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
@@ -124,13 +118,7 @@ impl Bench {
             self.repetitions > 0,
             "--repetitions: found 0, expected 1 or more"
         );
-        let csv = self.output.iter().map(|path| Output::new("-o", path));
-        let plot = self.report.iter().map(|path| Output {
-            option: "--report",
-            path,
-            endings: &["html", "svg"],
-        });
-        declare([], csv.chain(plot))?;
+        declare([], self.output.iter().map(|path| Output::new("-o", path)))?;
         let expected =
             "found no token, expected --token TOKEN, as `flowcast rails serve` prints it";
         let token = self.token.given()?.context(expected)?;
@@ -284,17 +272,6 @@ impl Bench {
             .field("provenance", provenance)
             .line("Mbit/s one way, N·size/(T/2), medians.")
             .noted(of_runs(provenance));
-        if let Some(path) = &self.report {
-            let names: Vec<&str> = subjects
-                .iter()
-                .map(|subject| subject.name.as_str())
-                .collect();
-            plot::write(
-                path,
-                || bench_plot::rates(&names, self.rails.len(), &points),
-                || sweep_page::rates(&document, &bench_plot::table(&names, &points)),
-            )?;
-        }
         self.format.print(&document)
     }
 }

@@ -1,12 +1,9 @@
 //! `flowcast rails compare`: schedulers against the optimum on random sets.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::Args;
 use flowcast::{
     model::loggp::LogGp,
-    report::sweep_page,
     scheduler::{
         Rail,
         compare::{Comparison, Ratios},
@@ -17,15 +14,8 @@ use flowcast::{
     units::{Bytes, Time},
 };
 
-use super::{
-    inputs::rail_parameters,
-    plot::{self, Row},
-};
-use crate::terminal::{
-    files::{Output, declare},
-    output::Format,
-    provenance,
-};
+use super::inputs::rail_parameters;
+use crate::terminal::{output::Format, provenance};
 
 /// Compare schedulers with the optimum on random sets of messages
 ///
@@ -34,7 +24,7 @@ use crate::terminal::{
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast rails compare\n  flowcast rails compare --rail a=1.4,0.00103,1.4,2.82us \
-                        --rail b=0.9,0.0085,6.1,65us --span 200us --report ratios.html"
+                        --rail b=0.9,0.0085,6.1,65us --span 200us"
 )]
 pub(crate) struct Compare {
     /// A network: its name or file, or NAME=g,G,o,Lus: g, G per byte, o and L in microseconds (repeatable) [default: the six
@@ -62,9 +52,6 @@ pub(crate) struct Compare {
     /// Give up an optimum after so many branches
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     limit: u64,
-    /// Write a plot: a page (.html) or a picture (.svg)
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
@@ -79,14 +66,6 @@ struct Combination {
 impl Compare {
     /// Compares and prints.
     pub(crate) fn run(self) -> Result<()> {
-        declare(
-            [],
-            self.report.iter().map(|path| Output {
-                option: "--report",
-                path,
-                endings: &["html", "svg"],
-            }),
-        )?;
         let rails = if self.rails.is_empty() {
             thesis_rails()
         } else {
@@ -153,18 +132,6 @@ impl Compare {
             .line(format!(
                 "Last delivery over that of the best schedule; {caption}."
             ));
-        if let Some(path) = &self.report {
-            let rows = schedulers.iter().zip(&overall).map(|(name, ratios)| Row {
-                name: name.to_string(),
-                ratios,
-            });
-            let rows: Vec<Row> = rows.collect();
-            plot::write(
-                path,
-                || plot::ratios(&caption, &rows),
-                || sweep_page::ratios(&document, &plot::quantiles(&rows)),
-            )?;
-        }
         self.format.print(&document)
     }
 

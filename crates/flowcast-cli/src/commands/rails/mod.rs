@@ -2,7 +2,6 @@
 
 mod advise;
 mod bench;
-mod bench_plot;
 mod bench_results;
 mod chosen;
 mod compare;
@@ -10,7 +9,6 @@ mod count;
 mod inputs;
 pub(in crate::commands) mod live;
 mod optimum;
-mod plot;
 mod serve;
 mod settings;
 mod simulate;

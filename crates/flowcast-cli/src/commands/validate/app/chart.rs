@@ -169,8 +169,6 @@ fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[Stri
     Chart {
         title: String::new(),
         names: predictions.to_vec(),
-        references: 0,
-        has_curves: false,
         panels: vec![Panel {
             title: String::new(),
             x: Axis {
