@@ -23,7 +23,7 @@ use super::{
     bursts::{BurstFit, fit_bursts, has_bursts},
     error::FitError,
     estimate::{Design, Estimate, estimate, line_through_all},
-    prtt::{PrttPoint, prtt},
+    prtt::prtt,
     samples::PrttSamples,
     verdict::{FitWarning, ModelError, POOR_MODEL, warnings},
 };
@@ -31,7 +31,7 @@ use flowcast_model::{
     loggp::LogGp,
     stats::{
         StatsError,
-        error_measures::error_summary,
+        observation::{Observation, Observations},
         regression::Line,
         resampling::{Resampler, percentile_interval},
         sample::correlation,
@@ -254,20 +254,17 @@ fn model_error(
     design: &Design,
     medians: &[f64],
 ) -> Result<ModelError, StatsError> {
-    let (points, measured): (Vec<PrttPoint>, Vec<f64>) = design
-        .points()
-        .iter()
-        .zip(medians)
-        .filter(|(_, median)| **median > 0.0)
-        .unzip();
-    let predicted: Vec<f64> = points
-        .iter()
-        .map(|point| prtt(parameters, *point).as_nanos())
-        .collect();
-    let summary = error_summary(&predicted, &measured)?;
+    let measured = design.points().iter().zip(medians);
+    let measured = measured.filter(|(_, median)| **median > 0.0);
+    let observed = Observations::new(measured.map(|(point, measured)| Observation {
+        of: *point,
+        predicted: prtt(parameters, *point).as_nanos(),
+        measured: *measured,
+    }))?;
+    let worst = observed.worst();
     Ok(ModelError {
-        mean_absolute: summary.mean_absolute,
-        worst: summary.worst.error,
-        worst_point: points[summary.worst.index],
+        mean_absolute: observed.mean_absolute(),
+        worst: worst.error().abs(),
+        worst_point: worst.of,
     })
 }

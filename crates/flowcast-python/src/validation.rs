@@ -183,9 +183,6 @@ pub(crate) fn validation_table(
                 "predicted_s",
                 floats(|row, at| row.predicted[at].as_seconds()),
             )
-            .with(
-                "error",
-                floats(|row, at| row.errors.as_ref().map_or(f64::NAN, |errors| errors[at])),
-            ),
+            .with("error", floats(|row, at| row.error(at).unwrap_or(f64::NAN))),
     ))
 }

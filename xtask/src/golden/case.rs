@@ -4,6 +4,7 @@ pub(super) mod field;
 
 use std::fmt::{Debug, Display};
 
+use flowcast::model::stats::observation::{Observation, Observations};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -105,6 +106,19 @@ impl Case {
             tolerance,
             document,
         })
+    }
+
+    /// Predictions `pred` beside measured values `meas`, by their place.
+    pub(super) fn observations(&self) -> Result<Observations<usize>, Mismatch> {
+        let input = self.input();
+        let (predicted, measured) = (input.at("pred")?.numbers()?, input.at("meas")?.numbers()?);
+        let pairs = predicted.into_iter().zip(measured).enumerate();
+        Observations::new(pairs.map(|(of, (predicted, measured))| Observation {
+            of,
+            predicted,
+            measured,
+        }))
+        .map_err(Mismatch::refused)
     }
 
     /// What goes in.

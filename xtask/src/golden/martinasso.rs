@@ -1,9 +1,6 @@
 //! Cases of seed A, concurrent communications over SMP clusters (Martinasso and Méhaut, RR-5910).
 
-use flowcast::model::stats::{
-    error_measures::error_summary,
-    grouping::{GroupingRule, alpha_bands, interval_clusters},
-};
+use flowcast::model::stats::grouping::{GroupingRule, alpha_bands, interval_clusters};
 
 use super::{
     Check,
@@ -19,26 +16,16 @@ pub(super) const KINDS: &[(&str, Check)] = &[
 
 /// Errors in percent; flows are counted from 1.
 fn error_metrics(case: &Case) -> Result<(), Mismatch> {
-    let (input, expected) = (case.input(), case.expected());
-    let (predicted, measured) = (input.at("pred")?.numbers()?, input.at("meas")?.numbers()?);
-    let summary = error_summary(&predicted, &measured).map_err(Mismatch::refused)?;
-    case.near(
-        &expected.at("abs_err_ave_pct")?,
-        summary.mean_absolute * 100.0,
-    )?;
-    case.near(&expected.at("abs_global_err_pct")?, summary.global * 100.0)?;
-    case.near(&expected.at("best_pct")?, summary.best.error * 100.0)?;
-    case.near(&expected.at("worst_pct")?, summary.worst.error * 100.0)?;
-    same(
-        "best_id",
-        expected.at("best_id")?.whole()?,
-        summary.best.index + 1,
-    )?;
-    same(
-        "worst_id",
-        expected.at("worst_id")?.whole()?,
-        summary.worst.index + 1,
-    )
+    let (observed, expected) = (case.observations()?, case.expected());
+    let (best, worst) = (observed.best(), observed.worst());
+    let mean = observed.mean_absolute() * 100.0;
+    case.near(&expected.at("abs_err_ave_pct")?, mean)?;
+    let global = observed.global_error() * 100.0;
+    case.near(&expected.at("abs_global_err_pct")?, global)?;
+    case.near(&expected.at("best_pct")?, best.error().abs() * 100.0)?;
+    case.near(&expected.at("worst_pct")?, worst.error().abs() * 100.0)?;
+    same("best_id", expected.at("best_id")?.whole()?, best.of + 1)?;
+    same("worst_id", expected.at("worst_id")?.whole()?, worst.of + 1)
 }
 
 fn interval_cluster(case: &Case) -> Result<(), Mismatch> {

@@ -1,6 +1,6 @@
 //! Cases of seed B, resource-constrained hierarchical Ethernet (Zhu, Lastovetsky and others).
 
-use flowcast::model::stats::{error_measures::signed_errors, interval::mean_interval};
+use flowcast::model::stats::interval::mean_interval;
 
 use super::{
     Check,
@@ -11,9 +11,7 @@ use super::{
 pub(super) const KINDS: &[(&str, Check)] = &[("error_metric", error_metric), ("ci_stop", ci_stop)];
 
 fn error_metric(case: &Case) -> Result<(), Mismatch> {
-    let input = case.input();
-    let (predicted, measured) = (input.at("pred")?.numbers()?, input.at("meas")?.numbers()?);
-    let found = signed_errors(&predicted, &measured).map_err(Mismatch::refused)?;
+    let found: Vec<f64> = case.observations()?.errors().collect();
     case.near_each(&case.expected().at("err")?, &found)
 }
 

@@ -6,13 +6,18 @@ use anyhow::{Context, Result};
 use flowcast::{
     calibrate::{
         conflict_samples::ConflictSamples,
-        conflicts::{Bound, ConflictFit, Errors, Estimate, ModelFit},
+        conflicts::{Bound, ConflictFit, Estimate, ModelFit},
     },
     flows::concurrent::{Method, predict_ends, predict_seeds},
     model::{
-        cluster::{flow::Flow, pattern::Pattern, racks::Racks},
+        cluster::{
+            flow::{Flow, PatternFlow},
+            pattern::Pattern,
+            racks::Racks,
+        },
         network::Network,
         sharing::{PacketParameters, SharingError, flow_cuts::Strictness, model::Model},
+        stats::observation::Observations,
     },
     packet::seeds::Runs,
     table::{Document, Record, Table, Value, figure, fixed, or_dash, rows, shown},
@@ -132,13 +137,14 @@ fn rate(estimate: &Estimate<Rate>) -> Record {
         .field("interval_Bps", estimate.interval())
 }
 
-fn errors(errors: &Errors) -> Record {
+fn errors(observed: &Observations<PatternFlow>) -> Record {
+    let worst = observed.worst();
     Record::new()
-        .field("mean_absolute_error", errors.mean_absolute)
-        .field("worst", errors.worst)
-        .field("worst_conflict", &errors.worst_of.0)
-        .field("worst_flow", errors.worst_of.1)
-        .field("flows", errors.flows)
+        .field("mean_absolute_error", observed.mean_absolute())
+        .field("worst", worst.error().abs())
+        .field("worst_conflict", &worst.of.pattern)
+        .field("worst_flow", worst.of.flow.id)
+        .field("flows", observed.all().len())
 }
 
 pub(super) fn percent(share: f64) -> String {
@@ -246,23 +252,29 @@ fn models(fit: &ConflictFit) -> Table {
         })
         .field("held_out", |model| model.held_out.as_ref().map(errors))
         .cell("random patterns", |model| {
-            held_out(model, |errors| errors.mean_absolute)
+            held_out(model, Observations::mean_absolute)
         })
-        .cell("worst flow", |model| held_out(model, |errors| errors.worst))
+        .cell("worst flow", |model| held_out(model, worst))
         .column("left_out", "conflicts left out", |model| {
             shown(
                 errors(&model.left_out),
-                percent(model.left_out.mean_absolute),
+                percent(model.left_out.mean_absolute()),
             )
         })
-        .cell("worst flow", |model| figure(percent(model.left_out.worst)))
+        .cell("worst flow", |model| {
+            figure(percent(worst(&model.left_out)))
+        })
         .column("fitted", "fitted", |model| {
-            shown(errors(&model.fitted), percent(model.fitted.mean_absolute))
+            shown(errors(&model.fitted), percent(model.fitted.mean_absolute()))
         })
         .into()
 }
 
-fn held_out(model: &ModelFit, pick: fn(&Errors) -> f64) -> Value {
+fn worst(observed: &Observations<PatternFlow>) -> f64 {
+    observed.worst().error().abs()
+}
+
+fn held_out(model: &ModelFit, pick: fn(&Observations<PatternFlow>) -> f64) -> Value {
     or_dash(
         model
             .held_out

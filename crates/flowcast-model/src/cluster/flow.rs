@@ -16,3 +16,12 @@ pub struct Flow {
     /// When the sender calls.
     pub start: Time,
 }
+
+/// A flow of a pattern or a conflict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatternFlow {
+    /// Name of the pattern.
+    pub pattern: String,
+    /// The flow as the pattern has it.
+    pub flow: Flow,
+}

@@ -1,14 +1,14 @@
-//! Statistics: medians, intervals, regression, error measures.
+//! Statistics: medians, intervals, regression, errors of predictions.
 //!
 //! The numbers here are plain `f64` of one unit that the caller chooses, because the same formula serves times, rates
 //! and ratios; the stages that call it put the unit back on.
 
 pub mod conformal;
-pub mod error_measures;
 pub mod gaussian_process;
 pub mod grouping;
 pub mod interval;
 pub mod linear_system;
+pub mod observation;
 pub mod piecewise;
 pub mod propagation;
 pub mod regression;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flowcast_model::stats::{
     StatsError,
     interval::{mean_interval, median_interval},
+    observation::{Observation, Observations},
     sample::{median, quantile},
 };
 use flowcast_trace::run_times::RunTimes;
@@ -65,8 +66,23 @@ pub struct Row {
     pub predicted: Vec<Time>,
     /// By predictor, where it says several things: nine of ten lie between.
     pub ranges: Vec<Option<(Time, Time)>>,
-    /// By predictor; nothing where so little was measured that an error says nothing.
-    pub errors: Option<Vec<f64>>,
+    /// Whether enough was measured for an error to say something.
+    pub has_errors: bool,
+}
+
+impl Row {
+    /// The signed error of a predictor; none where so little was measured that it says nothing.
+    pub fn error(&self, predictor: usize) -> Option<f64> {
+        self.observation(predictor).map(|of| of.error())
+    }
+
+    fn observation(&self, predictor: usize) -> Option<Observation<String>> {
+        self.has_errors.then(|| Observation {
+            of: self.name.clone(),
+            predicted: self.predicted[predictor].as_seconds(),
+            measured: self.measured.as_seconds(),
+        })
+    }
 }
 
 /// How one predictor fared.
@@ -76,23 +92,8 @@ pub struct Fared {
     pub total: f64,
     /// Error of the time that all ranks together communicate.
     pub communication: f64,
-    /// Over the regions, if there are any.
-    pub regions: Option<RegionErrors>,
-}
-
-/// Errors of the regions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RegionErrors {
-    /// Number of regions that take long enough to have an error.
-    pub count: usize,
-    /// Mean of the absolute errors.
-    pub mean_absolute: f64,
-    /// Median of the absolute errors.
-    pub median_absolute: f64,
-    /// Share of them within 10 %.
-    pub within_ten_percent: f64,
-    /// The one predicted worst.
-    pub worst: (String, f64),
+    /// The regions that take long enough to have an error, by name; none where there is no such region.
+    pub regions: Option<Observations<String>>,
 }
 
 impl Quantity {
@@ -162,18 +163,12 @@ impl AppValidation {
         } else {
             1.0
         };
-        let says_something = measured > 0.0 && measured >= LEAST_SHARE * whole * ranks;
         Ok(Row {
             quantity,
             name: name.to_owned(),
             measured: Time::from_seconds(measured),
             interval: interval(&values)?,
-            errors: says_something.then(|| {
-                predicted
-                    .iter()
-                    .map(|time| (time.as_seconds() - measured) / measured)
-                    .collect()
-            }),
+            has_errors: measured > 0.0 && measured >= LEAST_SHARE * whole * ranks,
             predicted,
             ranges: said
                 .iter()
@@ -199,37 +194,22 @@ impl AppValidation {
         })?;
         Ok((0..self.predictors.len())
             .map(|at| Fared {
-                total: rows[0]
-                    .errors
-                    .as_ref()
-                    .map_or(f64::NAN, |errors| errors[at]),
-                communication: communication
-                    .errors
-                    .as_ref()
-                    .map_or(f64::NAN, |errors| errors[at]),
-                regions: region_errors(&rows, at),
+                total: rows[0].error(at).unwrap_or(f64::NAN),
+                communication: communication.error(at).unwrap_or(f64::NAN),
+                regions: observations(&rows, Quantity::Region, at),
             })
             .collect())
     }
 }
 
-fn region_errors(rows: &[Row], predictor: usize) -> Option<RegionErrors> {
-    let regions = rows.iter().filter(|row| row.quantity == Quantity::Region);
-    let errors: Vec<(&str, f64)> = regions
-        .filter_map(|row| Some((row.name.as_str(), row.errors.as_ref()?[predictor])))
-        .collect();
-    let absolute: Vec<f64> = errors.iter().map(|(_, error)| error.abs()).collect();
-    let worst = errors
-        .iter()
-        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
-    Some(RegionErrors {
-        count: errors.len(),
-        mean_absolute: absolute.iter().sum::<f64>() / absolute.len() as f64,
-        median_absolute: median(&absolute).ok()?,
-        within_ten_percent: absolute.iter().filter(|error| **error <= 0.1).count() as f64
-            / absolute.len() as f64,
-        worst: (worst.0.to_owned(), worst.1),
-    })
+/// The rows about a quantity that have errors, beside what a predictor says; none where there are none.
+pub fn observations(
+    rows: &[Row],
+    quantity: Quantity,
+    predictor: usize,
+) -> Option<Observations<String>> {
+    let own = rows.iter().filter(|row| row.quantity == quantity);
+    Observations::new(own.filter_map(|row| row.observation(predictor))).ok()
 }
 
 fn interval(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
@@ -303,13 +283,13 @@ mod tests {
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["all", "solve", "tiny", "0", "1", "Bcast"]);
         near(rows[0].measured.as_seconds(), 2.1);
-        near(rows[0].errors.as_ref().unwrap()[0], 0.1);
+        near(rows[0].error(0).unwrap(), 0.1);
         let (low, high) = rows[0].interval.unwrap();
         // Student's t of two degrees of freedom: 4.302653 * 0.1 / sqrt(3).
         near(high.as_seconds() - 2.1, 2.1 - low.as_seconds());
         assert!((high.as_seconds() - 2.1 - 0.248_413_77).abs() < 1e-6);
-        assert_eq!(rows[2].errors, None);
-        near(rows[5].errors.as_ref().unwrap()[1], -0.5);
+        assert_eq!(rows[2].error(0), None);
+        near(rows[5].error(1).unwrap(), -0.5);
     }
 
     #[test]
@@ -335,10 +315,11 @@ mod tests {
         near(fared[0].total, 0.1);
         near(fared[0].communication, 0.0);
         let regions = fared[0].regions.as_ref().unwrap();
-        assert_eq!((regions.count, regions.worst.0.as_str()), (1, "solve"));
-        near(regions.worst.1, -0.2);
-        near(regions.within_ten_percent, 0.0);
-        near(fared[1].regions.as_ref().unwrap().within_ten_percent, 1.0);
+        let worst = regions.worst();
+        assert_eq!((regions.all().len(), worst.of.as_str()), (1, "solve"));
+        near(worst.error(), -0.2);
+        near(regions.share_within(0.1), 0.0);
+        near(fared[1].regions.as_ref().unwrap().share_within(0.1), 1.0);
     }
 
     #[test]

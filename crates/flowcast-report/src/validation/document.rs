@@ -5,56 +5,30 @@ use std::collections::BTreeMap;
 use flowcast_model::stats::{
     StatsError,
     grouping::{GroupingRule, interval_clusters},
-    sample::median,
+    observation::{Observation, Observations, range},
 };
 use flowcast_network::packet::seeds::LEVEL;
 use flowcast_table::{Document, Record, Rows, Value, figure, or_dash, percent, rows, shown};
 use flowcast_units::{Rounded, Time};
 
-use super::{Case, FlowError, ModelErrors, Validation, seconds};
+use super::{Case, FlowPlace, RepetitionCoverage, Validation, WholePattern, seconds};
 
-/// What was measured of a pattern.
+/// A pattern and its medians.
 struct MeasuredCase<'a> {
     case: &'a Case,
     /// By flow, in seconds.
     medians: Vec<f64>,
     /// None of a pattern in one step.
-    steps: Option<StepTimes>,
+    steps: Option<WholePattern>,
 }
 
-/// What the steps of a pattern took together.
-struct StepTimes {
-    measured: Time,
-    /// By model, in the order of the validation.
-    predicted: Vec<Time>,
-}
-
-impl StepTimes {
-    fn of(case: &Case) -> Result<Option<StepTimes>, StatsError> {
-        if case.step_of.iter().all(|step| *step == case.step_of[0]) {
-            return Ok(None);
-        }
-        // The sum over the steps of the latest end.
-        let together = |durations: &dyn Fn(usize) -> Time| -> Time {
-            let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
-            for (at, flow) in case.flows.iter().enumerate() {
-                let end = ends.entry(case.step_of[at]).or_default();
-                *end = (*end).max(flow.start + durations(at));
-            }
-            ends.into_values().sum()
-        };
-        let repetitions = case.measured.iter().map(Vec::len).min().unwrap_or(0);
-        let measured: Vec<Time> = (0..repetitions)
-            .map(|at| together(&|flow| case.measured[flow][at]))
-            .collect();
-        let predicted = case.predicted.iter();
-        Ok(Some(StepTimes {
-            measured: Time::from_seconds(median(&seconds(&measured))?),
-            predicted: predicted
-                .map(|predicted| together(&|flow| predicted[flow]))
-                .collect(),
-        }))
-    }
+/// The flows of a validation beside the predictions of a model.
+struct ModelFlows<'a> {
+    model: &'a String,
+    flows: &'a Observations<FlowPlace>,
+    coverage: Option<RepetitionCoverage>,
+    /// By the name of the configuration, in the order of first mention.
+    configurations: Vec<(&'a str, Observations<FlowPlace>)>,
 }
 
 impl Validation {
@@ -62,20 +36,28 @@ impl Validation {
     ///
     /// # Errors
     /// A flow without repetition.
-    pub fn document(&self, errors: &[ModelErrors]) -> Result<Document, StatsError> {
+    pub fn document(&self, flows: &[Observations<FlowPlace>]) -> Result<Document, StatsError> {
         let mut measured = Vec::new();
         for case in &self.cases {
+            let has_steps = case.step_of.iter().any(|step| *step != case.step_of[0]);
             measured.push(MeasuredCase {
                 case,
                 medians: case.medians()?,
-                steps: StepTimes::of(case)?,
+                steps: has_steps.then(|| case.whole()).transpose()?,
             });
         }
+        let models = flows.iter().enumerate().map(|(model, flows)| ModelFlows {
+            model: &self.models[model],
+            coverage: self.coverage(model),
+            configurations: flows.grouped(|of| &*self.cases[of.case].configuration),
+            flows,
+        });
+        let models: Vec<ModelFlows<'_>> = models.collect();
         let patterns = rows(&measured)
             .field("pattern", |of| &of.case.name)
             .field("configuration", |of| &of.case.configuration)
             .field("is_precise", |of| of.case.is_precise)
-            .field("flows", |of| self.flows(of))
+            .field("flows", |of| self.flow_rows(of))
             .field("steps", |of| {
                 of.steps.as_ref().map(|steps| {
                     Record::new()
@@ -88,12 +70,12 @@ impl Validation {
         Ok(Document::new("validation")
             .titled(&self.title)
             .field("title", &self.title)
-            .table("models", self.model_table(errors))
+            .table("models", self.model_table(&models))
             .line(format!(
                 "patterns: {}; flows: {flows}; errors are (predicted - measured) / measured",
                 self.cases.len()
             ))
-            .shown(self.configuration_table(errors))
+            .shown(configuration_table(&models))
             .shown(self.step_table(&measured))
             .field("patterns", patterns)
             .field("provenance", &self.provenance))
@@ -104,102 +86,99 @@ impl Validation {
         by_model.into()
     }
 
-    fn model_table<'a>(&'a self, errors: &'a [ModelErrors]) -> Rows<(&'a String, &'a ModelErrors)> {
-        let table = rows(self.models.iter().zip(errors))
-            .column("model", "model", |(model, _)| model)
-            .column("mean_absolute_error", "mean", |(_, of)| {
-                percent(of.mean_absolute, 2)
+    fn model_table<'a>(&'a self, models: &'a [ModelFlows<'a>]) -> Rows<&'a ModelFlows<'a>> {
+        let table = rows(models)
+            .column("model", "model", |of| of.model)
+            .column("mean_absolute_error", "mean", |of| {
+                percent(of.flows.mean_absolute(), 2)
             })
-            .column("pattern_mean_absolute_error", "of a pattern", |(_, of)| {
-                extremes(of.mean_range)
+            .column("pattern_mean_absolute_error", "of a pattern", |of| {
+                extremes(of.flows, Observations::mean_absolute)
             })
-            .column("pattern_global_error", "global", |(_, of)| {
-                extremes(of.global_range)
+            .column("pattern_global_error", "global", |of| {
+                extremes(of.flows, Observations::global_error)
             })
-            .column("best", "best flow", |(_, of)| flow_error(&of.best))
-            .column("worst", "worst flow", |(_, of)| flow_error(&of.worst))
-            .cell("signed", |(_, of)| signed_range(of.signed_range))
-            .field("lowest_error", |(_, of)| of.signed_range.0)
-            .field("highest_error", |(_, of)| of.signed_range.1)
-            .field("configurations", |(_, of)| {
-                rows(&of.by_configuration)
-                    .field("configuration", |of| &of.configuration)
-                    .field("patterns", |of| of.patterns)
-                    .field("flows", |of| of.flows)
-                    .field("mean_absolute_error", |of| of.mean_absolute)
-                    .field("lowest_error", |of| of.signed_range.0)
-                    .field("highest_error", |of| of.signed_range.1)
+            .column("best", "best flow", |of| self.flow_error(of.flows.best()))
+            .column("worst", "worst flow", |of| {
+                self.flow_error(of.flows.worst())
+            })
+            .cell("signed", |of| signed_range(of.flows))
+            .field("lowest_error", |of| of.flows.range().0)
+            .field("highest_error", |of| of.flows.range().1)
+            .field("configurations", |of| {
+                rows(&of.configurations)
+                    .field("configuration", |(name, _)| *name)
+                    .field("patterns", |(_, flows)| patterns(flows).len())
+                    .field("flows", |(_, flows)| flows.all().len())
+                    .field("mean_absolute_error", |(_, flows)| flows.mean_absolute())
+                    .field("lowest_error", |(_, flows)| flows.range().0)
+                    .field("highest_error", |(_, flows)| flows.range().1)
             })
             .column(
                 "worst_configuration_mean_absolute_error",
                 "worst configuration",
-                |(_, of)| percent(of.worst_configuration(), 2),
+                |of| {
+                    let means = of.configurations.iter().map(|(_, of)| of.mean_absolute());
+                    percent(means.fold(0.0, f64::max), 2)
+                },
             );
-        if errors.iter().all(|of| of.coverage.is_none()) {
+        if models.iter().all(|of| of.coverage.is_none()) {
             return table;
         }
         table
-            .field("interval_level", |(_, of)| of.coverage.map(|_| LEVEL))
-            .column("coverage", "runs inside 90 %", |(_, of)| {
+            .field("interval_level", |of| of.coverage.map(|_| LEVEL))
+            .column("coverage", "runs inside 90 %", |of| {
                 or_dash(of.coverage.map(|coverage| {
-                    let share = percent(coverage.share(), 2);
-                    let text = format!("{share} of {}", coverage.repetitions);
+                    let RepetitionCoverage {
+                        inside,
+                        repetitions,
+                    } = coverage;
+                    let share = percent(inside as f64 / repetitions as f64, 2);
+                    let text = format!("{share} of {repetitions}");
                     let record = Record::new()
                         .field("share", share)
-                        .field("inside", coverage.inside)
-                        .field("repetitions", coverage.repetitions);
+                        .field("inside", inside)
+                        .field("repetitions", repetitions);
                     shown(record, text)
                 }))
             })
     }
 
-    /// None of one configuration.
-    fn configuration_table(&self, errors: &[ModelErrors]) -> Rows<usize> {
-        let all = errors
-            .first()
-            .map_or(&[][..], |first| &first.by_configuration);
-        let shown = if all.len() > 1 { all.len() } else { 0 };
-        let mut table = rows(0..shown)
-            .cell("configuration", |at| &all[at].configuration)
-            .cell("patterns", |at| all[at].patterns)
-            .cell("flows", |at| all[at].flows);
-        for (model, errors) in self.models.iter().zip(errors) {
-            table = table.cell(model, |at| {
-                let of = &errors.by_configuration[at];
-                figure(format!(
-                    "{} ({})",
-                    percent(of.mean_absolute, 1),
-                    signed_range(of.signed_range)
-                ))
-            });
-        }
-        table
+    fn flow_error(&self, of: &Observation<FlowPlace>) -> Value {
+        let case = &self.cases[of.of.case];
+        let (error, flow) = (percent(of.error().abs(), 2), case.flows[of.of.flow].id);
+        let text = format!("{error} ({}, flow {flow})", case.name);
+        let record = Record::new()
+            .field("pattern", &case.name)
+            .field("flow", flow)
+            .field("absolute_error", error);
+        shown(record, text)
     }
 
     /// The patterns in several steps, the shortest first.
     fn step_table<'a>(
         &self,
         measured: &'a [MeasuredCase<'_>],
-    ) -> Rows<(&'a String, &'a StepTimes)> {
+    ) -> Rows<(&'a String, &'a WholePattern)> {
         let mut with_steps = Vec::new();
         for of in measured {
             with_steps.extend(of.steps.as_ref().map(|steps| (&of.case.name, steps)));
         }
-        with_steps.sort_by_key(|(_, steps)| steps.measured);
+        with_steps.sort_by(|(_, a), (_, b)| a.measured.total_cmp(&b.measured));
         let mut table = rows(with_steps)
             .cell("steps", |(name, _)| name)
-            .cell("measured", |(_, steps)| steps.measured);
+            .cell("measured", |(_, steps)| Time::from_seconds(steps.measured));
         for (at, model) in self.models.iter().enumerate() {
             table = table.cell(model, |(_, steps)| {
-                let (predicted, measured) = (steps.predicted[at], steps.measured);
-                let error = (predicted.as_nanos() / measured.as_nanos() - 1.0) * 100.0;
+                let predicted = steps.predicted[at];
+                let error = (predicted.as_seconds() / steps.measured - 1.0) * 100.0;
                 figure(format!("{}, {error:+.1} %", Rounded(predicted)))
             });
         }
         table
     }
 
-    fn flows(&self, of: &MeasuredCase<'_>) -> Rows<usize> {
+    fn flow_rows(&self, of: &MeasuredCase<'_>) -> Rows<usize> {
         let case = of.case;
         rows(0..case.flows.len())
             .field("id", |at| case.flows[at].id)
@@ -226,21 +205,41 @@ impl Validation {
     }
 }
 
-fn extremes((min, max): (f64, f64)) -> Value {
+/// None of one configuration.
+fn configuration_table(models: &[ModelFlows<'_>]) -> Rows<usize> {
+    let all = models
+        .first()
+        .map_or(&[][..], |first| &first.configurations);
+    let shown = if all.len() > 1 { all.len() } else { 0 };
+    let mut table = rows(0..shown)
+        .cell("configuration", |at| all[at].0)
+        .cell("patterns", |at| patterns(&all[at].1).len())
+        .cell("flows", |at| all[at].1.all().len());
+    for of in models {
+        table = table.cell(of.model, |at| {
+            let flows = &of.configurations[at].1;
+            figure(format!(
+                "{} ({})",
+                percent(flows.mean_absolute(), 1),
+                signed_range(flows)
+            ))
+        });
+    }
+    table
+}
+
+fn patterns(flows: &Observations<FlowPlace>) -> Vec<(usize, Observations<FlowPlace>)> {
+    flows.grouped(|of| of.case)
+}
+
+/// Smallest and largest error of a pattern.
+fn extremes(flows: &Observations<FlowPlace>, error: fn(&Observations<FlowPlace>) -> f64) -> Value {
+    let (min, max) = range(patterns(flows).iter().map(|(_, flows)| error(flows)));
     let text = format!("{:.2} .. {:.2} %", min * 100.0, max * 100.0);
     shown(Record::new().field("min", min).field("max", max), text)
 }
 
-fn flow_error(of: &FlowError) -> Value {
-    let error = percent(of.error, 2);
-    let text = format!("{error} ({}, flow {})", of.case, of.flow);
-    let record = Record::new()
-        .field("pattern", &of.case)
-        .field("flow", of.flow)
-        .field("absolute_error", error);
-    shown(record, text)
-}
-
-fn signed_range((low, high): (f64, f64)) -> Value {
+fn signed_range(flows: &Observations<FlowPlace>) -> Value {
+    let (low, high) = flows.range();
     figure(format!("{:+.1} .. {:+.1} %", low * 100.0, high * 100.0))
 }

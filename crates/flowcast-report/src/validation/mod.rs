@@ -12,7 +12,7 @@ use flowcast_model::{
     cluster::flow::Flow,
     stats::{
         StatsError,
-        error_measures::{ErrorOfOne, error_summary, signed_errors},
+        observation::{Observation, Observations},
         sample::median,
     },
 };
@@ -52,69 +52,31 @@ pub struct Validation {
     pub provenance: BTreeMap<String, String>,
 }
 
-/// The errors of one model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelErrors {
-    /// Mean of the absolute errors of all flows.
-    pub mean_absolute: f64,
-    /// Smallest and largest mean absolute error of a pattern.
-    pub mean_range: (f64, f64),
-    /// Smallest and largest absolute error of the sum of a pattern's durations.
-    pub global_range: (f64, f64),
-    /// The flow predicted best.
-    pub best: FlowError,
-    /// The flow predicted worst.
-    pub worst: FlowError,
-    /// Lowest and highest signed error.
-    pub signed_range: (f64, f64),
-    /// Mean absolute error by configuration, in the order of first mention.
-    pub by_configuration: Vec<ConfigurationErrors>,
-    /// Signed errors of all flows.
-    pub signed: Vec<f64>,
-    /// How many single repetitions its intervals hold, if it gives any.
-    pub coverage: Option<Coverage>,
+/// Where a flow stands in a validation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowPlace {
+    /// Index of its pattern among the cases.
+    pub case: usize,
+    /// Index among the flows of the pattern.
+    pub flow: usize,
 }
 
-/// How many single repetitions of flows lie inside the intervals that were predicted for them.
+/// The single repetitions of flows that lie inside the intervals that were predicted for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Coverage {
+pub struct RepetitionCoverage {
     /// Repetitions that lie inside their flow's interval.
     pub inside: usize,
-    /// Repetitions of all flows with an interval.
+    /// Repetitions of all flows with an interval, at least 1.
     pub repetitions: usize,
 }
 
-impl Coverage {
-    /// Those inside, as a share of all.
-    pub fn share(self) -> f64 {
-        self.inside as f64 / self.repetitions as f64
-    }
-}
-
-/// The errors of one model on the patterns of a configuration.
+/// The time until the last flow of a pattern has ended, step by step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ConfigurationErrors {
-    /// Name of the configuration, that of [`Case::configuration`].
-    pub configuration: String,
-    /// Number of its patterns, at least 1.
-    pub patterns: usize,
-    /// Flows of all of them.
-    pub flows: usize,
-    /// Mean of their absolute errors.
-    pub mean_absolute: f64,
-    /// Lowest and highest signed error.
-    pub signed_range: (f64, f64),
-}
-
-/// The error of one flow.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FlowError {
-    /// Name of the pattern.
-    pub case: String,
-    /// Number of the flow.
-    pub flow: u32,
-    /// Absolute error, as a fraction of the measured duration.
-    pub error: f64,
+struct WholePattern {
+    /// The median of the repetitions, in seconds.
+    measured: f64,
+    /// By model, in the order of the validation.
+    predicted: Vec<Time>,
 }
 
 impl Case {
@@ -128,126 +90,77 @@ impl Case {
             .map(|times| median(&seconds(times)))
             .collect()
     }
-}
 
-impl Validation {
-    /// The errors of each model.
-    ///
-    /// # Errors
-    /// No pattern, a flow without repetition, or a measured time of 0.
-    pub fn errors(&self) -> Result<Vec<ModelErrors>, StatsError> {
-        (0..self.models.len())
-            .map(|model| self.errors_of(model))
-            .collect()
-    }
-
-    /// By the name of the pattern, the signed error of each flow under a model.
-    ///
-    /// # Errors
-    /// As [`Validation::errors`].
-    pub fn errors_by_pattern(
-        &self,
-        model: usize,
-    ) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
-        self.cases
-            .iter()
-            .map(|case| {
-                Ok((
-                    case.name.clone(),
-                    signed_errors(&seconds(&case.predicted[model]), &case.medians()?)?,
-                ))
-            })
-            .collect()
-    }
-
-    /// By the name of the pattern, the signed error of the time until its last flow has ended, under a model. The measured
-    /// value is the median of the repetitions' times.
-    ///
-    /// # Errors
-    /// As [`Validation::errors`].
-    pub fn makespan_errors(&self, model: usize) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
-        self.cases
-            .iter()
-            .map(|case: &Case| {
-                let until = |duration: &dyn Fn(usize) -> Time| {
-                    let ends = case
-                        .flows
-                        .iter()
-                        .enumerate()
-                        .map(|(at, flow)| flow.start + duration(at));
-                    ends.max().unwrap_or_default().as_seconds()
-                };
-                let repetitions = case.measured.iter().map(Vec::len).min().unwrap_or(0);
-                let measured: Vec<f64> = (0..repetitions)
-                    .map(|run| until(&|flow| case.measured[flow][run]))
-                    .collect();
-                let predicted = until(&|flow| case.predicted[model][flow]);
-                Ok((
-                    case.name.clone(),
-                    signed_errors(&[predicted], &[median(&measured)?])?,
-                ))
-            })
-            .collect()
-    }
-
-    fn errors_of(&self, model: usize) -> Result<ModelErrors, StatsError> {
-        let mut all = Vec::new();
-        let mut by_configuration: Vec<(String, usize, Vec<f64>)> = Vec::new();
-        let (mut means, mut globals, mut bests, mut worsts) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for case in &self.cases {
-            let (predicted, measured) = (seconds(&case.predicted[model]), case.medians()?);
-            let summary = error_summary(&predicted, &measured)?;
-            let signed = signed_errors(&predicted, &measured)?;
-            let flow = |found: ErrorOfOne| FlowError {
-                case: case.name.clone(),
-                flow: case.flows[found.index].id,
-                error: found.error,
-            };
-            means.push(summary.mean_absolute);
-            globals.push(summary.global);
-            bests.push(flow(summary.best));
-            worsts.push(flow(summary.worst));
-            let known = by_configuration
-                .iter()
-                .position(|(name, ..)| *name == case.configuration);
-            let at = known.unwrap_or_else(|| {
-                by_configuration.push((case.configuration.clone(), 0, Vec::new()));
-                by_configuration.len() - 1
-            });
-            by_configuration[at].1 += 1;
-            by_configuration[at].2.extend_from_slice(&signed);
-            all.extend(signed);
-        }
-        let none = StatsError::TooFew {
-            statistic: "errors of a model",
-            found: 0,
-            expected: 1,
-        };
-        Ok(ModelErrors {
-            mean_absolute: mean_absolute(&all),
-            mean_range: range(&means),
-            global_range: range(&globals),
-            best: bests
-                .into_iter()
-                .min_by(|a, b| a.error.total_cmp(&b.error))
-                .ok_or(none.clone())?,
-            worst: worsts
-                .into_iter()
-                .max_by(|a, b| a.error.total_cmp(&b.error))
-                .ok_or(none)?,
-            signed_range: range(&all),
-            by_configuration: by_configuration
-                .into_iter()
-                .map(ConfigurationErrors::from)
+    fn whole(&self) -> Result<WholePattern, StatsError> {
+        let repetitions = self.measured.iter().map(Vec::len).min().unwrap_or(0);
+        let measured: Vec<Time> = (0..repetitions)
+            .map(|run| self.last_end(&|flow| self.measured[flow][run]))
+            .collect();
+        let predicted = self.predicted.iter();
+        Ok(WholePattern {
+            measured: median(&seconds(&measured))?,
+            predicted: predicted
+                .map(|predicted| self.last_end(&|flow| predicted[flow]))
                 .collect(),
-            signed: all,
-            coverage: self.coverage_of(model),
         })
     }
 
-    fn coverage_of(&self, model: usize) -> Option<Coverage> {
-        let mut coverage = Coverage {
+    /// The sum over the steps of the latest end.
+    fn last_end(&self, duration: &dyn Fn(usize) -> Time) -> Time {
+        let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
+        for (at, flow) in self.flows.iter().enumerate() {
+            let end = ends.entry(self.step_of[at]).or_default();
+            *end = (*end).max(flow.start + duration(at));
+        }
+        ends.into_values().sum()
+    }
+}
+
+impl Validation {
+    /// By model, each flow beside its prediction.
+    ///
+    /// # Errors
+    /// No pattern, a flow without repetition, or a measured time of 0.
+    pub fn flows(&self) -> Result<Vec<Observations<FlowPlace>>, StatsError> {
+        let medians = self.cases.iter().map(Case::medians);
+        let medians = medians.collect::<Result<Vec<_>, _>>()?;
+        let of_model = |model: usize| {
+            let cases = medians.iter().enumerate();
+            Observations::new(cases.flat_map(|(case, medians)| {
+                let predicted = &self.cases[case].predicted[model];
+                let flows = medians.iter().zip(predicted).enumerate();
+                flows.map(move |(flow, (measured, predicted))| Observation {
+                    of: FlowPlace { case, flow },
+                    predicted: predicted.as_seconds(),
+                    measured: *measured,
+                })
+            }))
+        };
+        (0..self.models.len()).map(of_model).collect()
+    }
+
+    /// By model, each whole pattern beside its prediction: the time until its last flow has ended. The measured value is the
+    /// median of the repetitions' times.
+    ///
+    /// # Errors
+    /// As [`Validation::flows`].
+    pub fn patterns(&self) -> Result<Vec<Observations<&str>>, StatsError> {
+        let whole = self.cases.iter().map(Case::whole);
+        let whole = whole.collect::<Result<Vec<_>, _>>()?;
+        let of_model = |model: usize| {
+            let cases = self.cases.iter().zip(&whole);
+            Observations::new(cases.map(|(case, whole)| Observation {
+                of: &*case.name,
+                predicted: whole.predicted[model].as_seconds(),
+                measured: whole.measured,
+            }))
+        };
+        (0..self.models.len()).map(of_model).collect()
+    }
+
+    /// The coverage of a model's intervals; none where it gives none.
+    pub fn coverage(&self, model: usize) -> Option<RepetitionCoverage> {
+        let mut coverage = RepetitionCoverage {
             inside: 0,
             repetitions: 0,
         };
@@ -263,39 +176,6 @@ impl Validation {
         }
         (coverage.repetitions > 0).then_some(coverage)
     }
-}
-
-impl ModelErrors {
-    /// The mean absolute error of the configuration that fared worst.
-    pub fn worst_configuration(&self) -> f64 {
-        self.by_configuration
-            .iter()
-            .map(|errors| errors.mean_absolute)
-            .fold(0.0, f64::max)
-    }
-}
-
-impl From<(String, usize, Vec<f64>)> for ConfigurationErrors {
-    fn from((configuration, patterns, signed): (String, usize, Vec<f64>)) -> ConfigurationErrors {
-        ConfigurationErrors {
-            configuration,
-            patterns,
-            flows: signed.len(),
-            mean_absolute: mean_absolute(&signed),
-            signed_range: range(&signed),
-        }
-    }
-}
-
-fn mean_absolute(signed: &[f64]) -> f64 {
-    signed.iter().map(|error| error.abs()).sum::<f64>() / signed.len().max(1) as f64
-}
-
-fn range(values: &[f64]) -> (f64, f64) {
-    let ends = (f64::INFINITY, f64::NEG_INFINITY);
-    values.iter().fold(ends, |(low, high), value| {
-        (low.min(*value), high.max(*value))
-    })
 }
 
 fn seconds(times: &[Time]) -> Vec<f64> {
@@ -356,63 +236,49 @@ mod tests {
 
     #[test]
     fn errors_against_medians_are_those_of_a_hand_calculation() {
-        let errors = validation().errors().unwrap();
-        let fair = &errors[0];
+        let validation = validation();
+        let flows = validation.flows().unwrap();
+        let fair = &flows[0];
         near(
-            fair.mean_absolute,
+            fair.mean_absolute(),
             (0.1 + 0.0 + 0.5 + 0.1 + 0.0 + 0.05) / 6.0,
         );
-        near(fair.mean_range.0, 0.025);
-        near(fair.mean_range.1, 0.3);
-        near(fair.global_range.0, 0.1 / 3.0);
-        near(fair.global_range.1, 0.1);
-        assert_eq!((fair.worst.case.as_str(), fair.worst.flow), ("b", 1));
-        near(fair.worst.error, 0.5);
-        near(fair.signed_range.0, -0.5);
-        near(fair.signed_range.1, 0.1);
-        assert_eq!(fair.by_configuration.len(), 2);
-        assert_eq!(
-            (
-                fair.by_configuration[0].patterns,
-                fair.by_configuration[0].flows
-            ),
-            (2, 4)
-        );
-        near(fair.worst_configuration(), 0.7 / 4.0);
-        near(errors[1].mean_absolute, 0.0);
+        let cases = fair.grouped(|of| of.case);
+        let means: Vec<f64> = cases.iter().map(|(_, of)| of.mean_absolute()).collect();
+        near(means[0], 0.05);
+        near(means[1], 0.3);
+        near(means[2], 0.025);
+        near(cases[0].1.global_error(), 0.1 / 3.0);
+        near(cases[1].1.global_error(), 0.1);
+        assert_eq!(fair.worst().of, FlowPlace { case: 1, flow: 0 });
+        near(fair.worst().error(), -0.5);
+        near(fair.range().1, 0.1);
+        near(flows[1].mean_absolute(), 0.0);
     }
 
     #[test]
     fn intervals_cover_the_single_repetitions_between_their_ends() {
-        let errors = validation().errors().unwrap();
-        assert_eq!(errors[0].coverage, None);
+        let validation = validation();
+        assert_eq!(validation.coverage(0), None);
         // Of 0.9, 1.0 and 1.4 two lie from 0.95 to 1.4, and 2.0 is below 2.1; three times over.
         assert_eq!(
-            errors[1].coverage,
-            Some(Coverage {
+            validation.coverage(1),
+            Some(RepetitionCoverage {
                 inside: 6,
                 repetitions: 12
             })
         );
-        near(errors[1].coverage.unwrap().share(), 0.5);
     }
 
     #[test]
-    fn errors_are_kept_by_pattern_flow_by_flow_and_for_the_last_end() {
+    fn whole_patterns_end_with_the_last_flow_of_each_step() {
         let validation = validation();
-        let flows = validation.errors_by_pattern(0).unwrap();
-        let errors = validation.errors().unwrap();
-        let all: Vec<f64> = flows.values().flatten().copied().collect();
-        assert_eq!(all.len(), errors[0].signed.len());
-        near(
-            all.iter().map(|error| error.abs()).sum::<f64>() / all.len() as f64,
-            errors[0].mean_absolute,
-        );
-        let whole = validation.makespan_errors(1).unwrap();
-        assert!(
-            whole.values().flatten().all(|error| error.abs() < 1e-9),
-            "{whole:?}"
-        );
+        let whole = &validation.patterns().unwrap()[0];
+        // The repetition that both flows have, one after the other.
+        let first = &whole.all()[0];
+        near(first.measured, 0.9 + 2.0);
+        near(first.predicted, 1.1 + 2.0);
+        assert_eq!((first.of, whole.all().len()), ("a", 3));
     }
 
     #[test]
@@ -421,16 +287,16 @@ mod tests {
             cases: Vec::new(),
             ..validation()
         };
-        assert!(empty.errors().is_err());
+        assert!(empty.flows().is_err());
         let mut zero = validation();
         zero.cases[0].measured[0] = vec![Time::ZERO];
-        assert!(zero.errors().unwrap_err().to_string().contains("above 0"));
+        assert!(zero.flows().unwrap_err().to_string().contains("above 0"));
     }
 
     #[test]
     fn a_document_has_each_model_configuration_step_and_flow() {
         let validation = validation();
-        let document = validation.document(&validation.errors().unwrap()).unwrap();
+        let document = validation.document(&validation.flows().unwrap()).unwrap();
         let json = document.json().unwrap();
         assert_eq!(json["models"][1]["coverage"]["inside"], 6);
         assert_eq!(json["models"][0]["coverage"], serde_json::Value::Null);

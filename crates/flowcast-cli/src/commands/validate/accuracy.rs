@@ -13,10 +13,11 @@ use flowcast::{
         network::{FitQuality, Network},
         network_file::with_ledger,
         sharing::{model::Model, rates::transient_windows},
+        stats::observation::Observations,
     },
     report::validation::{
-        Validation,
-        app::{AppValidation, Quantity, Row},
+        FlowPlace, Validation,
+        app::{AppValidation, Quantity, observations},
     },
     statements::DISTURBED_BY,
 };
@@ -113,10 +114,12 @@ fn numbers(network: &Network) -> Network {
 /// what carried the messages.
 pub(super) fn of_patterns(
     validation: &Validation,
+    flows: &[Observations<FlowPlace>],
     network: &Network,
     over: &str,
 ) -> Result<Vec<Accuracy>> {
     let on = format!("{}, over {over}", validation.title);
+    let patterns = validation.patterns()?;
     let mut entries = Vec::new();
     for (place, model) in validation.models.iter().enumerate() {
         let transient = transient_windows(Model::named(model)?, network)?.is_some();
@@ -125,9 +128,11 @@ pub(super) fn of_patterns(
         } else {
             model.clone()
         };
+        let of_flows = flows[place].errors_by(|of| validation.cases[of.case].name.clone());
+        let of_patterns = patterns[place].errors_by(|name| (*name).to_owned());
         for (kind, errors) in [
-            (CaseKind::Flows, validation.errors_by_pattern(place)?),
-            (CaseKind::Patterns, validation.makespan_errors(place)?),
+            (CaseKind::Flows, of_flows),
+            (CaseKind::Patterns, of_patterns),
         ] {
             let entry = Accuracy::of_errors(&model, kind, &on, errors)?;
             entries.push(dated(entry));
@@ -141,20 +146,6 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
     let rows = validation.rows()?;
     let mut entries = Vec::new();
     for (place, predictor) in validation.predictors.iter().enumerate() {
-        let errors = |quantity: Quantity| -> BTreeMap<String, Vec<f64>> {
-            rows.iter()
-                .filter(|row| row.quantity == quantity)
-                .filter_map(|row: &Row| {
-                    let error = row.errors.as_ref()?[place];
-                    let name = if quantity == Quantity::Total {
-                        name.to_owned()
-                    } else {
-                        format!("{name}/{}", row.name)
-                    };
-                    Some((name, vec![error]))
-                })
-                .collect()
-        };
         for (quantity, kind, on) in [
             (Quantity::Total, CaseKind::Programs, "MPI programs"),
             (
@@ -163,11 +154,15 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
                 "regions of MPI programs",
             ),
         ] {
-            let errors = errors(quantity);
-            if !errors.is_empty() {
-                let entry = Accuracy::of_errors(predictor, kind, on, errors)?;
-                entries.push(dated(entry));
-            }
+            let Some(observed) = observations(&rows, quantity, place) else {
+                continue;
+            };
+            let errors = observed.errors_by(|row| match quantity {
+                Quantity::Total => name.to_owned(),
+                _ => format!("{name}/{row}"),
+            });
+            let entry = Accuracy::of_errors(predictor, kind, on, errors)?;
+            entries.push(dated(entry));
         }
     }
     Ok(entries)

@@ -162,9 +162,9 @@ impl ValidatePattern {
             cases: results::cases(&finished, spec, &models, &network, self.replicates)?,
             provenance: self.provenance(&header, &network, &finished),
         };
-        let errors = validation.errors()?;
+        let flows = validation.flows()?;
         let document = validation
-            .document(&errors)?
+            .document(&flows)?
             .noted(of_runs(&validation.provenance))
             .noted(of_networks([&given]));
         let provenance = &validation.provenance;
@@ -173,7 +173,7 @@ impl ValidatePattern {
         self.accuracy.keep(
             &given,
             &validation.provenance,
-            accuracy::of_patterns(&validation, &network, header.over())?,
+            accuracy::of_patterns(&validation, &flows, &network, header.over())?,
         )?;
         judge(&tolerances, |tolerance| {
             let model = Model::named(&tolerance.name)?;
@@ -185,8 +185,8 @@ impl ValidatePattern {
                 )
             })?;
             let found = [
-                ("mean absolute error", errors[at].mean_absolute),
-                ("worst flow", errors[at].worst.error),
+                ("mean absolute error", flows[at].mean_absolute()),
+                ("worst flow", flows[at].worst().error().abs()),
             ];
             Ok(tolerance.exceeded_by(found))
         })

@@ -1,10 +1,11 @@
 //! What the two directions of a port share: all models under each assumption, and which explains more.
 
 use super::{
-    ConflictFitError, Errors, Links, Observed, OtherDuplex, outcome::name_of, parameters::Needs,
+    ConflictFitError, Links, Observed, OtherDuplex, outcome::name_of, parameters::Needs,
     search::Fitter,
 };
 use crate::calibrate::descent::Lowest;
+use flowcast_model::{cluster::flow::PatternFlow, stats::observation::Observations};
 
 /// Half duplex, or a bus, is taken where the best model's error on the conflicts is below this part of that without.
 const CLEARLY: f64 = 0.9;
@@ -16,8 +17,8 @@ pub(super) struct Assumption<'a> {
     pub links: Links,
     /// Where each candidate explains the conflicts best.
     pub found: Vec<Lowest>,
-    /// The errors of each candidate on the conflicts that it was fitted to.
-    pub fitted: Vec<Errors>,
+    /// By candidate, the conflicts that it was fitted to.
+    pub fitted: Vec<Observations<PatternFlow>>,
 }
 
 impl<'a> Assumption<'a> {
@@ -38,7 +39,7 @@ impl<'a> Assumption<'a> {
         };
         for place in 0..assumption.found.len() {
             let contended = observed.iter().filter(|one| one.is_fitted_to());
-            let fitted = assumption.errors(place, contended)?;
+            let fitted = assumption.observations(place, contended)?;
             assumption.fitted.push(fitted);
         }
         Ok(assumption)
@@ -48,13 +49,14 @@ impl<'a> Assumption<'a> {
     /// them goes first on a bus is not modelled.
     fn least_by_conflict(&self, of_all: bool) -> f64 {
         let mut least = f64::INFINITY;
-        for (candidate, errors) in self.fitter.candidates.iter().zip(&self.fitted) {
+        for (candidate, fitted) in self.fitter.candidates.iter().zip(&self.fitted) {
             if of_all || candidate.parameters.is_empty() {
-                let by_conflict = errors.by_conflict.values();
+                let by_conflict = fitted.errors_by(|of| of.pattern.clone());
                 let of_conflicts: f64 = by_conflict
+                    .values()
                     .map(|flows| (flows.iter().sum::<f64>() / flows.len() as f64).abs())
                     .sum();
-                least = least.min(of_conflicts / errors.by_conflict.len() as f64);
+                least = least.min(of_conflicts / by_conflict.len() as f64);
             }
         }
         least
@@ -63,13 +65,13 @@ impl<'a> Assumption<'a> {
     /// The model with the smallest error on the conflicts.
     fn best(&self) -> OtherDuplex {
         let models = self.fitter.candidates.iter().zip(&self.fitted);
-        let best = models.min_by(|(_, a), (_, b)| a.mean_absolute.total_cmp(&b.mean_absolute));
-        let (candidate, errors) = best.expect("there are models");
+        let best = models.min_by(|(_, a), (_, b)| a.mean_absolute().total_cmp(&b.mean_absolute()));
+        let (candidate, fitted) = best.expect("there are models");
         let model = name_of(candidate.model, candidate.needs == Needs::Window);
         OtherDuplex {
             duplex: self.links.duplex,
             model,
-            mean_absolute: errors.mean_absolute,
+            mean_absolute: fitted.mean_absolute(),
         }
     }
 }

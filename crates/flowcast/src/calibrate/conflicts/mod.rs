@@ -27,8 +27,6 @@ mod parameters;
 mod search;
 mod warnings;
 
-use std::collections::BTreeMap;
-
 use thiserror::Error;
 
 use super::{
@@ -38,25 +36,21 @@ use super::{
 use flowcast_model::{
     cluster::{
         conflicts::{Conflict, Kind},
-        flow::Flow,
+        flow::{Flow, PatternFlow},
         racks::Racks,
     },
     network::Network,
     sharing::{PacketParameters, SharingError, model::Model},
-    stats::{
-        StatsError,
-        error_measures::{error_summary, signed_errors},
-    },
+    stats::{StatsError, observation::Observations},
 };
-use flowcast_units::{Bytes, Time};
+use flowcast_units::Time;
 
 use bootstrap::{Replicates, bootstrap, estimate};
 use duplex::Assumption;
 use links::Ports;
 pub use links::{BackboneLimit, Links, SATURATED};
 pub use outcome::{
-    BackboneFit, Bound, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, OtherDuplex,
-    Slowdown,
+    BackboneFit, Bound, ConflictFit, Estimate, FittedParameter, ModelFit, OtherDuplex, Slowdown,
 };
 use parameters::Needs;
 use search::Fitter;
@@ -239,13 +233,13 @@ impl Assumption<'_> {
         self.fitter.network_with(candidate, at, &self.links)
     }
 
-    fn errors<'o, 'c: 'o>(
+    fn observations<'o, 'c: 'o>(
         &self,
         place: usize,
         observed: impl Iterator<Item = &'o Observed<'c>>,
-    ) -> Result<Errors, ConflictFitError> {
-        let model = self.fitter.candidates[place].model;
-        self.fitter.errors(model, &self.network(place), observed)
+    ) -> Result<Observations<PatternFlow>, StatsError> {
+        let (model, network) = (self.fitter.candidates[place].model, self.network(place));
+        Observations::new(observed.flat_map(|one| self.fitter.observations(model, &network, one)))
     }
 
     fn model_fit(
@@ -288,17 +282,17 @@ impl Assumption<'_> {
         &self,
         place: usize,
         patterns: &[Observed<'_>],
-    ) -> Result<Option<Errors>, ConflictFitError> {
+    ) -> Result<Option<Observations<PatternFlow>>, StatsError> {
         let is_any = !patterns.is_empty();
         is_any
-            .then(|| self.errors(place, patterns.iter()))
+            .then(|| self.observations(place, patterns.iter()))
             .transpose()
     }
 
     /// Each conflict predicted after a fit to all others. Flows alone stay: without them there is no rate.
-    fn left_out(&self, place: usize) -> Result<Errors, ConflictFitError> {
+    fn left_out(&self, place: usize) -> Result<Observations<PatternFlow>, ConflictFitError> {
         let (fitter, candidate) = (&self.fitter, &self.fitter.candidates[place]);
-        let mut held_out = search::HeldOutFlows::default();
+        let mut held_out = Vec::new();
         for (at, left) in self.observed.iter().enumerate() {
             if !left.is_fitted_to() {
                 continue;
@@ -308,9 +302,9 @@ impl Assumption<'_> {
             let links = Links::new(&others, fitter.ports)?;
             let found = fitter.refine(candidate, &self.found[place].at, &links, &others);
             let network = fitter.network_with(candidate, &found.at, &links);
-            fitter.judge(candidate.model, &network, left, &mut held_out);
+            held_out.extend(fitter.observations(candidate.model, &network, left));
         }
-        held_out.errors()
+        Ok(Observations::new(held_out)?)
     }
 
     fn slowdowns(&self, replicates: &Replicates) -> Result<Vec<Slowdown>, ConflictFitError> {
@@ -356,25 +350,4 @@ impl Assumption<'_> {
         }
         Ok(all)
     }
-}
-
-fn errors(
-    predicted: &[f64],
-    measured: &[f64],
-    names: &[(String, u32)],
-    sizes: [Bytes; 2],
-) -> Result<Errors, ConflictFitError> {
-    let summary = error_summary(predicted, measured)?;
-    let mut by_conflict: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for ((conflict, _), error) in names.iter().zip(signed_errors(predicted, measured)?) {
-        by_conflict.entry(conflict.clone()).or_default().push(error);
-    }
-    Ok(Errors {
-        mean_absolute: summary.mean_absolute,
-        worst: summary.worst.error,
-        worst_of: names[summary.worst.index].clone(),
-        flows: predicted.len(),
-        sizes,
-        by_conflict,
-    })
 }

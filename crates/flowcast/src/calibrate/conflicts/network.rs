@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BackboneLimit, ConflictFit, Errors, Estimate, FittedParameter, Links, ModelFit,
+    BackboneLimit, ConflictFit, Estimate, FittedParameter, Links, ModelFit,
     parameters::known,
     search::{SETTLING, add_packets, plain_network},
 };
 use flowcast_model::{
     accuracy::{Accuracy, CaseKind},
+    cluster::flow::PatternFlow,
     network::{FitQuality, Interval, Network},
     sharing::model::Model,
+    stats::observation::Observations,
 };
-use flowcast_units::{Rate, Time};
+use flowcast_units::{Bytes, Rate, Time};
 
 impl ConflictFit {
     /// The network with the parameters of all models, the best of them as its own, and `provenance`; with wire rates and
@@ -155,16 +157,16 @@ impl ModelFit {
         } else {
             self.model.name()
         };
-        let entry = |validated_on: &str, errors: &Errors| {
+        let entry = |validated_on: &str, observed: &Observations<PatternFlow>| {
             let entry = Accuracy::of_errors(
                 model,
                 CaseKind::Flows,
                 validated_on,
-                errors.by_conflict.clone(),
+                observed.errors_by(|of| of.pattern.clone()),
             )
-            .expect("errors are summed up only where there are some, and are finite");
+            .expect("there are observations, and their errors are finite");
             Accuracy {
-                messages: Some(errors.sizes),
+                messages: Some(sizes(observed)),
                 ..entry
             }
         };
@@ -185,6 +187,12 @@ impl ModelFit {
             .map(|errors| entry("short messages, in no fit", errors));
         held_out.chain(short).chain([left_out, fitted]).collect()
     }
+}
+
+/// Sizes of the smallest and of the largest message.
+fn sizes(observed: &Observations<PatternFlow>) -> [Bytes; 2] {
+    let sizes = observed.all().iter().map(|one| one.of.flow.size);
+    [sizes.clone().min(), sizes.max()].map(Option::unwrap_or_default)
 }
 
 /// Six significant digits: more than any measurement has, and short in a file.

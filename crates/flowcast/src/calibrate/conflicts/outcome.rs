@@ -1,12 +1,14 @@
 //! What a fit to conflicts says.
 
-use std::collections::BTreeMap;
-
 use super::ConflictFitOptions;
 use flowcast_model::{
-    cluster::{conflicts::Kind, flow::Flow},
+    cluster::{
+        conflicts::Kind,
+        flow::{Flow, PatternFlow},
+    },
     network::Duplex,
     sharing::model::Model,
+    stats::observation::Observations,
 };
 use flowcast_units::{Bytes, Rate, Time, named};
 
@@ -93,14 +95,14 @@ pub struct ModelFit {
     pub is_settling: bool,
     /// Its parameters as fitted, empty for a model without any.
     pub parameters: Vec<FittedParameter>,
-    /// On the conflicts that it was fitted to.
-    pub fitted: Errors,
-    /// On each conflict after a fit to all others.
-    pub left_out: Errors,
-    /// On the random patterns, if there are any.
-    pub held_out: Option<Errors>,
-    /// On messages that are short against a window, if there are any.
-    pub short: Option<Errors>,
+    /// Predictions of the conflicts that it was fitted to.
+    pub fitted: Observations<PatternFlow>,
+    /// Of each conflict after a fit to all others.
+    pub left_out: Observations<PatternFlow>,
+    /// Of the random patterns, if there are any.
+    pub held_out: Option<Observations<PatternFlow>>,
+    /// Of messages that are short against a window, if there are any.
+    pub short: Option<Observations<PatternFlow>>,
 }
 
 impl ModelFit {
@@ -109,7 +111,7 @@ impl ModelFit {
         self.held_out
             .as_ref()
             .unwrap_or(&self.left_out)
-            .mean_absolute
+            .mean_absolute()
     }
 
     /// Name in tables and files.
@@ -139,23 +141,6 @@ named! {
         /// The greatest value that the fit tries.
         Upper = "upper",
     }
-}
-
-/// Errors of predictions, as shares of the measured durations.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Errors {
-    /// Mean of the absolute errors.
-    pub mean_absolute: f64,
-    /// The largest absolute error.
-    pub worst: f64,
-    /// The conflict and the flow that have it.
-    pub worst_of: (String, u32),
-    /// Number of flows that the errors are taken over.
-    pub flows: usize,
-    /// Sizes of the smallest and of the largest of them.
-    pub sizes: [Bytes; 2],
-    /// By the name of the conflict, the signed error of each flow.
-    pub by_conflict: BTreeMap<String, Vec<f64>>,
 }
 
 /// How many times longer than alone a flow took.

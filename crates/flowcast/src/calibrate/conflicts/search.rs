@@ -1,7 +1,7 @@
 //! The parameters of one model that explain the conflicts best, and how well they do.
 
 use super::{
-    ConflictFitError, Errors, Links, Observed, Predictor, errors,
+    Links, Observed, Predictor,
     links::Ports,
     parameters::{Candidate, Needs},
 };
@@ -9,6 +9,7 @@ use crate::calibrate::descent::{Lowest, descend};
 use flowcast_model::{
     cluster::{
         conflicts::{Conflict, Kind},
+        flow::PatternFlow,
         racks::Racks,
     },
     network::{Bus, Duplex, LinkRate, Network, Nic, Rule},
@@ -17,6 +18,7 @@ use flowcast_model::{
         model::Model,
         protocol::{FRAME_OVERHEAD, SEGMENT},
     },
+    stats::observation::Observation,
 };
 use flowcast_units::{Bytes, Rate, Time};
 
@@ -32,29 +34,6 @@ pub(super) struct Fitter<'a> {
     pub ports: Ports,
     /// The models that are held against the conflicts.
     pub candidates: Vec<Candidate>,
-}
-
-/// Predicted and measured durations of several conflicts.
-#[derive(Debug, Default)]
-pub(super) struct HeldOutFlows {
-    predicted: Vec<f64>,
-    measured: Vec<f64>,
-    names: Vec<(String, u32)>,
-    sizes: Vec<Bytes>,
-}
-
-impl HeldOutFlows {
-    /// The errors of all of them.
-    pub(super) fn errors(&self) -> Result<Errors, ConflictFitError> {
-        let [smallest, largest] = [self.sizes.iter().min(), self.sizes.iter().max()]
-            .map(|size| *size.unwrap_or(&Bytes(0)));
-        errors(
-            &self.predicted,
-            &self.measured,
-            &self.names,
-            [smallest, largest],
-        )
-    }
 }
 
 impl Fitter<'_> {
@@ -157,53 +136,35 @@ impl Fitter<'_> {
         (self.predictor)(&conflict.flows, self.racks, network, model)
     }
 
-    /// Adds a conflict's prediction. What a model has no solution for counts as predicted to take no time.
-    pub(super) fn judge(
+    /// Predicted and measured durations of a conflict. What a model has no solution for counts as predicted to take no time.
+    pub(super) fn observations(
         &self,
         model: Model,
         network: &Network,
         observed: &Observed<'_>,
-        held_out: &mut HeldOutFlows,
-    ) {
+    ) -> Vec<Observation<PatternFlow>> {
         let none = |_| vec![Time::ZERO; observed.medians.len()];
         let durations = self
             .durations(model, network, observed.conflict)
             .unwrap_or_else(none);
         // What waits behind others waits longer than it takes: its error is a share of what all of them take together.
         let is_short = observed.conflict.kind == Kind::Short;
-        let together = observed
-            .medians
-            .iter()
-            .map(|time| time.as_seconds())
-            .fold(0.0, f64::max);
-        for ((flow, predicted), measured) in observed
-            .conflict
-            .flows
-            .iter()
-            .zip(durations)
-            .zip(&observed.medians)
-        {
-            let (predicted, measured) = (predicted.as_seconds(), measured.as_seconds());
-            let more = if is_short { together - measured } else { 0.0 };
-            held_out.predicted.push(predicted + more);
-            held_out.measured.push(measured + more);
-            held_out
-                .names
-                .push((observed.conflict.name.clone(), flow.id));
-            held_out.sizes.push(flow.size);
-        }
-    }
-
-    /// The errors of a model on some conflicts.
-    pub(super) fn errors<'o, 'c: 'o>(
-        &self,
-        model: Model,
-        network: &Network,
-        observed: impl Iterator<Item = &'o Observed<'c>>,
-    ) -> Result<Errors, ConflictFitError> {
-        let mut held_out = HeldOutFlows::default();
-        observed.for_each(|one| self.judge(model, network, one, &mut held_out));
-        held_out.errors()
+        let measured = observed.medians.iter().map(|time| time.as_seconds());
+        let together = measured.clone().fold(0.0, f64::max);
+        let flows = observed.conflict.flows.iter().zip(durations).zip(measured);
+        flows
+            .map(|((flow, predicted), measured)| {
+                let more = if is_short { together - measured } else { 0.0 };
+                Observation {
+                    of: PatternFlow {
+                        pattern: observed.conflict.name.clone(),
+                        flow: *flow,
+                    },
+                    predicted: predicted.as_seconds() + more,
+                    measured: measured + more,
+                }
+            })
+            .collect()
     }
 }
 

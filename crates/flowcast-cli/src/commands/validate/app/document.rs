@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use flowcast::{
     RecordingPrediction,
-    model::{network::Network, stats::StatsError},
-    report::validation::app::{AppValidation, Fared, Quantity, RegionErrors, Row},
+    model::{
+        network::Network,
+        stats::{StatsError, observation::Observations},
+    },
+    report::validation::app::{AppValidation, Fared, Quantity, Row},
     statements::{margin, of_runs},
     table::{Document, Record, Rows, Value, figure, json, percent, relative_error, rows},
     units::{Rounded, Time},
@@ -53,12 +56,12 @@ pub(super) fn document(
     let in_regions = in_regions.filter_map(|(name, fared)| Some((name, fared.regions.as_ref()?)));
     let in_regions = rows(in_regions)
         .cell("prediction", |(name, _)| name)
-        .cell("regions", |(_, of)| of.count)
-        .cell("within 10 %", |(_, of)| percent(of.within_ten_percent, 1))
-        .cell("median error", |(_, of)| percent(of.median_absolute, 1))
-        .cell("mean error", |(_, of)| percent(of.mean_absolute, 1))
-        .cell("worst", |(_, of)| relative_error(of.worst.1))
-        .cell("which", |(_, of)| &of.worst.0);
+        .cell("regions", |(_, of)| of.all().len())
+        .cell("within 10 %", |(_, of)| percent(of.share_within(0.1), 1))
+        .cell("median error", |(_, of)| percent(of.median_absolute(), 1))
+        .cell("mean error", |(_, of)| percent(of.mean_absolute(), 1))
+        .cell("worst", |(_, of)| relative_error(of.worst().error()))
+        .cell("which", |(_, of)| &of.worst().of);
     let mut document = Document::new(KIND)
         .titled(&validation.title)
         .table("predictions", predictions)
@@ -110,17 +113,18 @@ pub(super) fn document(
         .field("provenance", &validation.provenance))
 }
 
-fn regions(of: &RegionErrors) -> Record {
+fn regions(of: &Observations<String>) -> Record {
+    let worst = of.worst();
     Record::new()
-        .field("count", of.count)
-        .field("mean_absolute_error", of.mean_absolute)
-        .field("median_absolute_error", of.median_absolute)
-        .field("within_ten_percent", of.within_ten_percent)
+        .field("count", of.all().len())
+        .field("mean_absolute_error", of.mean_absolute())
+        .field("median_absolute_error", of.median_absolute())
+        .field("within_ten_percent", of.share_within(0.1))
         .field(
             "worst",
             Record::new()
-                .field("region", &of.worst.0)
-                .field("error", of.worst.1),
+                .field("region", &worst.of)
+                .field("error", worst.error()),
         )
 }
 
@@ -137,9 +141,8 @@ fn row_fields<'a>(names: &[String], all: &'a [Row]) -> Rows<&'a Row> {
             by_name(names, row.ranges.iter().copied())
         })
         .field("errors", |row| {
-            row.errors
-                .as_ref()
-                .map(|errors| by_name(names, errors.iter().map(Some)))
+            row.has_errors
+                .then(|| by_name(names, (0..names.len()).map(|at| row.error(at))))
         })
 }
 
@@ -159,9 +162,8 @@ fn quantities<'a>(names: &[String], part: impl Iterator<Item = &'a Row>) -> Rows
         .cell("95 % interval", |row| row.interval.map(between));
     for (at, name) in names.iter().enumerate() {
         table = table.cell(name, |row| {
-            let error = row.errors.as_ref().map_or(String::new(), |errors| {
-                format!(" ({})", relative_error(errors[at]))
-            });
+            let error = row.error(at);
+            let error = error.map_or(String::new(), |of| format!(" ({})", relative_error(of)));
             let range =
                 row.ranges[at].map_or(String::new(), |range| format!(", {}", between(range)));
             figure(format!("{}{error}{range}", Rounded(row.predicted[at])))

@@ -209,10 +209,8 @@ impl ValidateApp {
                     names.join(", ")
                 )
             })?;
-            let worst = fared[at]
-                .regions
-                .as_ref()
-                .map_or(0.0, |regions| regions.worst.1.abs());
+            let regions = fared[at].regions.as_ref();
+            let worst = regions.map_or(0.0, |regions| regions.worst().error().abs());
             Ok(tolerance.exceeded_by([
                 ("total off by", fared[at].total.abs()),
                 ("worst region", worst),
