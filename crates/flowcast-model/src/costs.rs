@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use flowcast_units::{Bytes, Time, TimePerByte};
 use serde::{Deserialize, Serialize};
 
+use crate::stats::linear_fit::LinearRow;
+
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostUnit {
@@ -72,6 +74,20 @@ pub trait Costs: Copy {
 
     /// From values in the order of [`Costs::PARAMETERS`], all of them.
     fn from_values(values: &[f64]) -> Self;
+
+    /// What is known before anything is measured, as rows of a fit of each parameter's distance to it in logarithms.
+    fn prior_rows() -> impl Iterator<Item = LinearRow> {
+        let all = Self::PARAMETERS.iter().enumerate();
+        all.map(|(at, parameter)| {
+            let mut columns = vec![0.0; Self::PARAMETERS.len()];
+            columns[at] = 1.0;
+            LinearRow {
+                columns,
+                value: 0.0,
+                variance: parameter.spread.powi(2),
+            }
+        })
+    }
 
     /// The medians of what is known before anything is measured.
     fn prior() -> Self {

@@ -8,10 +8,10 @@
 
 use std::iter;
 
-use flowcast_model::stats::linear_system::inverse_of_symmetric;
+use flowcast_model::stats::{linear_fit::add_outer, linear_system::inverse_of_symmetric};
 use flowcast_units::{Bytes, Time};
 
-use super::{BurstFit, VISIBLE, clean, columns, linear::add_outer};
+use super::{BurstFit, VISIBLE, clean, columns};
 use crate::{
     prtt::{PrttPoint, prtt},
     samples::PrttSamples,

@@ -16,13 +16,17 @@
 
 pub mod choice;
 mod clean;
-mod linear;
 
-use flowcast_model::{loggp::LogGp, stats::interval::student_score};
+use flowcast_model::{
+    loggp::LogGp,
+    stats::{
+        interval::student_score,
+        linear_fit::{LinearFit, LinearRow},
+    },
+};
 use flowcast_units::{Bytes, Time};
 
 use crate::{prtt::PrttPoint, samples::PrttSamples};
-use linear::{Row, Solved, weighted_least_squares};
 
 /// From this multiple of the overhead on a spacing is that of the gap.
 const VISIBLE: f64 = 1.2;
@@ -96,8 +100,8 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
     let of_overhead = of_busy.variance / busy_count;
     // What the smallest round trips and their sends have in common.
     let together = covariance_with_busy(samples, &used, &solved) / busy_count;
-    let [of_way, of_per_byte, of_gap] =
-        [0, 1, 2].map(|at: usize| [false, true].map(|burst| solved.variance(at, at, &rows, burst)));
+    let [of_way, of_per_byte, of_gap] = [0, 1, 2]
+        .map(|at: usize| [false, true].map(|burst| variance(&solved, [at, at], &rows, burst)));
     let freedoms = pools.map(|pool| pool.freedom);
     let half = |parts: [f64; 2], own: f64, both: f64| {
         let all = [
@@ -111,7 +115,7 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
     let latency = way - 2.0 * overhead;
     let of_latency = of_way[0] + of_way[1] + 4.0 * of_overhead - 4.0 * together;
     let gaps: f64 = [false, true]
-        .map(|burst| solved.variance(1, 2, &rows, burst))
+        .map(|burst| variance(&solved, [1, 2], &rows, burst))
         .iter()
         .sum();
     let parameters =
@@ -144,20 +148,20 @@ fn correlation(both: f64, one: f64, other: f64) -> f64 {
     }
 }
 
-type Solution<'a> = (Vec<&'a Group>, [Pool; 2], Vec<Row>, Solved);
+type Solution<'a> = (Vec<&'a Group>, [Pool; 2], Vec<LinearRow>, LinearFit);
 
 /// The parameters without the bursts that all others contradict: all samples of a point of few may have met a loss.
 fn solve<'a>(mut used: Vec<&'a Group>, visible: &[Bytes]) -> Option<Solution<'a>> {
     loop {
         let pools = [pool(&used, false)?, pool(&used, true)?];
-        let rows: Vec<Row> = used
+        let rows: Vec<LinearRow> = used
             .iter()
             .map(|group| row(group, visible, &pools))
             .collect();
-        let solved = weighted_least_squares(&rows)?;
+        let solved = LinearFit::new(&rows)?;
         let score = |at: &usize| solved.score_without(&rows, *at);
         let slow = (0..rows.len())
-            .filter(|at| rows[*at].burst)
+            .filter(|at| is_of_burst(&rows[*at]))
             .max_by(|one, other| score(one).total_cmp(&score(other)));
         match slow.filter(|at| score(at) > CONTRADICTED) {
             Some(at) => drop(used.remove(at)),
@@ -270,16 +274,30 @@ fn visible_sizes(groups: &[Group], overhead: f64) -> Vec<Bytes> {
 }
 
 /// Columns: A, G, g, then c of each size with bursts.
-fn row(group: &Group, visible: &[Bytes], pools: &[Pool; 2]) -> Row {
-    let burst = group.n > 1;
+fn row(group: &Group, visible: &[Bytes], pools: &[Pool; 2]) -> LinearRow {
     // Where samples do not differ at all, weights are by their number.
-    let variance = pools[usize::from(burst)].variance.max(1e-6);
-    Row {
+    let variance = pools[usize::from(group.n > 1)].variance.max(1e-6);
+    LinearRow {
         columns: columns(group.n, group.size, visible),
         value: group.mean,
         variance: variance / group.times.len() as f64,
-        burst,
     }
+}
+
+/// Whether the gap plays a part in it.
+fn is_of_burst(row: &LinearRow) -> bool {
+    row.columns[2] > 0.0
+}
+
+/// The part of the covariance of two parameters that comes from bursts, or from single messages.
+fn variance(solved: &LinearFit, [one, other]: [usize; 2], rows: &[LinearRow], burst: bool) -> f64 {
+    let both = solved.weights[one]
+        .iter()
+        .zip(&solved.weights[other])
+        .zip(rows);
+    both.filter(|(_, row)| is_of_burst(row) == burst)
+        .map(|((one, other), row)| one * other * row.variance)
+        .sum()
 }
 
 fn columns(n: u32, size: Bytes, visible: &[Bytes]) -> Vec<f64> {
@@ -297,7 +315,7 @@ fn columns(n: u32, size: Bytes, visible: &[Bytes]) -> Vec<f64> {
 }
 
 /// What the way of a byte and the sender's times share, for one sample of each.
-fn covariance_with_busy(samples: &PrttSamples, used: &[&Group], solved: &Solved) -> f64 {
+fn covariance_with_busy(samples: &PrttSamples, used: &[&Group], solved: &LinearFit) -> f64 {
     let Some((at, group)) = used
         .iter()
         .enumerate()

@@ -4,9 +4,11 @@
 //! and ratios; the stages that call it put the unit back on.
 
 pub mod conformal;
+pub mod descent;
 pub mod gaussian_process;
 pub mod grouping;
 pub mod interval;
+pub mod linear_fit;
 pub mod linear_system;
 pub mod observation;
 pub mod piecewise;

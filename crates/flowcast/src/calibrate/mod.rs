@@ -14,7 +14,6 @@
 
 pub mod conflict_samples;
 pub mod conflicts;
-pub(crate) mod descent;
 pub mod dimemas;
 pub mod narrowing;
 pub mod recorded_regions;

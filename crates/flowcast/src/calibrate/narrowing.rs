@@ -1,4 +1,4 @@
-//! The value of one parameter that costs least, for costs that have no derivatives, as those of replays.
+//! The parameters that cost least, for costs that have no derivatives, as those of replays.
 
 /// Values tried in each round, the bounds among them.
 const TRIED: u32 = 9;
@@ -29,6 +29,21 @@ pub fn least_cost<E>(
         step = ((best.0 + step).min(high) - from) / f64::from(TRIED - 1);
     }
     Ok(best)
+}
+
+/// Goes on from `best` by steps of a factor, the square root of it where `better` finds nothing worth another step, down to the
+/// smallest factor. `better` moves to what it finds.
+pub(crate) fn by_smaller_steps<T>(
+    mut best: T,
+    [mut factor, smallest]: [f64; 2],
+    mut better: impl FnMut(&mut T, f64) -> bool,
+) -> T {
+    while factor > smallest {
+        if !better(&mut best, factor) {
+            factor = factor.sqrt();
+        }
+    }
+    best
 }
 
 #[cfg(test)]

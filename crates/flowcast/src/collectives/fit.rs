@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast_model::{
     collective_costs::CollectiveCosts,
-    costs::{CostParameter, Costs, FittedCosts},
+    costs::{Costs, FittedCosts},
     measured_collectives::MeasuredCollectives,
-    stats::{linear_system::inverse_of_symmetric, resampling::normal_score},
+    stats::{
+        descent::{BoundedParameter, descend},
+        linear_fit::{LinearFit, LinearRow},
+        resampling::normal_score,
+    },
 };
 use flowcast_trace::parallel;
 use thiserror::Error;
@@ -20,7 +24,6 @@ use super::{
     residuals::{LeftOver, ResidualPlace},
     step_times::{PlacedCase, StepTimes, seconds_once},
 };
-use crate::calibrate::descent::{Range, descend_until};
 
 /// Operations with more messages say nothing that smaller ones do not, and take longer than all others.
 const MOST_MESSAGES: u64 = 25_000;
@@ -170,8 +173,7 @@ impl SystemFit {
             .map(|value| value.ln())
             .collect();
         let at = search.lowest(&start);
-        let mut errors = |values: &[f64]| Some(search.errors(values));
-        let deviations = deviations(&at, &mut errors);
+        let deviations = search.deviations(&at);
         let end = |sign: f64| {
             let score = sign * normal_score(0.5 + LEVEL / 2.0);
             let logs: Vec<f64> = at
@@ -277,24 +279,54 @@ impl<'a> CostSearch<'a> {
         }
     }
 
-    /// What is missed, and how far the costs are from what is known before.
+    /// By how much each case is missed.
     fn errors(&self, values: &[f64]) -> Vec<f64> {
         let costs = CollectiveCosts::from_values(&exponentials(values));
         let seconds = self.times.seconds(&costs, self.threads);
         let misses = seconds.iter().zip(&self.logs);
-        let misses = misses.map(|(seconds, log)| soft((seconds.ln() - log) / SCATTER));
-        let beliefs = CollectiveCosts::PARAMETERS.iter().zip(values);
-        let beliefs =
-            beliefs.map(|(parameter, value)| (value - parameter.prior.ln()) / parameter.spread);
-        misses.chain(beliefs).collect()
+        misses
+            .map(|(seconds, log)| soft((seconds.ln() - log) / SCATTER))
+            .collect()
     }
 
     /// The logarithms of the costs that miss least, from others on.
     fn lowest(&self, start: &[f64]) -> Vec<f64> {
-        let ranges: Vec<Range> = CollectiveCosts::PARAMETERS.iter().map(range).collect();
+        let known = CollectiveCosts::PARAMETERS.iter();
+        let known: Vec<BoundedParameter> = known
+            .map(|known| BoundedParameter::around(known.prior.ln(), known.spread, WIDEST))
+            .collect();
         let mut errors = |values: &[f64]| Some(self.errors(values));
-        let lowest = descend_until(NO_GAIN, start, &ranges, &mut errors);
+        let lowest = descend(start, &known, NO_GAIN, &mut errors);
         lowest.expect("each case takes a time").at
+    }
+
+    /// Standard deviations of the parameters at the lowest place, by how the errors change around it.
+    fn deviations(&self, at: &[f64]) -> Vec<f64> {
+        const DIFFERENCE: f64 = 0.02;
+        let sides = (0..at.len()).map(|parameter| {
+            [DIFFERENCE, -DIFFERENCE].map(|change| {
+                let mut near = at.to_vec();
+                near[parameter] += change;
+                self.errors(&near)
+            })
+        });
+        let sides: Vec<[Vec<f64>; 2]> = sides.collect();
+        let told = (0..self.logs.len()).map(|case| LinearRow {
+            columns: sides
+                .iter()
+                .map(|[up, down]| (up[case] - down[case]) / (2.0 * DIFFERENCE))
+                .collect(),
+            value: 0.0,
+            variance: 1.0,
+        });
+        let rows: Vec<LinearRow> = told.chain(CollectiveCosts::prior_rows()).collect();
+        let known = CollectiveCosts::PARAMETERS.iter();
+        match LinearFit::new(&rows) {
+            Some(fit) => (0..known.len())
+                .map(|at| fit.covariance[at][at].sqrt())
+                .collect(),
+            None => known.map(|known| known.spread).collect(),
+        }
     }
 }
 
@@ -324,11 +356,6 @@ fn messages(case: &CollectiveCase) -> u64 {
     }
 }
 
-fn range(parameter: &CostParameter) -> Range {
-    let (middle, wide) = (parameter.prior.ln(), WIDEST * parameter.spread);
-    (middle - wide, middle + wide)
-}
-
 fn exponentials(logs: &[f64]) -> Vec<f64> {
     logs.iter().map(|log| log.exp()).collect()
 }
@@ -338,42 +365,4 @@ fn soft(error: f64) -> f64 {
     (2.0 * ((1.0 + error * error).sqrt() - 1.0))
         .sqrt()
         .copysign(error)
-}
-
-/// Standard deviations of the parameters at the lowest place, by how the errors change around it.
-fn deviations(at: &[f64], errors: &mut dyn FnMut(&[f64]) -> Option<Vec<f64>>) -> Vec<f64> {
-    const DIFFERENCE: f64 = 0.02;
-    let mut changed = |parameter: usize, change: f64| {
-        let mut near = at.to_vec();
-        near[parameter] += change;
-        errors(&near).unwrap_or_default()
-    };
-    let slopes: Vec<Vec<f64>> = (0..at.len())
-        .map(|parameter| {
-            let (up, down) = (
-                changed(parameter, DIFFERENCE),
-                changed(parameter, -DIFFERENCE),
-            );
-            up.iter()
-                .zip(&down)
-                .map(|(up, down)| (up - down) / (2.0 * DIFFERENCE))
-                .collect()
-        })
-        .collect();
-    let information: Vec<Vec<f64>> = slopes
-        .iter()
-        .map(|one| {
-            slopes
-                .iter()
-                .map(|other| one.iter().zip(other).map(|(a, b)| a * b).sum())
-                .collect()
-        })
-        .collect();
-    let priors = CollectiveCosts::PARAMETERS
-        .iter()
-        .map(|parameter| parameter.spread);
-    match inverse_of_symmetric(&information) {
-        Some(inverse) => (0..at.len()).map(|at| inverse[at][at].sqrt()).collect(),
-        None => priors.collect(),
-    }
 }

@@ -7,6 +7,7 @@ use flowcast_model::{
 use flowcast_trace::parallel;
 
 use super::residuals::{LeftOver, Residuals};
+use crate::calibrate::narrowing::by_smaller_steps;
 
 /// What is expected of [`ResidualSpread`] before anything is measured. The disturbance is what two runs of the same case on 8
 /// and on 16 nodes of LUMI differ by: the only runs that were repeated.
@@ -117,28 +118,25 @@ pub(super) fn best_spread(held_out: &[HeldOut], threads: usize) -> ResidualSprea
         let densities = parallel::map(&thinned, threads, |one| one.log_density(spread));
         densities.iter().sum::<f64>() - 0.5 * doubts(*spread)
     };
-    let mut best = PRIOR;
-    let mut best_worth = worth(&best);
     // Each in turn up and down, in ever smaller steps.
-    let mut step = 0.7_f64;
-    while step > 0.1 {
-        let before = best_worth;
+    let start = (PRIOR, worth(&PRIOR));
+    let factors = [0.7, 0.1].map(f64::exp);
+    by_smaller_steps(start, factors, |(best, best_worth), factor| {
+        let before = *best_worth;
         for field in FIELDS {
-            for factor in [step.exp(), (-step).exp()] {
-                let mut changed = best;
+            for factor in [factor, 1.0 / factor] {
+                let mut changed = *best;
                 *field(&mut changed) *= factor;
                 let worth = worth(&changed);
-                if worth > best_worth {
-                    (best, best_worth) = (changed, worth);
+                if worth > *best_worth {
+                    (*best, *best_worth) = (changed, worth);
                     break;
                 }
             }
         }
-        if best_worth - before < 0.3 {
-            step /= 2.0;
-        }
-    }
-    best
+        *best_worth - before >= 0.3
+    })
+    .0
 }
 
 /// How far a spread is from what is expected: the sum of squares in standard deviations.

@@ -1,5 +1,6 @@
 //! The time of a run, from all of its panels or from some.
 
+use flowcast_model::stats::linear_fit::{LinearFit, LinearRow};
 use flowcast_replay::hpl::{Machine, Simulation, Spent};
 use flowcast_trace::hpl::{Pivots, Settings};
 use flowcast_units::Time;
@@ -176,36 +177,23 @@ struct Parabola {
 
 fn parabola(points: &[(f64, f64)]) -> Parabola {
     // Legendre's polynomials: the mean over [0, 1] is the first coefficient, if the points cover it evenly.
-    let basis = |x: f64| {
+    let rows = points.iter().map(|&(x, value)| {
         let x = 2.0 * x - 1.0;
-        [1.0, x, 1.5 * x * x - 0.5]
-    };
-    let mut normal = vec![vec![0.0; 3]; 3];
-    let mut right = [0.0; 3];
-    for &(x, y) in points {
-        let terms = basis(x);
-        for row in 0..3 {
-            right[row] += terms[row] * y;
-            for column in 0..3 {
-                normal[row][column] += terms[row] * terms[column];
-            }
+        LinearRow {
+            columns: vec![1.0, x, 1.5 * x * x - 0.5],
+            value,
+            variance: 1.0,
         }
-    }
-    let inverse = flowcast_model::stats::linear_system::inverse_of_symmetric(&normal)
-        .expect("four points or more at different places");
-    let solve = |row: usize| -> f64 { (0..3).map(|at| inverse[row][at] * right[at]).sum() };
-    let coefficients = [solve(0), solve(1), solve(2)];
-    let squares: f64 = points
+    });
+    let rows: Vec<LinearRow> = rows.collect();
+    let fit = LinearFit::new(&rows).expect("four points or more at different places");
+    let squares: f64 = rows
         .iter()
-        .map(|&(x, y)| {
-            let terms = basis(x);
-            let fitted: f64 = (0..3).map(|at| coefficients[at] * terms[at]).sum();
-            (y - fitted).powi(2)
-        })
+        .map(|row| (row.value - fit.at(row)).powi(2))
         .sum();
     let freedom = (points.len() - 3).max(1) as f64;
     Parabola {
-        mean: coefficients[0],
-        error: (squares / freedom * inverse[0][0]).sqrt(),
+        mean: fit.values[0],
+        error: (squares / freedom * fit.covariance[0][0]).sqrt(),
     }
 }

@@ -7,7 +7,7 @@
 use flowcast_model::{
     costs::{Costs, FittedCosts},
     linpack_costs::{FittedLinpack, LinpackCosts},
-    stats::linear_system::inverse_of_symmetric,
+    stats::linear_fit::{LinearFit, LinearRow},
 };
 use flowcast_trace::parallel;
 use flowcast_units::Time;
@@ -56,19 +56,20 @@ pub fn fit_linpack(
     let spreads: Vec<f64> = spreads.collect();
     let mut offsets = vec![0.0; spreads.len()];
     let (mut errors, slopes) = trials.slopes(&spreads)?;
-    let covariance = inverse_of_symmetric(&information(&slopes, &spreads))
-        .expect("what is known before makes it definite");
+    let mut covariance = Vec::new();
     for _ in 0..STEPS {
-        let pulls: Vec<f64> = (0..offsets.len())
-            .map(|at| {
-                let runs = slopes[at].iter().zip(&errors);
-                let pull: f64 = runs.map(|(slope, error)| slope * error).sum();
-                -offsets[at] / spreads[at].powi(2) - pull / NOISE.powi(2)
-            })
-            .collect();
-        for (offset, row) in offsets.iter_mut().zip(&covariance) {
-            *offset += row.iter().zip(&pulls).map(|(a, b)| a * b).sum::<f64>();
-        }
+        let told = errors.iter().enumerate().map(|(run, error)| {
+            let columns: Vec<f64> = slopes.iter().map(|slopes| slopes[run]).collect();
+            let reached: f64 = columns.iter().zip(&offsets).map(|(a, b)| a * b).sum();
+            LinearRow {
+                columns,
+                value: reached - error,
+                variance: NOISE.powi(2),
+            }
+        });
+        let rows: Vec<LinearRow> = told.chain(LinpackCosts::prior_rows()).collect();
+        let fit = LinearFit::new(&rows).expect("what is known before makes it definite");
+        (offsets, covariance) = (fit.values, fit.covariance);
         errors = trials.errors(&[costs_at(&offsets)])?.remove(0);
     }
     let moved = |side: f64| {
@@ -100,22 +101,6 @@ fn costs_at(offsets: &[f64]) -> LinpackCosts {
         .map(|(known, offset)| known.prior * offset.exp())
         .collect();
     LinpackCosts::from_values(&values)
-}
-
-/// What runs and what is known before say of each pair of constants.
-fn information(slopes: &[Vec<f64>], spreads: &[f64]) -> Vec<Vec<f64>> {
-    let pair = |row: usize, column: usize| -> f64 {
-        let runs = slopes[row].iter().zip(&slopes[column]);
-        let told: f64 = runs.map(|(a, b)| a * b).sum();
-        let known = if row == column {
-            spreads[row].powi(-2)
-        } else {
-            0.0
-        };
-        told / NOISE.powi(2) + known
-    };
-    let row = |row: usize| (0..spreads.len()).map(|column| pair(row, column)).collect();
-    (0..spreads.len()).map(row).collect()
 }
 
 /// Simulations of the measured runs.

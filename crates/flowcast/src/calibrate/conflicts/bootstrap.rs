@@ -7,8 +7,11 @@ use super::{
     observe,
     outcome::{BackboneFit, Estimate},
 };
-use crate::calibrate::{conflict_samples::Measured, descent::Lowest};
-use flowcast_model::stats::resampling::{Resampler, percentile_interval};
+use crate::calibrate::conflict_samples::Measured;
+use flowcast_model::stats::{
+    descent::Lowest,
+    resampling::{Resampler, percentile_interval},
+};
 use flowcast_units::{Rate, Time};
 
 /// A fit to repetitions that were drawn again.

@@ -4,8 +4,10 @@ use super::{
     ConflictFitError, Links, Observed, OtherDuplex, outcome::name_of, parameters::Needs,
     search::Fitter,
 };
-use crate::calibrate::descent::Lowest;
-use flowcast_model::{cluster::flow::PatternFlow, stats::observation::Observations};
+use flowcast_model::{
+    cluster::flow::PatternFlow,
+    stats::{descent::Lowest, observation::Observations},
+};
 
 /// Half duplex, or a bus, is taken where the best model's error on the conflicts is below this part of that without.
 const CLEARLY: f64 = 0.9;

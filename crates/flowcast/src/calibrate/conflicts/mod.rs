@@ -29,10 +29,7 @@ mod warnings;
 
 use thiserror::Error;
 
-use super::{
-    conflict_samples::{ConflictSamples, Measured},
-    descent::Lowest,
-};
+use super::conflict_samples::{ConflictSamples, Measured};
 use flowcast_model::{
     cluster::{
         conflicts::{Conflict, Kind},
@@ -41,7 +38,7 @@ use flowcast_model::{
     },
     network::Network,
     sharing::{PacketParameters, SharingError, model::Model},
-    stats::{StatsError, observation::Observations},
+    stats::{StatsError, descent::Lowest, observation::Observations},
 };
 use flowcast_units::Time;
 

@@ -5,7 +5,6 @@ use super::{
     links::Ports,
     parameters::{Candidate, Needs},
 };
-use crate::calibrate::descent::{Lowest, descend};
 use flowcast_model::{
     cluster::{
         conflicts::{Conflict, Kind},
@@ -18,9 +17,15 @@ use flowcast_model::{
         model::Model,
         protocol::{FRAME_OVERHEAD, SEGMENT},
     },
-    stats::observation::Observation,
+    stats::{
+        descent::{BoundedParameter, Lowest, descend},
+        observation::Observation,
+    },
 };
 use flowcast_units::{Bytes, Rate, Time};
+
+/// A step that gains a smaller part of the sum of squares ends a search.
+const NO_GAIN: f64 = 1e-6;
 
 /// What predictions need apart from the network.
 pub(super) struct Fitter<'a> {
@@ -65,10 +70,13 @@ impl Fitter<'_> {
         links: &Links,
         observed: &[Observed<'_>],
     ) -> Lowest {
-        let ranges: Vec<(f64, f64)> = candidate
+        let ranges: Vec<BoundedParameter> = candidate
             .parameters
             .iter()
-            .map(|parameter| parameter.search_range())
+            .map(|parameter| {
+                let (low, high) = parameter.search_range();
+                BoundedParameter::between(low, high)
+            })
             .collect();
         let stay = || Lowest {
             at: start.to_vec(),
@@ -82,7 +90,7 @@ impl Fitter<'_> {
             };
         }
         let mut residuals = |at: &[f64]| self.residuals(candidate, at, links, observed);
-        descend(start, &ranges, &mut residuals).unwrap_or_else(stay)
+        descend(start, &ranges, NO_GAIN, &mut residuals).unwrap_or_else(stay)
     }
 
     fn residuals(

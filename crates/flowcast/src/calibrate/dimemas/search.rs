@@ -6,9 +6,11 @@ use super::{
     DimemasFit, DimemasFitError, DimemasIntervals, Exercise, Links, MeasuredRegion,
     regions::{Parameters, by_row, once},
 };
+use crate::calibrate::narrowing::by_smaller_steps;
 use flowcast_model::{
     collective::{Phase, PhaseSize, Repeats, Row},
     stats::{
+        linear_fit::{LinearFit, LinearRow},
         resampling::{Resampler, percentile_interval},
         sample::correlation,
     },
@@ -19,6 +21,9 @@ use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 const MOST_LINKS: u32 = 4;
 /// A change that helps less is none; it would only make the table differ from a simpler one.
 const LEAST_GAIN: f64 = 1e-9;
+
+/// Steps of latency and bandwidth end at this factor.
+const SMALLEST_STEP: f64 = 1.002;
 
 /// Bootstrap replicates, their seed, and the confidence level of the intervals.
 const REPLICATES: usize = 100;
@@ -37,19 +42,11 @@ pub fn fit(regions: &[MeasuredRegion]) -> Result<DimemasFit, DimemasFitError> {
     }
     let task = SearchTask::new(regions);
     let start = task.settled(line(regions)?);
-    let best = by_smaller_steps(start, 1.5, |best, step| task.neighbour(best, step));
+    let best = by_smaller_steps(start, [1.5, SMALLEST_STEP], |best, step| {
+        let better = task.neighbour(best, step);
+        better.map(|better| *best = better).is_some()
+    });
     Ok(task.finish(&best))
-}
-
-/// Moves as long as there is something better a step away, then in smaller steps.
-fn by_smaller_steps<T>(mut best: T, mut step: f64, better: impl Fn(&T, f64) -> Option<T>) -> T {
-    while step > 1.002 {
-        match better(&best, step) {
-            Some(better) => best = better,
-            None => step = step.sqrt(),
-        }
-    }
-    best
 }
 
 /// The line through the round trips that minimises the sum of squared relative residuals.
@@ -64,19 +61,17 @@ fn line(regions: &[MeasuredRegion]) -> Result<Parameters, DimemasFitError> {
     if sizes.len() < 2 {
         return Err(DimemasFitError::TooFewRoundTrips(sizes.len()));
     }
-    let (mut weights, mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    for region in round_trips {
-        let (size, time) = (region.size.0 as f64, region.once.as_nanos() / 2.0);
-        let weight = 1.0 / (time * time);
-        weights += weight;
-        x += weight * size;
-        y += weight * time;
-        xx += weight * size * size;
-        xy += weight * size * time;
-    }
-    let slope = (weights * xy - x * y) / (weights * xx - x * x);
-    let slope = slope.max(1e-3);
-    let intercept = ((y - slope * x) / weights).max(1.0);
+    let rows = round_trips.iter().map(|region| {
+        let time = region.once.as_nanos() / 2.0;
+        LinearRow {
+            columns: vec![1.0, region.size.0 as f64],
+            value: time,
+            variance: time * time,
+        }
+    });
+    let fit = LinearFit::new(&rows.collect::<Vec<_>>());
+    let fit = fit.ok_or(DimemasFitError::TooFewRoundTrips(sizes.len()))?;
+    let (intercept, slope) = (fit.values[0].max(1.0), fit.values[1].max(1e-3));
     Ok(Parameters {
         latency: Time::from_nanos(intercept),
         bandwidth: Rate::from_bytes_per_second(1e9 / slope),
@@ -266,12 +261,13 @@ fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
             .sum()
     };
     let start = (settled.parameters, miss(&settled.parameters));
-    by_smaller_steps(start, 1.1, |best: &(Parameters, f64), step: f64| {
+    by_smaller_steps(start, [1.1, SMALLEST_STEP], |best, step| {
         let moved = around(&best.0, step).map(|parameters| (parameters, miss(&parameters)));
-        moved
+        let better = moved
             .into_iter()
             .filter(|moved| moved.1 < best.1 - LEAST_GAIN)
-            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .min_by(|a, b| a.1.total_cmp(&b.1));
+        better.map(|better| *best = better).is_some()
     })
     .0
 }

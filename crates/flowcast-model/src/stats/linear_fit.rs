@@ -1,0 +1,111 @@
+//! Weighted least squares of values that are linear in some parameters, with what each value weighs in the solution.
+
+use super::linear_system::{Matrix, inverse_of_symmetric};
+
+/// A measured value: `columns · parameters`, with an error of this variance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinearRow {
+    /// The value's derivative by each parameter.
+    pub columns: Vec<f64>,
+    /// The measured value; for a prior, the parameter's value before anything is measured.
+    pub value: f64,
+    /// Variance of the value, above 0.
+    pub variance: f64,
+}
+
+/// The parameters that fit some rows best.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinearFit {
+    /// The parameters.
+    pub values: Vec<f64>,
+    /// By parameter, the weight of each row's value in it.
+    pub weights: Vec<Vec<f64>>,
+    /// Covariance of the parameters.
+    pub covariance: Matrix,
+}
+
+impl LinearFit {
+    /// Solves; none where the rows leave a parameter open.
+    pub fn new(rows: &[LinearRow]) -> Option<LinearFit> {
+        let count = rows.first()?.columns.len();
+        let mut products = vec![vec![0.0; count]; count];
+        for row in rows {
+            add_outer(&mut products, &row.columns, 1.0 / row.variance);
+        }
+        let covariance = inverse_of_symmetric(&products)?;
+        let weights: Vec<Vec<f64>> = covariance
+            .iter()
+            .map(|of| {
+                let weights = rows.iter();
+                weights
+                    .map(|row| product(of, &row.columns) / row.variance)
+                    .collect()
+            })
+            .collect();
+        let measured: Vec<f64> = rows.iter().map(|row| row.value).collect();
+        let values = weights.iter().map(|of| product(of, &measured)).collect();
+        Some(LinearFit {
+            values,
+            weights,
+            covariance,
+        })
+    }
+
+    /// The value that the parameters give for a row.
+    pub fn at(&self, row: &LinearRow) -> f64 {
+        product(&row.columns, &self.values)
+    }
+
+    /// By how many standard errors a row lies above what the others say; 0 where they leave it open.
+    pub fn score_without(&self, rows: &[LinearRow], at: usize) -> f64 {
+        let row = &rows[at];
+        let weights = row.columns.iter().zip(&self.weights);
+        let own: f64 = weights.map(|(column, weights)| column * weights[at]).sum();
+        let rest = 1.0 - own;
+        if rest > 1e-6 {
+            (row.value - self.at(row)) / (rest * row.variance).sqrt()
+        } else {
+            0.0
+        }
+    }
+}
+
+/// `matrix += times · column · columnᵀ`.
+pub fn add_outer(matrix: &mut [Vec<f64>], column: &[f64], times: f64) {
+    for (own, one) in matrix.iter_mut().zip(column) {
+        own.iter_mut()
+            .zip(column)
+            .for_each(|(sum, other)| *sum += one * other * times);
+    }
+}
+
+/// The scalar product of two vectors.
+pub(super) fn product(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_through_points_of_different_variance_is_that_of_a_hand_calculation() {
+        // y = 1 + 2x, and a wild point that counts a hundredth.
+        let points = [(0.0, 1.0, 1.0), (1.0, 3.0, 1.0), (2.0, 105.0, 100.0)];
+        let rows = points.map(|(x, value, variance)| LinearRow {
+            columns: vec![1.0, x],
+            value,
+            variance,
+        });
+        let fit = LinearFit::new(&rows).unwrap();
+        // Σw = 2.01, Σwx = 1.02, Σwxx = 1.04, Σwy = 5.05, Σwxy = 5.1.
+        let determinant = 2.01 * 1.04 - 1.02 * 1.02;
+        let slope = (2.01 * 5.1 - 1.02 * 5.05) / determinant;
+        assert!((fit.values[1] - slope).abs() < 1e-12, "{fit:?}");
+        assert!((fit.covariance[1][1] - 2.01 / determinant).abs() < 1e-12);
+        assert!((fit.at(&rows[0]) - fit.values[0]).abs() < 1e-12);
+        // Without it the line is exact: it lies 100 above 5, whose variance is 100 + 5.
+        assert!((fit.score_without(&rows, 2) - 100.0 / 105f64.sqrt()).abs() < 1e-9);
+        assert_eq!(LinearFit::new(&rows[..1]), None);
+    }
+}
