@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 
 use flowcast_model::{
     network::{LoneFlow, Network, Nic, Rule},
-    stats::{StatsError, relative_line::relative_line_at_least_zero, sample::median},
+    stats::{
+        StatsError,
+        observation::{Observation, Observations},
+        relative_line::relative_line_at_least_zero,
+        sample::median,
+    },
 };
 use flowcast_units::{Time, TimePerByte};
 
@@ -55,18 +60,18 @@ pub fn fit_hockney(samples: &PrttSamples) -> Result<HockneyFit, StatsError> {
         _ => 0,
     };
     let line = relative_line_at_least_zero(&x[first..], &y[first..])?;
-    let errors: Vec<f64> = x
-        .iter()
-        .zip(&y)
-        .map(|(x, y)| (line.at(*x) / y - 1.0).abs())
-        .collect();
+    let observed = Observations::new(x.iter().zip(&y).map(|(x, y)| Observation {
+        of: (),
+        predicted: line.at(*x),
+        measured: *y,
+    }))?;
     Ok(HockneyFit {
         latency: Time::from_nanos(line.intercept),
         per_byte: TimePerByte::from_nanos(line.slope),
         sizes: x.len(),
         left_out: first > 0,
-        error_median: median(&errors)?,
-        error_worst: errors.iter().copied().fold(0.0, f64::max),
+        error_median: observed.median_absolute(),
+        error_worst: observed.worst().error().abs(),
     })
 }
 

@@ -25,6 +25,7 @@ use flowcast_model::{
     quantity::Quantity,
     stats::{
         StatsError,
+        observation::{Observation, Observations},
         piecewise::{LinePiece, PiecewiseLine},
         regression::Line,
         resampling::{Resampler, percentile_interval},
@@ -338,18 +339,20 @@ impl Calls<'_> {
     /// The median of `|predicted / measured - 1|` of the round trips, of the sizes that were fitted or of those left out, whichever
     /// is more.
     fn misfit(&self, network: &Network, trips: &HalfTrips) -> Result<f64, StatsError> {
-        let errors: Vec<f64> = self
-            .half_trips(&network.overheads)
-            .iter()
-            .map(|trip| {
-                let size = Bytes(trip.size as u64);
-                let bytes = network.nic.time_for(size);
-                let added = overhead(&network.overheads.latency, size);
-                let transfer = (network.nic.latency + bytes + added).as_nanos();
-                ((trip.send + transfer + trip.receive) / trip.half - 1.0).abs()
-            })
-            .collect();
-        Ok(median(&errors)?.max(median_error(&trips.residuals)?))
+        let measured = self.half_trips(&network.overheads).into_iter();
+        let observed = Observations::new(measured.map(|trip| {
+            let size = Bytes(trip.size as u64);
+            let added = overhead(&network.overheads.latency, size);
+            let transfer = network.nic.latency + network.nic.time_for(size) + added;
+            Observation {
+                of: size,
+                predicted: trip.send + transfer.as_nanos() + trip.receive,
+                measured: trip.half,
+            }
+        }))?;
+        Ok(observed
+            .median_absolute()
+            .max(median_error(&trips.residuals)?))
     }
 }
 

@@ -54,15 +54,10 @@ impl FitRegions<'_> {
             .collect::<Result<Vec<_>>>()?;
         let fit = fit(&self.regions(&recordings)?)?;
         let mut network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
-        let errors = fit.errors().map(|(region, error)| {
-            (
-                format!("{}/{} ranks", region.name, region.ranks),
-                vec![error],
-            )
-        });
-        network
-            .accuracy
-            .push(accuracy("limits/formula", errors.collect())?);
+        let errors = fit
+            .regions
+            .errors_by(|region| format!("{}/{} ranks", region.name, region.ranks));
+        network.accuracy.push(accuracy("limits/formula", errors)?);
         let mut packets = None;
         if let Some(known) = &self.known {
             network.sharing = known.sharing.clone();
@@ -124,7 +119,7 @@ impl FitRegions<'_> {
 
     fn provenance(&self, fit: &DimemasFit) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
-        all.insert("regions".into(), fit.regions.len().to_string());
+        all.insert("regions".into(), fit.regions.all().len().to_string());
         let disturbed = self
             .recordings
             .iter()
@@ -143,10 +138,6 @@ fn accuracy(model: &str, errors: BTreeMap<String, Vec<f64>>) -> Result<Accuracy>
     })
 }
 
-fn mean_error(fit: &DimemasFit) -> f64 {
-    fit.errors().map(|(_, error)| error.abs()).sum::<f64>() / fit.regions.len().max(1) as f64
-}
-
 fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
     let links = match (fit.links.incoming, fit.links.outgoing) {
         (0, 0) => "not limited".to_owned(),
@@ -157,30 +148,33 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
         0 => "not limited".to_owned(),
         buses => buses.to_string(),
     };
-    let regions = rows(&fit.regions)
-        .field("region", |(region, _)| &region.name)
-        .field("ranks", |(region, _)| region.ranks)
-        .field("measured_s", |(region, _)| region.once)
-        .field("predicted_s", |(_, predicted)| *predicted);
+    let observed = &fit.regions;
+    let regions = rows(observed.all())
+        .field("region", |one| &one.of.name)
+        .field("ranks", |one| one.of.ranks)
+        .field("measured_s", |one| one.measured)
+        .field("predicted_s", |one| one.predicted);
     let names = fit
         .rows
         .iter()
         .map(|(op, row)| (op.name(), row.to_string()));
     let kinds = names.clone().chain([("messages", String::new())]);
+    let groups = observed.grouped(|region| name(region).to_owned());
     let kinds: Vec<_> = kinds
-        .map(|(name, row)| (name, row, errors_of(fit, name)))
-        .collect();
-    let table = rows(kinds.iter().filter(|(.., errors)| !errors.is_empty()))
-        .cell("operation", |(name, ..)| *name)
-        .cell("fan-in | fan-out", |(_, row, _)| row)
-        .cell("regions", |(.., errors)| errors.len())
-        .cell("mean error", |(.., errors)| {
-            let sum = errors.iter().map(|error| error.abs()).sum::<f64>();
-            table::percent(sum / errors.len() as f64, 1)
+        .filter_map(|kind| {
+            let (_, own) = groups.iter().find(|(name, _)| name == kind.0)?;
+            Some((kind, own))
         })
-        .cell("worst", |(.., errors)| {
-            let worst = errors.iter().max_by(|a, b| a.abs().total_cmp(&b.abs()));
-            worst.map(|worst| table::relative_error(*worst))
+        .collect();
+    let table = rows(&kinds)
+        .cell("operation", |((name, _), _)| *name)
+        .cell("fan-in | fan-out", |((_, row), _)| row)
+        .cell("regions", |(_, own)| own.all().len())
+        .cell("mean error", |(_, own)| {
+            table::percent(own.mean_absolute(), 1)
+        })
+        .cell("worst", |(_, own)| {
+            table::relative_error(own.worst().error())
         });
     Document::new("dimemas-fit")
         .field("latency_s", fit.latency)
@@ -189,8 +183,8 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
         .field("out_links", fit.links.outgoing)
         .field("buses", fit.buses)
         .field("collectives", names.collect::<BTreeMap<_, _>>())
-        .field("within_10_percent", fit.share_within(0.1))
-        .field("mean_absolute_error", mean_error(fit))
+        .field("within_10_percent", observed.share_within(0.1))
+        .field("mean_absolute_error", observed.mean_absolute())
         .field("regions", regions)
         .field("packets", packets.map(PacketFit::record))
         .line(format!("latency    {}", Rounded(fit.latency)))
@@ -203,19 +197,14 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
         .shown(table)
         .line(format!(
             "{} of {} regions are within 10 %, on average {:.1} % off",
-            fit.errors().filter(|(_, error)| error.abs() <= 0.1).count(),
-            fit.regions.len(),
-            mean_error(fit) * 100.0
+            observed.errors().filter(|error| error.abs() <= 0.1).count(),
+            fit.regions.all().len(),
+            observed.mean_absolute() * 100.0
         ))
         .lines(packets)
 }
 
-/// Of the regions of a collective, or of those with messages.
-fn errors_of(fit: &DimemasFit, kind: &str) -> Vec<f64> {
-    let own = fit.errors().filter(|(region, _)| name(region) == kind);
-    own.map(|(_, error)| error).collect()
-}
-
+/// The operation of a collective; all others are of messages.
 fn name(region: &MeasuredRegion) -> &str {
     match region.exercise {
         Exercise::Collective(op, ..) => op.name(),

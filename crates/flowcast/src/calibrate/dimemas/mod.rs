@@ -18,7 +18,10 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use flowcast_model::collective::Row;
+use flowcast_model::{
+    collective::Row,
+    stats::{StatsError, observation::Observations},
+};
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 
 pub use search::fit;
@@ -77,8 +80,8 @@ pub struct DimemasFit {
     pub buses: u32,
     /// Fan-in and fan-out of each measured collective, by operation.
     pub rows: BTreeMap<CollectiveOp, Row>,
-    /// The regions, each with what the parameters say.
-    pub regions: Vec<(MeasuredRegion, Time)>,
+    /// The regions beside what the parameters say, in seconds.
+    pub regions: Observations<MeasuredRegion>,
     /// How well latency and bandwidth are known.
     pub intervals: DimemasIntervals,
 }
@@ -98,7 +101,7 @@ pub struct DimemasIntervals {
 }
 
 /// Why nothing can be fitted.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Error)]
 pub enum DimemasFitError {
     /// No line without two points.
     #[error("found `pingpong` regions of {0} sizes, expected at least 2")]
@@ -106,25 +109,7 @@ pub enum DimemasFitError {
     /// A region that took no time.
     #[error("region `{0}`: found a time of 0, expected one above")]
     NoTime(String),
-}
-
-impl DimemasFit {
-    /// `(predicted - measured) / measured` of each region.
-    pub fn errors(&self) -> impl Iterator<Item = (&MeasuredRegion, f64)> {
-        self.regions.iter().map(|(region, predicted)| {
-            (
-                region,
-                (predicted.as_seconds() - region.once.as_seconds()) / region.once.as_seconds(),
-            )
-        })
-    }
-
-    /// The share of regions predicted within `tolerance` of their time.
-    pub fn share_within(&self, tolerance: f64) -> f64 {
-        let within = self
-            .errors()
-            .filter(|(_, error)| error.abs() <= tolerance)
-            .count();
-        within as f64 / self.regions.len().max(1) as f64
-    }
+    /// Predictions that are no numbers.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
 }

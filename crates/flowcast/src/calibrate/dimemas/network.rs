@@ -47,7 +47,7 @@ impl DimemasFit {
             ]
             .into(),
             title: "Dimemas' parameters found by search".to_owned(),
-            source: format!("flowcast fit of {} regions", self.regions.len()),
+            source: format!("flowcast fit of {} regions", self.regions.all().len()),
             point_to_point: PointToPoint {
                 rule: Rule::Dimemas,
                 rendezvous_from,
@@ -67,11 +67,22 @@ impl DimemasFit {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Links, *};
+    use super::{
+        super::{Exercise, Links, MeasuredRegion},
+        *,
+    };
+    use flowcast_model::stats::observation::{Observation, Observations};
     use flowcast_units::CollectiveOp;
 
     #[test]
     fn the_network_file_says_what_was_found_and_is_read_back() {
+        let region = MeasuredRegion {
+            name: "x".into(),
+            exercise: Exercise::PingPong,
+            size: Bytes(1),
+            ranks: 2,
+            once: Time::from_seconds(1.0),
+        };
         let fit = DimemasFit {
             latency: Time::from_micros(120.0),
             bandwidth: Rate::from_bytes_per_second(2.35e6),
@@ -81,7 +92,12 @@ mod tests {
             },
             buses: 3,
             rows: BTreeMap::from([(CollectiveOp::Bcast, "LIN MAX | NULL".parse().unwrap())]),
-            regions: Vec::new(),
+            regions: Observations::new([Observation {
+                of: region,
+                predicted: 2.0,
+                measured: 1.0,
+            }])
+            .unwrap(),
             intervals: DimemasIntervals {
                 latency: (Time::from_micros(110.0), Time::from_micros(125.0)),
                 bandwidth: (

@@ -11,6 +11,7 @@ use flowcast_model::{
     collective::{Phase, PhaseSize, Repeats, Row},
     stats::{
         linear_fit::{LinearFit, LinearRow},
+        observation::{Observation, Observations},
         resampling::{Resampler, percentile_interval},
         sample::correlation,
     },
@@ -46,7 +47,7 @@ pub fn fit(regions: &[MeasuredRegion]) -> Result<DimemasFit, DimemasFitError> {
         let better = task.neighbour(best, step);
         better.map(|better| *best = better).is_some()
     });
-    Ok(task.finish(&best))
+    task.finish(&best)
 }
 
 /// The line through the round trips that minimises the sum of squared relative residuals.
@@ -192,22 +193,21 @@ impl<'a> SearchTask<'a> {
             .sum()
     }
 
-    fn finish(&self, settled: &Settled) -> DimemasFit {
+    fn finish(&self, settled: &Settled) -> Result<DimemasFit, DimemasFitError> {
         let Parameters {
             latency,
             bandwidth,
             links,
             buses,
         } = settled.parameters;
-        let predicted =
-            |region: &MeasuredRegion| predicted(region, &settled.rows, &settled.parameters);
-        let regions = self
-            .regions
-            .iter()
-            .map(|region| (region.clone(), predicted(region)))
-            .collect();
+        let regions = self.regions.iter().map(|region| Observation {
+            of: region.clone(),
+            predicted: predicted(region, &settled.rows, &settled.parameters).as_seconds(),
+            measured: region.once.as_seconds(),
+        });
+        let regions = Observations::new(regions)?;
         let intervals = self.intervals(settled);
-        DimemasFit {
+        Ok(DimemasFit {
             latency,
             bandwidth,
             links,
@@ -215,7 +215,7 @@ impl<'a> SearchTask<'a> {
             rows: settled.rows.clone(),
             regions,
             intervals,
-        }
+        })
     }
 
     fn intervals(&self, settled: &Settled) -> DimemasIntervals {
@@ -456,7 +456,7 @@ mod tests {
         );
         assert_eq!((fit.links, fit.buses), (truth.links, truth.buses));
         assert_eq!(fit.rows.len(), rows.len());
-        assert!(fit.share_within(0.005) == 1.0, "{:?}", fit.rows);
+        assert!(fit.regions.share_within(0.005) == 1.0, "{:?}", fit.rows);
         assert_eq!(fit.rows[&CollectiveOp::Bcast].to_string(), "LOG MAX | NULL");
     }
 
@@ -473,7 +473,7 @@ mod tests {
             "{}",
             fit.bandwidth
         );
-        assert!(fit.share_within(0.1) > 0.95);
+        assert!(fit.regions.share_within(0.1) > 0.95);
         let DimemasIntervals {
             latency: (least, most),
             bandwidth: (slowest, fastest),
