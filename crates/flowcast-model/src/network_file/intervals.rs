@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use toml::Table;
 
-use super::{NetworkFile, field_names, upgrade::current_name, value_at, value_at_mut};
+use super::{
+    NetworkFile, check_field, overrides::twins, upgrade::current_name, value_at, value_at_mut,
+};
 use crate::{
     error::{NetworkError, field_error, refused},
     machine::inside::InsideNode,
@@ -20,24 +22,6 @@ use crate::{
         resampling::{Resampler, normal_score},
     },
 };
-
-/// What follows a field that is drawn, because it says the same thing for another model.
-enum Follows {
-    /// Times the same factor.
-    Factor,
-    /// Divided by the same factor, as a rate that is given as time per byte.
-    Inverse,
-    /// By as much more or less.
-    Shift,
-}
-
-/// Fields, what follows them, and how. A field that has an interval of its own follows none.
-const COMPANIONS: [(&str, &str, Follows); 4] = [
-    ("nic.bandwidth", "nic.wire_rate", Follows::Factor),
-    ("nic.gap_per_byte", "nic.wire_rate", Follows::Inverse),
-    ("backbone.bandwidth", "backbone.wire_rate", Follows::Factor),
-    ("nic.latency", "sharing.packet.latency", Follows::Shift),
-];
 
 impl Network {
     /// The value of a field by its dotted name, as `--set` names it; `*` stands for the first place of a list, and a machine
@@ -106,21 +90,19 @@ impl Network {
         };
         let drawn = interval.at(value.number(), score);
         put(table, name, value.with_number(drawn));
-        let followers = COMPANIONS
-            .iter()
-            .filter(|(of, follower, _)| *of == name && !self.intervals.contains_key(*follower));
-        for (_, follower, how) in followers {
-            let Some(before) = quantity_in(table, follower) else {
+        // A field that has an interval of its own follows none.
+        for twin in twins(name).filter(|twin| !self.intervals.contains_key(twin)) {
+            let Some(before) = quantity_in(table, &twin) else {
                 continue;
             };
-            let after = match how {
-                Follows::Factor => before.number() * (drawn / value.number()),
-                Follows::Inverse => before.number() * (value.number() / drawn),
-                Follows::Shift => (before.number() + drawn - value.number()).max(0.0),
+            let after = match value {
+                Quantity::Time(_) => (before.number() + drawn - value.number()).max(0.0),
+                Quantity::TimePerByte(_) => before.number() * (value.number() / drawn),
+                _ => before.number() * (drawn / value.number()),
             };
             // A field of 0, infinite as a rate, has no factor.
             if after.is_finite() {
-                put(table, follower, before.with_number(after));
+                put(table, &twin, before.with_number(after));
             }
         }
     }
@@ -183,8 +165,7 @@ pub(crate) fn check(
     intervals: &BTreeMap<String, Interval>,
 ) -> Result<(), NetworkError> {
     intervals.iter().try_for_each(|(field, interval)| {
-        field_names::check(field)
-            .map_err(|problem| field_error(&format!("intervals.{field}"), problem))?;
+        check_field("intervals", field)?;
         check_one(file, field, interval)?;
         check_correlations(intervals, field, interval)
     })?;

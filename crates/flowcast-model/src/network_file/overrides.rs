@@ -8,40 +8,23 @@ use crate::{
 use flowcast_units::TimePerByte;
 use toml::{Table, Value};
 
-/// What a field takes away when it is set, because it says the same thing otherwise or for one model alone.
-const INSTEAD_OF: [(&str, &[&str]); 13] = [
-    ("nic.bandwidth", &["nic.gap_per_byte", "nic.wire_rate"]),
-    ("nic.gap_per_byte", &["nic.bandwidth", "nic.wire_rate"]),
-    ("nic.latency", &["sharing.packet.latency"]),
-    ("backbone.bandwidth", &["backbone.wire_rate"]),
-    ("bus.bandwidth", &["bus.wire_rate"]),
-    ("topology.bandwidth", &["topology.wire_rate"]),
-    (
-        "topology.levels.N.bandwidth",
-        &["topology.levels.N.wire_rate"],
-    ),
-    (
-        "topology.dragonfly.local_cables.bandwidth",
-        &["topology.dragonfly.local_cables.wire_rate"],
-    ),
-    (
-        "topology.dragonfly.global_cables.bandwidth",
-        &["topology.dragonfly.global_cables.wire_rate"],
-    ),
-    (
-        "topology.dragonfly_plus.local_cables.bandwidth",
-        &["topology.dragonfly_plus.local_cables.wire_rate"],
-    ),
-    (
-        "topology.dragonfly_plus.global_cables.bandwidth",
-        &["topology.dragonfly_plus.global_cables.wire_rate"],
-    ),
-    (
-        "topology.graph.cables.N.bandwidth",
-        &["topology.graph.cables.N.wire_rate"],
-    ),
-    ("sharing.alpha", &["sharing.alpha_fair.alpha"]),
+/// Fields that say the same as another one in another form or for one model alone, beside the wire rate of a bandwidth.
+const TWINS: [(&str, &str); 5] = [
+    ("nic.bandwidth", "nic.gap_per_byte"),
+    ("nic.gap_per_byte", "nic.bandwidth"),
+    ("nic.gap_per_byte", "nic.wire_rate"),
+    ("nic.latency", "sharing.packet.latency"),
+    ("sharing.alpha", "sharing.alpha_fair.alpha"),
 ];
+
+/// The fields that a field takes away when it is set, and that follow it when it is drawn.
+pub(crate) fn twins(field: &str) -> impl Iterator<Item = String> {
+    let named = TWINS.iter().filter(move |(name, _)| *name == field);
+    let section = field.strip_suffix(".bandwidth").into_iter();
+    named
+        .map(|(_, twin)| (*twin).to_owned())
+        .chain(section.map(|section| format!("{section}.wire_rate")))
+}
 
 /// Replaces fields in a file's content and makes a network of it.
 ///
@@ -52,13 +35,11 @@ pub(crate) fn apply(
     overrides: &[(String, String)],
 ) -> Result<Network, NetworkError> {
     for (key, _) in overrides {
-        let others = instead_of(key);
-        others.iter().for_each(|field| remove(&mut table, field));
-        others
-            .iter()
-            .map(String::as_str)
-            .chain([upgrade::current_name(key)])
-            .for_each(|field| forget(&mut table, field));
+        for twin in twins(key) {
+            remove(&mut table, &twin);
+            forget(&mut table, &twin);
+        }
+        forget(&mut table, upgrade::current_name(key));
     }
     for (key, value) in overrides {
         let current = upgrade::current_name(key);
@@ -86,23 +67,6 @@ pub(crate) fn apply(
             },
             _ => error,
         }
-    })
-}
-
-/// The fields that setting this one takes away, with its own places in lists.
-fn instead_of(key: &str) -> Vec<String> {
-    let place = key
-        .split('.')
-        .find(|part| *part == "*" || part.parse::<usize>().is_ok())
-        .unwrap_or("N");
-    let found = INSTEAD_OF
-        .iter()
-        .find(|(name, _)| name.replace('N', place) == key);
-    found.map_or(Vec::new(), |(_, others)| {
-        others
-            .iter()
-            .map(|other| other.replace('N', place))
-            .collect()
     })
 }
 
