@@ -176,16 +176,23 @@ pub struct Collectives {
     pub measured: Option<Box<MeasuredCollectives>>,
 }
 
-/// The section as it stands in a file: without a formula that of [`Collectives::default`] holds.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CollectivesSection {
-    default: Option<Row>,
-    #[serde(default)]
-    rows: BTreeMap<CollectiveOp, Row>,
-    algorithms: Option<AlgorithmTable>,
-    reduction: Option<TimePerByte>,
-    measured: Option<Box<MeasuredCollectives>>,
+section! {
+    /// The section as it stands in a file: without a formula that of [`Collectives::default`] holds.
+    pub(crate) struct CollectivesSection {
+        /// The row of operations without one of their own.
+        /// Default: required beside `rows`. Example: `"LOG MAX | LOG MAX"`.
+        default: Option<Row>,
+        /// Rows by operation: `Barrier`, `Bcast`, `Gather`, `Gatherv`, `Scatter`, `Scatterv`, `Allgather`, `Allgatherv`, `Alltoall`,
+        /// `Alltoallv`, `Alltoallw`, `Reduce`, `Allreduce`, `Reduce_scatter`, `Reduce_scatter_block`, `Scan`.
+        /// Default: none. Example: `{ Bcast = "LOG MAX | NULL" }`.
+        rows: BTreeMap<CollectiveOp, Row> [default],
+        algorithms: Option<AlgorithmTable>,
+        /// What combining costs where [messages](../explanation/collectives.md) carry operations out: time of the rank that combines a
+        /// message with its own data. It computes for so long, so that the speed of its node counts. The formula does not use it.
+        /// Default: 0. Example: `"0.1ns/B"`.
+        reduction: Option<TimePerByte>,
+        measured: Option<Box<MeasuredCollectives>>,
+    }
 }
 
 impl TryFrom<CollectivesSection> for Collectives {

@@ -2,23 +2,21 @@
 //!
 //! The fields are those of Dimemas' `file system parameters`. Requests that find no place wait, first come, first served.
 
-use serde::{Deserialize, Serialize};
-
 use flowcast_units::{Bytes, Rate, Time};
 
-/// The `[file_system]` section of a network file.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileSystem {
-    /// Start-up of each request; all that opening and closing takes.
-    #[serde(default)]
-    pub latency: Time,
-    /// Bytes per second of one request; 0 is infinite.
-    #[serde(default)]
-    pub bandwidth: Rate,
-    /// Requests that are carried out at once, of all ranks together; 0 is no limit.
-    #[serde(default)]
-    pub requests: u32,
+section! {
+    /// The `[file_system]` section of a network file.
+    pub struct FileSystem: Default + Copy {
+        /// Start-up of each request; all that opening and closing takes.
+        /// Default: 0. Example: `"2ms"`.
+        latency: Time,
+        /// Bytes per second of one request; 0 is infinite.
+        /// Default: infinite. Example: `"200MB/s"`.
+        bandwidth: Rate,
+        /// Requests that are served at once, of all ranks together; 0 is no limit.
+        /// Default: 0. Example: `4`.
+        requests: u32,
+    }
 }
 
 impl FileSystem {

@@ -18,6 +18,9 @@
 //! # Ok::<(), flowcast_model::network::NetworkError>(())
 //! ```
 
+#[macro_use]
+mod section;
+
 pub mod accuracy;
 pub mod algorithm;
 pub mod builtin;

@@ -1,8 +1,6 @@
 //! What High Performance Linpack costs on a machine beside the products of matrices that were measured and the messages between
 //! nodes: the section `[linpack]` of a network file.
 
-use serde::{Deserialize, Serialize};
-
 use crate::costs::{FittedCosts, costs};
 
 // Priors: processors of 2017 with two sockets of 16 cores, 1 MiB of second-level cache and six channels of DDR4-2666 each.
@@ -32,12 +30,12 @@ LinpackCosts {
 }
 }
 
-/// The section `[linpack]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FittedLinpack {
-    /// Standard deviation of `ln(measured / predicted)` of the runs that the costs were fitted to.
-    pub spread: f64,
-    /// The costs.
-    pub costs: FittedCosts<LinpackCosts>,
+section! {
+    /// The section `[linpack]`.
+    pub struct FittedLinpack {
+        /// Standard deviation of `ln(measured / predicted)` of the runs that the costs were fitted to.
+        spread: f64,
+        /// The costs.
+        costs: FittedCosts<LinpackCosts>,
+    }
 }

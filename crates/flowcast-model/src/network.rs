@@ -26,7 +26,6 @@ use super::{
     },
     topology::Topology,
 };
-use crate::is_default;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte, named};
 
 /// A network as the models see it.
@@ -72,32 +71,37 @@ pub struct Network {
     pub provenance: BTreeMap<String, String>,
 }
 
-/// What a fit says of itself: the section `[fit]`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FitQuality {
-    /// By how much the network misses what was measured, as a share: no prediction is surer than that.
-    pub misfit: Option<f64>,
-    /// What its user has to know before its numbers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+section! {
+    /// What a fit says of itself: the section `[fit]`.
+    pub struct FitQuality: Default {
+        /// By how much, as a share, the parameters miss what was measured: no interval is narrower.
+        /// Default: unknown. Example: `0.023`.
+        misfit: Option<f64>,
+        /// What has to be known before the numbers; a prediction repeats it.
+        /// Default: none. Example: `["L came out as -14.46us and is held at 0"]`.
+        warnings: Vec<String> | default,
+    }
 }
 
 /// Trains of packets that a window and a message have at least: fewer would be seen in their times.
 const TRAINS_IN_A_WINDOW: u64 = 64;
 const TRAINS_IN_A_MESSAGE: u64 = 64;
 
-/// Which rule a message follows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PointToPoint {
-    /// The formula for the time of a single message.
-    pub rule: Rule,
-    /// From this size on a sender waits for its receiver, whatever the trace says.
-    pub rendezvous_from: Option<Bytes>,
-    /// Who moves a message whose sender waits for its receiver while the ranks compute.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub progress: Progress,
+section! {
+    /// Which rule a message follows.
+    pub struct PointToPoint + Copy {
+        /// `hockney`: `T = L + size/bandwidth`, no processor time. `dimemas`: the same with the latency spent on the processors of
+        /// both sides. `loggops`: overhead on both processors, gap and gap per byte at the sending interface.
+        /// Default: required. Example: `"loggops"`.
+        rule: Rule,
+        /// Size from which a sender waits for its receiver, whatever the trace says.
+        /// Default: as the trace says. Example: `"64KiB"`.
+        rendezvous_from: Option<Bytes>,
+        /// Who moves such messages between nodes while their ranks compute: `asynchronous`: nobody has to; `in calls`: the
+        /// ranks, [inside MPI](models.md) alone.
+        /// Default: `asynchronous`. Example: `"in calls"`.
+        progress: Progress | default,
+    }
 }
 
 named! {
@@ -236,20 +240,19 @@ impl Nic {
     }
 }
 
-/// Processor time of a message by its size, on both sides, and latency by its size; empty where the file has none.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Overheads {
-    /// Of the sender, by ascending size from 0 on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub send: Vec<OverheadPiece>,
-    /// Of the receiver, by ascending size from 0 on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub receive: Vec<OverheadPiece>,
-    /// What the network takes of a message beyond the latency and the bytes at the bandwidth, as for a handshake; no
-    /// processor and no link is busy with it. By ascending size from 0 on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub latency: Vec<OverheadPiece>,
+section! {
+    /// Processor time of a message by its size, on both sides, and latency by its size; empty where the file has none.
+    pub struct Overheads: Default {
+        /// Processor time of the sender.
+        /// Default: that of the rule.
+        send: Vec<OverheadPiece> | default,
+        /// Processor time of the receiver.
+        /// Default: that of the rule.
+        receive: Vec<OverheadPiece> | default,
+        /// What is added to the latency.
+        /// Default: none.
+        latency: Vec<OverheadPiece> | default,
+    }
 }
 
 impl Overheads {
@@ -265,16 +268,19 @@ impl Overheads {
     }
 }
 
-/// `fixed + per_byte · size` for sizes of at least `from`, up to the next piece.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OverheadPiece {
-    /// Smallest size that the piece holds for.
-    pub from: Bytes,
-    /// Time of a message, 0 or more.
-    pub fixed: Time,
-    /// What each byte adds, 0 or more.
-    pub per_byte: TimePerByte,
+section! {
+    /// `fixed + per_byte · size` for sizes of at least `from`, up to the next piece.
+    pub struct OverheadPiece + Copy {
+        /// Size at which the piece begins: 0 for the first piece, then ascending.
+        /// Default: required. Example: `"64KiB"`.
+        from: Bytes,
+        /// Time of each message.
+        /// Default: required. Example: `"5us"`.
+        fixed: Time,
+        /// What each byte adds.
+        /// Default: required. Example: `"0.02ns/B"`.
+        per_byte: TimePerByte,
+    }
 }
 
 impl Network {

@@ -39,16 +39,28 @@ named! {
     }
 }
 
-/// An entry on disk: exactly one of the texts is given.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OriginFile {
-    measured_by: Option<String>,
-    source: Option<String>,
-    vendor: Option<String>,
-    derived_from: Option<String>,
-    unknown: Option<String>,
-    year: Option<u16>,
+section! {
+    /// An entry on disk: exactly one of the texts is given.
+    pub(crate) struct OriginFile: Default {
+        /// The value was read from the output of a measurement.
+        /// Example: `"hpc-uk/archer-benchmarks: IMB PingPong of two nodes"`.
+        measured_by: Option<String>,
+        /// The value is printed by a publication.
+        /// Example: `"RR-5910, Table 1: MPI latency"`.
+        source: Option<String>,
+        /// The value is stated by who sells the network or writes its software.
+        /// Example: `"olcf/olcf-user-docs: 200 Gbps"`.
+        vendor: Option<String>,
+        /// The value was computed from other values.
+        /// Example: `"wire rate and latency: twice their product"`.
+        derived_from: Option<String>,
+        /// The value stands in; the text says how to measure it.
+        /// Example: `"no source found: flowcast measure p2p measures it"`.
+        unknown: Option<String>,
+        /// When the value was measured or published.
+        /// Example: `2021`.
+        year: Option<u16>,
+    }
 }
 
 /// What stands behind the latency and the bandwidth of a network's interface.

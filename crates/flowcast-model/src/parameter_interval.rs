@@ -6,24 +6,24 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{quantity::Quantity, stats::resampling::normal_score};
 
-/// A confidence interval of a field, in the field's unit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// Lower end; at most the field's value.
-    pub low: Quantity,
-    /// Upper end; at least the field's value.
-    pub high: Quantity,
-    /// Confidence level above 0 and below 1, such as 0.95.
-    pub level: f64,
-    /// By the dotted name of another field with an interval, the correlation of the two, above -1 and below 1; 0 where
-    /// none is given. It stands with one of the two.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub correlations: BTreeMap<String, f64>,
+section! {
+    /// A confidence interval of a field, in the field's unit.
+    pub struct Interval {
+        /// Lower end, in the unit of the field.
+        /// Default: required. Example: `"4.2us"`.
+        low: Quantity,
+        /// Upper end, in the unit of the field.
+        /// Default: required. Example: `"5.0us"`.
+        high: Quantity,
+        /// Confidence, above 0 and below 1.
+        /// Default: required. Example: `0.95`.
+        level: f64,
+        /// By the name of another field with an interval, how the two vary together, above -1 and below 1; with one of the two.
+        /// Default: 0. Example: `{ "nic.gap_per_byte" = -0.7 }`.
+        correlations: BTreeMap<String, f64> | default,
+    }
 }
 
 impl Interval {

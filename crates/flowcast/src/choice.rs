@@ -166,7 +166,7 @@ impl ModelChoice {
             .accuracy_record()
             .best(CaseKind::Programs, Some(load.usual));
         let is_of_programs =
-            |best: &Accuracy| matches!(best.kind, Some(CaseKind::Programs | CaseKind::Regions));
+            |best: &Accuracy| matches!(best.judged, Some(CaseKind::Programs | CaseKind::Regions));
         if !network.accuracy_record().is_empty()
             && !best.is_some_and(is_of_programs)
             && let Some(packet) = ModelChoice::by_laboratories(load, network)

@@ -176,7 +176,7 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     let entries: Vec<(&str, Option<CaseKind>, u64)> = network
         .accuracy
         .iter()
-        .map(|entry| (&*entry.model, entry.kind, entry.cases))
+        .map(|entry| (&*entry.model, entry.judged, entry.cases))
         .collect();
     let of = |model| {
         [

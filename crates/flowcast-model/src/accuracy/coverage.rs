@@ -27,7 +27,7 @@ impl<'a> Coverage<'a> {
         known: AccuracyRecord<'a>,
         level: f64,
     ) -> Result<Option<Coverage<'a>>, StatsError> {
-        let Some(kind) = entry.kind else {
+        let Some(kind) = entry.judged else {
             return Ok(None);
         };
         let known = known.of(&entry.model, kind);

@@ -44,44 +44,49 @@ named! {
     }
 }
 
-/// How well a model predicted what was measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Accuracy {
-    /// A model of sharing, or `limits`; more may follow a slash, as in `packet/openmpi`.
-    pub model: String,
-    /// What was predicted, such as `random patterns, in no fit`.
-    pub validated_on: String,
-    /// What kind of thing that is.
-    #[serde(rename = "judged")]
-    pub kind: Option<CaseKind>,
-    /// Whether the parameters were fitted to it.
-    #[serde(default, rename = "fitted", skip_serializing_if = "std::ops::Not::not")]
-    pub is_fitted: bool,
-    /// Sizes of the smallest and of the largest message of it, if they are known.
-    #[serde(default)]
-    pub messages: Option<[Bytes; 2]>,
-    /// How many predictions, at least 1.
-    pub cases: u64,
-    /// The mean absolute error, as a share of what was measured; `None` in an entry of a network file that gives none,
-    /// which then does not count when the most accurate model is chosen.
-    pub mean: Option<f64>,
-    /// The machine on which it was measured.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub machine: String,
-    /// When it was measured or predicted.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub date: String,
-    /// What disturbed the measurement, if something did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbed_by: Option<String>,
-    /// Absolute errors by the share of cases, from 0 to 1, that have at most these: `0.5` is the median, `1` the worst.
-    #[serde(default)]
-    pub quantiles: BTreeMap<String, f64>,
-    /// By the name of what was predicted, the signed errors: one of a program or a pattern, one for each of its flows or
-    /// regions. Parts of a name stand between dots or slashes, the most general first: `cg.S.4`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub errors: BTreeMap<String, Vec<f64>>,
+section! {
+    /// How well a model predicted what was measured.
+    #[derive(Default)]
+    pub struct Accuracy {
+        /// A model of sharing or `limits`; more may follow a slash.
+        /// Default: required. Example: `"packet/openmpi"`.
+        model: String,
+        /// What was predicted; entries with the same text, `judged` and `fitted` can be compared.
+        /// Default: required. Example: `"random patterns, in no fit"`.
+        validated_on: String,
+        /// `programs` and `patterns` as a whole, `regions` of programs, or `flows` of patterns.
+        /// Default: unknown. Example: `"flows"`.
+        judged: Option<CaseKind>,
+        /// Whether parameters were fitted to what was predicted.
+        /// Default: `false`. Example: `true`.
+        fitted: bool | default,
+        /// Sizes of the smallest and of the largest message of it: what was measured on patterns says something of programs whose
+        /// messages are at least half and at most twice as large.
+        /// Default: unknown. Example: `["2MB", "4MB"]`.
+        messages: Option<[Bytes; 2]> [default],
+        /// How many predictions, at least 1; as many as `errors`, if there are any.
+        /// Default: required. Example: `57`.
+        cases: u64,
+        /// Mean of the absolute errors, as a share; an entry without it does not count when the most accurate model is chosen.
+        /// Default: unknown. Example: `0.031`.
+        mean: Option<f64>,
+        /// Where it was measured.
+        /// Default: unknown. Example: `"node17, 6.1.0"`.
+        machine: String | default,
+        /// When it was measured or predicted.
+        /// Default: unknown. Example: `"2026-03-01"`.
+        date: String | default,
+        /// What disturbed the measurement; predictions say it.
+        /// Default: nothing. Example: `"other programs take 42 % of the processors"`.
+        disturbed_by: Option<String> | default,
+        /// Absolute errors by the share of cases that have at most these: `0.5` is the median, `1` the worst.
+        /// Default: none. Example: `{ "0.5" = 0.02, "1" = 0.12 }`.
+        quantiles: BTreeMap<String, f64> [default],
+        /// By the name of what was predicted, its signed errors, -1 or more: one of a program or pattern, one for each of its flows
+        /// or regions.
+        /// Default: none. Example: `{ "cg.S.4" = [-0.02] }`.
+        errors: BTreeMap<String, Vec<f64>> | default,
+    }
 }
 
 impl Accuracy {
@@ -98,7 +103,7 @@ impl Accuracy {
         let mut entry = Accuracy {
             model: model.to_owned(),
             validated_on: validated_on.to_owned(),
-            kind: Some(kind),
+            judged: Some(kind),
             ..Accuracy::default()
         };
         entry.add(errors)?;
@@ -156,7 +161,7 @@ impl Accuracy {
     /// Whether it says something of messages of this size: all that was measured on programs does, of the rest what was validated on
     /// messages of half to twice the size.
     fn covers(&self, size: Bytes) -> bool {
-        match (self.kind, self.messages) {
+        match (self.judged, self.messages) {
             (Some(CaseKind::Programs | CaseKind::Regions), _) => true,
             (_, Some([smallest, largest])) => {
                 smallest.0 / 2 <= size.0 && size.0 <= largest.0.saturating_mul(2)
@@ -167,8 +172,8 @@ impl Accuracy {
 
     /// Whether it is about the same things as another one, so that the two can be compared.
     fn is_comparable(&self, other: &Accuracy) -> bool {
-        (self.kind, self.is_fitted, &self.validated_on)
-            == (other.kind, other.is_fitted, &other.validated_on)
+        (self.judged, self.fitted, &self.validated_on)
+            == (other.judged, other.fitted, &other.validated_on)
     }
 }
 
@@ -220,8 +225,8 @@ impl<'a> AccuracyRecord<'a> {
             .filter(speaks)
             .min_by_key(|entry: &&Accuracy| {
                 (
-                    entry.is_fitted,
-                    distance(wanted, entry.kind),
+                    entry.fitted,
+                    distance(wanted, entry.judged),
                     std::cmp::Reverse(models(entry)),
                 )
             })?;
@@ -249,9 +254,9 @@ impl<'a> AccuracyRecord<'a> {
         };
         let order = |entry: &&Accuracy| {
             (
-                distance(wanted, entry.kind),
+                distance(wanted, entry.judged),
                 entry.model != model,
-                entry.is_fitted,
+                entry.fitted,
             )
         };
         let Some(nearest) = known().map(|entry| order(&entry)).min() else {
@@ -453,7 +458,7 @@ mod tests {
                 .is_none()
         );
         let seen = Accuracy {
-            is_fitted: true,
+            fitted: true,
             ..entry("fair", CaseKind::Regions, "regions", 0.001)
         };
         network.accuracy = vec![

@@ -4,30 +4,36 @@
 
 use std::{fmt, marker::PhantomData, str::FromStr};
 
-use serde::{Deserialize, Serialize};
-
 use flowcast_units::{Rate, Time, UnitError};
 
-/// What varies, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Randomness {
-    /// Start of the random numbers.
-    pub seed: u64,
-    /// Added to the relative speed for each computation.
-    pub speed: Distribution<f64>,
-    /// Added to the start-up of each message between nodes, on each side.
-    pub latency: Distribution<Time>,
-    /// Added to the bandwidth of each message between nodes.
-    pub bandwidth: Distribution<Rate>,
-    /// Added to the start-up of each message inside a node, on each side.
-    pub intra_latency: Distribution<Time>,
-    /// Added to the bandwidth of each message inside a node.
-    pub intra_bandwidth: Distribution<Rate>,
-    /// Added to the start-up of each message between sites, on each side.
-    pub wide_area_latency: Distribution<Time>,
-    /// Added to the bandwidth of each message between sites.
-    pub wide_area_bandwidth: Distribution<Rate>,
+section! {
+    /// What varies, and how.
+    pub struct Randomness: Default + Copy {
+        /// Start of the random numbers.
+        /// Default: 0. Example: `7`.
+        seed: u64,
+        /// Added to the relative speed for each computation.
+        /// Default: `none`. Example: `"normal 0 0.1"`.
+        speed: Distribution<f64>,
+        /// Added to the start-up of each message between nodes, on each side.
+        /// Default: `none`. Example: `"normal 0ns 500ns"`.
+        latency: Distribution<Time>,
+        /// Added to the bandwidth of each message between nodes.
+        /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
+        bandwidth: Distribution<Rate>,
+        /// Added to the start-up of each message inside a node, on each side.
+        /// Default: `none`. Example: `"normal 0ns 50ns"`.
+        intra_latency: Distribution<Time>,
+        /// Added to the bandwidth of each message inside a node.
+        /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
+        intra_bandwidth: Distribution<Rate>,
+        /// Added to the start-up of each message between sites, on each side.
+        /// Default: `none`. Example: `"uniform -1us 2us"`.
+        wide_area_latency: Distribution<Time>,
+        /// Added to the bandwidth of each message between sites.
+        /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
+        wide_area_bandwidth: Distribution<Rate>,
+    }
 }
 
 impl Randomness {

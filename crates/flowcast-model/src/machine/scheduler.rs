@@ -4,21 +4,26 @@ use serde::{Deserialize, Serialize};
 
 use flowcast_units::Time;
 
-/// The scheduler of a node: the same for all nodes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Scheduler {
-    /// Which waiting rank gets a free processor next; `fifo` by default.
-    pub policy: Policy,
-    /// Longest time on the processor before others get it, with `round-robin`.
-    pub quantum: Time,
-    /// Processor time that each turn costs before it begins.
-    pub context_switch: Time,
-    /// Priority of each rank, the smallest first, with `priority`; ranks without one have 0.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub priorities: Vec<i32>,
-    /// Whether a rank takes the processor from one of a larger number at once, with `priority`.
-    pub preemptive: bool,
+section! {
+    /// The scheduler of a node: the same for all nodes.
+    #[serde(default)]
+    pub struct Scheduler {
+        /// Which waiting rank gets a free processor next: `fifo`, `round-robin` or `priority`.
+        /// Default: `fifo`. Example: `"round-robin"`.
+        policy: Policy,
+        /// Longest time on the processor before others get it, with `round-robin`.
+        /// Default: 3us. Example: `"10us"`.
+        quantum: Time,
+        /// Processor time that each turn costs before it begins.
+        /// Default: 0. Example: `"1us"`.
+        context_switch: Time,
+        /// Priority of each rank, the smallest first, with `priority`; ranks without one have 0.
+        /// Default: none. Example: `[1, 0]`.
+        priorities: Vec<i32> | default,
+        /// Whether a rank takes the processor from one of a larger number at once, with `priority`.
+        /// Default: `false`. Example: `true`.
+        preemptive: bool,
+    }
 }
 
 /// The order of the queue for processors.
@@ -45,5 +50,3 @@ impl Default for Scheduler {
         }
     }
 }
-
-impl Scheduler {}

@@ -8,46 +8,51 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{collective::Collectives, is_default};
+use crate::collective::Collectives;
 use flowcast_units::{Bytes, Rate, Time};
 
-/// A further site: what the network inside it is like. Of the first one `nic` and `machine.buses` say it.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Site {
-    /// Bytes per second of a message between nodes of the site; that of `nic` when absent, 0 is infinite.
-    pub bandwidth: Option<Rate>,
-    /// Messages between nodes of the site that may be in flight together; 0 is no limit.
-    pub buses: u32,
-}
+section! {
+    /// A further site: what the network inside it is like. Of the first one `nic` and `machine.buses` say it.
+    pub struct Site: Default + Copy {
+        /// Bytes per second of a message between nodes of the site; 0 is infinite.
+        /// Default: that of `nic`. Example: `"100MB/s"`.
+        bandwidth: Option<Rate>,
+        /// Messages between nodes of the site that may be in flight together; 0 is no limit.
+        /// Default: 0. Example: `2`.
+        buses: u32,
+    }
 
-/// The network between sites.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct WideArea {
-    /// Bytes per second of a message; 0 is infinite.
-    pub bandwidth: Rate,
-    /// Links into each site; 0 is no limit.
-    pub in_links: u32,
-    /// Links out of each site; 0 is no limit.
-    pub out_links: u32,
-    /// How the bandwidth falls with the traffic.
-    pub traffic: Traffic,
-    /// The traffic at which nothing is left; 0: traffic does not count.
-    pub max_traffic: Rate,
-    /// `β`: how much of the program's own traffic counts.
-    pub traffic_weight: f64,
-    /// `α`: how much of the old average stays after each period.
-    pub traffic_memory: f64,
-    /// By site: the flight time to each site.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub flight_times: Vec<Vec<Time>>,
-    /// What a collective operation costs between sites.
-    #[serde(skip_serializing_if = "is_default")]
-    pub collectives: Collectives,
-    /// Dedicated connections; of several that admit a message the first takes it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub connections: Vec<Connection>,
+    /// The network between sites.
+    #[serde(default)]
+    pub struct WideArea {
+        /// Bytes per second of a message; 0 is infinite.
+        /// Default: 0. Example: `"10MB/s"`.
+        bandwidth: Rate,
+        /// Links into each site; 0 is no limit.
+        /// Default: 1. Example: `2`.
+        in_links: u32,
+        /// Links out of each site; 0 is no limit.
+        /// Default: 1. Example: `2`.
+        out_links: u32,
+        /// How the bandwidth falls with the traffic: `exponential`, `logarithmic`, `linear` or `constant`.
+        /// Default: `constant`. Example: `"linear"`.
+        traffic: Traffic,
+        /// The traffic at which nothing is left; 0: traffic does not count.
+        /// Default: 0. Example: `"10MB/s"`.
+        max_traffic: Rate,
+        /// β: how much of the program's own traffic counts.
+        /// Default: 0. Example: `1.0`.
+        traffic_weight: f64,
+        /// α: how much of the old average stays after each period.
+        /// Default: 0.1. Example: `0.5`.
+        traffic_memory: f64,
+        /// By site: the flight time to each site.
+        flight_times: Vec<Vec<Time>> | default,
+        /// What a collective operation costs between sites.
+        collectives: Collectives | default,
+        /// Dedicated connections; of several that admit a message the first takes it.
+        connections: Vec<Connection> | default,
+    }
 }
 
 /// How the bandwidth between sites falls with the traffic.
@@ -114,36 +119,34 @@ impl WideArea {
     }
 }
 
-/// A connection between two sites, in either direction, with one link out and one in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Connection {
-    /// The sites that it joins, counted from 0, in either order.
-    pub sites: [u32; 2],
-    /// Bytes per second; 0 is infinite.
-    pub bandwidth: Rate,
-    /// Start-up on both sides.
-    pub latency: Time,
-    /// From the last byte sent to the last byte there; without effect when the bandwidth is infinite, as in the tool.
-    pub flight_time: Time,
-    /// The tags of the messages that may use it.
-    pub tags: Vec<i32>,
-    /// Which sizes may use it.
-    pub first: SizeCondition,
-    /// Whether both conditions must hold, or one is enough.
-    pub joined: Joined,
-    /// Which sizes may use it.
-    pub second: SizeCondition,
-}
+section! {
+    /// A connection between two sites, in either direction, with one link out and one in.
+    pub struct Connection {
+        /// The sites that it joins, counted from 0, in either order.
+        sites: [u32; 2],
+        /// Bytes per second; 0 is infinite.
+        bandwidth: Rate,
+        /// Start-up on both sides.
+        latency: Time,
+        /// From the last byte sent to the last byte there; without effect when the bandwidth is infinite, as in the tool.
+        flight_time: Time,
+        /// The tags of the messages that may use it.
+        tags: Vec<i32>,
+        /// Which sizes may use it.
+        first: SizeCondition,
+        /// Whether both conditions must hold, or one is enough.
+        joined: Joined,
+        /// Which sizes may use it.
+        second: SizeCondition,
+    }
 
-/// A condition on a size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SizeCondition {
-    /// On which side of `size` a message's size must lie.
-    pub is: Comparison,
-    /// The limit that a message's size is compared with.
-    pub size: Bytes,
+    /// A condition on a size.
+    pub struct SizeCondition + Copy {
+        /// On which side of `size` a message's size must lie.
+        is: Comparison,
+        /// The limit that a message's size is compared with.
+        size: Bytes,
+    }
 }
 
 /// Where a size lies.

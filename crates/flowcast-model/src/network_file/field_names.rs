@@ -2,19 +2,13 @@
 //!
 //! The names are taken from the types that a file is read into, so that the list cannot fall behind.
 
-use std::{iter, sync::LazyLock};
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{
-        Error as _, IntoDeserializer, Visitor,
-        value::{Error, MapDeserializer, SeqDeserializer},
-    },
-    forward_to_deserialize_any,
-};
+use std::sync::LazyLock;
 
 use super::NetworkFile;
-use crate::near;
+use crate::{
+    near,
+    section::{FieldType, SectionField},
+};
 use flowcast_units::CollectiveOp;
 
 /// Refuses a dotted name that no network file has; the error suggests the names that are near.
@@ -59,20 +53,8 @@ pub fn all() -> &'static [String] {
 /// Collected once, since a file may have many origins.
 static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut names = MAPPINGS.map(str::to_owned).to_vec();
-    let mut open = vec![Vec::new()];
-    while let Some(path) = open.pop() {
-        let parts = match path.last() {
-            Some(&"rows") => CollectiveOp::ALL.map(CollectiveOp::name).to_vec(),
-            _ => parts_at(&path),
-        };
-        for part in parts {
-            let below: Vec<&'static str> = path.iter().copied().chain([part]).collect();
-            names.push(below.join("."));
-            open.push(below);
-        }
-    }
+    collect(NetworkFile::BELOW, "", &mut names);
     names.sort();
-    names.dedup();
     names
 });
 
@@ -83,83 +65,18 @@ const MAPPINGS: [&str; 3] = [
     "machine.mapping.per-node",
 ];
 
-/// The names below a section or a list of the file; none below a value.
-fn parts_at(path: &[&'static str]) -> Vec<&'static str> {
-    let mut parts = Vec::new();
-    let reader = PathReader {
-        path,
-        parts: &mut parts,
-    };
-    // It ends with an error wherever it ends: there is no file behind it.
-    let _ = NetworkFile::deserialize(reader);
-    parts
-}
-
-/// Reads a file in which nothing but one path is there, and takes the names at its end from the type that is read.
-struct PathReader<'a> {
-    path: &'a [&'static str],
-    parts: &'a mut Vec<&'static str>,
-}
-
-impl<'a> PathReader<'a> {
-    /// The next name of the path and the reader of what stands there; at the end of the path the names are `parts`.
-    fn step(self, parts: &[&'static str]) -> Result<(&'static str, PathReader<'a>), Error> {
-        match self.path.split_first() {
-            Some((name, path)) => Ok((name, PathReader { path, ..self })),
-            None => {
-                self.parts.extend_from_slice(parts);
-                Err(Error::custom("the path ends"))
-            }
+/// The names of fields in a section, which has a dot behind its name, and of all below.
+fn collect(fields: &[SectionField], section: &str, names: &mut Vec<String>) {
+    for field in fields {
+        let parts = match section.ends_with("rows.") {
+            true => CollectiveOp::ALL.map(CollectiveOp::name).to_vec(),
+            false => vec![field.name],
+        };
+        for part in parts {
+            let name = format!("{section}{part}");
+            collect(field.below, &format!("{name}."), names);
+            names.push(name);
         }
-    }
-}
-
-impl<'de> Deserializer<'de> for PathReader<'_> {
-    type Error = Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-        Err(Error::custom("a value"))
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        let step = self.step(fields)?;
-        visitor.visit_map(MapDeserializer::new(iter::once(step)))
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let step = self.step(&["NAME"])?;
-        visitor.visit_map(MapDeserializer::new(iter::once(step)))
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let (_, item) = self.step(&["N"])?;
-        visitor.visit_seq(SeqDeserializer::new(iter::once(item)))
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_seq(visitor)
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct
-        tuple_struct enum identifier ignored_any
-    }
-}
-
-impl<'de> IntoDeserializer<'de> for PathReader<'_> {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
     }
 }
 

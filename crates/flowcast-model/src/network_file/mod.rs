@@ -28,6 +28,7 @@ mod foreign;
 mod intervals;
 mod overrides;
 #[cfg(test)]
+#[path = "tests/page.rs"]
 mod page;
 mod sharing;
 mod topology;
@@ -35,7 +36,7 @@ pub mod upgrade;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use toml_edit::DocumentMut;
 
 use crate::{
@@ -43,7 +44,6 @@ use crate::{
     collective::Collectives,
     error::{NetworkError, field_error, refused},
     file_system::FileSystem,
-    is_default,
     link_rate::{LinkRate, LoneFlow},
     linpack_costs::FittedLinpack,
     machine::Machine,
@@ -63,78 +63,93 @@ use topology::TopologyFile;
 /// The schema that this version writes.
 pub const SCHEMA: &str = "flowcast/network/2";
 
-/// The document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NetworkFile {
-    pub schema: String,
-    pub name: String,
-    #[serde(default)]
-    pub title: String,
-    #[serde(default)]
-    pub source: String,
-    pub point_to_point: PointToPoint,
-    pub nic: NicFile,
-    pub backbone: Option<LinkFile>,
-    pub bus: Option<BusFile>,
-    pub topology: Option<TopologyFile>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub overheads: Overheads,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub sharing: SharingFile,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub machine: Machine,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub collectives: Collectives,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub file_system: FileSystem,
-    pub linpack: Option<Box<FittedLinpack>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub intervals: BTreeMap<String, Interval>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub origins: BTreeMap<String, Origin>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub accuracy: Vec<Accuracy>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub fit: FitQuality,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub provenance: BTreeMap<String, String>,
-}
+section! {
+    /// The document.
+    pub(crate) struct NetworkFile {
+        /// Always `flowcast/network/2`; files of `flowcast/network/1` are [read as well](#schema-1).
+        /// Default: required. Example: `"flowcast/network/2"`.
+        schema: String,
+        /// Short name, as given to `--network`.
+        /// Default: required. Example: `"gige-lam"`.
+        name: String,
+        /// One line for people.
+        /// Default: empty. Example: `"Gigabit Ethernet, LAM/MPI"`.
+        title: String [default],
+        /// Where the numbers come from.
+        /// Default: empty. Example: `"RR-5910 (2006), Table 1"`.
+        source: String [default],
+        point_to_point: PointToPoint,
+        nic: NicFile,
+        backbone: Option<LinkFile>,
+        bus: Option<BusFile>,
+        topology: Option<TopologyFile>,
+        overheads: Overheads | default,
+        sharing: SharingFile | default,
+        machine: Machine | default,
+        collectives: Collectives | default,
+        file_system: FileSystem | default,
+        linpack: Option<Box<FittedLinpack>>,
+        intervals: BTreeMap<String, Interval> | default,
+        origins: BTreeMap<String, Origin> | default,
+        accuracy: Vec<Accuracy> | default,
+        fit: FitQuality | default,
+        provenance: BTreeMap<String, String> | default,
+    }
 
-/// Of `bandwidth` and `gap_per_byte` at most one is given, and one of the three at least.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NicFile {
-    pub latency: Time,
-    pub bandwidth: Option<Rate>,
-    pub gap_per_byte: Option<TimePerByte>,
-    pub wire_rate: Option<Rate>,
-    #[serde(default)]
-    pub overhead: Time,
-    #[serde(default)]
-    pub gap: Time,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub duplex: Duplex,
-    pub count: Option<u32>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub choice: NicChoice,
-}
+    /// Of `bandwidth` and `gap_per_byte` at most one is given, and one of the three at least.
+    pub(crate) struct NicFile + Copy {
+        /// L: from the sender's last instruction to the receiver's first.
+        /// Default: required. Example: `"4.7us"`.
+        latency: Time,
+        /// 1/G: goodput of one flow alone, in bytes of payload; 0 is infinite.
+        /// Default: see below. Example: `"112.2MB/s"`.
+        bandwidth: Option<Rate>,
+        /// G: the inverse of the bandwidth, in its place.
+        /// Default: see below. Example: `"8.49ns/B"`.
+        gap_per_byte: Option<TimePerByte>,
+        /// Bytes of frames, for `packet`; 0 is infinite.
+        /// Default: see below. Example: `"1Gbit/s"`.
+        wire_rate: Option<Rate>,
+        /// o: processor time for each message on each side.
+        /// Default: 0. Example: `"6.1us"`.
+        overhead: Time [default],
+        /// g: shortest time between two messages at an interface.
+        /// Default: 0. Example: `"0.897us"`.
+        gap: Time [default],
+        /// `full`: each direction has the rate; `half`: both share it.
+        /// Default: `full`. Example: `"half"`.
+        duplex: Duplex | default,
+        /// Interfaces of a node, 1 to 64, each with the rate and links of its own.
+        /// Default: 1. Example: `4`.
+        count: Option<u32>,
+        /// Which of them a message takes: `pair`, by a hash of source and destination, or `round-robin`, one after the other for
+        /// the messages between two nodes.
+        /// Default: `pair`. Example: `"round-robin"`.
+        choice: NicChoice | default,
+    }
 
-/// One of the two is given at least.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LinkFile {
-    pub bandwidth: Option<Rate>,
-    pub wire_rate: Option<Rate>,
-}
+    /// One of the two is given at least.
+    pub(crate) struct LinkFile + Copy {
+        /// Goodput; 0 is infinite.
+        /// Default: one of two. Example: `"9400Mbit/s"`.
+        bandwidth: Option<Rate>,
+        /// Bytes of frames, for `packet`; 0 is infinite.
+        /// Default: one of two. Example: `"10Gbit/s"`.
+        wire_rate: Option<Rate>,
+    }
 
-/// One of the two rates is given at least.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct BusFile {
-    pub nodes: Option<u32>,
-    pub bandwidth: Option<Rate>,
-    pub wire_rate: Option<Rate>,
+    /// One of the two rates is given at least.
+    pub(crate) struct BusFile + Copy {
+        /// Nodes on each medium, at least 1: node `n` is on medium `n / nodes`.
+        /// Default: all on one. Example: `8`.
+        nodes: Option<u32>,
+        /// Goodput of each medium, both directions together; 0 is infinite.
+        /// Default: one of two. Example: `"112MB/s"`.
+        bandwidth: Option<Rate>,
+        /// Bytes of frames, for `packet`; 0 is infinite.
+        /// Default: one of two. Example: `"1Gbit/s"`.
+        wire_rate: Option<Rate>,
+    }
 }
 
 impl Network {

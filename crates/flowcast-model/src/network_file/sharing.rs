@@ -1,10 +1,7 @@
 //! The section `[sharing]` on disk.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     error::{NetworkError, field_error},
-    is_default,
     sharing::{
         SharingError,
         model::{LIMITS, Model},
@@ -15,23 +12,20 @@ use crate::{
     },
 };
 
-/// The section on disk.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct SharingFile {
-    pub model: Option<String>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub flow_cuts: FlowCutParameters,
-    #[serde(skip_serializing_if = "is_default")]
-    pub closed_loop: LoopParameters,
-    #[serde(skip_serializing_if = "is_default")]
-    pub alpha_fair: AlphaParameters,
-    #[serde(skip_serializing_if = "is_default")]
-    pub asymmetric: SaturationParameters,
-    #[serde(skip_serializing_if = "is_default")]
-    pub ib_penalty: PenaltyParameters,
-    #[serde(skip_serializing_if = "is_default")]
-    pub packet: PacketParameters,
+section! {
+    /// The section on disk.
+    pub(crate) struct SharingFile: Default {
+        /// The model when none is asked for ([which it is](predict.md#which-model-predicts)): `limits` (programs), `independent`,
+        /// `fair`, `degree-fair`, `flow-cuts`, `asymmetric`, `closed-loop`, `alpha-fair`, `packet` or `ib-penalty`.
+        /// Default: `fair`. Example: `"flow-cuts"`.
+        model: Option<String>,
+        flow_cuts: FlowCutParameters | default,
+        closed_loop: LoopParameters | default,
+        alpha_fair: AlphaParameters | default,
+        asymmetric: SaturationParameters | default,
+        ib_penalty: PenaltyParameters | default,
+        packet: PacketParameters | default,
+    }
 }
 
 impl TryFrom<SharingFile> for Sharing {

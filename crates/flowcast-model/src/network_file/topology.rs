@@ -1,9 +1,6 @@
 //! The section `[topology]` on disk.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
-    is_default,
     link_rate::LinkRate,
     sharing::error::SharingError,
     topology::{
@@ -17,119 +14,106 @@ use crate::{
 };
 use flowcast_units::{Rate, Time};
 
-/// The section on disk. One of the shapes is given.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct TopologyFile {
-    pub routing: Option<String>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub seed: u64,
-    pub planes: Option<u32>,
-    pub fat_tree: Option<u32>,
-    pub torus: Option<Vec<u32>>,
-    pub mesh: Option<Vec<u32>>,
-    pub oversubscription: Option<u32>,
-    pub nodes_per_switch: Option<u32>,
-    pub bandwidth: Option<Rate>,
-    pub wire_rate: Option<Rate>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub latency: Time,
-    pub k_ary_n_tree: Option<KAryTreeFile>,
-    pub dragonfly: Option<DragonflyFile>,
-    pub dragonfly_plus: Option<DragonflyPlusFile>,
-    pub graph: Option<GraphFile>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub levels: Vec<LevelFile>,
-}
+section! {
+    /// The section on disk. One of the shapes is given.
+    pub(crate) struct TopologyFile: Default {
+        /// Which of several ways a message takes.
+        /// Default: by shape. Example: `"ecmp"`.
+        routing: Option<String>,
+        /// Seed of the hashes by which ways are chosen.
+        /// Default: 0. Example: `7`.
+        seed: u64 | default,
+        /// Equal copies of the switches; interface `i` of a node is on copy `i mod planes`.
+        /// Default: 1. Example: `4`.
+        planes: Option<u32>,
+        fat_tree: Option<u32>,
+        torus: Option<Vec<u32>>,
+        mesh: Option<Vec<u32>>,
+        /// Of `fat_tree` and `k_ary_n_tree`: nodes for each cable upward at the lowest switches.
+        /// Default: 1. Example: `2`.
+        oversubscription: Option<u32>,
+        /// Nodes on each switch of `torus` and `mesh`.
+        /// Default: 1. Example: `2`.
+        nodes_per_switch: Option<u32>,
+        /// Goodput of each cable, in each direction, above 0.
+        /// Default: that of the interfaces. Example: `"9415Mbit/s"`.
+        bandwidth: Option<Rate>,
+        /// Bytes of frames of each cable, in each direction, above 0.
+        /// Default: that of the interfaces. Example: `"10Gbit/s"`.
+        wire_rate: Option<Rate>,
+        /// What each cable adds to the latency of a message that crosses it.
+        /// Default: 0. Example: `"100ns"`.
+        latency: Time | default,
+        k_ary_n_tree: Option<KAryTreeFile>,
+        dragonfly: Option<DragonflyFile>,
+        dragonfly_plus: Option<DragonflyPlusFile>,
+        graph: Option<GraphFile>,
+        levels: Vec<LevelFile> | default,
+    }
 
-/// A k-ary n-tree on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct KAryTreeFile {
-    pub arity: u32,
-    pub levels: u32,
-}
+    /// A k-ary n-tree on disk.
+    pub(crate) struct KAryTreeFile + Copy {
+        arity: u32,
+        levels: u32,
+    }
 
-/// A class of cables on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct CablesFile {
-    pub bandwidth: Option<Rate>,
-    pub wire_rate: Option<Rate>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub latency: Time,
-}
+    /// A class of cables on disk.
+    pub(crate) struct CablesFile: Default + Copy {
+        bandwidth: Option<Rate>,
+        wire_rate: Option<Rate>,
+        latency: Time | default,
+    }
 
-/// A Dragonfly on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DragonflyFile {
-    pub groups: u32,
-    pub switches: u32,
-    pub nodes: u32,
-    pub global: u32,
-    pub per_pair: Option<u32>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub arrangement: Arrangement,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub local_cables: CablesFile,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub global_cables: CablesFile,
-}
+    /// A Dragonfly on disk.
+    pub(crate) struct DragonflyFile + Copy {
+        groups: u32,
+        switches: u32,
+        nodes: u32,
+        global: u32,
+        per_pair: Option<u32>,
+        arrangement: Arrangement | default,
+        local_cables: CablesFile | default,
+        global_cables: CablesFile | default,
+    }
 
-/// A Dragonfly+ on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DragonflyPlusFile {
-    pub groups: u32,
-    pub leaves: u32,
-    pub spines: u32,
-    pub nodes: u32,
-    pub global: u32,
-    pub per_pair: Option<u32>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub arrangement: Arrangement,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub local_cables: CablesFile,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub global_cables: CablesFile,
-}
+    /// A Dragonfly+ on disk.
+    pub(crate) struct DragonflyPlusFile + Copy {
+        groups: u32,
+        leaves: u32,
+        spines: u32,
+        nodes: u32,
+        global: u32,
+        per_pair: Option<u32>,
+        arrangement: Arrangement | default,
+        local_cables: CablesFile | default,
+        global_cables: CablesFile | default,
+    }
 
-/// Any graph on disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct GraphFile {
-    pub nodes: Vec<u32>,
-    pub cables: Vec<EdgesFile>,
-}
+    /// Any graph on disk.
+    pub(crate) struct GraphFile {
+        nodes: Vec<u32>,
+        cables: Vec<EdgesFile>,
+    }
 
-/// Cables of one class in a graph on disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EdgesFile {
-    pub class: String,
-    pub between: Vec<[u32; 2]>,
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub count: u32,
-    pub bandwidth: Option<Rate>,
-    pub wire_rate: Option<Rate>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub latency: Time,
-}
+    /// Cables of one class in a graph on disk.
+    pub(crate) struct EdgesFile {
+        class: String,
+        between: Vec<[u32; 2]>,
+        count: u32 [default = "one", skip_serializing_if = "is_one"],
+        bandwidth: Option<Rate>,
+        wire_rate: Option<Rate>,
+        latency: Time | default,
+    }
 
-/// One level of switches on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LevelFile {
-    pub down: u32,
-    #[serde(default = "one")]
-    pub up: u32,
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub cables: u32,
-    pub bandwidth: Option<Rate>,
-    pub wire_rate: Option<Rate>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub latency: Time,
+    /// One level of switches on disk.
+    pub(crate) struct LevelFile + Copy {
+        down: u32,
+        up: u32 [default = "one"],
+        cables: u32 [default = "one", skip_serializing_if = "is_one"],
+        bandwidth: Option<Rate>,
+        wire_rate: Option<Rate>,
+        latency: Time | default,
+    }
 }
 
 const fn one() -> u32 {
@@ -138,6 +122,10 @@ const fn one() -> u32 {
 
 fn is_one(number: &u32) -> bool {
     *number == 1
+}
+
+fn unless_1(number: u32) -> Option<u32> {
+    (number != 1).then_some(number)
 }
 
 impl TryFrom<TopologyFile> for Topology {
@@ -420,7 +408,7 @@ impl From<&Topology> for TopologyFile {
         TopologyFile {
             routing: (routing != topology.shape.routings()[0]).then(|| routing.name().to_owned()),
             seed: topology.seed,
-            planes: (topology.planes != 1).then_some(topology.planes),
+            planes: unless_1(topology.planes),
             ..TopologyFile::from_shape(&topology.shape)
         }
     }
@@ -428,7 +416,6 @@ impl From<&Topology> for TopologyFile {
 
 impl TopologyFile {
     fn from_shape(shape: &Shape) -> TopologyFile {
-        let unless_1 = |number: u32| (number != 1).then_some(number);
         match shape {
             Shape::FatTree {
                 ports,

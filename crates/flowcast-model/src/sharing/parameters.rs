@@ -27,98 +27,119 @@ pub struct Sharing {
     pub packet: PacketParameters,
 }
 
-/// `[sharing.flow_cuts]`: a flow with the cut c gets 1/(1+c) of its rate (RR-5910 Table 2). The model needs all five.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FlowCutParameters {
-    /// The two ends of an odd zig-zag.
-    pub odd_end: Option<f64>,
-    /// Every second flow inside an odd zig-zag.
-    pub odd_inner: Option<f64>,
-    /// The outgoing flow of an income/outgo conflict.
-    pub io_out: Option<f64>,
-    /// A flow left over between two active neighbours.
-    pub include: Option<f64>,
-    /// A flow left over at the start or end of its path.
-    pub start_end: Option<f64>,
-}
+section! {
+    /// `[sharing.flow_cuts]`: a flow with the cut c gets 1/(1+c) of its rate (RR-5910 Table 2). The model needs all five.
+    pub struct FlowCutParameters: Default + Copy {
+        /// Cut of the two ends of an odd zig-zag.
+        /// Default: required. Example: `0.5`.
+        odd_end: Option<f64>,
+        /// Cut of every second flow inside an odd zig-zag.
+        /// Default: required. Example: `2.0`.
+        odd_inner: Option<f64>,
+        /// Cut of the outgoing flow of an income/outgo conflict.
+        /// Default: required. Example: `3.0`.
+        io_out: Option<f64>,
+        /// Cut of a flow left over between two active neighbours.
+        /// Default: required. Example: `0.5`.
+        include: Option<f64>,
+        /// Cut of a flow left over at the start or end of its path.
+        /// Default: required. Example: `0.0`.
+        start_end: Option<f64>,
+    }
 
-/// `[sharing.closed_loop]`: parameters of the model `closed-loop`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LoopParameters {
-    /// Exponent of the fairness, 0.1 to 100: 1 proportional, large max-min; 1 if absent.
-    pub alpha: Option<f64>,
-    /// Weight of the delay that acknowledgements meet, 0 to 2; 1 if absent.
-    pub kappa: Option<f64>,
-    /// Whether patterns are stepped through the filling and emptying of queues, by the window of `[sharing.packet]`.
-    pub transient: Option<bool>,
-}
+    /// `[sharing.closed_loop]`: parameters of the model `closed-loop`.
+    pub struct LoopParameters: Default + Copy {
+        /// Exponent of the fairness, 0.1 to 100: 1 proportional, large max-min.
+        /// Default: 1. Example: `1.0`.
+        alpha: Option<f64>,
+        /// Weight of the delay that acknowledgements meet, 0 to 2.
+        /// Default: 1. Example: `1.0`.
+        kappa: Option<f64>,
+        /// Whether messages go as the packets of a window [that fill and empty queues](../explanation/sharing-models.md); needs
+        /// `sharing.packet.window`, reads `sharing.packet.segment`, alpha = kappa = 1.
+        /// Default: `false`. Example: `true`.
+        transient: Option<bool>,
+    }
 
-/// `[sharing.alpha_fair]`: parameters of the model `alpha-fair`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AlphaParameters {
-    /// Exponent of the fairness, 0.1 to 100; that of the closed loop if absent.
-    pub alpha: Option<f64>,
-}
+    /// `[sharing.alpha_fair]`: parameters of the model `alpha-fair`.
+    pub struct AlphaParameters: Default + Copy {
+        /// Exponent of the fairness, 0.1 to 100.
+        /// Default: that of `sharing.closed_loop`. Example: `2.4`.
+        alpha: Option<f64>,
+    }
 
-/// `[sharing.asymmetric]`: parameters of the models `asymmetric` and `degree-fair`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SaturationParameters {
-    /// Flows over the backbone from which it is the limit.
-    pub backbone_from: Option<u32>,
-    /// Goodput that one flow of a saturated backbone may take.
-    pub backbone_share: Option<Rate>,
-}
+    /// `[sharing.asymmetric]`: parameters of the models `asymmetric` and `degree-fair`.
+    pub struct SaturationParameters: Default + Copy {
+        /// Flows over the backbone from which it is the limit.
+        /// Default: when it is full. Example: `10`.
+        backbone_from: Option<u32>,
+        /// Goodput that one flow of a saturated backbone may take, a rate above 0.
+        /// Default: its part. Example: `"9400Mbit/s"`.
+        backbone_share: Option<Rate>,
+    }
 
-/// `[sharing.ib_penalty]`: parameters of the model `ib-penalty`; absent ones are as published.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PenaltyParameters {
-    /// Weight of the flows that leave a node, above 0.
-    pub out: Option<f64>,
-    /// Weight of the flows that enter a node, above 0.
-    pub into: Option<f64>,
-    /// What a sender suffers whose receiver has more than two flows, above 0.
-    pub crowded: Option<f64>,
-}
+    /// `[sharing.ib_penalty]`: parameters of the model `ib-penalty`; absent ones are as published.
+    pub struct PenaltyParameters: Default + Copy {
+        /// Weight of the flows that leave a node.
+        /// Default: 0.925.
+        out: Option<f64>,
+        /// Weight of the flows that enter a node.
+        /// Default: 0.965.
+        into: Option<f64>,
+        /// What a sender suffers whose receiver has more than two flows.
+        /// Default: 1.35. Example: `1.4`.
+        crowded: Option<f64>,
+    }
 
-/// `[sharing.packet]`; [`Protocol`](super::protocol::Protocol) has ranges and defaults.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PacketParameters {
-    /// Latency beyond the time of frames on the wire; that of the interface if absent.
-    pub latency: Option<Time>,
-    /// Payload of a full packet.
-    pub segment: Option<Bytes>,
-    /// Bytes that a flow keeps in flight.
-    pub window: Option<Bytes>,
-    /// Programs: what the sender's system takes of a message before it is acknowledged.
-    pub send_buffer: Option<Bytes>,
-    /// How a sender finds its window.
-    pub congestion: Option<Congestion>,
-    /// The congestion window of a new connection.
-    pub first_window: Option<Bytes>,
-    /// Bytes that wait at most before a port of the switch.
-    pub queue: Option<Bytes>,
-    /// Bytes that a link lets through at once after a pause, as token buckets do.
-    pub burst: Option<Bytes>,
-    /// Which messages go over one connection.
-    pub connections: Option<Connections>,
-    /// Whether a connection that was idle falls back to its first window.
-    pub idle_restart: Option<bool>,
-    /// How often the pattern was carried before over the same connections.
-    pub warm_ups: Option<u32>,
-    /// Whether a sender keeps its own interface's queue small.
-    pub small_queues: Option<bool>,
-    /// Several seeds: how much later than its time a message may start.
-    pub jitter: Option<Time>,
-    /// Several seeds: standard deviation, as a share, of what a message alone takes.
-    pub noise: Option<f64>,
-    /// Most packets of a run, from 1 on: more are refused before minutes are spent on them.
-    pub most_packets: Option<u64>,
+    /// `[sharing.packet]`; [`Protocol`](super::protocol::Protocol) has ranges and defaults.
+    pub struct PacketParameters: Default + Copy {
+        /// Latency of a message beyond the time of its frames on the wire.
+        /// Default: `nic.latency`. Example: `"76us"`.
+        latency: Option<Time>,
+        /// Payload of a full packet, 256B to 65kB: the MTU less 52.
+        /// Default: `1448B`. Example: `"1448B"`.
+        segment: Option<Bytes>,
+        /// Most bytes that a flow keeps in flight, one packet to 1GB.
+        /// Default: 44kB; 4MiB unless `congestion` is `fixed`. Example: `"160KiB"`.
+        window: Option<Bytes>,
+        /// Of a program's message, what the sender's system takes before it is acknowledged, a window to 1GB: a rendezvous
+        /// sender goes on when it holds the rest.
+        /// Default: none. Example: `"256KiB"`.
+        send_buffer: Option<Bytes>,
+        /// `fixed`, `reno`, `cubic` or `bbr`.
+        /// Default: `fixed`. Example: `"cubic"`.
+        congestion: Option<Congestion>,
+        /// Congestion window of a new connection, one packet to 1GB.
+        /// Default: 10 packets. Example: `"14480B"`.
+        first_window: Option<Bytes>,
+        /// Bytes that wait at most before a port of the switch, one frame to 1GB.
+        /// Default: no limit. Example: `"100kB"`.
+        queue: Option<Bytes>,
+        /// Bytes that a link lets through at once after a pause, as token buckets do, up to 1GB.
+        /// Default: 0. Example: `"3kB"`.
+        burst: Option<Bytes>,
+        /// `each` message has its own, or those of a `pair` of nodes share one.
+        /// Default: `each`. Example: `"pair"`.
+        connections: Option<Connections>,
+        /// Whether an idle connection falls back to its first window.
+        /// Default: `true`. Example: `false`.
+        idle_restart: Option<bool>,
+        /// How often the pattern was sent before over the same connections, 0 to 1000.
+        /// Default: 0. Example: `2`.
+        warm_ups: Option<u32>,
+        /// Whether a sender keeps its own interface's queue small.
+        /// Default: unless `congestion` is `fixed`. Example: `true`.
+        small_queues: Option<bool>,
+        /// With `--replicates`: how much later than its time a message may start.
+        /// Default: 100us. Example: `"100us"`.
+        jitter: Option<Time>,
+        /// With `--replicates`: standard deviation, as a share, of what a message alone takes, 0 to 1.
+        /// Default: 0. Example: `0.015`.
+        noise: Option<f64>,
+        /// Most packets of a run; more are refused: this many take some 5 to 10 s.
+        /// Default: 100000000. Example: `2000000000`.
+        most_packets: Option<u64>,
+    }
 }
 
 /// How a sender finds its window.

@@ -156,7 +156,7 @@ impl<'a> ModelErrors<'a> {
         let mut entries = network.accuracy_record().of(model, wanted);
         let of_programs = entries
             .iter()
-            .any(|entry| entry.kind == Some(CaseKind::Programs));
+            .any(|entry| entry.judged == Some(CaseKind::Programs));
         let mut are_from_elsewhere = false;
         if wanted == CaseKind::Programs && network.has_margins() && !of_programs {
             let elsewhere = accuracy::of_programs_in_laboratories().of(model, wanted);
@@ -189,9 +189,9 @@ impl<'a> ModelErrors<'a> {
         } else {
             format!("the error of {}", first.model)
         };
-        let what = first.kind.map_or("cases", CaseKind::name);
+        let what = first.judged.map_or("cases", CaseKind::name);
         let count = self.residuals.len();
-        Some(match (self.are_from_elsewhere, first.is_fitted) {
+        Some(match (self.are_from_elsewhere, first.fitted) {
             (true, _) => format!(
                 "at least {of} on {}, none of them on this network",
                 first.validated_on

@@ -617,7 +617,7 @@ fn fitted_networks_have_intervals_of_what_was_fitted() {
             .best(CaseKind::Patterns, None)
             .unwrap();
         assert!(
-            !best.is_fitted && best.mean < Some(0.03),
+            !best.fitted && best.mean < Some(0.03),
             "{what}: {}",
             best.model
         );

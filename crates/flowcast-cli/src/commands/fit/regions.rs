@@ -133,7 +133,7 @@ impl FitRegions<'_> {
 fn accuracy(model: &str, errors: BTreeMap<String, Vec<f64>>) -> Result<Accuracy> {
     let entry = Accuracy::of_errors(model, CaseKind::Regions, "the regions fitted to", errors)?;
     Ok(Accuracy {
-        is_fitted: true,
+        fitted: true,
         ..entry
     })
 }

@@ -54,9 +54,9 @@ impl ValidateMargins {
             .column("network", "network", |(network, _)| *network)
             .column("model", "model", |(_, of)| &of.entry.model)
             .field("validated_on", |(_, of)| &of.entry.validated_on)
-            .field("judged", |(_, of)| of.entry.kind.map(json))
+            .field("judged", |(_, of)| of.entry.judged.map(json))
             .cell("validated on", |(_, of)| {
-                let kind = of.entry.kind.map_or("cases", CaseKind::name);
+                let kind = of.entry.judged.map_or("cases", CaseKind::name);
                 format!("{kind}: {}", of.entry.validated_on)
             })
             .column("cases", "cases", |(_, of)| of.all)

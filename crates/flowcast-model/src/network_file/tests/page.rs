@@ -1,80 +1,133 @@
-//! The reference page of the network file says what the parser does: its tables of fields are read and tried.
-
-use std::collections::BTreeMap;
+//! The reference page of the network file: its tables are printed from the fields, whose values are tried.
 
 use super::*;
-use crate::builtin;
+use crate::{
+    builtin,
+    section::{FieldType, SectionField},
+};
 
-const PAGE: &str = include_str!("../../../../docs/reference/network-file.md");
+const PAGE: &str = include_str!("../../../../../docs/reference/network-file.md");
 
-/// One row of a table of fields.
-struct PageField {
-    /// Dotted name, as `--set` takes it.
-    name: String,
-    /// The other cells by their heading.
-    cells: BTreeMap<String, String>,
+/// The fields of a section that have a row in its table, with the parts of their doc comments.
+struct Row {
+    field: SectionField,
+    what: String,
+    default: String,
+    example: String,
 }
 
-impl PageField {
-    fn cell(&self, heading: &str) -> &str {
-        self.cells.get(heading).map_or("", String::as_str)
+impl Row {
+    /// None of a field whose comment has neither a default nor an example: it has a section of its own, or prose.
+    fn new(field: &SectionField) -> Option<Row> {
+        let text = field.docs.join("").trim().to_owned();
+        let (rest, example) = text.split_once(" Example: ").unwrap_or((&text, ""));
+        let (what, default) = rest.split_once(" Default: ").unwrap_or((rest, ""));
+        let row = Row {
+            field: *field,
+            what: what.to_owned(),
+            default: default.trim_end_matches('.').to_owned(),
+            example: example.trim_end_matches('.').to_owned(),
+        };
+        (!row.default.is_empty() || !row.example.is_empty()).then_some(row)
+    }
+
+    fn unit(&self) -> &'static str {
+        let units = [
+            ("TimePerByte", "time per byte"),
+            ("Time", "time"),
+            ("Rate", "rate"),
+            ("Bytes", "size"),
+        ];
+        let known = units
+            .into_iter()
+            .find(|(name, _)| self.field.kind.contains(name));
+        known.map_or("", |(_, unit)| unit)
+    }
+
+    fn print(&self) -> String {
+        let (name, unit) = (self.field.name, self.unit());
+        format!(
+            "| `{name}` | {unit} | {} | {} | {} |\n",
+            self.what, self.default, self.example
+        )
+        .replace("LOG MAX |", "LOG MAX \\|")
     }
 }
 
-/// The fields of all tables whose first column is `field`, below the headings of sections.
-fn fields() -> Vec<PageField> {
-    let (mut section, mut tables, mut headings) = ("", 0, Vec::new());
-    let mut fields = Vec::new();
-    for line in PAGE.lines() {
-        if let Some(heading) = line.strip_prefix("## ").or(line.strip_prefix("### ")) {
-            (section, tables) = (heading, 0);
-        }
-        let Some(row) = line.strip_prefix('|') else {
-            headings.clear();
-            continue;
-        };
-        if row.starts_with("---") {
-            continue;
-        }
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        if headings.is_empty() {
-            tables += usize::from(cells[0] == "field");
-            headings = cells;
-            continue;
-        }
-        let Some(prefix) = prefix(section, tables).filter(|_| headings[0] == "field") else {
-            continue;
-        };
-        for name in cells[0].split(", ").filter(|name| name.starts_with('`')) {
-            let cells = headings.iter().zip(&cells);
-            let cells = cells.map(|(heading, cell)| ((*heading).to_owned(), (*cell).to_owned()));
-            let name = format!("{prefix}{}", name.trim_matches('`'));
-            let cells = cells.collect();
-            fields.push(PageField { name, cells });
-        }
+/// The fields of a section by its name, in which `N` is a place of a list and `NAME` any name; those of none by `document`.
+fn fields(section: &str) -> &'static [SectionField] {
+    let mut fields = NetworkFile::BELOW;
+    for part in section.split('.').filter(|part| *part != "document") {
+        let found = fields.iter().find(|field| field.name == part);
+        fields = found
+            .unwrap_or_else(|| panic!("{section} is no section"))
+            .below;
     }
     fields
 }
 
-/// The section of a table's fields; none of fields that stand in lists without a fixed place.
-fn prefix(section: &str, table: usize) -> Option<String> {
-    Some(match (section, table) {
-        ("The document", _) => String::new(),
-        ("machine", 2) => "machine.nodes.0.".to_owned(),
-        ("overheads" | "linpack" | "intervals, origins, accuracy, fit, provenance", _) => {
-            return None;
+fn rows(section: &str) -> Vec<Row> {
+    fields(section).iter().filter_map(Row::new).collect()
+}
+
+/// The section of whose fields a table follows.
+fn marked(line: &str) -> Option<&str> {
+    line.strip_prefix("<!-- fields of ")?.strip_suffix(" -->")
+}
+
+#[test]
+fn the_tables_of_the_page_are_printed_from_the_fields() {
+    let (mut printed, mut lines) = (String::new(), PAGE.lines().peekable());
+    while let Some(line) = lines.next() {
+        printed += line;
+        printed.push('\n');
+        let Some(section) = marked(line) else {
+            continue;
+        };
+        while lines
+            .next_if(|line| line.is_empty() || line.starts_with('|'))
+            .is_some()
+        {}
+        printed += "\n| field | unit | what | default | example |\n|---|---|---|---|---|\n";
+        rows(section).iter().for_each(|row| printed += &row.print());
+        printed.push('\n');
+    }
+    if std::env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/network-file.md"
+        );
+        std::fs::write(path, &printed).unwrap();
+    }
+    assert_eq!(printed, PAGE, "TRYCMD=overwrite prints the tables anew");
+}
+
+/// The sections with a table on the page.
+fn sections() -> Vec<&'static str> {
+    PAGE.lines().filter_map(marked).collect()
+}
+
+#[test]
+fn each_field_with_a_row_stands_on_the_page() {
+    fn check(below: &[SectionField], section: &str) {
+        let has_rows = below.iter().any(|field| Row::new(field).is_some());
+        // Several lists have places with the same fields.
+        let has_table = sections()
+            .iter()
+            .any(|known| format!("{:?}", fields(known)) == format!("{below:?}"));
+        assert!(has_table || !has_rows, "{section} has no table");
+        for field in below {
+            check(field.below, &format!("{section}.{}", field.name));
         }
-        (section, _) if section.starts_with("sharing") || field_names::check(section).is_ok() => {
-            format!("{section}.")
-        }
-        _ => return None,
-    })
+    }
+    check(NetworkFile::BELOW, "document");
 }
 
 /// A network with a value in a field, and with what the field needs beside it.
 fn with_value(field: &str, value: &str) -> Result<Network, NetworkError> {
     let mut base = builtin::network("gige-tcp").expect("it is built in");
     base.machine.nodes = vec![Default::default()];
+    base.machine.further_sites = vec![Default::default()];
     let section = match field {
         "topology.nodes_per_switch" => "[topology]\ntorus = [4, 4]\n",
         _ if field.starts_with("topology.") => "[topology]\nfat_tree = 4\n",
@@ -94,25 +147,35 @@ fn with_value(field: &str, value: &str) -> Result<Network, NetworkError> {
 }
 
 #[test]
-fn each_field_of_the_page_is_one_and_takes_the_values_that_the_page_gives() {
-    let fields = fields();
-    assert!(fields.len() > 80, "found {} fields", fields.len());
-    let problems: Vec<String> = fields.iter().flat_map(problems).collect();
+fn each_field_of_the_page_takes_the_values_that_the_page_gives() {
+    let (mut problems, mut tried) = (Vec::new(), 0);
+    for section in sections() {
+        // Pieces and records have fields that are needed together.
+        if ["overheads", "intervals", "origins", "accuracy"]
+            .iter()
+            .any(|one| section.starts_with(one))
+        {
+            continue;
+        }
+        for row in rows(section) {
+            let name = format!("{section}.{}", row.field.name).replace(".N.", ".0.");
+            problems.extend(row_problems(name.trim_start_matches("document."), &row));
+            tried += 1;
+        }
+    }
+    assert!(tried > 80, "found {tried} fields");
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 /// Where the parser does not do what the row of a field says.
-fn problems(field: &PageField) -> Vec<String> {
-    let name = &field.name;
-    if field_names::check(name).is_err() {
-        return vec![format!("{name} is no field")];
-    }
-    let what = field.cell("what");
-    let is_infinite = what.contains("0 is infinite");
-    let has_zero = is_infinite || what.contains("0 is no limit") || field.cell("default") == "0";
-    let example = field.cell("example").trim_matches('`').trim_matches('"');
+fn row_problems(name: &str, row: &Row) -> Vec<String> {
+    let is_infinite = row.what.contains("0 is infinite");
+    let has_zero = is_infinite || row.what.contains("0 is no limit") || row.default == "0";
+    let example = row.example.trim_matches('`').trim_matches('"');
     let zero = has_zero.then_some("0").into_iter();
-    let values = zero.chain((!example.is_empty()).then_some(example));
+    // No list can be set as a whole.
+    let values =
+        zero.chain((!example.is_empty() && !example.starts_with(['[', '{'])).then_some(example));
     let refused = values.filter_map(|value| {
         let error = with_value(name, value).err()?;
         Some(format!("{name} = {value}: {error}"))

@@ -177,7 +177,7 @@ impl ModelFit {
         let left_out = entry("conflicts left out of the fit", &self.left_out);
         let fitted = entry("the conflicts fitted to", &self.fitted);
         let fitted = Accuracy {
-            is_fitted: true,
+            fitted: true,
             errors: BTreeMap::new(),
             ..fitted
         };

@@ -1,0 +1,115 @@
+//! Sections of the network file: a declaration gives the type that serde reads and the list of its fields.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    accuracy::CaseKind,
+    algorithm::{self, AlgorithmTable, Base, Choice},
+    collective::{Collectives, CollectivesSection, Row},
+    costs::FittedCosts,
+    machine::{
+        Mapping,
+        random::Distribution,
+        scheduler::Policy,
+        wide_area::{Comparison, Joined, Traffic},
+    },
+    network::{Duplex, NicChoice, Progress, Rule},
+    origin::{Origin, OriginFile},
+    quantity::Quantity,
+    sharing::parameters::{Congestion, Connections},
+    topology::dragonfly::Arrangement,
+};
+use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
+
+/// Declares a section: a struct that is read and written, with public fields. An unknown field is an error. Behind the
+/// name, `: Default` lets all fields be absent and `+ Copy` derives that; behind the type of a field, `| default` lets it
+/// be absent and leaves it out of the file where it has the type's default, and attributes of serde stand in brackets.
+macro_rules! section {
+    ($(
+        $(#[$about:meta])*
+        $vis:vis struct $name:ident $(: $default:ident)? $(+ $copy:ident)? {
+            $($(#[doc = $doc:literal])* $field:ident: $type:ty $(| $skip:ident)? $([$($serde:tt)*])?,)*
+        }
+    )*) => {$(
+        #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        $(#[derive($default)] #[serde(default)])?
+        $(#[derive($copy)])?
+        $(#[$about])*
+        $vis struct $name {
+            $(
+                $(#[doc = $doc])*
+                $(#[serde($skip, skip_serializing_if = "crate::is_default")])?
+                $(#[serde($($serde)*)])?
+                pub $field: $type,
+            )*
+        }
+
+        impl $crate::section::FieldType for $name {
+            const BELOW: &'static [$crate::section::SectionField] = &[
+                $($crate::section::SectionField {
+                    name: stringify!($field),
+                    kind: stringify!($type),
+                    docs: &[$($doc),*],
+                    below: <$type as $crate::section::FieldType>::BELOW,
+                },)*
+            ];
+        }
+    )*};
+}
+
+/// A field of a section, a place of a list (`N`) or a name of a map (`NAME`).
+#[derive(Debug, Clone, Copy)]
+#[allow(dead_code, reason = "the reference page is printed from them")]
+pub(crate) struct SectionField {
+    pub name: &'static str,
+    /// Its type; nothing of places and names.
+    pub kind: &'static str,
+    /// The lines of its doc comment.
+    pub docs: &'static [&'static str],
+    pub below: &'static [SectionField],
+}
+
+/// A type of fields.
+pub(crate) trait FieldType {
+    /// The fields below it in the file; none of a value.
+    const BELOW: &'static [SectionField];
+}
+
+macro_rules! field_types {
+    ($($({$($generic:tt)*})? $type:ty = $below:expr;)*) => {$(
+        impl $(<$($generic)*>)? FieldType for $type {
+            const BELOW: &'static [SectionField] = $below;
+        }
+    )*};
+    ($($type:ty),*) => { field_types! { $($type = &[];)* } };
+}
+
+/// What stands at each place or under each name.
+const fn each<T: FieldType>(name: &'static str) -> SectionField {
+    SectionField {
+        name,
+        kind: "",
+        docs: &[],
+        below: T::BELOW,
+    }
+}
+
+field_types! {
+    {T: FieldType} Option<T> = T::BELOW;
+    {T: FieldType} Box<T> = T::BELOW;
+    {T: FieldType} Vec<T> = &[each::<T>("N")];
+    {T: FieldType, const LENGTH: usize} [T; LENGTH] = <Vec<T>>::BELOW;
+    {K, T: FieldType} BTreeMap<K, T> = &[each::<T>("NAME")];
+    {T} Distribution<T> = &[];
+    AlgorithmTable = &[each::<Base>("base"), each::<BTreeMap<(), Vec<algorithm::Rule>>>("rows")];
+    Collectives = CollectivesSection::BELOW;
+    Origin = OriginFile::BELOW;
+    {T} FittedCosts<T> = <BTreeMap<String, [String; 3]>>::BELOW;
+}
+
+field_types! {
+    bool, u16, u32, u64, i32, f64, String, Bytes, Rate, Time, TimePerByte, Quantity, Rule, Progress, Duplex, NicChoice,
+    Mapping, Policy, Traffic, Comparison, Joined, Arrangement, Congestion, Connections, Row, Base, algorithm::Rule,
+    Choice, CaseKind, CollectiveOp
+}
