@@ -137,7 +137,10 @@ impl CallFit {
     /// A level outside (0, 1).
     pub fn predict(&self, size: Bytes, level: f64) -> Result<CallTime, StatsError> {
         let ratio = |other: Bytes| ((other.0 as f64 + 1.0) / (size.0 as f64 + 1.0)).ln().abs();
-        let mut nearest = self.residuals.clone();
+        // Sizes ascend, so that the nearest stand on both sides of the predicted one.
+        let at = self.residuals.partition_point(|(other, _)| *other < size);
+        let end = self.residuals.len().min(at + NEIGHBOURS);
+        let mut nearest = self.residuals[at.saturating_sub(NEIGHBOURS)..end].to_vec();
         nearest.sort_by(|one, other| ratio(one.0).total_cmp(&ratio(other.0)));
         let errors: Vec<f64> = nearest
             .iter()

@@ -3,8 +3,10 @@
 //! The knees are those with the smallest sum of relative errors for their number, found by dynamic programming over the
 //! places where a knee may be (Bellman, 1961; Bai and Perron, 2003), each line being that of [`super::relative_line`]. With
 //! many points the places are first every n-th point, and each knee is then moved between its neighbours as long as that
-//! helps. How many pieces there are is decided by cross-validation: every fifth point is left out in turn, and the number
-//! with the smallest mean error on the points left out is taken.
+//! helps (branch and bound finds the best place). How many pieces there are is decided by cross-validation: every fifth point
+//! is left out in turn, and the number with the smallest mean error on the points left out is taken.
+
+use std::{cell::RefCell, collections::HashMap};
 
 use super::{
     StatsError, check,
@@ -162,11 +164,11 @@ fn residual(measured: f64, predicted: f64) -> f64 {
 
 /// The best curves of 1, 2, .. pieces, as many as there can be, at most `most`.
 fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
-    let search = PiecewiseSearch(WeightedPoints {
-        x,
-        y,
-        weights: &inverses(y),
-    });
+    let weights = &inverses(y);
+    let search = PiecewiseSearch {
+        points: WeightedPoints { x, y, weights },
+        known: RefCell::default(),
+    };
     let stretches = (x.len() / LEAST_POINTS).clamp(1, STRETCHES);
     let places: Vec<usize> = (0..=stretches).map(|at| at * x.len() / stretches).collect();
     let reach = x.len() / stretches + 1;
@@ -176,12 +178,19 @@ fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
 }
 
 /// Points with x ascending. Cuts are places in the list, the first 0, the last its length.
-struct PiecewiseSearch<'a>(WeightedPoints<'a>);
+struct PiecewiseSearch<'a> {
+    points: WeightedPoints<'a>,
+    /// Errors of the best lines from one place to another: knees of several curves lie at the same places.
+    known: RefCell<HashMap<(usize, usize), f64>>,
+}
 
 impl PiecewiseSearch<'_> {
     fn errors(&self, from: usize, to: usize) -> f64 {
-        let points = self.0.between(from, to);
-        points.errors(&points.line_at_least_zero())
+        let mut known = self.known.borrow_mut();
+        *known.entry((from, to)).or_insert_with(|| {
+            let points = self.points.between(from, to);
+            points.errors(&points.line_at_least_zero())
+        })
     }
 
     /// By the number of pieces, from one on: the cuts, out of `places`, with the smallest sum of errors.
@@ -221,24 +230,32 @@ impl PiecewiseSearch<'_> {
     }
 
     /// Moves each knee to the best place between its neighbours, at most `reach` points at a time, as long as that helps.
+    ///
+    /// More points have no smaller errors. Between two places the errors are therefore at least those on the left of the
+    /// first and those on the right of the second, and where this is not better nothing is tried.
     fn refine(&self, cuts: &mut [usize], reach: usize) {
         let mut moved = true;
         while moved {
             moved = false;
             for knee in 1..cuts.len() - 1 {
                 let (before, own, after) = (cuts[knee - 1], cuts[knee], cuts[knee + 1]);
-                let errors = |at: usize| self.errors(before, at) + self.errors(at, after);
+                let errors = |left, right| self.errors(before, left) + self.errors(right, after);
                 let lowest = (before + LEAST_POINTS).max(own.saturating_sub(reach));
                 let highest = (after - LEAST_POINTS).min(own + reach);
-                let others = (lowest..=highest).map(|at| (errors(at), at));
-                let Some((least, at)) = others.min_by(|one, other| one.0.total_cmp(&other.0))
-                else {
-                    continue;
-                };
-                if least < errors(own) * (1.0 - 1e-12) {
-                    cuts[knee] = at;
-                    moved = true;
+                let mut best = (errors(own, own) * (1.0 - 1e-12), own);
+                let mut open = vec![(lowest, highest)];
+                while let Some((low, high)) = open.pop() {
+                    if low > high || errors(low, high) >= best.0 {
+                        continue;
+                    }
+                    let middle = low.midpoint(high);
+                    if errors(middle, middle) < best.0 {
+                        best = (errors(middle, middle), middle);
+                    }
+                    open.extend([(middle + 1, high), (low, middle.saturating_sub(1))]);
                 }
+                moved |= best.1 != own;
+                cuts[knee] = best.1;
             }
         }
     }
@@ -246,7 +263,7 @@ impl PiecewiseSearch<'_> {
     fn curve(&self, cuts: &[usize]) -> PiecewiseLine {
         let mut pieces: Vec<LinePiece> = Vec::with_capacity(cuts.len() - 1);
         for pair in cuts.windows(2) {
-            let line = self.0.between(pair[0], pair[1]).line_at_least_zero();
+            let line = self.points.between(pair[0], pair[1]).line_at_least_zero();
             let from = pieces
                 .last()
                 .map_or(0.0, |before| self.knee(pair[0], &before.line, &line));
@@ -258,7 +275,7 @@ impl PiecewiseSearch<'_> {
     /// Between the last point of one line and the first of the next: where they cross; where they do not, the power of two
     /// that lies there, as thresholds of protocols do, or the geometric mean.
     fn knee(&self, first: usize, one: &Line, next: &Line) -> f64 {
-        let (below, above) = (self.0.x[first - 1], self.0.x[first]);
+        let (below, above) = (self.points.x[first - 1], self.points.x[first]);
         let crossing = (next.intercept - one.intercept) / (one.slope - next.slope);
         let power = above.log2().floor().exp2();
         [crossing, power, (below * above).sqrt()]
@@ -358,7 +375,7 @@ mod tests {
 
     /// The smallest sum of errors over all ways to cut, by trying each.
     fn reference(search: &PiecewiseSearch<'_>, from: usize, pieces: usize) -> f64 {
-        let end = search.0.x.len();
+        let end = search.points.x.len();
         if pieces == 1 {
             return search.errors(from, end);
         }
@@ -369,10 +386,24 @@ mod tests {
 
     proptest! {
         #[test]
+        fn no_place_in_reach_of_a_knee_is_better(y in prop::collection::vec(1.0..100.0f64, 12..60), reach in 1..30usize) {
+            let x: Vec<f64> = (0..y.len()).map(|at| at as f64).collect();
+            let weights = inverses(&y);
+            let search = PiecewiseSearch { points: WeightedPoints { x: &x, y: &y, weights: &weights }, known: RefCell::default() };
+            let mut cuts = [0, y.len() / 2, y.len()];
+            search.refine(&mut cuts, reach);
+            let [_, knee, end] = cuts;
+            let errors = |at: usize| search.errors(0, at) + search.errors(at, end);
+            let mut places = LEAST_POINTS.max(knee.saturating_sub(reach))..=(end - LEAST_POINTS).min(knee + reach);
+            prop_assert!(places.contains(&knee));
+            prop_assert!(places.all(|at| errors(knee) <= errors(at) * (1.0 + 1e-9)));
+        }
+
+        #[test]
         fn no_other_cuts_are_better(y in prop::collection::vec(1.0..100.0f64, 5..11), pieces in 1..4usize) {
             let x: Vec<f64> = (0..y.len()).map(|at| at as f64).collect();
             let weights = inverses(&y);
-            let search = PiecewiseSearch(WeightedPoints { x: &x, y: &y, weights: &weights });
+            let search = PiecewiseSearch { points: WeightedPoints { x: &x, y: &y, weights: &weights }, known: RefCell::default() };
             let places: Vec<usize> = (0..=x.len()).collect();
             let cuts = search.best_cuts(&places, pieces).pop().unwrap();
             let sum: f64 = cuts.windows(2).map(|pair| search.errors(pair[0], pair[1])).sum();
