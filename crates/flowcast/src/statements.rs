@@ -1,6 +1,6 @@
 //! Sentences that go with predictions, the same in the command, JSON, pages, tables and Python.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use flowcast_model::{
     network::Network,
@@ -200,11 +200,9 @@ pub fn by_name(all: &[(String, String)]) -> Vec<String> {
 
 /// Each sentence once, in its first place.
 pub fn once(sentences: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for sentence in sentences {
-        if !all.contains(&sentence) {
-            all.push(sentence);
-        }
-    }
-    all
+    let mut told = HashSet::new();
+    let sentences = sentences.into_iter();
+    sentences
+        .filter(|sentence| told.insert(sentence.clone()))
+        .collect()
 }

@@ -134,13 +134,9 @@ impl StreamNumbers {
     }
 }
 
-/// A further communicator; gives its number.
+/// A further communicator; gives its number, which is that of those before it: recordings number theirs from 0.
 pub(super) fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) -> i32 {
-    let id = communicators
-        .iter()
-        .map(|known| known.id)
-        .max()
-        .map_or(0, |id| id + 1);
+    let id = communicators.len() as i32;
     communicators.push(Communicator { id, members });
     id
 }
@@ -260,11 +256,7 @@ impl StreamMeetings {
         numbers: &StreamNumbers,
         communicators: Vec<Communicator>,
     ) -> Vec<Communicator> {
-        let mut next = communicators
-            .iter()
-            .map(|known| known.id)
-            .max()
-            .map_or(0, |id| id + 1);
+        let mut next = communicators.len() as i32;
         let mut divided = Vec::with_capacity(communicators.len());
         for Communicator { id, members } in communicators {
             let mut known: BTreeMap<Vec<Rank>, i32> = BTreeMap::new();
