@@ -148,6 +148,9 @@ pub struct RankFile {
 /// Members of all communicators of a rank's file; more come from damage.
 const MOST_MEMBERS: usize = 1 << 24;
 
+/// Bytes of a header; more come from damage.
+const MOST_HEADER: usize = 1 << 16;
+
 /// More calls than the recorder folds at a time; larger numbers come from damage.
 const MOST_FOLDED: usize = 1 << 16;
 
@@ -218,11 +221,16 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
         .windows(2)
         .position(|pair| pair == b"\n\n")
         .unwrap_or(bytes.len());
-    let text = String::from_utf8_lossy(&bytes[..end.min(1 << 16)]).into_owned();
+    let text = String::from_utf8_lossy(&bytes[..end.min(MOST_HEADER)]).into_owned();
     let first = text.lines().next().unwrap_or_default();
     if ![format::MAGIC, format::OLD_MAGIC].contains(&first) {
         let shown: String = first.chars().take(40).collect();
         return Err(fault(1, &shown, format::MAGIC));
+    }
+    if end > MOST_HEADER {
+        let found = format!("{end} bytes");
+        let expected = format!("an empty line after at most {MOST_HEADER} bytes of header");
+        return Err(fault(1, &found, &expected));
     }
     let mut header = Header::default();
     for line in text.lines().skip(1) {
@@ -550,4 +558,20 @@ fn nanos(nanos: u64) -> Time {
 /// A share of 255 parts.
 pub fn scaled(burst: u64, share: u8) -> u64 {
     (u128::from(burst) * u128::from(share) / 255) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_without_an_end_is_refused_with_its_length() {
+        let lines = "rank 0\nranks 1\n".to_owned() + &"note x\n".repeat(10_000);
+        let file = format!("{}\n{lines}\n", format::MAGIC);
+        let error = read("rank-00000", file.as_bytes()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "rank-00000:1: found `70031 bytes`, expected an empty line after at most 65536 bytes of header"
+        );
+    }
 }
