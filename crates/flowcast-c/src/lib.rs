@@ -10,7 +10,7 @@ use std::{
     ffi::{CStr, CString, c_char, c_int},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    ptr::{null_mut, slice_from_raw_parts},
+    ptr::{null, null_mut, slice_from_raw_parts},
 };
 
 use anyhow::{Context, Result, anyhow};
@@ -53,6 +53,16 @@ pub struct RankTimes {
 /// A scheduler that belongs to one thread at a time: `flowcast_rails`.
 pub struct Rails(BoxedScheduler<Ticks>);
 
+/// How long a trace takes on a network, and notes on that: `flowcast_prediction`.
+pub struct NotedOutcome {
+    outcome: Outcome,
+    notes: CString,
+}
+
+fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', " ")).expect("zeroes are replaced")
+}
+
 /// What the work gives as something that C owns; its error is kept for the thread.
 fn given<T>(work: impl FnOnce() -> Result<T>) -> *mut T {
     let result =
@@ -61,7 +71,7 @@ fn given<T>(work: impl FnOnce() -> Result<T>) -> *mut T {
         Ok(value) => (Box::into_raw(Box::new(value)), String::new()),
         Err(error) => (null_mut(), text_of(&error)),
     };
-    ERROR.set(CString::new(text.replace('\0', " ")).expect("zeroes are replaced"));
+    ERROR.set(c_text(&text));
     value
 }
 
@@ -186,7 +196,7 @@ pub unsafe extern "C" fn flowcast_predict(
     trace: *const Trace,
     network: *const Network,
     model: *const c_char,
-) -> *mut Outcome {
+) -> *mut NotedOutcome {
     given(|| {
         // SAFETY: as the caller promises.
         let (trace, network) = unsafe { (object(trace, "trace")?, object(network, "network")?) };
@@ -205,7 +215,11 @@ pub unsafe extern "C" fn flowcast_predict(
             threads: threads(),
             ..Options::default()
         };
-        Ok(flowcast::predict(trace, network, &options)?.outcome)
+        let prediction = flowcast::predict(trace, network, &options)?;
+        Ok(NotedOutcome {
+            notes: c_text(&prediction.notes.join("\n")),
+            outcome: prediction.outcome,
+        })
     })
 }
 
@@ -214,9 +228,9 @@ pub unsafe extern "C" fn flowcast_predict(
 /// # Safety
 /// The prediction came from this library.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flowcast_makespan_s(prediction: *const Outcome) -> f64 {
+pub unsafe extern "C" fn flowcast_makespan_s(prediction: *const NotedOutcome) -> f64 {
     // SAFETY: as the caller promises.
-    unsafe { prediction.as_ref() }.map_or(f64::NAN, |outcome| outcome.makespan().as_seconds())
+    unsafe { prediction.as_ref() }.map_or(f64::NAN, |found| found.outcome.makespan().as_seconds())
 }
 
 /// Number of ranks; 0 without a prediction.
@@ -224,9 +238,9 @@ pub unsafe extern "C" fn flowcast_makespan_s(prediction: *const Outcome) -> f64 
 /// # Safety
 /// The prediction came from this library.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flowcast_ranks(prediction: *const Outcome) -> usize {
+pub unsafe extern "C" fn flowcast_ranks(prediction: *const NotedOutcome) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { prediction.as_ref() }.map_or(0, |outcome| outcome.ranks.len())
+    unsafe { prediction.as_ref() }.map_or(0, |found| found.outcome.ranks.len())
 }
 
 /// The times of a rank.
@@ -235,12 +249,12 @@ pub unsafe extern "C" fn flowcast_ranks(prediction: *const Outcome) -> usize {
 /// The prediction came from this library; `times` has room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_rank_times(
-    prediction: *const Outcome,
+    prediction: *const NotedOutcome,
     rank: usize,
     times: *mut RankTimes,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    let found = unsafe { prediction.as_ref() }.and_then(|outcome| outcome.ranks.get(rank));
+    let found = unsafe { prediction.as_ref() }.and_then(|found| found.outcome.ranks.get(rank));
     let Some(found) = found.filter(|_| !times.is_null()) else {
         return -1;
     };
@@ -258,12 +272,22 @@ pub unsafe extern "C" fn flowcast_rank_times(
     0
 }
 
+/// What the replay leaves out and what it assumes, a line each; null without a prediction.
+///
+/// # Safety
+/// The prediction came from this library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_notes(prediction: *const NotedOutcome) -> *const c_char {
+    // SAFETY: as the caller promises.
+    unsafe { prediction.as_ref() }.map_or(null(), |found| found.notes.as_ptr())
+}
+
 /// Frees a prediction.
 ///
 /// # Safety
 /// It came from this library and is not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flowcast_prediction_free(prediction: *mut Outcome) {
+pub unsafe extern "C" fn flowcast_prediction_free(prediction: *mut NotedOutcome) {
     // SAFETY: as the caller promises.
     unsafe { free(prediction) }
 }
@@ -401,7 +425,7 @@ mod tests {
         let (path, gige) = (CString::new(path).unwrap(), c"gige-tcp");
         // SAFETY: texts that end with zeroes, nothing, and what this library gave.
         unsafe {
-            let null = std::ptr::null();
+            let null = null();
             for text in [
                 null,
                 c"\xff\xfe".as_ptr(),
@@ -460,6 +484,7 @@ mod tests {
             assert!(
                 flowcast_makespan_s(std::ptr::null()).is_nan()
                     && flowcast_ranks(std::ptr::null()) == 0
+                    && flowcast_notes(std::ptr::null()).is_null()
             );
             assert_eq!(flowcast_rails_pick(null_mut(), 0, 0, 1), -1);
             assert!(flowcast_rails_new([null].as_ptr(), 1, c"gap".as_ptr()).is_null());
@@ -471,6 +496,24 @@ mod tests {
             flowcast_network_free(null_mut());
             flowcast_trace_free(null_mut());
             flowcast_rails_free(null_mut());
+        }
+    }
+
+    #[test]
+    fn notes_say_what_the_replay_assumes() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec");
+        let path = CString::new(path).unwrap();
+        // SAFETY: texts that end with zeroes, and what this library gave.
+        unsafe {
+            let trace = flowcast_trace_open(path.as_ptr());
+            let network = flowcast_network_load(c"gige-tcp".as_ptr());
+            let prediction = flowcast_predict(trace, network, std::ptr::null());
+            let notes = CStr::from_ptr(flowcast_notes(prediction)).to_str().unwrap();
+            let noted = |note: &str| note.starts_with("computation takes thread CPU time");
+            assert!(notes.lines().any(noted), "{notes}");
+            flowcast_prediction_free(prediction);
+            flowcast_network_free(network);
+            flowcast_trace_free(trace);
         }
     }
 
