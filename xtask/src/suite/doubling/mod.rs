@@ -88,26 +88,21 @@ fn count(command: &Path, case: &Case, size: usize) -> Result<f64> {
         fs::create_dir_all(path.parent().context("a file in a folder")?)?;
         fs::write(path, bytes)?;
     }
-    fs::copy("examples/links64.toml", folder.join("links.toml"))?;
-    let output = Command::new("valgrind")
-        .args([
-            "--quiet",
-            "--tool=cachegrind",
-            "--cache-sim=no",
-            "--cachegrind-out-file=counts",
-        ])
-        .arg(command)
-        .args(case.words)
-        .current_dir(&folder)
-        .output()
-        .context("cannot run valgrind")?;
-    if !output.status.success() {
-        bail!(
-            "{}: {}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+    if !case.before.is_empty() {
+        succeeded(Command::new(command).args(case.before).current_dir(&folder))?;
     }
+    succeeded(
+        Command::new("valgrind")
+            .args([
+                "--quiet",
+                "--tool=cachegrind",
+                "--cache-sim=no",
+                "--cachegrind-out-file=counts",
+            ])
+            .arg(command)
+            .args(case.words)
+            .current_dir(&folder),
+    )?;
     let counts = fs::read_to_string(folder.join("counts"))?;
     let sum = counts
         .lines()
@@ -116,4 +111,18 @@ fn count(command: &Path, case: &Case, size: usize) -> Result<f64> {
         .context("found no summary in cachegrind's file")?
         .trim()
         .parse()?)
+}
+
+fn succeeded(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {}", command.get_program().to_string_lossy()))?;
+    if !output.status.success() {
+        bail!(
+            "{}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(())
 }

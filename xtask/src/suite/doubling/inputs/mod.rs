@@ -1,9 +1,11 @@
 //! Inputs of any size, in the forms that the command reads, that have one kind of part so many times.
 
 mod recordings;
+mod tables;
 mod traces;
 
 use recordings::*;
+use tables::*;
 use traces::*;
 
 /// Files by their names in a folder.
@@ -16,6 +18,8 @@ pub(super) struct Case {
     pub name: &'static str,
     /// Words behind `flowcast`.
     pub words: &'static [&'static str],
+    /// Words of a command that runs before and is not counted; none if empty.
+    pub before: &'static [&'static str],
     /// The input of a size.
     pub input: fn(usize) -> Files,
     /// A size that takes seconds to count.
@@ -31,8 +35,15 @@ const fn case(
     Case {
         name,
         words,
+        before: &[],
         input,
         size,
+    }
+}
+
+impl Case {
+    const fn after(self, before: &'static [&'static str]) -> Case {
+        Case { before, ..self }
     }
 }
 
@@ -44,6 +55,17 @@ const PREDICT: &[&str] = &[
     "--json",
     "--model",
     "independent",
+];
+const EXPANDED: &[&str] = &[
+    "predict",
+    "in",
+    "-n",
+    "gige-tcp",
+    "--json",
+    "--model",
+    "independent",
+    "--collectives",
+    "openmpi",
 ];
 const FAIR: &[&str] = &[
     "predict", "in", "-n", "gige-tcp", "--json", "--model", "fair",
@@ -73,10 +95,52 @@ const PLACE: &[&str] = &[
     "--json",
 ];
 
+const HOPS: &[&str] = &[
+    "place",
+    "in",
+    "-n",
+    "gige-tcp",
+    "--nodes",
+    "2",
+    "--objective",
+    "hops",
+    "--moves",
+    "1",
+    "--json",
+];
+const STEPS: &[&str] = &[
+    "place", "in", "-n", "gige-tcp", "--nodes", "2", "--moves", "1", "--json",
+];
+const FIT_COLLECTIVES: &[&str] = &[
+    "fit",
+    "--collectives",
+    "measured.csv",
+    "--allocations",
+    "nodes.csv",
+    "--system",
+    "s",
+    "-o",
+    "out.toml",
+    "--json",
+];
+const PREDICT_COLLECTIVES: &[&str] = &[
+    "collectives",
+    "predict",
+    "in",
+    "--allocations",
+    "nodes.csv",
+    "-n",
+    "out.toml",
+    "-o",
+    "out.csv",
+];
+
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     case("dim-messages", PREDICT, |n| dim(2, 0, &sends(n, |_| 0), &receives(n, |_| 0)), 2000),
     case("dim-compile", &["compile", "in", "-o", "out.fct"], |n| dim(2, 0, &sends(n, |_| 0), &receives(n, |_| 0)), 2000),
+    case("compiled", &["predict", "in.fct", "-n", "gige-tcp", "--json", "--model", "independent"], tags, 2000)
+        .after(&["compile", "in", "-o", "in.fct"]),
     case("dim-tags", PREDICT, tags, 2000),
     case("dim-in-flight", PREDICT,
         |n| dim(2, 0, &sends(n, |_| 0), &(rep(n, "3:1:0:0:-1:8:0:1:1") + &rep(n, "3:1:0:0:-1:8:0:1:2"))), 2000),
@@ -89,6 +153,9 @@ pub(super) const CASES: &[Case] = &[
     case("dim-communicators", &["compile", "in", "-o", "out.fct"],
         |n| dim(2, n, &each(n, |i| format!("10:0:0:11:{}:0:0:8:8", i + 1)),
             &each(n, |i| format!("10:1:0:11:{}:0:0:8:8", i + 1))), 2000),
+    case("dim-communicators-expanded", EXPANDED,
+        |n| dim(2, n, &each(n, |i| format!("10:0:0:11:{}:0:0:8:8", i + 1)),
+            &each(n, |i| format!("10:1:0:11:{}:0:0:8:8", i + 1))), 1000),
     case("dim-collectives", PREDICT, |n| dim(2, 1, &rep(n, "10:0:0:11:1:0:0:8:8"), &rep(n, "10:1:0:11:1:0:0:8:8")), 1000),
     case("dim-events", PREDICT, |n| dim(2, 0, &each(n, |i| format!("20:0:0:{}:{i}", 1000 + i)), ""), 2000),
     case("dim-silent-ranks", PREDICT, |n| dim(n, 0, &sends(1, |_| 0), &receives(1, |_| 0)), 2000),
@@ -125,12 +192,14 @@ pub(super) const CASES: &[Case] = &[
     case("recording-regions", PREDICT, |n| recording(|_| regions(n)), 1000),
     case("recording-windows", PREDICT, |n| recording(|_| windows(n)), 500),
     case("recording-order", PREDICT, |n| recording(|rank| thread_order(rank, n)), 1000),
+    case("recording-functions", PREDICT, |n| recording(|_| functions(n)), 2000),
     case("recording-compare", &["compare", "in", "in", "--json"], |n| recording(|rank| sizes(rank, n)), 1000),
     case("pattern-flows", FAIR, |n| one(each(n, |i| format!("{i} -> {} 1MB", i + 1))), 500),
     case("pattern-late", FAIR, |n| one(each(n, |i| format!("{} -> {} 1MB @ {i}ms", 2 * i, 2 * i + 1))), 500),
     case("pattern-independent", PREDICT, |n| one(each(n, |i| format!("{} -> {} 1MB", 2 * i, 2 * i + 1))), 1000),
     case("matrix-entries", PLACE,
         |n| one("from,to,bytes\n".to_owned() + &each(n, |i| format!("{},{},1", i % 64, i / 64 % 64))), 4000),
+    case("matrix-ranks", HOPS, |n| one(format!("from,to,bytes\n0,{},1\n", n - 1)), 2000),
     case("mapping-nodes", &["mapping", "in", "--format", "openmpi"], |n| one(each(n, |i| (i % 100).to_string())), 2000),
     case("mapping-rankfile", &["mapping", "in"], |n| one(each(n, |i| format!("rank {i}=n{i} slot=0"))), 2000),
     case("mapping-mpich", &["mapping", "in"], |n| one(each(n, |i| format!("n{i}:1"))), 2000),
@@ -138,10 +207,19 @@ pub(super) const CASES: &[Case] = &[
     case("mapping-hosts", &["mapping", "fill", "--ranks", "8", "--hosts", "in"],
         |n| one(each(n, |i| format!("node{i} slots=2"))), 2000),
     case("mapping-c", &["mapping", "in", "--format", "c"], |n| one(each(n, |i| (i % 100).to_string())), 1000),
+    case("calls", &["fit", "in", "--json"], |n| one(calls(n)), 500),
+    case("collectives-allocations", FIT_COLLECTIVES, measured, 1000),
+    case("collectives-cases", PREDICT_COLLECTIVES, |n| collective_cases(n, 4), 64).after(FIT_COLLECTIVES),
+    case("collectives-nodes", PREDICT_COLLECTIVES, |n| collective_cases(8, n), 64).after(FIT_COLLECTIVES),
+    case("steps", STEPS, |n| one(rep(n, "0 -> 1 1MB\nstep")), 200),
+    case("steps-flows", STEPS, |n| one(each(n, |i| format!("{i} -> {} 1MB", i + 1))), 50),
     case("samples", FIT,
         |n| one("# schema: flowcast/samples/2\nwhat,n,d_us,size_B,time_us\n".to_owned() + &each(n, sample)), 2000),
     case("osu", FIT, |n| one("# OSU MPI Latency Test v5.6.3\n# Size          Latency (us)\n".to_owned()
         + &each(n, |i| format!("{} {:.2}", 1 + i * 8, 5.0 + i as f64 * 0.008))), 500),
+    case("imb", FIT, |n| one(imb(&each(n, |i| format!("{} 1000 {:.2} 1.0", 1 + i * 8, 5.0 + i as f64 * 0.008)))), 500),
+    case("imb-sections", &["fit", "in", "--section", "2", "-o", "out.toml", "--json"],
+        |n| one(imb("1 1000 5.0 1.0\n16 1000 6.0 1.0\n256 1000 7.0 1.0\n").repeat(n)), 500),
     case("osu-sections", &["fit", "in", "--section", "1", "-o", "out.toml", "--json"],
         |n| one(rep(n, "# OSU MPI Latency Test v5.6.3\n# Size          Latency (us)\n1 5.0\n16 6.0\n256 7.0")), 500),
 ];

@@ -116,6 +116,15 @@ pub(super) fn sizes(rank: u64, n: usize) -> Rank {
     out
 }
 
+/// As many functions that no table has.
+pub(super) fn functions(n: usize) -> Rank {
+    let mut out = Rank::new();
+    for i in 0..n {
+        out.call(&format!("T_{i}"), &[0]);
+    }
+    out
+}
+
 pub(super) fn communicators(n: usize) -> Rank {
     let mut out = Rank::new();
     for i in 0..n as i64 {
