@@ -1,6 +1,6 @@
 //! Sentences and tables in the order in which people read them, and the fields that programs read.
 
-use std::{borrow::Cow, fmt::Display};
+use std::{borrow::Cow, collections::HashSet, fmt::Display};
 
 use serde_json::Value as Json;
 
@@ -96,9 +96,10 @@ impl Document {
 
     /// Sentences on what the result rests on, such as assumptions: lines for people, the field `notes` for programs.
     pub fn noted<T: Into<String>>(mut self, notes: impl IntoIterator<Item = T>) -> Document {
+        let mut told: HashSet<String> = self.notes.iter().cloned().collect();
         for note in notes {
             let note = note.into();
-            if !self.notes.contains(&note) {
+            if told.insert(note.clone()) {
                 self = self.line(as_note(&note));
                 self.notes.push(note);
             }
