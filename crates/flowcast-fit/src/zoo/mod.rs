@@ -1,6 +1,6 @@
 //! Models of messages beside each other: which one explains measured round trips best, on sizes that it was not fitted to.
 //!
-//! A model is a row of the table [`MODELS`]. Its [`Equations`] give what one message takes, how long after a send the same
+//! A model is a row of the table [`MODELS`]. Its equations give what one message takes, how long after a send the same
 //! sender begins the next, and, where the model knows contention, how messages into one node follow one another. All of them
 //! are linear in the parameters, up to the longer of two terms, so that one procedure fits them all (`fit`); a model with a
 //! published procedure is fitted by that as well (`procedures`). The parametrised round trip of
