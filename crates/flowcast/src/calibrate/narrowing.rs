@@ -31,8 +31,8 @@ pub fn least_cost<E>(
     Ok(best)
 }
 
-/// Goes on from `best` by steps of a factor, the square root of it where `better` finds nothing worth another step, down to the
-/// smallest factor. `better` moves to what it finds.
+/// Searches with multiplicative steps. `better` moves `best` by one step and returns whether the step paid off; if not, the
+/// factor becomes its square root. The search ends at the factor `smallest`, which is above 1.
 pub(crate) fn by_smaller_steps<T>(
     mut best: T,
     [mut factor, smallest]: [f64; 2],
@@ -51,6 +51,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::convert::Infallible;
+
+    #[test]
+    fn steps_shrink_until_the_smallest() {
+        let found = by_smaller_steps(1.0_f64, [2.0, 1.001], |best, factor| {
+            let is_better = *best * factor <= 10.0;
+            if is_better {
+                *best *= factor;
+            }
+            is_better
+        });
+        assert!((found / 10.0 - 1.0).abs() < 0.003, "{found}");
+    }
 
     proptest! {
         #[test]

@@ -77,7 +77,7 @@ impl Allocations {
     }
 }
 
-/// The places of ranks if each of the nodes has so many, one node after the other.
+/// Places of all ranks with `ranks_per_node` ranks on each node, node after node.
 pub fn on_ranks(nodes: &[RankPlace], ranks_per_node: u32) -> Vec<RankPlace> {
     let on_one = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
     nodes.iter().flat_map(on_one).collect()
@@ -117,7 +117,7 @@ pub(super) fn places<'a>(rows: impl Iterator<Item = NodeRow<'a>>) -> Vec<RankPla
     places
 }
 
-/// The number of what is known, or the next one.
+/// The number of a key; a new key gets the next number, from 0.
 pub(crate) fn number_of<K: Ord>(known: &mut BTreeMap<K, usize>, key: K) -> usize {
     let next = known.len();
     *known.entry(key).or_insert(next)

@@ -8,7 +8,8 @@ use flowcast_units::{Node, Time};
 /// Times closer than this part of themselves are one entry of the histogram.
 const SAME: f64 = 1e-9;
 
-/// All mappings in which a new node is always the lowest unused one, from that of all ranks on the first nodes on.
+/// All mappings of ranks to equal nodes, each as the node of every rank. A new node is always the lowest unused one, so that
+/// mappings that differ in the names of nodes count once. The first fills node after node.
 #[derive(Debug, Clone)]
 pub struct AllMappings {
     ranks: usize,
@@ -22,7 +23,7 @@ pub struct AllMappings {
 }
 
 impl AllMappings {
-    /// Of some ranks to nodes that have the same number of slots.
+    /// All mappings of `ranks` ranks to nodes with `slots[n]` slots each, which are the same number for all nodes.
     pub fn new(ranks: usize, slots: Vec<u32>) -> AllMappings {
         AllMappings {
             ranks,
@@ -33,23 +34,13 @@ impl AllMappings {
         }
     }
 
-    /// The lowest node with a slot for the next rank, if a rank is left.
-    fn free(&self) -> Option<usize> {
-        let has_slot = |node: &usize| {
-            let used = self.used.get(*node).unwrap_or(&0);
-            self.slots.get(*node).is_some_and(|slots| used < slots)
-        };
-        let nodes = self.first..=self.used.len();
-        nodes
-            .filter(|_| self.mapping.len() < self.ranks)
-            .find(has_slot)
+    /// Whether there are more than `most` mappings.
+    pub fn are_more_than(mut self, most: u64) -> bool {
+        (0..=most).all(|_| self.advance())
     }
-}
 
-impl Iterator for AllMappings {
-    type Item = Vec<Node>;
-
-    fn next(&mut self) -> Option<Vec<Node>> {
+    /// Goes to the next mapping, if there is one.
+    fn advance(&mut self) -> bool {
         loop {
             if let Some(node) = self.free() {
                 self.used.resize(self.used.len().max(node + 1), 0);
@@ -57,16 +48,39 @@ impl Iterator for AllMappings {
                 self.mapping.push(Node(node as u32));
                 self.first = 0;
                 if self.mapping.len() == self.ranks {
-                    return Some(self.mapping.clone());
+                    return true;
                 }
             } else {
-                let last = self.mapping.pop()?.index();
+                let Some(last) = self.mapping.pop() else {
+                    return false;
+                };
+                let last = last.index();
                 self.used[last] -= 1;
                 self.used
                     .truncate(self.used.len() - usize::from(self.used[last] == 0));
                 self.first = last + 1;
             }
         }
+    }
+
+    /// The lowest node with a slot for the next rank, if a rank is left.
+    fn free(&self) -> Option<usize> {
+        if self.mapping.len() == self.ranks {
+            return None;
+        }
+        let has_slot = |node: &usize| {
+            let used = self.used.get(*node).unwrap_or(&0);
+            self.slots.get(*node).is_some_and(|slots| used < slots)
+        };
+        (self.first..=self.used.len()).find(has_slot)
+    }
+}
+
+impl Iterator for AllMappings {
+    type Item = Vec<Node>;
+
+    fn next(&mut self) -> Option<Vec<Node>> {
+        self.advance().then(|| self.mapping.clone())
     }
 }
 
@@ -82,7 +96,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Of mappings with their times, in their order.
+    /// Ranks all mappings; `times[n]` is the predicted time of the n-th of `mappings`.
     pub fn new(mappings: AllMappings, times: &[Time]) -> Ranking {
         let mut sorted = times.to_vec();
         sorted.sort();
@@ -125,6 +139,8 @@ mod tests {
         assert_eq!(count(3, 3, 3), 5);
         assert_eq!(count(2, 1, 1), 0);
         assert_eq!(count(100_000, 1, 100_000), 1);
+        let of_eight = || AllMappings::new(8, vec![2; 4]);
+        assert!(of_eight().are_more_than(104) && !of_eight().are_more_than(105));
     }
 
     #[test]

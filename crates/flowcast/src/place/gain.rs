@@ -29,7 +29,7 @@ pub struct MappingGain {
 }
 
 impl MappingGain {
-    /// Of what is counted.
+    /// The gain of a value over another one in the same unit, without an interval; 0 if the other is 0.
     pub fn new(value: f64, other: f64) -> MappingGain {
         MappingGain {
             share: 1.0 - ratio(value, other),

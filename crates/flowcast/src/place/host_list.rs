@@ -34,15 +34,16 @@ const ENTRY: &str = "a host such as n1, n[001-032,040], n1:4 or n1 slots=4, no n
 /// Options of launchers that say nothing of where ranks run.
 const OPTIONS: [&str; 5] = ["user", "username", "port", "ifname", "binding"];
 
-/// A text refused that lists hosts or positions, or says where ranks run.
+/// A list of hosts or positions, or a mapping, that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place}: found {found}, expected {expected}")]
 pub struct HostListError {
-    /// The list's file or option; of a part the line as well, and of a word the column in characters, counted from 1.
+    /// File or option of the text, then the line and, for a single word, the column in characters; both count from 1
+    /// (`hosts.txt:3:5`).
     pub place: String,
-    /// The part that does not fit.
+    /// The refused text in backquotes, or what is absent, such as `no host`.
     pub found: String,
-    /// The parts that fit there.
+    /// What is accepted there, with an example.
     pub expected: String,
 }
 

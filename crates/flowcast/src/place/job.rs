@@ -2,7 +2,7 @@
 
 use flowcast_units::{Node, Rank};
 
-/// Nodes of a machine and the ranks on them. Lists of nodes and of ranks are in their order, and empty if unknown.
+/// The nodes that a job has and the node of each of its ranks. A list whose content is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Job {
     /// Name of each node.
@@ -11,7 +11,7 @@ pub struct Job {
     pub slots: Vec<u32>,
     /// Position of each node in the topology; if unknown, node n stands at position n.
     pub positions: Vec<Node>,
-    /// Sockets or other domains of each node, which have equal parts of its slots; 0 like 1 if it is not divided.
+    /// Number of sockets, or other domains, of each node, which share its slots equally. At 0 and 1 nodes are not divided.
     pub domains: u32,
     /// Node of each rank.
     pub node_of_rank: Vec<Node>,
@@ -19,7 +19,7 @@ pub struct Job {
     pub domain_of_rank: Vec<u32>,
 }
 
-/// The ranks of each of so many nodes.
+/// The ranks of each of `nodes` nodes, ascending.
 pub(super) fn ranks_of_nodes(node_of_rank: &[Node], nodes: usize) -> Vec<Vec<Rank>> {
     let mut ranks_of_nodes = vec![Vec::new(); nodes];
     for (node, rank) in node_of_rank.iter().zip(0..) {

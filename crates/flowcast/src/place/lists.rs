@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lists<T> {
     /// Where each list begins; one more entry at the end.
-    begins: Vec<u32>,
+    begins: Vec<usize>,
     entries: Vec<T>,
 }
 
@@ -16,10 +16,10 @@ impl<T> Lists<T> {
         }
     }
 
-    /// Adds a list.
+    /// Adds a list behind the others.
     pub(super) fn push(&mut self, list: impl IntoIterator<Item = T>) {
         self.entries.extend(list);
-        self.begins.push(self.entries.len() as u32);
+        self.begins.push(self.entries.len());
     }
 
     /// How many lists there are.
@@ -36,6 +36,6 @@ impl<T> Lists<T> {
     #[inline]
     pub(super) fn list(&self, number: u32) -> &[T] {
         let number = number as usize;
-        &self.entries[self.begins[number] as usize..self.begins[number + 1] as usize]
+        &self.entries[self.begins[number]..self.begins[number + 1]]
     }
 }

@@ -65,8 +65,8 @@ pub struct PlaceQuestion<'a> {
 }
 
 impl<'a> PlaceQuestion<'a> {
-    /// Ranks on the nodes of a job, whose slots have to be known. Of more nodes than there are ranks, and than
-    /// [`SPARE_NODES`], the first of these are tried.
+    /// Ranks on the nodes of a job, whose slots have to be known. If there are more nodes than ranks and than
+    /// [`SPARE_NODES`], only the first are tried.
     ///
     /// # Errors
     /// Ranks that do not fit, too many bytes, and a topology without room for the nodes.
@@ -224,6 +224,9 @@ impl<'a> PlaceQuestion<'a> {
     ///
     /// # Errors
     /// Those of the replay.
+    ///
+    /// # Panics
+    /// If a mapping of the batch has no time.
     pub fn learn(&self, search: &mut MappingSearch, times: &[Time]) -> Result<(), PlaceError> {
         search.learn(times, &mut |mapping| Ok(self.predictor.blame(mapping)?))
     }
@@ -264,15 +267,13 @@ impl<'a> PlaceQuestion<'a> {
         let mut domain_of_rank = vec![0; node_of_rank.len()];
         let ranks_of_nodes = ranks_of_nodes(node_of_rank, self.target.nodes());
         for (ranks, slots) in ranks_of_nodes.iter().zip(self.target.slots()) {
-            let place = |rank: &Rank| Some(Rank(ranks.binary_search(rank).ok()? as u32));
-            let pairs = ranks.iter().flat_map(|from| {
-                let partners = self.matrix.partners(*from);
-                partners
-                    .filter(move |(to, _)| to > from)
-                    .filter_map(move |(to, bytes)| {
-                        let (from, to, bytes) = (place(from)?, place(&to)?, Bytes(bytes));
-                        Some(RankMessage { from, to, bytes })
-                    })
+            let pairs = (0..).zip(ranks).flat_map(|(number, from)| {
+                let above = self.matrix.partners(*from).filter(move |(to, _)| to > from);
+                above.filter_map(move |(to, bytes)| {
+                    let to = Rank(ranks.binary_search(&to).ok()? as u32);
+                    let (from, bytes) = (Rank(number), Bytes(bytes));
+                    Some(RankMessage { from, to, bytes })
+                })
             });
             let matrix = CommunicationMatrix::from_messages(ranks.len(), pairs)?;
             let domains = domains.min(*slots).max(1);
@@ -307,11 +308,9 @@ impl<'a> PlaceQuestion<'a> {
             && self.slots_of_each().is_some();
         // A search that was cut by time is the same as one of as many moves, which may be fewer than usual.
         let most = self.usual_mappings().max(self.options.moves.unwrap_or(0));
-        let slots = self.target.slots().to_vec();
         is_alike
-            && AllMappings::new(self.matrix.ranks(), slots)
-                .nth(most as usize)
-                .is_none()
+            && !AllMappings::new(self.matrix.ranks(), self.target.slots().to_vec())
+                .are_more_than(most)
     }
 
     /// How many slots each node has, if all have as many.

@@ -88,7 +88,7 @@ struct Neighbours {
 }
 
 impl MappingSearch {
-    /// Among all mappings to nodes that have the same number of slots.
+    /// A search that tries `starts` and then all mappings to nodes with equal `slots`.
     pub fn of_all(matrix: CommunicationMatrix, slots: Vec<u32>, starts: Vec<Vec<Node>>) -> Self {
         let all = AllMappings::new(matrix.ranks(), slots.clone());
         let stage = SearchStage::All {
@@ -168,7 +168,11 @@ impl MappingSearch {
     ///
     /// # Errors
     /// Those of `blame`.
+    ///
+    /// # Panics
+    /// If a mapping of the batch has no time.
     pub fn learn<E>(&mut self, times: &[Time], blame: &mut Blame<'_, E>) -> Result<(), E> {
+        assert_eq!(times.len(), self.batch.len(), "a time for each mapping");
         let fastest = times.iter().zip(0..).min().map(|(time, at)| (*time, at));
         let Some((time, at)) = fastest else {
             return Ok(());

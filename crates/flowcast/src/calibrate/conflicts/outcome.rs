@@ -97,11 +97,11 @@ pub struct ModelFit {
     pub parameters: Vec<FittedParameter>,
     /// Predictions of the conflicts that it was fitted to.
     pub fitted: Observations<PatternFlow>,
-    /// Of each conflict after a fit to all others.
+    /// Predictions of each conflict by a fit to all others.
     pub left_out: Observations<PatternFlow>,
-    /// Of the random patterns, if there are any.
+    /// Predictions of the random patterns; none without such patterns.
     pub held_out: Option<Observations<PatternFlow>>,
-    /// Of messages that are short against a window, if there are any.
+    /// Predictions of messages shorter than a window; none without such messages.
     pub short: Option<Observations<PatternFlow>>,
 }
 

@@ -70,9 +70,15 @@ fn line(regions: &[MeasuredRegion]) -> Result<Parameters, DimemasFitError> {
             variance: time * time,
         }
     });
-    let fit = LinearFit::new(&rows.collect::<Vec<_>>());
-    let fit = fit.ok_or(DimemasFitError::TooFewRoundTrips(sizes.len()))?;
-    let (intercept, slope) = (fit.values[0].max(1.0), fit.values[1].max(1e-3));
+    let rows: Vec<LinearRow> = rows.collect();
+    let slope = LinearFit::new(&rows).map_or(0.0, |fit| fit.values[1]);
+    let slope = slope.max(1e-3);
+    // The best latency for this bandwidth.
+    let weights: f64 = rows.iter().map(|row| 1.0 / row.variance).sum();
+    let rest = rows
+        .iter()
+        .map(|row| (row.value - slope * row.columns[1]) / row.variance);
+    let intercept = (rest.sum::<f64>() / weights).max(1.0);
     Ok(Parameters {
         latency: Time::from_nanos(intercept),
         bandwidth: Rate::from_bytes_per_second(1e9 / slope),

@@ -149,12 +149,13 @@ impl HostNumbers<'_> {
             return Ok(*node);
         }
         if self.are_given {
-            let (count, hosts) = (self.names.len(), &self.names);
-            return Err(format!(
-                "one of {count} hosts, {} to {}",
-                hosts[0],
-                hosts[count - 1]
-            ));
+            return Err(match &self.names[..] {
+                [first, .., last] => format!(
+                    "one of the {} hosts of the list, of which {first} is the first and {last} the last",
+                    self.names.len()
+                ),
+                names => format!("{}, the only host of the list", names.concat()),
+            });
         }
         if !is_host(name) {
             return Err("a host name: letters, digits, `-`, `_` and `.`".to_owned());
@@ -360,7 +361,11 @@ mod tests {
         assert_eq!(known, Ok(Mapping::List(vec![1, 0])));
         assert_eq!(
             message("n1\nn7\n", &["n0", "n1"]),
-            "m:2:1: found `n7`, expected one of 2 hosts, n0 to n1"
+            "m:2:1: found `n7`, expected one of the 2 hosts of the list, of which n0 is the first and n1 the last"
+        );
+        assert_eq!(
+            message("n7\n", &["n0"]),
+            "m:1:1: found `n7`, expected n0, the only host of the list"
         );
     }
 
