@@ -188,7 +188,7 @@ section! {
         rows: BTreeMap<CollectiveOp, Row> [default],
         algorithms: Option<AlgorithmTable>,
         /// What combining costs where [messages](../explanation/collectives.md) carry operations out: time of the rank that combines a
-        /// message with its own data. It computes for so long, so that the speed of its node counts. The formula does not use it.
+        /// message with its own data. The time counts as computation, so that the speed of the node scales it. The formula does not use it.
         /// Default: 0. Example: `"0.1ns/B"`.
         reduction: Option<TimePerByte>,
         measured: Option<Box<MeasuredCollectives>>,

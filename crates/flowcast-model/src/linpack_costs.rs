@@ -31,11 +31,11 @@ LinpackCosts {
 }
 
 section! {
-    /// The section `[linpack]`.
+    /// What a fit to runs of High Performance Linpack found: the section `[linpack]` of a network file.
     pub struct FittedLinpack {
         /// Standard deviation of `ln(measured / predicted)` of the runs that the costs were fitted to.
         spread: f64,
-        /// The costs.
+        /// Fitted constants, each with the ends of its interval.
         costs: FittedCosts<LinpackCosts>,
     }
 }

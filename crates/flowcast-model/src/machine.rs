@@ -32,7 +32,7 @@ section! {
         /// `{ list = [0, 0, 1] }`.
         /// Default: one rank on each node. Example: `"fill"`.
         mapping: Option<Mapping>,
-        /// Where the second, third, ... of several programs that run at once have their ranks; each in the form of `mapping`.
+        /// Mappings of the second, third, ... program where several run at once, each in the form of `mapping`.
         /// Default: `mapping`. Example: `["round-robin"]`.
         further_mappings: Vec<Mapping> | default,
         /// Groups of equal nodes, in node order.

@@ -32,33 +32,33 @@ section! {
         /// The same operation on the same machine, for the square root of each doubling of its ranks per node: they share memory,
         /// caches and interfaces.
         shared_node: f64,
-        /// The single measurement.
+        /// A single measurement, in common with no other.
         single: f64,
-        /// The single measurement, for each doubling of its nodes: what other jobs do to it alone.
+        /// A single measurement, for each doubling of its nodes: what other jobs do to it alone.
         disturbance: f64,
-        /// Distance in size, in doublings.
+        /// Doublings of the size over which residuals stay correlated.
         sizes: f64,
-        /// Distance in number of ranks, in doublings.
+        /// Doublings of the number of ranks over which residuals stay correlated.
         ranks: f64,
     }
 
     /// What one algorithm left over in one run.
     pub struct ResidualSeries {
-        /// The machine.
+        /// Name of the machine, as in the table of operations.
         system: String,
-        /// The run.
+        /// Name of the run on that machine.
         run: String,
-        /// Its nodes.
+        /// Number of nodes of the run.
         nodes: u32,
-        /// Its ranks.
+        /// Number of ranks of the run, on all nodes together.
         ranks: u32,
-        /// The operation.
+        /// The collective operation that was measured.
         operation: CollectiveOp,
-        /// Its algorithm.
+        /// The algorithm that carried the operation out, written as text.
         algorithm: Choice [with = "choice_as_text"],
-        /// Sizes of the buffer.
+        /// Buffer sizes that were measured, one for each factor.
         bytes: Vec<Bytes>,
-        /// What was measured as multiples of what the steps take, above 0.
+        /// Measured time divided by the time of the steps, by size; above 0.
         factors: Vec<f64>,
     }
 }

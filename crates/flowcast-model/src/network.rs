@@ -97,8 +97,8 @@ section! {
         /// Size from which a sender waits for its receiver, whatever the trace says.
         /// Default: as the trace says. Example: `"64KiB"`.
         rendezvous_from: Option<Bytes>,
-        /// Who moves such messages between nodes while their ranks compute: `asynchronous`: nobody has to; `in calls`: the
-        /// ranks, [inside MPI](models.md) alone.
+        /// What moves rendezvous messages between nodes while ranks compute: `asynchronous` (the interface or a thread) or
+        /// `in calls` (the ranks, inside MPI only).
         /// Default: `asynchronous`. Example: `"in calls"`.
         progress: Progress | default,
     }
@@ -243,13 +243,13 @@ impl Nic {
 section! {
     /// Processor time of a message by its size, on both sides, and latency by its size; empty where the file has none.
     pub struct Overheads: Default {
-        /// Processor time of the sender.
+        /// Processor time of the sender by message size: pieces in ascending size, the first from 0.
         /// Default: that of the rule.
         send: Vec<OverheadPiece> | default,
-        /// Processor time of the receiver.
+        /// Processor time of the receiver by message size: pieces in ascending size, the first from 0.
         /// Default: that of the rule.
         receive: Vec<OverheadPiece> | default,
-        /// What is added to the latency.
+        /// Time added to the latency by message size, such as for a handshake; no processor and no link is busy meanwhile.
         /// Default: none.
         latency: Vec<OverheadPiece> | default,
     }
@@ -274,10 +274,10 @@ section! {
         /// Size at which the piece begins: 0 for the first piece, then ascending.
         /// Default: required. Example: `"64KiB"`.
         from: Bytes,
-        /// Time of each message.
+        /// Time of each message, 0 or more.
         /// Default: required. Example: `"5us"`.
         fixed: Time,
-        /// What each byte adds.
+        /// Time that each byte adds, 0 or more.
         /// Default: required. Example: `"0.02ns/B"`.
         per_byte: TimePerByte,
     }

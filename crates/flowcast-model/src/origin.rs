@@ -48,13 +48,13 @@ section! {
         /// The value is printed by a publication.
         /// Example: `"RR-5910, Table 1: MPI latency"`.
         source: Option<String>,
-        /// The value is stated by who sells the network or writes its software.
+        /// The vendor of the network or of its software states the value.
         /// Example: `"olcf/olcf-user-docs: 200 Gbps"`.
         vendor: Option<String>,
         /// The value was computed from other values.
         /// Example: `"wire rate and latency: twice their product"`.
         derived_from: Option<String>,
-        /// The value stands in; the text says how to measure it.
+        /// The value is a stand-in without a source; the text says how to measure it.
         /// Example: `"no source found: flowcast measure p2p measures it"`.
         unknown: Option<String>,
         /// When the value was measured or published.

@@ -11,16 +11,17 @@ use crate::{quantity::Quantity, stats::resampling::normal_score};
 section! {
     /// A confidence interval of a field, in the field's unit.
     pub struct Interval {
-        /// Lower end, in the unit of the field.
+        /// Lower end, in the unit of the field; at most its value.
         /// Default: required. Example: `"4.2us"`.
         low: Quantity,
-        /// Upper end, in the unit of the field.
+        /// Upper end, in the unit of the field; at least its value.
         /// Default: required. Example: `"5.0us"`.
         high: Quantity,
-        /// Confidence, above 0 and below 1.
+        /// Confidence level, above 0 and below 1.
         /// Default: required. Example: `0.95`.
         level: f64,
-        /// By the name of another field with an interval, how the two vary together, above -1 and below 1; with one of the two.
+        /// Correlation with other fields that have an interval, by their dotted names, above -1 and below 1. One of the two fields
+        /// has it.
         /// Default: 0. Example: `{ "nic.gap_per_byte" = -0.7 }`.
         correlations: BTreeMap<String, f64> | default,
     }

@@ -23,7 +23,8 @@ use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
 
 /// Declares a section: a struct that is read and written, with public fields. An unknown field is an error. Behind the
 /// name, `: Default` lets all fields be absent and `+ Copy` derives that; behind the type of a field, `| default` lets it
-/// be absent and leaves it out of the file where it has the type's default, and attributes of serde stand in brackets.
+/// be absent and leaves it out of the file where it has the type's default, and attributes of serde stand in brackets; `rename` is
+/// not among them, since the name of a field is the one in the file.
 macro_rules! section {
     ($(
         $(#[$about:meta])*
@@ -70,7 +71,7 @@ pub(crate) struct SectionField {
     pub below: &'static [SectionField],
 }
 
-/// A type of fields.
+/// A type that a field of the network file may have.
 pub(crate) trait FieldType {
     /// The fields below it in the file; none of a value.
     const BELOW: &'static [SectionField];

@@ -371,7 +371,7 @@ impl Plan {
 }
 
 impl Shape {
-    /// Column, row and block of a switch in a picture. A tree is a block with a row for each level, a grid has a block for each
+    /// Column, row and block of a switch in a picture, each counted from 0. A tree is a block with a row for each level, a grid has a block for each
     /// plane of x and y, a Dragonfly for each group, a graph for each switch.
     pub fn seat(&self, switch: Switch) -> [u32; 3] {
         let Switch { level, number } = switch;

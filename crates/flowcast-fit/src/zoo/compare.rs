@@ -157,7 +157,7 @@ pub fn compare(
     };
     let mut compared = MODELS
         .iter()
-        .map(|model| comparison.judge(model))
+        .map(|model| comparison.compare_model(model))
         .collect::<Result<Vec<_>, _>>()?;
     compared.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
     Ok(compared)
@@ -218,7 +218,7 @@ struct ModelComparison {
 }
 
 impl ModelComparison {
-    fn judge(&self, model: &'static Model) -> Result<Compared, ZooError> {
+    fn compare_model(&self, model: &'static Model) -> Result<Compared, ZooError> {
         let observed = self.observed(&self.medians);
         let fitted = model.fit(&observed);
         let own: Vec<PredictionError> = (0..observed.len())

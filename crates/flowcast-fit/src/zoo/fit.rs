@@ -5,7 +5,10 @@
 //! 23), each observation takes the term that is the longer with these parameters, and again, until nothing changes. The best
 //! parameters on the way are kept.
 
-use flowcast_model::stats::linear_system::{self, Matrix};
+use flowcast_model::stats::{
+    linear_fit::add_outer,
+    linear_system::{self, Matrix},
+};
 
 use super::{Choice, Cost, Model, Observation, product};
 
@@ -112,9 +115,9 @@ fn least_squares(costs: &[Cost], longest: &[usize], times: &[f64], count: usize)
         let row: Vec<f64> = forms
             .map(|(once, repeated)| (once + repeated * cost.repeats) / time)
             .collect();
-        for (one, products) in products.iter_mut().enumerate() {
-            right[one] += row[one] * rest;
-            add(products, &row, row[one]);
+        add_outer(&mut products, &row, 1.0);
+        for (sum, column) in right.iter_mut().zip(&row) {
+            *sum += column * rest;
         }
     }
     let scale: Vec<f64> = (0..count)
@@ -133,12 +136,6 @@ fn least_squares(costs: &[Cost], longest: &[usize], times: &[f64], count: usize)
         *value *= scale;
     }
     values
-}
-
-fn add(own: &mut [f64], other: &[f64], times: f64) {
-    for (own, other) in own.iter_mut().zip(other) {
-        *own += other * times;
-    }
 }
 
 /// Lawson and Hanson's active sets on normal equations.

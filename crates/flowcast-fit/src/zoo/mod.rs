@@ -30,9 +30,10 @@ pub use table::MODELS;
 /// One model of the zoo.
 #[derive(Debug)]
 pub struct Model {
-    /// The model's name.
+    /// Short name in tables and JSON, such as `loggp`.
     pub name: &'static str,
-    /// Models that differ from this one only in what they say of contention, which is left out here.
+    /// Models with the same equations for round trips, up to the range of a parameter. Their terms for contention and for classes
+    /// of nodes are not fitted.
     pub aliases: &'static [&'static str],
     /// Paper, year and section.
     pub source: &'static str,

@@ -9,7 +9,7 @@
 //! | Postal: received λ units after its sending began | `(λ + q - 1)u` | `qu` |
 //! | LogP: the gap covers the overhead after the first packet | `2o + L + (q-1)g` | `max(o + d, g) + (q-1)g` |
 //! | LogGP | `2o + L + (s-1)G` | `max(o + d, g + (s-1)G)` |
-//! | LogGPS: a request and its answer go before S bytes or more | the same, and from S on `2(2o + L)` | the same |
+//! | LogGPS: a request and its answer go before S bytes or more | the same, and from S on `2(2o + L)` more | the same |
 //! | LMO: processors and network each have a fixed and a variable part | `2C + 2ts + L + s/β` | `max(C + ts + d, s/β)` |
 //! | PLogP: tables by size; the first message takes the whole gap too | `L + g(s)` | `max(o(s) + d, g(s))` |
 //!

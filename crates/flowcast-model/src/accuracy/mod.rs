@@ -60,8 +60,8 @@ section! {
         /// Whether parameters were fitted to what was predicted.
         /// Default: `false`. Example: `true`.
         fitted: bool | default,
-        /// Sizes of the smallest and of the largest message of it: what was measured on patterns says something of programs whose
-        /// messages are at least half and at most twice as large.
+        /// Smallest and largest message size. Results of patterns apply to programs whose messages are at least half and at most
+        /// twice as large.
         /// Default: unknown. Example: `["2MB", "4MB"]`.
         messages: Option<[Bytes; 2]> [default],
         /// How many predictions, at least 1; as many as `errors`, if there are any.
@@ -79,11 +79,11 @@ section! {
         /// What disturbed the measurement; predictions say it.
         /// Default: nothing. Example: `"other programs take 42 % of the processors"`.
         disturbed_by: Option<String> | default,
-        /// Absolute errors by the share of cases that have at most these: `0.5` is the median, `1` the worst.
+        /// Absolute errors by the share of cases, from 0 to 1, that have at most these: `0.5` is the median, `1` the worst.
         /// Default: none. Example: `{ "0.5" = 0.02, "1" = 0.12 }`.
         quantiles: BTreeMap<String, f64> [default],
         /// By the name of what was predicted, its signed errors, -1 or more: one of a program or pattern, one for each of its flows
-        /// or regions.
+        /// or regions. Parts of a name stand between dots or slashes, the most general first.
         /// Default: none. Example: `{ "cg.S.4" = [-0.02] }`.
         errors: BTreeMap<String, Vec<f64>> | default,
     }

@@ -1,6 +1,7 @@
 //! The names of all fields of a network file, and suggestions for a misspelt one.
 //!
-//! The names are taken from the types that a file is read into, so that the list cannot fall behind.
+//! The names come from the declarations of the sections (`section!`); types that serde reads in another way are listed in
+//! `section.rs`.
 
 use std::sync::LazyLock;
 

@@ -293,6 +293,21 @@ mod tests {
     }
 
     #[test]
+    fn the_wire_rate_of_a_bus_follows_its_bandwidth() {
+        let text = format!(
+            "{FILE}[bus]\nbandwidth = \"100MB/s\"\nwire_rate = \"120MB/s\"\n\
+             [intervals]\n\"bus.bandwidth\" = {{ low = \"90MB/s\", high = \"110MB/s\", level = 0.9 }}\n"
+        );
+        let network = Network::from_toml(&text, &[]).unwrap();
+        for one in network.drawn(&every, 16, 1).unwrap() {
+            let rate = one.bus.unwrap().rate;
+            let wire = rate.given_wire().unwrap().as_bytes_per_second();
+            let goodput = rate.goodput().as_bytes_per_second();
+            assert!(goodput != 1e8 && (wire / goodput - 1.2).abs() < 1e-9);
+        }
+    }
+
+    #[test]
     fn a_latency_that_may_be_nothing_is_never_below() {
         let network =
             with("\"nic.latency\" = { low = \"0us\", high = \"30us\", level = 0.9 }\n").unwrap();

@@ -64,7 +64,7 @@ use topology::TopologyFile;
 pub const SCHEMA: &str = "flowcast/network/2";
 
 section! {
-    /// The document.
+    /// A network file of the present schema, section by section.
     pub(crate) struct NetworkFile {
         /// Always `flowcast/network/2`; files of `flowcast/network/1` are [read as well](#schema-1).
         /// Default: required. Example: `"flowcast/network/2"`.
@@ -102,13 +102,13 @@ section! {
         /// Default: required. Example: `"4.7us"`.
         latency: Time,
         /// 1/G: goodput of one flow alone, in bytes of payload; 0 is infinite.
-        /// Default: see below. Example: `"112.2MB/s"`.
+        /// Default: one of the three is required. Example: `"112.2MB/s"`.
         bandwidth: Option<Rate>,
         /// G: the inverse of the bandwidth, in its place.
-        /// Default: see below. Example: `"8.49ns/B"`.
+        /// Default: one of the three is required. Example: `"8.49ns/B"`.
         gap_per_byte: Option<TimePerByte>,
         /// Bytes of frames, for `packet`; 0 is infinite.
-        /// Default: see below. Example: `"1Gbit/s"`.
+        /// Default: one of the three is required. Example: `"1Gbit/s"`.
         wire_rate: Option<Rate>,
         /// o: processor time for each message on each side.
         /// Default: 0. Example: `"6.1us"`.
@@ -131,10 +131,10 @@ section! {
     /// One of the two is given at least.
     pub(crate) struct LinkFile + Copy {
         /// Goodput; 0 is infinite.
-        /// Default: one of two. Example: `"9400Mbit/s"`.
+        /// Default: one of the two is required. Example: `"9400Mbit/s"`.
         bandwidth: Option<Rate>,
         /// Bytes of frames, for `packet`; 0 is infinite.
-        /// Default: one of two. Example: `"10Gbit/s"`.
+        /// Default: one of the two is required. Example: `"10Gbit/s"`.
         wire_rate: Option<Rate>,
     }
 
@@ -144,10 +144,10 @@ section! {
         /// Default: all on one. Example: `8`.
         nodes: Option<u32>,
         /// Goodput of each medium, both directions together; 0 is infinite.
-        /// Default: one of two. Example: `"112MB/s"`.
+        /// Default: one of the two is required. Example: `"112MB/s"`.
         bandwidth: Option<Rate>,
         /// Bytes of frames, for `packet`; 0 is infinite.
-        /// Default: one of two. Example: `"1Gbit/s"`.
+        /// Default: one of the two is required. Example: `"1Gbit/s"`.
         wire_rate: Option<Rate>,
     }
 }

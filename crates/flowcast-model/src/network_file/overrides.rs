@@ -8,7 +8,7 @@ use crate::{
 use flowcast_units::TimePerByte;
 use toml::{Table, Value};
 
-/// Fields that say the same as another one in another form or for one model alone, beside the wire rate of a bandwidth.
+/// Pairs of fields that set the same quantity, in another form or for one model. A `bandwidth` has its `wire_rate` besides.
 const TWINS: [(&str, &str); 5] = [
     ("nic.bandwidth", "nic.gap_per_byte"),
     ("nic.gap_per_byte", "nic.bandwidth"),
@@ -17,7 +17,7 @@ const TWINS: [(&str, &str); 5] = [
     ("sharing.alpha", "sharing.alpha_fair.alpha"),
 ];
 
-/// The fields that a field takes away when it is set, and that follow it when it is drawn.
+/// The fields that setting `field` removes. A draw of `field` moves them instead.
 pub(crate) fn twins(field: &str) -> impl Iterator<Item = String> {
     let named = TWINS.iter().filter(move |(name, _)| *name == field);
     let section = field.strip_suffix(".bandwidth").into_iter();

@@ -26,8 +26,11 @@ section! {
         /// Equal copies of the switches; interface `i` of a node is on copy `i mod planes`.
         /// Default: 1. Example: `4`.
         planes: Option<u32>,
+        /// Ports `k` of each switch of a fat tree of three levels, an even number.
         fat_tree: Option<u32>,
+        /// Switches in each dimension, joined to rings.
         torus: Option<Vec<u32>>,
+        /// Switches in each dimension, joined to rows.
         mesh: Option<Vec<u32>>,
         /// Of `fat_tree` and `k_ary_n_tree`: nodes for each cable upward at the lowest switches.
         /// Default: 1. Example: `2`.
@@ -48,70 +51,107 @@ section! {
         dragonfly: Option<DragonflyFile>,
         dragonfly_plus: Option<DragonflyPlusFile>,
         graph: Option<GraphFile>,
+        /// Levels of a tree, the one above the nodes first.
         levels: Vec<LevelFile> | default,
     }
 
     /// A k-ary n-tree on disk.
     pub(crate) struct KAryTreeFile + Copy {
+        /// Cables down from each switch, `k`.
         arity: u32,
+        /// Levels of switches, `n`.
         levels: u32,
     }
 
     /// A class of cables on disk.
     pub(crate) struct CablesFile: Default + Copy {
+        /// Goodput of each cable, in each direction, above 0.
         bandwidth: Option<Rate>,
+        /// Bytes of frames of each cable, in each direction, above 0.
         wire_rate: Option<Rate>,
+        /// Time that each cable adds to the latency of a message.
         latency: Time | default,
     }
 
     /// A Dragonfly on disk.
     pub(crate) struct DragonflyFile + Copy {
+        /// Number of groups.
         groups: u32,
+        /// Switches of a group, all joined to one another.
         switches: u32,
+        /// Nodes of each switch.
         nodes: u32,
+        /// Global cables of each switch that has any.
         global: u32,
+        /// Cables between two groups; as many as fit if absent.
         per_pair: Option<u32>,
+        /// How the global cables of a group are dealt to its switches: `absolute` or `spread`.
         arrangement: Arrangement | default,
+        /// The cables inside groups.
         local_cables: CablesFile | default,
+        /// The cables between groups.
         global_cables: CablesFile | default,
     }
 
     /// A Dragonfly+ on disk.
     pub(crate) struct DragonflyPlusFile + Copy {
+        /// Number of groups.
         groups: u32,
+        /// Leaf switches of a group, which have the nodes.
         leaves: u32,
+        /// Spine switches of a group, which have the global cables.
         spines: u32,
+        /// Nodes of each switch that has nodes.
         nodes: u32,
+        /// Global cables of each switch that has any.
         global: u32,
+        /// Cables between two groups; as many as fit if absent.
         per_pair: Option<u32>,
+        /// How the global cables of a group are dealt to its switches: `absolute` or `spread`.
         arrangement: Arrangement | default,
+        /// The cables inside groups.
         local_cables: CablesFile | default,
+        /// The cables between groups.
         global_cables: CablesFile | default,
     }
 
     /// Any graph on disk.
     pub(crate) struct GraphFile {
+        /// Nodes of each switch, in the order of the switches.
         nodes: Vec<u32>,
+        /// The cables, by class.
         cables: Vec<EdgesFile>,
     }
 
     /// Cables of one class in a graph on disk.
     pub(crate) struct EdgesFile {
+        /// Name of the class, for tables and pictures.
         class: String,
+        /// Pairs of switches that cables of the class join.
         between: Vec<[u32; 2]>,
+        /// Cables between the two of each pair, at least 1.
         count: u32 [default = "one", skip_serializing_if = "is_one"],
+        /// Goodput of each cable, in each direction, above 0.
         bandwidth: Option<Rate>,
+        /// Bytes of frames of each cable, in each direction, above 0.
         wire_rate: Option<Rate>,
+        /// Time that each cable adds to the latency of a message.
         latency: Time | default,
     }
 
     /// One level of switches on disk.
     pub(crate) struct LevelFile + Copy {
+        /// Nodes or switches below each switch.
         down: u32,
+        /// Switches above each switch; 0 at the top.
         up: u32 [default = "one"],
+        /// Cables to each switch above, at least 1.
         cables: u32 [default = "one", skip_serializing_if = "is_one"],
+        /// Goodput of each cable, in each direction, above 0.
         bandwidth: Option<Rate>,
+        /// Bytes of frames of each cable, in each direction, above 0.
         wire_rate: Option<Rate>,
+        /// Time that each cable adds to the latency of a message.
         latency: Time | default,
     }
 }

@@ -80,13 +80,13 @@ section! {
 
     /// `[sharing.ib_penalty]`: parameters of the model `ib-penalty`; absent ones are as published.
     pub struct PenaltyParameters: Default + Copy {
-        /// Weight of the flows that leave a node.
+        /// Weight of the flows that leave a node, above 0.
         /// Default: 0.925.
         out: Option<f64>,
-        /// Weight of the flows that enter a node.
+        /// Weight of the flows that enter a node, above 0.
         /// Default: 0.965.
         into: Option<f64>,
-        /// What a sender suffers whose receiver has more than two flows.
+        /// Penalty of a sender whose receiver has more than two flows, above 0.
         /// Default: 1.35. Example: `1.4`.
         crowded: Option<f64>,
     }
@@ -136,7 +136,7 @@ section! {
         /// With `--replicates`: standard deviation, as a share, of what a message alone takes, 0 to 1.
         /// Default: 0. Example: `0.015`.
         noise: Option<f64>,
-        /// Most packets of a run; more are refused: this many take some 5 to 10 s.
+        /// Most packets of a run, at least 1; a run with more is refused. 100 million take some 5 to 10 s.
         /// Default: 100000000. Example: `2000000000`.
         most_packets: Option<u64>,
     }

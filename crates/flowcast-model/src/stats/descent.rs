@@ -7,16 +7,16 @@ use super::{linear_fit::product, linear_system};
 /// A parameter of a fit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundedParameter {
-    /// The least value.
+    /// Lower bound, in the parameter's unit; at most `high`.
     pub low: f64,
-    /// The greatest value.
+    /// Upper bound, in the same unit; finite.
     pub high: f64,
-    /// What is known of it before: its value and the standard deviation, one more residual.
+    /// Mean and standard deviation (above 0) before the fit; adds the residual `(x - mean) / deviation`.
     pub prior: Option<[f64; 2]>,
 }
 
 impl BoundedParameter {
-    /// Between two bounds, of which nothing else is known.
+    /// A parameter between two bounds, without a prior.
     pub fn between(low: f64, high: f64) -> BoundedParameter {
         BoundedParameter {
             low,
@@ -25,7 +25,7 @@ impl BoundedParameter {
         }
     }
 
-    /// With a prior, within so many of its standard deviations.
+    /// A parameter with a prior; its bounds lie `deviations` standard deviations (above 0) from `value`.
     pub fn around(value: f64, deviation: f64, deviations: f64) -> BoundedParameter {
         BoundedParameter {
             prior: Some([value, deviation]),
@@ -53,11 +53,14 @@ pub struct Lowest {
     pub at: Vec<f64>,
     /// Their sum of squared residuals.
     pub squares: f64,
-    /// Whether any residual depends on the parameter.
+    /// By parameter, whether a residual or a prior depends on it.
     pub is_felt: Vec<bool>,
 }
 
 /// Goes down from `start` until a step gains a smaller part of the sum than `no_gain`; none if there are no residuals there.
+///
+/// # Panics
+/// If a lower bound is above its upper bound.
 pub fn descend(
     start: &[f64],
     parameters: &[BoundedParameter],
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_nothing_depends_on_stays_and_is_told() {
+    fn a_parameter_without_influence_stays_and_is_marked() {
         let found = descend(
             &[1.0, 0.4],
             &[

@@ -16,7 +16,7 @@ pub struct LinearRow {
 /// The parameters that fit some rows best.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinearFit {
-    /// The parameters.
+    /// The parameters, in the order of the columns.
     pub values: Vec<f64>,
     /// By parameter, the weight of each row's value in it.
     pub weights: Vec<Vec<f64>>,
@@ -25,7 +25,7 @@ pub struct LinearFit {
 }
 
 impl LinearFit {
-    /// Solves; none where the rows leave a parameter open.
+    /// Solves the weighted normal equations. None without rows, or where the rows do not determine every parameter.
     pub fn new(rows: &[LinearRow]) -> Option<LinearFit> {
         let count = rows.first()?.columns.len();
         let mut products = vec![vec![0.0; count]; count];
@@ -56,7 +56,7 @@ impl LinearFit {
         product(&row.columns, &self.values)
     }
 
-    /// By how many standard errors a row lies above what the others say; 0 where they leave it open.
+    /// Residual of row `at` against a fit without it, in standard errors; 0 where the other rows do not determine it.
     pub fn score_without(&self, rows: &[LinearRow], at: usize) -> f64 {
         let row = &rows[at];
         let weights = row.columns.iter().zip(&self.weights);

@@ -13,7 +13,7 @@ use super::{StatsError, check, sample::median};
 pub struct Observation<T> {
     /// The thing that was predicted and measured.
     pub of: T,
-    /// The prediction.
+    /// The predicted value, in any unit.
     pub predicted: f64,
     /// The measured value, in the same unit.
     pub measured: f64,
@@ -26,15 +26,15 @@ impl<T> Observation<T> {
     }
 }
 
-/// At least one observation, all of measured values above 0 and of finite errors.
+/// One or more observations whose measured values are above 0 and whose errors are finite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observations<T>(Vec<Observation<T>>);
 
 impl<T> Observations<T> {
-    /// Checks them.
+    /// Collects observations.
     ///
     /// # Errors
-    /// No observation, numbers or errors that are not finite, or a measured value that is not above 0.
+    /// No observation, a measured value that is not finite or not above 0, or an error that is not finite.
     pub fn new(
         all: impl IntoIterator<Item = Observation<T>>,
     ) -> Result<Observations<T>, StatsError> {
@@ -58,7 +58,7 @@ impl<T> Observations<T> {
         &self.0
     }
 
-    /// The signed errors.
+    /// Signed relative errors in the order of the observations; -0.1 is 10 % too low.
     pub fn errors(&self) -> impl Iterator<Item = f64> {
         self.0.iter().map(Observation::error)
     }
@@ -79,9 +79,14 @@ impl<T> Observations<T> {
         median(&absolute).expect("there is an observation, and errors are finite")
     }
 
+    /// Number of observations whose absolute error is at most this.
+    pub fn count_within(&self, most: f64) -> usize {
+        self.errors().filter(|error| error.abs() <= most).count()
+    }
+
     /// Share of the observations whose absolute error is at most this.
     pub fn share_within(&self, most: f64) -> f64 {
-        self.errors().filter(|error| error.abs() <= most).count() as f64 / self.0.len() as f64
+        self.count_within(most) as f64 / self.0.len() as f64
     }
 
     /// Absolute error of the sum of all values.

@@ -45,12 +45,9 @@ impl Row {
     }
 
     fn print(&self) -> String {
+        let cells = [&self.what, &self.default, &self.example].map(|cell| cell.replace('|', "\\|"));
         let (name, unit) = (self.field.name, self.unit());
-        format!(
-            "| `{name}` | {unit} | {} | {} | {} |\n",
-            self.what, self.default, self.example
-        )
-        .replace("LOG MAX |", "LOG MAX \\|")
+        format!("| `{name}` | {unit} | {} |\n", cells.join(" | "))
     }
 }
 
@@ -117,6 +114,12 @@ fn each_field_with_a_row_stands_on_the_page() {
             .any(|known| format!("{:?}", fields(known)) == format!("{below:?}"));
         assert!(has_table || !has_rows, "{section} has no table");
         for field in below {
+            let is_value = field.below.is_empty() && !field.kind.is_empty();
+            let name = field.name;
+            assert!(
+                !is_value || !field.docs.is_empty(),
+                "{section}.{name} has no comment"
+            );
             check(field.below, &format!("{section}.{}", field.name));
         }
     }
