@@ -27,7 +27,7 @@ pub(crate) struct Accesses {
 }
 
 impl Accesses {
-    /// Before the first.
+    /// No requests and no transfers; allocates nothing for a program without accesses.
     pub(crate) fn new(program: &Program) -> Accesses {
         let mut accesses = Accesses::default();
         if !program.accesses().is_empty() {
@@ -300,7 +300,8 @@ impl AccessTransfers {
             latency,
         } = self.flights[number];
         self.flights.give_back(number);
-        self.under_way(rank, memory).count -= 1;
+        let under_way = self.all[rank].get_mut(&memory);
+        under_way.expect("what ends has started").count -= 1;
         let conflict = (at - start - first - second).max(Time::ZERO);
         let done = Done {
             at,

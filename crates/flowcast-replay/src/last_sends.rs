@@ -26,7 +26,7 @@ struct SendRing {
 }
 
 impl<T: Copy> LastSends<T> {
-    /// For ranks that have sent nothing, of which this is known; no rings where that does not matter.
+    /// Rings of ranks that have sent nothing yet, filled with `nothing`; no rings unless sends `matter`.
     pub(crate) fn new(program: &Program, nothing: T, matter: bool) -> LastSends<T> {
         let streams = if matter { program.streams() as u32 } else { 0 };
         let mut rings = Vec::with_capacity(streams as usize);
@@ -46,7 +46,7 @@ impl<T: Copy> LastSends<T> {
         }
     }
 
-    /// A rank sends.
+    /// Notes a send of a rank, where sends are kept.
     #[inline(always)]
     pub(crate) fn push(&mut self, rank: Rank, known: T) {
         let Some(ring) = self.rings.get_mut(rank.index()) else {
@@ -56,11 +56,33 @@ impl<T: Copy> LastSends<T> {
         ring.sent = ring.sent.wrapping_add(1);
     }
 
-    /// What is known of the send of a rank that was so many sends ago, if that matters.
+    /// The send of a rank that was `ago` sends before its last one; none where sends are not kept.
     #[inline(always)]
     pub(crate) fn get(&self, rank: Rank, ago: u32) -> Option<&T> {
         let ring = self.rings.get(rank.index())?;
         let number = ring.sent.wrapping_sub(ago + 1);
         Some(&self.known[ring.first + (number & ring.mask) as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_keeps_as_many_of_the_last_sends_as_it_has_places() {
+        let ring = SendRing {
+            first: 1,
+            mask: 3,
+            sent: u32::MAX - 1,
+        };
+        let mut sends = LastSends {
+            known: vec![0; 5],
+            rings: vec![ring],
+        };
+        (1..=5).for_each(|known| sends.push(Rank(0), known));
+        let kept = (0..4).map(|ago| *sends.get(Rank(0), ago).unwrap());
+        assert_eq!(kept.collect::<Vec<_>>(), [5, 4, 3, 2]);
+        assert_eq!((sends.known[0], sends.get(Rank(1), 0)), (0, None));
     }
 }

@@ -12,6 +12,9 @@ const BUSY: f64 = 0.8;
 /// A flow with this share of an interface, which headers and acknowledgements leave, is as fast as alone.
 const FULL: f64 = 0.9;
 
+/// A link that carries at most this many times the share of a flow carries no other.
+const SAME: f64 = 1.01;
+
 /// Names for each interval the busiest link of the flow's data, or else of its acknowledgements.
 pub(super) fn name_links(intervals: &mut [Vec<Interval>], fabric: &Fabric) {
     let mut changes = vec![Vec::new(); fabric.link_count()];
@@ -30,15 +33,19 @@ pub(super) fn name_links(intervals: &mut [Vec<Interval>], fabric: &Fabric) {
                 .data()
                 .iter()
                 .map(|link| loads[link.index()].mean(interval));
-            let is_alone = of_data.all(|load| load <= 1.01 * interval.share.0);
-            let of_data = busiest(path.data(), interval, &loads, fabric);
-            let of_acknowledgements = busiest(path.acknowledgements(), interval, &loads, fabric);
-            interval.limit = match (of_data, of_acknowledgements) {
-                (Some(link), _) if !is_alone => Limit::Link(link),
-                (_, Some(link)) if interval.share.0 < FULL => Limit::Acknowledgements(link),
-                _ if is_alone => Limit::Alone,
-                _ => Limit::Queues,
-            };
+            let is_alone = of_data.all(|load| load <= SAME * interval.share.0);
+            interval.limit =
+                if !is_alone && let Some(link) = busiest(path.data(), interval, &loads, fabric) {
+                    Limit::Link(link)
+                } else if interval.share.0 < FULL
+                    && let Some(link) = busiest(path.acknowledgements(), interval, &loads, fabric)
+                {
+                    Limit::Acknowledgements(link)
+                } else if is_alone {
+                    Limit::Alone
+                } else {
+                    Limit::Queues
+                };
         }
     }
 }

@@ -160,7 +160,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         (overhead.time > Time::ZERO).then(|| self.start_up(rank, overhead))
     }
 
-    /// The same of a send, once the interface is free where that does not queue messages.
+    /// Begins a send, once the interface is free unless it queues messages; gives the step if that takes time.
     #[inline(always)]
     pub(super) fn begin_send(
         &mut self,

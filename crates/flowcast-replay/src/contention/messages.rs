@@ -152,7 +152,7 @@ impl MessageStore {
         put(&mut self.asked, number, time, Time::ZERO);
     }
 
-    /// When it was.
+    /// When a message was handed to the network.
     pub(super) fn asked(&self, number: u32) -> Time {
         self.asked[number as usize]
     }
@@ -162,7 +162,7 @@ impl MessageStore {
         put(&mut self.parts, number, times, (Time::ZERO, Time::ZERO));
     }
 
-    /// How long it is.
+    /// Time of a part on the links, and in flight.
     pub(super) fn part(&self, number: u32) -> (Time, Time) {
         self.parts[number as usize]
     }

@@ -135,7 +135,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         Step::GoOn
     }
 
-    /// A request for a lock or to a file: the first time it is put to the others.
+    /// Asks for a lock or a file: the first call queues the request, a later one takes the answer.
     fn request(
         &mut self,
         rank: Rank,

@@ -200,9 +200,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             let RequestCosts { way, .. } =
                 RequestCosts::new(self.costs, self.placement, rank, access);
             self.ranks[rank].phase = RankPhase::Answered;
-            if let Some((_, done)) = self.accesses.requests.served(rank) {
-                self.pending.at(done + way, Event::turn(rank));
-            }
+            let served = self.accesses.requests.served(rank);
+            let (_, done) = served.expect("only requests that were served have answers");
+            self.pending.at(done + way, Event::turn(rank));
         }
     }
 
