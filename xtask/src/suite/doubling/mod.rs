@@ -101,6 +101,7 @@ fn count(command: &Path, case: &Case, size: usize) -> Result<f64> {
             ])
             .arg(command)
             .args(case.words)
+            .args(case.more)
             .current_dir(&folder),
     )?;
     let counts = fs::read_to_string(folder.join("counts"))?;

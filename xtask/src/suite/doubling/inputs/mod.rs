@@ -18,6 +18,8 @@ pub(super) struct Case {
     pub name: &'static str,
     /// Words behind `flowcast`.
     pub words: &'static [&'static str],
+    /// Further words behind these.
+    pub more: &'static [&'static str],
     /// Words of a command that runs before and is not counted; none if empty.
     pub before: &'static [&'static str],
     /// The input of a size.
@@ -35,6 +37,7 @@ const fn case(
     Case {
         name,
         words,
+        more: &[],
         before: &[],
         input,
         size,
@@ -44,6 +47,10 @@ const fn case(
 impl Case {
     const fn after(self, before: &'static [&'static str]) -> Case {
         Case { before, ..self }
+    }
+
+    const fn with(self, more: &'static [&'static str]) -> Case {
+        Case { more, ..self }
     }
 }
 
@@ -55,17 +62,6 @@ const PREDICT: &[&str] = &[
     "--json",
     "--model",
     "independent",
-];
-const EXPANDED: &[&str] = &[
-    "predict",
-    "in",
-    "-n",
-    "gige-tcp",
-    "--json",
-    "--model",
-    "independent",
-    "--collectives",
-    "openmpi",
 ];
 const FAIR: &[&str] = &[
     "predict", "in", "-n", "gige-tcp", "--json", "--model", "fair",
@@ -79,37 +75,9 @@ const GOAL: &[&str] = &[
 ];
 const FIT: &[&str] = &["fit", "in", "-o", "out.toml", "--json"];
 const PLACE: &[&str] = &[
-    "place",
-    "in",
-    "-n",
-    "gige-tcp",
-    "--nodes",
-    "2",
-    "--ranks-per-node",
-    "64",
-    "--objective",
-    "hops",
+    "place", "in", "-n", "gige-tcp", "--nodes", "2",
     // How far the search goes depends on the numbers, not only on how many there are.
-    "--moves",
-    "1",
-    "--json",
-];
-
-const HOPS: &[&str] = &[
-    "place",
-    "in",
-    "-n",
-    "gige-tcp",
-    "--nodes",
-    "2",
-    "--objective",
-    "hops",
-    "--moves",
-    "1",
-    "--json",
-];
-const STEPS: &[&str] = &[
-    "place", "in", "-n", "gige-tcp", "--nodes", "2", "--moves", "1", "--json",
+    "--moves", "1", "--json",
 ];
 const FIT_COLLECTIVES: &[&str] = &[
     "fit",
@@ -153,9 +121,10 @@ pub(super) const CASES: &[Case] = &[
     case("dim-communicators", &["compile", "in", "-o", "out.fct"],
         |n| dim(2, n, &each(n, |i| format!("10:0:0:11:{}:0:0:8:8", i + 1)),
             &each(n, |i| format!("10:1:0:11:{}:0:0:8:8", i + 1))), 2000),
-    case("dim-communicators-expanded", EXPANDED,
+    case("dim-communicators-expanded", PREDICT,
         |n| dim(2, n, &each(n, |i| format!("10:0:0:11:{}:0:0:8:8", i + 1)),
-            &each(n, |i| format!("10:1:0:11:{}:0:0:8:8", i + 1))), 1000),
+            &each(n, |i| format!("10:1:0:11:{}:0:0:8:8", i + 1))), 1000)
+        .with(&["--collectives", "openmpi"]),
     case("dim-collectives", PREDICT, |n| dim(2, 1, &rep(n, "10:0:0:11:1:0:0:8:8"), &rep(n, "10:1:0:11:1:0:0:8:8")), 1000),
     case("dim-events", PREDICT, |n| dim(2, 0, &each(n, |i| format!("20:0:0:{}:{i}", 1000 + i)), ""), 2000),
     case("dim-silent-ranks", PREDICT, |n| dim(n, 0, &sends(1, |_| 0), &receives(1, |_| 0)), 2000),
@@ -198,8 +167,10 @@ pub(super) const CASES: &[Case] = &[
     case("pattern-late", FAIR, |n| one(each(n, |i| format!("{} -> {} 1MB @ {i}ms", 2 * i, 2 * i + 1))), 500),
     case("pattern-independent", PREDICT, |n| one(each(n, |i| format!("{} -> {} 1MB", 2 * i, 2 * i + 1))), 1000),
     case("matrix-entries", PLACE,
-        |n| one("from,to,bytes\n".to_owned() + &each(n, |i| format!("{},{},1", i % 64, i / 64 % 64))), 4000),
-    case("matrix-ranks", HOPS, |n| one(format!("from,to,bytes\n0,{},1\n", n - 1)), 2000),
+        |n| one("from,to,bytes\n".to_owned() + &each(n, |i| format!("{},{},1", i % 64, i / 64 % 64))), 4000)
+        .with(&["--objective", "hops", "--ranks-per-node", "64"]),
+    case("matrix-ranks", PLACE, |n| one(format!("from,to,bytes\n0,{},1\n", n - 1)), 2000)
+        .with(&["--objective", "hops"]),
     case("mapping-nodes", &["mapping", "in", "--format", "openmpi"], |n| one(each(n, |i| (i % 100).to_string())), 2000),
     case("mapping-rankfile", &["mapping", "in"], |n| one(each(n, |i| format!("rank {i}=n{i} slot=0"))), 2000),
     case("mapping-mpich", &["mapping", "in"], |n| one(each(n, |i| format!("n{i}:1"))), 2000),
@@ -211,8 +182,8 @@ pub(super) const CASES: &[Case] = &[
     case("collectives-allocations", FIT_COLLECTIVES, measured, 1000),
     case("collectives-cases", PREDICT_COLLECTIVES, |n| collective_cases(n, 4), 64).after(FIT_COLLECTIVES),
     case("collectives-nodes", PREDICT_COLLECTIVES, |n| collective_cases(8, n), 64).after(FIT_COLLECTIVES),
-    case("steps", STEPS, |n| one(rep(n, "0 -> 1 1MB\nstep")), 200),
-    case("steps-flows", STEPS, |n| one(each(n, |i| format!("{i} -> {} 1MB", i + 1))), 50),
+    case("steps", PLACE, |n| one(rep(n, "0 -> 1 1MB\nstep")), 200),
+    case("steps-flows", PLACE, |n| one(each(n, |i| format!("{i} -> {} 1MB", i + 1))), 50),
     case("samples", FIT,
         |n| one("# schema: flowcast/samples/2\nwhat,n,d_us,size_B,time_us\n".to_owned() + &each(n, sample)), 2000),
     case("osu", FIT, |n| one("# OSU MPI Latency Test v5.6.3\n# Size          Latency (us)\n".to_owned()
