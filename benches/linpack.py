@@ -50,7 +50,7 @@ def predicted(options, folder):
     fitted = options.fitted
     if not fitted:
         cluster, fitted = folder / "cluster.toml", folder / "fitted.toml"
-        run(options, "fit", "--calls", measured / "calls.csv", "-o", cluster)
+        run(options, "fit", measured / "calls.csv", "-o", cluster)
         run(options, "hpl", "fit", folder / "known.csv", "--network", cluster, *compute, "-o", fitted)
     extent = ["--windows", options.windows] if options.windows else []
     members = ["--replicates", options.members] if options.members else []

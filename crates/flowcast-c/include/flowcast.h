@@ -55,8 +55,8 @@ double flowcast_makespan_s(const flowcast_prediction *prediction);
 size_t flowcast_ranks(const flowcast_prediction *prediction);
 /* The times of a rank; 0, or -1 if there is no such rank. */
 int flowcast_rank_times(const flowcast_prediction *prediction, size_t rank, flowcast_rank *times);
-/* What the replay leaves out and what it assumes, a line each, as in the notes of the command; empty if there is nothing to say.
- * Valid until the prediction is freed. */
+/* Notes of a prediction, one per line: what the replay leaves out and what it assumes. Empty if there are none, NULL without a
+ * prediction. Valid until the prediction is freed. */
 const char *flowcast_notes(const flowcast_prediction *prediction);
 void flowcast_prediction_free(flowcast_prediction *prediction);
 

@@ -272,7 +272,7 @@ pub unsafe extern "C" fn flowcast_rank_times(
     0
 }
 
-/// What the replay leaves out and what it assumes, a line each; null without a prediction.
+/// Notes of a prediction, one per line: what the replay leaves out and what it assumes. Null without a prediction.
 ///
 /// # Safety
 /// The prediction came from this library.

@@ -29,7 +29,8 @@ impl SamplesFile<'_> {
     ) -> Result<(GrowingFile, S)> {
         let path = partial(self.target);
         if !self.resume {
-            GrowingFile::start(&path, CONTENT, &self.head)?;
+            let file = GrowingFile::start(&path, CONTENT, &self.head)?;
+            return Ok((file, S::default()));
         }
         GrowingFile::resume(&path, CONTENT, &self.head, |text| {
             let place = || format!("--resume: {}", path.display());

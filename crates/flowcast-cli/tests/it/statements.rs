@@ -84,7 +84,7 @@ const MARKED: &[&str] = &[
     "explain gradient lu.S.4.dim.gz -n ethernet-25g-tcp --model independent",
     "explain path lu.S.4.dim.gz -n ethernet-25g-tcp --model independent",
     "explain slack lu.S.4.dim.gz -n ethernet-25g-tcp --model independent",
-    "fit --calls taurus-calls.csv --pieces 3",
+    "fit taurus-calls.csv --pieces 3",
     "fit reprompi.txt",
     "mapping fill --ranks 8 --nodes 4",
     "measure pairs --show pairs.csv",

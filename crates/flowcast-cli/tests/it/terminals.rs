@@ -31,7 +31,7 @@ const MORE: &[&str] = &[
     "compare {out}/before.json {out}/after.json",
     "compare lu.S.4.dim.gz lu.S.4.dim.gz -n gige-tcp --model independent",
     "explain events lu.S.4.dim.gz -n gige-tcp",
-    "fit --calls taurus-calls.csv --pieces 3",
+    "fit taurus-calls.csv --pieces 3",
     "fit --collectives collectives.csv --allocations collective-nodes.csv --system lumi",
     "fit reprompi.txt",
     "hpl predict linpack-runs.csv -n infiniband-edr --compute dgemm.csv",

@@ -73,12 +73,12 @@ pub struct Row {
 impl Row {
     /// The signed error of a predictor; none where so little was measured that it says nothing.
     pub fn error(&self, predictor: usize) -> Option<f64> {
-        self.observation(predictor).map(|of| of.error())
+        self.observation(predictor, ()).map(|one| one.error())
     }
 
-    fn observation(&self, predictor: usize) -> Option<Observation<String>> {
-        self.has_errors.then(|| Observation {
-            of: self.name.clone(),
+    fn observation<T>(&self, predictor: usize, of: T) -> Option<Observation<T>> {
+        self.has_errors.then_some(Observation {
+            of,
             predicted: self.predicted[predictor].as_seconds(),
             measured: self.measured.as_seconds(),
         })
@@ -192,24 +192,34 @@ impl AppValidation {
         let communication = self.row(Quantity::Total, "communication", |run: &RunTimes| {
             run.communication.iter().copied().sum::<Time>()
         })?;
-        Ok((0..self.predictors.len())
-            .map(|at| Fared {
-                total: rows[0].error(at).unwrap_or(f64::NAN),
-                communication: communication.error(at).unwrap_or(f64::NAN),
-                regions: observations(&rows, Quantity::Region, at),
+        (0..self.predictors.len())
+            .map(|at| {
+                Ok(Fared {
+                    total: rows[0].error(at).unwrap_or(f64::NAN),
+                    communication: communication.error(at).unwrap_or(f64::NAN),
+                    regions: observations(&rows, Quantity::Region, at)?,
+                })
             })
-            .collect())
+            .collect()
     }
 }
 
-/// The rows about a quantity that have errors, beside what a predictor says; none where there are none.
+/// Predictions of one predictor beside the measured rows of a quantity; none where no row has an error.
+///
+/// # Errors
+/// A prediction that is not finite.
 pub fn observations(
     rows: &[Row],
     quantity: Quantity,
     predictor: usize,
-) -> Option<Observations<String>> {
+) -> Result<Option<Observations<String>>, StatsError> {
     let own = rows.iter().filter(|row| row.quantity == quantity);
-    Observations::new(own.filter_map(|row| row.observation(predictor))).ok()
+    let own: Vec<_> = own
+        .filter_map(|row| row.observation(predictor, row.name.clone()))
+        .collect();
+    (!own.is_empty())
+        .then(|| Observations::new(own))
+        .transpose()
 }
 
 fn interval(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {

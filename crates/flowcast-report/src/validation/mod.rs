@@ -250,8 +250,14 @@ mod tests {
         near(means[2], 0.025);
         near(cases[0].1.global_error(), 0.1 / 3.0);
         near(cases[1].1.global_error(), 0.1);
+        near(cases[2].1.global_error(), 0.1 / 3.0);
+        let configurations = fair.grouped(|of| &*validation.cases[of.case].configuration);
+        let counts = configurations.iter().map(|(_, of)| of.all().len());
+        assert_eq!(counts.collect::<Vec<_>>(), [4, 2]);
+        near(configurations[0].1.mean_absolute(), 0.7 / 4.0);
         assert_eq!(fair.worst().of, FlowPlace { case: 1, flow: 0 });
         near(fair.worst().error(), -0.5);
+        near(fair.range().0, -0.5);
         near(fair.range().1, 0.1);
         near(flows[1].mean_absolute(), 0.0);
     }

@@ -197,8 +197,8 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
         .shown(table)
         .line(format!(
             "{} of {} regions are within 10 %, on average {:.1} % off",
-            observed.errors().filter(|error| error.abs() <= 0.1).count(),
-            fit.regions.all().len(),
+            observed.count_within(0.1),
+            observed.all().len(),
             observed.mean_absolute() * 100.0
         ))
         .lines(packets)

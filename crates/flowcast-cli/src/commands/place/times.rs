@@ -26,7 +26,10 @@ impl TriedTimes {
             env!("CARGO_PKG_VERSION")
         );
         if !resume {
-            GrowingFile::start(&path, CONTENT, &head)?;
+            return Ok(TriedTimes {
+                kept: Some(GrowingFile::start(&path, CONTENT, &head)?),
+                ..TriedTimes::default()
+            });
         }
         let (file, earlier) = GrowingFile::resume(&path, CONTENT, &head, |text| {
             let name = path.display();

@@ -154,7 +154,7 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
                 "regions of MPI programs",
             ),
         ] {
-            let Some(observed) = observations(&rows, quantity, place) else {
+            let Some(observed) = observations(&rows, quantity, place)? else {
                 continue;
             };
             let errors = observed.errors_by(|row| match quantity {
