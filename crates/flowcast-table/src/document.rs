@@ -129,6 +129,11 @@ impl Document {
         self
     }
 
+    /// The names of the values in the rows of a list, in the order in which the first row has them; none of another field.
+    pub fn names_in(&self, list: &str) -> Vec<&str> {
+        self.fields.get(list).map_or_else(Vec::new, Value::names)
+    }
+
     /// The words for people.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {

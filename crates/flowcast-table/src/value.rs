@@ -136,6 +136,11 @@ impl Record {
         }
     }
 
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value)
+    }
+
     /// All values by their names.
     ///
     /// # Errors
@@ -159,6 +164,15 @@ impl Record {
 }
 
 impl Value {
+    /// The names of the values in the first of several records.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        match self {
+            Value::List(rows) => rows.first().map_or_else(Vec::new, Value::names),
+            Value::Record(record) => record.0.iter().map(|(name, _)| &**name).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether all figures in it can be told.
     pub(crate) fn check(&self) -> Result<(), NotFinite> {
         let finite = |number: f64| match number.is_finite() {

@@ -26,6 +26,7 @@
 //! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
 //! inputs give equal results, on any number of threads.
 
+pub mod answers;
 pub mod calibrate;
 mod case;
 mod choice;

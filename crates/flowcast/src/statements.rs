@@ -1,14 +1,17 @@
 //! Sentences that go with predictions, the same in the command, JSON, pages, tables and Python.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt::{self, Display, Formatter},
+};
 
 use flowcast_model::{
     network::Network,
     origin::{Origin, OriginKind},
 };
 use flowcast_report::standing::Interval;
-use flowcast_table::{Value, rows};
-use flowcast_trace::{Trace, program::IgnoredRecords};
+use flowcast_table::{Document, Grouped, Value, rows};
+use flowcast_trace::{Program, Trace, program::IgnoredRecords};
 use flowcast_units::{Rounded, Time};
 
 /// The name of a network, with an asterisk where values stand in.
@@ -205,4 +208,60 @@ pub fn once(sentences: impl IntoIterator<Item = String>) -> Vec<String> {
     sentences
         .filter(|sentence| told.insert(sentence.clone()))
         .collect()
+}
+
+/// What a trace holds, for people.
+#[derive(Debug, Clone, Copy)]
+pub struct Counts {
+    /// Ranks that have a stream of their own.
+    pub ranks: usize,
+    /// Point-to-point messages of all ranks.
+    pub messages: u64,
+    /// Collectives that are no messages; not mentioned if there are none.
+    pub collectives: u64,
+}
+
+impl Counts {
+    /// Counts what any trace holds.
+    pub fn of(trace: &Trace) -> Counts {
+        Counts {
+            ranks: trace.ranks(),
+            messages: trace.messages(),
+            collectives: trace.collectives(),
+        }
+    }
+
+    /// For programs.
+    pub fn document(self, kind: &'static str) -> Document {
+        Document::new(kind)
+            .field("ranks", self.ranks)
+            .field("messages", self.messages)
+            .field("collectives", self.collectives)
+    }
+
+    /// Counts what a program holds.
+    pub fn of_program(program: &Program) -> Counts {
+        let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
+        Counts {
+            ranks,
+            messages,
+            collectives: program.collectives(),
+        }
+    }
+}
+
+impl Display for Counts {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ranks, {} messages",
+            Grouped(self.ranks as u64),
+            Grouped(self.messages)
+        )?;
+        match self.collectives {
+            0 => Ok(()),
+            1 => write!(f, ", 1 collective"),
+            several => write!(f, ", {} collectives", Grouped(several)),
+        }
+    }
 }

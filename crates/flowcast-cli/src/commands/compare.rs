@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     PreparedProgram,
+    answers::ROWS,
     model::stats::{
         sample::median,
         two_sample::{DifferenceTest, RunNoise, TwoSamples},
@@ -29,7 +30,7 @@ use crate::{
         exit::Finding,
         files::{declare, read_text},
         output::{Format, say},
-        tables::{Most, ROWS},
+        tables::Most,
     },
     trace_args::open_trace,
 };

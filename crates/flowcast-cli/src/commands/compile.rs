@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use flowcast::{
+    statements::Counts,
     table::Grouped,
     trace::{Trace, compiled, fold::fold},
 };
@@ -12,7 +13,7 @@ use flowcast::{
 use crate::{
     terminal::{
         files::{Output, declare, write_whole},
-        output::{Counts, Format},
+        output::Format,
         progress::Progress,
     },
     trace_args::{open_folded, trace_help},

@@ -13,6 +13,7 @@ use flowcast::{
     Conversion, ConversionError, Options, Outputs, Prepared, PreparedProgram, TraceForm,
     convert::{self, Losses, Tables},
     model::network::Network,
+    statements::Counts,
     trace::{Program, Trace, program::IgnoredRecords},
 };
 
@@ -23,7 +24,7 @@ use crate::{
     replay_files::OutputArgs,
     terminal::{
         files::{Batch, Output, declare, write_whole},
-        output::{Counts, Format, say, tell_notes},
+        output::{Format, say, tell_notes},
         progress::Progress,
     },
     trace_args::{open_trace, threads, trace_help},

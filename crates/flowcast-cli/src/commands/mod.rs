@@ -33,7 +33,6 @@ mod demo;
 pub(crate) mod doctor;
 mod explain;
 mod explain_events;
-mod explain_trace;
 mod fit;
 mod fit_calls;
 mod fit_collectives;

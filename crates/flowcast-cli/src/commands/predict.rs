@@ -1,7 +1,6 @@
 //! `flowcast predict`: a pattern of concurrent communications, or a program's trace; its content says which.
 
 pub(in crate::commands) mod comparison;
-mod levels;
 pub(in crate::commands) mod pattern;
 mod question;
 pub(in crate::commands) mod trace;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::{Parameter, report::chart_page::Picture, sensitivity};
+use flowcast::{Parameter, answers::ROWS, report::chart_page::Picture, sensitivity};
 
 use crate::{
     network_args::NetworkArgs,
@@ -15,7 +15,7 @@ use crate::{
         output::Format,
         progress::Progress,
         provenance,
-        tables::{Most, ROWS},
+        tables::Most,
     },
     trace_args::{open_trace, trace_help},
 };

@@ -4,16 +4,12 @@ use std::{collections::BTreeMap, io::Write, path::Path};
 
 use anyhow::Result;
 use flowcast::{
+    answers::ROWS,
     report::chart_page::{Picture, chart_page},
     table::Document,
 };
 
-use crate::terminal::{
-    files::Batch,
-    output::Format,
-    provenance,
-    tables::{Most, ROWS},
-};
+use crate::terminal::{files::Batch, output::Format, provenance, tables::Most};
 
 /// Prints a result, at most so many rows of each table; writes its page as well if one is asked for.
 pub(crate) fn give_answer(

@@ -4,23 +4,20 @@
 
 use std::{
     borrow::Cow,
-    fmt::{Arguments, Display, Formatter},
+    fmt::{Arguments, Display},
     io::{self, ErrorKind, Write, stderr, stdout},
     process::exit,
 };
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::{
-    model::name::is_hidden,
-    trace::{Program, Trace},
-};
+use flowcast::model::name::is_hidden;
 
 use crate::terminal::{
     tables::{RECORD, TableForm, written},
     width::{error_width, fitted, output_width},
 };
-use flowcast::table::{Document, Grouped, Part};
+use flowcast::table::{Document, Part};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {
@@ -73,62 +70,6 @@ impl Format {
             }
         }
         Ok(())
-    }
-}
-
-/// What a trace holds, for people.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Counts {
-    /// Ranks that have a stream of their own.
-    pub(crate) ranks: usize,
-    /// Point-to-point messages of all ranks.
-    pub(crate) messages: u64,
-    /// Collectives that are no messages; not mentioned if there are none.
-    pub(crate) collectives: u64,
-}
-
-impl Counts {
-    /// Counts what any trace holds.
-    pub(crate) fn of(trace: &Trace) -> Counts {
-        Counts {
-            ranks: trace.ranks(),
-            messages: trace.messages(),
-            collectives: trace.collectives(),
-        }
-    }
-
-    /// For programs.
-    pub(crate) fn document(self, kind: &'static str) -> Document {
-        Document::new(kind)
-            .field("ranks", self.ranks)
-            .field("messages", self.messages)
-            .field("collectives", self.collectives)
-    }
-
-    /// Counts what a program holds.
-    pub(crate) fn of_program(program: &Program) -> Counts {
-        let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
-        Counts {
-            ranks,
-            messages,
-            collectives: program.collectives(),
-        }
-    }
-}
-
-impl Display for Counts {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} ranks, {} messages",
-            Grouped(self.ranks as u64),
-            Grouped(self.messages)
-        )?;
-        match self.collectives {
-            0 => Ok(()),
-            1 => write!(f, ", 1 collective"),
-            several => write!(f, ", {} collectives", Grouped(several)),
-        }
     }
 }
 

@@ -264,9 +264,6 @@ fn row_count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The option that shows all rows.
-pub(crate) const ROWS: &str = "--rows";
-
 impl Most {
     /// How many rows that are at most; no end in CSV.
     pub(crate) fn rows(self) -> usize {
@@ -280,6 +277,8 @@ impl Most {
 #[cfg(test)]
 mod tests {
     use flowcast::table::rows;
+
+    use flowcast::answers::ROWS;
 
     use super::*;
 

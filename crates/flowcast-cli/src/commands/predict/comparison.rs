@@ -4,24 +4,24 @@ use anyhow::{Context, Result};
 use flowcast::{
     Case, CaseDetails, CaseResult, Contention, Input, IntervalOptions, ModelChoice, Options,
     Outputs,
+    answers::{interval_fields, prediction_fields},
     model::{cluster::pattern::Steps, network::Network},
     replay::{inside::InsideTraffic, sweep::SetOutcome},
     report::{
         NetworkView, Page,
         standing::{PredictedTime, Standing, standings, verdict},
     },
-    statements::{by_name, margin, marked_name, of_predictions, once, shown_time, stand_ins},
+    statements::{
+        Counts, by_name, margin, marked_name, of_predictions, once, shown_time, stand_ins,
+    },
     table::{Document, Grouped, Record, Value, figure, fixed, or_dash, percent, rows},
     trace::parallel,
     units::Rounded,
 };
 
-use super::{
-    Asked,
-    trace::{interval_fields, parse_mapping, prediction_fields},
-};
+use super::{Asked, trace::parse_mapping};
 use crate::{
-    terminal::{files::write_text, output::Counts, progress::Progress, provenance},
+    terminal::{files::write_text, progress::Progress, provenance},
     trace_args::{print_notes_beside, threads},
 };
 

@@ -5,40 +5,24 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    Contention, Error, Interval, IntervalOptions, Options, Outputs, Prediction, Prepared,
-    PreparedProgram, RailPrediction, RailsPrediction,
+    Contention, Error, IntervalOptions, Options, Outputs, Prepared, PreparedProgram,
+    answers::{Application, PredictionAnswer},
     graph::noise::Noise,
-    model::{
-        machine::Mapping,
-        network::{self, Network},
-    },
-    replay::{loggops::Loggops, outcome::Outcome, sweep::SetOutcome},
+    model::machine::Mapping,
+    replay::loggops::Loggops,
     report::Page,
-    statements::{margin, marked_name, shown_time, stand_ins},
-    table::{Document, Grouped, Record, Rows, figure, percent, rows},
-    trace::{Program, Trace, program::Transfers},
-    units::{Bytes, Rank, Rounded, Time, TimePerByte},
+    trace::{Program, Trace},
+    units::{Bytes, Time, TimePerByte},
     why::{NoiseOptions, Noisy, parse_noise, scenarios},
 };
 use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
 
-use super::{
-    Asked,
-    levels::{level_table, with_delays},
-};
+use super::Asked;
 use crate::{
     collectives::{CollectivesArgs, note_formulas},
-    commands::explain_trace,
     network_args::tell_rate_kind,
     replay_files::OutputArgs,
-    terminal::{
-        answers::give_answer,
-        files::Batch,
-        output::Counts,
-        progress::Progress,
-        provenance,
-        tables::{Most, ROWS},
-    },
+    terminal::{answers::give_answer, files::Batch, progress::Progress, provenance, tables::Most},
     trace_args::{
         Compute, Maps, flat, open_by, open_trace, print_notes_beside, refuse_cut, threads,
     },
@@ -181,13 +165,20 @@ pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
 }
 
 /// A program among several that run at once.
-struct TracePart<'a> {
-    path: &'a Path,
+struct TracePart {
+    name: String,
     program: Program,
 }
 
+impl TracePart {
+    fn application(&self) -> Application<'_> {
+        let TracePart { name, program } = self;
+        Application { name, program }
+    }
+}
+
 /// Opens the programs that run at once.
-fn open_parts<'a>(asked: &'a Asked<'_>) -> Result<Vec<TracePart<'a>>> {
+fn open_parts(asked: &Asked<'_>) -> Result<Vec<TracePart>> {
     let args = &asked.args.trace;
     let mut parts = Vec::new();
     for path in &asked.args.inputs {
@@ -199,7 +190,8 @@ fn open_parts<'a>(asked: &'a Asked<'_>) -> Result<Vec<TracePart<'a>>> {
                 path.display()
             ),
         };
-        parts.push(TracePart { path, program });
+        let name = path.display().to_string();
+        parts.push(TracePart { name, program });
     }
     Ok(parts)
 }
@@ -263,251 +255,24 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
     let interval = asked.with_draws(|options| prepared.interval(&prediction.outcome, options))?;
     prediction.with_interval(interval.as_ref());
     let view = prediction.view.take();
-    let result = PredictionResult {
-        noisy: args.noisy(&prepared, asked)?,
-        interval,
-        is_asked: !asked.args.no_interval,
-        parts,
-        prepared,
-        prediction,
-        network,
-        further: &asked.further,
+    let noisy = args.noisy(&prepared, asked)?;
+    let answer = PredictionAnswer {
+        applications: parts.iter().map(TracePart::application).collect(),
+        prepared: &prepared,
+        prediction: &prediction,
+        networks: network.into_iter().chain(&asked.further).collect(),
+        interval: interval.as_ref(),
+        has_interval: !asked.args.no_interval,
+        noise: args.noise.as_deref().zip(noisy.as_ref()),
+        most_rows: args.rows.rows(),
     };
-    let document = result.document(args).titled(title);
+    let document = answer.document().titled(title);
     if let (Some(path), Some(view)) = (&asked.args.report, view) {
         let page = Page::about(&document, vec![view], provenance::of_this_run());
         files.write_text(path, &page.to_html()?)?;
     }
     files.commit()?;
     asked.args.format.print(&document)
-}
-
-/// All that is told of a prediction.
-struct PredictionResult<'a> {
-    /// The programs, if there are several.
-    parts: Vec<TracePart<'a>>,
-    prepared: Prepared<'a>,
-    prediction: Prediction,
-    network: Option<&'a Network>,
-    /// The other rails.
-    further: &'a [Network],
-    interval: Option<Interval>,
-    /// Whether an interval was to be predicted.
-    is_asked: bool,
-    noisy: Option<Noisy>,
-}
-
-impl PredictionResult<'_> {
-    /// The share of each of several programs in the result.
-    fn outcomes(&self) -> Vec<(&TracePart<'_>, Outcome)> {
-        let programs: Vec<&Program> = self.parts.iter().map(|part| &part.program).collect();
-        let outcomes = flowcast::split(&self.prediction.outcome, &programs);
-        self.parts.iter().zip(outcomes).collect()
-    }
-
-    fn document(&self, args: &TraceArgs) -> Document {
-        let Prediction {
-            model,
-            outcome,
-            unused,
-            explanation,
-            loops,
-            ..
-        } = &self.prediction;
-        let no_influence = rows(unused)
-            .field("parameter", |one| &one.parameter)
-            .field("reason", |one| one.reason);
-        let loop_fields = loops.as_ref().map(|loops| {
-            Record::new()
-                .field("iterations", loops.iterations)
-                .field("walked", loops.walked)
-                .field("tick_s", loops.tick)
-        });
-        let document = match self.parts[..] {
-            [] => Document::new("replay").schema("flowcast/replay/1"),
-            _ => Document::new("applications"),
-        };
-        let mut document = document
-            .field("margin", self.margin())
-            .fields(prediction_fields(
-                &self.prediction,
-                self.network,
-                self.interval.as_ref(),
-            ))
-            .field("no_influence", no_influence)
-            .known("noise", self.noisy.as_ref().map(Noisy::document))
-            .known("loops", loop_fields);
-        if let Some(rails) = &self.prediction.rails {
-            document = document.field("scheduler", rails.policy.to_string());
-        }
-        let time = shown_time(outcome.makespan(), self.interval.as_ref());
-        let names: Vec<String> = self.networks().map(marked_name).collect();
-        let on = match &names[..] {
-            [] => String::new(),
-            names => format!(" on {}", names.join(" and ")),
-        };
-        if self.parts.is_empty() {
-            let names: Vec<&str> = self.networks().map(|one| one.name.as_str()).collect();
-            document = document
-                .field("network", (!names.is_empty()).then(|| names.join(" and ")))
-                .line(format!(
-                    "predicted time{on}: {time} by model {}",
-                    model.name()
-                ))
-                .line(communication(outcome));
-            if let (Some(noisy), Some(noise)) = (&self.noisy, &args.noise) {
-                document = document.line(format!("with noise {noise}: {noisy}"));
-            }
-            let (program, collectives) = (self.prepared.program(), self.prepared.collectives());
-            document = document
-                .fields(outcome_fields(program, outcome))
-                .lines(counts(
-                    program,
-                    collectives,
-                    outcome,
-                    self.prediction.transfers,
-                ));
-            document = self.with_statements(document);
-            if let Some(rails) = &self.prediction.rails {
-                document = document.table("rails", rail_table(rails));
-            }
-            document = document.shown(rank_table(program, outcome, args.rows));
-        } else {
-            document = document.line(format!(
-                "{} programs at once{on}: {time} by model {}",
-                self.parts.len(),
-                model.name()
-            ));
-            let mut applications = Vec::new();
-            for (TracePart { path, program }, outcome) in self.outcomes() {
-                let (time, collectives) = (outcome.makespan(), program.collectives());
-                let application = Record::new()
-                    .field("trace", path.display().to_string())
-                    .field("makespan_s", time)
-                    .fields(outcome_fields(Some(program), &outcome));
-                applications.push(application);
-                document = document
-                    .line(format!(
-                        "{}: predicted time {}",
-                        path.display(),
-                        Rounded(time)
-                    ))
-                    .lines(counts(
-                        Some(program),
-                        collectives,
-                        &outcome,
-                        program.transfers(),
-                    ))
-                    .shown(rank_table(Some(program), &outcome, args.rows));
-            }
-            document = self.with_statements(document.field("applications", applications));
-        }
-        match explanation {
-            Some(explanation) => {
-                let has_levels = self
-                    .network
-                    .is_some_and(|network| network.topology.is_some());
-                if has_levels && !outcome.loads.is_empty() {
-                    let loads: Vec<_> = outcome
-                        .loads
-                        .iter()
-                        .cloned()
-                        .map(|load| (1, load))
-                        .collect();
-                    document = document.table("levels", level_table(&loads, false));
-                    if let Some(program) = self.prepared.program() {
-                        document = with_delays(document, program, outcome, args.rows);
-                    }
-                }
-                explain_trace::explained(document, explanation)
-            }
-            None => document,
-        }
-    }
-
-    /// With the sentences below the answer, in the order in which they are read.
-    fn with_statements(&self, document: Document) -> Document {
-        document
-            .line(self.margin())
-            .lines(self.prediction.sentences())
-            .noted(&self.prediction.notes)
-    }
-
-    fn margin(&self) -> String {
-        margin(self.networks(), self.interval.as_ref(), self.is_asked)
-    }
-
-    /// The network, or all rails.
-    fn networks(&self) -> impl Iterator<Item = &Network> {
-        self.network.into_iter().chain(self.further)
-    }
-}
-
-/// What each rail carried.
-fn rail_table(rails: &RailsPrediction) -> Rows<&RailPrediction> {
-    rows(&rails.rails)
-        .column("name", "rail", |rail| &rail.name)
-        .column("model", "model", |rail| rail.model)
-        .column("messages", "messages and pieces", |rail| {
-            rail.traffic.messages
-        })
-        .column("bytes", "bytes", |rail| rail.traffic.bytes)
-        .column("share", "share", |rail| percent(rails.share(rail), 1))
-}
-
-/// The part of the ranks' time that is not the program's own computation.
-fn communication(outcome: &Outcome) -> String {
-    let share = SetOutcome::from(outcome).communication_share();
-    format!(
-        "communication takes {:.1} % of the ranks' time",
-        100.0 * share
-    )
-}
-
-/// What all documents say of a prediction: its model, what it leaves out, what happened inside nodes, its margin.
-pub(super) fn prediction_fields(
-    prediction: &Prediction,
-    network: Option<&Network>,
-    interval: Option<&Interval>,
-) -> Record {
-    let Prediction {
-        model,
-        outcome,
-        transfers,
-        inside,
-        ..
-    } = prediction;
-    let inside_nodes = inside.map(|inside| {
-        Record::new()
-            .field("source", inside.source.name())
-            .field("messages", inside.messages)
-            .field("bytes", inside.bytes)
-            .field("time_s", inside.time)
-    });
-    let one_sided = (transfers.count > 0).then(|| {
-        Record::new()
-            .field("transfers", transfers.count)
-            .field("bytes", transfers.bytes)
-    });
-    interval_fields(interval)
-        .field("makespan_s", outcome.makespan())
-        .field("model", model.name())
-        .field("model_reason", &model.reason)
-        .field("collectives", model.collectives)
-        .field("leaves_out", model.leaves_out())
-        .field("progress", model.progress.map(network::Progress::name))
-        .field("uncontended", model.is_uncontended)
-        .field("inside_nodes", inside_nodes)
-        .field("stand_ins", network.map(stand_ins))
-        .known("one_sided", one_sided)
-}
-
-/// The margin of a prediction; null where none is known.
-pub(super) fn interval_fields(interval: Option<&Interval>) -> Record {
-    Record::new()
-        .field("interval_s", interval.map(|of| (of.low, of.high)))
-        .field("interval_level", interval.map(|of| of.level))
-        .field("interval_covers", interval.map(|of| &of.covers))
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.
@@ -538,81 +303,4 @@ pub(in crate::commands) fn read_goal_params(text: &str) -> Result<Loggops> {
 /// The rule or the file of a mapping that an option names.
 pub(crate) fn parse_mapping(text: &str) -> Result<Mapping> {
     read_mapping(text, &mut Maps::default())
-}
-
-/// What was sent, and the ranks.
-fn outcome_fields(program: Option<&Program>, outcome: &Outcome) -> Record {
-    Record::new()
-        .field("messages", outcome.messages)
-        .field("bytes", outcome.bytes)
-        .field("ranks", ranks_in(program, outcome, 0..outcome.ranks.len()))
-}
-
-/// What was replayed, and the transfers of one-sided communication, if there are any.
-fn counts(
-    program: Option<&Program>,
-    collectives: u64,
-    outcome: &Outcome,
-    transfers: Transfers,
-) -> Vec<String> {
-    let streams = outcome.ranks.len();
-    let ranks = program.map_or(streams, |program| program.threads_of_tasks().len());
-    let counts = Counts {
-        ranks,
-        messages: outcome.messages,
-        collectives,
-    };
-    let threads = if streams == ranks {
-        String::new()
-    } else {
-        format!(", {} threads", Grouped(streams as u64))
-    };
-    let mut lines = vec![format!(
-        "{counts}, {} bytes{threads}",
-        Grouped(outcome.bytes.0)
-    )];
-    if transfers.count > 0 {
-        lines.push(format!(
-            "{} one-sided transfers, {} bytes",
-            Grouped(transfers.count),
-            Grouped(transfers.bytes.0)
-        ));
-    }
-    lines
-}
-
-/// The ranks, at most so many, the slowest first where not all have a row.
-fn rank_table(program: Option<&Program>, outcome: &Outcome, show: Most) -> Rows<usize> {
-    let mut ranks: Vec<usize> = (0..outcome.ranks.len()).collect();
-    if show.rows() < ranks.len() {
-        ranks.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));
-    }
-    ranks_in(program, outcome, ranks).most(show.rows(), ROWS)
-}
-
-/// Ranks in an order; the threads of a task are ranks, and say so.
-fn ranks_in(
-    program: Option<&Program>,
-    outcome: &Outcome,
-    order: impl IntoIterator<Item = usize>,
-) -> Rows<usize> {
-    let (ranks, stream) = (rows(order), |rank| Rank(rank as u32));
-    let ranks = match program.filter(|program| program.has_threads()) {
-        None => ranks.column("rank", "rank", |rank| rank),
-        Some(program) => ranks
-            .field("rank", |rank| rank)
-            .field("task", |rank| program.task(stream(rank)))
-            .field("thread", |rank| program.thread(stream(rank)))
-            .cell("task.thread", |rank| {
-                let rank = stream(rank);
-                figure(format!("{}.{}", program.task(rank), program.thread(rank)))
-            }),
-    };
-    ranks
-        .column("end_s", "end", |rank| outcome.ranks[rank].end)
-        .column("compute_s", "compute", |rank| outcome.ranks[rank].compute)
-        .column("blocked_s", "blocked", |rank| outcome.ranks[rank].blocked)
-        .column("overhead_s", "overhead", |rank| {
-            outcome.ranks[rank].overhead
-        })
 }

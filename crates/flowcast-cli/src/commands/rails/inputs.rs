@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
+    answers::ROWS,
     model::loggp::LogGp,
     scheduler::{
         Rail, messages,
@@ -16,10 +17,7 @@ use flowcast::{
 
 use crate::{
     network_args::rail,
-    terminal::{
-        files::read_text,
-        tables::{Most, ROWS},
-    },
+    terminal::{files::read_text, tables::Most},
 };
 
 /// The rails.

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use flowcast::{
+    answers::ROWS,
     model::loggp::LogGp,
     scheduler::{
         Rail, RailSet,
@@ -13,10 +14,7 @@ use flowcast::{
     units::{Bytes, Rounded, Time},
 };
 
-use crate::terminal::{
-    output::Format,
-    tables::{Most, ROWS},
-};
+use crate::terminal::{output::Format, tables::Most};
 
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(

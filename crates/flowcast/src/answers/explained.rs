@@ -1,13 +1,11 @@
-//! `--explain` on a trace: what the time in communication was spent on, by rank and by place in the program.
+//! The cost of communication by rank and by place in the program.
 
-use flowcast::{
-    replay::{
-        explain::{Explanation, Sums},
-        time_part::TimePart,
-    },
-    report::sites::site_name,
-    table::{Document, Record, Rows, Value, json, rows},
+use flowcast_replay::{
+    explain::{Explanation, Sums},
+    time_part::TimePart,
 };
+use flowcast_report::sites::site_name;
+use flowcast_table::{Document, Record, Rows, Value, json, rows};
 
 /// More ranks, and more places, than this are left to `--json`.
 const ROWS: usize = 32;

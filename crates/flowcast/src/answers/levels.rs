@@ -1,14 +1,12 @@
-//! `--explain` on a network with a topology: how loaded the links of each class are, and what they cost the messages of a program.
+//! The loads of links by class, on a network with a topology, and their cost to the messages of a program.
 
-use flowcast::{
-    model::sharing::link_loads::ClassLoad,
-    replay::outcome::{DelayedMessage, LevelDelay, Outcome},
-    table::{Document, Rows, Table, fixed, rows},
-    trace::program::Program,
-    units::Bytes,
-};
+use flowcast_model::sharing::link_loads::ClassLoad;
+use flowcast_replay::outcome::{DelayedMessage, LevelDelay, Outcome};
+use flowcast_table::{Document, Rows, Table, fixed, rows};
+use flowcast_trace::program::Program;
+use flowcast_units::Bytes;
 
-use crate::terminal::tables::{Most, ROWS};
+use super::ROWS;
 
 /// A row for each class; `steps` has the number of the step, where a pattern has several.
 pub(super) fn level_table(
@@ -33,14 +31,17 @@ pub(super) fn with_delays(
     document: Document,
     program: &Program,
     outcome: &Outcome,
-    show: Most,
+    most_rows: usize,
 ) -> Document {
     if outcome.delays.is_empty() {
         return document;
     }
     document
         .table("delays", delay_table(&outcome.delays))
-        .table("delayed", message_table(program, &outcome.delayed, show))
+        .table(
+            "delayed",
+            message_table(program, &outcome.delayed, most_rows),
+        )
 }
 
 fn delay_table(delays: &[LevelDelay]) -> Rows<&LevelDelay> {
@@ -53,7 +54,7 @@ fn delay_table(delays: &[LevelDelay]) -> Rows<&LevelDelay> {
         .heading("what sharing the links of each level cost messages")
 }
 
-fn message_table(program: &Program, delayed: &[DelayedMessage], show: Most) -> Table {
+fn message_table(program: &Program, delayed: &[DelayedMessage], most_rows: usize) -> Table {
     let sources = program.sources();
     let mut messages = Vec::with_capacity(delayed.len());
     for message in delayed {
@@ -73,7 +74,7 @@ fn message_table(program: &Program, delayed: &[DelayedMessage], show: Most) -> T
         .column("lost_s", "lost", |(message, _)| message.lost)
         .column("link", "most at", |(message, _)| &message.link)
         .heading("messages that lost most to others")
-        .most(show.rows(), ROWS)
+        .most(most_rows, ROWS)
         .into()
 }
 
