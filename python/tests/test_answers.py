@@ -77,11 +77,14 @@ def test_the_tables_of_an_answer_are_those_of_its_document() -> None:
     for name in answer.table_names:
         rows = answer.document[name]
         table = answer[name]
-        assert table.column_names == sorted(rows[0])
+        assert sorted(table.column_names) == sorted(rows[0])
         for column in table.column_names:
             expected = [row[column] for row in rows]
             for value, known in zip(table[column].to_list(), expected, strict=True):
                 assert value == known or (known is None and math.isnan(value))
+    assert answer.histogram.to_dict() == answer["histogram"].to_dict()
+    with pytest.raises(AttributeError, match="nonesuch"):
+        answer.nonesuch
     with pytest.raises(KeyError, match="histogram, links, ranks"):
         answer["rank"]
 

@@ -12,10 +12,15 @@ use flowcast::{
     why::{self, NoiseOptions},
 };
 use flowcast_io::{ScenarioDefaults, Whole, parse_scenarios, threads};
-use pyo3::{exceptions::PyKeyError, prelude::*};
+use pyo3::{
+    exceptions::{PyAttributeError, PyKeyError},
+    prelude::*,
+    types::PyList,
+};
 use serde_json::Value;
 
 use crate::{
+    errors::raised,
     networks::{Network, Value as Setting},
     options::Options,
     predict::provenance,
@@ -24,22 +29,24 @@ use crate::{
     work::beside,
 };
 
-/// The answer to a question about a prediction.
-#[pyclass(frozen, module = "flowcast")]
+/// The answer to a question: words, tables, and the document of the command, whose fields are attributes.
+#[pyclass(frozen, subclass, module = "flowcast")]
 pub(crate) struct Answer {
-    answer: Document,
+    pub answer: Document,
     document: Value,
-    page: String,
+    picture: Picture,
 }
 
+/// Fields that a document has only where there is something to say.
+const OPTIONAL: [&str; 5] = ["loops", "noise", "one_sided", "rails", "scheduler"];
+
 impl Answer {
-    fn of(answer: Document, picture: Picture) -> Result<Answer> {
-        let page = chart_page(&answer, picture, &provenance())?;
+    pub(crate) fn new(answer: Document, picture: Picture) -> Result<Answer> {
         let document = answer.json()?;
         Ok(Answer {
             answer,
             document,
-            page,
+            picture,
         })
     }
 
@@ -47,7 +54,29 @@ impl Answer {
     fn lists(&self) -> impl Iterator<Item = (&String, &Vec<Value>)> {
         let fields = self.document.as_object().into_iter().flatten();
         let fields = fields.filter(|(name, _)| *name != "notes");
-        fields.filter_map(|(name, value)| Some((name, value.as_array()?)))
+        fields.filter_map(|(name, value)| {
+            let rows = value.as_array()?;
+            rows.iter().all(Value::is_object).then_some((name, rows))
+        })
+    }
+
+    fn table(&self, name: &str) -> Option<Table> {
+        let (_, rows) = self.lists().find(|(known, _)| *known == name)?;
+        let order = self.answer.names_in(name);
+        Some(Table::of(Columns::of_documents(rows, &order)))
+    }
+}
+
+/// JSON as Python's objects; the two ends of an interval are a tuple.
+fn python_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    let loaded = py
+        .import("json")?
+        .call_method1("loads", (value.to_string(),))?;
+    match value.as_array() {
+        Some(ends) if ends.len() == 2 && ends.iter().all(Value::is_number) => {
+            Ok(loaded.cast_into::<PyList>()?.to_tuple().into_any())
+        }
+        _ => Ok(loaded),
     }
 }
 
@@ -70,7 +99,7 @@ pub(crate) fn sensitivity(
         let found = flowcast::sensitivity(&trace.trace, &network.network, asked, &options.options)
             .with_context(|| format!("--parameter {parameter} --range {range}"))?;
         let answer = found.answer(trace.trace.name(), &network.network, MOST_ROWS);
-        Answer::of(answer, Picture::Sensitivity)
+        Answer::new(answer, Picture::Sensitivity)
     })
 }
 
@@ -96,7 +125,7 @@ pub(crate) fn explain(
     };
     beside(py, move || {
         let answer = ask(&trace.trace, &network.network, &options.options)?;
-        Answer::of(answer, Picture::Tables)
+        Answer::new(answer, Picture::Tables)
     })
 }
 
@@ -141,7 +170,7 @@ pub(crate) fn predict_scenarios(
             ..IntervalOptions::default()
         };
         let answer = why::scenarios(&trace.trace, &all, Some(&asked))?;
-        Answer::of(answer, Picture::Tables)
+        Answer::new(answer, Picture::Tables)
     })
 }
 
@@ -174,8 +203,21 @@ impl Answer {
     /// The document that the command prints with `--json`, times in seconds.
     #[getter]
     fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("json")?
-            .call_method1("loads", (self.document.to_string(),))
+        python_object(py, &self.document)
+    }
+
+    /// A field of the document: a table where it has rows.
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(table) = self.table(name) {
+            return Ok(Bound::new(py, table)?.into_any());
+        }
+        match self.document.get(name) {
+            Some(value) => python_object(py, value),
+            None if OPTIONAL.contains(&name) => Ok(py.None().into_bound(py)),
+            None => Err(PyAttributeError::new_err(format!(
+                "found no attribute `{name}`, expected one of the document"
+            ))),
+        }
     }
 
     /// The names of the tables.
@@ -185,27 +227,27 @@ impl Answer {
     }
 
     fn __getitem__(&self, name: &str) -> PyResult<Table> {
-        match self.lists().find(|(known, _)| *known == name) {
-            Some((_, rows)) => Ok(Table::of(Columns::of_documents(rows))),
-            None => {
-                let names: Vec<&str> = self.lists().map(|(name, _)| name.as_str()).collect();
-                Err(PyKeyError::new_err(format!(
-                    "found no table `{name}`, expected one of {}",
-                    names.join(", ")
-                )))
-            }
-        }
+        self.table(name).ok_or_else(|| {
+            let names: Vec<&str> = self.lists().map(|(name, _)| name.as_str()).collect();
+            PyKeyError::new_err(format!(
+                "found no table `{name}`, expected one of {}",
+                names.join(", ")
+            ))
+        })
     }
 
     /// The whole answer as one HTML page.
-    fn to_html(&self) -> &str {
-        &self.page
+    fn to_html(&self, py: Python<'_>) -> PyResult<String> {
+        let page = chart_page(&self.answer, self.picture, &provenance());
+        page.map_err(|error| raised(py, &error.into()))
     }
 
     /// Shows the page: in a notebook inside it, else in a browser.
-    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("flowcast._show")?
-            .call_method1("show_page", (&self.page,))
+    fn show<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let page = slf.call_method0("to_html")?;
+        slf.py()
+            .import("flowcast._show")?
+            .call_method1("show_page", (page,))
     }
 
     /// Draws the curve or the bars of the answer with matplotlib.

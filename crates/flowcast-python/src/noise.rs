@@ -89,6 +89,13 @@ pub(crate) struct Noise {
     noisy: Noisy,
 }
 
+impl Noise {
+    /// The distribution as it was asked for, and the times under it.
+    pub(crate) fn named(&self) -> (&str, &Noisy) {
+        (&self.distribution, &self.noisy)
+    }
+}
+
 fn seconds(times: &[Time]) -> Values {
     Values::floats(times.iter().map(|time| time.as_seconds()))
 }

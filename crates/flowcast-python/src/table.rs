@@ -70,10 +70,17 @@ impl Columns {
 
 impl Columns {
     /// Of the objects of a document, a row each: their texts, numbers and truth values, also of objects in them (`a.b`).
-    /// The two ends of an interval are two columns; longer lists have none.
-    pub(crate) fn of_documents(documents: &[Value]) -> Columns {
+    /// The two ends of an interval are two columns; longer lists have none. Columns stand in the order of these names, others
+    /// behind them.
+    pub(crate) fn of_documents(documents: &[Value], order: &[&str]) -> Columns {
         let rows: Vec<BTreeMap<String, &Value>> = documents.iter().map(flat).collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(BTreeMap::keys).collect();
+        let mut names: Vec<&String> = names.into_iter().collect();
+        names.sort_by_key(|name: &&String| {
+            let first = name.split('.').next();
+            let place = order.iter().position(|known| first == Some(known));
+            place.unwrap_or(order.len())
+        });
         names
             .into_iter()
             .fold(Columns::default(), |columns: Columns, name: &String| {
@@ -322,7 +329,7 @@ impl Table {
     fn from_json(text: &str) -> PyResult<Table> {
         let documents: Vec<Value> =
             serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Table::of(Columns::of_documents(&documents)))
+        Ok(Table::of(Columns::of_documents(&documents, &[])))
     }
 
     /// The names of the columns.

@@ -148,7 +148,7 @@ def explain_gradient(
     >>> import flowcast
     >>> slopes = flowcast.explain_gradient("examples/lu.S.4.dim.gz", model="independent")["slopes"]
     >>> slopes.column_names
-    ['cost', 'now_s', 'of', 'slope', 'unit']
+    ['cost', 'of', 'unit', 'slope', 'now_s']
     """
     return _explain("gradient", path, network, set, (model, mapping, rendezvous_from, collectives))
 
