@@ -105,7 +105,7 @@ CALLS: dict[str, Call] = {
     **each("set", lambda trace, given: flowcast.predict(trace, set=given), *FIELDS),
     **each("grid", lambda trace, given: flowcast.sweep(trace, grid=given), *GRIDS),
     **each("networks", lambda trace, given: flowcast.sweep(trace, network=given, grid=ONE_VALUE), [], None, [None]),
-    "study": lambda trace: _native.Study(trace, [], [("nic.latency", ["1us"])], [_native.Options()]),
+    "study": lambda trace: _native.Study(trace, [], [("nic.latency", ["1us"])], [_native.Options("{}")]),
     "compare": lambda trace: flowcast.compare(trace, []),
     "walks": lambda trace: flowcast.sensitivity(trace, parameter="nic.latency", range="0us..1ms", most_walks=-1),
     "range": lambda trace: flowcast.sensitivity(trace, parameter="nic.latency", range="NaN..1ms"),

@@ -33,6 +33,11 @@ int main(int argc, char **argv)
         printf("rank %zu: %.17g s, blocked %.17g s\n", rank, times.end_s, times.blocked_s);
     }
     flowcast_prediction_free(prediction);
+    flowcast_answer_document *answer = flowcast_answer(trace, network, "{\"path\": {\"model\": \"independent\"}}");
+    if (!answer)
+        return failed("answer");
+    printf("%s\n", flowcast_answer_json(answer));
+    flowcast_answer_free(answer);
     flowcast_network_free(network);
     flowcast_trace_free(trace);
 

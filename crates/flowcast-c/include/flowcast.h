@@ -20,6 +20,8 @@ typedef struct flowcast_trace flowcast_trace;
 typedef struct flowcast_network flowcast_network;
 /* How long a trace takes on a network; flowcast_prediction_free(). */
 typedef struct flowcast_prediction flowcast_prediction;
+/* The answer to a request; flowcast_answer_free(). */
+typedef struct flowcast_answer_document flowcast_answer_document;
 /* A scheduler over several rails; flowcast_rails_free(). */
 typedef struct flowcast_rails flowcast_rails;
 
@@ -59,6 +61,15 @@ int flowcast_rank_times(const flowcast_prediction *prediction, size_t rank, flow
  * prediction. Valid until the prediction is freed. */
 const char *flowcast_notes(const flowcast_prediction *prediction);
 void flowcast_prediction_free(flowcast_prediction *prediction);
+
+/* Answers a request about a trace on a network (NULL where the request needs none) with the document that the command prints
+ * with --json. A request is JSON: {"predict": {"replay": REPLAY, "interval": {"level": 0.9}}}, {"path": REPLAY}, {"gradient": REPLAY},
+ * {"slack": REPLAY} or {"sensitivity": {"parameter": "latency", "range": "0us..1ms", "most_walks": 10000, "replay": REPLAY}}, where
+ * REPLAY is an object with any of model, mapping (a name or the node of each rank), rendezvous_from and collectives. */
+flowcast_answer_document *flowcast_answer(const flowcast_trace *trace, const flowcast_network *network, const char *request);
+/* The document as text, NULL without an answer. Valid until the answer is freed. */
+const char *flowcast_answer_json(const flowcast_answer_document *answer);
+void flowcast_answer_free(flowcast_answer_document *answer);
 
 /* A scheduler, such as "earliest-delivery", over count rails (at most 16), each "NAME=g,G,o,Lus". */
 flowcast_rails *flowcast_rails_new(const char *const *rails, size_t count, const char *scheduler);

@@ -15,7 +15,6 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use flowcast::{
-    Contention, Options,
     model::network::Network,
     replay::outcome::Outcome,
     scheduler::{
@@ -29,7 +28,8 @@ use flowcast::{
     units::Bytes,
 };
 use flowcast_io::{
-    Whole, first_of_folder, load_network, open_trace, text_of, threads, whole_recording,
+    ReplayRequest, Request, Whole, first_of_folder, load_network, open_trace, text_of,
+    whole_recording,
 };
 
 thread_local! {
@@ -58,6 +58,9 @@ pub struct NotedOutcome {
     outcome: Outcome,
     notes: CString,
 }
+
+/// The document of an answer as JSON: `flowcast_answer`.
+pub struct Answer(CString);
 
 fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("zeroes are replaced")
@@ -204,23 +207,64 @@ pub unsafe extern "C" fn flowcast_predict(
         let model = if model.is_null() {
             None
         } else {
-            Some(unsafe { text(model, "model") }?)
+            Some(unsafe { text(model, "model") }?.to_owned())
         };
-        let contention = model
-            .map(Contention::named)
-            .transpose()?
-            .unwrap_or_default();
-        let options = Options {
-            contention,
-            threads: threads(),
-            ..Options::default()
+        let request = ReplayRequest {
+            model,
+            ..ReplayRequest::default()
         };
+        let options = request.options(&mut Whole)?;
         let prediction = flowcast::predict(trace, network, &options)?;
         Ok(NotedOutcome {
             notes: c_text(&prediction.notes.join("\n")),
             outcome: prediction.outcome,
         })
     })
+}
+
+/// The document of the answer to a request as JSON, as text that ends in a zero byte.
+///
+/// # Safety
+/// Trace and network came from this library, or the network is null; `request` is a text that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_answer(
+    trace: *const Trace,
+    network: *const Network,
+    request: *const c_char,
+) -> *mut Answer {
+    given(|| {
+        // SAFETY: as the caller promises.
+        let (trace, network, request) = unsafe {
+            (
+                object(trace, "trace")?,
+                network.as_ref(),
+                text(request, "request")?,
+            )
+        };
+        let request = Request::from_json(request)?;
+        let answer = request.answer(|| Ok(trace), network, usize::MAX, &mut Whole)?;
+        Ok(Answer(c_text(&answer.json()?.to_string())))
+    })
+}
+
+/// The text of an answer. Null without one.
+///
+/// # Safety
+/// The answer came from this library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_answer_json(answer: *const Answer) -> *const c_char {
+    // SAFETY: as the caller promises.
+    unsafe { answer.as_ref() }.map_or(null(), |found| found.0.as_ptr())
+}
+
+/// Frees an answer.
+///
+/// # Safety
+/// It came from this library and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_answer_free(answer: *mut Answer) {
+    // SAFETY: as the caller promises.
+    unsafe { free(answer) }
 }
 
 /// When the last rank ends, in seconds; NaN without a prediction.

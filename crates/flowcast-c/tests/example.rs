@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use flowcast::Options;
+use flowcast::{Contention, Options, why};
 
 /// The folder with the library of this build.
 fn built() -> PathBuf {
@@ -63,7 +63,13 @@ fn the_example_says_what_the_library_says() {
         lines[0].strip_suffix(" s").unwrap().parse(),
         Ok(outcome.makespan().as_seconds())
     );
-    assert_eq!(lines.len(), outcome.ranks.len() + 2);
+    assert_eq!(lines.len(), outcome.ranks.len() + 3);
+    let options = Options {
+        contention: Contention::named("independent").unwrap(),
+        ..Options::default()
+    };
+    let path = why::path(&trace, &network, &options).unwrap();
+    assert_eq!(lines[lines.len() - 2], path.json().unwrap().to_string());
     assert_eq!(*lines.last().unwrap(), "rails 0 1");
     let (code, _, err) = run(&program, &["examples/ring.dim", "gige"]);
     assert_eq!(code, Some(2));

@@ -18,7 +18,6 @@ mod predictors;
 mod rank_files;
 mod recording;
 mod repeating;
-mod replay_args;
 mod replay_files;
 mod round_trips;
 mod shares;

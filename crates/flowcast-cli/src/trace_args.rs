@@ -81,15 +81,16 @@ pub(crate) fn open_by(path: &Path, compute: Option<Compute>) -> Result<Trace> {
 
 /// What an argument says that takes any trace.
 pub(crate) fn trace_help() -> String {
-    help(Holds::Any)
+    input_help(Holds::Any)
 }
 
 /// What an argument says that takes a trace and no GOAL schedule.
 pub(crate) fn program_help() -> String {
-    help(Holds::Program)
+    input_help(Holds::Program)
 }
 
-fn help(holds: Holds) -> String {
+/// What an argument says that takes traces of some formats.
+pub(crate) fn input_help(holds: Holds) -> String {
     let formats = trace::read::formats(holds).collect::<Vec<_>>().join(", ");
     format!(
         "Trace: {formats}, or an OTF2 archive; plain, gzip or zstd; a folder with one; - for the standard input"

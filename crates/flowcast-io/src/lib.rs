@@ -10,6 +10,7 @@ mod near;
 mod networks;
 pub mod otf2;
 mod rank_files;
+mod request;
 mod scenarios;
 mod store;
 mod traces;
@@ -25,7 +26,11 @@ pub use mappings::{read_collectives, read_mapping, read_named_text};
 pub use near::beginning;
 pub use networks::{LoadedNetwork, load_network, load_networks, parse_overrides};
 pub use rank_files::first_of_folder;
-pub use scenarios::{ScenarioDefaults, parse_scenarios, read_scenarios};
+pub use request::{
+    IntervalRequest, PredictRequest, RankNodes, ReplayRequest, Request, ScenariosRequest,
+    SensitivityRequest, collectives_help, loggops_parameters,
+};
+pub use scenarios::{ScenarioDefaults, parse_scenarios};
 pub use store::{Kept, Store};
 pub use traces::{
     Holding, is_matrix, is_pattern, open_trace, open_trace_by, threads, whole_recording,

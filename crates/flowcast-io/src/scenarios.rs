@@ -1,6 +1,6 @@
 //! Files of scenarios: named what-ifs of one program.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use flowcast::{
@@ -12,7 +12,7 @@ use flowcast::{
 };
 use serde::Deserialize;
 
-use crate::{Reader, load_network, read_collectives, read_mapping, read_named_text};
+use crate::{Reader, load_network, read_collectives, read_mapping};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,24 +57,10 @@ pub struct ScenarioDefaults<'a> {
     pub noise: &'a NoiseOptions,
 }
 
-/// The scenarios of a TOML file, in its order.
+/// The scenarios of a TOML text, in its order; messages call it by this name.
 ///
 /// # Errors
-/// The file cannot be read or has another form; a network, mapping or selector in it that is none. The message names the file
-/// and the scenario.
-pub fn read_scenarios(
-    path: &Path,
-    defaults: &ScenarioDefaults<'_>,
-    reader: &mut dyn Reader,
-) -> Result<Vec<Scenario>> {
-    let name = path.display().to_string();
-    parse_scenarios(&name, &read_named_text(path, reader)?, defaults, reader)
-}
-
-/// As [`read_scenarios`], of a text that messages call by this name.
-///
-/// # Errors
-/// As [`read_scenarios`].
+/// It has another form; a network, mapping or selector in it that is none. The message names the text and the scenario.
 pub fn parse_scenarios(
     name: &str,
     text: &str,

@@ -1,17 +1,11 @@
 //! Answers about a prediction: how it depends on what, and what would change it.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flowcast::{
-    IntervalOptions, Options as ReplayOptions, Parameter,
-    graph::noise::Noise,
     report::chart_page::{Picture, chart_page},
-    study::grid::full_name,
     table::Document,
-    trace::Trace as AnyTrace,
-    units::Time,
-    why::{self, NoiseOptions},
 };
-use flowcast_io::{ScenarioDefaults, Whole, parse_scenarios, threads};
+use flowcast_io::{Request, Whole};
 use pyo3::{
     exceptions::{PyAttributeError, PyKeyError},
     prelude::*,
@@ -21,8 +15,7 @@ use serde_json::Value;
 
 use crate::{
     errors::raised,
-    networks::{Network, Value as Setting},
-    options::Options,
+    networks::Network,
     predict::provenance,
     table::{Columns, Table, escaped},
     traces::Trace,
@@ -83,94 +76,19 @@ fn python_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyA
 /// Rows of the table of a curve, to which more pieces are joined; the document has all.
 const MOST_ROWS: usize = 20;
 
-/// How the predicted time of a trace depends on a field, over a range (`FROM..TO`) of its values.
+/// Answers a request as JSON about a trace on a network.
 #[pyfunction]
-pub(crate) fn sensitivity(
+pub(crate) fn ask(
     py: Python<'_>,
+    request: String,
     trace: Trace,
-    network: Network,
-    parameter: String,
-    range: String,
-    most_walks: usize,
-    options: Options,
-) -> PyResult<Answer> {
-    beside(py, move || {
-        let asked = (Parameter::parse(&parameter, &range)?, most_walks);
-        let found = flowcast::sensitivity(&trace.trace, &network.network, asked, &options.options)
-            .with_context(|| format!("--parameter {parameter} --range {range}"))?;
-        let answer = found.answer(trace.trace.name(), &network.network, MOST_ROWS);
-        Answer::new(answer, Picture::Sensitivity)
-    })
-}
-
-/// What `flowcast explain` says of one replay: `path`, `gradient` or `slack`.
-#[pyfunction]
-pub(crate) fn explain(
-    py: Python<'_>,
-    question: &str,
-    trace: Trace,
-    network: Network,
-    options: Options,
-) -> PyResult<Answer> {
-    type Asked = fn(
-        &AnyTrace,
-        &flowcast::model::network::Network,
-        &ReplayOptions,
-    ) -> Result<Document, flowcast::Error>;
-    let ask: Asked = match question {
-        "path" => why::path,
-        "gradient" => why::gradient,
-        "slack" => why::slack,
-        other => return Err(PyKeyError::new_err(other.to_owned())),
-    };
-    beside(py, move || {
-        let answer = ask(&trace.trace, &network.network, &options.options)?;
-        Answer::new(answer, Picture::Tables)
-    })
-}
-
-/// Predicts each scenario of a TOML text.
-#[pyfunction]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "Python hands them over one by one"
-)]
-pub(crate) fn predict_scenarios(
-    py: Python<'_>,
-    trace: Trace,
-    file: (String, String),
     network: Option<Network>,
-    overrides: Vec<(String, Setting)>,
-    options: Options,
-    level: f64,
-    replicates: usize,
-    seed: u64,
 ) -> PyResult<Answer> {
     beside(py, move || {
-        let noise = NoiseOptions {
-            noise: Noise::Exponential(Time::ZERO),
-            runs: replicates,
-            seed,
-            level,
-            threads: threads(),
-        };
-        let text_of =
-            |(key, value): &(String, Setting)| (full_name(key), value.text(key, network.as_ref()));
-        let overrides: Vec<(String, String)> = overrides.iter().map(text_of).collect();
+        let request = Request::from_json(&request)?;
         let network = network.as_ref().map(|network| &*network.network);
-        let defaults = ScenarioDefaults {
-            network,
-            overrides: &overrides,
-            options: &options.options,
-            noise: &noise,
-        };
-        let all = parse_scenarios(&file.0, &file.1, &defaults, &mut Whole)?;
-        let asked = IntervalOptions {
-            level,
-            ..IntervalOptions::default()
-        };
-        let answer = why::scenarios(&trace.trace, &all, Some(&asked))?;
-        Answer::new(answer, Picture::Tables)
+        let answer = request.answer(|| Ok(&*trace.trace), network, MOST_ROWS, &mut Whole)?;
+        Answer::new(answer, request.picture())
     })
 }
 

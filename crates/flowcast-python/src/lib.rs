@@ -28,7 +28,7 @@ static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePage
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::answers::{Answer, explain, predict_scenarios, sensitivity};
+    use super::answers::{Answer, ask};
     #[pymodule_export]
     use super::fit::fit_round_trips;
     #[pymodule_export]

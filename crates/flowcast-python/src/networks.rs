@@ -26,17 +26,6 @@ pub(crate) enum Value {
     Number(f64),
 }
 
-impl Value {
-    /// As text; a number on a network takes the unit of its field there.
-    pub(crate) fn text(&self, key: &str, network: Option<&Network>) -> String {
-        match (self, network) {
-            (Value::Text(text), _) => text.clone(),
-            (Value::Number(_), Some(network)) => network.text_of(key, self),
-            (Value::Number(number), None) => number.to_string(),
-        }
-    }
-}
-
 #[pymethods]
 impl Network {
     /// A built-in network, a network file or a Dimemas configuration.

@@ -14,12 +14,12 @@ from flowcast._inputs import (
     TraceLike,
     Value,
     network_of,
-    options_of,
     probability,
+    replay_of,
     trace_of,
     with_seed,
 )
-from flowcast._native import Answer, Network
+from flowcast._native import Answer, Network, Trace
 
 #: Fields of the network by the quantity of a condition, such as ``latency[pair=0-3]``.
 _FIELDS = ("latency", "bandwidth", "overhead", "gap", "gap_per_byte")
@@ -82,8 +82,13 @@ def sensitivity(
     0.0
     """
     found = network_of(network, set)
-    options = options_of(model, mapping, rendezvous_from, collectives)
-    return _native.sensitivity(trace_of(path), found, parameter, _range(found, parameter, range), most_walks, options)
+    request = {
+        "parameter": parameter,
+        "range": _range(found, parameter, range),
+        "most_walks": most_walks,
+        "replay": replay_of(model, mapping, rendezvous_from, collectives),
+    }
+    return _ask("sensitivity", request, trace_of(path), found)
 
 
 def explain_path(
@@ -238,17 +243,17 @@ def predict_scenarios(
     else:
         name, text = "scenarios", _native.toml_of("scenarios", json.dumps({"scenario": [dict(one) for one in scenarios]}))
     found = None if network is None else network_of(network, values)
-    texts = [(key, value) for key, value in (values or {}).items()]
-    return _native.predict_scenarios(
-        trace_of(path, incomplete=incomplete),
-        (name, text),
-        found,
-        texts,
-        options_of(model, mapping, rendezvous_from, collectives),
-        probability(level),
-        replicates,
-        1 if seed is None else seed,
-    )
+    request = {
+        "name": name,
+        "text": text,
+        "overrides": [(key, _text(found, key, value)) for key, value in (values or {}).items()],
+        "interval": {"level": probability(level)},
+        "level": level,
+        "replicates": replicates,
+        "seed": 1 if seed is None else seed,
+        "replay": replay_of(model, mapping, rendezvous_from, collectives),
+    }
+    return _ask("scenarios", request, trace_of(path, incomplete=incomplete), found)
 
 
 def _explain(
@@ -258,7 +263,18 @@ def _explain(
     values: Mapping[str, Value] | None,
     options: tuple[str | None, MappingLike | None, str | int | None, str | None],
 ) -> Answer:
-    return _native.explain(question, trace_of(path), network_of(network, values), options_of(*options))
+    return _ask(question, replay_of(*options), trace_of(path), network_of(network, values))
+
+
+def _ask(question: str, request: Mapping[str, object], trace: Trace, network: Network | None) -> Answer:
+    return _native.ask(json.dumps({question: request}), trace, network)
+
+
+def _text(network: Network | None, key: str, value: Value) -> str:
+    """A value as text; a number on a network takes the base unit of its field there."""
+    if isinstance(value, str) or network is None:
+        return str(value)
+    return network.texts_of(key, [float(value)])[0]
 
 
 def _range(network: Network, parameter: str, given: str | tuple[Value, Value]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -65,6 +66,23 @@ def fields_of(values: Mapping[str, Value]) -> Mapping[str, Value]:
     raise InputError(f"set: found {values!r}, expected a mapping, such as {{{key!r}: {value or '5us'!r}}}")
 
 
+def replay_of(
+    model: str | None = None,
+    mapping: MappingLike | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+    goal_params: Sequence[float] | None = None,
+) -> dict[str, Any]:
+    """The request for a replay; a size without a unit is one in bytes."""
+    return {
+        "model": model,
+        "mapping": list(nodes) if isinstance(nodes := sendable(mapping), tuple) else nodes,
+        "rendezvous_from": f"{rendezvous_from}B" if isinstance(rendezvous_from, int) else rendezvous_from,
+        "collectives": collectives,
+        "goal_params": None if goal_params is None else [float(number) for number in goal_params],
+    }
+
+
 def options_of(
     model: str | None = None,
     mapping: MappingLike | None = None,
@@ -75,14 +93,9 @@ def options_of(
     rails: Sequence[Network] = (),
     scheduler: str | None = None,
 ) -> Options:
-    """The options; a size without a unit is one in bytes. Results call the mapping by its name."""
-    if isinstance(mapping, os.PathLike):
-        mapping = os.fspath(mapping)
-    elif mapping is not None and not isinstance(mapping, str):
-        mapping = [whole(node) for node in mapping]
-    if isinstance(rendezvous_from, int):
-        rendezvous_from = f"{rendezvous_from}B"
-    return Options(model, mapping, rendezvous_from, collectives, goal_params, mapping_name, rails, scheduler)
+    """The options of a replay. Results call the mapping by its name."""
+    request = replay_of(model, mapping, rendezvous_from, collectives, goal_params)
+    return Options(json.dumps(request), mapping_name, list(rails), scheduler)
 
 
 def sendable(option: Any) -> Any:

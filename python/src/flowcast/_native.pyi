@@ -8,11 +8,7 @@ VERSION: str
 class Options:
     def __new__(
         cls,
-        model: str | None = None,
-        mapping: str | Sequence[int] | None = None,
-        rendezvous_from: str | None = None,
-        collectives: str | None = None,
-        goal_params: Sequence[float] | None = None,
+        request: str,
         mapping_name: str | None = None,
         rails: Sequence[Network] = (),
         scheduler: str | None = None,
@@ -268,20 +264,7 @@ def noise_ends(
     start: int,
     end: int,
 ) -> list[list[float]]: ...
-def sensitivity(
-    trace: Trace, network: Network, parameter: str, range: str, most_walks: int, options: Options
-) -> Answer: ...
-def explain(question: str, trace: Trace, network: Network, options: Options) -> Answer: ...
-def predict_scenarios(
-    trace: Trace,
-    file: tuple[str, str],
-    network: Network | None,
-    overrides: Sequence[tuple[str, str | float]],
-    options: Options,
-    level: float,
-    replicates: int,
-    seed: int,
-) -> Answer: ...
+def ask(request: str, trace: Trace, network: Network | None) -> Answer: ...
 def toml_of(name: str, json: str) -> str: ...
 def predict_pattern(
     name: str, content: bytes, network: Network, options: Options, level: float, no_interval: bool

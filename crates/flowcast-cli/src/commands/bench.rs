@@ -19,7 +19,9 @@ use flowcast::{
     units::four_digits,
 };
 
-use super::predict::trace::read_goal_params;
+use flowcast_io::loggops_parameters;
+
+use super::predict::trace::goal_numbers;
 use crate::{
     network_args::NetworkArgs,
     terminal::{output::Format, progress::Progress},
@@ -153,7 +155,10 @@ impl Bench {
                 };
                 let options = Options {
                     contention: model.as_deref().map_or(Ok(bare), Contention::named)?,
-                    loggops: goal_params.as_deref().map(read_goal_params).transpose()?,
+                    loggops: goal_params
+                        .as_deref()
+                        .map(|text| loggops_parameters(goal_numbers(text)?))
+                        .transpose()?,
                     ..Options::default()
                 };
                 replay(

@@ -21,10 +21,11 @@ use flowcast::{
 use serde::Deserialize;
 
 use super::compare_work::{Work, with_work};
+use flowcast_io::ReplayRequest;
+
 use crate::{
     network_args::{load, parse_overrides},
     recording::{disturbed_by, open_recording},
-    replay_args::ReplayArgs,
     shares::{probability, share},
     terminal::{
         exit::Finding,
@@ -32,7 +33,7 @@ use crate::{
         output::{Format, say},
         tables::Most,
     },
-    trace_args::open_trace,
+    trace_args::{Maps, open_trace},
 };
 
 /// Compare two predictions, recordings or traces of a program
@@ -59,7 +60,7 @@ pub(crate) struct Compare {
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "network")]
     overrides: Vec<String>,
     #[command(flatten)]
-    replay: ReplayArgs,
+    replay: ReplayRequest,
     /// By how much longer it may take, such as 5%; beyond, and certainly so, the exit code is 1
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
     threshold: Option<f64>,
@@ -306,7 +307,11 @@ impl Compare {
                 path.display()
             );
         };
-        let prepared = PreparedProgram::new(program, &network, &self.replay.options()?)?;
+        let prepared = PreparedProgram::new(
+            program,
+            &network,
+            &self.replay.options(&mut Maps::default())?,
+        )?;
         Ok(Side {
             runs: prepared.run_times(&[], 0)?,
             work: Work::of_program(program),

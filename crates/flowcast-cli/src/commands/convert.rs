@@ -49,7 +49,7 @@ pub(crate) struct Convert {
     /// dim: write no records that only Flowcast reads
     #[arg(long)]
     strict: bool,
-    #[arg(long, value_name = "HOW", help = collectives::help(Conversion::WITHOUT_COLLECTIVES))]
+    #[arg(long, value_name = "HOW", help = flowcast_io::collectives_help(Conversion::WITHOUT_COLLECTIVES))]
     collectives: Option<String>,
     /// prv: the network that the trace is replayed on; also what `--collectives algorithm` refers to
     #[arg(short, long, value_name = "NET")]

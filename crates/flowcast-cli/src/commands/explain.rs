@@ -14,7 +14,9 @@ use flowcast::{
     },
 };
 
-use super::explain_events::{Gradient, Path, Slack};
+use super::trace_question::{Gradient, Path, Slack};
+use flowcast_io::collectives_help;
+
 use crate::{
     collectives,
     network_args::{load, parse_overrides},
@@ -49,7 +51,7 @@ pub(crate) struct Collectives {
     overrides: Vec<String>,
     #[arg(
         long = "collectives", value_name = "HOW", default_value = "algorithm",
-        help = collectives::help("`formula` has no algorithms to explain")
+        help = collectives_help("`formula` has no algorithms to explain")
     )]
     how: String,
     #[command(flatten)]

@@ -32,7 +32,6 @@ mod convert;
 mod demo;
 pub(crate) mod doctor;
 mod explain;
-mod explain_events;
 mod fit;
 mod fit_calls;
 mod fit_collectives;
@@ -54,17 +53,15 @@ pub(crate) mod predict;
 mod rails;
 mod record;
 mod samples_file;
-mod sensitivity;
 mod sweep;
 mod tcp_rank;
+mod trace_question;
 mod validate;
 
 use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, builder::StyledStr};
-
-pub(crate) use predict::trace::parse_mapping;
 
 use crate::terminal::{exit::end_with_answer, tables::TableForm, width::unbroken};
 
@@ -92,7 +89,7 @@ subcommands!(Subcommands {
     Record(record::Record),
     Predict(predict::Predict),
     Sweep(sweep::Sweep),
-    Sensitivity(sensitivity::Sensitivity),
+    Sensitivity(trace_question::Sensitivity),
     #[command(subcommand)]
     Explain(explain::Explain),
     Compare(compare::Compare),

@@ -14,13 +14,14 @@ use crate::terminal::{files::Batch, output::Format, provenance, tables::Most};
 /// Prints a result, at most so many rows of each table; writes its page as well if one is asked for.
 pub(crate) fn give_answer(
     answer: &Document,
+    picture: Picture,
     page: Option<&Path>,
     format: Format,
     most: Most,
 ) -> Result<()> {
     if let Some(path) = page {
         let provenance = provenance::of_this_run();
-        write_page(path, answer, Picture::Tables, &provenance)?;
+        write_page(path, answer, picture, &provenance)?;
     }
     format.print(&answer.clone().most(most.rows(), ROWS))
 }

@@ -101,11 +101,7 @@ impl Question {
             ("--compute", trace.compute.is_some(), TRACES),
             ("--unfold", trace.unfold, TRACES),
             ("--goal-params", trace.goal_params.is_some(), ONE_TRACE),
-            (
-                "--collectives",
-                trace.collectives.collectives.is_some(),
-                ONE_TRACE,
-            ),
+            ("--collectives", trace.collectives.is_some(), ONE_TRACE),
             ("--noise", trace.noise.is_some(), ONE_OF_EACH),
             (
                 "--write",

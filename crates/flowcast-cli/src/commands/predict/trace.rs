@@ -5,21 +5,23 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    Contention, Error, IntervalOptions, Options, Outputs, Prepared, PreparedProgram,
+    Collectives, Contention, Error, Options, Outputs, Prepared, PreparedProgram,
     answers::{Application, PredictionAnswer},
     graph::noise::Noise,
     model::machine::Mapping,
-    replay::loggops::Loggops,
     report::Page,
     trace::{Program, Trace},
-    units::{Bytes, Time, TimePerByte},
-    why::{NoiseOptions, Noisy, parse_noise, scenarios},
+    units::Bytes,
+    why::{NoiseOptions, Noisy, parse_noise},
 };
-use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
+use flowcast_io::{
+    IntervalRequest, RankNodes, ReplayRequest, Request, ScenariosRequest, collectives_help,
+    read_mapping, read_named_text,
+};
 
 use super::Asked;
 use crate::{
-    collectives::{CollectivesArgs, note_formulas},
+    collectives::note_formulas,
     network_args::tell_rate_kind,
     replay_files::OutputArgs,
     terminal::{answers::give_answer, files::Batch, progress::Progress, provenance, tables::Most},
@@ -64,8 +66,8 @@ pub(in crate::commands) struct TraceArgs {
     /// Walk each iteration of a compiled trace with loops, to compare
     #[arg(long)]
     pub unfold: bool,
-    #[command(flatten)]
-    pub collectives: CollectivesArgs,
+    #[arg(long, value_name = "HOW", help = collectives_help(&Collectives::automatic_help()))]
+    pub collectives: Option<String>,
     #[command(flatten)]
     pub outputs: OutputArgs,
 }
@@ -81,30 +83,41 @@ impl TraceArgs {
         Ok(trace)
     }
 
-    /// As the library takes them.
+    /// The request for a replay, with the first mapping.
+    fn replay(&self, model: Option<&String>) -> Result<ReplayRequest> {
+        let numbers = self.goal_params.as_deref().map(goal_numbers);
+        Ok(ReplayRequest {
+            model: model.cloned(),
+            mapping: self.mapping.first().cloned().map(RankNodes::from),
+            rendezvous_from: self.rendezvous_from,
+            collectives: self.collectives.clone(),
+            goal_params: numbers.transpose()?,
+        })
+    }
+
+    /// The options of a replay by a model and a mapping.
     pub(in crate::commands) fn options(
         &self,
         contention: Contention,
         mapping: Option<Mapping>,
     ) -> Result<Options> {
-        let loggops = self.goal_params.as_deref().map(read_goal_params);
+        let request = ReplayRequest {
+            mapping: None,
+            ..self.replay(None)?
+        };
         Ok(Options {
             contention,
             mapping,
-            rendezvous_from: self.rendezvous_from,
-            collectives: self.collectives.read()?,
-            loggops: loggops.transpose()?,
-            threads: threads(),
-            ..Options::default()
+            ..request.options(&mut Maps::default())?
         })
     }
 
     /// As the library takes them where there is one model and one mapping.
     fn options_of_one(&self, asked: &Asked<'_>) -> Result<Options> {
-        let mapping = self.mapping.first().map(|mapping| parse_mapping(mapping));
+        let request = self.replay(asked.args.model.first())?;
         Ok(Options {
             rails: asked.rails(),
-            ..self.options(asked.model(), mapping.transpose()?)?
+            ..request.options(&mut Maps::default())?
         })
     }
 
@@ -140,26 +153,35 @@ impl TraceArgs {
 
 /// Predicts each scenario of the file and prints one table.
 pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
-    let args = &asked.args.trace;
-    let defaults = ScenarioDefaults {
-        network: asked.networks.first(),
-        overrides: &asked.overrides,
-        options: &args.options_of_one(asked)?,
-        noise: &args.noise(Noise::Exponential(Time::ZERO), asked),
+    let (args, predict) = (&asked.args.trace, asked.args);
+    let interval = IntervalRequest {
+        level: predict.level,
+        holdout: predict.holdout.clone(),
     };
-    let all = read_scenarios(file, &defaults, &mut Maps::default())?;
-    let interval = asked.interval().map(|asked| IntervalOptions {
-        threads: 1,
-        ..asked
+    let request = Request::Scenarios(ScenariosRequest {
+        replay: args.replay(predict.model.first())?,
+        name: file.display().to_string(),
+        text: read_named_text(file, &mut Maps::default())?,
+        overrides: asked.overrides.clone(),
+        interval: (!predict.no_interval).then_some(interval),
+        level: predict.level,
+        replicates: predict.replicates.unwrap_or(NOISE_DRAWS) as usize,
+        seed: predict.seed.unwrap_or(1),
     });
-    let trace = args.open(&asked.args.inputs[0])?;
-    let progress = Progress::without_end("predicting");
-    let answer = scenarios(&trace, &all, interval.as_ref())?;
+    let mut progress = None;
+    let open = || {
+        let trace = args.open(&predict.inputs[0])?;
+        progress = Some(Progress::without_end("predicting"));
+        Ok(trace)
+    };
+    let (network, rows) = (asked.networks.first(), args.rows.rows());
+    let answer = request.answer(open, network, rows, &mut Maps::default())?;
     drop(progress);
     give_answer(
         &answer,
-        asked.args.report.as_deref(),
-        asked.args.format,
+        request.picture(),
+        predict.report.as_deref(),
+        predict.format,
         args.rows,
     )
 }
@@ -275,29 +297,14 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
     asked.args.format.print(&document)
 }
 
-/// `L,o,g,G,S` as LogGOPSim takes them.
-pub(in crate::commands) fn read_goal_params(text: &str) -> Result<Loggops> {
-    let wrong =
-        || format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S");
-    let numbers: Option<Vec<f64>> = text
-        .split(',')
-        .map(|text: &str| {
-            text.trim()
-                .parse::<f64>()
-                .ok()
-                .filter(|value| *value >= 0.0 && value.is_finite())
-        })
-        .collect();
-    match numbers.as_deref() {
-        Some([latency, overhead, gap, per_byte, eager]) => Ok(Loggops {
-            latency: Time::from_nanos(*latency),
-            overhead: Time::from_nanos(*overhead),
-            gap: Time::from_nanos(*gap),
-            gap_per_byte: TimePerByte::from_nanos(*per_byte),
-            eager_up_to: Some(Bytes(*eager as u64)),
-        }),
-        _ => bail!(wrong()),
-    }
+/// The numbers of `L,o,g,G,S`.
+pub(in crate::commands) fn goal_numbers(text: &str) -> Result<[f64; 5]> {
+    let numbers = text.split(',').map(|number| number.trim().parse());
+    let numbers: Result<Vec<f64>, _> = numbers.collect();
+    let numbers = numbers.ok().and_then(|numbers| numbers.try_into().ok());
+    numbers.with_context(|| {
+        format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S")
+    })
 }
 
 /// The rule or the file of a mapping that an option names.

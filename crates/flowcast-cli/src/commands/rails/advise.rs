@@ -24,12 +24,13 @@ use flowcast::{
 };
 
 use super::settings::{self, Settings};
+use flowcast_io::ReplayRequest;
+
 use crate::{
     network_args,
     network_args::parse_overrides,
-    replay_args::ReplayArgs,
     terminal::{output::Format, progress::Progress},
-    trace_args::{open_trace, print_notes_beside, program_help, refuse_cut, threads},
+    trace_args::{Maps, open_trace, print_notes_beside, program_help, refuse_cut, threads},
 };
 
 /// Advise from which size on a second network helps
@@ -74,7 +75,7 @@ pub(crate) struct Advise {
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "input")]
     overrides: Vec<String>,
     #[command(flatten)]
-    replay: ReplayArgs,
+    replay: ReplayRequest,
     #[command(flatten)]
     format: Format,
 }
@@ -93,7 +94,7 @@ impl Advise {
             ..Options::default()
         };
         ensure!(
-            self.replay.options()? == nothing,
+            self.replay.options(&mut Maps::default())? == nothing,
             "--model, --mapping, --rendezvous-from, --collectives: found no trace, expected one beside"
         );
         let interfaces = self.interfaces(&networks)?;
@@ -115,7 +116,12 @@ impl Advise {
         refuse_cut(&trace)?;
         print_notes_beside(self.format, &trace.ignored());
         let progress = Progress::without_end("predicting".to_owned());
-        let advice = advise_rails(&trace, networks, policies, &self.replay.options()?)?;
+        let advice = advise_rails(
+            &trace,
+            networks,
+            policies,
+            &self.replay.options(&mut Maps::default())?,
+        )?;
         drop(progress);
         self.format
             .print(&advice.document(&input.display().to_string()))

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    Contention, Options,
+    Collectives, Options,
     report::sweep_page,
     statements::once,
     study::{
@@ -25,10 +25,12 @@ use flowcast::{
     units::Bytes,
 };
 
+use flowcast_io::{ReplayRequest, collectives_help};
+
 use self::{output::Output, remote::Executor};
 use super::predict::trace::parse_mapping;
 use crate::{
-    collectives::{CollectivesArgs, note_formulas},
+    collectives::note_formulas,
     network_args::{load_all, parse_overrides},
     shares::probability,
     terminal::{
@@ -36,7 +38,7 @@ use crate::{
         output::{say, tell_notes},
         progress::Progress,
     },
-    trace_args::{open_trace, program_help, threads},
+    trace_args::{Maps, open_trace, program_help, threads},
 };
 
 /// Predict all combinations of networks, mappings and values
@@ -74,8 +76,8 @@ pub(crate) struct Sweep {
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
     #[arg(long, value_name = "SIZE", conflicts_with = "merge")]
     rendezvous_from: Option<Bytes>,
-    #[command(flatten)]
-    collectives: CollectivesArgs,
+    #[arg(long, value_name = "HOW", help = collectives_help(&Collectives::automatic_help()))]
+    collectives: Option<String>,
     /// Vary a field: KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3 (repeatable); KEY as for --set, or
     /// latency, bandwidth, overhead, gap
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "merge")]
@@ -207,18 +209,13 @@ impl Sweep {
     fn study(&self, input: &Path, trace: &Trace) -> Result<Study> {
         let networks = load_all(&self.network, &parse_overrides(&self.overrides)?)?;
         let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
-        let options = Options {
-            contention: self
-                .model
-                .as_deref()
-                .map(Contention::named)
-                .transpose()?
-                .unwrap_or_default(),
+        let request = ReplayRequest {
+            model: self.model.clone(),
             rendezvous_from: self.rendezvous_from,
-            collectives: self.collectives.read()?,
-            threads: threads(),
-            ..Options::default()
+            collectives: self.collectives.clone(),
+            ..ReplayRequest::default()
         };
+        let options = request.options(&mut Maps::default())?;
         let mut all = self
             .mapping
             .iter()

@@ -190,7 +190,7 @@ pub(super) fn job(
         "mappings": mappings,
         "model": sweep.model,
         "rendezvous_from": sweep.rendezvous_from.map(|size| size.to_string()),
-        "collectives": sweep.collectives.collectives.as_deref().map(absolute).transpose()?,
+        "collectives": sweep.collectives.as_deref().map(absolute).transpose()?,
         "level": sweep.level,
         "json": sweep.json,
     }))

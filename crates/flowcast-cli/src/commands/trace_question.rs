@@ -1,0 +1,164 @@
+//! Questions about one replay of a trace: `flowcast explain path`, `explain gradient`, `explain slack`, `sensitivity`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use flowcast::trace::read::Holds;
+use flowcast_io::{ReplayRequest, Request, SensitivityRequest};
+
+use crate::{
+    network_args::NetworkArgs,
+    terminal::{
+        answers::give_answer,
+        files::{Output, declare},
+        output::Format,
+        progress::Progress,
+        tables::Most,
+    },
+    trace_args::{Maps, input_help, open_trace},
+};
+
+/// Show what the chain of events that ends last spends its time on
+///
+/// Also ranks the changes that would help most.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast explain path lu.dim --network gige-tcp
+  flowcast explain path lu.dim --network gige-tcp --model independent --json")]
+pub(crate) struct Path {
+    #[command(flatten)]
+    question: TraceQuestion<ReplayRequest>,
+}
+
+/// Rank the costs that the predicted time depends on most
+///
+/// One pass back over the events of a replay covers the computing of each rank, latency and time per byte of each pair,
+/// overheads and collectives. The ten most promising changes are replayed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast explain gradient lu.dim --network gige-tcp --model independent
+  flowcast explain gradient is.dim --network gige-tcp --collectives openmpi --report is.html")]
+pub(crate) struct Gradient {
+    #[command(flatten)]
+    question: TraceQuestion<ReplayRequest>,
+}
+
+/// Show how late each rank, message and computation may be
+///
+/// The end does not move: some ranks could run slower, some messages go over a slower network.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast explain slack lu.dim --network gige-tcp --model independent
+  flowcast explain slack lu.dim --network gige-tcp --json")]
+pub(crate) struct Slack {
+    #[command(flatten)]
+    question: TraceQuestion<ReplayRequest>,
+}
+
+/// Plot the predicted time against one network field or cost
+///
+/// Prints the curve, its slopes, and the values at which the time grows by 1, 2, 5 and 10 %. The costs may be those of a rank,
+/// pair, link or size. The curve is exact where messages do not disturb one another (--model independent).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.latency --range 0us..1ms
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.bandwidth --range 10MB/s..10GB/s --report lu.html
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter 'compute[rank=2]' --range 0.5..2
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter 'latency[pair=0-3,size>=1KiB]' --range 0us..1ms
+  flowcast sensitivity lu.dim --network gige-tcp --parameter machine.nodes.*.speed --range 0.5..4 --json")]
+pub(crate) struct Sensitivity {
+    #[command(flatten)]
+    question: TraceQuestion<SensitivityRequest>,
+}
+
+impl Path {
+    /// Replays once for the path, and once for each change.
+    pub(crate) fn run(self) -> Result<()> {
+        self.question.ask(Request::Path)
+    }
+}
+
+impl Gradient {
+    /// Replays, goes back, and replays the changes.
+    pub(crate) fn run(self) -> Result<()> {
+        self.question.ask(Request::Gradient)
+    }
+}
+
+impl Slack {
+    /// Replays and goes back.
+    pub(crate) fn run(self) -> Result<()> {
+        self.question.ask(Request::Slack)
+    }
+}
+
+impl Sensitivity {
+    /// Predicts over the range and prints.
+    pub(crate) fn run(self) -> Result<()> {
+        self.question.ask(Request::Sensitivity)
+    }
+}
+
+/// The options of a question about one replay.
+trait ReplayQuestion: Args {
+    /// The traces that it can be asked about.
+    const HOLDS: Holds;
+}
+
+impl ReplayQuestion for ReplayRequest {
+    const HOLDS: Holds = Holds::Program;
+}
+
+impl ReplayQuestion for SensitivityRequest {
+    const HOLDS: Holds = Holds::Any;
+}
+
+/// A question about a trace on a network, and where its answer goes.
+#[derive(Debug, Args)]
+struct TraceQuestion<R: ReplayQuestion> {
+    #[arg(help = input_help(R::HOLDS))]
+    input: PathBuf,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    request: R,
+    #[command(flatten)]
+    rows: Most,
+    /// Write a self-contained page with the picture of the answer, and the JSON beside it
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl<R: ReplayQuestion> TraceQuestion<R> {
+    fn ask(self, request: fn(R) -> Request) -> Result<()> {
+        let inputs = [self.input.as_path(), self.network.network.as_ref()];
+        declare(
+            inputs,
+            self.report.iter().map(|path| Output {
+                option: "--report",
+                path,
+                endings: &["html"],
+            }),
+        )?;
+        let (network, request) = (self.network.load()?, request(self.request));
+        let mut progress = None;
+        let open = || {
+            let trace = open_trace(&self.input)?;
+            progress = Some(Progress::without_end(format!("following {}", trace.name())));
+            Ok(trace)
+        };
+        let rows = self.rows.rows();
+        let answer = request.answer(open, Some(&network), rows, &mut Maps::default())?;
+        drop(progress);
+        give_answer(
+            &answer,
+            request.picture(),
+            self.report.as_deref(),
+            self.format,
+            self.rows,
+        )
+    }
+}

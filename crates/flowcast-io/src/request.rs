@@ -1,0 +1,335 @@
+//! Requests: questions about a trace on a network, with their options.
+//!
+//! The command fills a request from its arguments, Python and C from JSON, such as `{"slack": {"model": "independent"}}`. The
+//! answer is the same document.
+
+use std::borrow::Borrow;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use flowcast::{
+    Collectives, Contention, Error, IntervalOptions, Options, Outputs, Parameter, Prepared,
+    answers::PredictionAnswer,
+    graph::noise::Noise,
+    model::{machine::Mapping, network::Network},
+    replay::loggops::Loggops,
+    report::chart_page::Picture,
+    sensitivity,
+    study::grid::full_name,
+    table::Document,
+    trace::Trace,
+    units::{Bytes, Time, TimePerByte},
+    why::{self, NoiseOptions},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::{Reader, ScenarioDefaults, parse_scenarios, read_collectives, read_mapping, threads};
+
+/// How a trace is replayed.
+#[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReplayRequest {
+    /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Where ranks run: fill, round-robin, N-per-node, or a file
+    #[arg(long, value_name = "MAP")]
+    pub mapping: Option<RankNodes>,
+    /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
+    #[arg(long, value_name = "SIZE")]
+    pub rendezvous_from: Option<Bytes>,
+    /// How collective operations are carried out.
+    #[arg(long, value_name = "HOW", help = collectives_help(&Collectives::automatic_help()))]
+    pub collectives: Option<String>,
+    /// LogGOPSim's parameters of a GOAL schedule: L, o, g, G in nanoseconds, S in bytes.
+    #[arg(skip)]
+    pub goal_params: Option<[f64; 5]>,
+}
+
+/// Where ranks run: a rule or a file by its name, or the node of each rank.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum RankNodes {
+    /// A rule or a file.
+    Named(String),
+    /// The node of each rank.
+    Listed(Vec<u32>),
+}
+
+impl From<String> for RankNodes {
+    fn from(name: String) -> RankNodes {
+        RankNodes::Named(name)
+    }
+}
+
+/// The help of an option that names a way to carry out collectives, with the meaning of its absence.
+pub fn collectives_help(without: &str) -> String {
+    let ways = Collectives::named().map(|way| format!("{} ({})", way.name, way.help));
+    format!(
+        "How collective operations are carried out: {}, or algorithm:FILE (those of a table); {without}",
+        ways.join(", ")
+    )
+}
+
+/// A request of JSON: errors name no place in it, as callers wrote none.
+fn request_of<R: DeserializeOwned>(text: &str) -> Result<R> {
+    let json: serde_json::Value = serde_json::from_str(text).context("request")?;
+    serde_json::from_value(json).context("request")
+}
+
+impl ReplayRequest {
+    /// A request as JSON.
+    ///
+    /// # Errors
+    /// As [`Request::from_json`].
+    pub fn from_json(text: &str) -> Result<ReplayRequest> {
+        request_of(text)
+    }
+
+    /// The options of a replay; reads the files that they name.
+    ///
+    /// # Errors
+    /// A name that is none, or a file that cannot be read; the message names the option.
+    pub fn options(&self, reader: &mut dyn Reader) -> Result<Options> {
+        let contention = self
+            .model
+            .as_deref()
+            .map(|name| Contention::named(name).with_context(|| format!("--model {name}")));
+        let mapping = self.mapping.as_ref().map(|nodes| match nodes {
+            RankNodes::Named(name) => read_mapping(name, reader),
+            RankNodes::Listed(nodes) => Ok(Mapping::List(nodes.clone())),
+        });
+        let mapping = mapping.transpose()?;
+        let collectives = self
+            .collectives
+            .as_deref()
+            .map(|name| read_collectives(name, reader));
+        Ok(Options {
+            contention: contention.transpose()?.unwrap_or_default(),
+            mapping,
+            rendezvous_from: self.rendezvous_from,
+            collectives: collectives.transpose()?.unwrap_or_default(),
+            loggops: self.goal_params.map(loggops_parameters).transpose()?,
+            threads: threads(),
+            ..Options::default()
+        })
+    }
+}
+
+/// L, o, g, G in nanoseconds and S in bytes, as LogGOPSim takes them.
+///
+/// # Errors
+/// A number below 0 or that is none.
+pub fn loggops_parameters(numbers: [f64; 5]) -> Result<Loggops> {
+    ensure!(
+        numbers
+            .iter()
+            .all(|number| *number >= 0.0 && number.is_finite()),
+        "--goal-params: found {numbers:?}, expected five numbers of at least 0: L,o,g,G,S"
+    );
+    let [latency, overhead, gap, per_byte, eager] = numbers;
+    Ok(Loggops {
+        latency: Time::from_nanos(latency),
+        overhead: Time::from_nanos(overhead),
+        gap: Time::from_nanos(gap),
+        gap_per_byte: TimePerByte::from_nanos(per_byte),
+        eager_up_to: Some(Bytes(eager as u64)),
+    })
+}
+
+/// A question about a trace on a network.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// How long it takes.
+    Predict(PredictRequest),
+    /// The chain of events that ends last.
+    Path(ReplayRequest),
+    /// The costs that the predicted time depends on most.
+    Gradient(ReplayRequest),
+    /// How late each rank, message and computation may be.
+    Slack(ReplayRequest),
+    /// The predicted time over a range of a field.
+    Sensitivity(SensitivityRequest),
+    /// Named what-ifs.
+    Scenarios(ScenariosRequest),
+}
+
+/// How long a trace takes, with its interval.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PredictRequest {
+    /// How it is replayed.
+    pub replay: ReplayRequest,
+    /// How its interval is made; no interval without.
+    pub interval: Option<IntervalRequest>,
+}
+
+/// How intervals are made.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntervalRequest {
+    /// Probability with which an interval contains what is measured, above 0 and below 1.
+    pub level: f64,
+    /// The case of the accuracy record whose errors are left out.
+    pub holdout: Option<String>,
+}
+
+impl IntervalRequest {
+    /// The options of an interval, on all processors.
+    pub fn options(&self) -> IntervalOptions<'_> {
+        IntervalOptions {
+            level: self.level,
+            held_out: self.holdout.as_deref(),
+            threads: threads(),
+            ..IntervalOptions::default()
+        }
+    }
+}
+
+/// The predicted time over a range of a field of the network, or of some of the costs.
+#[derive(Debug, Clone, Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SensitivityRequest {
+    /// How the trace is replayed.
+    #[command(flatten)]
+    pub replay: ReplayRequest,
+    /// The field to vary, as for --set, or latency, bandwidth, overhead, gap. Of some costs alone: latency, bandwidth,
+    /// gap_per_byte, overhead, gap, compute or collective (these two by factor), with conditions in brackets: rank=7, node=2,
+    /// pair=0-3, link=inside|between|sites, size>=64KiB, size<64KiB, collective=alltoall, function=12
+    #[arg(long, value_name = "FIELD")]
+    pub parameter: String,
+    /// Its values, each with its unit, such as 0us..1ms
+    #[arg(long, value_name = "FROM..TO")]
+    pub range: String,
+    /// Walks over the program after which the search for further pieces ends
+    #[arg(long = "limit", value_name = "COUNT", default_value_t = 10_000)]
+    pub most_walks: usize,
+}
+
+/// Named what-ifs of a program.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScenariosRequest {
+    /// How the trace is replayed where a scenario does not say.
+    pub replay: ReplayRequest,
+    /// The name of the file of scenarios, for messages.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// Fields with values, set on the networks that scenarios name.
+    pub overrides: Vec<(String, String)>,
+    /// How intervals are made; no intervals without.
+    pub interval: Option<IntervalRequest>,
+    /// Probability of the interval under noise, above 0 and below 1.
+    pub level: f64,
+    /// Number of times the delays of a scenario with noise are drawn.
+    pub replicates: usize,
+    /// Start of the random numbers.
+    pub seed: u64,
+}
+
+impl Request {
+    /// A request as JSON.
+    ///
+    /// # Errors
+    /// It is no request; the message says what was found and what was expected.
+    pub fn from_json(text: &str) -> Result<Request> {
+        request_of(text)
+    }
+
+    /// The picture on the page of the answer.
+    pub fn picture(&self) -> Picture {
+        match self {
+            Request::Sensitivity(_) => Picture::Sensitivity,
+            _ => Picture::Tables,
+        }
+    }
+
+    /// The answer. A curve of more pieces than `most_rows` has rows that join some of them. The trace is opened when the options
+    /// are known to be good.
+    ///
+    /// # Errors
+    /// An option that does not go with the trace or the network; those of opening the trace and of its replay.
+    pub fn answer<T: Borrow<Trace>>(
+        &self,
+        open: impl FnOnce() -> Result<T>,
+        network: Option<&Network>,
+        most_rows: usize,
+        reader: &mut dyn Reader,
+    ) -> Result<Document> {
+        let explain = match self {
+            Request::Path(_) => why::path,
+            Request::Gradient(_) => why::gradient,
+            _ => why::slack,
+        };
+        let needed = || network.ok_or(Error::NoNetwork);
+        Ok(match self {
+            Request::Path(replay) | Request::Gradient(replay) | Request::Slack(replay) => {
+                let options = replay.options(reader)?;
+                explain(open()?.borrow(), needed()?, &options)?
+            }
+            Request::Predict(PredictRequest { replay, interval }) => {
+                let options = replay.options(reader)?;
+                let trace = open()?;
+                let prepared = Prepared::new(trace.borrow(), network, &options)?;
+                let prediction = prepared.predict(Outputs::default(), &[])?;
+                let (outcome, has_interval) = (&prediction.outcome, interval.is_some());
+                let interval = match interval {
+                    Some(asked) => prepared.interval(outcome, &asked.options())?,
+                    None => None,
+                };
+                let answer = PredictionAnswer {
+                    applications: Vec::new(),
+                    prepared: &prepared,
+                    prediction: &prediction,
+                    networks: network.into_iter().collect(),
+                    interval: interval.as_ref(),
+                    has_interval,
+                    noise: None,
+                    most_rows,
+                };
+                answer.document().titled(trace.borrow().name())
+            }
+            Request::Sensitivity(request) => {
+                let SensitivityRequest {
+                    replay,
+                    parameter,
+                    range,
+                    most_walks,
+                } = request;
+                let (network, options) = (needed()?, replay.options(reader)?);
+                let asked = (Parameter::parse(parameter, range)?, *most_walks);
+                let trace = open()?;
+                let found = sensitivity(trace.borrow(), network, asked, &options)
+                    .with_context(|| format!("--parameter {parameter} --range {range}"))?;
+                found.answer(trace.borrow().name(), network, most_rows)
+            }
+            Request::Scenarios(request) => {
+                let overrides = request.overrides.iter();
+                let overrides: Vec<(String, String)> = overrides
+                    .map(|(field, value)| (full_name(field), value.clone()))
+                    .collect();
+                let noise = NoiseOptions {
+                    noise: Noise::Exponential(Time::ZERO),
+                    runs: request.replicates,
+                    seed: request.seed,
+                    level: request.level,
+                    threads: threads(),
+                };
+                let defaults = ScenarioDefaults {
+                    network,
+                    overrides: &overrides,
+                    options: &request.replay.options(reader)?,
+                    noise: &noise,
+                };
+                let all = parse_scenarios(&request.name, &request.text, &defaults, reader)?;
+                let interval = request.interval.as_ref().map(|interval| IntervalOptions {
+                    threads: 1,
+                    ..interval.options()
+                });
+                why::scenarios(open()?.borrow(), &all, interval.as_ref())?
+            }
+        })
+    }
+}
