@@ -48,6 +48,8 @@ mod measure_conflicts;
 mod measure_pairs;
 mod mpi_rank;
 mod networks;
+#[cfg(test)]
+mod option_tables;
 mod place;
 pub(crate) mod predict;
 mod rails;
