@@ -1,13 +1,21 @@
 //! What ranks compete for besides messages' links: locks on memory and places at the file system; and which transfers of
 //! one-sided communication are in flight. The engines put requests here in the order of their times.
 
+mod instructions;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, VecDeque},
 };
 
+pub(crate) use self::instructions::{AccessEngine, carry_out};
 use super::{
-    costs::Costs, observer::Accessed, placement::Placement, routes::route_to_memory, slab::Slab,
+    costs::{ClassCost, Costs},
+    observer::Accessed,
+    placement::Placement,
+    routes::route_to_memory,
+    slab::Slab,
+    transit::Departure,
 };
 use flowcast_model::file_system::FileSystem;
 use flowcast_trace::{
@@ -20,16 +28,28 @@ use flowcast_units::{Bytes, Rank, Time};
 pub(crate) type Memory = (i32, Rank);
 
 /// What the ranks of a program ask for and transfer besides messages.
-#[derive(Default)]
-pub(crate) struct Accesses {
+pub(crate) struct Accesses<'a> {
+    program: &'a Program,
+    placement: &'a Placement,
+    costs: &'a Costs,
     pub requests: Requests,
     pub transfers: AccessTransfers,
 }
 
-impl Accesses {
+impl<'a> Accesses<'a> {
     /// No requests and no transfers; allocates nothing for a program without accesses.
-    pub(crate) fn new(program: &Program) -> Accesses {
-        let mut accesses = Accesses::default();
+    pub(crate) fn new(
+        program: &'a Program,
+        placement: &'a Placement,
+        costs: &'a Costs,
+    ) -> Accesses<'a> {
+        let mut accesses = Accesses {
+            program,
+            placement,
+            costs,
+            requests: Requests::default(),
+            transfers: AccessTransfers::default(),
+        };
         if !program.accesses().is_empty() {
             let ranks = program.streams();
             accesses.requests.served = vec![None; ranks];
@@ -40,37 +60,42 @@ impl Accesses {
     }
 }
 
-/// What a request for a lock, or to the file system, costs beside the wait for others.
-pub(crate) struct RequestCosts {
+/// The costs of an access beside the wait for others.
+struct AccessCosts {
     /// Processor time of the rank.
-    pub overhead: Time,
-    /// Latency of the request, and of the answer.
-    pub way: Time,
-    /// How much of all that no bandwidth would shorten.
-    pub latency: Time,
+    overhead: Time,
+    /// Latency of the data or the request, and of the answer.
+    way: Time,
+    /// How much of a request no bandwidth would shorten.
+    latency: Time,
+    /// Costs of the data that a rank sends.
+    data: Option<ClassCost>,
 }
 
-impl RequestCosts {
-    /// Of a request of a rank.
-    pub(crate) fn new(
+impl AccessCosts {
+    /// The costs of an access by a rank, whose number among those of the program is `index`.
+    fn new(
         costs: &Costs,
         placement: &Placement,
         rank: Rank,
-        access: Access,
-    ) -> RequestCosts {
-        let Some(target) = access.target() else {
-            return RequestCosts {
+        (index, access): (u32, Access),
+    ) -> AccessCosts {
+        let (Access::Transfer { target, .. } | Access::Lock { target, .. }) = access else {
+            return AccessCosts {
                 overhead: Time::ZERO,
                 way: Time::ZERO,
                 latency: costs.file_system().latency,
+                data: None,
             };
         };
         let (_, route) = route_to_memory(costs.network(), placement, rank, target);
         let path = &costs.paths[route];
-        RequestCosts {
+        let is_transfer = matches!(access, Access::Transfer { .. });
+        AccessCosts {
             overhead: path.send_overhead,
             way: path.latency,
             latency: path.latency * 2.0,
+            data: is_transfer.then(|| path.accesses[index as usize]),
         }
     }
 }
@@ -83,15 +108,21 @@ pub(crate) struct Requests {
     waiting: BinaryHeap<Reverse<LockRequest>>,
     /// When the places at the file system become free.
     places: BinaryHeap<Reverse<Time>>,
-    /// By rank: from when to when its request is carried out.
+    /// By rank: from when its request is carried out, and when it has the answer.
     served: Vec<Option<(Time, Time)>>,
 }
 
+/// A request for a lock or to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct LockRequest {
-    time: Time,
-    rank: Rank,
-    access: Access,
+pub(crate) struct LockRequest {
+    /// When it reaches those who serve it.
+    pub time: Time,
+    /// The rank that asks.
+    pub rank: Rank,
+    /// What it asks for.
+    pub access: Access,
+    /// Latency of the answer.
+    pub way: Time,
 }
 
 #[derive(Default)]
@@ -136,9 +167,8 @@ impl HeldLock {
 
 impl Requests {
     /// A rank asks.
-    pub(crate) fn put(&mut self, rank: Rank, time: Time, access: Access) {
-        self.waiting
-            .push(Reverse(LockRequest { time, rank, access }));
+    pub(crate) fn put(&mut self, request: LockRequest) {
+        self.waiting.push(Reverse(request));
     }
 
     /// The time of the earliest request.
@@ -146,7 +176,7 @@ impl Requests {
         self.waiting.peek().map(|Reverse(request)| request.time)
     }
 
-    /// From when to when the request of a rank is carried out, once that is known.
+    /// From when the request of a rank is carried out, and when the rank has the answer, once that is known.
     pub(crate) fn served(&self, rank: Rank) -> Option<(Time, Time)> {
         self.served[rank]
     }
@@ -171,7 +201,7 @@ impl Requests {
                 let start = self.place(request.time, file_system);
                 let end = start + file_system.time_for(size);
                 self.places.push(Reverse(end));
-                self.answer(request.rank, start, end, ready);
+                self.answer(request, start, end, ready);
             }
             Access::Lock { window, target, .. } => {
                 let lock = self.locks.entry((window, target)).or_default();
@@ -180,7 +210,7 @@ impl Requests {
                 } else {
                     None
                 } {
-                    Some(start) => self.answer(request.rank, start, start, ready),
+                    Some(start) => self.answer(request, start, start, ready),
                     None => lock.waiting.push_back(request),
                 }
             }
@@ -200,9 +230,9 @@ impl Requests {
         free.map_or(time, |Reverse(free)| free.max(time))
     }
 
-    fn answer(&mut self, rank: Rank, start: Time, end: Time, ready: &mut Vec<Rank>) {
-        self.served[rank] = Some((start, end));
-        ready.push(rank);
+    fn answer(&mut self, request: LockRequest, start: Time, end: Time, ready: &mut Vec<Rank>) {
+        self.served[request.rank] = Some((start, end + request.way));
+        ready.push(request.rank);
     }
 
     /// A lock is given back; those that waited for it may have it now.
@@ -217,11 +247,11 @@ impl Requests {
                 break;
             };
             lock.waiting.pop_front();
-            granted.push((request.rank, start));
+            granted.push((request, start));
         }
         granted
             .into_iter()
-            .for_each(|(rank, start)| self.answer(rank, start, start, ready));
+            .for_each(|(request, start)| self.answer(request, start, start, ready));
     }
 }
 
@@ -239,19 +269,14 @@ impl Done {
         if other.at > self.at { other } else { self }
     }
 
-    /// What a rank is told that waited for it since `call`.
-    pub(crate) fn awaited(self, access: u32, call: Time) -> Accessed {
-        let end = self.at.max(call);
-        let queued = self.conflict.min(end - call);
+    /// The end of a wait for it.
+    fn awaited(self, begun: Accessed) -> Accessed {
+        let end = self.at.max(begun.call);
         Accessed {
-            access,
-            call,
-            start: call,
-            came: call,
-            processor: Time::ZERO,
-            queued,
+            queued: self.conflict.min(end - begun.call),
             latency: self.latency,
             end,
+            ..begun
         }
     }
 }
@@ -261,10 +286,10 @@ impl Done {
 pub(crate) struct AccessFlight {
     pub rank: Rank,
     pub memory: Memory,
-    /// What it takes alone, in two parts.
-    pub alone: [Time; 2],
-    /// How much of that no bandwidth would shorten.
-    pub latency: Time,
+    /// How its data leave: no bandwidth would shorten the latency.
+    pub departure: Departure,
+    /// What it takes alone besides the delay of the departure.
+    pub flight: Time,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -296,13 +321,13 @@ impl AccessTransfers {
         let AccessFlight {
             rank,
             memory,
-            alone: [first, second],
-            latency,
+            departure: Departure { cost, latency, .. },
+            flight,
         } = self.flights[number];
         self.flights.give_back(number);
         let under_way = self.all[rank].get_mut(&memory);
         under_way.expect("what ends has started").count -= 1;
-        let conflict = (at - start - first - second).max(Time::ZERO);
+        let conflict = (at - start - cost.delay - flight).max(Time::ZERO);
         let done = Done {
             at,
             latency,

@@ -14,7 +14,10 @@
 //! non-blocking one leaves its message to the interface, and the wait for it ends when the message has left, `(S-1)G` after
 //! its start.
 
-use super::{placement::Placement, routes::Route};
+use super::{
+    placement::Placement,
+    routes::{Route, route},
+};
 use flowcast_model::{
     collective::{PhaseMessage, Row},
     file_system::FileSystem,
@@ -24,7 +27,7 @@ use flowcast_model::{
 use flowcast_trace::{
     access::Access,
     opcodes::Op,
-    program::{Communicator, MessageClass, Program, SendMode},
+    program::{CollectiveCall, Communicator, MessageClass, Program, SendMode},
 };
 use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
 
@@ -384,26 +387,27 @@ impl Costs {
         &self.network.file_system
     }
 
-    /// How long a rank's data takes to the root of a root-synchronous collective: on the links, and in flight.
-    pub(crate) fn to_root(&self, route: Route, rank: Rank, size: Bytes) -> (Time, Time) {
-        let group = &self.groups[self.group_of_rank[rank]];
+    /// The route of a rank's data to the root of a root-synchronous collective, and how long it takes: on the links, and in
+    /// flight.
+    pub(crate) fn to_root(
+        &self,
+        placement: &Placement,
+        rank: Rank,
+        call: &CollectiveCall,
+    ) -> (Route, (Time, Time)) {
+        let root = call.root.unwrap_or(rank);
+        let nodes = (placement.node(rank), placement.node(root));
+        let route = route(&self.network, placement, nodes, (0, call.send));
+        let group = self.group_of_rank[rank];
+        let rate = self.rate(2 * group, route);
         let wide_area = &self.network.machine.wide_area;
-        let (rate, flight) = match route {
-            Route::Inside => (group.inside().rate, Time::ZERO),
-            Route::Between => (site_rate(&self.network, group.site), Time::ZERO),
-            Route::ToSite(to) => (
-                wide_area.bandwidth,
-                wide_area.flight_time(group.site, to as u32),
-            ),
-            Route::By(connection) => {
-                let connection = &wide_area.connections[connection];
-                (connection.bandwidth, connection.flight_time)
-            }
+        let flight = match route {
+            Route::Inside | Route::Between => Time::ZERO,
+            Route::ToSite(to) => wide_area.flight_time(self.groups[group].site, to as u32),
+            Route::By(connection) => wide_area.connections[connection].flight_time,
         };
-        (
-            TimePerByte::from_rate(rate).time_for(size),
-            in_flight(rate, flight),
-        )
+        let on_links = TimePerByte::from_rate(rate).time_for(call.send);
+        (route, (on_links, in_flight(rate, flight)))
     }
 
     /// Bytes per second on a route; 0 is infinite.

@@ -108,7 +108,7 @@ pub struct ReceivedMessage {
 }
 
 /// One-sided communication or a request to a file, as its rank sees it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Accessed {
     /// Index into the accesses.
     pub access: u32,

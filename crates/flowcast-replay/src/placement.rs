@@ -224,9 +224,8 @@ impl Placement {
     /// By site: how many nodes it has.
     pub(crate) fn nodes_of_sites(&self) -> Vec<u32> {
         let mut nodes = vec![0; self.sites];
-        self.group_of
-            .iter()
-            .for_each(|group| nodes[self.groups[*group as usize].site as usize] += 1);
+        self.groups_by_node()
+            .for_each(|group| nodes[group.site as usize] += 1);
         nodes
     }
 
@@ -248,6 +247,12 @@ impl Placement {
     /// What a rank's node is like.
     pub fn group(&self, rank: Rank) -> &NodeGroup {
         &self.groups[self.group_index(self.node(rank))]
+    }
+
+    /// The nodes of the machine, as what they are like.
+    pub(crate) fn groups_by_node(&self) -> impl Iterator<Item = &NodeGroup> {
+        let indices = self.group_of.iter();
+        indices.map(|index| &self.groups[*index as usize])
     }
 
     /// How many nodes the machine has.
@@ -272,14 +277,10 @@ impl Placement {
 
     /// Nodes with more ranks than processors, which take turns in reality.
     pub(crate) fn oversubscribed(&self) -> usize {
-        let ranks = self.ranks_of_nodes();
-        let more = |(node, ranks): (usize, &u32)| {
-            *ranks > self.groups[self.group_index(Node(node as u32))].cpus.max(1)
-        };
-        ranks
+        self.ranks_of_nodes()
             .iter()
-            .enumerate()
-            .filter(|entry| more(*entry))
+            .zip(self.groups_by_node())
+            .filter(|(ranks, group)| **ranks > group.cpus.max(1))
             .count()
     }
 }

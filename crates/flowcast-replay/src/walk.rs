@@ -35,7 +35,7 @@ pub(super) use self::{
 };
 use super::{
     SimulateError,
-    accesses::Accesses,
+    accesses::{Accesses, carry_out},
     deadlock_report::{DeadlockReport, Stand},
     last_sends::LastSends,
     observer::{Observer, ReceivedMessage},
@@ -164,7 +164,7 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTE
     /// The slots of the last sends.
     sent: LastSends<Option<Slot>>,
     collectives: Collectives<'a, W>,
-    accesses: Accesses,
+    accesses: Accesses<'a>,
 }
 
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
@@ -196,7 +196,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 RENDEZVOUS || O::WATCHES && costs.interfaces.have_queues,
             ),
             collectives: Collectives::new(program, costs),
-            accesses: Accesses::new(program),
+            accesses: Accesses::new(program, walk.placement, costs.networks[0]),
         }
     }
 
@@ -374,7 +374,10 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 Op::WaitCollective(instance) => self.wait_collective(rank, state, instance),
                 Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time),
                 // The order in which accesses are served depends on times.
-                Op::Access(index) if W == 1 => self.access(rank, state, index),
+                Op::Access(index) if W == 1 => match carry_out(self, rank, state, index) {
+                    Some(()) => Step::GoOn,
+                    None => Step::Wait,
+                },
                 Op::Access(_) => Step::GoOn,
                 _ => return Step::GoOn,
             };

@@ -4,7 +4,7 @@ use super::{
     super::{
         observer::{Observer, ReceivedMessage, Sent},
         routes::Route,
-        transit::{ReceivePosted, Transit},
+        transit::Transit,
     },
     engine::{Engine, TurnEnd},
     events::{Event, Kind},
@@ -29,11 +29,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     #[inline(always)]
     pub(super) fn route_number(&self, slot: Slot) -> usize {
-        if self.route_of.is_empty() {
-            0
-        } else {
-            usize::from(self.route_of[slot])
-        }
+        let number = self.route_of.get(slot.index());
+        number.map_or(0, |number| usize::from(*number))
     }
 
     /// A start-up on the route of a slot.
@@ -95,14 +92,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let number = self
             .messages
             .add(Message::new(slot, rank, class, Purpose::Deliver));
-        let nodes = (self.processors.node(rank), self.processors.node(receiver));
-        let route = if self.route_of.is_empty() {
-            Route::Between
-        } else {
-            self.routes[self.route_number(slot)]
-        };
+        let route = self.routes[self.route_number(slot)];
         self.links
-            .route(&mut self.messages[number], receiver, nodes, route);
+            .route(&mut self.messages[number], receiver, route);
         if self.has_rendezvous && !rendezvous {
             self.handshakes.skip(slot);
         }
@@ -203,7 +195,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn hand_over(&mut self, number: u32) {
         let now = self.pending.now();
         if O::WATCHES {
-            self.messages.set_asked(number, now);
+            self.messages.times(number).asked = now;
             let message = &self.messages[number];
             if message.purpose == Purpose::Deliver {
                 self.observer.moved(message.slot, now, Time::NEVER);
@@ -218,15 +210,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(never)]
     fn post_receive(&mut self, rank: Rank, slot: Slot) {
         let since = self.pending.now();
-        let polled = T::HANDSHAKES.then(|| self.in_transit.polled[rank]);
-        let Some(number) = self.handshakes.post(slot, &[since], polled) else {
-            return;
-        };
-        match polled {
-            Some(polled) if self.routes[self.route_number(slot)] == Route::Between => self
-                .transit
-                .receive_posted(slot, ReceivePosted { since, polled }),
-            _ => self.meet(number),
+        let polled = (T::HANDSHAKES && self.routes[self.route_number(slot)] == Route::Between)
+            .then(|| self.in_transit.polled[rank]);
+        let posted = self.handshakes.post(slot, &[since], polled, self.transit);
+        if let Some(number) = posted {
+            self.meet(number);
         }
     }
 
@@ -275,7 +263,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         };
         if O::WATCHES {
             self.observer.moved(slot, now, arrival);
-            let asked = self.messages.asked(number);
+            let asked = self.messages.times(number).asked;
             if asked < now {
                 self.observer.queued(slot, asked);
             }
@@ -316,7 +304,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.start_granted();
         let message = self.messages[number];
         if message.purpose != Purpose::Deliver {
-            let (_, flight) = self.messages.part(number);
+            let (_, flight) = self.messages.times(number).part;
             match (flight, message.purpose) {
                 (flight, _) if flight == Time::ZERO => self.arrived(number),
                 (_, Purpose::Transfer) => {}
@@ -439,7 +427,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         !O::WATCHES
             && !T::SHARED
             && !self.has_rendezvous
-            && self.scheduling.is_none()
+            && !self.scheduling.is_used
             && self.processors.are_alone()
     }
 

@@ -37,7 +37,7 @@ use flowcast_trace::{
     slot::Slot,
 };
 use flowcast_units::{Rank, Time};
-use scheduling::{ProcessorSlice, Scheduling, priorities};
+use scheduling::{Scheduling, priorities};
 use shared::InTransit;
 
 /// About so many messages of a rank are in flight or wait at once.
@@ -84,12 +84,13 @@ pub(super) struct Engine<'a, O, T> {
     pub placement: &'a Placement,
     /// By number of a route: where its messages go.
     pub routes: Vec<Route>,
-    /// Absent if turns are first come, first served.
-    pub scheduling: Option<Box<Scheduling>>,
+    pub scheduling: Scheduling,
     /// Absent if costs do not change.
     pub perturbation: Option<Box<Perturbation>>,
     pub waits: Waits,
-    pub accesses: Accesses,
+    pub accesses: Accesses<'a>,
+    /// The ranks whose requests for locks or to files were served.
+    pub ready: Vec<Rank>,
     /// Whether messages arrive later than they leave the links on any route, for those who look ahead.
     pub has_flights: bool,
 }
@@ -155,10 +156,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             collectives: vec![CollectiveState::default(); program.instances().len()],
             placement,
             routes,
-            scheduling: scheduling.map(Box::new),
+            scheduling,
             perturbation,
             waits: Waits::default(),
-            accesses: Accesses::new(program),
+            accesses: Accesses::new(program, placement, costs),
+            ready: Vec::new(),
         }
     }
 
@@ -233,8 +235,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         let state = &mut self.ranks[rank];
         state.queued = self.pending.now();
         self.processors.queue(rank, place);
-        if let Some(scheduling) = &mut self.scheduling {
-            scheduling.queued(rank, place);
+        if self.scheduling.is_used {
+            self.scheduling.queued(rank, place);
             self.make_room(rank);
         }
     }
@@ -258,20 +260,15 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             state.waited += now - state.queued;
             self.waits.processors += 1;
         }
-        if self.scheduling.is_some() {
+        if self.scheduling.is_used {
             return self.start_scheduled_turn(rank);
         }
         let state = &mut self.ranks[rank];
-        match state.phase {
-            RankPhase::StartUp => state.phase = RankPhase::Started,
-            RankPhase::Finish => state.phase = RankPhase::Finishing,
-            _ => return self.start_instruction(rank),
-        }
-        let until = if now > state.queued {
-            state.until + (now - state.queued)
-        } else {
-            state.until
+        let Some(spent) = state.phase.spent() else {
+            return self.start_instruction(rank);
         };
+        state.phase = spent;
+        let until = state.until + (now - state.queued);
         self.pending.put(state.lane, until, event);
     }
 
@@ -314,26 +311,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     fn accelerate(&mut self, rank: Rank, time: Time) -> TurnEnd {
         let speed = self.costs.accelerator_speeds[rank];
         self.ranks[rank].phase = RankPhase::Accelerated;
-        self.compute(rank, if speed == 1.0 { time } else { time / speed });
+        self.compute(rank, time / speed);
         TurnEnd::Leaves
-    }
-
-    /// A slice of a rank, or the switch to it, has ended; whether it goes on.
-    fn ends_turn(&mut self, rank: Rank) -> bool {
-        match self.end_slice(rank) {
-            ProcessorSlice::Done => return true,
-            ProcessorSlice::Switched | ProcessorSlice::Past => {}
-            ProcessorSlice::Cut => {
-                self.processors.release(rank);
-                // Its computation may be its last instruction: it is queued although there is none behind.
-                self.ranks[rank].queued = self.pending.now();
-                self.processors.queue(rank, Place::Back);
-                if let Some(next) = self.processors.next_beside(rank) {
-                    self.start_turn(next);
-                }
-            }
-        }
-        false
     }
 
     /// A rank goes on.
@@ -342,7 +321,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         if self.ranks[rank].phase >= RankPhase::Accelerated {
             return self.without_processor(rank);
         }
-        if self.scheduling.is_some() && !self.ends_turn(rank) {
+        if self.scheduling.is_used && !self.ends_turn(rank) {
             return;
         }
         self.processors.release(rank);
@@ -364,8 +343,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     #[inline(never)]
     fn without_processor(&mut self, rank: Rank) {
         match self.ranks[rank].phase {
-            RankPhase::Asking => self.asked(rank),
-            RankPhase::Answered => self.answered(rank),
+            RankPhase::Asking => self.go_on_with_access(rank),
             RankPhase::Leaving => {
                 self.leave_call(rank, self.pending.now());
                 self.advance(rank, Place::Front);
@@ -474,7 +452,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             return Some(TurnEnd::Leaves);
         };
         if !computes
-            && self.scheduling.is_none()
+            && !self.scheduling.is_used
             && self.processors.nobody_waits(rank)
             && self.pending.nothing_is_due()
         {
@@ -487,14 +465,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     #[inline(always)]
     fn start_next_turn(&mut self, rank: Rank) -> TurnEnd {
         self.ranks[rank].queued = self.pending.now();
-        let keeps = match &mut self.scheduling {
-            Some(scheduling) => {
-                scheduling.queued(rank, Place::Front);
-                scheduling.keeps_processor()
-            }
-            None => true,
-        };
-        if keeps && self.processors.keep(rank) {
+        self.scheduling.queued(rank, Place::Front);
+        if self.scheduling.keeps_processor() && self.processors.keep(rank) {
             self.start_turn(rank);
             return TurnEnd::Keeps;
         }
@@ -510,9 +482,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         state.phase = RankPhase::StartUp;
         state.until = now + delay.time;
         state.lane = delay.lane;
-        if self.scheduling.is_some() {
-            state.spend = delay.time;
-        }
+        state.spend = delay.time;
         Step::Spend
     }
 
@@ -531,7 +501,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         match self.messages[number].purpose {
             Purpose::Deliver => self.begin_transfer(number),
             Purpose::Part => {
-                let end = self.pending.now() + self.messages.part(number).0;
+                let end = self.pending.now() + self.messages.times(number).part.0;
                 self.pending.at(end, Kind::Moved.event(number));
             }
             Purpose::Transfer => self.begin_one_sided(number),

@@ -11,20 +11,18 @@ use super::{
     super::{costs::site_buses, outcome::Waits, placement::Placement, routes::Route},
     buses::BusPool,
     messages::{BusState, Message, MessageMark, MessageStore, NONE},
-    pool::ResourcePool,
+    pool::{IN, OUT, ResourcePool},
 };
 use crate::prefetch::prefetch_behind;
 use flowcast_model::network::Network;
 use flowcast_trace::program::Program;
-use flowcast_units::{Node, Rank};
+use flowcast_units::Rank;
 
 /// All links and buses of a machine.
-#[derive(Debug, Clone)]
-pub(in super::super) struct Links {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Links {
     pools: Vec<ResourcePool>,
     buses: Vec<BusPool>,
-    /// By node: its pool.
-    of_node: Vec<u32>,
     /// By rank: the pool of its node.
     of_node_of_rank: Vec<u32>,
     /// By rank: the pool of its task for messages inside its node.
@@ -35,7 +33,7 @@ pub(in super::super) struct Links {
     of_connection: Vec<u32>,
     /// By rank: the buses of its node for messages inside it; empty if there are none anywhere.
     buses_inside: Vec<u32>,
-    /// By node: its site; empty if there is only one.
+    /// By rank: its site; empty if there is only one.
     site_of: Vec<u32>,
     /// What got all that it asked for, in this order.
     granted: Vec<u32>,
@@ -45,39 +43,25 @@ pub(in super::super) struct Links {
 
 impl Links {
     /// All free.
-    pub(in super::super) fn new(
-        program: &Program,
-        network: &Network,
-        placement: &Placement,
-    ) -> Links {
+    pub(crate) fn new(program: &Program, network: &Network, placement: &Placement) -> Links {
         let sites = placement.sites() as u32;
         let mut links = Links {
-            pools: Vec::new(),
             buses: (0..sites)
                 .map(|site| BusPool::new(site_buses(network, site)))
                 .collect(),
-            of_node: Vec::with_capacity(placement.nodes()),
-            of_node_of_rank: Vec::new(),
-            of_rank: Vec::with_capacity(program.streams()),
-            of_site: Vec::new(),
-            of_connection: Vec::new(),
-            buses_inside: Vec::new(),
-            site_of: Vec::new(),
-            granted: Vec::new(),
-            waits: Waits::default(),
+            ..Links::default()
         };
-        for node in (0..placement.nodes() as u32).map(Node) {
-            let group = &placement.groups()[placement.group_index(node)];
-            let pool = links.add_pool(group.in_links, group.out_links);
-            links.of_node.push(pool);
-        }
+        let of_node: Vec<u32> = placement
+            .groups_by_node()
+            .map(|group| links.add_pool(group.in_links, group.out_links))
+            .collect();
         links.of_node_of_rank = Rank::all(program.streams())
-            .map(|rank| links.of_node[placement.node(rank)])
+            .map(|rank| of_node[placement.node(rank)])
             .collect();
         links.add_ranks(program, placement);
         links.add_buses_inside(program, placement);
         if sites > 1 {
-            links.add_sites(network, placement);
+            links.add_sites(program, network, placement);
         }
         links
     }
@@ -105,29 +89,26 @@ impl Links {
             return;
         }
         let first = self.buses.len() as u32;
-        for node in (0..placement.nodes() as u32).map(Node) {
-            self.buses.push(BusPool::new(
-                placement.groups()[placement.group_index(node)].intra_buses,
-            ));
-        }
+        let of_nodes = placement.groups_by_node();
+        self.buses
+            .extend(of_nodes.map(|group| BusPool::new(group.intra_buses)));
         let of_rank = Rank::all(program.streams()).map(|rank| first + placement.node(rank).0);
         self.buses_inside = of_rank.collect();
     }
 
-    fn add_sites(&mut self, network: &Network, placement: &Placement) {
+    fn add_sites(&mut self, program: &Program, network: &Network, placement: &Placement) {
         let wide_area = &network.machine.wide_area;
-        let nodes = (0..placement.nodes() as u32).map(Node);
-        self.site_of = nodes
-            .map(|node| placement.groups()[placement.group_index(node)].site)
+        self.site_of = Rank::all(program.streams())
+            .map(|rank| placement.group(rank).site)
             .collect();
-        for _ in 0..placement.sites() {
-            let pool = self.add_pool(wide_area.in_links, wide_area.out_links);
-            self.of_site.push(pool);
-        }
-        for _ in &wide_area.connections {
-            let pool = self.add_pool(1, 1);
-            self.of_connection.push(pool);
-        }
+        self.of_site = (0..placement.sites())
+            .map(|_| self.add_pool(wide_area.in_links, wide_area.out_links))
+            .collect();
+        self.of_connection = wide_area
+            .connections
+            .iter()
+            .map(|_| self.add_pool(1, 1))
+            .collect();
     }
 
     fn add_pool(&mut self, links_in: u32, links_out: u32) -> u32 {
@@ -167,7 +148,7 @@ impl Links {
     #[inline(always)]
     pub(super) fn prefetch_links_of_waiting(&self, message: &Message, messages: &MessageStore) {
         if let Some(pool) = self.pools.get(message.source as usize)
-            && let Some(next) = pool.waiting_out.first()
+            && let Some(next) = pool.waiting[OUT].first()
         {
             prefetch_behind(&self.pools, messages[next].destination as usize);
         }
@@ -177,32 +158,27 @@ impl Links {
     #[inline(always)]
     pub(super) fn prefetch_waiting(&self, message: &Message, messages: &MessageStore) {
         if let Some(pool) = self.pools.get(message.source as usize) {
-            messages.prefetch(pool.waiting_out.first_or_none());
+            messages.prefetch(pool.waiting[OUT].first_or_none());
         }
         if let Some(pool) = self.pools.get(message.destination as usize) {
-            messages.prefetch(pool.waiting_in.first_or_none());
+            messages.prefetch(pool.waiting[IN].first_or_none());
         }
     }
 
-    /// The site of a node.
+    /// The site of a rank.
     #[inline(always)]
-    fn site(&self, node: Node) -> u32 {
-        self.site_of.get(node.index()).copied().unwrap_or(0)
+    fn site(&self, rank: Rank) -> u32 {
+        self.site_of.get(rank.index()).copied().unwrap_or(0)
     }
 
-    /// Sets what a message to a rank needs, between ranks on these nodes.
+    /// Sets what a message to a rank needs.
     #[inline(always)]
-    pub(super) fn route(
-        &self,
-        message: &mut Message,
-        to: Rank,
-        (from, at): (Node, Node),
-        route: Route,
-    ) {
+    pub(super) fn route(&self, message: &mut Message, to: Rank, route: Route) {
+        let from = message.from;
         match route {
             Route::Between => {
-                message.source = self.of_node[from];
-                message.destination = self.of_node[at];
+                message.source = self.of_node_of_rank[from];
+                message.destination = self.of_node_of_rank[to];
                 let site = self.site(from);
                 if self.buses[site as usize].is_limited() {
                     message.bus = BusState(site as u16 + 2);
@@ -302,17 +278,17 @@ impl Links {
             && self
                 .pools
                 .get(source)
-                .is_some_and(|pool| pool.free_out > 0 && !pool.half_duplex)
+                .is_some_and(|pool| pool.free[OUT] > 0 && !pool.half_duplex)
             && self
                 .pools
                 .get(destination)
-                .is_some_and(|pool| pool.free_in > 0 && !pool.half_duplex);
+                .is_some_and(|pool| pool.free[IN] > 0 && !pool.half_duplex);
         if is_free {
             message.mark(MessageMark::HasOut);
             message.mark(MessageMark::HasIn);
-            self.pools[destination].free_in -= 1;
+            self.pools[destination].free[IN] -= 1;
             let pool = &mut self.pools[source];
-            pool.free_out -= 1;
+            pool.free[OUT] -= 1;
             pool.hold(number);
         }
         is_free
@@ -354,13 +330,13 @@ impl Links {
         let mut victim = None;
         if !message.is(MessageMark::HasOut) && source != NONE {
             let pool = &mut self.pools[source as usize];
-            if pool.take_out() {
+            if pool.take(OUT) {
                 pool.hold(number);
                 messages[number].mark(MessageMark::HasOut);
             } else {
                 victim = pool.victim(messages);
                 if victim.is_none() {
-                    pool.waiting_out.push_back(messages, number);
+                    pool.waiting[OUT].push_back(messages, number);
                     return false;
                 }
             }
@@ -386,7 +362,7 @@ impl Links {
     ) -> bool {
         if destination != NONE {
             let pool = &mut self.pools[destination as usize];
-            if !pool.take_in() {
+            if !pool.take(IN) {
                 let holder = if pool.half_duplex {
                     pool.victim(messages)
                 } else {
@@ -396,8 +372,8 @@ impl Links {
                     let source = messages[number].source as usize;
                     let queue = match preempts {
                         // Without an out link of its own it waits where it could take one.
-                        true => &mut self.pools[source].waiting_out,
-                        false => &mut pool.waiting_in,
+                        true => &mut self.pools[source].waiting[OUT],
+                        false => &mut pool.waiting[IN],
                     };
                     queue.push_back(messages, number);
                     return false;
@@ -413,7 +389,7 @@ impl Links {
     /// Takes the out link from a message that waits for its in link.
     fn preempt(&mut self, messages: &mut MessageStore, pool: u32, victim: u32, taker: Option<u32>) {
         let destination = messages[victim].destination as usize;
-        self.pools[destination].waiting_in.remove(messages, victim);
+        self.pools[destination].waiting[IN].remove(messages, victim);
         messages[victim].unmark(MessageMark::HasOut);
         let pool = &mut self.pools[pool as usize];
         match taker {
@@ -423,39 +399,30 @@ impl Links {
             }
             None => pool.let_go(victim),
         }
-        pool.waiting_out.push_front(messages, victim);
+        pool.waiting[OUT].push_front(messages, victim);
     }
 
     /// Links that are not preempted.
     fn link_plainly(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let in_first = messages[number].is(MessageMark::InFirst);
-        (!in_first || self.plain_in(messages, number))
-            && self.plain_out(messages, number)
-            && self.plain_in(messages, number)
+        (!in_first || self.link_one_way(messages, number, IN))
+            && self.link_one_way(messages, number, OUT)
+            && self.link_one_way(messages, number, IN)
     }
 
-    fn plain_out(&mut self, messages: &mut MessageStore, number: u32) -> bool {
-        let source = messages[number].source;
-        if !messages[number].is(MessageMark::HasOut) && source != NONE {
-            let pool = &mut self.pools[source as usize];
-            if !pool.take_out() {
-                pool.waiting_out.push_back(messages, number);
+    fn link_one_way(&mut self, messages: &mut MessageStore, number: u32, way: usize) -> bool {
+        let message = &mut messages[number];
+        let (pool, mark) = match way {
+            OUT => (message.source, MessageMark::HasOut),
+            _ => (message.destination, MessageMark::HasIn),
+        };
+        if !message.is(mark) && pool != NONE {
+            let pool = &mut self.pools[pool as usize];
+            if !pool.take(way) {
+                pool.waiting[way].push_back(messages, number);
                 return false;
             }
-            messages[number].mark(MessageMark::HasOut);
-        }
-        true
-    }
-
-    fn plain_in(&mut self, messages: &mut MessageStore, number: u32) -> bool {
-        let destination = messages[number].destination;
-        if !messages[number].is(MessageMark::HasIn) && destination != NONE {
-            let pool = &mut self.pools[destination as usize];
-            if !pool.take_in() {
-                pool.waiting_in.push_back(messages, number);
-                return false;
-            }
-            messages[number].mark(MessageMark::HasIn);
+            message.mark(mark);
         }
         true
     }
@@ -465,10 +432,13 @@ impl Links {
     pub(super) fn release(&mut self, messages: &mut MessageStore, number: u32) {
         let message = messages[number];
         if message.is(MessageMark::HasOut) {
-            self.release_out(messages, number, &message);
+            if message.is(MessageMark::Steals) {
+                self.pools[message.source as usize].let_go(number);
+            }
+            self.release_link(messages, message.source, OUT);
         }
         if message.is(MessageMark::HasIn) && message.destination != NONE {
-            self.release_in(messages, message.destination);
+            self.release_link(messages, message.destination, IN);
         }
         if message.bus != BusState::NONE {
             let mut granted = std::mem::take(&mut self.granted);
@@ -477,42 +447,20 @@ impl Links {
         }
     }
 
-    fn release_out(&mut self, messages: &mut MessageStore, number: u32, message: &Message) {
-        let source = message.source;
-        let pool = &mut self.pools[source as usize];
-        pool.free_out += 1;
-        if message.is(MessageMark::Steals) {
-            pool.let_go(number);
-        }
+    fn release_link(&mut self, messages: &mut MessageStore, number: u32, way: usize) {
+        let pool = &mut self.pools[number as usize];
+        pool.free[way] += 1;
         if pool.half_duplex {
-            pool.free_in += 1;
-            self.retry_in(messages, source);
+            pool.free[1 - way] += 1;
+            self.retry(messages, number, 1 - way);
         }
-        self.retry_out(messages, source);
+        self.retry(messages, number, way);
     }
 
-    fn release_in(&mut self, messages: &mut MessageStore, destination: u32) {
-        let pool = &mut self.pools[destination as usize];
-        pool.free_in += 1;
-        if pool.half_duplex {
-            pool.free_out += 1;
-            self.retry_out(messages, destination);
-        }
-        self.retry_in(messages, destination);
-    }
-
+    /// The first that waits for a link asks again.
     #[inline]
-    fn retry_in(&mut self, messages: &mut MessageStore, pool: u32) {
-        if let Some(next) = self.pools[pool as usize].waiting_in.pop_front(messages)
-            && self.request(messages, next)
-        {
-            self.granted.push(next);
-        }
-    }
-
-    #[inline]
-    fn retry_out(&mut self, messages: &mut MessageStore, pool: u32) {
-        if let Some(next) = self.pools[pool as usize].waiting_out.pop_front(messages)
+    fn retry(&mut self, messages: &mut MessageStore, pool: u32, way: usize) {
+        if let Some(next) = self.pools[pool as usize].waiting[way].pop_front(messages)
             && self.request(messages, next)
         {
             self.granted.push(next);

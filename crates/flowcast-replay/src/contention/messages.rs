@@ -113,11 +113,18 @@ impl Message {
 #[derive(Debug, Clone, Default)]
 pub(super) struct MessageStore {
     all: Slab<Message>,
-    /// When each was handed to the network, as far as somebody wants to know.
-    asked: Vec<Time>,
-    /// How long what is no ordinary message is on the links and in flight: parts of root-synchronous collectives, one-sided
+    /// Their times, as far as somebody wants to know.
+    times: Vec<MessageTimes>,
+}
+
+/// Times of a message.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MessageTimes {
+    /// When it was handed to the network.
+    pub asked: Time,
+    /// How long what is no ordinary message is on the links, and in flight: parts of root-synchronous collectives, one-sided
     /// transfers.
-    parts: Vec<(Time, Time)>,
+    pub part: (Time, Time),
 }
 
 impl MessageStore {
@@ -147,33 +154,16 @@ impl MessageStore {
         self.all.prefetch(number);
     }
 
-    /// Notes when a message was handed to the network.
-    pub(super) fn set_asked(&mut self, number: u32, time: Time) {
-        put(&mut self.asked, number, time, Time::ZERO);
-    }
-
-    /// When a message was handed to the network.
-    pub(super) fn asked(&self, number: u32) -> Time {
-        self.asked[number as usize]
-    }
-
-    /// Notes how long a part is on the links and in flight.
-    pub(super) fn set_part(&mut self, number: u32, times: (Time, Time)) {
-        put(&mut self.parts, number, times, (Time::ZERO, Time::ZERO));
-    }
-
-    /// Time of a part on the links, and in flight.
-    pub(super) fn part(&self, number: u32) -> (Time, Time) {
-        self.parts[number as usize]
+    /// The times of a message.
+    pub(super) fn times(&mut self, number: u32) -> &mut MessageTimes {
+        let index = number as usize;
+        if self.times.len() <= index {
+            self.times.resize(index + 1, MessageTimes::default());
+        }
+        &mut self.times[index]
     }
 }
 
-fn put<T: Copy>(all: &mut Vec<T>, number: u32, value: T, none: T) {
-    if all.len() <= number as usize {
-        all.resize(number as usize + 1, none);
-    }
-    all[number as usize] = value;
-}
 impl std::ops::Index<u32> for MessageStore {
     type Output = Message;
 

@@ -2,15 +2,20 @@
 
 use super::messages::{MessageMark, MessageStore, NONE, Queue};
 
+/// The links by which messages come in.
+pub(super) const IN: usize = 0;
+
+/// The links by which messages go out.
+pub(super) const OUT: usize = 1;
+
 /// The links of a node, of a rank for messages inside its node, of a site or of a dedicated connection.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(super) struct ResourcePool {
     pub half_duplex: bool,
-    pub free_in: u32,
-    pub free_out: u32,
-    pub waiting_in: Queue,
-    pub waiting_out: Queue,
+    /// How many are free in each direction.
+    pub free: [u32; 2],
+    pub waiting: [Queue; 2],
     /// Messages that may be preempted on their out link, in the order of acquisition, the first apart: most pools have
     /// one link, and what stands behind a pointer is far away.
     first_holder: u32,
@@ -22,18 +27,14 @@ impl ResourcePool {
     pub(super) fn new(links_in: u32, links_out: u32) -> ResourcePool {
         let half_duplex = links_in == 0 || links_out == 0;
         let most = links_in.max(links_out);
-        let (free_in, free_out) = if half_duplex {
-            (most, most)
-        } else {
-            (links_in, links_out)
-        };
-        let (waiting_in, waiting_out) = (Queue::EMPTY, Queue::EMPTY);
         ResourcePool {
             half_duplex,
-            free_in,
-            free_out,
-            waiting_in,
-            waiting_out,
+            free: if half_duplex {
+                [most; 2]
+            } else {
+                [links_in, links_out]
+            },
+            waiting: [Queue::EMPTY; 2],
             first_holder: NONE,
             other_holders: Vec::new(),
         }
@@ -95,22 +96,13 @@ impl ResourcePool {
         self.other_holders[place] = to;
     }
 
-    #[inline]
-    pub(super) fn take_out(&mut self) -> bool {
-        let free = self.free_out > 0;
+    /// Takes a link in this direction, if one is free.
+    #[inline(always)]
+    pub(super) fn take(&mut self, way: usize) -> bool {
+        let free = self.free[way] > 0;
         if free {
-            self.free_out -= 1;
-            self.free_in -= u32::from(self.half_duplex);
-        }
-        free
-    }
-
-    #[inline]
-    pub(super) fn take_in(&mut self) -> bool {
-        let free = self.free_in > 0;
-        if free {
-            self.free_in -= 1;
-            self.free_out -= u32::from(self.half_duplex);
+            self.free[way] -= 1;
+            self.free[1 - way] -= u32::from(self.half_duplex);
         }
         free
     }

@@ -7,8 +7,10 @@
 //! it in the next round. Where all nodes are parts of one machine, as in a lab, its processors have one queue for the ranks of
 //! all nodes. A progress stream has a processor of its own, which stands behind those of the nodes.
 
+use std::{cmp::Ordering, collections::VecDeque};
+
 use super::{super::placement::Placement, messages::NONE};
-use flowcast_units::{Node, Rank};
+use flowcast_units::Rank;
 
 /// Where in its node's queue a rank goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,24 +21,19 @@ pub(super) enum Place {
     Back,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct NodeState {
     free: u32,
-    first: u32,
-    last: u32,
+    /// The ranks that want a processor.
+    waiting: VecDeque<Rank>,
 }
 
 /// The processors of all nodes and the ranks that wait for one.
 #[derive(Debug, Clone)]
 pub(super) struct Processors {
     nodes: Vec<NodeState>,
-    node_of: Vec<Node>,
-    /// How many ranks there are, before their progress streams.
-    ranks: u32,
-    /// Whether the first of `nodes` has the processors of all nodes.
-    are_shared: bool,
-    /// By rank: the next in the queue of its node.
-    next: Vec<u32>,
+    /// By rank: the node whose processors it uses; for a progress stream one of its own.
+    homes: Vec<u32>,
     /// By rank, with priorities only.
     priorities: Vec<i32>,
     /// By node, if no two ranks share one: its rank. Else empty.
@@ -49,7 +46,8 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    /// All free; `shared` are the processors of the machine that all nodes are parts of, 0 if they are not.
+    /// All free; `shared` are the processors of the machine that all nodes are parts of, 0 if they are not. They are those of
+    /// the first node then.
     pub(super) fn new(
         placement: &Placement,
         streams: usize,
@@ -60,34 +58,29 @@ impl Processors {
         let mut nodes: Vec<NodeState> = if are_shared {
             vec![with(shared)]
         } else {
-            (0..placement.nodes() as u32)
-                .map(|node| {
-                    with(
-                        placement.groups()[placement.group_index(Node(node))]
-                            .cpus
-                            .max(1),
-                    )
-                })
+            placement
+                .groups_by_node()
+                .map(|group| with(group.cpus.max(1)))
                 .collect()
         };
-        let node_of: Vec<Node> = (0..streams as u32)
-            .map(|rank| placement.node(Rank(rank)))
+        let (ranks, first_stream) = (placement.ranks(), nodes.len() as u32);
+        nodes.extend((ranks..streams).map(|_| with(1)));
+        let homes: Vec<u32> = Rank::all(streams)
+            .map(|rank| match rank.0.checked_sub(ranks as u32) {
+                None if are_shared => 0,
+                None => placement.node(rank).0,
+                Some(stream) => first_stream + stream,
+            })
             .collect();
         let alone = !placement.is_shared() && !are_shared;
-        let ranks = placement.ranks() as u32;
-        let streams_of_ranks = ranks..streams as u32;
-        let mut rank_of = vec![NONE; if alone { placement.nodes() } else { 0 }];
+        let mut rank_of = vec![NONE; if alone { nodes.len() } else { 0 }];
         if alone {
-            (0..ranks).for_each(|rank| rank_of[node_of[rank as usize]] = rank);
-            rank_of.extend(streams_of_ranks.clone());
+            let ranks = homes.iter().zip(0..);
+            ranks.for_each(|(home, rank)| rank_of[*home as usize] = rank);
         }
-        nodes.extend(streams_of_ranks.map(|_| with(1)));
         Processors {
             nodes,
-            node_of,
-            ranks,
-            are_shared,
-            next: vec![NONE; streams],
+            homes,
             priorities,
             rank_of,
             wants: vec![false; if alone { streams } else { 0 }],
@@ -113,27 +106,15 @@ impl Processors {
         self.are_alone() || self.nodes[node as usize].free > 0
     }
 
-    /// The node of a rank.
-    #[inline(always)]
-    pub(super) fn node(&self, rank: Rank) -> Node {
-        self.node_of[rank]
-    }
-
     /// How many nodes there are, one for each progress stream included.
     pub(super) fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The node whose processors a rank uses; for a progress stream the one that is its own.
+    /// The node whose processors a rank uses.
     #[inline(always)]
     pub(super) fn home(&self, rank: Rank) -> u32 {
-        match rank.0.checked_sub(self.ranks) {
-            None if self.are_shared => 0,
-            None => self.node_of[rank].0,
-            Some(stream) => {
-                (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + stream
-            }
-        }
+        self.homes[rank]
     }
 
     /// A rank wants a processor.
@@ -144,45 +125,21 @@ impl Processors {
             self.wants[rank] = true;
             return self.note_change(number);
         }
-        let node = &mut self.nodes[number as usize];
-        if node.first == NONE {
-            self.next[rank] = NONE;
-            (node.first, node.last) = (rank.0, rank.0);
-            self.note_change(number);
-        } else if !self.priorities.is_empty() {
-            self.queue_by_priority(rank, place);
-        } else if place == Place::Front {
-            self.next[rank] = node.first;
-            node.first = rank.0;
-        } else {
-            self.next[rank] = NONE;
-            self.next[node.last as usize] = rank.0;
-            node.last = rank.0;
-        }
-    }
-
-    /// Among ranks of its own number at the front or the back.
-    fn queue_by_priority(&mut self, rank: Rank, place: Place) {
-        let home = self.home(rank) as usize;
-        let node = &mut self.nodes[home];
-        let own = self.priorities[rank];
-        let mut before = NONE;
-        let mut at = node.first;
-        while at != NONE {
-            let number = self.priorities[at as usize];
-            if number > own || number == own && place == Place::Front {
-                break;
+        let waiting = &mut self.nodes[number as usize].waiting;
+        let at = match self.priorities.get(rank.index()) {
+            None if place == Place::Front => 0,
+            None => waiting.len(),
+            Some(own) => {
+                let is_behind = |other: &Rank| match self.priorities[*other].cmp(own) {
+                    Ordering::Equal => place == Place::Front,
+                    order => order.is_gt(),
+                };
+                waiting.iter().position(is_behind).unwrap_or(waiting.len())
             }
-            before = at;
-            at = self.next[at as usize];
-        }
-        self.next[rank] = at;
-        match before {
-            NONE => node.first = rank.0,
-            before => self.next[before as usize] = rank.0,
-        }
-        if at == NONE {
-            node.last = rank.0;
+        };
+        waiting.insert(at, rank);
+        if waiting.len() == 1 {
+            self.note_change(number);
         }
     }
 
@@ -195,7 +152,7 @@ impl Processors {
         let number = self.home(rank);
         let node = &mut self.nodes[number as usize];
         node.free += 1;
-        if node.first != NONE {
+        if !node.waiting.is_empty() {
             self.note_change(number);
         }
     }
@@ -257,11 +214,10 @@ impl Processors {
             return std::mem::replace(&mut self.wants[rank], false).then_some(rank);
         }
         let node = &mut self.nodes[number as usize];
-        if node.free == 0 || node.first == NONE {
+        if node.free == 0 {
             return None;
         }
-        let rank = Rank(node.first);
-        node.first = self.next[rank];
+        let rank = node.waiting.pop_front()?;
         node.free -= 1;
         Some(rank)
     }
@@ -270,7 +226,6 @@ impl Processors {
 fn with(free: u32) -> NodeState {
     NodeState {
         free,
-        first: NONE,
-        last: NONE,
+        waiting: VecDeque::new(),
     }
 }

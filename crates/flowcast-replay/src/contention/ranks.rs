@@ -24,12 +24,22 @@ pub(super) enum RankPhase {
     Ended,
     /// It computes on an accelerator, without a processor; so it is in the phases that follow.
     Accelerated,
-    /// Its request for a lock is on the way.
+    /// It waits for memory or a file.
     Asking,
-    /// Its request was served, and the answer is on the way.
-    Answered,
     /// A message that it waits for leaves its interface.
     Leaving,
+}
+
+impl RankPhase {
+    /// The phase once the rank has spent the processor time that it wants.
+    #[inline(always)]
+    pub(super) fn spent(self) -> Option<RankPhase> {
+        match self {
+            RankPhase::StartUp => Some(RankPhase::Started),
+            RankPhase::Finish => Some(RankPhase::Finishing),
+            _ => None,
+        }
+    }
 }
 
 /// What follows from a turn.

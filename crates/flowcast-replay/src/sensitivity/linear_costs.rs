@@ -6,7 +6,6 @@ use super::obstacle::Obstacle;
 use crate::{
     costs::{ClassCost, Costs, PathCosts},
     placement::Placement,
-    routes::route,
 };
 use flowcast_trace::{
     opcodes::Op,
@@ -119,11 +118,8 @@ impl CostSlopes {
             self.truncated.insert(instance);
         }
         if made.mode == CollectiveMode::RootSynchronous && !made.is_root {
-            let nodes = [rank, made.root.unwrap_or(rank)].map(|rank| samples.placement.node(rank));
             let to_root = samples.slope(|costs| {
-                let nodes = (nodes[0], nodes[1]);
-                let route = route(costs.network(), samples.placement, nodes, (0, made.send));
-                let (bytes, flight) = costs.to_root(route, rank, made.send);
+                let (_, (bytes, flight)) = costs.to_root(samples.placement, rank, made);
                 bytes + flight
             })?;
             self.to_roots.insert((instance, rank), to_root);

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::{
     observer::{Gathered, Observer},
-    routes::route,
     slab::Slab,
     transit::Transit,
 };
@@ -293,12 +292,9 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         if made.mode != CollectiveMode::RootSynchronous || made.is_root {
             return *came;
         }
-        let root = made.root.unwrap_or(rank);
-        let nodes = (self.placement.node(rank), self.placement.node(root));
         from_fn(|lane| {
             let costs = self.costs.networks[lane];
-            let route = route(costs.network(), self.placement, nodes, (0, made.send));
-            let (bytes, flight) = costs.to_root(route, rank, made.send);
+            let (_, (bytes, flight)) = costs.to_root(self.placement, rank, made);
             came[lane] + self.costs.grid.round(bytes + flight)
         })
     }

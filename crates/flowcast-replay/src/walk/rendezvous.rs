@@ -68,14 +68,15 @@ impl<'a, const W: usize> Handshakes<'a, W> {
         self.released.close(slot);
     }
 
-    /// A receiver is ready for the message of a slot; `polled` where handshakes take the network. Gives the send that waits for
-    /// that.
+    /// A receiver is ready for the message of a slot; `polled` where the handshake takes the network. Gives the send that waits
+    /// for that and may start.
     #[inline(always)]
     pub(crate) fn post(
         &mut self,
         slot: Slot,
         time: &Times<W>,
         polled: Option<Time>,
+        transit: &mut impl Transit,
     ) -> Option<u32> {
         match self.posted.look(slot) {
             Known::Time(_) => {}
@@ -87,21 +88,28 @@ impl<'a, const W: usize> Handshakes<'a, W> {
             }
             Known::Awaited(send) => {
                 self.posted.close(slot);
-                return Some(send);
+                let Some(polled) = polled else {
+                    return Some(send);
+                };
+                let since = time[0];
+                transit.receive_posted(slot, ReceivePosted { since, polled });
             }
         }
         None
     }
 
-    /// The receive of a slot, if it is posted; else the send waits for that.
-    pub(crate) fn meet(&mut self, slot: Slot, send: u32) -> Option<ReceivePosted> {
-        let Known::Time(number) = self.posted.look(slot) else {
+    /// The RTS of a message; unless its receive is posted, the send waits for that.
+    pub(crate) fn request(&mut self, program: &Program, from: Rank, slot: Slot, send: u32) -> Rts {
+        let mut posted = None;
+        if let Known::Time(number) = self.posted.look(slot) {
+            let since = self.posted.take(slot, number)(0);
+            let polled = self.polled[slot];
+            posted = Some(ReceivePosted { since, polled });
+        } else {
             self.posted.wait(slot, send);
-            return None;
-        };
-        let since = self.posted.take(slot, number)(0);
-        let polled = self.polled[slot];
-        Some(ReceivePosted { since, polled })
+        }
+        let to = program.receiver(slot);
+        Rts { from, to, posted }
     }
 
     /// Whether the sender of a message may not go on yet.
@@ -131,22 +139,11 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
 
     /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
     pub(super) fn post(&mut self, slot: Slot, time: &Times<W>, polled: Time) {
-        let handshake = T::HANDSHAKES && self.is_between_nodes(slot);
-        match self
-            .handshakes
-            .post(slot, time, handshake.then_some(polled))
-        {
-            None => {}
-            Some(_) if handshake => {
-                let since = time[0];
-                self.transit
-                    .receive_posted(slot, ReceivePosted { since, polled });
-            }
-            Some(number) => {
-                let PendingSend { ready, class } = self.handshakes.pending[number];
-                self.handshakes.pending.give_back(number);
-                self.transfer(slot, class, &ready, time);
-            }
+        let polled = (T::HANDSHAKES && self.is_between_nodes(slot)).then_some(polled);
+        if let Some(number) = self.handshakes.post(slot, time, polled, self.transit) {
+            let PendingSend { ready, class } = self.handshakes.pending[number];
+            self.handshakes.pending.give_back(number);
+            self.transfer(slot, class, &ready, time);
         }
     }
 
@@ -245,11 +242,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
 
     /// A rendezvous message departs with its RTS.
     fn send_rts(&mut self, rank: Rank, slot: Slot, class: u32, ready: Time) {
-        let rts = Rts {
-            from: rank,
-            to: self.program.receiver(slot),
-            posted: self.handshakes.meet(slot, rank.0),
-        };
+        let rts = self.handshakes.request(self.program, rank, slot, rank.0);
         self.transit.depart(Departure {
             rts: Some(rts),
             ..self.departure(slot, class, ready)

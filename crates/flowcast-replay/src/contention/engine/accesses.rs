@@ -6,111 +6,137 @@
 
 use super::Engine;
 use crate::{
-    accesses::{AccessFlight, Memory, RequestCosts},
+    accesses::{AccessEngine, AccessFlight, Accesses, LockRequest, carry_out},
     contention::{
         events::{Event, Kind},
         messages::{Message, MessageMark, Purpose},
         processors::Place,
-        ranks::{ContendedRank, RankPhase, Step},
+        ranks::{RankPhase, Step},
         route_costs::Delay,
     },
+    costs::ClassCost,
     observer::{Accessed, Observer},
     routes::route_to_memory,
-    transit::Transit,
+    transit::{Departure, Transit},
 };
 use flowcast_trace::{
-    access::{Access, TransferKind},
+    access::Access,
     opcodes::{self, Op},
     slot::Slot,
 };
 use flowcast_units::{Rank, Time};
 
-impl<O: Observer, T: Transit> Engine<'_, O, T> {
-    #[inline(never)]
-    pub(in crate::contention) fn access(&mut self, rank: Rank, index: u32) -> Step {
-        match *self.program.access(index) {
-            Access::Transfer {
-                kind,
-                window,
-                target,
-                ..
-            } => self.transfer_data(rank, index, kind, (window, target)),
-            Access::Flush { .. } | Access::Unlock { .. } => self.flush(rank),
-            access @ (Access::Lock { .. } | Access::File { .. }) => self.request(rank, access),
-        }
+impl<'a, O: Observer, T: Transit> AccessEngine<'a> for Engine<'a, O, T> {
+    type State = ();
+
+    fn accesses(&mut self) -> (&mut Accesses<'a>, &mut Vec<Rank>) {
+        (&mut self.accesses, &mut self.ready)
     }
 
-    /// The access that a rank stands at.
-    fn current_access(&self, rank: Rank) -> (u32, Access) {
-        let state = &self.ranks[rank];
-        match opcodes::decode(state.words, state.at as usize) {
-            Some((Op::Access(index), _)) => (index, *self.program.access(index)),
-            _ => unreachable!("a rank that waits for an access stands at it"),
-        }
-    }
-
-    fn transfer_data(
+    fn begin(
         &mut self,
         rank: Rank,
-        index: u32,
-        kind: TransferKind,
-        memory: Memory,
-    ) -> Step {
-        let (_, target) = memory;
-        let (_, route) = route_to_memory(self.costs.network(), self.placement, rank, target);
-        let cost = self.costs.paths[route].accesses[index as usize];
-        if self.ranks[rank].phase == RankPhase::Begin
-            && let Some(step) = self.begin_send(rank, self.route_costs[route].send, cost)
-        {
-            return step;
+        (): &mut (),
+        overhead: Time,
+        data: Option<ClassCost>,
+    ) -> Option<Accessed> {
+        let (now, phase) = (self.pending.now(), self.ranks[rank].phase);
+        if phase == RankPhase::Begin {
+            let overhead = Delay::new(overhead);
+            let step = match data {
+                Some(cost) => self.begin_send(rank, overhead, cost),
+                None => self.begin_call(rank, overhead),
+            };
+            if step.is_some() {
+                return None;
+            }
         }
-        let ContendedRank {
-            call,
-            before: start,
-            waited: processor,
-            ..
-        } = self.ranks[rank];
-        let came = self.pending.now();
-        let accessed = Accessed {
-            access: index,
-            call,
+        let state = &mut self.ranks[rank];
+        let start = data.map_or(state.call, |_| state.before);
+        if phase != RankPhase::Asking {
+            state.before = now;
+        }
+        Some(Accessed {
+            call: state.call,
             start,
-            came,
-            processor,
-            queued: Time::ZERO,
-            latency: Time::ZERO,
-            end: came,
+            came: state.before,
+            processor: state.waited,
+            end: now,
+            ..Accessed::default()
+        })
+    }
+
+    fn transfer(&mut self, mut transfer: AccessFlight, [from, to]: [Rank; 2]) {
+        let departure = &mut transfer.departure;
+        let ClassCost { delay, bytes, .. } = departure.cost;
+        let (slot, flight) = (departure.slot, delay - bytes);
+        departure.latency = flight;
+        departure.cost = ClassCost {
+            delay: bytes,
+            bytes,
+            ..ClassCost::default()
         };
-        self.observer.accessed(rank, accessed);
-        let (from, to) = if kind == TransferKind::Get {
-            (target, rank)
-        } else {
-            (rank, target)
-        };
-        let (bytes, flight) = (cost.bytes, cost.delay - cost.bytes);
-        let transfer = self.accesses.transfers.start(AccessFlight {
-            rank,
-            memory,
-            alone: [bytes, flight],
-            latency: flight,
-        });
-        let mut message = Message::new(Slot(index), from, transfer, Purpose::Transfer);
-        let nodes = (self.processors.node(from), self.processors.node(to));
+        transfer.flight = flight;
+        let number = self.accesses.transfers.start(transfer);
         let (route, _) = route_to_memory(self.costs.network(), self.placement, from, to);
-        self.links.route(&mut message, to, nodes, route);
-        let number = self.messages.add(message);
-        self.messages.set_part(number, (bytes, flight));
-        self.messages.set_asked(number, came);
-        self.hand_over(number);
-        Step::Done
+        let message = Message::new(slot, from, number, Purpose::Transfer);
+        self.send_beside(message, to, route, (bytes, flight));
+    }
+
+    fn ask(&mut self, (): &mut (), request: LockRequest) {
+        let is_there = self.ranks[request.rank].phase == RankPhase::Asking;
+        if is_there || matches!(request.access, Access::File { .. }) {
+            let requests = &mut self.accesses.requests;
+            requests.put(request);
+            requests.serve(self.costs.file_system(), &mut self.ready);
+        } else {
+            self.pending.at(request.time, Event::turn(request.rank));
+        }
+    }
+
+    fn end(&mut self, rank: Rank, (): &mut (), _overhead: Time, accessed: Accessed) {
+        self.observer.accessed(rank, accessed);
+    }
+}
+
+impl<O: Observer, T: Transit> Engine<'_, O, T> {
+    #[inline(never)]
+    pub(crate) fn access(&mut self, rank: Rank, index: u32) -> Step {
+        let done = carry_out(self, rank, &mut (), index);
+        while let Some(rank) = self.ready.pop() {
+            let served = self.accesses.requests.served(rank);
+            let (_, end) = served.expect("only requests that were served have answers");
+            self.pending.at(end, Event::turn(rank));
+        }
+        match done {
+            Some(()) => Step::Done,
+            None if self.ranks[rank].phase == RankPhase::StartUp => Step::Spend,
+            None => Step::Asks(RankPhase::Asking),
+        }
+    }
+
+    /// Something that the access of a rank waits for has happened.
+    pub(crate) fn go_on_with_access(&mut self, rank: Rank) {
+        let state = &self.ranks[rank];
+        if let Some((Op::Access(index), _)) = opcodes::decode(state.words, state.at as usize)
+            && let Step::Done = self.access(rank, index)
+        {
+            self.advance(rank, Place::Back);
+        }
     }
 
     /// The data of a transfer have all links that they need.
-    pub(in crate::contention) fn begin_one_sided(&mut self, number: u32) {
-        if T::SHARED && self.messages[number].is(MessageMark::Steals) {
-            return self.depart_transfer(number);
+    pub(crate) fn begin_one_sided(&mut self, number: u32) {
+        let (now, message) = (self.pending.now(), self.messages[number]);
+        if T::SHARED && message.is(MessageMark::Steals) {
+            return self.transit.depart(Departure {
+                slot: Slot(self.program.messages() + number),
+                start: now,
+                latency: Time::ZERO,
+                ..self.accesses.transfers.flights[message.class].departure
+            });
         }
-        let (now, (bytes, flight)) = (self.pending.now(), self.messages.part(number));
+        let (bytes, flight) = self.messages.times(number).part;
         self.pending.at(now + bytes, Kind::Moved.event(number));
         if flight > Time::ZERO {
             self.pending
@@ -119,120 +145,15 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// The data of a transfer are there; its rank goes on if it waited for nothing else.
-    pub(in crate::contention) fn transferred(&mut self, number: u32) {
+    pub(crate) fn transferred(&mut self, number: u32) {
         let Message {
             class: transfer, ..
         } = self.messages[number];
         self.messages.remove(number);
-        let (start, now) = (self.messages.asked(number), self.pending.now());
-        if let Some(rank) = self.accesses.transfers.end(transfer, start, now) {
-            self.end_flush(rank);
-            self.advance(rank, Place::Back);
+        let transfers = &mut self.accesses.transfers;
+        let start = transfers.flights[transfer].departure.start;
+        if let Some(rank) = transfers.end(transfer, start, self.pending.now()) {
+            self.go_on_with_access(rank);
         }
-    }
-
-    fn flush(&mut self, rank: Rank) -> Step {
-        self.ranks[rank].call = self.pending.now();
-        if self.end_flush(rank) {
-            Step::Done
-        } else {
-            Step::Wait
-        }
-    }
-
-    /// Whether the transfers of a rank are done; if so it is told, and gives back the lock that it had.
-    fn end_flush(&mut self, rank: Rank) -> bool {
-        let (index, access) = self.current_access(rank);
-        let (window, target) = match access {
-            Access::Flush { window, target } => (window, target),
-            Access::Unlock { window, target } => (window, Some(target)),
-            _ => unreachable!("a rank waits for transfers in a flush or unlock"),
-        };
-        let Some(done) = self.accesses.transfers.flush(rank, window, target) else {
-            return false;
-        };
-        let now = self.pending.now();
-        let mut accessed = done.awaited(index, self.ranks[rank].call);
-        accessed.end = now;
-        self.observer.accessed(rank, accessed);
-        if let Access::Unlock { window, target } = access {
-            let mut granted = Vec::new();
-            let memory = (window, target);
-            self.accesses.requests.unlock(memory, now, &mut granted);
-            self.answer(granted);
-        }
-        true
-    }
-
-    /// A request for a lock or to a file: the overhead of a send and a latency, where it has any.
-    fn request(&mut self, rank: Rank, access: Access) -> Step {
-        let costs = RequestCosts::new(self.costs, self.placement, rank, access);
-        if self.ranks[rank].phase == RankPhase::Begin
-            && let Some(step) = self.begin_call(rank, Delay::new(costs.overhead))
-        {
-            return step;
-        }
-        let now = self.pending.now();
-        self.ranks[rank].before = now;
-        if let Access::File { .. } = access {
-            self.asked(rank);
-            return Step::Asks(RankPhase::Answered);
-        }
-        self.pending.at(now + costs.way, Event::turn(rank));
-        Step::Asks(RankPhase::Asking)
-    }
-
-    /// A request has reached those who serve it.
-    pub(in crate::contention) fn asked(&mut self, rank: Rank) {
-        let (_, access) = self.current_access(rank);
-        self.ranks[rank].phase = RankPhase::Waiting;
-        let requests = &mut self.accesses.requests;
-        requests.put(rank, self.pending.now(), access);
-        let mut served = Vec::new();
-        requests.serve(self.costs.file_system(), &mut served);
-        self.answer(served);
-    }
-
-    /// Sends the answers to those whose requests are served.
-    fn answer(&mut self, served: Vec<Rank>) {
-        for rank in served.into_iter().rev() {
-            let (_, access) = self.current_access(rank);
-            let RequestCosts { way, .. } =
-                RequestCosts::new(self.costs, self.placement, rank, access);
-            self.ranks[rank].phase = RankPhase::Answered;
-            let served = self.accesses.requests.served(rank);
-            let (_, done) = served.expect("only requests that were served have answers");
-            self.pending.at(done + way, Event::turn(rank));
-        }
-    }
-
-    /// A rank has the answer to its request.
-    pub(in crate::contention) fn answered(&mut self, rank: Rank) {
-        let (index, access) = self.current_access(rank);
-        let (begun, _) = self
-            .accesses
-            .requests
-            .take(rank)
-            .expect("an answer follows a request that was served");
-        let ContendedRank {
-            call,
-            before: came,
-            waited: processor,
-            ..
-        } = self.ranks[rank];
-        let RequestCosts { way, latency, .. } =
-            RequestCosts::new(self.costs, self.placement, rank, access);
-        let accessed = Accessed {
-            access: index,
-            call,
-            start: call,
-            came,
-            processor,
-            queued: begun - (came + way),
-            latency,
-            end: self.pending.now(),
-        };
-        self.observer.accessed(rank, accessed);
-        self.advance(rank, Place::Back);
     }
 }

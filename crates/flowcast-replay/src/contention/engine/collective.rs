@@ -10,13 +10,10 @@ use crate::{
         route_costs::Delay,
     },
     observer::{Gathered, Observer},
-    routes::route,
+    routes::Route,
     transit::Transit,
 };
-use flowcast_trace::{
-    program::{CollectiveCall, CollectiveMode},
-    slot::Slot,
-};
+use flowcast_trace::{program::CollectiveMode, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// A rank that has come, and its call.
@@ -28,7 +25,7 @@ struct CollectiveEntry {
 
 /// One execution of a collective.
 #[derive(Debug, Clone, Default)]
-pub(in crate::contention) struct CollectiveState {
+pub(crate) struct CollectiveState {
     entered: u32,
     /// Members whose part of a root-synchronous operation is done.
     parts: u32,
@@ -63,13 +60,8 @@ impl CollectiveState {
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A collective call.
-    pub(in crate::contention) fn collective(
-        &mut self,
-        rank: Rank,
-        call: u32,
-        instance: u32,
-    ) -> Step {
-        let made = *self.program.call(call);
+    pub(crate) fn collective(&mut self, rank: Rank, call: u32, instance: u32) -> Step {
+        let made = self.program.call(call);
         if self.ranks[rank].phase == RankPhase::Begin {
             let startup = match made.mode {
                 CollectiveMode::Blocking => Time::ZERO,
@@ -88,7 +80,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.enter(rank, call, instance);
         let waits_for_own_part = made.mode == CollectiveMode::RootSynchronous && !made.is_root;
         if waits_for_own_part {
-            self.send_part(rank, &made, instance);
+            // The part of a rank goes to the root like a message that needs no start-up.
+            let message = Message::new(Slot(instance), rank, 0, Purpose::Part);
+            let (route, times) = self.costs.to_root(self.placement, rank, made);
+            self.send_beside(message, made.root.unwrap_or(rank), route, times);
         } else {
             self.collectives[instance as usize].parts += 1;
         }
@@ -127,21 +122,22 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
     }
 
-    /// The part of a rank goes to the root like a message that needs no start-up.
-    fn send_part(&mut self, rank: Rank, made: &CollectiveCall, instance: u32) {
-        let root = made.root.unwrap_or(rank);
-        let mut message = Message::new(Slot(instance), rank, 0, Purpose::Part);
-        let nodes = (self.processors.node(rank), self.processors.node(root));
-        let route = route(self.costs.network(), self.placement, nodes, (0, made.send));
-        self.links.route(&mut message, root, nodes, route);
+    /// Sends what is no ordinary message and so long on the links and in flight.
+    pub(super) fn send_beside(
+        &mut self,
+        mut message: Message,
+        to: Rank,
+        route: Route,
+        times: (Time, Time),
+    ) {
+        self.links.route(&mut message, to, route);
         let number = self.messages.add(message);
-        self.messages
-            .set_part(number, self.costs.to_root(route, rank, made.send));
+        self.messages.times(number).part = times;
         self.hand_over(number);
     }
 
     /// The part of a rank is with the root.
-    pub(in crate::contention) fn part_arrived(&mut self, rank: Rank, instance: u32) {
+    pub(crate) fn part_arrived(&mut self, rank: Rank, instance: u32) {
         let communicator = self.program.communicator_of(instance);
         let came = self.ranks[rank].before;
         let collective = &mut self.collectives[instance as usize];
@@ -183,7 +179,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A collective asks for the buses of the next of its sites, or has all and begins.
-    pub(in crate::contention) fn ask_next_site(&mut self, number: u32) {
+    pub(crate) fn ask_next_site(&mut self, number: u32) {
         let message = &mut self.messages[number];
         let communicator = self.program.instances()[message.slot];
         match self.costs.sites(communicator).nth(message.source as usize) {
@@ -209,7 +205,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A collective is done: messages that waited for its buses start, then the ranks go on.
-    pub(in crate::contention) fn gathered(&mut self, number: u32) {
+    pub(crate) fn gathered(&mut self, number: u32) {
         let Slot(instance) = self.messages[number].slot;
         let costs = self.costs;
         for site in costs.sites(self.program.communicator_of(instance)) {
@@ -234,7 +230,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A wait for a non-blocking collective, which costs a start-up of its own.
-    pub(in crate::contention) fn wait_collective(&mut self, rank: Rank, instance: u32) -> Step {
+    pub(crate) fn wait_collective(&mut self, rank: Rank, instance: u32) -> Step {
         if self.ranks[rank].phase == RankPhase::Begin {
             let communicator = self.program.communicator_of(instance);
             let startup = self.costs.collective_startup(communicator, rank);

@@ -7,7 +7,7 @@
 
 use super::Engine;
 use crate::{
-    contention::{events::Event, processors::Place, ranks::RankPhase},
+    contention::{events::Event, processors::Place},
     observer::Observer,
     transit::Transit,
 };
@@ -16,96 +16,74 @@ use flowcast_trace::opcodes::{self, Op};
 use flowcast_units::{Rank, Time};
 
 /// What the scheduler knows about a rank.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct SchedulingShare {
     /// Processor time that the turn still needs, once that is known.
     rest: Option<Time>,
     /// How much of its quantum it has used.
     used: Time,
-    /// Whether it has given its processor up since.
-    lost: bool,
+    /// Whether it has kept its processor since.
+    kept: bool,
     switching: bool,
     /// Whether the slice belongs to a computation.
     computes: bool,
     slice_start: Time,
     /// When the slice ends.
     due: Time,
-    running: bool,
 }
-
-const FRESH: SchedulingShare = SchedulingShare {
-    rest: None,
-    used: Time::ZERO,
-    lost: true,
-    switching: false,
-    computes: false,
-    slice_start: Time::ZERO,
-    due: Time::ZERO,
-    running: false,
-};
 
 /// The scheduler of all nodes.
 #[derive(Debug, Clone)]
-pub(in crate::contention) struct Scheduling {
+pub(crate) struct Scheduling {
+    /// Whether turns are not simply first come, first served, or cost something.
+    pub is_used: bool,
     policy: Policy,
     quantum: Time,
     context_switch: Time,
-    preemptive: bool,
     priorities: Vec<i32>,
+    /// By rank; empty where it is not used.
     shares: Vec<SchedulingShare>,
     /// Ends of slices that were cut short: rank and time.
     cut: Vec<(Rank, Time)>,
-    /// By node, if that matters: the ranks that run there.
+    /// By node, if turns are preempted: the ranks that run there.
     running: Vec<Vec<Rank>>,
 }
 
-/// What the end of a slice, or of a switch, means.
-pub(in crate::contention) enum ProcessorSlice {
-    /// The turn is done.
-    Done,
-    /// The rank needs a further slice.
-    Cut,
-    /// The rank has the processor now.
-    Switched,
-    /// Nothing: the slice was cut short before.
-    Past,
-}
-
 impl Scheduling {
-    /// `None` if turns are first come, first served, and cost nothing.
-    pub(in crate::contention) fn new(
-        scheduler: &Scheduler,
-        ranks: usize,
-        nodes: usize,
-    ) -> Option<Scheduling> {
-        let plain = scheduler.policy == Policy::Fifo && scheduler.context_switch == Time::ZERO;
+    /// Nothing runs yet.
+    pub(crate) fn new(scheduler: &Scheduler, ranks: usize, nodes: usize) -> Scheduling {
+        let is_used = scheduler.policy != Policy::Fifo || scheduler.context_switch > Time::ZERO;
         let preemptive = scheduler.policy == Policy::Priority && scheduler.preemptive;
-        (!plain).then(|| Scheduling {
+        Scheduling {
+            is_used,
             policy: scheduler.policy,
             quantum: scheduler.quantum,
             context_switch: scheduler.context_switch,
-            preemptive,
             priorities: priorities(scheduler, ranks),
-            shares: vec![FRESH; ranks],
+            shares: vec![SchedulingShare::default(); if is_used { ranks } else { 0 }],
             cut: Vec::new(),
             running: vec![Vec::new(); if preemptive { nodes } else { 0 }],
-        })
+        }
     }
 
     /// Whether a rank that goes on with a call keeps its processor without a look at the queue.
-    pub(in crate::contention) fn keeps_processor(&self) -> bool {
+    pub(crate) fn keeps_processor(&self) -> bool {
         self.policy != Policy::Priority
     }
 
     /// A rank has been queued.
-    pub(in crate::contention) fn queued(&mut self, rank: Rank, place: Place) {
-        self.shares[rank].lost = place == Place::Back;
+    #[inline(always)]
+    pub(crate) fn queued(&mut self, rank: Rank, place: Place) {
+        if let Some(share) = self.shares.get_mut(rank.index()) {
+            share.kept = place == Place::Front;
+        }
     }
 
     /// The rank that has to make room for this one, on a node without a free processor.
     fn victim(&self, rank: Rank, node: u32) -> Option<Rank> {
         let number = |rank: &Rank| self.priorities[*rank];
-        let least_urgent = self.running[node as usize]
+        let running = self.running.get(node as usize)?;
+        let least_urgent = running
             .iter()
             .copied()
             .max_by_key(|running| (number(running), *running));
@@ -120,21 +98,18 @@ impl Scheduling {
         }
         let fresh = self.context_switch > Time::ZERO;
         let share = &mut self.shares[rank];
-        let slice = if share.lost || fresh || share.used == self.quantum {
-            share.used = rest.min(self.quantum);
-            share.used
-        } else {
-            let slice = rest.min(self.quantum - share.used);
-            share.used += slice;
-            slice
-        };
-        share.lost = true;
+        if !share.kept || fresh || share.used == self.quantum {
+            share.used = Time::ZERO;
+        }
+        let slice = rest.min(self.quantum - share.used);
+        share.used += slice;
+        share.kept = false;
         slice
     }
 }
 
 /// The number of each rank.
-pub(in crate::contention) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
+pub(crate) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
     match scheduler.policy {
         Policy::Priority => (0..ranks)
             .map(|rank| scheduler.priorities.get(rank).copied().unwrap_or(0))
@@ -146,16 +121,15 @@ pub(in crate::contention) fn priorities(scheduler: &Scheduler, ranks: usize) -> 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A rank has got a processor.
     #[cold]
-    pub(in crate::contention) fn start_scheduled_turn(&mut self, rank: Rank) {
+    pub(crate) fn start_scheduled_turn(&mut self, rank: Rank) {
         let now = self.pending.now();
         let node = self.processors.home(rank);
-        let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
+        let scheduling = &mut self.scheduling;
         if let Some(running) = scheduling.running.get_mut(node as usize) {
             running.push(rank);
         }
         let switch = scheduling.context_switch;
         let share = &mut scheduling.shares[rank];
-        share.running = true;
         if switch == Time::ZERO {
             return self.start_slice(rank);
         }
@@ -167,14 +141,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     fn start_slice(&mut self, rank: Rank) {
         let now = self.pending.now();
-        let scheduling = self.scheduling.as_ref().expect("turns are scheduled");
-        let rest = match scheduling.shares[rank].rest {
+        let rest = match self.scheduling.shares[rank].rest {
             Some(rest) => rest,
             None => self.needs(rank),
         };
-        let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
-        let slice = scheduling.slice(rank, rest);
-        let share = &mut scheduling.shares[rank];
+        let slice = self.scheduling.slice(rank, rest);
+        let share = &mut self.scheduling.shares[rank];
         share.rest = Some(rest - slice);
         share.slice_start = now;
         share.due = now + slice;
@@ -184,68 +156,61 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// Processor time that the turn needs in all.
     fn needs(&mut self, rank: Rank) -> Time {
         let state = &mut self.ranks[rank];
-        let mut computes = false;
-        let needs = match state.phase {
-            RankPhase::StartUp => {
-                state.phase = RankPhase::Started;
-                state.spend
+        let computes = &mut self.scheduling.shares[rank].computes;
+        *computes = false;
+        if let Some(spent) = state.phase.spent() {
+            state.phase = spent;
+            return state.spend;
+        }
+        match opcodes::decode(state.words, state.at as usize) {
+            Some((Op::Compute(time), next)) => {
+                state.at = next as u32;
+                *computes = true;
+                self.scaled(rank, time)
             }
-            RankPhase::Finish => {
-                state.phase = RankPhase::Finishing;
-                state.spend
-            }
-            _ => match opcodes::decode(state.words, state.at as usize) {
-                Some((Op::Compute(time), next)) => {
-                    state.at = next as u32;
-                    computes = true;
-                    self.scaled(rank, time)
-                }
-                _ => Time::ZERO,
-            },
-        };
-        let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
-        scheduling.shares[rank].computes = computes;
-        needs
+            _ => Time::ZERO,
+        }
     }
 
-    /// A slice, or a switch, of a rank has ended.
+    /// A slice of a rank, or the switch to it, has ended, unless the slice was cut short before; whether the rank goes on.
     #[cold]
-    pub(in crate::contention) fn end_slice(&mut self, rank: Rank) -> ProcessorSlice {
+    pub(crate) fn ends_turn(&mut self, rank: Rank) -> bool {
         let now = self.pending.now();
-        let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
+        let scheduling = &mut self.scheduling;
         if let Some(place) = scheduling.cut.iter().position(|cut| *cut == (rank, now)) {
             scheduling.cut.remove(place);
-            return ProcessorSlice::Past;
+            return false;
         }
         let share = &mut scheduling.shares[rank];
         if share.switching {
             share.switching = false;
             self.start_slice(rank);
-            return ProcessorSlice::Switched;
+            return false;
         }
-        share.running = false;
         let node = self.processors.home(rank);
         if let Some(running) = scheduling.running.get_mut(node as usize) {
             running.retain(|other| *other != rank);
         }
         self.book_slice(rank);
-        let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
-        let share = &mut scheduling.shares[rank];
-        if share.rest > Some(Time::ZERO) {
-            self.waits.preemptions += 1;
-            return ProcessorSlice::Cut;
+        let share = &mut self.scheduling.shares[rank];
+        if share.rest <= Some(Time::ZERO) {
+            share.rest = None;
+            return true;
         }
-        share.rest = None;
-        ProcessorSlice::Done
+        self.waits.preemptions += 1;
+        self.processors.release(rank);
+        // Its computation may be its last instruction: it is queued although there is none behind.
+        self.ranks[rank].queued = now;
+        self.processors.queue(rank, Place::Back);
+        if let Some(next) = self.processors.next_beside(rank) {
+            self.start_turn(next);
+        }
+        false
     }
 
     fn book_slice(&mut self, rank: Rank) {
         let now = self.pending.now();
-        let share = &self
-            .scheduling
-            .as_ref()
-            .expect("turns are scheduled")
-            .shares[rank];
+        let share = &self.scheduling.shares[rank];
         if share.computes {
             let start = share.slice_start;
             self.ranks[rank].compute += now - start;
@@ -255,25 +220,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rank wants a processor: one that runs on its node may have to make room.
     #[cold]
-    pub(in crate::contention) fn make_room(&mut self, rank: Rank) {
+    pub(crate) fn make_room(&mut self, rank: Rank) {
         let node = self.processors.home(rank);
-        let Some(scheduling) = self
-            .scheduling
-            .as_mut()
-            .filter(|scheduling| scheduling.preemptive)
-        else {
-            return;
-        };
         if self.processors.has_free(node) {
             return;
         }
+        let scheduling = &mut self.scheduling;
         let Some(victim) = scheduling.victim(rank, node) else {
             return;
         };
         scheduling.running[node as usize].retain(|other| *other != victim);
         let now = self.pending.now();
         let share = &mut scheduling.shares[victim];
-        share.running = false;
         let due = share.due;
         share.rest = Some(due - now + share.rest.unwrap_or_default());
         scheduling.cut.push((victim, due));

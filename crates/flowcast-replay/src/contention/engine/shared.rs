@@ -14,21 +14,16 @@
 use super::Engine;
 use crate::{
     contention::{events::Kind, messages::Message},
-    costs::ClassCost,
     observer::Observer,
     routes::Route,
     transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
 };
 use flowcast_model::sharing::SharingError;
-use flowcast_trace::{
-    access::{Access, TransferKind},
-    program::Program,
-    slot::Slot,
-};
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// What has to be known of messages that share the network; nothing if they do not.
-pub(in crate::contention) struct InTransit {
+pub(crate) struct InTransit {
     /// By slot: the number of its message.
     numbers: Vec<u32>,
     /// By rank, where RTS and CTS cross the network: when it last left a call in which it polled.
@@ -37,7 +32,7 @@ pub(in crate::contention) struct InTransit {
 
 impl InTransit {
     /// Of the messages of a program.
-    pub(in crate::contention) fn new<T: Transit>(program: &Program) -> InTransit {
+    pub(crate) fn new<T: Transit>(program: &Program) -> InTransit {
         let slots = program.messages() as usize;
         InTransit {
             numbers: vec![0; rows(T::SHARED, slots)],
@@ -52,7 +47,7 @@ fn rows(is_kept: bool, count: usize) -> usize {
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// Lets the network go on to what happens there before the next event; whether there is anything.
-    pub(in crate::contention) fn carry(&mut self) -> Result<bool, SharingError> {
+    pub(crate) fn carry(&mut self) -> Result<bool, SharingError> {
         // What is due now comes first: it may send more messages that start now.
         let (now, next) = (self.pending.now(), self.pending.next_time());
         if next == Some(now) {
@@ -81,7 +76,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A message departs that has all links that it needs.
-    pub(in crate::contention) fn depart(&mut self, number: u32, rts: Option<Rts>) {
+    pub(crate) fn depart(&mut self, number: u32, rts: Option<Rts>) {
         let (now, Message { slot, class, .. }) = (self.pending.now(), self.messages[number]);
         let route = self.route_number(slot);
         let size = self.program.class(class).size;
@@ -105,44 +100,6 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         });
     }
 
-    /// The data of a one-sided transfer depart.
-    pub(in crate::contention) fn depart_transfer(&mut self, number: u32) {
-        let Message {
-            slot: Slot(index),
-            class,
-            ..
-        } = self.messages[number];
-        let Access::Transfer {
-            kind, target, size, ..
-        } = *self.program.access(index)
-        else {
-            return;
-        };
-        let rank = self.accesses.transfers.flights[class].rank;
-        let (own, other) = (self.processors.node(rank), self.processors.node(target));
-        let ends = Some(if kind == TransferKind::Get {
-            (other, own)
-        } else {
-            (own, other)
-        });
-        let (bytes, _) = self.messages.part(number);
-        let cost = ClassCost {
-            delay: bytes,
-            bytes,
-            ..ClassCost::default()
-        };
-        let (slot, start) = (Slot(self.program.messages() + number), self.pending.now());
-        self.transit.depart(Departure {
-            slot,
-            start,
-            size,
-            cost,
-            rts: None,
-            latency: Time::ZERO,
-            ends,
-        });
-    }
-
     /// The last byte of a message has passed the links; packet by packet it has arrived.
     fn delivered(&mut self, delivery: Delivery) {
         let Delivery {
@@ -152,15 +109,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             ..
         } = delivery;
         if let Some(number) = slot.0.checked_sub(self.program.messages()) {
-            let (_, flight) = self.messages.part(number);
-            return self.pass_on(
-                number,
-                if T::CONTROL_FRAMES {
-                    Time::ZERO
-                } else {
-                    flight
-                },
-            );
+            let (_, flight) = self.messages.times(number).part;
+            return self.pass_on(number, flight);
         }
         let number = self.in_transit.numbers[slot];
         let route = self.route_number(slot);
@@ -172,7 +122,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         };
         if O::WATCHES {
             self.observer.moved(slot, start, arrival + latency);
-            let asked = self.messages.asked(number);
+            let asked = self.messages.times(number).asked;
             if !T::CONTROL_FRAMES && asked < start {
                 self.observer.queued(slot, asked);
             }
@@ -203,22 +153,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A rendezvous message departs with its RTS.
-    pub(in crate::contention) fn depart_with_rts(&mut self, number: u32) {
+    pub(crate) fn depart_with_rts(&mut self, number: u32) {
         let Message { slot, from, .. } = self.messages[number];
         if O::WATCHES {
-            self.messages.set_asked(number, self.pending.now());
+            self.messages.times(number).asked = self.pending.now();
         }
-        let rts = Rts {
-            from,
-            to: self.program.receiver(slot),
-            posted: self.handshakes.meet(slot, number),
-        };
+        let rts = self.handshakes.request(self.program, from, slot, number);
         self.depart(number, Some(rts));
     }
 
     /// A rank waits in a call, or has ended: it answers RTS and CTS.
     #[inline(always)]
-    pub(in crate::contention) fn enter_call(&mut self, rank: Rank) {
+    pub(crate) fn enter_call(&mut self, rank: Rank) {
         if T::HANDSHAKES {
             self.transit.wait(rank, self.pending.now());
         }
@@ -226,7 +172,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rank does not answer until it waits again.
     #[inline(always)]
-    pub(in crate::contention) fn stop_polling(&mut self, rank: Rank) {
+    pub(crate) fn stop_polling(&mut self, rank: Rank) {
         if T::HANDSHAKES {
             self.transit.go_on(rank);
         }
@@ -234,7 +180,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rank leaves a call in which it polled, at this time.
     #[inline(always)]
-    pub(in crate::contention) fn leave_call(&mut self, rank: Rank, end: Time) {
+    pub(crate) fn leave_call(&mut self, rank: Rank, end: Time) {
         if T::HANDSHAKES {
             self.in_transit.polled[rank] = end;
             self.stop_polling(rank);
