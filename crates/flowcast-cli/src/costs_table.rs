@@ -22,7 +22,7 @@ impl CostRow {
             CostUnit::SecondsPerByte => Rounded(TimePerByte::from_nanos(value * 1e9)).to_string(),
             CostUnit::Bytes => {
                 let all = [self.value, self.low, self.high, self.parameter.prior];
-                SizeUnits::of(all.map(size)).text(size(value))
+                SizeUnits::for_sizes(all.map(size)).text(size(value))
             }
             CostUnit::Ratio => four_digits(value).to_string(),
         }

@@ -150,7 +150,7 @@ impl Part {
         }
     }
 
-    fn of(self, amount: f64, unit: Time) -> Part {
+    fn scaled(self, amount: f64, unit: Time) -> Part {
         Part {
             amount,
             unit: unit.as_nanos(),
@@ -222,20 +222,20 @@ impl MessageCosts {
         let counted = size.saturating_sub(u64::from(rule == Rule::Loggops)) as f64;
         let none = MessageCosts::new(quantity, sender, program.receiver(slot), slot);
         MessageCosts {
-            sending: none.sending.of(sends, send_overhead(path, class)),
-            before: none.before.of(before, path.recv_before),
-            after: none.after.of(
+            sending: none.sending.scaled(sends, send_overhead(path, class)),
+            before: none.before.scaled(before, path.recv_before),
+            after: none.after.scaled(
                 if is_after { outside } else { 0.0 },
                 receive_overhead(path, class),
             ),
-            gap: none.gap.of(outside, path.gap),
-            latency: none.latency.of(
+            gap: none.gap.scaled(outside, path.gap),
+            latency: none.latency.scaled(
                 f64::from(u8::from(!is_dimemas)),
                 path.latency + cost.added_latency + cables,
             ),
             bytes: none
                 .bytes
-                .of(counted, cost.bytes * (1.0 / counted.max(1.0))),
+                .scaled(counted, cost.bytes * (1.0 / counted.max(1.0))),
             in_flight: counted,
             at_interface: counted,
             held: if is_dimemas { 0.0 } else { counted },
@@ -261,12 +261,14 @@ impl MessageCosts {
         let none = MessageCosts::new(TimePart::Overhead, message.from, message.to, slot);
         let overhead = costs.parameters.overhead;
         MessageCosts {
-            sending: none.sending.of(1.0, overhead),
-            after: none.after.of(1.0, overhead),
-            copied: none.copied.of(part(on_receiver), unit),
-            gap: none.gap.of(f64::from(u8::from(interface.is_some())), gap),
-            latency: none.latency.of(1.0, latency),
-            bytes: none.bytes.of(counted, unit),
+            sending: none.sending.scaled(1.0, overhead),
+            after: none.after.scaled(1.0, overhead),
+            copied: none.copied.scaled(part(on_receiver), unit),
+            gap: none
+                .gap
+                .scaled(f64::from(u8::from(interface.is_some())), gap),
+            latency: none.latency.scaled(1.0, latency),
+            bytes: none.bytes.scaled(counted, unit),
             in_flight: part(bytes - on_receiver),
             at_interface: part(at_interface),
             delay: (latency + bytes - on_receiver).as_nanos(),

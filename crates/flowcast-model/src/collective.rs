@@ -60,7 +60,7 @@ impl Repeats {
 
 impl PhaseSize {
     /// The size in bytes; 64-bit throughout, where the original tool wraps at 32 bits.
-    pub fn of(self, send: Bytes, recv: Bytes) -> Bytes {
+    pub fn bytes(self, send: Bytes, recv: Bytes) -> Bytes {
         Bytes(match self {
             PhaseSize::Min => send.0.min(recv.0),
             PhaseSize::Max => send.0.max(recv.0),
@@ -94,7 +94,7 @@ impl Phase {
         (message.latency
             + message
                 .bandwidth
-                .time_for(self.size.of(message.send, message.recv)))
+                .time_for(self.size.bytes(message.send, message.recv)))
             * f64::from(factor)
     }
 }

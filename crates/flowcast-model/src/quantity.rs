@@ -96,7 +96,7 @@ impl Quantity {
 
     /// The units that suit the sizes among these.
     pub fn units(quantities: impl IntoIterator<Item = Quantity>) -> SizeUnits {
-        SizeUnits::of(
+        SizeUnits::for_sizes(
             quantities
                 .into_iter()
                 .filter_map(|quantity| match quantity {

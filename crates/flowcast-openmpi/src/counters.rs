@@ -51,16 +51,16 @@ impl Counters {
 
     pub(crate) fn read(&self) -> CounterValues {
         CounterValues {
-            asked: of(&self.asked),
-            eager_messages: of(&self.eager_messages),
-            eager_bytes: of(&self.eager_bytes),
-            other_messages: of(&self.other_messages),
-            other_bytes: of(&self.other_bytes),
+            asked: load(&self.asked),
+            eager_messages: load(&self.eager_messages),
+            eager_bytes: load(&self.eager_bytes),
+            other_messages: load(&self.other_messages),
+            other_bytes: load(&self.other_bytes),
         }
     }
 }
 
-fn of(counter: &AtomicU64) -> u64 {
+fn load(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 

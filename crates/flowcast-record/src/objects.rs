@@ -84,7 +84,7 @@ pub(crate) fn each(mut visit: impl FnMut(&Object) -> bool) {
         // SAFETY: the linker passes what it has loaded, and the closure of the caller.
         unsafe {
             let visit = &mut *visit.cast::<F>();
-            Object::of(&*info).is_some_and(|object| !visit(&object)) as c_int
+            Object::from_info(&*info).is_some_and(|object| !visit(&object)) as c_int
         }
     }
     fn start<F: FnMut(&Object) -> bool>(visit: &mut F) {
@@ -108,7 +108,7 @@ pub(crate) fn changes() -> (u64, u64) {
 }
 
 impl Object {
-    fn of(info: &dl_phdr_info) -> Option<Object> {
+    fn from_info(info: &dl_phdr_info) -> Option<Object> {
         let mut object = Object {
             base: info.dlpi_addr as usize,
             headers: info.dlpi_phdr,

@@ -44,7 +44,7 @@ pub struct Summary {
 }
 
 /// Sums up one rank.
-pub fn of(file: &RankFile) -> Summary {
+pub fn summarize(file: &RankFile) -> Summary {
     let mut functions = vec![Calls::default(); file.functions.len()];
     let (burst, cpu) = computation(file);
     let mut summary = Summary {

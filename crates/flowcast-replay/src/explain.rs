@@ -42,7 +42,7 @@ pub struct Sums([Time; TimePart::ALL.len()]);
 
 impl Sums {
     /// The time of a cause.
-    pub fn of(&self, cost: TimePart) -> Time {
+    pub fn time(&self, cost: TimePart) -> Time {
         self.0[cost as usize]
     }
 

@@ -181,7 +181,7 @@ impl Packets {
     ) -> Result<Packets, SharingError> {
         let mut flows: Vec<Flow> = pairs.flows.iter().chain(transfers).copied().collect();
         renumber(&mut flows);
-        let fabric = Fabric::of(&flows, &racks_of(&flows, network), network)?;
+        let fabric = Fabric::from_network(&flows, &racks_of(&flows, network), network)?;
         let mut live = Live::new(&fabric, wire)?;
         let mut open: Vec<ConnectionId> = (0..flows.len())
             .map(|flow| live.connect(&fabric, flow))

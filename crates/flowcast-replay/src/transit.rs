@@ -271,7 +271,7 @@ impl Shared {
             }
         };
         let transfers = transfers_of(program, placement);
-        Shared::of(routes, transfers, (network, rule), renumber)
+        Shared::from_routes(routes, transfers, (network, rule), renumber)
     }
 
     /// For what so many ranks send, in so many slots: `sends` gives slot and receiver of each message of a rank.
@@ -284,10 +284,10 @@ impl Shared {
         sends: impl Fn(Rank) -> I,
         by: (&Network, Rule),
     ) -> Result<Shared, SharingError> {
-        Shared::of(routes_of(counts, placement, sends), Vec::new(), by, |_| {})
+        Shared::from_routes(routes_of(counts, placement, sends), Vec::new(), by, |_| {})
     }
 
-    fn of(
+    fn from_routes(
         (mut flows, route_of): (Vec<Flow>, Vec<u32>),
         transfers: Vec<Flow>,
         (network, rule): (&Network, Rule),

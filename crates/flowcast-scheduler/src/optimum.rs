@@ -58,7 +58,7 @@ pub fn optimum(
             branches: 0,
         });
     }
-    let mut search = OptimumSearch::new(rails, messages, objective, limit, objective.of(&best));
+    let mut search = OptimumSearch::new(rails, messages, objective, limit, objective.value(&best));
     search.descend(0, Time::ZERO);
     if !search.best_choices.is_empty() {
         best = evaluate(rails, messages, search.best_choices)?;
@@ -72,7 +72,7 @@ pub fn optimum(
 
 impl Objective {
     /// The value of a schedule.
-    pub fn of(self, schedule: &Schedule) -> Time {
+    pub fn value(self, schedule: &Schedule) -> Time {
         match self {
             Objective::Makespan => schedule.makespan,
             Objective::Mean => schedule.mean,
@@ -96,7 +96,7 @@ fn first_guess(
     .schedule;
     (0..rails.len()).try_fold(greedy, |best, rail| {
         let alone = evaluate(rails, messages, vec![RailId(rail as u8); messages.len()])?;
-        Ok(if objective.of(&alone) < objective.of(&best) {
+        Ok(if objective.value(&alone) < objective.value(&best) {
             alone
         } else {
             best
@@ -271,7 +271,7 @@ mod tests {
                 .collect()
         };
         (0..count)
-            .map(|number| objective.of(&evaluate(rails, messages, digits(number)).unwrap()))
+            .map(|number| objective.value(&evaluate(rails, messages, digits(number)).unwrap()))
             .min()
             .unwrap()
     }
@@ -286,7 +286,7 @@ mod tests {
                 let found = optimum(&rails, &messages, objective, u64::MAX).unwrap();
                 let evident = exhaustive(&rails, &messages, objective);
                 prop_assert!(found.proven);
-                prop_assert!((objective.of(&found.schedule).as_nanos() / evident.as_nanos() - 1.0).abs() < 1e-9);
+                prop_assert!((objective.value(&found.schedule).as_nanos() / evident.as_nanos() - 1.0).abs() < 1e-9);
             }
         }
 

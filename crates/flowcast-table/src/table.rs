@@ -22,7 +22,7 @@ impl Column {
     }
 
     fn units(&self) -> SizeUnits {
-        SizeUnits::of(self.cells.iter().flat_map(Value::sizes))
+        SizeUnits::for_sizes(self.cells.iter().flat_map(Value::sizes))
     }
 
     fn is_silent(&self) -> bool {

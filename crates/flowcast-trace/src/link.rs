@@ -284,7 +284,7 @@ impl LinkTables {
                 ..*wanted
             };
             let own = rank.channels.get(wanted);
-            let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver.index()].of(own));
+            let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver.index()].slots(own));
             if posts != *sends {
                 let (rank, channel) = if posts < *sends {
                     (sender, channel)
@@ -400,7 +400,7 @@ impl PostedSlots {
     }
 
     /// Where a channel's slots begin, and how many there are.
-    fn of(&self, channel: u32) -> (u32, u32) {
+    fn slots(&self, channel: u32) -> (u32, u32) {
         let (start, end) = (
             self.starts[channel as usize],
             self.starts[channel as usize + 1],

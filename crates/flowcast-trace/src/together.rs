@@ -112,7 +112,7 @@ impl Ids {
         Ok(Ids(ids))
     }
 
-    fn of(&self, id: i32) -> i32 {
+    fn new_id(&self, id: i32) -> i32 {
         self.0.get(&id).copied().unwrap_or(id)
     }
 }
@@ -157,7 +157,7 @@ fn append(
     whole
         .classes
         .extend(program.classes.iter().map(|class| MessageClass {
-            communicator: ids.of(class.communicator),
+            communicator: ids.new_id(class.communicator),
             ..*class
         }));
     whole
@@ -170,7 +170,7 @@ fn append(
     whole
         .communicators
         .extend(program.communicators.iter().map(|known| Communicator {
-            id: ids.of(known.id),
+            id: ids.new_id(known.id),
             members: known.members.iter().map(|rank| member(*rank)).collect(),
         }));
     whole.instances.extend(

@@ -279,7 +279,7 @@ impl fmt::Display for Rounded<Time> {
 
 impl fmt::Display for Rounded<Bytes> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&SizeUnits::of([self.0]).text(self.0))
+        f.pad(&SizeUnits::for_sizes([self.0]).text(self.0))
     }
 }
 
@@ -329,9 +329,9 @@ fn in_decimal_units(bytes: f64) -> String {
 /// use flowcast_units::{Bytes, SizeUnits};
 ///
 /// let column = [Bytes(640), Bytes(65_536)];
-/// assert_eq!(column.map(|size| SizeUnits::of(column).text(size)), ["640 B", "64 KiB"]);
+/// assert_eq!(column.map(|size| SizeUnits::for_sizes(column).text(size)), ["640 B", "64 KiB"]);
 /// let column = [Bytes(65_537), Bytes(65_536)];
-/// assert_eq!(column.map(|size| SizeUnits::of(column).text(size)), ["65.537 kB", "65.536 kB"]);
+/// assert_eq!(column.map(|size| SizeUnits::for_sizes(column).text(size)), ["65.537 kB", "65.536 kB"]);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeUnits {
@@ -343,7 +343,7 @@ pub enum SizeUnits {
 
 impl SizeUnits {
     /// The units that suit these sizes.
-    pub fn of(sizes: impl IntoIterator<Item = Bytes>) -> SizeUnits {
+    pub fn for_sizes(sizes: impl IntoIterator<Item = Bytes>) -> SizeUnits {
         match sizes.into_iter().all(|size| is_binary(size.0)) {
             true => SizeUnits::Binary,
             false => SizeUnits::Decimal,

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let explanation = prediction.explanation.expect("it was asked for");
     for (rank, sums) in explanation.ranks.iter().enumerate() {
         let parts = TimePart::COMMUNICATION
-            .map(|cost| format!("{} {}", cost.cost_name(), Rounded(sums.of(cost))));
+            .map(|cost| format!("{} {}", cost.cost_name(), Rounded(sums.time(cost))));
         println!("rank {rank}: {}", parts.join(", "));
     }
     Ok(())

@@ -72,7 +72,7 @@ impl<'a> PreparedFolded<'a> {
         let is_alone = options.rails.further.is_empty();
         if model.contention != Contention::Shared(Model::Independent) || !is_alone {
             let flat = Cow::Owned(folded.unfold()?);
-            return Ok(Prepared::Program(PreparedProgram::of(
+            return Ok(Prepared::Program(PreparedProgram::prepare(
                 flat,
                 Some(network),
                 options,
@@ -87,7 +87,7 @@ impl<'a> PreparedFolded<'a> {
                 })?
             }
             Cow::Owned(folded) => map_all(folded.into_parts(), &mut |part| {
-                PreparedProgram::of(Cow::Owned(part), Some(network), options)
+                PreparedProgram::prepare(Cow::Owned(part), Some(network), options)
             })?,
         };
         let prepared = PreparedFolded {

@@ -117,7 +117,7 @@ impl<'a> Prepared<'a> {
         options: &Options,
     ) -> Result<Prepared<'a>, Error> {
         Ok(match trace {
-            Trace::Program(program) => Prepared::Program(PreparedProgram::of(
+            Trace::Program(program) => Prepared::Program(PreparedProgram::prepare(
                 Cow::Borrowed(program),
                 network,
                 options,
@@ -142,9 +142,11 @@ impl<'a> Prepared<'a> {
         options: &Options,
     ) -> Result<Prepared<'a>, Error> {
         Ok(match trace {
-            Trace::Program(program) => {
-                Prepared::Program(PreparedProgram::of(Cow::Owned(program), network, options)?)
-            }
+            Trace::Program(program) => Prepared::Program(PreparedProgram::prepare(
+                Cow::Owned(program),
+                network,
+                options,
+            )?),
             Trace::Folded(folded) => PreparedFolded::prepare(Cow::Owned(folded), network, options)?,
             Trace::Schedule(schedule) => {
                 Prepared::Schedule(PreparedSchedule::consuming(schedule, network, options)?)

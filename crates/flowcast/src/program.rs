@@ -66,10 +66,10 @@ impl<'a> PreparedProgram<'a> {
         network: &'a Network,
         options: &Options,
     ) -> Result<PreparedProgram<'a>, Error> {
-        PreparedProgram::of(Cow::Borrowed(program), Some(network), options)
+        PreparedProgram::prepare(Cow::Borrowed(program), Some(network), options)
     }
 
-    pub(crate) fn of(
+    pub(crate) fn prepare(
         mut program: Cow<'a, Program>,
         network: Option<&'a Network>,
         options: &Options,

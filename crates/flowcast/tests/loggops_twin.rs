@@ -198,7 +198,7 @@ proptest! {
                 let accounted = sums.total().as_nanos();
                 let communication = rank.communication().as_nanos();
                 prop_assert!((accounted - communication).abs() <= 1e-9 * rank.end.as_nanos(), "{sums:?} {rank:?}");
-                prop_assert!(TimePart::COMMUNICATION.iter().all(|cost| sums.of(*cost).as_nanos() >= -1e-6), "{sums:?}");
+                prop_assert!(TimePart::COMMUNICATION.iter().all(|cost| sums.time(*cost).as_nanos() >= -1e-6), "{sums:?}");
             }
         }
     }

@@ -97,7 +97,7 @@ fn schedule(case: &Case) -> Result<(), Mismatch> {
             .map_err(Mismatch::refused)?;
         case.near(
             &expected.at(name)?,
-            objective.of(&best.schedule).as_micros(),
+            objective.value(&best.schedule).as_micros(),
         )?;
     }
     let example = evaluate(

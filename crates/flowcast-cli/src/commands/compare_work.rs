@@ -33,7 +33,9 @@ impl Work {
     /// Of a recording, without tests and probes, whose number depends on the time.
     pub(super) fn recorded(files: &[RankFile]) -> Work {
         let mut sum = summary::Summary::default();
-        files.iter().for_each(|file| sum.add(&summary::of(file)));
+        files
+            .iter()
+            .for_each(|file| sum.add(&summary::summarize(file)));
         let work = sum.functions.iter().filter(|(name, _)| !is_poll(name));
         let work: Vec<_> = work.collect();
         let total =

@@ -186,7 +186,9 @@ impl Record {
         let chosen = files
             .iter()
             .filter(|file| self.rank.is_none_or(|rank| file.header.rank.0 == rank));
-        chosen.clone().for_each(|file| sum.add(&summary::of(file)));
+        chosen
+            .clone()
+            .for_each(|file| sum.add(&summary::summarize(file)));
         let axis = TimeAxis::new(files);
         let begins = rows(chosen)
             .field("rank", |file| file.header.rank)

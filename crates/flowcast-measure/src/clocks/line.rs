@@ -65,7 +65,7 @@ impl Learned {
 
     /// The line of least squares through at least one glance. One whose round trip is longer than the shortest may be wrong
     /// by half of what it is longer, and weighs accordingly.
-    pub fn of(glances: &[Glance]) -> Option<Learned> {
+    pub fn from_glances(glances: &[Glance]) -> Option<Learned> {
         let first = glances.first()?;
         let mut round_trips: Vec<f64> = glances
             .iter()

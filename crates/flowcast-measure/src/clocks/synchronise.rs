@@ -102,7 +102,7 @@ pub fn learn(transport: &mut impl Transport, plan: &ClockPlan) -> Result<Learned
         glances.push(glance(transport, plan.exchanges)?);
     }
     transport.send(&DONE)?;
-    Ok(Learned::of(&glances).expect("there are two glances at least"))
+    Ok(Learned::from_glances(&glances).expect("there are two glances at least"))
 }
 
 /// Looks at the guide's time once, to see how well it was learned.

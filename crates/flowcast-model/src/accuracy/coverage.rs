@@ -30,7 +30,7 @@ impl<'a> Coverage<'a> {
         let Some(kind) = entry.judged else {
             return Ok(None);
         };
-        let known = known.of(&entry.model, kind);
+        let known = known.by_model(&entry.model, kind);
         let (mut inside, mut widths, mut least) = (0, Vec::new(), level);
         for (name, errors) in entry.errors_without(None) {
             let family = name.split(PARTS).next().unwrap_or_default();

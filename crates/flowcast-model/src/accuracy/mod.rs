@@ -245,7 +245,7 @@ impl<'a> AccuracyRecord<'a> {
     /// The entries of a model that have errors one by one, those that say most of `wanted`: measured on that kind of thing,
     /// else on another one; of `model` as it is written, else of the same model whatever follows the slash; in no fit, else
     /// fitted to. None where there is no such entry.
-    pub fn of(self, model: &str, wanted: CaseKind) -> Vec<&'a Accuracy> {
+    pub fn by_model(self, model: &str, wanted: CaseKind) -> Vec<&'a Accuracy> {
         let base = model.split('/').next().unwrap_or_default();
         let known = || {
             self.0
@@ -532,7 +532,7 @@ mod tests {
         let of = |model, wanted| {
             network
                 .accuracy_record()
-                .of(model, wanted)
+                .by_model(model, wanted)
                 .iter()
                 .map(|entry| &*entry.model)
                 .collect::<Vec<_>>()

@@ -62,7 +62,7 @@ use Algorithm::*;
 
 impl Algorithm {
     /// The algorithms that carry out an operation.
-    pub const fn of(op: CollectiveOp) -> &'static [Algorithm] {
+    pub const fn all_for(op: CollectiveOp) -> &'static [Algorithm] {
         use CollectiveOp::*;
         match op {
             Barrier => &[

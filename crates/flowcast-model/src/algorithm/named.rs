@@ -209,7 +209,7 @@ mod tests {
                     assert!(rules.last().unwrap().conditions.is_empty(), "{op:?} {name}");
                     for rule in rules {
                         assert!(
-                            Algorithm::of(*op).contains(&rule.choice.algorithm),
+                            Algorithm::all_for(*op).contains(&rule.choice.algorithm),
                             "{op:?} {name}"
                         );
                     }

@@ -114,7 +114,7 @@ impl AlgorithmTable {
     /// [`TableError::Algorithm`].
     pub fn check(&self) -> Result<(), TableError> {
         for (op, rules) in &self.rows {
-            let known = Algorithm::of(*op);
+            let known = Algorithm::all_for(*op);
             if let Some(rule) = rules
                 .iter()
                 .find(|rule| !known.contains(&rule.choice.algorithm))
@@ -153,7 +153,7 @@ impl AlgorithmTable {
             .into_iter()
             .find(|rule| rule.holds(extent))
             .map(|rule| rule.choice);
-        let choice = found.unwrap_or(Choice::plain(Algorithm::of(op)[0]));
+        let choice = found.unwrap_or(Choice::plain(Algorithm::all_for(op)[0]));
         Choice {
             algorithm: choice.algorithm.for_ranks(op, extent.ranks),
             ..choice

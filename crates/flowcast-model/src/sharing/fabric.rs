@@ -176,7 +176,11 @@ impl Fabric {
     ///
     /// # Errors
     /// A topology that cannot be built or has no place for a node; racks or buses beside a topology.
-    pub fn of(flows: &[Flow], racks: &Racks, network: &Network) -> Result<Fabric, SharingError> {
+    pub fn from_network(
+        flows: &[Flow],
+        racks: &Racks,
+        network: &Network,
+    ) -> Result<Fabric, SharingError> {
         let trips = Trips::of_pattern(flows, capacities::interfaces(network)?);
         let mut router = Router::of_network(&trips, racks, network)?;
         let mut paths = router.paths(&trips);
@@ -195,7 +199,7 @@ impl Fabric {
     /// nodes take different ways, [`Fabric::way`] says which, and the paths are those of the first messages.
     ///
     /// # Errors
-    /// As [`Fabric::of`].
+    /// As [`Fabric::from_network`].
     pub fn of_program(
         flows: &[Flow],
         racks: &Racks,
@@ -556,7 +560,8 @@ mod tests {
                 latency: Time::from_micros(1.0),
             },
         }));
-        let fabric = Fabric::of(&[flow(0, 13), flow(0, 1)], &Racks::default(), &network).unwrap();
+        let fabric =
+            Fabric::from_network(&[flow(0, 13), flow(0, 1)], &Racks::default(), &network).unwrap();
         let names: Vec<String> = fabric.paths[0]
             .data_in_order()
             .map(|link| fabric.link(link).to_string())
@@ -581,7 +586,8 @@ mod tests {
             assert_eq!(fabric.uncontended_share(path), share);
             assert_eq!(fabric.latency(path), latency);
         }
-        let outside = Fabric::of(&[flow(0, 16)], &Racks::default(), &network).unwrap_err();
+        let outside =
+            Fabric::from_network(&[flow(0, 16)], &Racks::default(), &network).unwrap_err();
         assert_eq!(
             outside,
             SharingError::NoSuchNode {

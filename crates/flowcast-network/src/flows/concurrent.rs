@@ -205,7 +205,7 @@ fn predict_keeping(
         let usual = Bytes(flows.iter().map(part_of_mean).sum());
         let goodput = finite_rate(network)?.as_bytes_per_second();
         let network = network.in_trains(windows, usual);
-        let fabric = Fabric::of(flows, racks, &network)?;
+        let fabric = Fabric::from_network(flows, racks, &network)?;
         let mut prediction = carry_packets(flows, &network, fabric, keeps_intervals)?;
         let wire = finite_rate(&network)?.as_bytes_per_second();
         for interval in prediction.intervals.of_flow.iter_mut().flatten() {
@@ -214,7 +214,7 @@ fn predict_keeping(
         return Ok(prediction);
     }
     let network = &*network.seen_by(method.model);
-    let fabric = Fabric::of(flows, racks, network)?;
+    let fabric = Fabric::from_network(flows, racks, network)?;
     match rate_model(method.model, network, method.strictness)? {
         Some(mut model) => step_flows(flows, network, fabric, model.as_mut(), keeps_intervals),
         None => carry_packets(flows, network, fabric, keeps_intervals),
@@ -308,7 +308,7 @@ pub fn predict_seeds(
     runs: Runs,
 ) -> Result<(Prediction, Vec<Spread>), SharingError> {
     let network = &*network.seen_by(Model::Packet);
-    let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
+    let fabric = Fabric::from_network(&pattern.flows, &pattern.racks, network)?;
     let wire = wire(network)?;
     let spreads = seeds::spreads(&messages(&pattern.flows), &fabric, &wire, runs)?;
     let mut prediction = carry_packets(&pattern.flows, network, fabric, true)?;
@@ -329,7 +329,7 @@ pub fn carry(
     each_packet: bool,
 ) -> Result<CarriedPackets, SharingError> {
     let network = &*network.seen_by(Model::Packet);
-    let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
+    let fabric = Fabric::from_network(&pattern.flows, &pattern.racks, network)?;
     let (messages, wire) = (messages(&pattern.flows), undisturbed(wire(network)?));
     if each_packet {
         crate::packet::simulate_each_packet(&messages, &fabric, &wire)

@@ -199,7 +199,7 @@ fn carry_rounds(
     }
     let mut carried = CarriedPackets {
         completions: rounds
-            .of(messages)
+            .repeat(messages)
             .map(|message| FlowCompletion {
                 end: message.start,
                 ..FlowCompletion::default()
@@ -251,7 +251,7 @@ impl<'a> Plan<'a> {
         let mut jitter = wire.seed.map(Jitter::from_seed);
         let most = Picos::from_time(wire.protocol.jitter);
         let mut loads: BTreeMap<(u32, u32, usize), Load> = BTreeMap::new();
-        for (place, message) in rounds.of(messages).enumerate() {
+        for (place, message) in rounds.repeat(messages).enumerate() {
             let flow = place % messages.len();
             let path = &fabric.paths[flow];
             let later = jitter
@@ -286,7 +286,7 @@ impl<'a> Plan<'a> {
             loads,
             jitter,
         };
-        plan.check(&rounds.of(messages).collect::<Vec<_>>())?;
+        plan.check(&rounds.repeat(messages).collect::<Vec<_>>())?;
         Ok(plan)
     }
 

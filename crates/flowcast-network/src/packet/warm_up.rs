@@ -38,7 +38,7 @@ impl Rounds {
     }
 
     /// The messages of the first round, of the second, and so on.
-    pub(super) fn of(self, messages: &[Message]) -> impl Iterator<Item = Message> + '_ {
+    pub(super) fn repeat(self, messages: &[Message]) -> impl Iterator<Item = Message> + '_ {
         (0..self.count).flat_map(move |round| {
             messages.iter().map(move |message| Message {
                 start: message.start + self.start(round),

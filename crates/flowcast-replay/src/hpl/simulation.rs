@@ -110,14 +110,14 @@ const LONG_MESSAGE: u64 = 16384;
 const RECENT_PANELS: usize = 64;
 
 impl Swaps for SwapCache {
-    fn of(&mut self, panel: u32) -> Arc<PanelSwaps> {
+    fn panel_swaps(&mut self, panel: u32) -> Arc<PanelSwaps> {
         let slot = panel as usize % RECENT_PANELS;
         if let Some(swaps) = &self.recent[slot]
             && swaps.panel == panel
         {
             return Arc::clone(swaps);
         }
-        let pivots = self.pivots.of(&self.settings, panel);
+        let pivots = self.pivots.rows(&self.settings, panel);
         let swaps = Arc::new(PanelSwaps::new(&self.settings, panel, &pivots));
         self.recent[slot] = Some(Arc::clone(&swaps));
         swaps
@@ -211,7 +211,7 @@ impl<'a> Simulation<'a> {
     fn resume(&mut self, rank: u32, now: f64) {
         let me = &mut self.ranks[rank as usize];
         match me.waiting {
-            Waiting::Action(purpose) => *me.spent.of(purpose) += now - me.since,
+            Waiting::Action(purpose) => *me.spent.time_mut(purpose) += now - me.since,
             Waiting::Answer(found) => me.process.answer(found),
             Waiting::Message { .. } => {}
             Waiting::Factor => me.spent.factor += now - me.since,
@@ -507,7 +507,7 @@ impl Rank {
 }
 
 impl Spent {
-    fn of(&mut self, purpose: Purpose) -> &mut f64 {
+    fn time_mut(&mut self, purpose: Purpose) -> &mut f64 {
         match purpose {
             Purpose::Broadcast => &mut self.broadcast,
             Purpose::Swap => &mut self.swap,

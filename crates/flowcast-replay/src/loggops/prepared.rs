@@ -76,7 +76,7 @@ impl Prepared {
     /// `None` if the schedule has wildcards or several processors or interfaces in a rank, or is too large.
     pub fn new(schedule: &Schedule) -> Option<Prepared> {
         let numbers = Numbers::from_schedule(schedule)?;
-        Some(Prepared::of(schedule.graphs.iter(), numbers))
+        Some(Prepared::from_graphs(schedule.graphs.iter(), numbers))
     }
 
     /// The same, and each rank's part of the schedule is given up once it is laid out, so that the memory of both is never
@@ -86,12 +86,15 @@ impl Prepared {
     /// The schedule, where [`Prepared::new`] gives nothing.
     pub fn instead_of(schedule: Schedule) -> Result<Prepared, Schedule> {
         match Numbers::from_schedule(&schedule) {
-            Some(numbers) => Ok(Prepared::of(schedule.graphs.into_iter(), numbers)),
+            Some(numbers) => Ok(Prepared::from_graphs(schedule.graphs.into_iter(), numbers)),
             None => Err(schedule),
         }
     }
 
-    fn of(graphs: impl Iterator<Item = impl Borrow<Graph>>, mut numbers: Numbers) -> Prepared {
+    fn from_graphs(
+        graphs: impl Iterator<Item = impl Borrow<Graph>>,
+        mut numbers: Numbers,
+    ) -> Prepared {
         let mut prepared = Prepared {
             bases: vec![0],
             ..Prepared::default()

@@ -75,7 +75,7 @@ impl Shares {
 
     /// The share of a rail.
     #[inline]
-    pub fn of(&self, rail: RailId) -> u8 {
+    pub fn share(&self, rail: RailId) -> u8 {
         self.of[rail.index()]
     }
 

@@ -35,12 +35,12 @@ impl VirtualTimeRoundRobin {
     /// Every rail at the beginning of its cycle. Memory for the sets is set aside here: 2^n bytes.
     pub fn new(shares: Shares) -> VirtualTimeRoundRobin {
         let mut rails: Vec<RailId> = shares.all().collect();
-        rails.sort_by_key(|rail| (std::cmp::Reverse(shares.of(*rail)), *rail));
+        rails.sort_by_key(|rail| (std::cmp::Reverse(shares.share(*rail)), *rail));
         let mut places = [NO_PLACE; MAX_RAILS];
         let mut of_place = VtrrLanes::default();
         for (place, rail) in rails.iter().enumerate() {
             places[rail.index()] = place as u8;
-            of_place.set(place as u8, shares.of(*rail));
+            of_place.set(place as u8, shares.share(*rail));
         }
         VirtualTimeRoundRobin {
             rail_at: std::array::from_fn(|place| rails.get(place).copied().unwrap_or(RailId(0))),

@@ -23,7 +23,7 @@ impl WeightedFairQueuing {
 
     fn is_before(&self, rail: RailId, other: RailId) -> bool {
         let cross = |a: RailId, b: RailId| {
-            u128::from(self.finish[a.index()]) * u128::from(self.shares.of(b))
+            u128::from(self.finish[a.index()]) * u128::from(self.shares.share(b))
         };
         cross(rail, other) < cross(other, rail)
     }

@@ -16,7 +16,7 @@ impl WeightedRoundRobin {
         WeightedRoundRobin {
             shares,
             rail: RailId(0),
-            left: shares.of(RailId(0)),
+            left: shares.share(RailId(0)),
         }
     }
 }
@@ -32,7 +32,7 @@ impl Turn for WeightedRoundRobin {
                         .unwrap_or(0),
             );
             self.rail = after.lowest().or(usable.lowest())?;
-            self.left = self.shares.of(self.rail);
+            self.left = self.shares.share(self.rail);
         }
         self.left -= 1;
         Some(self.rail)

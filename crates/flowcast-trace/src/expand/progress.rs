@@ -102,8 +102,8 @@ impl ProgressStreams {
         self.firsts.push(self.owners.len() as u32);
     }
 
-    /// How many a rank has.
-    pub(super) fn of(&self, rank: Rank) -> usize {
+    /// The number of streams of a rank.
+    pub(super) fn count(&self, rank: Rank) -> usize {
         (self.firsts[rank.index() + 1] - self.firsts[rank.index()]) as usize
     }
 

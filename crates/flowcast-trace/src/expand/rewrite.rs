@@ -79,7 +79,7 @@ impl<'a> Rewrite<'a> {
     ) -> Rewrite<'a> {
         let (program, found, progress) = of;
         let mut beside = Vec::new();
-        beside.resize_with(progress.of(rank), RankBuilder::default);
+        beside.resize_with(progress.count(rank), RankBuilder::default);
         Rewrite {
             program,
             found,

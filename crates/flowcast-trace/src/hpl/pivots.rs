@@ -18,9 +18,9 @@ pub enum Pivots {
 }
 
 impl Pivots {
-    /// Those of a panel's columns.
+    /// The pivot rows of a panel's columns.
     #[must_use]
-    pub fn of(&self, settings: &Settings, panel: u32) -> Vec<u64> {
+    pub fn rows(&self, settings: &Settings, panel: u32) -> Vec<u64> {
         let (first, end) = (settings.first(panel), settings.first(panel + 1));
         match self {
             Pivots::Given(rows) => rows[first as usize..end as usize].to_vec(),

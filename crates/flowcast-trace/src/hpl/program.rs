@@ -220,8 +220,8 @@ pub struct Process {
 
 /// Gives the swaps of a panel.
 pub trait Swaps {
-    /// Those of this panel: always the same.
-    fn of(&mut self, panel: u32) -> Arc<PanelSwaps>;
+    /// The swaps of this panel: always the same.
+    fn panel_swaps(&mut self, panel: u32) -> Arc<PanelSwaps>;
 }
 
 impl Process {
@@ -443,7 +443,7 @@ impl Process {
                 next: 0,
             });
             if self.swaps.as_ref().is_none_or(|known| known.panel != panel) {
-                self.swaps = Some(swaps.of(panel));
+                self.swaps = Some(swaps.panel_swaps(panel));
             }
             let known = self.swaps.as_ref();
             let packed = known.map_or(0, |known| known.swapped.packed(self.row));

@@ -43,7 +43,7 @@ impl Script {
     ) -> Script {
         assert!(processors.len() >= settings.ranks() as usize);
         let swaps = (0..settings.panels())
-            .map(|panel| PanelSwaps::new(&settings, panel, &pivots.of(&settings, panel)))
+            .map(|panel| PanelSwaps::new(&settings, panel, &pivots.rows(&settings, panel)))
             .map(Arc::new)
             .collect();
         Script {
@@ -102,7 +102,7 @@ pub struct ScriptSteps<'a> {
 struct KnownSwaps<'a>(&'a [Arc<PanelSwaps>]);
 
 impl Swaps for KnownSwaps<'_> {
-    fn of(&mut self, panel: u32) -> Arc<PanelSwaps> {
+    fn panel_swaps(&mut self, panel: u32) -> Arc<PanelSwaps> {
         Arc::clone(&self.0[panel as usize])
     }
 }

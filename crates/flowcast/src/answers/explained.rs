@@ -38,7 +38,7 @@ pub(super) fn explained(document: Document, explanation: &Explanation) -> Docume
     let document = document.field("explanation", fields);
     let costs: Vec<TimePart> = TimePart::COMMUNICATION
         .into_iter()
-        .filter(|cost: &TimePart| ranks.iter().any(|sums| sums.of(*cost).as_nanos() > 0.0))
+        .filter(|cost: &TimePart| ranks.iter().any(|sums| sums.time(*cost).as_nanos() > 0.0))
         .collect();
     if costs.is_empty() {
         return document.line("no rank spent time in communication");
@@ -69,7 +69,7 @@ fn cost_table<N: Clone + Into<Value>>(
         .cell(first, |at| &all[at].1)
         .cell("in all", |at| all[at].0.total());
     for cost in costs {
-        table = table.cell(cost.cost_name(), |at| all[at].0.of(*cost));
+        table = table.cell(cost.cost_name(), |at| all[at].0.time(*cost));
     }
     table.most(ROWS, "--json has")
 }
@@ -80,7 +80,7 @@ fn times(sums: &Sums) -> Record {
         Record::new().field("total_s", sums.total()),
         |record, cost| {
             let name = format!("{}_s", cost.cost_name().replace(' ', "_"));
-            record.field(name, sums.of(cost))
+            record.field(name, sums.time(cost))
         },
     )
 }

@@ -147,19 +147,19 @@ impl<'a> ModelErrors<'a> {
     /// For a program the errors on programs: those on this network, else those in laboratories, since patterns do not say how
     /// well a program is predicted. Nothing is known of a network that says neither how sure its numbers are nor how well they
     /// did.
-    pub(super) fn of(
+    pub(super) fn from_network(
         network: &'a Network,
         model: &str,
         wanted: CaseKind,
         held_out: Option<&str>,
     ) -> ModelErrors<'a> {
-        let mut entries = network.accuracy_record().of(model, wanted);
+        let mut entries = network.accuracy_record().by_model(model, wanted);
         let of_programs = entries
             .iter()
             .any(|entry| entry.judged == Some(CaseKind::Programs));
         let mut are_from_elsewhere = false;
         if wanted == CaseKind::Programs && network.has_margins() && !of_programs {
-            let elsewhere = accuracy::of_programs_in_laboratories().of(model, wanted);
+            let elsewhere = accuracy::of_programs_in_laboratories().by_model(model, wanted);
             if !elsewhere.is_empty() {
                 (entries, are_from_elsewhere) = (elsewhere, true);
             }

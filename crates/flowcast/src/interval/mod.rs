@@ -201,8 +201,9 @@ impl Margin<'_> {
                 replay(network.drawn(&|field: &str| matters(field, model), draws, options.seed)?)?
             }
         };
-        let of_programs =
-            |name: String| ModelErrors::of(network, &name, CaseKind::Programs, options.held_out);
+        let of_programs = |name: String| {
+            ModelErrors::from_network(network, &name, CaseKind::Programs, options.held_out)
+        };
         let errors = &self.name.map(of_programs).unwrap_or_default();
         let makespan = outcome.makespan();
         Ok(Evidence { drawn, errors }.interval(makespan, makespan, options.level)?)
@@ -259,7 +260,7 @@ pub fn pattern_intervals(
         let drawn = &Drawn::some(drawn.iter().map(of).collect(), networks.len());
         Evidence { drawn, errors }.interval(of(prediction), of(single), asked.level)
     };
-    let errors = |kind| ModelErrors::of(network, name, kind, asked.held_out);
+    let errors = |kind| ModelErrors::from_network(network, name, kind, asked.held_out);
     let Some(makespan) = interval(
         &errors(CaseKind::Patterns),
         &concurrent::Prediction::makespan,

@@ -115,7 +115,7 @@ pub fn sensitivity(
     };
     let value = network
         .quantity(parameter.field())
-        .map(|value| parameter.of(value));
+        .map(|value| parameter.number(value));
     Ok(Sensitivity {
         base: value.filter(|value| value.is_finite()),
         model: base.model,

@@ -78,7 +78,7 @@ impl Parameter {
             from: 0.0,
             to: 0.0,
         };
-        let ends = [parameter.of(from), parameter.of(to)];
+        let ends = [parameter.number(from), parameter.number(to)];
         (parameter.from, parameter.to) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
         Ok(parameter)
     }
@@ -158,7 +158,7 @@ impl Parameter {
     }
 
     /// The parameter of a value of the field.
-    pub(super) fn of(&self, value: Quantity) -> f64 {
+    pub(super) fn number(&self, value: Quantity) -> f64 {
         match value {
             Quantity::Rate(rate) => TimePerByte::from_rate(rate).as_nanos(),
             value if self.is_inverse => 1.0 / value.number(),

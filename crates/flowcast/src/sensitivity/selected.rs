@@ -91,7 +91,7 @@ pub(super) fn fixed_order(
     let selected = graph.selected(&Selector::between_nodes(quantity));
     let base = network
         .quantity(parameter.field())
-        .map(|value| parameter.of(value));
+        .map(|value| parameter.number(value));
     let is_same = selected
         .base()
         .zip(base)

@@ -45,7 +45,7 @@ pub enum GridError {
 }
 
 impl GridError {
-    fn of(grid: &str, found: impl Into<String>, expected: impl Into<String>) -> GridError {
+    fn new(grid: &str, found: impl Into<String>, expected: impl Into<String>) -> GridError {
         GridError::Wrong {
             option: format!("--grid {grid}").trim_end().to_owned(),
             found: found.into(),
@@ -90,14 +90,14 @@ impl Axis {
     fn parse(text: &str) -> Result<Axis, GridError> {
         let Some((key, values)) = text.split_once('=') else {
             let expected = "KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3";
-            return Err(GridError::of("", format!("`{text}`"), expected));
+            return Err(GridError::new("", format!("`{text}`"), expected));
         };
         let key = full_name(key.trim());
         let (suffix, found) = match values.split_once("..") {
             Some((from, rest)) => range(from, rest),
             None => list(values),
         }
-        .map_err(|(found, expected)| GridError::of(text, found, expected))?;
+        .map_err(|(found, expected)| GridError::new(text, found, expected))?;
         let column = format!("{key}{suffix}");
         Ok(Axis {
             text: format!("{key}={}", values.trim()),
@@ -329,7 +329,7 @@ impl Grid {
         ];
         let axes: Vec<Axis> = named.into_iter().flatten().chain(fields).collect();
         if axes.is_empty() {
-            return Err(GridError::of(
+            return Err(GridError::new(
                 "",
                 "nothing to vary",
                 "KEY=VALUES, or several of --network or --mapping",
@@ -340,7 +340,7 @@ impl Grid {
             .try_fold(1usize, |product, axis| product.checked_mul(axis.len()));
         match product.filter(|sets| *sets <= MOST_SETS) {
             Some(sets) => Ok(Grid { axes, sets }),
-            None => Err(GridError::of(
+            None => Err(GridError::new(
                 "",
                 format!("more than {MOST_SETS} combinations"),
                 "fewer",
@@ -415,7 +415,7 @@ fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
             .iter()
             .any(|before| field(before) == field(axis))
         {
-            return Err(GridError::of(&axis.text, "the field twice", "it once"));
+            return Err(GridError::new(&axis.text, "the field twice", "it once"));
         }
     }
     Ok(())

@@ -184,7 +184,7 @@ fn of_algorithms(
     for (op, _) in ops.into_iter().take(COLLECTIVES) {
         let from = used(program, network, options, op)?;
         let mut tried = Vec::new();
-        for algorithm in Algorithm::of(op)
+        for algorithm in Algorithm::all_for(op)
             .iter()
             .filter(|algorithm| from != algorithm.name())
         {

@@ -56,7 +56,7 @@ fn recorded<R>(
     options: &Options,
     use_graph: impl FnOnce(&EventGraph<'_>) -> Result<R, Error>,
 ) -> Result<(Told, R), Error> {
-    let prepared = PreparedProgram::of(program_of(trace)?, Some(network), options)?;
+    let prepared = PreparedProgram::prepare(program_of(trace)?, Some(network), options)?;
     let model = prepared.model().clone();
     let mut is_exact = false;
     let (makespan, found) = with_graph(&prepared, network, |graph| {

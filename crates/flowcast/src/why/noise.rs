@@ -70,7 +70,7 @@ impl Prepared<'_> {
     /// # Errors
     /// A schedule; no runs, a delay of a rank that there is not; those of the replay.
     pub fn with_noise(&self, options: &NoiseOptions) -> Result<Noisy, Error> {
-        self.on_events(options, |graph| Noisy::of(graph, options))
+        self.on_events(options, |graph| Noisy::from_graph(graph, options))
     }
 
     /// A part of the runs of [`Prepared::with_noise`], to be computed elsewhere: when each rank ends, by run.
@@ -148,8 +148,8 @@ impl Prepared<'_> {
 }
 
 impl Noisy {
-    /// Of the events of a replay.
-    pub(super) fn of(graph: &EventGraph<'_>, options: &NoiseOptions) -> Noisy {
+    /// The noise on the events of a replay.
+    pub(super) fn from_graph(graph: &EventGraph<'_>, options: &NoiseOptions) -> Noisy {
         let NoiseOptions {
             noise,
             seed,

@@ -32,7 +32,7 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
             (prepared.model().clone(), path, prepared.notes())
         }
         _ => {
-            let prepared = PreparedProgram::of(program_of(trace)?, Some(network), options)?;
+            let prepared = PreparedProgram::prepare(program_of(trace)?, Some(network), options)?;
             let path = prepared.critical_path()?.1;
             (prepared.model().clone(), path, prepared.notes())
         }

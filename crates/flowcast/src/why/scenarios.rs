@@ -166,7 +166,10 @@ impl Scenario {
         let (outcome, graph) = EventGraph::record(&engine)?;
         let computes: Time = outcome.ranks.iter().map(|rank| rank.compute).sum();
         let graph = self.changed(graph)?;
-        let noisy = self.noise.as_ref().map(|noise| Noisy::of(&graph, noise));
+        let noisy = self
+            .noise
+            .as_ref()
+            .map(|noise| Noisy::from_graph(&graph, noise));
         let ends: Time = graph.ends().sum();
         let makespan = noisy
             .as_ref()

@@ -249,7 +249,7 @@ fn waiting_for_others_is_told_from_the_request_itself() {
     let placement = Placement::new(&network.machine, None, 2).unwrap();
     let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
     let (_, explanation) = explained(&engine);
-    let of = |cost| explanation.ranks[1].of(cost).as_nanos();
+    let of = |cost| explanation.ranks[1].time(cost).as_nanos();
     assert_eq!(
         [
             of(TimePart::Contention),
@@ -380,7 +380,7 @@ fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
     let placement = Placement::new(&limits.machine, None, 3).unwrap();
     let engine = Engine::new(&program, &limits, placement, Rendezvous::AsRecorded).unwrap();
     let (_, explanation) = explained(&engine);
-    let of = |cost| explanation.ranks[2].of(cost).as_nanos();
+    let of = |cost| explanation.ranks[2].time(cost).as_nanos();
     assert_eq!(
         [
             of(TimePart::Contention),

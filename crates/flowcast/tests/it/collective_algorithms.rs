@@ -341,7 +341,7 @@ fn world(op: CollectiveOp, choice: Choice, (ranks, root): (u32, u32), bytes: u64
 #[test]
 fn every_algorithm_delivers_the_data_of_its_operation() {
     for op in CollectiveOp::ALL {
-        for algorithm in Algorithm::of(op)
+        for algorithm in Algorithm::all_for(op)
             .iter()
             .filter(|algorithm| !is_made_of_others(op, **algorithm))
         {
@@ -361,7 +361,7 @@ proptest! {
         segment in proptest::option::of(1u64..5000), width in proptest::option::of(1u32..9),
     ) {
         let op = CollectiveOp::ALL[which.0];
-        let algorithms: Vec<_> = Algorithm::of(op).iter().filter(|known| !is_made_of_others(op, **known)).collect();
+        let algorithms: Vec<_> = Algorithm::all_for(op).iter().filter(|known| !is_made_of_others(op, **known)).collect();
         let algorithm = *algorithms[which.1 % algorithms.len()];
         let choice = Choice { algorithm, segment: segment.map(Bytes), width };
         world(op, choice, (ranks, root % ranks), bytes).check();

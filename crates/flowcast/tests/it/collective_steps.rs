@@ -142,7 +142,7 @@ proptest! {
     fn overheads_and_latencies_add_up_as_in_a_replay(ranks in 2u32..20, block in 1u64..2000) {
         use CollectiveOp::*;
         for op in [Barrier, Bcast, Gather, Scatter, Allgather, Alltoall, Reduce, Allreduce, ReduceScatter] {
-            for algorithm in Algorithm::of(op) {
+            for algorithm in Algorithm::all_for(op) {
                 let choice = Choice::plain(*algorithm);
                 let table = table(op, choice);
                 let (block, per_byte) = (block * u64::from(ranks), 1e-18);

@@ -469,7 +469,7 @@ proptest! {
         which in (0usize..16, 0usize..8), ranks in 2u32..20, bytes in (0u64..100_000, 0u64..100_000),
     ) {
         let op = CollectiveOp::ALL[which.0];
-        let algorithms = Algorithm::of(op);
+        let algorithms = Algorithm::all_for(op);
         let table = by(op, algorithms[which.1 % algorithms.len()].name());
         let Expanded { program, .. } = expanded(&program(op, ranks, bytes), &table.with_base());
         let network = hockney();

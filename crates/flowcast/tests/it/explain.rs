@@ -62,7 +62,7 @@ fn check_sums((outcome, explanation): &(Outcome, Explanation)) -> Result<(), Tes
         );
     }
     for cost in TimePart::COMMUNICATION {
-        let of = |sums: &Sums| sums.of(cost).as_nanos();
+        let of = |sums: &Sums| sums.time(cost).as_nanos();
         prop_assert!(explanation.ranks.iter().all(|sums| of(sums) >= 0.0));
         let (ranks, sites) = (
             explanation.ranks.iter().map(of).sum::<f64>(),
@@ -91,7 +91,7 @@ proptest! {
         let program = records.program();
         let explained = explained(&program, &numbers.network(program.ranks()), None);
         check_sums(&explained)?;
-        let conflict = explained.1.ranks.iter().map(|sums| sums.of(TimePart::Contention).as_nanos()).fold(0.0, f64::max);
+        let conflict = explained.1.ranks.iter().map(|sums| sums.time(TimePart::Contention).as_nanos()).fold(0.0, f64::max);
         prop_assert!(conflict <= 1e-6 * explained.0.makespan().as_nanos().max(1.0), "{}", conflict);
     }
 
@@ -128,7 +128,7 @@ fn each_cause_is_told_from_the_others() {
     }];
     let (outcome, explanation) = explained(&program, &network, None);
     let of = |rank: usize| {
-        TimePart::COMMUNICATION.map(|cost| explanation.ranks[rank].of(cost).as_nanos())
+        TimePart::COMMUNICATION.map(|cost| explanation.ranks[rank].time(cost).as_nanos())
     };
     assert_eq!(of(0), [0.0; 9]);
     assert_eq!(of(1), [0.0, 500.0, 1000.0, 0.0, 1000.0, 0.0, 0.0, 0.0, 0.0]);

@@ -103,7 +103,7 @@ fn demands(flows: &[Flow], network: &Network) -> Vec<Demand> {
 
 /// Largest relative difference of the flows' durations.
 fn difference(flows: &[Flow], network: &Network, racks: &Racks, model: Model) -> f64 {
-    let fabric = Fabric::of(flows, racks, network).unwrap();
+    let fabric = Fabric::from_network(flows, racks, network).unwrap();
     let demands = demands(flows, network);
     let made = || {
         rate_model(model, network, Strictness::Extended)
@@ -158,7 +158,7 @@ fn many_flows_of_few_paths_end_as_each_by_itself_would() {
         })
         .collect();
     for (network, racks) in networks() {
-        let fabric = Fabric::of(&flows, &racks, &network).unwrap();
+        let fabric = Fabric::from_network(&flows, &racks, &network).unwrap();
         let demands = demands(&flows, &network);
         for model in [Model::Fair, Model::DegreeFair, Model::Asymmetric] {
             let made = || {

@@ -161,7 +161,7 @@ fn what_is_waited_for_at_once_takes_as_long_as_the_blocking_call() {
     for op in CollectiveOp::ALL {
         for (ranks, algorithm) in [2, 5, 8]
             .into_iter()
-            .flat_map(|ranks| Algorithm::of(op).iter().map(move |a| (ranks, a)))
+            .flat_map(|ranks| Algorithm::all_for(op).iter().map(move |a| (ranks, a)))
         {
             let table = by(op, algorithm.name());
             let [blocking, non_blocking] = [BLOCKING, IMMEDIATE]

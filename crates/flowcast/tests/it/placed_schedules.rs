@@ -289,7 +289,7 @@ fn what_is_recorded_and_explained_adds_up() {
                 "{sums:?} {rank:?}"
             );
         }
-        let conflict = explanation.ranks[2].of(TimePart::Contention);
+        let conflict = explanation.ranks[2].time(TimePart::Contention);
         assert_eq!(
             conflict > Time::ZERO,
             model.is_some(),

@@ -275,7 +275,7 @@ fn all_observers_see_what_waits_and_what_shares() {
     assert_eq!(again, outcome);
     // Rank 1 waits for the processor while rank 0 computes.
     assert_eq!(
-        explanation.ranks[1].of(TimePart::Processor),
+        explanation.ranks[1].time(TimePart::Processor),
         Time::from_micros(1000.0)
     );
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();

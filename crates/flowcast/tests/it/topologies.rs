@@ -62,7 +62,7 @@ fn flows(ends: &[(u32, u32)]) -> Vec<Flow> {
 }
 
 fn fabric(network: &Network, ends: &[(u32, u32)]) -> Fabric {
-    Fabric::of(&flows(ends), &Racks::default(), network).unwrap()
+    Fabric::from_network(&flows(ends), &Racks::default(), network).unwrap()
 }
 
 fn predicted(network: &Network, flows: &[Flow], model: Model) -> Prediction {
@@ -494,7 +494,7 @@ fn what_cables_add_to_a_latency_is_latency_and_no_conflict() {
         for model in [Model::Independent, Model::Fair] {
             let engine = engine(&program, &network, model, 1);
             let (outcome, explanation) = explained(&engine);
-            let of = |part| explanation.ranks[1].of(part).as_micros().round();
+            let of = |part| explanation.ranks[1].time(part).as_micros().round();
             // 1 us of the interface, 1000 us of the cable, 10 us of the bytes.
             assert_eq!(outcome.makespan().as_micros().round(), 1011.0);
             assert_eq!(of(TimePart::Contention), 0.0, "{model:?} {sync}");

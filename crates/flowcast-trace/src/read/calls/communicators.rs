@@ -103,7 +103,7 @@ impl CommunicatorWalk<'_> {
     }
 
     /// A communicator of a rank; nobody is in one that does not exist.
-    fn of(&self, rank: u32, place: usize) -> Members {
+    fn members(&self, rank: u32, place: usize) -> Members {
         self.known[rank as usize]
             .get(place)
             .cloned()
@@ -148,20 +148,20 @@ impl CommunicatorWalk<'_> {
                     Members::default()
                 }
             }
-            Origin::Same(place) => self.of(rank, *place),
+            Origin::Same(place) => self.members(rank, *place),
             // What the other group gave is not known here.
-            Origin::Create(parent, _) if !self.of(rank, *parent).remote.is_empty() => {
+            Origin::Create(parent, _) if !self.members(rank, *parent).remote.is_empty() => {
                 Members::default()
             }
             Origin::Create(_, group) => one_group(self.group(rank, group).unwrap_or_default()),
             Origin::Slice(place, dimensions) => {
-                one_group(slice(&self.of(rank, *place).own, rank, dimensions))
+                one_group(slice(&self.members(rank, *place).own, rank, dimensions))
             }
             Origin::Unknown => Members::default(),
             Origin::Split(parent, ..)
             | Origin::Merge(parent, _)
             | Origin::Between(Leaders { local: parent, .. }) => {
-                let parent = self.of(rank, *parent);
+                let parent = self.members(rank, *parent);
                 return parent.own.is_empty().then_some(parent);
             }
         })
@@ -171,8 +171,8 @@ impl CommunicatorWalk<'_> {
     fn group(&self, rank: u32, group: &Group) -> Option<Vec<u32>> {
         let some = |members: Vec<u32>| (!members.is_empty()).then_some(members);
         match group {
-            Group::Of(place) => some(self.of(rank, *place).own),
-            Group::Remote(place) => some(self.of(rank, *place).remote),
+            Group::Of(place) => some(self.members(rank, *place).own),
+            Group::Remote(place) => some(self.members(rank, *place).remote),
             Group::Including(group, places) => {
                 let group = self.group(rank, group)?;
                 let member = |place: &u32| group.get(*place as usize).copied();
@@ -218,7 +218,7 @@ impl CommunicatorWalk<'_> {
 
     /// Splits a rank's communicator if all of its members have come to it, those of both groups of one between two.
     fn split(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Members)>> {
-        let members = self.of(rank, parent);
+        let members = self.members(rank, parent);
         let nth = self.nth(rank, parent);
         let own = self.colours(&members, nth)?;
         let remote = self.colours(&swapped(&members), nth)?;
@@ -261,7 +261,7 @@ impl CommunicatorWalk<'_> {
     /// Merges both groups if all of their members have come to it. Of two groups that give the same order, the one with
     /// the lowest rank of the world comes first; MPI leaves that open.
     fn merge(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Members)>> {
-        let members = self.of(rank, parent);
+        let members = self.members(rank, parent);
         let nth = self.nth(rank, parent);
         let mut groups = Vec::new();
         for view in [members.clone(), swapped(&members)] {
@@ -305,7 +305,7 @@ impl CommunicatorWalk<'_> {
 
     /// The group of a rank that has come to `MPI_Intercomm_create` with all others of it, and the leader of the other one.
     fn led(&self, rank: u32, leaders: &Leaders) -> Option<(LedGroup, u32)> {
-        let local = self.of(rank, leaders.local);
+        let local = self.members(rank, leaders.local);
         let nth = self.nth(rank, leaders.local);
         let given = self.given(&local, nth, |origin| match origin {
             Origin::Between(leaders) => Some((leaders.local, leaders)),
@@ -313,7 +313,7 @@ impl CommunicatorWalk<'_> {
         })?;
         let place = usize::try_from(leaders.local_leader).ok()?;
         let (first_leader, at_leader) = (*local.own.get(place)?, given[place]);
-        let peers = self.of(first_leader, at_leader.peer);
+        let peers = self.members(first_leader, at_leader.peer);
         let remote_leader = peers.world_rank(at_leader.remote_leader)?.0;
         let group = LedGroup {
             members: local.own,

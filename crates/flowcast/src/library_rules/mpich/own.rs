@@ -20,7 +20,7 @@ pub(super) fn own_selection() -> Selection {
     let mut whole = Selection::default();
     for call in [Call::Blocking, Call::NonBlocking] {
         for op in CollectiveOp::ALL {
-            whole.put(key(call.of(op)), operation(op, call));
+            whole.put(key(call.operation_name(op)), operation(op, call));
         }
     }
     let only = |function: &str| Selection::function(function);
@@ -56,7 +56,7 @@ enum Call {
 }
 
 impl Call {
-    const fn of(self, op: CollectiveOp) -> &'static str {
+    const fn operation_name(self, op: CollectiveOp) -> &'static str {
         match self {
             Call::Blocking => op.name(),
             Call::NonBlocking => op.non_blocking_name(),
@@ -69,7 +69,10 @@ impl Call {
             Call::Blocking => "",
             Call::NonBlocking => "sched_",
         };
-        Selection::function(&format!("MPIR_{}_{among}_{schedule}{name}", self.of(op)))
+        Selection::function(&format!(
+            "MPIR_{}_{among}_{schedule}{name}",
+            self.operation_name(op)
+        ))
     }
 }
 
