@@ -3,7 +3,7 @@
 
 use std::{env, fmt::Write, fs, path::PathBuf};
 
-use flowcast_recording::table::{self, Function};
+use flowcast_recording::table::{self, MpiFunction};
 
 /// Which argument a letter of the table stands for.
 const FIELDS: [(&str, char); 29] = [
@@ -51,7 +51,7 @@ fn main() {
     }
     writeln!(
         out,
-        "/// All functions that are wrapped.\npub(crate) static FUNCTIONS: [Function; {}] = [",
+        "/// All functions that are wrapped.\npub(crate) static FUNCTIONS: [WrappedFunction; {}] = [",
         all.len()
     )
     .unwrap();
@@ -65,7 +65,7 @@ fn main() {
         .expect("the output folder can be written");
 }
 
-/// The type of `Function::at`.
+/// The type of `WrappedFunction::at`.
 fn places() -> String {
     let fields: String = FIELDS
         .iter()
@@ -76,11 +76,11 @@ fn places() -> String {
     )
 }
 
-fn name(function: &Function, large: bool) -> String {
+fn name(function: &MpiFunction, large: bool) -> String {
     format!("{}{}", function.name, if large { "_c" } else { "" })
 }
 
-fn write_entry(out: &mut String, function: &Function, index: usize, large: bool) {
+fn write_entry(out: &mut String, function: &MpiFunction, index: usize, large: bool) {
     let at = |letter: char| function.position(letter).unwrap_or(usize::from(u8::MAX));
     let mut places = String::new();
     for (field, letter) in FIELDS {
@@ -90,8 +90,8 @@ fn write_entry(out: &mut String, function: &Function, index: usize, large: bool)
     let name = name(function, large);
     writeln!(
         out,
-        "    Function {{ number: {index}, name: \"{name}\", arity: {}, kind: Kind::{kind}, \
-         shape: Shape::{shape}, large: {large}, at: Places {{ {places} }} }},",
+        "    WrappedFunction {{ number: {index}, name: \"{name}\", arity: {}, kind: FunctionKind::{kind}, \
+         shape: BufferShape::{shape}, large: {large}, at: Places {{ {places} }} }},",
         function.arity
     )
     .unwrap();
@@ -145,7 +145,7 @@ fn camel(text: &str) -> String {
 }
 
 /// The wrappers, and the table of them in the order of their names.
-fn wrappers(all: &[(&Function, bool)]) -> String {
+fn wrappers(all: &[(&MpiFunction, bool)]) -> String {
     let numbered = all.iter().enumerate();
     let mut names: Vec<Name> = numbered
         .flat_map(|(index, (function, large))| names(function, index, *large))
@@ -157,13 +157,13 @@ fn wrappers(all: &[(&Function, bool)]) -> String {
         let (symbol, index, language) = (&name.symbol, name.index, name.language);
         writeln!(
             entries,
-            "    Entry::new(&FUNCTIONS[{index}], Language::{language}, c\"{symbol}\", {symbol} as *const ()),"
+            "    WrappedName::new(&FUNCTIONS[{index}], Language::{language}, c\"{symbol}\", {symbol} as *const ()),"
         )
         .unwrap();
         write_wrapper(&mut out, name, place);
     }
     format!(
-        "/// All names that are wrapped, in their order.\npub(crate) static ENTRIES: [Entry; {}] = [\n{entries}];\n{out}",
+        "/// All names that are wrapped, in their order.\npub(crate) static ENTRIES: [WrappedName; {}] = [\n{entries}];\n{out}",
         names.len()
     )
 }
@@ -178,7 +178,7 @@ struct Name {
 }
 
 /// The names of C, of Fortran and of `mpi_f08`, where Open MPI has two. A large count has a C name only.
-fn names(function: &Function, index: usize, large: bool) -> Vec<Name> {
+fn names(function: &MpiFunction, index: usize, large: bool) -> Vec<Name> {
     let name = name(function, large);
     let lower = name.to_lowercase();
     let of = |symbol, language, arguments| Name {

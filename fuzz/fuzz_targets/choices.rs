@@ -1,7 +1,7 @@
 #![no_main]
 
 use flowcast::Parameter;
-use flowcast::graph::{noise::Noise, selector::Selector};
+use flowcast::graph::{noise::ComputeNoise, selector::Selector};
 use flowcast::scheduler::Rail;
 use flowcast::units::{Bytes, Rate, Time, TimePerByte};
 
@@ -20,7 +20,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         if let Ok(rate) = Rate::parse(line) {
             assert!(Rate::parse(&rate.to_string()).is_ok(), "{line}: {rate}");
         }
-        let _ = (TimePerByte::parse(line), Noise::parse(line), Rail::parse(line), flowcast::why::parse_noise(line, None));
+        let _ = (TimePerByte::parse(line), ComputeNoise::parse(line), Rail::parse(line), flowcast::why::parse_noise(line, None));
         if let Some((name, range)) = line.split_once('=') {
             let _ = Parameter::parse(name, range);
         }

@@ -42,8 +42,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     // A line has no other ends in it.
     for line in text.split(['\n', '\r']) {
-        let _ = serde_json::from_str::<orders::Order>(line);
-        let _ = serde_json::from_str::<orders::Reply>(line);
+        let _ = serde_json::from_str::<orders::HostOrder>(line);
+        let _ = serde_json::from_str::<orders::HostReply>(line);
         let _ = mpi::Order::parse(line);
         let _ = serde_json::from_str::<mpi::Reply>(line);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flowcast::model::builtin;
 use flowcast::model::sharing::model::Model;
-use flowcast::convert::{self, Dialect, Losses, Tables};
+use flowcast::convert::{self, Dialect, Losses, WriterTables};
 use flowcast::trace::read::OpenPart;
 use flowcast::trace::{Program, ReadOptions, Trace, read};
 use flowcast::units::Rank;
@@ -51,7 +51,7 @@ pub fn convert(program: &Program) {
     let mut out = Vec::new();
     let _ = convert::goal(program, &mut out);
     let _ = convert::dim(program, Dialect::Own, &mut out);
-    let tables = Tables::new(program);
+    let tables = WriterTables::new(program);
     for rank in (0..program.ranks() as u32).map(Rank) {
         let _ = convert::ti_rank(&tables, rank, &mut Losses::default(), &mut out);
     }

@@ -5,9 +5,9 @@ use flowcast::scheduler::RailId;
 use flowcast::scheduler::clock::{ClockArithmetic, Ticks};
 use flowcast::scheduler::discipline::{Discipline, SchedulerName};
 use flowcast::units::{Time, TimePerByte};
-use flowcast_rails::frame::{FrameHeader, Kind, Piece, encode};
+use flowcast_rails::frame::{FrameHeader, FrameKind, FramePiece, encode};
 use flowcast_rails::policy::Steering;
-use flowcast_rails::session::{Delivery, Opening, Session, SessionRule};
+use flowcast_rails::session::{DeliveryOrder, Opening, Session, SessionRule};
 use flowcast_rails::token::Token;
 
 const COST: LogGp = LogGp {
@@ -23,21 +23,21 @@ fn frame(bytes: &mut &[u8]) -> Option<Vec<u8>> {
     let [kind, index, of, sequence, order, acknowledged, credit, length, arrived, ..] = *head else { return None };
     let number = |byte: u8| if byte > 250 { u64::MAX - u64::from(255 - byte) } else { u64::from(byte) };
     let kind = match kind % 8 {
-        0 => Kind::Acknowledgement,
-        1 => Kind::Hello,
+        0 => FrameKind::Acknowledgement,
+        1 => FrameKind::Hello,
         2 => {
             // As it stands, with whatever checksum.
             *bytes = rest;
             return Some(head.to_vec());
         }
-        3 => Kind::Question,
-        _ => Kind::Data,
+        3 => FrameKind::Question,
+        _ => FrameKind::Data,
     };
     let message = &rest[..rest.len().min(usize::from(length))];
     *bytes = &rest[message.len()..];
     let header = FrameHeader {
         kind,
-        piece: Piece { index: index % 17, of: of % 18 },
+        piece: FramePiece { index: index % 17, of: of % 18 },
         sequence: number(sequence),
         order: number(order),
         acknowledged: number(acknowledged),
@@ -77,7 +77,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         session.receive_buffer(rail)[..frame.len()].copy_from_slice(&frame);
         let _ = session.send(
             &frame,
-            if now % 2_000_000 == 0 { Delivery::Ordered } else { Delivery::Unordered },
+            if now % 2_000_000 == 0 { DeliveryOrder::Ordered } else { DeliveryOrder::Unordered },
             Ticks::ZERO,
         );
         if session.arrived(rail, frame.len(), Ticks::ZERO).is_err() {

@@ -6,7 +6,7 @@ use flowcast::fit::pairs::samples::PairSamples;
 use flowcast::hpl::{measured_runs, settings};
 use flowcast::library_rules::mpich_rules;
 use flowcast::model::csv::Table;
-use flowcast::study::rows::{Part, sets_of};
+use flowcast::study::rows::{ResultsPart, sets_of};
 use flowcast::trace::hpl::NodeProcessors;
 
 // Every table that no other target reads.
@@ -24,7 +24,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         assert!(processors.nodes() > 0, "a table without nodes is refused");
         let _ = processors.without_slowest();
     }
-    if let Ok(part) = Part::read("t", text) {
+    if let Ok(part) = ResultsPart::read("t", text) {
         assert!(part.whole <= text.len() && sets_of(&part.header).is_some() == (part.whole > 0));
     }
     let _ = mpich_rules(&[], Some(text));

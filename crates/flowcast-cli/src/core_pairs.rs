@@ -7,7 +7,7 @@ use flowcast::{fit::pairs::racks::Groups, model::cluster::flow::Flow, units::Nod
 use flowcast_measure::{
     lab::{Carried, Carrier, LabError},
     shm::{
-        ShmTransport, Unit,
+        CoreUnit, ShmTransport,
         one_way::{Direction, one_way},
         unit_of, usable_cores,
     },
@@ -89,7 +89,7 @@ impl CoreList {
             }
             .to_string(),
         )]);
-        for (name, unit) in [("packages", Unit::Package), ("caches", Unit::Cache)] {
+        for (name, unit) in [("packages", CoreUnit::Package), ("caches", CoreUnit::Cache)] {
             let units: Option<Vec<String>> =
                 self.0.iter().map(|core| unit_of(*core, unit)).collect();
             all.extend(units.map(|units| (name.to_owned(), Places { units }.to_string())));

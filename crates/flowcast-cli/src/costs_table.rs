@@ -1,7 +1,7 @@
 //! Fitted costs as a table.
 
 use flowcast::{
-    model::costs::{CostParameter, CostUnit, Costs, FittedCosts},
+    model::costs::{CostParameter, CostParameters, CostUnit, FittedCosts},
     table::{Table, rows, shown},
     units::{Bytes, Rounded, SizeUnits, Time, TimePerByte, four_digits},
 };
@@ -30,7 +30,7 @@ impl CostRow {
 }
 
 /// Each cost with its interval, and what was assumed before anything was measured.
-pub(crate) fn costs_table<C: Costs>(heading: &str, fitted: &FittedCosts<C>) -> Table {
+pub(crate) fn costs_table<C: CostParameters>(heading: &str, fitted: &FittedCosts<C>) -> Table {
     let (low, high) = (fitted.low.values(), fitted.high.values());
     let costs: Vec<CostRow> = (0..)
         .zip(C::PARAMETERS.iter().zip(fitted.costs.values()))

@@ -17,7 +17,7 @@ use flowcast::{
 };
 use flowcast_measure::{
     lab::{Carried, Lab, NodeOf},
-    mpi::{MOST_FLOWS, Message, Order, Reply},
+    mpi::{CarriedMessage, MOST_FLOWS, Order, Reply},
 };
 
 use serde_json::json;
@@ -164,7 +164,7 @@ impl MpiSession {
             flows
                 .iter()
                 .map(|flow: &Flow| {
-                    Ok(Message {
+                    Ok(CarriedMessage {
                         from: rank(flow.src)?,
                         to: rank(flow.dst)?,
                         bytes: flow.size.0,

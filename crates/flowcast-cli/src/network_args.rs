@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::{
     model::{
         loggp::LogGp,
-        network::{LoneFlow, Network, Nic, Rule},
+        network::{LoneFlow, MessageRule, Network, Nic},
         sharing::model::Model,
     },
     scheduler::Rail,
@@ -121,7 +121,7 @@ pub(crate) fn load_rails(texts: &[String], overrides: &[(String, String)]) -> Re
             gap: cost.gap,
             ..Nic::new(cost.latency, LoneFlow::GapPerByte(cost.gap_per_byte))
         };
-        networks.push(Network::new(name, Rule::Loggops, nic));
+        networks.push(Network::new(name, MessageRule::Loggops, nic));
     }
     Ok(networks)
 }

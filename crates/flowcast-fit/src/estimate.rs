@@ -129,7 +129,7 @@ impl Design {
 
 /// The parameters of one set of medians: as they come out, and held at or above 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Estimate {
+pub(super) struct MedianEstimate {
     /// `g` and `G`, unconstrained.
     pub free_line: Line,
     /// `g` and `G`, held at or above 0.
@@ -154,7 +154,7 @@ pub(super) fn estimate(
     design: &Design,
     medians: &[f64],
     options: &FitOptions,
-) -> Result<Estimate, FitError> {
+) -> Result<MedianEstimate, FitError> {
     let Sending {
         points,
         line,
@@ -164,7 +164,7 @@ pub(super) fn estimate(
     } = sending(design, medians, options)?;
     let sending_overhead = overhead.value.max(0.0);
     let one_way = one_way_of_one_byte(design, medians, options.line)?.max(0.0);
-    Ok(Estimate {
+    Ok(MedianEstimate {
         free_line: free_line(&points, options.line)?,
         line,
         free_overhead: overhead.value,

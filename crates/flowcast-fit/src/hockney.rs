@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use flowcast_model::{
-    network::{LoneFlow, Network, Nic, Rule},
+    network::{LoneFlow, MessageRule, Network, Nic},
     stats::{
         StatsError,
         observation::{Observation, Observations},
@@ -86,7 +86,7 @@ impl HockneyFit {
             title: "Measured by round trips".to_owned(),
             source: format!("flowcast fit, {} sizes", self.sizes),
             provenance,
-            ..Network::new(name, Rule::Hockney, nic)
+            ..Network::new(name, MessageRule::Hockney, nic)
         }
     }
 }

@@ -22,7 +22,7 @@ pub use super::options::{FitOptions, LineMethod, SizeChoice};
 use super::{
     bursts::{BurstFit, fit_bursts, has_bursts},
     error::FitError,
-    estimate::{Design, Estimate, estimate, line_through_all},
+    estimate::{Design, MedianEstimate, estimate, line_through_all},
     prtt::prtt,
     samples::PrttSamples,
     verdict::{FitWarning, ModelError, POOR_MODEL, warnings},
@@ -198,7 +198,7 @@ pub fn preliminary_gap(samples: &PrttSamples) -> Result<(Time, TimePerByte), Fit
     ))
 }
 
-fn parameters(estimate: &Estimate) -> LogGp {
+fn parameters(estimate: &MedianEstimate) -> LogGp {
     let Line { intercept, slope } = estimate.line;
     LogGp::from_nanos([estimate.latency, estimate.overhead, intercept, slope])
 }
@@ -206,7 +206,7 @@ fn parameters(estimate: &Estimate) -> LogGp {
 /// Parameters that vary together entirely would leave nothing to draw for the second of them.
 const MOST_CORRELATION: f64 = 0.99;
 
-fn replicates(design: &Design, options: &FitOptions) -> Vec<Estimate> {
+fn replicates(design: &Design, options: &FitOptions) -> Vec<MedianEstimate> {
     let mut resampler = Resampler::from_seed(options.seed);
     (0..options.replicates)
         .filter_map(|_| estimate(design, &design.resampled_medians(&mut resampler), options).ok())
@@ -214,11 +214,11 @@ fn replicates(design: &Design, options: &FitOptions) -> Vec<Estimate> {
 }
 
 fn intervals(
-    best: &Estimate,
-    replicates: &[Estimate],
+    best: &MedianEstimate,
+    replicates: &[MedianEstimate],
     level: f64,
 ) -> Result<LogGpIntervals, StatsError> {
-    let interval = |value: fn(&Estimate) -> f64| {
+    let interval = |value: fn(&MedianEstimate) -> f64| {
         let values: Vec<f64> = replicates.iter().map(value).collect();
         if values.is_empty() {
             Ok((value(best), value(best)))
@@ -226,8 +226,8 @@ fn intervals(
             percentile_interval(&values, level)
         }
     };
-    let together = |one: fn(&Estimate) -> f64, other: fn(&Estimate) -> f64| {
-        let values = |of: fn(&Estimate) -> f64| replicates.iter().map(of).collect::<Vec<_>>();
+    let together = |one: fn(&MedianEstimate) -> f64, other: fn(&MedianEstimate) -> f64| {
+        let values = |of: fn(&MedianEstimate) -> f64| replicates.iter().map(of).collect::<Vec<_>>();
         correlation(&values(one), &values(other))
             .map(|found| found.clamp(-MOST_CORRELATION, MOST_CORRELATION))
     };

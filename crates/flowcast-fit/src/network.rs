@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::loggp::{LogGpFit, LogGpIntervals};
 use flowcast_model::{
     loggp::LogGp,
-    network::{FitQuality, Interval, LoneFlow, Network, Nic, Rule},
+    network::{FitQuality, LoneFlow, MessageRule, Network, Nic, ParameterInterval},
 };
 use flowcast_units::{Time, TimePerByte};
 
@@ -35,12 +35,12 @@ impl LogGpFit {
                 warnings: self.warnings.iter().map(ToString::to_string).collect(),
             },
             provenance,
-            ..Network::new(name, Rule::Loggops, nic)
+            ..Network::new(name, MessageRule::Loggops, nic)
         }
     }
 
     /// Of each parameter; those that a bootstrap moves together have their correlation.
-    fn parameter_intervals(&self) -> BTreeMap<String, Interval> {
+    fn parameter_intervals(&self) -> BTreeMap<String, ParameterInterval> {
         let LogGpIntervals {
             latency,
             overhead,
@@ -50,7 +50,7 @@ impl LogGpFit {
         } = self.intervals;
         let level = self.options.level;
         let of_time = |value: Time, (low, high): (Time, Time)| {
-            Interval::around(tidy_time(value), (tidy_time(low), tidy_time(high)), level)
+            ParameterInterval::around(tidy_time(value), (tidy_time(low), tidy_time(high)), level)
         };
         let (least, most) = gap_per_byte;
         let ends = (tidy_per_byte(least), tidy_per_byte(most));
@@ -66,7 +66,7 @@ impl LogGpFit {
             ("nic.gap".to_owned(), of_time(self.parameters.gap, gap)),
             (
                 "nic.gap_per_byte".to_owned(),
-                Interval::around(tidy_per_byte(self.parameters.gap_per_byte), ends, level),
+                ParameterInterval::around(tidy_per_byte(self.parameters.gap_per_byte), ends, level),
             ),
         ]);
         for (field, other, found) in [
@@ -102,7 +102,7 @@ impl LogGpFit {
 
     /// Parameters that the samples do not determine may be as large as the way of the smallest message leaves room for, `2o + L`:
     /// half of it each for `L`, `g` and both overheads.
-    fn held(&self) -> Vec<(&'static str, Interval)> {
+    fn held(&self) -> Vec<(&'static str, ParameterInterval)> {
         let LogGp {
             latency,
             overhead,
@@ -121,7 +121,7 @@ impl LogGpFit {
             ("nic.gap", most(gap, 0.5)),
         ];
         let level = self.options.level;
-        let around = |most| Interval::around(Time::ZERO, (Time::ZERO, most), level);
+        let around = |most| ParameterInterval::around(Time::ZERO, (Time::ZERO, most), level);
         held.into_iter()
             .filter_map(|(field, most)| Some((field, around(most?))))
             .collect()

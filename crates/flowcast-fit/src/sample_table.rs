@@ -8,7 +8,7 @@
 //! round-trip,1,0,1,11.24
 //! ```
 //!
-//! A file has the columns that its samples need ([`Form`]), in any order; a column, a row or a number that does not belong is
+//! A file has the columns that its samples need ([`SampleForm`]), in any order; a column, a row or a number that does not belong is
 //! refused with its line. Conflicts of the former schema and round trips of other programs name some columns otherwise.
 
 use std::{
@@ -132,7 +132,7 @@ impl<'a> Sample<'a> {
 
 /// The columns of one kind of samples.
 #[derive(Debug, Clone, Copy)]
-pub struct Form {
+pub struct SampleForm {
     /// Those that each file has.
     pub required: &'static [&'static str],
     /// Those that it may have besides.
@@ -147,7 +147,7 @@ pub struct Form {
 /// `take`.
 pub fn read(
     text: &str,
-    form: &Form,
+    form: &SampleForm,
     mut take: impl FnMut(usize, &Sample<'_>) -> Result<(), CsvError>,
 ) -> Result<BTreeMap<String, String>, CsvError> {
     let provenance = provenance(text)?;

@@ -7,13 +7,13 @@ use std::{
 };
 
 use super::prtt::PrttPoint;
-use crate::sample_table::{self, Form, Sample};
+use crate::sample_table::{self, Sample, SampleForm};
 use flowcast_model::csv::CsvError;
 use flowcast_units::Time;
 
 const ROUND_TRIP: &str = "round-trip";
 
-const FORM: Form = Form {
+const FORM: SampleForm = SampleForm {
     required: &["n", "d_us", "size_B", "time_us"],
     optional: &["what", "busy_us"],
 };

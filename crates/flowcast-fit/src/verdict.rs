@@ -1,7 +1,7 @@
 //! What can be wrong with a fit: errors where there is no result, warnings where there is one.
 
 use super::{
-    estimate::{Design, Estimate},
+    estimate::{Design, MedianEstimate},
     prtt::PrttPoint,
 };
 use flowcast_units::{Time, TimePerByte};
@@ -112,7 +112,7 @@ pub struct ModelError {
 /// What a reader of the fit should know; `failed` replicates out of all.
 pub(super) fn warnings(
     design: &Design,
-    best: &Estimate,
+    best: &MedianEstimate,
     error: ModelError,
     failed: (usize, usize),
 ) -> Vec<FitWarning> {

@@ -3,7 +3,7 @@
 
 use flowcast_fit::{
     prtt::PrttPoint,
-    zoo::{Choice, MODELS, Model},
+    zoo::{MODELS, OpenSizes, ZooModel},
 };
 use flowcast_units::{Bytes, Time};
 
@@ -17,7 +17,7 @@ const TABLE_3_5_3_1: [[f64; 4]; 3] = [
 /// Messages, delay in microseconds, size, and the round trips of the three networks in microseconds.
 type Row = (u32, f64, u64, [f64; 3]);
 
-fn model(name: &str) -> &'static Model {
+fn model(name: &str) -> &'static ZooModel {
     MODELS
         .iter()
         .find(|model| model.name == name)
@@ -25,7 +25,7 @@ fn model(name: &str) -> &'static Model {
 }
 
 /// `parameters` from g, G, o and L to the model's, all in microseconds; the zoo counts nanoseconds.
-fn agree(name: &str, choice: Choice, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &[Row]) {
+fn agree(name: &str, choice: OpenSizes, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &[Row]) {
     let model = model(name);
     for (messages, delay, size, expected) in rows {
         let point = PrttPoint::new(*messages, Time::from_micros(*delay), Bytes(*size));
@@ -56,7 +56,7 @@ fn loggp_takes_the_round_trips_of_the_thesis() {
     ];
     agree(
         "loggp",
-        Choice::Nothing,
+        OpenSizes::Nothing,
         |[g, per_byte, o, l]| vec![l, o, g, per_byte],
         &rows,
     );
@@ -71,7 +71,7 @@ fn loggps_adds_a_handshake_from_the_threshold_on() {
     ];
     agree(
         "loggps",
-        Choice::Threshold(Bytes(2049)),
+        OpenSizes::Threshold(Bytes(2049)),
         |[g, per_byte, o, l]| vec![l, o, g, per_byte],
         &rows,
     );
@@ -87,7 +87,7 @@ fn logp_sends_larger_messages_as_packets() {
     ];
     agree(
         "logp",
-        Choice::Packets(Bytes(1024)),
+        OpenSizes::Packets(Bytes(1024)),
         |[g, _, o, l]| vec![l, o, g],
         &rows,
     );
@@ -102,7 +102,7 @@ fn hockney_takes_start_up_and_bytes() {
     ];
     agree(
         "hockney",
-        Choice::Nothing,
+        OpenSizes::Nothing,
         |[_, per_byte, o, l]| vec![2.0 * o + l, per_byte],
         &rows,
     );
@@ -117,7 +117,7 @@ fn bsp_charges_bytes_and_barriers() {
     ];
     agree(
         "bsp",
-        Choice::Nothing,
+        OpenSizes::Nothing,
         |[_, per_byte, _, l]| vec![l, per_byte],
         &rows,
     );
@@ -127,7 +127,7 @@ fn bsp_charges_bytes_and_barriers() {
 /// TCP over Gigabit Ethernet, g is wrong by less than 1 % from 19640 messages on: `(2L + g)/n < 0.01 g`.
 #[test]
 fn a_flood_under_plogp_shows_the_gap_from_19640_messages_on() {
-    let choice = Choice::Places(vec![Bytes(1), Bytes(2)]);
+    let choice = OpenSizes::Places(vec![Bytes(1), Bytes(2)]);
     let (latency, gap) = (76.5, 0.783);
     let parameters: Vec<f64> = [latency, gap, gap, 0.0, 0.0]
         .iter()

@@ -16,7 +16,7 @@ use flowcast_units::{Bytes, Rank, Time};
 
 /// A piece of the critical path.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct PathStep {
     /// The rank that works or waits.
     pub rank: Rank,
     /// Its beginning: the end of the step before.
@@ -59,7 +59,7 @@ pub struct CriticalPath {
     /// When the last rank ended.
     pub makespan: Time,
     /// From the beginning to the makespan without gaps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
     /// What lies on it.
     pub counts: StepCounts,
 }

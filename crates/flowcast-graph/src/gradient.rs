@@ -11,8 +11,8 @@ use flowcast_units::{CollectiveOp, Rank, Time};
 
 use crate::{
     graph::{Edge, EventGraph, NONE},
-    parts::Part,
-    selector::{Link, Selector},
+    parts::CostPart,
+    selector::{MessageRoute, Selector},
 };
 
 /// What a unit of a quantity costs, and what all of it costs now.
@@ -26,7 +26,7 @@ pub struct Slope {
 }
 
 impl Slope {
-    fn add(&mut self, part: &Part, weight: f64) {
+    fn add(&mut self, part: &CostPart, weight: f64) {
         self.per_unit += weight * part.amount;
         self.now += Time::from_nanos(weight * part.nanos());
     }
@@ -43,8 +43,8 @@ pub struct MessageSlopes {
 
 /// The slopes of the end with respect to everything.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Gradient {
-    /// When the last rank ends: the sum of what all quantities cost now and of [`Gradient::other`].
+pub struct EventGradient {
+    /// When the last rank ends: the sum of what all quantities cost now and of [`EventGradient::other`].
     pub makespan: Time,
     /// By rank: of its computations.
     pub compute: Vec<Slope>,
@@ -55,7 +55,7 @@ pub struct Gradient {
     /// By sender and receiver.
     pub pairs: BTreeMap<(Rank, Rank), MessageSlopes>,
     /// By kind of link.
-    pub links: BTreeMap<Link, MessageSlopes>,
+    pub links: BTreeMap<MessageRoute, MessageSlopes>,
     /// Of collectives by formula.
     pub collectives: BTreeMap<CollectiveOp, Slope>,
     /// Of the messages of collectives: what all of their costs are now.
@@ -68,15 +68,15 @@ pub struct Gradient {
 
 impl EventGraph<'_> {
     /// The slopes with respect to all costs.
-    pub fn gradient(&self) -> Gradient {
+    pub fn gradient(&self) -> EventGradient {
         let ranks = self.ends.len();
         let none = vec![Slope::default(); ranks];
-        let mut gradient = Gradient {
+        let mut gradient = EventGradient {
             makespan: self.makespan(),
             compute: none.clone(),
             overhead: none.clone(),
             gap: none,
-            ..Gradient::default()
+            ..EventGradient::default()
         };
         let mut explained = Time::ZERO;
         self.each_weight(|part, weight| {
@@ -99,7 +99,7 @@ impl EventGraph<'_> {
     }
 
     /// Goes back from the end, and shows each part of a cost with how much of the end depends on it.
-    fn each_weight(&self, mut show: impl FnMut(&Part, f64)) {
+    fn each_weight(&self, mut show: impl FnMut(&CostPart, f64)) {
         let rounding = self.rounding();
         let mut weights = vec![0.0; self.nodes.len()];
         let makespan = self.makespan().as_nanos();
@@ -138,8 +138,8 @@ impl EventGraph<'_> {
     }
 }
 
-impl Gradient {
-    fn add(&mut self, graph: &EventGraph<'_>, part: &Part, weight: f64) {
+impl EventGradient {
+    fn add(&mut self, graph: &EventGraph<'_>, part: &CostPart, weight: f64) {
         let rank = graph.owner(part.rank).index();
         match part.quantity {
             TimePart::Compute => {

@@ -5,7 +5,7 @@ mod schedule;
 
 use flowcast_replay::{
     Engine, SimulateError,
-    loggops::{costs::Costs, sends::Sends},
+    loggops::{costs::LogGopsCosts, sends::Sends},
     outcome::Outcome,
     time_part::TimePart,
     walk::Replay,
@@ -21,7 +21,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// What an event is the end of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     /// The start of the program, or time that no cost of the network explains; the item is the [`TimePart`] that it is spent on.
     Spent,
     /// A computation; the item is its user function.
@@ -47,24 +47,24 @@ pub(crate) enum Kind {
     Collective,
 }
 
-const KINDS: [Kind; 11] = [
-    Kind::Spent,
-    Kind::Compute,
-    Kind::Send,
-    Kind::Depart,
-    Kind::Receive,
-    Kind::Move,
-    Kind::MoveAtReceive,
-    Kind::Arrive,
-    Kind::Release,
-    Kind::Meet,
-    Kind::Collective,
+const KINDS: [EventKind; 11] = [
+    EventKind::Spent,
+    EventKind::Compute,
+    EventKind::Send,
+    EventKind::Depart,
+    EventKind::Receive,
+    EventKind::Move,
+    EventKind::MoveAtReceive,
+    EventKind::Arrive,
+    EventKind::Release,
+    EventKind::Meet,
+    EventKind::Collective,
 ];
 const KIND_SHIFT: u32 = 28;
 
 /// An event: it happens at the later of `first + cost` and `second + more`, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Node {
+pub(crate) struct EventNode {
     pub first: u32,
     pub second: u32,
     pub cost: f64,
@@ -81,10 +81,10 @@ pub(crate) enum Edge {
     Second,
 }
 
-impl Node {
-    pub(crate) fn new(kind: Kind, rank: Rank, item: u32) -> Node {
+impl EventNode {
+    pub(crate) fn new(kind: EventKind, rank: Rank, item: u32) -> EventNode {
         let tag = (kind as u32) << KIND_SHIFT | rank.0;
-        Node {
+        EventNode {
             first: 0,
             second: NONE,
             cost: 0.0,
@@ -95,27 +95,27 @@ impl Node {
     }
 
     /// Time that no cost explains.
-    pub(crate) fn spent(part: TimePart, rank: Rank) -> Node {
-        Node::new(Kind::Spent, rank, part as u32)
+    pub(crate) fn spent(part: TimePart, rank: Rank) -> EventNode {
+        EventNode::new(EventKind::Spent, rank, part as u32)
     }
 
-    pub(crate) fn after(self, first: u32, cost: f64) -> Node {
-        Node {
+    pub(crate) fn after(self, first: u32, cost: f64) -> EventNode {
+        EventNode {
             first,
             cost,
             ..self
         }
     }
 
-    pub(crate) fn and(self, second: u32, more: f64) -> Node {
-        Node {
+    pub(crate) fn and(self, second: u32, more: f64) -> EventNode {
+        EventNode {
             second,
             more,
             ..self
         }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> EventKind {
         KINDS[(self.tag >> KIND_SHIFT) as usize]
     }
 
@@ -148,8 +148,8 @@ impl Node {
 }
 
 /// Events while they are recorded: each stands behind those that it waits for.
-pub(crate) struct Events {
-    pub nodes: Vec<Node>,
+pub(crate) struct RecordedEvents {
+    pub nodes: Vec<EventNode>,
     /// By event, in nanoseconds.
     pub times: Vec<f64>,
     /// By rank or stream: its last event.
@@ -158,13 +158,13 @@ pub(crate) struct Events {
     pub is_explained: bool,
 }
 
-impl Events {
+impl RecordedEvents {
     /// Of a replay that has not begun, with room for so many.
-    fn new(streams: usize, room: usize) -> Events {
+    fn new(streams: usize, room: usize) -> RecordedEvents {
         let (mut nodes, mut times) = (Vec::with_capacity(room), Vec::with_capacity(room));
-        nodes.push(Node::spent(TimePart::Other, Rank(0)));
+        nodes.push(EventNode::spent(TimePart::Other, Rank(0)));
         times.push(0.0);
-        Events {
+        RecordedEvents {
             nodes,
             times,
             ends: vec![0; streams],
@@ -174,7 +174,7 @@ impl Events {
 
     /// Adds an event. Where it happened is not where its costs put it, they are changed to what they were: what came late did so
     /// after all that it waits for.
-    fn push(&mut self, mut node: Node, happened: Option<Time>) -> u32 {
+    fn push(&mut self, mut node: EventNode, happened: Option<Time>) -> u32 {
         let of = |event: u32| self.times[event as usize];
         let mut time = node.time(&self.times);
         if let Some(happened) = happened.map(Time::as_nanos) {
@@ -194,7 +194,7 @@ impl Events {
     }
 
     /// The event that a rank has come to.
-    fn go_on(&mut self, rank: Rank, node: Node, happened: Option<Time>) {
+    fn go_on(&mut self, rank: Rank, node: EventNode, happened: Option<Time>) {
         self.ends[rank] = self.push(node, happened);
     }
 
@@ -210,7 +210,7 @@ impl Events {
             return event;
         }
         self.is_explained = false;
-        let node = Node::spent(part, rank).after(event, until - at);
+        let node = EventNode::spent(part, rank).after(event, until - at);
         self.push(node, Some(Time::from_nanos(until)))
     }
 
@@ -228,7 +228,7 @@ impl Events {
             return from;
         }
         self.is_explained = false;
-        let node = Node::new(Kind::Arrive, sender, slot.0).after(from, arrival - begun);
+        let node = EventNode::new(EventKind::Arrive, sender, slot.0).after(from, arrival - begun);
         self.push(node, Some(Time::from_nanos(arrival)))
     }
 
@@ -242,7 +242,7 @@ impl Events {
         is_near(at(event), time).then_some(event)
     }
 
-    fn kind(&self, event: u32) -> Kind {
+    fn kind(&self, event: u32) -> EventKind {
         self.nodes[event as usize].kind()
     }
 }
@@ -253,15 +253,15 @@ fn is_near(a: f64, b: f64) -> bool {
 }
 
 /// What was replayed.
-pub(crate) enum Source<'a> {
+pub(crate) enum ReplayedInput<'a> {
     Program(&'a Replay<'a>),
-    Schedule(&'a Sends<'a>, Costs<'a>),
+    Schedule(&'a Sends<'a>, LogGopsCosts<'a>),
 }
 
 /// The events of a replay, and what each of them waits for.
 pub struct EventGraph<'a> {
-    pub(crate) source: Source<'a>,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) source: ReplayedInput<'a>,
+    pub(crate) nodes: Vec<EventNode>,
     /// By event, in nanoseconds.
     pub(crate) times: Vec<f64>,
     /// By rank: its last event.
@@ -322,16 +322,16 @@ impl<'a> EventGraph<'a> {
     /// The rank that a rank or a stream of non-blocking collectives belongs to.
     pub(crate) fn owner(&self, stream: Rank) -> Rank {
         match self.source {
-            Source::Program(replay) => replay.program().owner(stream),
-            Source::Schedule(..) => stream,
+            ReplayedInput::Program(replay) => replay.program().owner(stream),
+            ReplayedInput::Schedule(..) => stream,
         }
     }
 
     /// The node that a rank runs on; without a placement each has its own.
     pub(crate) fn node(&self, rank: Rank) -> NodeNumber {
         let placement = match &self.source {
-            Source::Program(replay) => Some(replay.placement()),
-            Source::Schedule(_, costs) => costs.placed.map(|placed| placed.placement),
+            ReplayedInput::Program(replay) => Some(replay.placement()),
+            ReplayedInput::Schedule(_, costs) => costs.placed.map(|placed| placed.placement),
         };
         placement.map_or(NodeNumber(rank.0), |placement| placement.node(rank))
     }

@@ -10,14 +10,14 @@ use flowcast_trace::{opcodes::Op, parallel, program::Program};
 use flowcast_units::{Rank, Time};
 use thiserror::Error;
 
-use crate::graph::{EventGraph, Kind, NONE};
+use crate::graph::{EventGraph, EventKind, NONE};
 
 /// How many runs share a pass.
 const LANES: usize = 8;
 
 /// What is added to computations.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Noise {
+pub enum ComputeNoise {
     /// Delays with this mean.
     Exponential(Time),
     /// Delays of at least a time, above it with this exponent: the probability of more than `t` is `(least/t)^exponent`.
@@ -56,12 +56,12 @@ pub struct Disturbed {
     pub later: Vec<Time>,
 }
 
-impl Noise {
+impl ComputeNoise {
     /// Reads `exponential:MEAN`, `pareto:LEAST,EXPONENT` or `once:DELAY,RANK`.
     ///
     /// # Errors
     /// The text names none of them.
-    pub fn parse(text: &str) -> Result<Noise, NoiseError> {
+    pub fn parse(text: &str) -> Result<ComputeNoise, NoiseError> {
         let wrong = || NoiseError {
             found: text.to_owned(),
         };
@@ -74,7 +74,7 @@ impl Noise {
         };
         let two = || rest.split_once(',').ok_or_else(wrong);
         match kind {
-            "exponential" => Ok(Noise::Exponential(time(rest)?)),
+            "exponential" => Ok(ComputeNoise::Exponential(time(rest)?)),
             "pareto" => {
                 let (least, exponent) = two()?;
                 let exponent = exponent
@@ -82,14 +82,14 @@ impl Noise {
                     .parse()
                     .ok()
                     .filter(|number: &f64| *number > 0.0 && number.is_finite());
-                Ok(Noise::Pareto {
+                Ok(ComputeNoise::Pareto {
                     least: time(least)?,
                     exponent: exponent.ok_or_else(wrong)?,
                 })
             }
             "once" => {
                 let (delay, rank) = two()?;
-                Ok(Noise::Once {
+                Ok(ComputeNoise::Once {
                     delay: time(delay)?,
                     rank: Rank(rank.trim().parse().map_err(|_| wrong())?),
                 })
@@ -101,15 +101,15 @@ impl Noise {
     /// By how much a computation is longer, for a number drawn evenly from 0 to 1.
     fn delay(&self, takes: f64, drawn: f64) -> f64 {
         match self {
-            Noise::Exponential(mean) => -mean.as_nanos() * (1.0 - drawn).ln(),
-            Noise::Pareto { least, exponent } => {
+            ComputeNoise::Exponential(mean) => -mean.as_nanos() * (1.0 - drawn).ln(),
+            ComputeNoise::Pareto { least, exponent } => {
                 least.as_nanos() * (1.0 - drawn).powf(-1.0 / exponent)
             }
-            Noise::Factors(factors) if factors.is_empty() => 0.0,
-            Noise::Factors(factors) => {
+            ComputeNoise::Factors(factors) if factors.is_empty() => 0.0,
+            ComputeNoise::Factors(factors) => {
                 takes * factors[((drawn * factors.len() as f64) as usize).min(factors.len() - 1)]
             }
-            Noise::Once { .. } => 0.0,
+            ComputeNoise::Once { .. } => 0.0,
         }
     }
 }
@@ -157,7 +157,7 @@ impl EventGraph<'_> {
     /// When each rank ends with delays, by run: the runs with these numbers, on so many threads.
     pub fn disturbed_ends(
         &self,
-        noise: &Noise,
+        noise: &ComputeNoise,
         seed: u64,
         runs: Range<usize>,
         threads: usize,
@@ -198,15 +198,15 @@ impl EventGraph<'_> {
     }
 
     /// When the ranks end in the runs from one on.
-    fn pass(&self, noise: &Noise, seed: u64, start: usize) -> Vec<[f64; LANES]> {
+    fn pass(&self, noise: &ComputeNoise, seed: u64, start: usize) -> Vec<[f64; LANES]> {
         let mut times: Vec<[f64; LANES]> = Vec::with_capacity(self.nodes.len());
         let mut once = match noise {
-            Noise::Once { rank, delay } => Some((*rank, delay.as_nanos())),
+            ComputeNoise::Once { rank, delay } => Some((*rank, delay.as_nanos())),
             _ => None,
         };
         for (index, node) in self.nodes.iter().enumerate() {
             let mut costs = [node.cost; LANES];
-            if node.kind() == Kind::Compute {
+            if node.kind() == EventKind::Compute {
                 let extra = once.take_if(|(rank, _)| self.owner(node.rank()) == *rank);
                 for (lane, cost) in costs.iter_mut().enumerate() {
                     let number = drawn(seed, (start + lane) as u64, index as u64);
@@ -235,14 +235,14 @@ mod tests {
 
     #[test]
     fn delays_have_the_means_of_their_distributions() {
-        let mean = |noise: Noise| {
+        let mean = |noise: ComputeNoise| {
             let draws = (0..200_000).map(|event| noise.delay(100.0, drawn(7, 0, event)));
             draws.sum::<f64>() / 200_000.0
         };
-        assert!((mean(Noise::parse("exponential:5us").unwrap()) - 5000.0).abs() < 50.0);
+        assert!((mean(ComputeNoise::parse("exponential:5us").unwrap()) - 5000.0).abs() < 50.0);
         // The mean of a Pareto distribution is least * exponent / (exponent - 1).
-        assert!((mean(Noise::parse("pareto:1us,3").unwrap()) - 1500.0).abs() < 20.0);
-        assert!((mean(Noise::Factors(vec![0.0, 0.5])) - 25.0).abs() < 0.5);
+        assert!((mean(ComputeNoise::parse("pareto:1us,3").unwrap()) - 1500.0).abs() < 20.0);
+        assert!((mean(ComputeNoise::Factors(vec![0.0, 0.5])) - 25.0).abs() < 0.5);
     }
 
     #[test]
@@ -256,7 +256,10 @@ mod tests {
             "gamma:1us",
         ] {
             assert!(
-                Noise::parse(text).unwrap_err().to_string().contains(text),
+                ComputeNoise::parse(text)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(text),
                 "{text}"
             );
         }

@@ -1,9 +1,9 @@
 //! What the cost between two events consists of.
 
-use flowcast_model::network::Rule;
+use flowcast_model::network::MessageRule;
 use flowcast_replay::{
     costs::PathCosts,
-    loggops::costs::{Costs, Travel},
+    loggops::costs::{LogGopsCosts, Travel},
     routes::{Route, RouteNumbers},
     time_part::TimePart,
     walk::Replay,
@@ -11,11 +11,11 @@ use flowcast_replay::{
 use flowcast_trace::{expand::operation_of, slot::Slot};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
-use crate::graph::{Edge, EventGraph, Kind, NONE, Node, Source};
+use crate::graph::{Edge, EventGraph, EventKind, EventNode, NONE, ReplayedInput};
 
 /// Some units of a quantity in the cost between two events: `amount` times `unit` nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct CostPart {
     pub quantity: TimePart,
     pub amount: f64,
     pub unit: f64,
@@ -27,7 +27,7 @@ pub(crate) struct Part {
     pub handles: bool,
 }
 
-impl Part {
+impl CostPart {
     /// The message of a quantity that belongs to one.
     pub(crate) fn slot(&self) -> Slot {
         Slot(self.item)
@@ -40,7 +40,7 @@ impl Part {
 
 /// Where a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Link {
+pub enum MessageRoute {
     /// To the same node.
     Inside,
     /// To another node of the site.
@@ -49,23 +49,27 @@ pub enum Link {
     Sites,
 }
 
-impl Link {
+impl MessageRoute {
     /// All of them, from the nearest to the farthest.
-    pub const ALL: [Link; 3] = [Link::Inside, Link::Between, Link::Sites];
+    pub const ALL: [MessageRoute; 3] = [
+        MessageRoute::Inside,
+        MessageRoute::Between,
+        MessageRoute::Sites,
+    ];
 
     /// As selectors name it.
     pub fn name(self) -> &'static str {
         match self {
-            Link::Inside => "inside",
-            Link::Between => "between",
-            Link::Sites => "sites",
+            MessageRoute::Inside => "inside",
+            MessageRoute::Between => "between",
+            MessageRoute::Sites => "sites",
         }
     }
 }
 
 /// What a message is.
 #[derive(Debug, Clone, Copy)]
-pub struct Message {
+pub struct GraphMessage {
     /// The rank that sends it.
     pub from: Rank,
     /// The rank that receives it.
@@ -73,7 +77,7 @@ pub struct Message {
     /// Bytes of its data.
     pub size: Bytes,
     /// How far it goes.
-    pub link: Link,
+    pub link: MessageRoute,
     /// The collective that it is a part of.
     pub collective: Option<CollectiveOp>,
 }
@@ -90,12 +94,12 @@ pub(crate) fn receive_overhead(path: &PathCosts, class: u32) -> Time {
         .map_or(path.recv_after, |own| own.receive)
 }
 
-fn link(replay: &Replay<'_>, slot: Slot) -> Link {
+fn link(replay: &Replay<'_>, slot: Slot) -> MessageRoute {
     let number = replay.route_number(slot);
     match RouteNumbers::new(replay.placement()).route(number) {
-        Route::Inside => Link::Inside,
-        Route::Between => Link::Between,
-        Route::ToSite(_) | Route::By(_) => Link::Sites,
+        Route::Inside => MessageRoute::Inside,
+        Route::Between => MessageRoute::Between,
+        Route::ToSite(_) | Route::By(_) => MessageRoute::Sites,
     }
 }
 
@@ -108,19 +112,19 @@ struct MessageSource {
 
 /// What a message costs alone, as parts of one unit each and how many units there are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MessageCosts {
+pub(crate) struct MessageParts {
     /// Of the sender's processor.
-    sending: Part,
+    sending: CostPart,
     /// Of the receiver's processor before it looks for the message.
-    before: Part,
+    before: CostPart,
     /// Of the receiver's processor on the message that has come.
-    after: Part,
+    after: CostPart,
     /// The same for its bytes.
-    copied: Part,
+    copied: CostPart,
     /// Of an interface, between two messages.
-    gap: Part,
-    latency: Part,
-    bytes: Part,
+    gap: CostPart,
+    latency: CostPart,
+    bytes: CostPart,
     /// How many of the bytes take time in flight, at an interface, and while they hold their sender.
     in_flight: f64,
     at_interface: f64,
@@ -131,9 +135,9 @@ pub(crate) struct MessageCosts {
     pub far: Time,
 }
 
-impl Part {
-    fn new(quantity: TimePart, rank: Rank, slot: Slot) -> Part {
-        Part {
+impl CostPart {
+    fn new(quantity: TimePart, rank: Rank, slot: Slot) -> CostPart {
+        CostPart {
             quantity,
             amount: 1.0,
             unit: 0.0,
@@ -143,15 +147,15 @@ impl Part {
         }
     }
 
-    fn handling(self) -> Part {
-        Part {
+    fn handling(self) -> CostPart {
+        CostPart {
             handles: true,
             ..self
         }
     }
 
-    fn scaled(self, amount: f64, unit: Time) -> Part {
-        Part {
+    fn scaled(self, amount: f64, unit: Time) -> CostPart {
+        CostPart {
             amount,
             unit: unit.as_nanos(),
             ..self
@@ -159,32 +163,32 @@ impl Part {
     }
 
     /// The same cost for another number of units.
-    fn times(self, amount: f64) -> Part {
-        Part { amount, ..self }
+    fn times(self, amount: f64) -> CostPart {
+        CostPart { amount, ..self }
     }
 
-    fn negative(self) -> Part {
+    fn negative(self) -> CostPart {
         self.times(-self.amount)
     }
 }
 
-impl MessageCosts {
+impl MessageParts {
     /// How long an interface serves a message: it rests, then come the bytes.
-    fn at_interface(&self) -> [Part; 2] {
+    fn at_interface(&self) -> [CostPart; 2] {
         [self.gap, self.bytes.times(self.at_interface)]
     }
 
-    fn new(quantity: TimePart, sender: Rank, receiver: Rank, slot: Slot) -> MessageCosts {
-        let sending = Part::new(quantity, sender, slot).handling();
-        let receiving = Part::new(quantity, receiver, slot).handling();
-        MessageCosts {
+    fn new(quantity: TimePart, sender: Rank, receiver: Rank, slot: Slot) -> MessageParts {
+        let sending = CostPart::new(quantity, sender, slot).handling();
+        let receiving = CostPart::new(quantity, receiver, slot).handling();
+        MessageParts {
             sending,
             before: receiving,
             after: receiving,
-            copied: Part::new(TimePart::Bandwidth, receiver, slot).times(0.0),
-            gap: Part::new(TimePart::Gap, sender, slot),
-            latency: Part::new(TimePart::Latency, sender, slot),
-            bytes: Part::new(TimePart::Bandwidth, sender, slot),
+            copied: CostPart::new(TimePart::Bandwidth, receiver, slot).times(0.0),
+            gap: CostPart::new(TimePart::Gap, sender, slot),
+            latency: CostPart::new(TimePart::Latency, sender, slot),
+            bytes: CostPart::new(TimePart::Bandwidth, sender, slot),
             in_flight: 0.0,
             at_interface: 0.0,
             held: 0.0,
@@ -198,7 +202,7 @@ impl MessageCosts {
         slot: Slot,
         sent: MessageSource,
         cables: Time,
-    ) -> MessageCosts {
+    ) -> MessageParts {
         let MessageSource { class, sender } = sent;
         let (program, path) = (
             replay.program(),
@@ -206,22 +210,22 @@ impl MessageCosts {
         );
         let (cost, link) = (&path.classes[class as usize], link(replay, slot));
         let rule = match link {
-            Link::Sites => Rule::Dimemas,
+            MessageRoute::Sites => MessageRule::Dimemas,
             _ => replay.costs().network().point_to_point.rule,
         };
-        let (is_dimemas, has_own) = (rule == Rule::Dimemas, !path.overheads.is_empty());
+        let (is_dimemas, has_own) = (rule == MessageRule::Dimemas, !path.overheads.is_empty());
         // Messages that stay inside their node have neither overhead nor gap.
-        let outside = f64::from(u8::from(link != Link::Inside));
+        let outside = f64::from(u8::from(link != MessageRoute::Inside));
         // By Dimemas' rule the latency is spent on the processors.
         let (quantity, sends, before) = match is_dimemas && !has_own {
             true => (TimePart::Latency, 1.0, 1.0),
             false => (TimePart::Overhead, outside, 0.0),
         };
-        let is_after = rule == Rule::Loggops || has_own;
+        let is_after = rule == MessageRule::Loggops || has_own;
         let Bytes(size) = program.class(class).size;
-        let counted = size.saturating_sub(u64::from(rule == Rule::Loggops)) as f64;
-        let none = MessageCosts::new(quantity, sender, program.receiver(slot), slot);
-        MessageCosts {
+        let counted = size.saturating_sub(u64::from(rule == MessageRule::Loggops)) as f64;
+        let none = MessageParts::new(quantity, sender, program.receiver(slot), slot);
+        MessageParts {
             sending: none.sending.scaled(sends, send_overhead(path, class)),
             before: none.before.scaled(before, path.recv_before),
             after: none.after.scaled(
@@ -245,7 +249,7 @@ impl MessageCosts {
         }
     }
 
-    fn in_schedule(costs: Costs<'_>, slot: Slot, message: Message) -> MessageCosts {
+    fn in_schedule(costs: LogGopsCosts<'_>, slot: Slot, message: GraphMessage) -> MessageParts {
         let travel = costs.travel(message.from, message.to, message.size);
         let Travel {
             latency,
@@ -258,9 +262,9 @@ impl MessageCosts {
         let unit = bytes * (1.0 / counted.max(1.0));
         let part = |time: Time| if time > Time::ZERO { counted } else { 0.0 };
         let (gap, at_interface) = interface.unwrap_or_default();
-        let none = MessageCosts::new(TimePart::Overhead, message.from, message.to, slot);
+        let none = MessageParts::new(TimePart::Overhead, message.from, message.to, slot);
         let overhead = costs.parameters.overhead;
-        MessageCosts {
+        MessageParts {
             sending: none.sending.scaled(1.0, overhead),
             after: none.after.scaled(1.0, overhead),
             copied: none.copied.scaled(part(on_receiver), unit),
@@ -279,12 +283,12 @@ impl MessageCosts {
 
 impl EventGraph<'_> {
     /// What a message is, by slot.
-    pub fn message(&self, slot: Slot) -> Message {
+    pub fn message(&self, slot: Slot) -> GraphMessage {
         match self.source {
-            Source::Program(replay) => {
+            ReplayedInput::Program(replay) => {
                 let program = replay.program();
                 let class = program.class(self.class_of[slot]);
-                Message {
+                GraphMessage {
                     from: program.owner(Rank(self.sender_of[slot])),
                     to: program.owner(program.receiver(slot)),
                     size: class.size,
@@ -292,17 +296,17 @@ impl EventGraph<'_> {
                     collective: operation_of(class),
                 }
             }
-            Source::Schedule(sends, costs) => {
+            ReplayedInput::Schedule(sends, costs) => {
                 let from = sends.sender(slot);
                 let message = sends.sent(from, slot);
                 let travel = costs.travel(from, message.to, message.size);
-                Message {
+                GraphMessage {
                     from,
                     to: message.to,
                     size: message.size,
                     link: match travel.interface {
-                        Some(_) => Link::Between,
-                        None => Link::Inside,
+                        Some(_) => MessageRoute::Between,
+                        None => MessageRoute::Inside,
                     },
                     collective: None,
                 }
@@ -311,23 +315,23 @@ impl EventGraph<'_> {
     }
 
     /// What a message costs alone, by slot.
-    pub(crate) fn costs(&self, slot: Slot) -> MessageCosts {
+    pub(crate) fn costs(&self, slot: Slot) -> MessageParts {
         match self.source {
-            Source::Program(replay) => {
+            ReplayedInput::Program(replay) => {
                 let (class, sender) = (self.class_of[slot], Rank(self.sender_of[slot]));
                 let cables = self.cables.get(slot.index()).copied().unwrap_or_default();
-                MessageCosts::in_program(replay, slot, MessageSource { class, sender }, cables)
+                MessageParts::in_program(replay, slot, MessageSource { class, sender }, cables)
             }
-            Source::Schedule(_, costs) => {
-                MessageCosts::in_schedule(costs, slot, self.message(slot))
+            ReplayedInput::Schedule(_, costs) => {
+                MessageParts::in_schedule(costs, slot, self.message(slot))
             }
         }
     }
 
     /// Shows the parts of an edge's cost, from the earlier event to the later one. Under contention they may be less than the
     /// cost.
-    pub(crate) fn parts(&self, node: &Node, edge: Edge, mut show: impl FnMut(Part)) {
-        let own = |quantity| Part {
+    pub(crate) fn parts(&self, node: &EventNode, edge: Edge, mut show: impl FnMut(CostPart)) {
+        let own = |quantity| CostPart {
             quantity,
             amount: node.cost,
             unit: 1.0,
@@ -336,55 +340,55 @@ impl EventGraph<'_> {
             handles: false,
         };
         let of = match node.kind() {
-            Kind::Compute => return show(own(TimePart::Compute)),
-            Kind::Collective => return show(own(TimePart::Collective)),
-            Kind::Spent | Kind::Meet | Kind::Move => return,
+            EventKind::Compute => return show(own(TimePart::Compute)),
+            EventKind::Collective => return show(own(TimePart::Collective)),
+            EventKind::Spent | EventKind::Meet | EventKind::Move => return,
             _ => self.costs(node.slot()),
         };
         let handled = [of.after, of.copied];
         let flight = [of.latency, of.bytes.times(of.in_flight)];
-        let mut show_all = |parts: &[Part]| {
+        let mut show_all = |parts: &[CostPart]| {
             let shown = parts.iter().filter(|part| part.amount != 0.0);
             shown.for_each(|part| show(*part));
         };
         // Of the edge's earlier event where that is not of the same rank.
         let other = (edge == Edge::Second).then(|| self.nodes[node.second as usize].kind());
         match (node.kind(), other) {
-            (Kind::Send, None) => show_all(&[of.sending]),
-            (Kind::Send | Kind::Depart, Some(_)) => {
+            (EventKind::Send, None) => show_all(&[of.sending]),
+            (EventKind::Send | EventKind::Depart, Some(_)) => {
                 let before = self.costs(self.nodes[node.second as usize].slot());
                 show_all(&[before.sending.negative()]);
                 show_all(&before.at_interface());
                 show_all(&[of.sending]);
             }
-            (Kind::Arrive, Some(_)) => {
+            (EventKind::Arrive, Some(_)) => {
                 let before = self.costs(self.nodes[node.second as usize].slot());
-                show_all(&[before.after, before.copied].map(Part::negative));
+                show_all(&[before.after, before.copied].map(CostPart::negative));
                 show_all(&before.at_interface());
             }
-            (Kind::Arrive, None) => show_all(&flight),
-            (Kind::Receive, None) => {
+            (EventKind::Arrive, None) => show_all(&flight),
+            (EventKind::Receive, None) => {
                 show_all(&[of.before]);
                 show_all(&handled);
             }
-            (Kind::Receive, Some(kind)) => {
-                if kind != Kind::Arrive {
+            (EventKind::Receive, Some(kind)) => {
+                if kind != EventKind::Arrive {
                     show_all(&flight);
                 }
                 show_all(&handled);
             }
-            (Kind::MoveAtReceive, Some(_)) => show_all(&[of.before]),
+            (EventKind::MoveAtReceive, Some(_)) => show_all(&[of.before]),
             // Of a schedule: the sender goes on when its receiver has taken the message.
-            (Kind::Release, Some(Kind::Receive)) if node.more < 0.0 => {
-                show_all(&handled.map(Part::negative));
+            (EventKind::Release, Some(EventKind::Receive)) if node.more < 0.0 => {
+                show_all(&handled.map(CostPart::negative));
             }
-            (Kind::Release, Some(_)) => show_all(&[of.bytes.times(of.held)]),
+            (EventKind::Release, Some(_)) => show_all(&[of.bytes.times(of.held)]),
             _ => {}
         }
     }
 
     /// The user function that a message is sent by, or a computation belongs to; 0 for none.
-    pub(crate) fn function(&self, part: &Part) -> i64 {
+    pub(crate) fn function(&self, part: &CostPart) -> i64 {
         let index = match part.quantity {
             TimePart::Compute => part.item,
             TimePart::Collective => return 0,
@@ -398,7 +402,7 @@ impl EventGraph<'_> {
     }
 
     /// Shows each event and edge with its parts, in the order of events.
-    pub(crate) fn each_part(&self, mut show: impl FnMut(u32, Edge, Part)) {
+    pub(crate) fn each_part(&self, mut show: impl FnMut(u32, Edge, CostPart)) {
         for (index, node) in (0u32..).zip(&self.nodes) {
             self.parts(node, Edge::First, |part| show(index, Edge::First, part));
             if node.second != NONE {

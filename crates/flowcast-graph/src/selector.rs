@@ -10,8 +10,8 @@ use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time, TimePerByte};
 use thiserror::Error;
 
-pub use crate::parts::{Link, Message};
-use crate::{graph::EventGraph, parts::Part};
+pub use crate::parts::{GraphMessage, MessageRoute};
+use crate::{graph::EventGraph, parts::CostPart};
 
 /// A text that selects nothing that there is.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -44,7 +44,7 @@ pub enum CostCondition {
     /// Messages between these ranks, in either direction.
     Pair(Rank, Rank),
     /// Messages that go there.
-    Link(Link),
+    Link(MessageRoute),
     /// Messages that are part of a collective, or collectives by formula.
     Collective(CollectiveOp),
     /// What a user function computes and sends, by the value of the trace's event 60000019.
@@ -132,7 +132,7 @@ impl Selector {
     /// Of all messages between nodes of a site.
     pub fn between_nodes(quantity: TimePart) -> Selector {
         Selector {
-            conditions: vec![CostCondition::Link(Link::Between)],
+            conditions: vec![CostCondition::Link(MessageRoute::Between)],
             ..Selector::all(quantity)
         }
     }
@@ -170,7 +170,7 @@ impl Selector {
     }
 
     /// Whether a part of a cost is meant.
-    pub(crate) fn takes(&self, graph: &EventGraph<'_>, part: &Part) -> bool {
+    pub(crate) fn takes(&self, graph: &EventGraph<'_>, part: &CostPart) -> bool {
         part.quantity == self.quantity
             && self
                 .conditions
@@ -208,7 +208,11 @@ impl CostCondition {
             "pair" => value
                 .split_once('-')
                 .and_then(|(a, b)| Some(CostCondition::Pair(rank(a)?, rank(b)?)))?,
-            "link" => CostCondition::Link(Link::ALL.into_iter().find(|link| link.name() == value)?),
+            "link" => CostCondition::Link(
+                MessageRoute::ALL
+                    .into_iter()
+                    .find(|link| link.name() == value)?,
+            ),
             "collective" => CostCondition::Collective(
                 CollectiveOp::ALL
                     .into_iter()
@@ -232,7 +236,7 @@ impl CostCondition {
         }
     }
 
-    fn holds(&self, graph: &EventGraph<'_>, part: &Part) -> bool {
+    fn holds(&self, graph: &EventGraph<'_>, part: &CostPart) -> bool {
         let owner = graph.owner(part.rank);
         let works = matches!(part.quantity, TimePart::Compute | TimePart::Overhead);
         let node = |rank: Rank| graph.node(rank).0;

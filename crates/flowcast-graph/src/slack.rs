@@ -10,13 +10,13 @@ use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 use crate::{
-    graph::{EventGraph, Kind, NONE, Node},
-    parts::Link,
+    graph::{EventGraph, EventKind, EventNode, NONE},
+    parts::MessageRoute,
 };
 
 /// How late a thing may be.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Slack {
+pub struct EventSlack {
     /// It alone, without moving the end.
     pub total: Time,
     /// Of a message: without delaying anything that waits for it. Of a computation: without delaying what its rank does next.
@@ -29,7 +29,7 @@ pub struct MessageSlack {
     /// Number of the message among all of the program.
     pub slot: Slot,
     /// How late it may be.
-    pub slack: Slack,
+    pub slack: EventSlack,
     /// How long it takes from sender to receiver.
     pub flight: Time,
 }
@@ -103,18 +103,18 @@ impl Slacks<'_> {
             .nodes
             .iter()
             .enumerate()
-            .filter(|(_, node)| node.kind() == Kind::Receive);
+            .filter(|(_, node)| node.kind() == EventKind::Receive);
         received.map(move |(index, node)| {
             let (slot, from) = (node.slot(), &graph.nodes[node.second as usize]);
             let sent = graph.times[node.second as usize];
             let arrives = sent + node.more;
             // An event of its own tells how long the message took under contention.
-            let flight = if from.kind() == Kind::Arrive {
+            let flight = if from.kind() == EventKind::Arrive {
                 from.cost
             } else {
                 self.alone(slot)
             };
-            let slack = Slack {
+            let slack = EventSlack {
                 total: Time::from_nanos((self.latest[index] - arrives).max(0.0)),
                 free: Time::from_nanos((graph.times[index] - arrives).max(0.0)),
             };
@@ -131,10 +131,10 @@ impl Slacks<'_> {
     }
 
     /// By computation, in the order of events: its rank, how long it takes and how late it may end.
-    pub fn computations(&self) -> impl Iterator<Item = (Rank, Time, Slack)> + '_ {
+    pub fn computations(&self) -> impl Iterator<Item = (Rank, Time, EventSlack)> + '_ {
         let next = self.next_of_ranks();
         self.computed().map(move |(index, node, total)| {
-            let slack = Slack {
+            let slack = EventSlack {
                 total: Time::from_nanos(total),
                 free: Time::from_nanos(next[index].min(total)),
             };
@@ -147,10 +147,10 @@ impl Slacks<'_> {
     }
 
     /// The ends of computations in the order of events, and how late each alone may be.
-    fn computed(&self) -> impl Iterator<Item = (usize, &Node, f64)> + '_ {
+    fn computed(&self) -> impl Iterator<Item = (usize, &EventNode, f64)> + '_ {
         let nodes = self.graph.nodes.iter().enumerate();
         nodes
-            .filter(|(_, node)| node.kind() == Kind::Compute)
+            .filter(|(_, node)| node.kind() == EventKind::Compute)
             .map(|(index, node)| {
                 let late = self.latest[index] - self.graph.times[index];
                 (index, node, late.max(0.0))
@@ -205,9 +205,9 @@ impl Slacks<'_> {
         ranks
     }
 
-    /// By kind of link, in the order of [`Link::ALL`].
-    pub fn links(&self) -> [LinkSlack; Link::ALL.len()] {
-        let mut links = [LinkSlack::default(); Link::ALL.len()];
+    /// By kind of link, in the order of [`MessageRoute::ALL`].
+    pub fn links(&self) -> [LinkSlack; MessageRoute::ALL.len()] {
+        let mut links = [LinkSlack::default(); MessageRoute::ALL.len()];
         for MessageSlack {
             slot,
             slack,

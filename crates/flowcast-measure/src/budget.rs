@@ -84,7 +84,7 @@ impl Default for BudgetPlan {
 
 /// What is known after a batch.
 #[derive(Debug)]
-pub struct Batch<'a> {
+pub struct BudgetBatch<'a> {
     /// Time since the start, with that of an earlier run's round trips.
     pub elapsed: Time,
     /// Messages since the start, with those of an earlier run's round trips.
@@ -122,7 +122,7 @@ pub fn measure_budgeted(
     transport: &mut impl Transport,
     plan: &BudgetPlan,
     previous: PrttSamples,
-    observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
+    observe: &mut dyn FnMut(&BudgetBatch) -> ControlFlow<()>,
 ) -> Result<Budgeted, PrttError> {
     check(plan)?;
     let start = transport.now()
@@ -237,7 +237,7 @@ struct BudgetRun<'a, T> {
     plan: &'a BudgetPlan,
     start: Time,
     done: Budgeted,
-    observe: &'a mut dyn FnMut(&Batch) -> ControlFlow<()>,
+    observe: &'a mut dyn FnMut(&BudgetBatch) -> ControlFlow<()>,
 }
 
 impl<T: Transport> BudgetRun<'_, T> {
@@ -345,7 +345,7 @@ impl<T: Transport> BudgetRun<'_, T> {
         let Budgeted {
             elapsed, messages, ..
         } = self.done;
-        let batch = Batch {
+        let batch = BudgetBatch {
             elapsed,
             messages,
             taken: &taken,

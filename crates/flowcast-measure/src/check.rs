@@ -15,7 +15,7 @@ use flowcast_model::{
         StatsError,
         resampling::{Resampler, percentile_interval},
         sample::median,
-        still::{StillHolds, Verdict},
+        still::{StillHolds, StillVerdict},
     },
 };
 use flowcast_units::{Bytes, Time};
@@ -99,7 +99,7 @@ pub struct CheckedPoint {
     /// Round trips that were measured at it.
     pub count: u32,
     /// What the test says.
-    pub verdict: Verdict,
+    pub verdict: StillVerdict,
 }
 
 /// Checks a network against its file, as the measuring end of a connection.
@@ -147,7 +147,7 @@ pub fn check(
         }
         if tests
             .values()
-            .all(|(test, _)| test.verdict() != Verdict::Open)
+            .all(|(test, _)| test.verdict() != StillVerdict::Open)
         {
             break;
         }
@@ -241,7 +241,7 @@ fn predictions(
 mod tests {
     use super::*;
     use crate::{prtt::answer, virtual_network::connect};
-    use flowcast_model::network::{LoneFlow, Nic, Rule};
+    use flowcast_model::network::{LoneFlow, MessageRule, Nic};
     use flowcast_units::TimePerByte;
 
     fn loggp(latency: f64, gap_per_byte: f64) -> LogGp {
@@ -259,11 +259,11 @@ mod tests {
             gap: costs.gap,
             ..Nic::new(costs.latency, LoneFlow::GapPerByte(costs.gap_per_byte))
         };
-        Network::new("n", Rule::Loggops, nic)
+        Network::new("n", MessageRule::Loggops, nic)
     }
 
     /// Verdicts of one byte and of 64 KiB, each once and 16 times in a row, over a network as it now is.
-    fn verdicts(now: LogGp) -> Vec<Verdict> {
+    fn verdicts(now: LogGp) -> Vec<StillVerdict> {
         let (mut client, mut server) = connect(now);
         std::thread::scope(|scope| {
             scope.spawn(move || answer(&mut server));
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_network_as_its_file_says_holds_and_what_has_changed_is_seen_where_it_shows() {
-        use Verdict::{Above, Below, Between};
+        use StillVerdict::{Above, Below, Between};
         assert_eq!(verdicts(loggp(20.0, 1.0)), [Between; 4]);
         assert_eq!(
             verdicts(loggp(21.0, 1.03)),

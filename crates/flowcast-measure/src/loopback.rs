@@ -11,7 +11,7 @@ use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::{
-    budget::{Batch, BudgetPlan, Budgeted, measure_budgeted},
+    budget::{BudgetBatch, BudgetPlan, Budgeted, measure_budgeted},
     prtt::{PrttError, answer},
     tcp::{TcpTransport, Waiting, loopback_pair},
 };
@@ -59,7 +59,7 @@ pub fn with_loopback<R>(
 /// As [`measure_budgeted`], or samples that give no parameters in either way.
 pub fn measure_and_fit_loopback(
     max_time: Time,
-    observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
+    observe: &mut dyn FnMut(&BudgetBatch) -> ControlFlow<()>,
 ) -> Result<(Budgeted, LogGpFit), LoopbackError> {
     let plan = BudgetPlan {
         messages: MESSAGES,

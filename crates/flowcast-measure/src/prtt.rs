@@ -31,7 +31,7 @@ pub use crate::{
 
 use crate::{
     clocks::{guide, wall_clock},
-    script::{Exchange, Guest, answer_greeting, greet, receive_script, send_script},
+    script::{Guest, ScriptExchange, answer_greeting, greet, receive_script, send_script},
     transport::{Transport, TransportError},
 };
 use pilot::fitted_into_time;
@@ -123,7 +123,7 @@ pub enum Stop {
 
 /// The round trips that were measured, and how well their medians are known.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MeasuredRoundTrips {
     /// All samples, previous ones included.
     pub samples: PrttSamples,
     /// `d`: computing between two sends of a round trip.
@@ -149,7 +149,7 @@ pub fn measure(
     plan: &PrttPlan,
     previous: PrttSamples,
     observe: &mut dyn FnMut(&Round) -> ControlFlow<()>,
-) -> Result<Measured, PrttError> {
+) -> Result<MeasuredRoundTrips, PrttError> {
     check(plan)?;
     let start = transport.now();
     greet(transport)?;
@@ -200,7 +200,7 @@ pub fn measure(
     let elapsed = client.transport.now() - start;
     let widest = widest_interval(&samples, &points, plan.level);
     let sizes_left_out = whole.sizes.len() - plan.sizes.len();
-    Ok(Measured {
+    Ok(MeasuredRoundTrips {
         samples,
         delay,
         sizes_left_out,
@@ -227,7 +227,7 @@ pub fn answer(transport: &mut impl Transport) -> Result<(), PrttError> {
             return Ok(());
         };
         buffer.resize(largest.max(buffer.len()), 0);
-        for Exchange { messages, size } in script {
+        for ScriptExchange { messages, size } in script {
             let message = &mut buffer[..size.0 as usize];
             for _ in 0..messages {
                 transport.receive(message)?;
@@ -277,9 +277,9 @@ impl<'a, T: Transport> Client<'a, T> {
 
     /// Takes each point once, with the sender's own time.
     pub(crate) fn timed_round(&mut self, points: &[PrttPoint]) -> Result<Vec<Timed>, PrttError> {
-        let script: Vec<Exchange> = points
+        let script: Vec<ScriptExchange> = points
             .iter()
-            .map(|point| Exchange {
+            .map(|point| ScriptExchange {
                 messages: point.messages,
                 size: point.size,
             })

@@ -19,7 +19,7 @@ const GREETING: [u8; 16] = *b"flowcast-prtt/1\n";
 
 /// Messages before the answer, and the size of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exchange {
+pub(crate) struct ScriptExchange {
     pub messages: u32,
     pub size: Bytes,
 }
@@ -51,7 +51,7 @@ pub(crate) fn answer_greeting(transport: &mut impl Transport) -> Result<Guest, P
 /// Sends a script and waits until the other end is ready for it.
 pub(crate) fn send_script(
     transport: &mut impl Transport,
-    exchanges: &[Exchange],
+    exchanges: &[ScriptExchange],
 ) -> Result<(), PrttError> {
     transport.send(&(exchanges.len() as u32).to_le_bytes())?;
     if exchanges.is_empty() {
@@ -65,7 +65,9 @@ pub(crate) fn send_script(
 }
 
 /// Receives a script; an empty one says that the session is over.
-pub(crate) fn receive_script(transport: &mut impl Transport) -> Result<Vec<Exchange>, PrttError> {
+pub(crate) fn receive_script(
+    transport: &mut impl Transport,
+) -> Result<Vec<ScriptExchange>, PrttError> {
     let mut count = [0; 4];
     transport.receive(&mut count)?;
     let count = within("exchanges", u32::from_le_bytes(count), 0..=MAX_EXCHANGES)?;
@@ -80,7 +82,7 @@ pub(crate) fn receive_script(transport: &mut impl Transport) -> Result<Vec<Excha
     Ok(script)
 }
 
-fn read_exchange(pair: &[u8; 8]) -> Result<Exchange, PrttError> {
+fn read_exchange(pair: &[u8; 8]) -> Result<ScriptExchange, PrttError> {
     let [a, b, c, d, e, f, g, h] = *pair;
     let messages = within(
         "messages",
@@ -92,7 +94,7 @@ fn read_exchange(pair: &[u8; 8]) -> Result<Exchange, PrttError> {
         u32::from_le_bytes([e, f, g, h]),
         1..=MAX_SIZE.0 as u32,
     )?;
-    Ok(Exchange {
+    Ok(ScriptExchange {
         messages,
         size: Bytes(size.into()),
     })
@@ -144,11 +146,11 @@ mod tests {
     fn a_script_arrives_as_it_was_sent() {
         let (mut client, mut server) = connect(LogGp::default());
         let script = [
-            Exchange {
+            ScriptExchange {
                 messages: 16,
                 size: Bytes(2049),
             },
-            Exchange {
+            ScriptExchange {
                 messages: 1,
                 size: Bytes(1),
             },

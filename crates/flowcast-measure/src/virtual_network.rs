@@ -18,7 +18,7 @@ const SEGMENT: u64 = 1448;
 
 /// What disturbs messages; by default nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Noise {
+pub struct MessageNoise {
     /// Added to the latency of each message: the most if uniform, the mean if exponential. No message overtakes another.
     pub jitter: Time,
     /// Whether jitter is exponential.
@@ -33,7 +33,7 @@ pub struct Noise {
     pub interruption: Time,
 }
 
-impl Noise {
+impl MessageNoise {
     /// What a measurement by means should find: the parameters with the mean of what is added to each, interruptions and losses
     /// apart.
     pub fn truth(&self, network: LogGp) -> LogGp {
@@ -84,7 +84,7 @@ pub struct VirtualEnd {
     interface_free: Time,
     /// Delivery of the message before.
     delivered: Time,
-    noise: Noise,
+    noise: MessageNoise,
     random: Resampler,
     outgoing: Sender<VirtualMessage>,
     incoming: Receiver<VirtualMessage>,
@@ -118,11 +118,11 @@ struct VirtualMessage {
 /// # Ok::<(), flowcast_measure::transport::TransportError>(())
 /// ```
 pub fn connect(network: LogGp) -> (VirtualEnd, VirtualEnd) {
-    connect_noisy(network, Noise::default(), 1)
+    connect_noisy(network, MessageNoise::default(), 1)
 }
 
 /// The same with what disturbs messages; equal seeds disturb alike.
-pub fn connect_noisy(network: LogGp, noise: Noise, seed: u64) -> (VirtualEnd, VirtualEnd) {
+pub fn connect_noisy(network: LogGp, noise: MessageNoise, seed: u64) -> (VirtualEnd, VirtualEnd) {
     let (to_second, from_first) = channel();
     let (to_first, from_second) = channel();
     let end = |outgoing, incoming, seed| VirtualEnd {

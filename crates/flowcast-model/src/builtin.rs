@@ -84,7 +84,7 @@ pub fn network(name: &str) -> Result<Network, NetworkError> {
 mod tests {
     use super::*;
     use crate::{
-        network::Rule,
+        network::MessageRule,
         origin::{Evidence, OriginKind},
     };
 
@@ -204,7 +204,12 @@ mod tests {
             )
         );
         assert_eq!(
-            Network::new("own", Rule::Hockney, network("gige-lam").unwrap().nic).evidence(),
+            Network::new(
+                "own",
+                MessageRule::Hockney,
+                network("gige-lam").unwrap().nic
+            )
+            .evidence(),
             None
         );
     }

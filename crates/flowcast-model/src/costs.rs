@@ -65,14 +65,14 @@ pub struct CostParameter {
 }
 
 /// Costs that a fit finds: numbers above 0, each with its parameter.
-pub trait Costs: Copy {
+pub trait CostParameters: Copy {
     /// The parameters in the order of the fields.
     const PARAMETERS: &'static [CostParameter];
 
-    /// The values in the order of [`Costs::PARAMETERS`].
+    /// The values in the order of [`CostParameters::PARAMETERS`].
     fn values(&self) -> Vec<f64>;
 
-    /// From values in the order of [`Costs::PARAMETERS`], all of them.
+    /// From values in the order of [`CostParameters::PARAMETERS`], all of them.
     fn from_values(values: &[f64]) -> Self;
 
     /// What is known before anything is measured, as rows of a fit of each parameter's distance to it in logarithms.
@@ -108,7 +108,7 @@ macro_rules! costs {
             $($(#[$doc])* pub $name: f64,)*
         }
 
-        impl $crate::costs::Costs for $type {
+        impl $crate::costs::CostParameters for $type {
             const PARAMETERS: &'static [$crate::costs::CostParameter] = &[
                 $($crate::costs::CostParameter {
                     name: stringify!($name),
@@ -138,7 +138,7 @@ pub(crate) use costs;
 #[serde(
     try_from = "BTreeMap<String, [String; 3]>",
     into = "BTreeMap<String, [String; 3]>",
-    bound = "C: Costs"
+    bound = "C: CostParameters"
 )]
 pub struct FittedCosts<C> {
     /// The values.
@@ -149,7 +149,7 @@ pub struct FittedCosts<C> {
     pub high: C,
 }
 
-impl<C: Costs> From<FittedCosts<C>> for BTreeMap<String, [String; 3]> {
+impl<C: CostParameters> From<FittedCosts<C>> for BTreeMap<String, [String; 3]> {
     fn from(fitted: FittedCosts<C>) -> BTreeMap<String, [String; 3]> {
         let columns = [
             fitted.costs.values(),
@@ -168,7 +168,7 @@ impl<C: Costs> From<FittedCosts<C>> for BTreeMap<String, [String; 3]> {
     }
 }
 
-impl<C: Costs> TryFrom<BTreeMap<String, [String; 3]>> for FittedCosts<C> {
+impl<C: CostParameters> TryFrom<BTreeMap<String, [String; 3]>> for FittedCosts<C> {
     type Error = String;
 
     fn try_from(mut texts: BTreeMap<String, [String; 3]>) -> Result<FittedCosts<C>, String> {

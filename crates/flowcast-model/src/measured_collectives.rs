@@ -66,7 +66,7 @@ section! {
 mod choice_as_text {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-    use crate::algorithm::{Choice, Rule};
+    use crate::algorithm::{AlgorithmRule, Choice};
 
     pub(super) fn serialize<S: Serializer>(
         choice: &Choice,
@@ -79,7 +79,7 @@ mod choice_as_text {
         deserializer: D,
     ) -> Result<Choice, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let rule: Rule = text.parse().map_err(D::Error::custom)?;
+        let rule: AlgorithmRule = text.parse().map_err(D::Error::custom)?;
         match rule.conditions.is_empty() {
             true => Ok(rule.choice),
             false => Err(D::Error::custom(format!(

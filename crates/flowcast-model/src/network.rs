@@ -10,7 +10,7 @@ pub use super::{
     accuracy::Accuracy,
     error::NetworkError,
     link_rate::{LinkRate, LoneFlow},
-    parameter_interval::Interval,
+    parameter_interval::ParameterInterval,
 };
 use super::{
     accuracy::AccuracyRecord,
@@ -60,7 +60,7 @@ pub struct Network {
     /// Constants of High Performance Linpack, if they were fitted.
     pub linpack: Option<Box<FittedLinpack>>,
     /// Confidence intervals of fitted fields, by dotted field name.
-    pub intervals: BTreeMap<String, Interval>,
+    pub intervals: BTreeMap<String, ParameterInterval>,
     /// Where single values come from, by dotted field name.
     pub origins: BTreeMap<String, Origin>,
     /// How well models predicted what was measured on this network.
@@ -93,7 +93,7 @@ section! {
         /// `hockney`: `T = L + size/bandwidth`, no processor time. `dimemas`: the same with the latency spent on the processors of
         /// both sides. `loggops`: overhead on both processors, gap and gap per byte at the sending interface.
         /// Default: required. Example: `"loggops"`.
-        rule: Rule,
+        rule: MessageRule,
         /// Size from which a sender waits for its receiver, whatever the trace says.
         /// Default: as the trace says. Example: `"64KiB"`.
         rendezvous_from: Option<Bytes>,
@@ -121,7 +121,7 @@ named! {
 /// The rules for a single message (`docs/reference/models.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rule {
+pub enum MessageRule {
     /// `T = L + size/bandwidth`, no processor time (seed of every other rule; RR-5910 section 3).
     Hockney,
     /// Hockney with the latency spent on the processors of both sides (Dimemas).
@@ -285,7 +285,7 @@ section! {
 
 impl Network {
     /// A network of these costs in which nothing else is said.
-    pub fn new(name: impl Into<String>, rule: Rule, nic: Nic) -> Network {
+    pub fn new(name: impl Into<String>, rule: MessageRule, nic: Nic) -> Network {
         Network {
             name: name.into(),
             title: String::new(),

@@ -10,7 +10,7 @@ use crate::{quantity::Quantity, stats::resampling::normal_score};
 
 section! {
     /// A confidence interval of a field, in the field's unit.
-    pub struct Interval {
+    pub struct ParameterInterval {
         /// Lower end, in the unit of the field; at most its value.
         /// Default: required. Example: `"4.2us"`.
         low: Quantity,
@@ -27,13 +27,13 @@ section! {
     }
 }
 
-impl Interval {
+impl ParameterInterval {
     /// From `low` to `high`, widened to the field's value where a bootstrap left it outside.
     pub fn around(
         value: impl Into<Quantity>,
         (low, high): (impl Into<Quantity>, impl Into<Quantity>),
         level: f64,
-    ) -> Interval {
+    ) -> ParameterInterval {
         let (value, low, high) = (value.into(), low.into(), high.into());
         let low = if low.number() > value.number() {
             value
@@ -45,7 +45,7 @@ impl Interval {
         } else {
             high
         };
-        Interval {
+        ParameterInterval {
             low,
             high,
             level,

@@ -9,11 +9,11 @@ use crate::{
     costs::FittedCosts,
     machine::{
         Mapping,
-        random::Distribution,
+        random::RandomDistribution,
         scheduler::Policy,
         wide_area::{Comparison, Joined, Traffic},
     },
-    network::{Duplex, NicChoice, Progress, Rule},
+    network::{Duplex, MessageRule, NicChoice, Progress},
     origin::{Origin, OriginFile},
     quantity::Quantity,
     sharing::parameters::{Congestion, Connections},
@@ -102,15 +102,15 @@ field_types! {
     {T: FieldType} Vec<T> = &[each::<T>("N")];
     {T: FieldType, const LENGTH: usize} [T; LENGTH] = <Vec<T>>::BELOW;
     {K, T: FieldType} BTreeMap<K, T> = &[each::<T>("NAME")];
-    {T} Distribution<T> = &[];
-    AlgorithmTable = &[each::<Base>("base"), each::<BTreeMap<(), Vec<algorithm::Rule>>>("rows")];
+    {T} RandomDistribution<T> = &[];
+    AlgorithmTable = &[each::<Base>("base"), each::<BTreeMap<(), Vec<algorithm::AlgorithmRule>>>("rows")];
     Collectives = CollectivesSection::BELOW;
     Origin = OriginFile::BELOW;
     {T} FittedCosts<T> = <BTreeMap<String, [String; 3]>>::BELOW;
 }
 
 field_types! {
-    bool, u16, u32, u64, i32, f64, String, Bytes, Rate, Time, TimePerByte, Quantity, Rule, Progress, Duplex, NicChoice,
-    Mapping, Policy, Traffic, Comparison, Joined, Arrangement, Congestion, Connections, Row, Base, algorithm::Rule,
+    bool, u16, u32, u64, i32, f64, String, Bytes, Rate, Time, TimePerByte, Quantity, MessageRule, Progress, Duplex, NicChoice,
+    Mapping, Policy, Traffic, Comparison, Joined, Arrangement, Congestion, Connections, Row, Base, algorithm::AlgorithmRule,
     Choice, CaseKind, CollectiveOp
 }

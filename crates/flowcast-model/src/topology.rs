@@ -31,7 +31,7 @@ use std::sync::Arc;
 use crate::{link_rate::LinkRate, sharing::error::SharingError};
 use dragonfly::{Dragonfly, Inside, RoutedDragonfly};
 use flowcast_units::{Node, Rate, Time};
-use graph::{Graph, RoutedGraph};
+use graph::{RoutedGraph, SwitchGraph};
 use grid::Grid;
 use tree::{Level, RoutedTree, Tree, TreeError};
 pub use wiring::Routing;
@@ -41,7 +41,7 @@ use wiring::{Cable, Switch, Trip, Wiring};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     /// The switches and the cables between them.
-    pub shape: Shape,
+    pub shape: TopologyShape,
     /// Which of several ways a message takes.
     pub routing: Routing,
     /// Of all hashes.
@@ -61,7 +61,7 @@ pub struct CableKind {
 
 /// Switches and cables.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
+pub enum TopologyShape {
     /// A fat tree of three levels.
     FatTree {
         /// Ports of each switch.
@@ -96,7 +96,7 @@ pub enum Shape {
         global: CableKind,
     },
     /// Any graph, with names and cables of its classes.
-    Graph(Graph, Vec<(String, CableKind)>),
+    Graph(SwitchGraph, Vec<(String, CableKind)>),
 }
 
 /// A class of links that are alike.
@@ -112,7 +112,7 @@ pub struct LinkClass {
 
 impl Topology {
     /// With the default routing of its shape, one plane and the seed 0.
-    pub fn new(shape: Shape) -> Topology {
+    pub fn new(shape: TopologyShape) -> Topology {
         Topology {
             routing: shape.routings()[0],
             shape,
@@ -268,12 +268,12 @@ impl Topology {
     /// else one for each of these classes in their order.
     pub fn cables_mut(&mut self) -> Vec<&mut CableKind> {
         match &mut self.shape {
-            Shape::FatTree { cables, .. }
-            | Shape::KAryTree { cables, .. }
-            | Shape::Grid(_, cables) => vec![cables],
-            Shape::Levels(levels) => levels.iter_mut().map(|(_, kind)| kind).collect(),
-            Shape::Dragonfly { local, global, .. } => vec![local, global],
-            Shape::Graph(_, classes) => classes.iter_mut().map(|(_, kind)| kind).collect(),
+            TopologyShape::FatTree { cables, .. }
+            | TopologyShape::KAryTree { cables, .. }
+            | TopologyShape::Grid(_, cables) => vec![cables],
+            TopologyShape::Levels(levels) => levels.iter_mut().map(|(_, kind)| kind).collect(),
+            TopologyShape::Dragonfly { local, global, .. } => vec![local, global],
+            TopologyShape::Graph(_, classes) => classes.iter_mut().map(|(_, kind)| kind).collect(),
         }
     }
 
@@ -297,13 +297,13 @@ impl Topology {
             return Err(refused("planes", "0", "at least 1"));
         }
         Ok(match &self.shape {
-            Shape::Grid(grid, _) => Arc::new(checked_grid(grid)?.clone()),
-            Shape::Dragonfly { groups, .. } => Arc::new(RoutedDragonfly {
+            TopologyShape::Grid(grid, _) => Arc::new(checked_grid(grid)?.clone()),
+            TopologyShape::Dragonfly { groups, .. } => Arc::new(RoutedDragonfly {
                 shape: *checked_groups(groups)?,
                 routing,
                 seed,
             }),
-            Shape::Graph(graph, classes) => {
+            TopologyShape::Graph(graph, classes) => {
                 let names = classes.iter().map(|(name, _)| name.clone()).collect();
                 checked_graph(graph)?;
                 let routed = RoutedGraph::new(graph.clone(), names, routing, seed);
@@ -315,7 +315,9 @@ impl Topology {
                     )
                 })?)
             }
-            Shape::FatTree { .. } | Shape::KAryTree { .. } | Shape::Levels(_) => {
+            TopologyShape::FatTree { .. }
+            | TopologyShape::KAryTree { .. }
+            | TopologyShape::Levels(_) => {
                 let tree = self.shape.tree()?;
                 Arc::new(RoutedTree {
                     tree,
@@ -370,26 +372,26 @@ impl Plan {
     }
 }
 
-impl Shape {
+impl TopologyShape {
     /// Column, row and block of a switch in a picture, each counted from 0. A tree is a block with a row for each level, a grid has a block for each
     /// plane of x and y, a Dragonfly for each group, a graph for each switch.
     pub fn seat(&self, switch: Switch) -> [u32; 3] {
         let Switch { level, number } = switch;
         let row = u32::from(level) - 1;
         match self {
-            Shape::Grid(grid, _) => {
+            TopologyShape::Grid(grid, _) => {
                 let side = |at: usize| grid.sides.get(at).copied().unwrap_or(1);
                 let above = number / side(0);
                 [number % side(0), above % side(1), above / side(1)]
             }
-            Shape::Dragonfly { groups, .. } => {
+            TopologyShape::Dragonfly { groups, .. } => {
                 let in_group = match level {
                     1 => groups.leaves(),
                     _ => groups.gateways(),
                 };
                 [number % in_group, row, number / in_group]
             }
-            Shape::Graph(..) => [0, 0, number],
+            TopologyShape::Graph(..) => [0, 0, number],
             _ => [number, row, 0],
         }
     }
@@ -403,8 +405,8 @@ impl Shape {
                 Routing::Ecmp,
                 Routing::Random,
             ],
-            Shape::Grid(..) => &[Routing::DimensionOrder],
-            Shape::Dragonfly { .. } => &[Routing::Minimal, Routing::Valiant, Routing::Ugal],
+            TopologyShape::Grid(..) => &[Routing::DimensionOrder],
+            TopologyShape::Dragonfly { .. } => &[Routing::Minimal, Routing::Valiant, Routing::Ugal],
             _ => &[Routing::DModK, Routing::Ecmp, Routing::Random],
         }
     }
@@ -412,7 +414,9 @@ impl Shape {
     fn is_tree(&self) -> bool {
         matches!(
             self,
-            Shape::FatTree { .. } | Shape::KAryTree { .. } | Shape::Levels(_)
+            TopologyShape::FatTree { .. }
+                | TopologyShape::KAryTree { .. }
+                | TopologyShape::Levels(_)
         )
     }
 
@@ -425,24 +429,24 @@ impl Shape {
                 .collect()
         };
         match self {
-            Shape::FatTree { cables, .. } => levels(vec![*cables; 2]),
-            Shape::KAryTree {
+            TopologyShape::FatTree { cables, .. } => levels(vec![*cables; 2]),
+            TopologyShape::KAryTree {
                 levels: count,
                 cables,
                 ..
             } => levels(vec![*cables; count.saturating_sub(1) as usize]),
-            Shape::Levels(given) => {
+            TopologyShape::Levels(given) => {
                 let upward = given.iter().filter(|(level, _)| level.up > 0);
                 levels(upward.map(|(_, kind)| *kind).collect())
             }
-            Shape::Grid(grid, cables) => (0..grid.sides.len())
+            TopologyShape::Grid(grid, cables) => (0..grid.sides.len())
                 .map(|at| class(Grid::dimension(at), *cables))
                 .collect(),
-            Shape::Dragonfly { local, global, .. } => vec![
+            TopologyShape::Dragonfly { local, global, .. } => vec![
                 class("local".to_owned(), *local),
                 class("global".to_owned(), *global),
             ],
-            Shape::Graph(_, classes) => classes
+            TopologyShape::Graph(_, classes) => classes
                 .iter()
                 .map(|(name, kind): &(String, CableKind)| class(name.clone(), *kind))
                 .collect(),
@@ -452,7 +456,7 @@ impl Shape {
     /// Of a tree, in whichever way it is given.
     fn tree(&self) -> Result<Tree, SharingError> {
         match self {
-            Shape::FatTree {
+            TopologyShape::FatTree {
                 ports,
                 oversubscription,
                 ..
@@ -464,7 +468,7 @@ impl Shape {
                 };
                 Tree::fat(*ports, *oversubscription).map_err(|error| of_tree(field, error))
             }
-            Shape::KAryTree {
+            TopologyShape::KAryTree {
                 arity,
                 levels,
                 oversubscription,
@@ -478,8 +482,10 @@ impl Shape {
                 Tree::k_ary(*arity, *levels, *oversubscription)
                     .map_err(|error| of_tree(field, error))
             }
-            Shape::Levels(levels) => Tree::new(levels.iter().map(|(level, _)| *level).collect())
-                .map_err(|error| of_tree(&format!("levels.{}", error.level), error)),
+            TopologyShape::Levels(levels) => {
+                Tree::new(levels.iter().map(|(level, _)| *level).collect())
+                    .map_err(|error| of_tree(&format!("levels.{}", error.level), error))
+            }
             _ => unreachable!("only trees are asked for their levels"),
         }
     }
@@ -595,7 +601,7 @@ fn checked_groups(shape: &Dragonfly) -> Result<&Dragonfly, SharingError> {
     Ok(shape)
 }
 
-fn checked_graph(graph: &Graph) -> Result<&Graph, SharingError> {
+fn checked_graph(graph: &SwitchGraph) -> Result<&SwitchGraph, SharingError> {
     if graph.nodes.is_empty() {
         return Err(refused(
             "graph.nodes",

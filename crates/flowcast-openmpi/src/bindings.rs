@@ -230,7 +230,7 @@ pub struct Endpoint {
 /// `opal_object_t` of a library built without `--enable-debug`.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Object {
+pub struct OpalObject {
     pub obj_class: *mut c_void,
     pub obj_reference_count: i32,
 }
@@ -239,7 +239,7 @@ pub struct Object {
 #[repr(C)]
 #[derive(Debug)]
 pub struct ListItem {
-    pub super_: Object,
+    pub super_: OpalObject,
     pub opal_list_next: *mut ListItem,
     pub opal_list_prev: *mut ListItem,
     pub item_free: i32,
@@ -248,8 +248,8 @@ pub struct ListItem {
 /// `opal_list_t`.
 #[repr(C)]
 #[derive(Debug)]
-pub struct List {
-    pub super_: Object,
+pub struct OpalList {
+    pub super_: OpalObject,
     pub opal_list_sentinel: ListItem,
     pub opal_list_length: usize,
 }
@@ -266,7 +266,7 @@ pub struct SelectedBtl {
 /// `mca_btl_base_segment_t`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Segment {
+pub struct BtlSegment {
     pub seg_addr: *mut u8,
     pub seg_len: u64,
 }
@@ -279,7 +279,7 @@ pub struct Descriptor {
     pub super_: ListItem,
     pub registration: *mut c_void,
     pub ptr: *mut c_void,
-    pub des_segments: *mut Segment,
+    pub des_segments: *mut BtlSegment,
     pub des_segment_count: usize,
     pub des_cbfunc: Option<Completion>,
     pub des_cbdata: *mut c_void,
@@ -338,7 +338,7 @@ pub struct BmlBtl {
 #[repr(C)]
 #[derive(Debug)]
 pub struct BtlArray {
-    pub super_: Object,
+    pub super_: OpalObject,
     pub arr_size: usize,
     pub arr_reserve: usize,
     pub arr_index: usize,

@@ -30,23 +30,23 @@ const STUCK: u64 = 100_000_000;
 
 /// The connections as they were at the last look.
 #[derive(Debug)]
-pub(crate) struct Connections {
+pub(crate) struct TcpConnections {
     addresses: Vec<Option<IpAddr>>,
-    known: BTreeMap<c_int, Connection>,
+    known: BTreeMap<c_int, TcpConnection>,
     looks: u32,
     last: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Connection {
-    path: Path,
+struct TcpConnection {
+    path: PeerPath,
     progress: TcpProgress,
     stuck_since: Option<u64>,
 }
 
 /// A rail, and the address at its other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Path {
+pub(crate) struct PeerPath {
     pub rail: RailId,
     pub far: AddressKey,
 }
@@ -85,13 +85,13 @@ pub(crate) struct ConnectionsLook {
     pub period: Option<u64>,
     pub rails: Vec<RailActivity>,
     /// Where nothing moves.
-    pub stuck: BTreeSet<Path>,
+    pub stuck: BTreeSet<PeerPath>,
 }
 
-impl Connections {
+impl TcpConnections {
     /// Of rails of these names.
-    pub(crate) fn new(rails: &[&str]) -> Connections {
-        Connections {
+    pub(crate) fn new(rails: &[&str]) -> TcpConnections {
+        TcpConnections {
             addresses: addresses(rails),
             known: BTreeMap::new(),
             looks: 0,
@@ -148,17 +148,17 @@ impl Connections {
         }
     }
 
-    fn connection(&self, socket: c_int) -> Option<Connection> {
+    fn connection(&self, socket: c_int) -> Option<TcpConnection> {
         let own = address(socket, libc::getsockname)?;
         let rail = self
             .addresses
             .iter()
             .position(|address| *address == Some(own))?;
-        let path = Path {
+        let path = PeerPath {
             rail: RailId(rail as u8),
             far: address(socket, libc::getpeername)?.into(),
         };
-        Some(Connection {
+        Some(TcpConnection {
             path,
             progress: tcp_progress(socket)?,
             stuck_since: None,
@@ -166,7 +166,7 @@ impl Connections {
     }
 }
 
-impl Connection {
+impl TcpConnection {
     /// What has come since the last look; none if the socket is another connection's now.
     fn go_on(&mut self, progress: TcpProgress, now: u64) -> Option<TcpProgress> {
         let before = std::mem::replace(&mut self.progress, progress);
@@ -439,11 +439,11 @@ mod tests {
             in_flight: 9,
             ..TcpProgress::default()
         };
-        let path = Path {
+        let path = PeerPath {
             rail: RailId(0),
             far: AddressKey(1),
         };
-        let mut connection = Connection {
+        let mut connection = TcpConnection {
             path,
             progress: at(5, false),
             stuck_since: None,

@@ -2,7 +2,7 @@
 
 use flowcast_scheduler::RailId;
 
-use crate::bindings::{Descriptor, Segment};
+use crate::bindings::{BtlSegment, Descriptor};
 
 const RAIL_SHIFT: u32 = 24;
 const FLAGS: u32 = (1 << RAIL_SHIFT) - 1;
@@ -36,7 +36,7 @@ pub(crate) unsafe fn noted(descriptor: *const Descriptor) -> Option<RailId> {
 /// # Safety
 /// A descriptor with its segments.
 #[inline]
-pub(crate) unsafe fn segments<'a>(descriptor: *const Descriptor) -> &'a [Segment] {
+pub(crate) unsafe fn segments<'a>(descriptor: *const Descriptor) -> &'a [BtlSegment] {
     // SAFETY: the caller's.
     unsafe {
         let (first, count) = ((*descriptor).des_segments, (*descriptor).des_segment_count);
@@ -122,7 +122,7 @@ mod tests {
     fn a_range_is_copied_across_segments() {
         let (mut header, mut data) = (*b"head", *b"payload");
         let mut all = [(header.as_mut_ptr(), 4), (data.as_mut_ptr(), 7)]
-            .map(|(seg_addr, seg_len)| Segment { seg_addr, seg_len });
+            .map(|(seg_addr, seg_len)| BtlSegment { seg_addr, seg_len });
         let mut descriptor = empty();
         (descriptor.des_segments, descriptor.des_segment_count) = (all.as_mut_ptr(), 2);
         // SAFETY: two segments with their bytes.

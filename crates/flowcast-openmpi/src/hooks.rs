@@ -24,8 +24,8 @@ use crate::{
         ERR_RESOURCE_BUSY, Endpoint, RdmaCompletion, SUCCESS, TAG_FIN, TAG_MATCH, TAG_RNDV,
     },
     descriptor::{length, note, noted},
-    peers::Peer,
-    pieces::{self, Parts, PutArguments, SendArguments},
+    peers::RailPeer,
+    pieces::{self, PutArguments, RailParts, SendArguments},
     state::{RailModule, State, state},
 };
 
@@ -214,24 +214,24 @@ unsafe extern "C-unwind" fn send(
 /// A descriptor with its segments.
 unsafe fn parts_of_message(
     state: &State,
-    peer: &Peer,
+    peer: &RailPeer,
     asked: RailId,
     descriptor: *const Descriptor,
     tag: u8,
-) -> Option<Parts> {
+) -> Option<RailParts> {
     // SAFETY: the caller's.
     let length = unsafe { length(descriptor) };
     if tag == TAG_FIN {
         count(state, asked, length);
         let rails = pieces::rails_of_fin(peer);
         let follows_itself = rails.without(asked).is_empty();
-        return (!follows_itself).then(|| Parts::behind(rails, length as usize));
+        return (!follows_itself).then(|| RailParts::behind(rails, length as usize));
     }
     let Some(split) = state.split(peer, length) else {
         let rail = state.moving(peer, asked);
         count(state, rail, length);
         let whole = std::iter::once((rail, length as usize));
-        return (rail != asked).then(|| Parts::new(whole));
+        return (rail != asked).then(|| RailParts::new(whole));
     };
     let starts = matches!(tag, TAG_MATCH | TAG_RNDV);
     if starts {
@@ -245,7 +245,7 @@ unsafe fn parts_of_message(
             counters.other(piece.0);
         }
     }
-    Parts::divided(&split, asked)
+    RailParts::divided(&split, asked)
 }
 
 /// Books what went over a rail without our choice.
@@ -326,7 +326,7 @@ unsafe extern "C-unwind" fn put(
 }
 
 /// How a PUT is divided, and books it; `None` if it goes as ob1 wants it.
-fn parts_of_put(state: &State, peer: &Peer, asked: RailId, size: usize) -> Option<Parts> {
+fn parts_of_put(state: &State, peer: &RailPeer, asked: RailId, size: usize) -> Option<RailParts> {
     // What one network registers no other can write to.
     let by_address = state.rails.iter().all(RailModule::writes_by_address);
     let split = if by_address {
@@ -341,7 +341,7 @@ fn parts_of_put(state: &State, peer: &Peer, asked: RailId, size: usize) -> Optio
     for (rail, piece) in split.pieces() {
         state.rail(rail).counters.other(piece.0);
     }
-    Parts::divided(&split, asked)
+    RailParts::divided(&split, asked)
 }
 
 /// `btl_sendi` packs and sends in one call, if the network can do so now; else it returns a descriptor.
@@ -400,7 +400,7 @@ unsafe extern "C-unwind" fn sendi(
 }
 
 /// Whether the rail may be chosen now: a network without `btl_sendi` could not send it.
-fn all_send_at_once(state: &State, peer: &Peer, size: usize) -> bool {
+fn all_send_at_once(state: &State, peer: &RailPeer, size: usize) -> bool {
     let mut usable: RailSet = state.usable(peer, size);
     !usable.is_empty() && usable.all(|rail| state.rail(rail).original.sendi.is_some())
 }
@@ -409,7 +409,7 @@ fn all_send_at_once(state: &State, peer: &Peer, size: usize) -> bool {
 /// `descriptor` is null or a place for one.
 unsafe fn hand_out_descriptor(
     state: &State,
-    peer: &Peer,
+    peer: &RailPeer,
     asked: RailId,
     order: u8,
     size: usize,

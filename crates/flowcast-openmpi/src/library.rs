@@ -16,7 +16,9 @@ use libc::{
 
 use crate::{
     Refusal,
-    bindings::{BmlComponent, Component, List, OmpiProc, OpalProc, ProcessName, Receive, Trigger},
+    bindings::{
+        BmlComponent, Component, OmpiProc, OpalList, OpalProc, ProcessName, Receive, Trigger,
+    },
 };
 
 const LIBMPI: &CStr = c"libmpi.so.40";
@@ -44,7 +46,7 @@ pub(crate) type RegisterVariable = unsafe extern "C" fn(
 /// What is used of `libmpi` and `libopen-pal`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenMpiLibrary {
-    pub btl_modules: *const List,
+    pub btl_modules: *const OpalList,
     pub triggers: *mut Trigger,
     pub progress: unsafe extern "C-unwind" fn(),
     pub progress_register: unsafe extern "C" fn(unsafe extern "C-unwind" fn() -> c_int) -> c_int,

@@ -17,12 +17,12 @@ use flowcast_scheduler::{MAX_RAILS, RailId, RailSet};
 
 use crate::{
     bindings::{BmlEndpoint, Endpoint},
-    connections::{AddressKey, Path},
+    connections::{AddressKey, PeerPath},
 };
 
 /// A process that is reached over several rails.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(crate) struct RailPeer {
     endpoints: [*mut Endpoint; MAX_RAILS],
     usable: AtomicU16,
     /// Rails that have written parts of long messages into its memory.
@@ -36,22 +36,22 @@ pub(crate) struct Peer {
 }
 
 // SAFETY: endpoints are only handed back to the library that made them, which has its own locks.
-unsafe impl Send for Peer {}
+unsafe impl Send for RailPeer {}
 // SAFETY: as above; what changes is atomic.
-unsafe impl Sync for Peer {}
+unsafe impl Sync for RailPeer {}
 
-impl Peer {
+impl RailPeer {
     pub(crate) fn new(
         endpoints: &[(RailId, *mut Endpoint)],
         bml_endpoint: *mut BmlEndpoint,
-    ) -> Peer {
+    ) -> RailPeer {
         let mut all = [ptr::null_mut(); MAX_RAILS];
         let mut usable = RailSet::NONE;
         for (rail, endpoint) in endpoints {
             all[rail.index()] = *endpoint;
             usable = usable.with(*rail);
         }
-        Peer {
+        RailPeer {
             endpoints: all,
             usable: AtomicU16::new(usable.bits()),
             puts: AtomicU16::new(0),
@@ -85,8 +85,8 @@ impl Peer {
     }
 
     /// Nothing moves on these paths now. Where its address is not known, one of them may lead to it.
-    pub(crate) fn avoid(&self, stuck: &BTreeSet<Path>) {
-        let leads_here = |path: &&Path| {
+    pub(crate) fn avoid(&self, stuck: &BTreeSet<PeerPath>) {
+        let leads_here = |path: &&PeerPath| {
             let far = self.addresses[path.rail.index()].load(Ordering::Relaxed);
             far == 0 || far == path.far.0
         };
@@ -130,7 +130,7 @@ pub(crate) struct EndpointMap {
 #[derive(Debug)]
 struct Written {
     used: usize,
-    peers: Vec<NonNull<Peer>>,
+    peers: Vec<NonNull<RailPeer>>,
 }
 
 // SAFETY: the pointers are to peers, which any thread may use.
@@ -143,7 +143,7 @@ struct PeerSlots(Box<[PeerSlot]>);
 struct PeerSlot {
     endpoint: AtomicPtr<Endpoint>,
     /// Null where the peer has gone.
-    peer: AtomicPtr<Peer>,
+    peer: AtomicPtr<RailPeer>,
 }
 
 impl PeerSlots {
@@ -191,7 +191,7 @@ impl EndpointMap {
 
     /// The process behind an endpoint, if it is reached over several rails.
     #[inline]
-    pub(crate) fn find(&self, endpoint: *mut Endpoint) -> Option<&Peer> {
+    pub(crate) fn find(&self, endpoint: *mut Endpoint) -> Option<&RailPeer> {
         let (slot, found) = self.slots().slot(endpoint);
         if found.is_null() {
             return None;
@@ -201,7 +201,7 @@ impl EndpointMap {
     }
 
     /// Adds a process; one whose endpoint is known already replaces it.
-    pub(crate) fn insert(&self, peer: Peer) {
+    pub(crate) fn insert(&self, peer: RailPeer) {
         let mut written = self.lock();
         let peer = NonNull::from(Box::leak(Box::new(peer)));
         // SAFETY: just made, and freed only by `remove` under this lock.
@@ -230,7 +230,7 @@ impl EndpointMap {
         drop(unsafe { Box::from_raw(peer.as_ptr()) });
     }
 
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Peer)) {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&RailPeer)) {
         let written = self.lock();
         // SAFETY: peers are freed only under the lock that is held here.
         written
@@ -249,7 +249,7 @@ impl EndpointMap {
         unsafe { &*self.slots.load(Ordering::Acquire) }
     }
 
-    fn put(&self, written: &mut Written, endpoint: *mut Endpoint, peer: *mut Peer) {
+    fn put(&self, written: &mut Written, endpoint: *mut Endpoint, peer: *mut RailPeer) {
         if (written.used + 1) * 2 > self.slots().0.len() {
             self.grow(written);
         }
@@ -292,8 +292,8 @@ mod tests {
         ptr::without_provenance_mut(0x1000 + 16 * number)
     }
 
-    fn peer(first: usize, second: usize) -> Peer {
-        Peer::new(
+    fn peer(first: usize, second: usize) -> RailPeer {
+        RailPeer::new(
             &[(RailId(0), endpoint(first)), (RailId(3), endpoint(second))],
             ptr::null_mut(),
         )
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_stuck_path_is_avoided_by_whom_it_leads_to() {
-        let path = |rail, far| Path {
+        let path = |rail, far| PeerPath {
             rail: RailId(rail),
             far: AddressKey(far),
         };

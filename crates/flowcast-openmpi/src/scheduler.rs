@@ -23,7 +23,7 @@ use flowcast_scheduler::{
     Accounting, RailId, RailSet, RailsError,
     clock::{ClockArithmetic, ClockSteps, Ticks},
     discipline::{BoxedScheduler, Discipline, SchedulerName},
-    rules::{EarliestOverlap, Latency, Overlap, Rule, VftClock},
+    rules::{EarliestOverlap, Latency, Overlap, ScoreRule, VftClock},
     shared::SharedVirtualTime,
     shared_split::SharedSplitter,
     split::{Split, SplitRule},
@@ -74,7 +74,7 @@ impl Picker for SharedSplitter<'static> {
     }
 }
 
-impl<R: Rule + Send + Sync> Picker for SharedVirtualTime<R> {
+impl<R: ScoreRule + Send + Sync> Picker for SharedVirtualTime<R> {
     #[inline]
     fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
         SharedVirtualTime::pick(self, Ticks::from_nanos(now), size, usable)
@@ -134,7 +134,9 @@ fn picker(
     }
 }
 
-fn shared<R: Rule + Send + Sync + 'static>(costs: &[LogGp]) -> Result<Box<dyn Picker>, RailsError> {
+fn shared<R: ScoreRule + Send + Sync + 'static>(
+    costs: &[LogGp],
+) -> Result<Box<dyn Picker>, RailsError> {
     Ok(Box::new(SharedVirtualTime::<R>::new(costs)?))
 }
 

@@ -18,11 +18,11 @@ use crate::{
         PROC_ENDPOINT_TAG_BML, PrepareSource, ProcessName, Put, Send as SendFunction,
         SendImmediate,
     },
-    connections::{AddressKey, Path},
+    connections::{AddressKey, PeerPath},
     counters::Counters,
     library::OpenMpiLibrary,
     parameters::ComponentSettings,
-    peers::{EndpointMap, Peer},
+    peers::{EndpointMap, RailPeer},
     polling::EventLoop,
     scheduler::ComponentScheduler,
 };
@@ -140,7 +140,7 @@ impl State {
 
     /// The rail of a first fragment that ob1 wanted to send over `asked`.
     #[inline]
-    pub(crate) fn choose(&self, peer: &Peer, asked: RailId, size: usize) -> RailId {
+    pub(crate) fn choose(&self, peer: &RailPeer, asked: RailId, size: usize) -> RailId {
         let usable = self.usable(peer, size);
         let rail = self
             .scheduler
@@ -159,7 +159,7 @@ impl State {
 
     /// How a message that is long enough is divided, which is booked; `None` for others.
     #[inline]
-    pub(crate) fn split(&self, peer: &Peer, size: u64) -> Option<Split> {
+    pub(crate) fn split(&self, peer: &RailPeer, size: u64) -> Option<Split> {
         if !self.divides(size as usize) {
             return None;
         }
@@ -168,7 +168,7 @@ impl State {
 
     /// The rails that reach a process, without those on which nothing moves if there are others.
     #[inline]
-    pub(crate) fn reaching(&self, peer: &Peer) -> RailSet {
+    pub(crate) fn reaching(&self, peer: &RailPeer) -> RailSet {
         let lost = RailSet::from_bits(!self.lost.load(Ordering::Relaxed));
         let reaching = peer.usable().and(lost);
         let moving = reaching.and(RailSet::from_bits(!peer.stuck().bits()));
@@ -177,7 +177,7 @@ impl State {
 
     /// The rail that ob1 chose, or another one where nothing moves on it.
     #[inline]
-    pub(crate) fn moving(&self, peer: &Peer, asked: RailId) -> RailId {
+    pub(crate) fn moving(&self, peer: &RailPeer, asked: RailId) -> RailId {
         if !peer.stuck().contains(asked) {
             return asked;
         }
@@ -186,7 +186,7 @@ impl State {
     }
 
     /// Nothing moves on these paths now, and on all others it does.
-    pub(crate) fn avoid(&self, stuck: &BTreeSet<Path>) {
+    pub(crate) fn avoid(&self, stuck: &BTreeSet<PeerPath>) {
         self.peers.for_each(|peer| peer.avoid(stuck));
     }
 
@@ -214,7 +214,7 @@ impl State {
 
     /// The rails that reach a process and take a message of this size in one piece.
     #[inline]
-    pub(crate) fn usable(&self, peer: &Peer, size: usize) -> RailSet {
+    pub(crate) fn usable(&self, peer: &RailPeer, size: usize) -> RailSet {
         self.reaching(peer).fold(RailSet::NONE, |set, rail| {
             if size <= self.rail(rail).longest {
                 set.with(rail)
@@ -238,7 +238,7 @@ impl State {
         if routes.len() < 2 || self.peers.find(routes[0].1).is_some() {
             return;
         }
-        self.peers.insert(Peer::new(&routes, endpoint));
+        self.peers.insert(RailPeer::new(&routes, endpoint));
         self.weigh(endpoint);
     }
 

@@ -17,7 +17,7 @@ const ENOUGH_TO_JUDGE: u64 = 10;
 
 /// One rail at the end.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct RailRow {
     pub name: String,
     pub cost: LogGp,
     pub counts: CounterValues,
@@ -28,8 +28,8 @@ pub(crate) fn report(state: &State) {
     // SAFETY: this process, which the library knows until it ends.
     let vpid = unsafe { (*(state.library.local_process)()).proc_name.vpid };
     let rank = Rank(vpid);
-    let rows: Vec<Row> = (state.rails.iter().zip(state.scheduler.costs()))
-        .map(|(rail, cost)| Row {
+    let rows: Vec<RailRow> = (state.rails.iter().zip(state.scheduler.costs()))
+        .map(|(rail, cost)| RailRow {
             name: rail.name.clone(),
             cost: *cost,
             counts: rail.counters.read(),
@@ -73,7 +73,7 @@ fn write(file: &Path, rank: Rank, text: &str) -> io::Result<()> {
     fs::rename(with(".partial"), with(""))
 }
 
-pub(crate) fn text(rows: &[Row], rank: Rank, title: &str) -> String {
+pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
     let mut text = format!("bml flowcast: rank {rank}, {title}\n");
     let head = [
         "network",
@@ -100,7 +100,7 @@ pub(crate) fn text(rows: &[Row], rank: Rank, title: &str) -> String {
     );
     text += &line;
     for (row, (planned, sent)) in rows.iter().zip(shares(rows)) {
-        let Row { name, cost, counts } = row;
+        let RailRow { name, cost, counts } = row;
         let cost = format!(
             "{:.2}us {:.3}ns/B {:.2}us {:.2}us",
             cost.gap.as_micros(),
@@ -134,8 +134,8 @@ pub(crate) fn text(rows: &[Row], rank: Rank, title: &str) -> String {
     text.trim_end().to_owned()
 }
 
-pub(crate) fn json(rows: &[Row], rank: Rank, scheduler: &str, source: &str) -> String {
-    let rails: Vec<String> = rows.iter().zip(shares(rows)).map(|(row, (planned, sent)): (&Row, (f64, f64))| {
+pub(crate) fn json(rows: &[RailRow], rank: Rank, scheduler: &str, source: &str) -> String {
+    let rails: Vec<String> = rows.iter().zip(shares(rows)).map(|(row, (planned, sent)): (&RailRow, (f64, f64))| {
         let CounterValues {
             asked,
             eager_messages,
@@ -167,7 +167,7 @@ fn millis(time: Time) -> f64 {
 }
 
 /// Planned and sent, of each rail.
-fn shares(rows: &[Row]) -> Vec<(f64, f64)> {
+fn shares(rows: &[RailRow]) -> Vec<(f64, f64)> {
     let (all, bytes) = (
         rows.iter().map(bandwidth).sum::<f64>(),
         rows.iter().map(|row| row.counts.bytes()).sum::<u64>(),
@@ -182,7 +182,7 @@ fn shares(rows: &[Row]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn bandwidth(row: &Row) -> f64 {
+fn bandwidth(row: &RailRow) -> f64 {
     1.0 / row.cost.gap_per_byte.as_nanos().max(1e-9)
 }
 
@@ -194,13 +194,13 @@ fn busy(cost: &LogGp, messages: u64, bytes: u64) -> Time {
             .time_for(Bytes(bytes.saturating_sub(messages)))
 }
 
-fn busiest(rows: &[Row]) -> Time {
+fn busiest(rows: &[RailRow]) -> Time {
     rows.iter()
         .map(|row| busy(&row.cost, row.counts.messages(), row.counts.bytes()))
         .fold(Time::ZERO, Time::max)
 }
 
-fn lost(rows: &[Row]) -> Time {
+fn lost(rows: &[RailRow]) -> Time {
     let messages = rows.iter().map(|row| row.counts.messages()).sum();
     let bytes = rows.iter().map(|row| row.counts.bytes()).sum();
     let together: f64 = rows
@@ -211,7 +211,7 @@ fn lost(rows: &[Row]) -> Time {
 }
 
 /// The rail that ob1 asked for nearly all first fragments.
-fn one_rail_only(rows: &[Row]) -> Option<&str> {
+fn one_rail_only(rows: &[RailRow]) -> Option<&str> {
     let all: u64 = rows.iter().map(|row| row.counts.asked).sum();
     let most = rows.iter().max_by_key(|row| row.counts.asked)?;
     let alone = all >= ENOUGH_TO_JUDGE && most.counts.asked as f64 >= ONE_RAIL_ONLY * all as f64;
@@ -223,9 +223,9 @@ mod tests {
     use super::*;
     use flowcast_units::TimePerByte;
 
-    fn row(name: &str, per_byte: f64, counts: CounterValues) -> Row {
+    fn row(name: &str, per_byte: f64, counts: CounterValues) -> RailRow {
         let gap_per_byte = TimePerByte::from_nanos(per_byte);
-        Row {
+        RailRow {
             name: name.into(),
             cost: LogGp {
                 gap_per_byte,

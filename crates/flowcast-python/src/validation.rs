@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use flowcast::{
     Recorded,
     recording::{decode::RankFile, format::RECORDING},
-    report::validation::app::{AppValidation, Row},
+    report::validation::app::{AppValidation, QuantityRow},
     trace::{
         ReadOptions, SharedBytes,
         read::{Clock, recorded_files},
@@ -146,12 +146,13 @@ pub(crate) fn validation_table(
     let rows = validation
         .rows()
         .map_err(|error| raised(py, &error.into()))?;
-    let cells: Vec<(&Row, usize)> = rows
+    let cells: Vec<(&QuantityRow, usize)> = rows
         .iter()
         .flat_map(|row| (0..validation.predictors.len()).map(move |at| (row, at)))
         .collect();
-    let floats =
-        |of: fn(&Row, usize) -> f64| Values::floats(cells.iter().map(|(row, at)| of(row, *at)));
+    let floats = |of: fn(&QuantityRow, usize) -> f64| {
+        Values::floats(cells.iter().map(|(row, at)| of(row, *at)))
+    };
     Ok(Table::of(
         Columns::default()
             .with(

@@ -15,9 +15,9 @@ use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::{
-    link::{Link, LinkError},
+    link::{LinkError, RailLink},
     policy::Steering,
-    session::{Delivery, Refused},
+    session::{DeliveryOrder, Refused},
 };
 
 /// An end that hears nothing for so long gives the conversation up.
@@ -66,7 +66,7 @@ pub struct Course {
 
 /// One size of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ExchangeTest {
     /// N: messages in each direction of a repetition.
     pub messages: u32,
     /// Bytes of each message.
@@ -153,7 +153,7 @@ pub(crate) fn live_rule() -> AdaptiveRule {
 
 /// What the measuring end asks for.
 enum ExchangeTask {
-    Exchange(Course, Exchange),
+    Exchange(Course, ExchangeTest),
     Count(Course, u64),
     End,
 }
@@ -163,11 +163,11 @@ enum ExchangeTask {
 /// # Errors
 /// The link failed, or the other end does not follow.
 pub fn exchange(
-    link: &mut Link,
+    link: &mut RailLink,
     course: Course,
-    exchange: Exchange,
+    exchange: ExchangeTest,
 ) -> Result<Vec<Time>, ExchangeError> {
-    let Exchange {
+    let ExchangeTest {
         messages,
         size,
         repetitions,
@@ -198,17 +198,17 @@ pub fn exchange(
 /// # Errors
 /// As [`exchange`]; [`ExchangeError::Interrupted`] says how many messages had arrived.
 pub fn count(
-    link: &mut Link,
+    link: &mut RailLink,
     course: Course,
     messages: u64,
     size: Bytes,
-    observe: &mut dyn FnMut(&mut Link, u64),
+    observe: &mut dyn FnMut(&mut RailLink, u64),
 ) -> Result<Audit, ExchangeError> {
     check_size(link, size)?;
     notify(link, &format!("count {} {messages}", course.text()))?;
     link.steer(course.steering(), course.rails)?;
     let mut message = vec![0; (size.0 as usize).max(8)];
-    let interrupted = |link: &Link, source, sent: u64| {
+    let interrupted = |link: &RailLink, source, sent: u64| {
         let arrived = sent.saturating_sub(link.session().outstanding());
         ExchangeError::Interrupted {
             source,
@@ -218,7 +218,7 @@ pub fn count(
     };
     for number in 0..messages {
         fill(&mut message, number);
-        link.send(&message, Delivery::Ordered, TIMEOUT)
+        link.send(&message, DeliveryOrder::Ordered, TIMEOUT)
             .map_err(|source| interrupted(link, source, number))?;
         observe(link, number);
     }
@@ -236,8 +236,8 @@ pub fn count(
 ///
 /// # Errors
 /// As [`exchange`].
-pub fn end(link: &mut Link) -> Result<(), ExchangeError> {
-    link.send(b"end", Delivery::Ordered, TIMEOUT)?;
+pub fn end(link: &mut RailLink) -> Result<(), ExchangeError> {
+    link.send(b"end", DeliveryOrder::Ordered, TIMEOUT)?;
     // The other end may be gone before its last acknowledgement is.
     match link.flush(LAST) {
         Ok(()) | Err(LinkError::Closed | LinkError::Silent(_)) => Ok(()),
@@ -249,7 +249,7 @@ pub fn end(link: &mut Link) -> Result<(), ExchangeError> {
 ///
 /// # Errors
 /// As [`exchange`].
-pub fn answer(link: &mut Link, idle: Duration) -> Result<(), ExchangeError> {
+pub fn answer(link: &mut RailLink, idle: Duration) -> Result<(), ExchangeError> {
     loop {
         let text = String::from_utf8_lossy(&link.receive(idle)?).into_owned();
         match ExchangeTask::read(&text) {
@@ -272,9 +272,9 @@ pub fn answer(link: &mut Link, idle: Duration) -> Result<(), ExchangeError> {
 }
 
 fn answer_exchange(
-    link: &mut Link,
+    link: &mut RailLink,
     course: Course,
-    exchange: Exchange,
+    exchange: ExchangeTest,
 ) -> Result<(), ExchangeError> {
     check_size(link, exchange.size)?;
     link.steer(course.steering(), course.rails)?;
@@ -286,7 +286,7 @@ fn answer_exchange(
     Ok(())
 }
 
-fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), ExchangeError> {
+fn answer_count(link: &mut RailLink, course: Course, messages: u64) -> Result<(), ExchangeError> {
     link.steer(course.steering(), course.rails)?;
     let before = link.counts();
     let mut audit = Audit::default();
@@ -311,7 +311,7 @@ fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), Ex
     let counts = link.counts();
     audit.repeated = counts.repeated - before.repeated;
     audit.rails_lost = counts.rails_lost - before.rails_lost;
-    Ok(link.send(audit.text().as_bytes(), Delivery::Ordered, TIMEOUT)?)
+    Ok(link.send(audit.text().as_bytes(), DeliveryOrder::Ordered, TIMEOUT)?)
 }
 
 impl ExchangeTask {
@@ -327,7 +327,7 @@ impl ExchangeTask {
                 );
                 Some(ExchangeTask::Exchange(
                     course,
-                    Exchange {
+                    ExchangeTest {
                         messages,
                         size,
                         repetitions: words.next()?.parse().ok()?,
@@ -386,14 +386,14 @@ fn is_filled(message: &[u8], number: u64) -> bool {
         .is_some_and(|rest| rest.iter().all(|byte| *byte == number as u8))
 }
 
-fn notify(link: &mut Link, text: &str) -> Result<(), LinkError> {
-    link.send(text.as_bytes(), Delivery::Ordered, TIMEOUT)?;
+fn notify(link: &mut RailLink, text: &str) -> Result<(), LinkError> {
+    link.send(text.as_bytes(), DeliveryOrder::Ordered, TIMEOUT)?;
     // The task is not timed with the first messages.
     link.flush(TIMEOUT)
 }
 
 /// Before memory of that size is asked for.
-fn check_size(link: &Link, size: Bytes) -> Result<(), LinkError> {
+fn check_size(link: &RailLink, size: Bytes) -> Result<(), LinkError> {
     let most = link.session().rule().longest;
     let found = usize::try_from(size.0).unwrap_or(usize::MAX);
     if found <= most {
@@ -403,10 +403,10 @@ fn check_size(link: &Link, size: Bytes) -> Result<(), LinkError> {
     }
 }
 
-fn send_many(link: &mut Link, message: &[u8], count: u32) -> Result<(), LinkError> {
-    (0..count).try_for_each(|_| link.send(message, Delivery::Ordered, TIMEOUT))
+fn send_many(link: &mut RailLink, message: &[u8], count: u32) -> Result<(), LinkError> {
+    (0..count).try_for_each(|_| link.send(message, DeliveryOrder::Ordered, TIMEOUT))
 }
 
-fn receive_many(link: &mut Link, count: u32) -> Result<(), LinkError> {
+fn receive_many(link: &mut RailLink, count: u32) -> Result<(), LinkError> {
     (0..count).try_for_each(|_| link.receive(TIMEOUT).map(drop))
 }

@@ -24,7 +24,7 @@ pub const UNORDERED: u64 = u64::MAX;
 
 /// Why a rail cannot be used any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum RailFault {
     /// A frame arrived otherwise than it was sent.
     #[error("a frame's checksum is {found:08x}, expected {expected:08x}")]
     Checksum {
@@ -46,7 +46,7 @@ pub enum Fault {
     Kind(u8),
     /// A piece that its message cannot have.
     #[error("found piece {} of {}, expected one of at most {MAX_RAILS} that fits those before it", .0.index, .0.of)]
-    Piece(Piece),
+    Piece(FramePiece),
     /// A sequence number that was not granted.
     #[error("found the sequence number {found}, expected one below {limit}")]
     Sequence {
@@ -76,7 +76,7 @@ pub enum Fault {
 
 /// What a frame is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// It carries a message or a piece of one.
     Data = 1,
     /// Carries nothing but the acknowledgement and the credit of its header.
@@ -89,23 +89,23 @@ pub enum Kind {
 
 /// What a frame carries of its message. The pieces of a message have sequence numbers in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct FramePiece {
     /// Place among the pieces, from 0.
     pub index: u8,
     /// How many there are, at most one for each rail.
     pub of: u8,
 }
 
-impl Piece {
+impl FramePiece {
     /// The only piece of a message that is not divided.
-    pub const WHOLE: Piece = Piece { index: 0, of: 1 };
+    pub const WHOLE: FramePiece = FramePiece { index: 0, of: 1 };
 
-    fn read(index: u8, of: u8) -> Result<Piece, Fault> {
-        let piece = Piece { index, of };
+    fn read(index: u8, of: u8) -> Result<FramePiece, RailFault> {
+        let piece = FramePiece { index, of };
         if index < of && usize::from(of) <= MAX_RAILS {
             Ok(piece)
         } else {
-            Err(Fault::Piece(piece))
+            Err(RailFault::Piece(piece))
         }
     }
 }
@@ -114,9 +114,9 @@ impl Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
     /// What the frame is for.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// How much of its message.
-    pub piece: Piece,
+    pub piece: FramePiece,
     /// Counts all pieces of this direction.
     pub sequence: u64,
     /// Counts ordered messages, or [`UNORDERED`].
@@ -131,10 +131,10 @@ pub struct FrameHeader {
 
 impl FrameHeader {
     /// Of a frame that carries no message and says nothing.
-    pub const fn bare(kind: Kind) -> FrameHeader {
+    pub const fn bare(kind: FrameKind) -> FrameHeader {
         FrameHeader {
             kind,
-            piece: Piece::WHOLE,
+            piece: FramePiece::WHOLE,
             sequence: 0,
             order: UNORDERED,
             acknowledged: 0,
@@ -210,14 +210,14 @@ impl FrameReader {
         &mut self,
         longest: usize,
         credit_before: u64,
-    ) -> Result<Option<(FrameHeader, &[u8])>, Fault> {
+    ) -> Result<Option<(FrameHeader, &[u8])>, RailFault> {
         let whole = &self.buffer[self.read..self.filled];
         let Some(header) = whole.first_chunk::<HEADER>() else {
             return Ok(None);
         };
         let length = u32::from_le_bytes(part(header, 0)) as usize;
         if length > longest {
-            return Err(Fault::Length {
+            return Err(RailFault::Length {
                 found: length,
                 most: longest,
             });
@@ -227,7 +227,7 @@ impl FrameReader {
         };
         let (found, expected) = (checksum(frame), u32::from_le_bytes(part(header, 44)));
         if found != expected {
-            return Err(Fault::Checksum { found, expected });
+            return Err(RailFault::Checksum { found, expected });
         }
         let header = decode(header, credit_before)?;
         let start = self.read;
@@ -239,18 +239,18 @@ impl FrameReader {
     }
 }
 
-fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<FrameHeader, Fault> {
+fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<FrameHeader, RailFault> {
     let kind = match bytes[4] {
-        1 => Kind::Data,
-        2 => Kind::Acknowledgement,
-        3 => Kind::Hello,
-        4 => Kind::Question,
-        other => return Err(Fault::Kind(other)),
+        1 => FrameKind::Data,
+        2 => FrameKind::Acknowledgement,
+        3 => FrameKind::Hello,
+        4 => FrameKind::Question,
+        other => return Err(RailFault::Kind(other)),
     };
     let number = |at| u64::from_le_bytes(part(bytes, at));
     let credit = widened(credit_before, u32::from_le_bytes(part(bytes, 40)));
     let (sequence, order) = (number(8), number(16));
-    let piece = Piece::read(bytes[5], bytes[6])?;
+    let piece = FramePiece::read(bytes[5], bytes[6])?;
     Ok(FrameHeader {
         kind,
         piece,
@@ -277,12 +277,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn header(sequence: u64, credit: u64) -> FrameHeader {
-        let piece = Piece {
+        let piece = FramePiece {
             index: (sequence % 3) as u8,
             of: 3,
         };
         FrameHeader {
-            kind: Kind::Data,
+            kind: FrameKind::Data,
             piece,
             sequence,
             order: UNORDERED,
@@ -344,7 +344,7 @@ mod tests {
         reader.filled(HEADER);
         assert_eq!(
             reader.next(100, 0),
-            Err(Fault::Length {
+            Err(RailFault::Length {
                 found: u32::MAX as usize,
                 most: 100
             })

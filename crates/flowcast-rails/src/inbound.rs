@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::frame::{Fault, FrameHeader, Piece, UNORDERED};
+use crate::frame::{FrameHeader, FramePiece, RailFault, UNORDERED};
 
 /// What has been received of one direction.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Inbound {
     next_order: u64,
     /// Divided messages of which pieces are missing, by the sequence number of the first piece. Each piece has a number
     /// of its own within the window, which bounds them.
-    joining: BTreeMap<u64, Joining>,
+    joining: BTreeMap<u64, PartialMessage>,
     /// Ordered messages from `next_order` on that wait for an earlier one.
     held: VecDeque<Option<WholeMessage>>,
     ready: VecDeque<WholeMessage>,
@@ -26,7 +26,7 @@ pub(crate) struct Inbound {
 
 /// The pieces of a message that have arrived.
 #[derive(Debug)]
-struct Joining {
+struct PartialMessage {
     order: u64,
     pieces: Vec<Option<Vec<u8>>>,
 }
@@ -79,7 +79,7 @@ impl Inbound {
         &mut self,
         header: &FrameHeader,
         message: &[u8],
-    ) -> Result<InboundArrival, Fault> {
+    ) -> Result<InboundArrival, RailFault> {
         let FrameHeader {
             sequence,
             order,
@@ -91,13 +91,13 @@ impl Inbound {
         }
         let limit = self.floor + self.window;
         if sequence >= limit {
-            return Err(Fault::Sequence {
+            return Err(RailFault::Sequence {
                 found: sequence,
                 limit,
             });
         }
         let whole = match piece {
-            Piece::WHOLE => Some(WholeMessage {
+            FramePiece::WHOLE => Some(WholeMessage {
                 message: message.to_vec(),
                 numbers: 1,
             }),
@@ -125,7 +125,11 @@ impl Inbound {
     }
 
     /// The whole message, if this was its last piece.
-    fn join(&mut self, header: &FrameHeader, bytes: &[u8]) -> Result<Option<WholeMessage>, Fault> {
+    fn join(
+        &mut self,
+        header: &FrameHeader,
+        bytes: &[u8],
+    ) -> Result<Option<WholeMessage>, RailFault> {
         let FrameHeader {
             sequence,
             order,
@@ -135,18 +139,18 @@ impl Inbound {
         let (index, of) = (usize::from(piece.index), usize::from(piece.of));
         let first = sequence
             .checked_sub(u64::from(piece.index))
-            .ok_or(Fault::Piece(piece))?;
-        let new = || Joining {
+            .ok_or(RailFault::Piece(piece))?;
+        let new = || PartialMessage {
             order,
             pieces: vec![None; of],
         };
         let joining = self.joining.entry(first).or_insert_with(new);
         if joining.order != order || joining.pieces.len() != of {
-            return Err(Fault::Piece(piece));
+            return Err(RailFault::Piece(piece));
         }
         let found = bytes.len() + joining.pieces.iter().flatten().map(Vec::len).sum::<usize>();
         if found > self.longest {
-            return Err(Fault::Length {
+            return Err(RailFault::Length {
                 found,
                 most: self.longest,
             });
@@ -166,12 +170,12 @@ impl Inbound {
         }))
     }
 
-    fn hold(&mut self, order: u64, whole: WholeMessage) -> Result<(), Fault> {
+    fn hold(&mut self, order: u64, whole: WholeMessage) -> Result<(), RailFault> {
         let limit = self.next_order + self.window;
         let place = order
             .checked_sub(self.next_order)
             .filter(|place| *place < self.window);
-        let place = place.ok_or(Fault::Sequence {
+        let place = place.ok_or(RailFault::Sequence {
             found: order,
             limit,
         })? as usize;
@@ -215,12 +219,12 @@ impl Inbound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Kind;
+    use crate::frame::FrameKind;
     use proptest::prelude::*;
 
-    fn header(sequence: u64, order: u64, piece: Piece) -> FrameHeader {
+    fn header(sequence: u64, order: u64, piece: FramePiece) -> FrameHeader {
         FrameHeader {
-            kind: Kind::Data,
+            kind: FrameKind::Data,
             piece,
             sequence,
             order,
@@ -233,15 +237,18 @@ mod tests {
     #[test]
     fn a_piece_that_does_not_fit_the_others_is_refused() {
         let mut inbound = Inbound::new(64, 100);
-        let piece = |index, of| Piece { index, of };
+        let piece = |index, of| FramePiece { index, of };
         assert_eq!(
             inbound.take(&header(0, 5, piece(1, 2)), b""),
-            Err(Fault::Piece(piece(1, 2))),
+            Err(RailFault::Piece(piece(1, 2))),
             "before the first number"
         );
         inbound.take(&header(3, 0, piece(1, 3)), b"").unwrap();
         for other in [header(4, 1, piece(2, 3)), header(4, 0, piece(2, 4))] {
-            assert_eq!(inbound.take(&other, b""), Err(Fault::Piece(other.piece)));
+            assert_eq!(
+                inbound.take(&other, b""),
+                Err(RailFault::Piece(other.piece))
+            );
         }
         assert!(!inbound.is_ready());
     }
@@ -249,11 +256,11 @@ mod tests {
     #[test]
     fn pieces_that_are_too_long_together_are_refused() {
         let mut inbound = Inbound::new(64, 10);
-        let piece = |index| header(u64::from(index), 0, Piece { index, of: 2 });
+        let piece = |index| header(u64::from(index), 0, FramePiece { index, of: 2 });
         inbound.take(&piece(0), &[0; 6]).unwrap();
         assert_eq!(
             inbound.take(&piece(1), &[0; 5]),
-            Err(Fault::Length {
+            Err(RailFault::Length {
                 found: 11,
                 most: 10
             })
@@ -274,7 +281,7 @@ mod tests {
                 let own = if *ordered { order } else { UNORDERED };
                 order += u64::from(*ordered);
                 for index in 0..*of {
-                    frames.push((header(frames.len() as u64, own, Piece { index, of: *of }), [number, index]));
+                    frames.push((header(frames.len() as u64, own, FramePiece { index, of: *of }), [number, index]));
                 }
             }
             let mut inbound = Inbound::new(64, 100);
@@ -302,21 +309,21 @@ mod tests {
         let mut inbound = Inbound::new(64, 100);
         for sequence in 1..64 {
             inbound
-                .take(&header(sequence, UNORDERED, Piece::WHOLE), b"")
+                .take(&header(sequence, UNORDERED, FramePiece::WHOLE), b"")
                 .unwrap();
             inbound.consume().unwrap();
         }
         assert_eq!(inbound.credit(), 64, "message 0 is missing");
-        let beyond = header(64, UNORDERED, Piece::WHOLE);
+        let beyond = header(64, UNORDERED, FramePiece::WHOLE);
         assert_eq!(
             inbound.take(&beyond, b""),
-            Err(Fault::Sequence {
+            Err(RailFault::Sequence {
                 found: 64,
                 limit: 64
             })
         );
         inbound
-            .take(&header(0, UNORDERED, Piece::WHOLE), b"")
+            .take(&header(0, UNORDERED, FramePiece::WHOLE), b"")
             .unwrap();
         assert_eq!(inbound.credit(), 127, "message 0 is not consumed");
         inbound.consume().unwrap();

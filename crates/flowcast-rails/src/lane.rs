@@ -6,7 +6,7 @@ use flowcast_scheduler::clock::Ticks;
 use flowcast_units::Bytes;
 
 use crate::{
-    frame::{Fault, FrameHeader, FrameReader, HEADER, Piece},
+    frame::{FrameHeader, FramePiece, FrameReader, HEADER, RailFault},
     silence::SilenceWatch,
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct LaneMessage {
     /// Its number among all.
     pub sequence: u64,
     /// How much it is of its message.
-    pub piece: Piece,
+    pub piece: FramePiece,
     /// Its number among the ordered ones.
     pub order: u64,
     /// When it was given to its rail.
@@ -161,12 +161,12 @@ impl RailLane {
     }
 
     /// The messages that the other end has now acknowledged.
-    pub(crate) fn acknowledge(&mut self, header: &FrameHeader) -> Result<Vec<Parcel>, Fault> {
+    pub(crate) fn acknowledge(&mut self, header: &FrameHeader) -> Result<Vec<Parcel>, RailFault> {
         let total = header.acknowledged;
         // Written frames without a message are gone already: what stands before `writing` are messages.
         let written = self.acknowledged + self.writing as u64;
         if total > written {
-            return Err(Fault::Acknowledged {
+            return Err(RailFault::Acknowledged {
                 found: total,
                 sent: written,
             });

@@ -4,7 +4,7 @@
 //! withdrawn at any time: the sender repeats over the others what the receiver has not acknowledged. A rail that failed is
 //! connected anew by the end that connected it, for as long as the conversation lasts.
 //!
-//! - [`link::Link`] connects two processes and sends and receives messages. Everything runs in the caller's thread: the
+//! - [`link::RailLink`] connects two processes and sends and receives messages. Everything runs in the caller's thread: the
 //!   call that sends a short message writes it to its socket.
 //! - [`session::Session`] is the protocol behind it, without sockets and clock: frames, credits, sequence numbers,
 //!   retransmission.

@@ -23,11 +23,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
 use crate::{
-    frame::{Fault, FrameHeader, Kind, encode},
+    frame::{FrameHeader, FrameKind, RailFault, encode},
     lane::AT_ONCE,
-    path::Path,
+    path::SessionPath,
     policy::Steering,
-    session::{Delivery, Opening, Refused, Session, SessionCounts, SessionRule},
+    session::{DeliveryOrder, Opening, Refused, Session, SessionCounts, SessionRule},
 };
 use absent::Absent;
 pub use listener::Listener;
@@ -71,7 +71,7 @@ pub struct RailPath {
     /// What messages cost on it.
     pub cost: LogGp,
     /// How it is reached.
-    pub path: Path,
+    pub path: SessionPath,
 }
 
 /// How an end waits.
@@ -84,7 +84,7 @@ pub enum LinkWaiting {
 }
 
 /// One end of a conversation over several rails.
-pub struct Link {
+pub struct RailLink {
     session: Session,
     number: u64,
     wires: Vec<Option<LinkWire>>,
@@ -97,7 +97,7 @@ pub struct Link {
     absent: Vec<Absent>,
     /// Messages sent since anything was read.
     unattended: u32,
-    faults: Vec<(RailId, Fault)>,
+    faults: Vec<(RailId, RailFault)>,
 }
 
 struct LinkWire {
@@ -106,7 +106,7 @@ struct LinkWire {
     full: bool,
 }
 
-impl Link {
+impl RailLink {
     /// Connects over all rails. A rail that is lost later comes back by itself, once its path does.
     ///
     /// # Errors
@@ -115,14 +115,14 @@ impl Link {
         rails: &[RailPath],
         rule: SessionRule,
         waiting: LinkWaiting,
-    ) -> Result<Link, LinkError> {
+    ) -> Result<RailLink, LinkError> {
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let number = std::process::id() as u64
             ^ (std::time::UNIX_EPOCH
                 .elapsed()
                 .map_or(0, |t| t.as_nanos() as u64)
                 << 20);
-        let mut link = Link::new(Session::new(rule, costs)?, number, None, waiting);
+        let mut link = RailLink::new(Session::new(rule, costs)?, number, None, waiting);
         for (rail, path) in (0..).zip(rails) {
             link.add_rail(RailId(rail), path)?;
         }
@@ -138,7 +138,7 @@ impl Link {
         rule: SessionRule,
         waiting: LinkWaiting,
         timeout: Option<Duration>,
-    ) -> Result<Link, LinkError> {
+    ) -> Result<RailLink, LinkError> {
         let start = Instant::now();
         loop {
             let mut entered = door.entered(rule.token).into_iter();
@@ -147,7 +147,7 @@ impl Link {
                 let hello = first.hello;
                 // Those below it may be on their way; what they cost is not known yet.
                 let costs = vec![hello.cost; hello.rail.index() + 1];
-                let mut link = Link::new(
+                let mut link = RailLink::new(
                     Session::new(rule, costs)?,
                     hello.session,
                     Some(door),
@@ -195,12 +195,16 @@ impl Link {
             token,
         };
         let mut frame = Vec::new();
-        encode(&mut frame, &FrameHeader::bare(Kind::Hello), &hello.write());
+        encode(
+            &mut frame,
+            &FrameHeader::bare(FrameKind::Hello),
+            &hello.write(),
+        );
         // The socket buffer of a new connection holds at least a hundred bytes.
         let written = stream.write_all(&frame);
         self.attach(rail, stream, cost, opening)?;
         if written.is_err() {
-            self.lose(rail, Fault::Closed);
+            self.lose(rail, RailFault::Closed);
         }
         Ok(())
     }
@@ -212,7 +216,7 @@ impl Link {
     pub fn send(
         &mut self,
         message: &[u8],
-        delivery: Delivery,
+        delivery: DeliveryOrder,
         timeout: Duration,
     ) -> Result<(), LinkError> {
         self.check_alone()?;
@@ -292,7 +296,7 @@ impl Link {
             *path = None;
         }
         self.absent.retain(|absent| absent.rail != rail);
-        self.lose(rail, Fault::Withdrawn);
+        self.lose(rail, RailFault::Withdrawn);
     }
 
     /// Messages, pieces and rails counted since the session began.
@@ -301,7 +305,7 @@ impl Link {
     }
 
     /// Rails that were lost, and why.
-    pub fn faults(&self) -> &[(RailId, Fault)] {
+    pub fn faults(&self) -> &[(RailId, RailFault)] {
         &self.faults
     }
 
@@ -315,8 +319,13 @@ impl Link {
         self.door.take()
     }
 
-    fn new(session: Session, number: u64, door: Option<Listener>, waiting: LinkWaiting) -> Link {
-        Link {
+    fn new(
+        session: Session,
+        number: u64,
+        door: Option<Listener>,
+        waiting: LinkWaiting,
+    ) -> RailLink {
+        RailLink {
             session,
             number,
             wires: Vec::new(),
@@ -384,7 +393,7 @@ impl Link {
             let moved = self.move_all()?;
             let now = self.now();
             for rail in self.session.attend(now) {
-                self.lose(rail, Fault::Silent);
+                self.lose(rail, RailFault::Silent);
             }
             self.write_all();
             if moved {
@@ -486,7 +495,7 @@ impl Link {
                 Ok(bytes) => self.session.wrote(rail, bytes),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if is_not_ready(&error) => wire.full = true,
-                Err(_) => return self.lose(rail, Fault::Closed),
+                Err(_) => return self.lose(rail, RailFault::Closed),
             }
         }
     }
@@ -498,13 +507,13 @@ impl Link {
         };
         let buffer = self.session.receive_buffer(rail);
         match wire.stream.read(buffer) {
-            Ok(0) => self.lose(rail, Fault::Closed),
+            Ok(0) => self.lose(rail, RailFault::Closed),
             Ok(bytes) => {
                 self.alone_since = None;
                 return self.digest(rail, bytes);
             }
             Err(error) if is_not_ready(&error) || error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => self.lose(rail, Fault::Closed),
+            Err(_) => self.lose(rail, RailFault::Closed),
         }
         false
     }
@@ -517,7 +526,7 @@ impl Link {
         true
     }
 
-    fn lose(&mut self, rail: RailId, fault: Fault) {
+    fn lose(&mut self, rail: RailId, fault: RailFault) {
         if self
             .wires
             .get_mut(rail.index())
@@ -564,7 +573,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for RailLink {
     fn drop(&mut self) {
         self.acknowledge();
     }

@@ -17,7 +17,7 @@ const UNSENT: u32 = 128 * 1024;
 
 /// The path of one rail: addresses and interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path {
+pub struct SessionPath {
     /// Where the other end listens.
     pub to: SocketAddr,
     /// The source address, which on most systems chooses the interface.
@@ -26,10 +26,10 @@ pub struct Path {
     pub device: Option<String>,
 }
 
-impl Path {
+impl SessionPath {
     /// To an address, over whatever interface the system chooses.
-    pub fn to(to: SocketAddr) -> Path {
-        Path {
+    pub fn to(to: SocketAddr) -> SessionPath {
+        SessionPath {
             to,
             from: None,
             device: None,

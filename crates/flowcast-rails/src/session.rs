@@ -24,7 +24,9 @@ use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::{
-    frame::{Fault, FrameHeader, FrameReader, HEADER, Kind, Piece, UNORDERED, encode},
+    frame::{
+        FrameHeader, FrameKind, FramePiece, FrameReader, HEADER, RailFault, UNORDERED, encode,
+    },
     inbound::{Inbound, InboundArrival},
     lane::{AT_ONCE, LaneMessage, Parcel, RailLane},
     peer_clock::{PeerClock, Receipt},
@@ -53,7 +55,7 @@ pub struct SessionRule {
 
 /// How a message may be handed out at its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
+pub enum DeliveryOrder {
     /// After all ordered messages that were sent before it.
     Ordered,
     /// As soon as it arrives.
@@ -226,7 +228,7 @@ impl Session {
     pub fn send(
         &mut self,
         message: &[u8],
-        delivery: Delivery,
+        delivery: DeliveryOrder,
         now: Ticks,
     ) -> Result<RailSet, Refused> {
         if message.len() > self.rule.longest {
@@ -239,14 +241,14 @@ impl Session {
             return Err(Refused::NoCredit);
         }
         let order = match delivery {
-            Delivery::Ordered => self.next_order,
-            Delivery::Unordered => UNORDERED,
+            DeliveryOrder::Ordered => self.next_order,
+            DeliveryOrder::Unordered => UNORDERED,
         };
-        self.next_order += u64::from(delivery == Delivery::Ordered);
+        self.next_order += u64::from(delivery == DeliveryOrder::Ordered);
         self.counts.sent += 1;
         let whole = LaneMessage {
             sequence: self.next_sequence,
-            piece: Piece::WHOLE,
+            piece: FramePiece::WHOLE,
             order,
             given: now,
         };
@@ -263,7 +265,7 @@ impl Session {
     ///
     /// # Errors
     /// What does not follow the protocol: the rail is then to be given up with [`Session::lost`].
-    pub fn arrived(&mut self, rail: RailId, bytes: usize, now: Ticks) -> Result<bool, Fault> {
+    pub fn arrived(&mut self, rail: RailId, bytes: usize, now: Ticks) -> Result<bool, RailFault> {
         self.lanes[rail.index()].reader.filled(bytes);
         let nanos = now.time(()).as_nanos() as u64;
         loop {
@@ -272,10 +274,10 @@ impl Session {
                 break;
             };
             (self.heard, lane.heard) = (self.heard + 1, lane.heard + 1);
-            if header.kind == Kind::Question {
+            if header.kind == FrameKind::Question {
                 lane.unacknowledged.add(0, now);
             }
-            if header.kind == Kind::Data {
+            if header.kind == FrameKind::Data {
                 match self.inbound.take(&header, message)? {
                     InboundArrival::First => self.counts.received += 1,
                     InboundArrival::Repeated => self.counts.repeated += 1,
@@ -471,7 +473,7 @@ impl Session {
             rest = later;
             let carried = LaneMessage {
                 sequence: self.next_sequence,
-                piece: Piece { index, of },
+                piece: FramePiece { index, of },
                 ..whole
             };
             self.next_sequence += 1;
@@ -501,7 +503,7 @@ impl Session {
             rail.map_or((0, 0), |rail| self.lanes[rail.index()].acknowledgement());
         self.advertised_credit = self.inbound.credit();
         let header = FrameHeader {
-            kind: Kind::Data,
+            kind: FrameKind::Data,
             piece: carried.piece,
             sequence: carried.sequence,
             order: carried.order,
@@ -557,7 +559,7 @@ impl Session {
     }
 
     fn ask_on(&mut self, rails: RailSet) {
-        rails.for_each(|rail| self.push_bare(rail, Kind::Question));
+        rails.for_each(|rail| self.push_bare(rail, FrameKind::Question));
     }
 
     fn assign_stranded(&mut self, now: Ticks) {
@@ -569,11 +571,11 @@ impl Session {
 
     fn acknowledge(&mut self, rail: RailId) {
         self.counts.bare_acknowledgements += 1;
-        self.push_bare(rail, Kind::Acknowledgement);
+        self.push_bare(rail, FrameKind::Acknowledgement);
     }
 
     /// A frame without a message acknowledges and grants credit as any other.
-    fn push_bare(&mut self, rail: RailId, kind: Kind) {
+    fn push_bare(&mut self, rail: RailId, kind: FrameKind) {
         let (acknowledged, arrived) = self.lanes[rail.index()].acknowledgement();
         self.advertised_credit = self.inbound.credit();
         let header = FrameHeader {

@@ -2,23 +2,27 @@
 
 use crate::{
     communicators::Key,
-    entry::Entry,
-    functions::{Function, Language, NONE},
-    library::MpiLibrary,
+    entry::WrappedName,
+    functions::{Language, NONE, WrappedFunction},
+    library::LoadedMpi,
 };
 
 /// A call's arguments as machine words.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments<'a> {
     pub words: &'a [usize],
-    pub function: &'static Function,
+    pub function: &'static WrappedFunction,
     /// 0 for C, 1 for Fortran, where every word is an address.
     pub fortran: usize,
-    pub library: &'static MpiLibrary,
+    pub library: &'static LoadedMpi,
 }
 
 impl<'a> Arguments<'a> {
-    pub(crate) fn new(words: &'a [usize], entry: &Entry, library: &'static MpiLibrary) -> Self {
+    pub(crate) fn new(
+        words: &'a [usize],
+        entry: &WrappedName,
+        library: &'static LoadedMpi,
+    ) -> Self {
         Arguments {
             words,
             function: entry.function,
@@ -166,6 +170,6 @@ impl<'a> Arguments<'a> {
 
 /// Whether a call by this name is to be recorded. MPICH's Fortran functions call those of C, and so do those of its
 /// `mpi_f08` that have a buffer; the others call what cannot be intercepted.
-pub(crate) fn is_recorded(language: Language, library: &MpiLibrary) -> bool {
+pub(crate) fn is_recorded(language: Language, library: &LoadedMpi) -> bool {
     language != Language::Fortran || library.is_open_mpi
 }

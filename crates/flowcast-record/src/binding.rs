@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    entry::Entry,
+    entry::WrappedName,
     objects::{self, Object, Symbol, Writer},
 };
 
@@ -33,7 +33,7 @@ static HOLDER: AtomicI32 = AtomicI32::new(0);
 static SEEN: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 
 /// Looks at what has been loaded since the last time; the names that are wrapped stand in their order.
-pub(crate) fn update(entries: &'static [Entry]) {
+pub(crate) fn update(entries: &'static [WrappedName]) {
     let (loaded, removed) = objects::changes();
     if (loaded, removed) == (LOADED.load(Relaxed), REMOVED.load(Relaxed)) {
         return;
@@ -86,7 +86,7 @@ pub(crate) fn is_own(object: &Object) -> bool {
     object.contains(SERVING.as_ptr() as usize)
 }
 
-fn forget_removed(entries: &[Entry]) {
+fn forget_removed(entries: &[WrappedName]) {
     let is_loaded = |identity| first(|object| (object.identity() == identity).then_some(()));
     let mut last = (0, true);
     for entry in entries {
@@ -103,7 +103,7 @@ fn forget_removed(entries: &[Entry]) {
     }
 }
 
-fn look_at_new(entries: &[Entry]) {
+fn look_at_new(entries: &[WrappedName]) {
     let mut writer = None;
     let new = |object: &Object| !is_own(object) && !is_seen(object.identity());
     objects::each(|object| {
@@ -126,7 +126,7 @@ fn look_at_new(entries: &[Entry]) {
 }
 
 /// Gives the wrappers' addresses to the functions of MPI that an object is the first to define.
-fn take_over(object: &Object, entries: &[Entry], writer: &mut Option<Writer>) {
+fn take_over(object: &Object, entries: &[WrappedName], writer: &mut Option<Writer>) {
     if SERVING.load(Relaxed) == 0 && OWN.iter().all(|symbol| object.find(*symbol).is_some()) {
         SERVING.store(object.identity(), Relaxed);
     }
@@ -145,7 +145,7 @@ fn take_over(object: &Object, entries: &[Entry], writer: &mut Option<Writer>) {
 }
 
 /// The wrapper for a place that holds the address of the function behind it.
-fn wrapper_of(entries: &[Entry], name: &CStr, address: usize) -> Option<usize> {
+fn wrapper_of(entries: &[WrappedName], name: &CStr, address: usize) -> Option<usize> {
     let text = name.to_bytes();
     if address == 0
         || ![&b"MPI_"[..], b"mpi_", b"ompi_"]
@@ -155,7 +155,7 @@ fn wrapper_of(entries: &[Entry], name: &CStr, address: usize) -> Option<usize> {
         return None;
     }
     let place = entries
-        .binary_search_by(|entry: &Entry| entry.name().cmp(name))
+        .binary_search_by(|entry: &WrappedName| entry.name().cmp(name))
         .ok()?;
     let entry = &entries[place];
     (entry.real() == address).then(|| entry.wrapper())

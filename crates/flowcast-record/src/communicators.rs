@@ -1,6 +1,6 @@
 //! Communicators, windows and files by number, under every handle by which the program names them.
 
-use crate::{handles::Handles, library::MpiLibrary};
+use crate::{handles::Handles, library::LoadedMpi};
 
 /// A handle of C, or of Fortran, as one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Key {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct MemberGroup {
     /// Its number in the recording.
     pub number: u32,
     pub size: u32,
@@ -40,11 +40,11 @@ pub(crate) struct Group {
 #[derive(Debug, Default)]
 pub(crate) struct KnownCommunicators {
     handles: Handles,
-    groups: Vec<Group>,
+    groups: Vec<MemberGroup>,
     /// The handles of each in C and in Fortran, 0 where there is none.
     keys: Vec<[u64; 2]>,
     /// The last one asked for: most programs use one at a time.
-    last: Option<(u64, Group)>,
+    last: Option<(u64, MemberGroup)>,
 }
 
 /// A communicator that was not known: what the recording has to be told.
@@ -58,7 +58,7 @@ pub(crate) struct LearnedGroup {
 
 impl KnownCommunicators {
     #[inline]
-    pub(crate) fn get(&mut self, key: Key) -> Option<Group> {
+    pub(crate) fn get(&mut self, key: Key) -> Option<MemberGroup> {
         if let Some((known, group)) = self.last
             && known == key.0
         {
@@ -73,8 +73,8 @@ impl KnownCommunicators {
     pub(crate) fn learn(
         &mut self,
         key: Key,
-        library: &MpiLibrary,
-    ) -> (Group, Option<LearnedGroup>) {
+        library: &LoadedMpi,
+    ) -> (MemberGroup, Option<LearnedGroup>) {
         let handle = c_handle(key, library) as u64;
         if let Some(known) = self.handles.get(handle) {
             self.handles.set(key.0, known);
@@ -90,7 +90,7 @@ impl KnownCommunicators {
             .position(|member| *member == world_rank)
             .map_or(-1, |rank| rank as i32);
         let number = self.groups.len() as u32;
-        let group = Group {
+        let group = MemberGroup {
             number,
             size: own.len() as u32,
             rank,
@@ -118,7 +118,7 @@ impl KnownCommunicators {
     }
 }
 
-pub(crate) fn c_handle(key: Key, library: &MpiLibrary) -> usize {
+pub(crate) fn c_handle(key: Key, library: &LoadedMpi) -> usize {
     key.as_fortran()
         .map_or(key.0 as usize, |number| library.comm_of_fortran(number))
 }

@@ -3,7 +3,7 @@
 use crate::{
     arguments::Arguments,
     communicators::Key,
-    functions::{Kind, NONE},
+    functions::{FunctionKind, NONE},
     memory,
     requests::wants_statuses,
 };
@@ -21,10 +21,10 @@ pub(crate) struct Scratch {
     many_statuses: Vec<[i32; 8]>,
 }
 
-impl Kind {
+impl FunctionKind {
     #[inline]
     pub(crate) fn completes(self) -> bool {
-        use Kind::*;
+        use FunctionKind::*;
         matches!(
             self,
             Wait | Waitall | Waitany | Waitsome | Test | Testall | Testany | Testsome
@@ -52,7 +52,10 @@ impl Scratch {
         }
         let is_list = matches!(
             function.kind,
-            Kind::Waitall | Kind::Testall | Kind::Waitsome | Kind::Testsome
+            FunctionKind::Waitall
+                | FunctionKind::Testall
+                | FunctionKind::Waitsome
+                | FunctionKind::Testsome
         );
         let library = arguments.library;
         let ignored = if is_list {
@@ -78,9 +81,14 @@ fn needs_status(arguments: &Arguments<'_>) -> bool {
     let function = arguments.function;
     match function.kind {
         kind if kind.completes() => wants_statuses(),
-        Kind::Recv => is_wildcard(arguments, function.at.peer, function.at.tag),
-        Kind::Sendrecv => is_wildcard(arguments, function.at.source, function.at.source_tag),
-        Kind::Probe | Kind::Iprobe | Kind::Mprobe | Kind::Improbe => true,
+        FunctionKind::Recv => is_wildcard(arguments, function.at.peer, function.at.tag),
+        FunctionKind::Sendrecv => {
+            is_wildcard(arguments, function.at.source, function.at.source_tag)
+        }
+        FunctionKind::Probe
+        | FunctionKind::Iprobe
+        | FunctionKind::Mprobe
+        | FunctionKind::Improbe => true,
         _ => false,
     }
 }
@@ -144,20 +152,20 @@ impl RequestCompletion {
             return false;
         }
         match arguments.function.kind {
-            Kind::Waitany | Kind::Testany => {
+            FunctionKind::Waitany | FunctionKind::Testany => {
                 let Some(index) = index(arguments, 0) else {
-                    return arguments.function.kind == Kind::Waitany;
+                    return arguments.function.kind == FunctionKind::Waitany;
                 };
                 take(index, 0);
             }
-            Kind::Waitsome | Kind::Testsome => {
+            FunctionKind::Waitsome | FunctionKind::Testsome => {
                 let count = arguments.out_int(at.outcount, 0);
                 for place in 0..count.max(0) as usize {
                     if let Some(index) = index(arguments, place) {
                         take(index, place);
                     }
                 }
-                return count > 0 || arguments.function.kind == Kind::Waitsome;
+                return count > 0 || arguments.function.kind == FunctionKind::Waitsome;
             }
             _ => (0..self.count).for_each(|index| take(index, index)),
         }

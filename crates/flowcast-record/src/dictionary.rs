@@ -22,7 +22,7 @@ struct DictionaryEntry {
 
 /// What became of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SignatureState {
     Known(u32),
     /// It is new and got this number.
     New(u32),
@@ -42,7 +42,7 @@ impl Default for Dictionary {
 
 impl Dictionary {
     #[inline]
-    pub(crate) fn number(&mut self, signature: &[i64]) -> Found {
+    pub(crate) fn number(&mut self, signature: &[i64]) -> SignatureState {
         let hash = hash(signature);
         let mask = self.places.len() - 1;
         let mut at = (hash >> 20) as usize & mask;
@@ -50,7 +50,7 @@ impl Dictionary {
             let number = self.places[at] - 1;
             let entry = self.entries[number as usize];
             if entry.hash == hash && self.words_of(entry) == signature {
-                return Found::Known(number);
+                return SignatureState::Known(number);
             }
             at = (at + 1) & mask;
         }
@@ -63,10 +63,10 @@ impl Dictionary {
     }
 
     #[cold]
-    fn add(&mut self, signature: &[i64], hash: u64, at: usize) -> Found {
+    fn add(&mut self, signature: &[i64], hash: u64, at: usize) -> SignatureState {
         let full = self.entries.len() == MOST || self.words.len() + signature.len() > MOST_WORDS;
         if full && !self.entries.is_empty() {
-            return Found::Full;
+            return SignatureState::Full;
         }
         let number = self.entries.len() as u32;
         self.places[at] = number + 1;
@@ -76,7 +76,7 @@ impl Dictionary {
             length: signature.len() as u32,
         });
         self.words.extend_from_slice(signature);
-        Found::New(number)
+        SignatureState::New(number)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -102,22 +102,22 @@ mod tests {
     #[test]
     fn equal_signatures_have_equal_numbers() {
         let mut dictionary = Dictionary::default();
-        assert_eq!(dictionary.number(&[1, 2, 3]), Found::New(0));
-        assert_eq!(dictionary.number(&[1, 2]), Found::New(1));
-        assert_eq!(dictionary.number(&[1, 2, 3]), Found::Known(0));
+        assert_eq!(dictionary.number(&[1, 2, 3]), SignatureState::New(0));
+        assert_eq!(dictionary.number(&[1, 2]), SignatureState::New(1));
+        assert_eq!(dictionary.number(&[1, 2, 3]), SignatureState::Known(0));
         dictionary.clear();
-        assert_eq!(dictionary.number(&[1, 2]), Found::New(0));
+        assert_eq!(dictionary.number(&[1, 2]), SignatureState::New(0));
     }
 
     #[test]
     fn a_full_dictionary_says_so_and_can_begin_anew() {
         let mut dictionary = Dictionary::default();
-        let first =
-            (0..MOST as i64).all(|word| dictionary.number(&[word]) == Found::New(word as u32));
+        let first = (0..MOST as i64)
+            .all(|word| dictionary.number(&[word]) == SignatureState::New(word as u32));
         assert!(first);
-        assert_eq!(dictionary.number(&[-1]), Found::Full);
-        assert_eq!(dictionary.number(&[7]), Found::Known(7));
+        assert_eq!(dictionary.number(&[-1]), SignatureState::Full);
+        assert_eq!(dictionary.number(&[7]), SignatureState::Known(7));
         dictionary.clear();
-        assert_eq!(dictionary.number(&[-1]), Found::New(0));
+        assert_eq!(dictionary.number(&[-1]), SignatureState::New(0));
     }
 }

@@ -6,7 +6,7 @@ use flowcast_recording::{
     format::{self, control, put_varint, time_code, time_of, zigzag},
 };
 
-use crate::dictionary::{self, Dictionary, Found};
+use crate::dictionary::{self, Dictionary, SignatureState};
 
 /// The times of a call, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -156,14 +156,14 @@ impl Encoder {
     #[inline]
     fn signature(&mut self, signature: &[i64]) -> u32 {
         match self.dictionary.number(signature) {
-            Found::Known(number) => number,
-            Found::New(number) => {
+            SignatureState::Known(number) => number,
+            SignatureState::New(number) => {
                 self.out.extend_from_slice(&[0, control::SIGNATURE]);
                 self.put(signature.len() as u64);
                 signature.iter().for_each(|word| self.put(zigzag(*word)));
                 number
             }
-            Found::Full => {
+            SignatureState::Full => {
                 self.control(control::RESET, &[]);
                 self.dictionary.clear();
                 self.signature(signature)
@@ -392,7 +392,7 @@ fn runs(members: &[i32]) -> impl Iterator<Item = (i32, i64, u64)> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_recording::decode::{self, Call, Item, RankFile};
+    use flowcast_recording::decode::{self, Item, RankFile, RecordedCall};
     use proptest::prelude::*;
 
     const THRESHOLD: u64 = 50_000;
@@ -411,7 +411,7 @@ mod tests {
         decode::read("rank-00001", &bytes).unwrap()
     }
 
-    fn calls(file: &RankFile) -> Vec<Call> {
+    fn calls(file: &RankFile) -> Vec<RecordedCall> {
         file.items
             .iter()
             .map(|item| match item {

@@ -6,13 +6,13 @@ use std::{
 };
 
 use crate::{
-    functions::{Function, Language},
+    functions::{Language, WrappedFunction},
     objects::Symbol,
 };
 
 /// A name that is wrapped.
-pub(crate) struct Entry {
-    pub function: &'static Function,
+pub(crate) struct WrappedName {
+    pub function: &'static WrappedFunction,
     pub language: Language,
     name: &'static CStr,
     symbol: Symbol<'static>,
@@ -23,17 +23,17 @@ pub(crate) struct Entry {
 }
 
 // SAFETY: the pointer is that of a function.
-unsafe impl Sync for Entry {}
+unsafe impl Sync for WrappedName {}
 
-impl Entry {
+impl WrappedName {
     /// The name of a function in a language, with the function that wraps it.
     pub(crate) const fn new(
-        function: &'static Function,
+        function: &'static WrappedFunction,
         language: Language,
         name: &'static CStr,
         wrapper: *const (),
-    ) -> Entry {
-        Entry {
+    ) -> WrappedName {
+        WrappedName {
             function,
             language,
             name,

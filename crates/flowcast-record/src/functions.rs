@@ -13,7 +13,7 @@ pub(crate) enum Language {
 
 /// What a function does, as far as it is recorded differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FunctionKind {
     Init,
     Finalize,
     Abort,
@@ -71,7 +71,7 @@ pub(crate) enum Kind {
 
 /// Which bytes a collective sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum BufferShape {
     Barrier,
     Bcast,
     Gather,
@@ -87,16 +87,16 @@ pub(crate) enum Shape {
 pub(crate) const NONE: u8 = u8::MAX;
 
 #[derive(Debug)]
-pub(crate) struct Function {
+pub(crate) struct WrappedFunction {
     /// Its place in the table.
     pub number: u16,
     /// Name without the prefix `MPI_`.
     pub name: &'static str,
     /// Number of arguments in C; in Fortran the error code follows.
     pub arity: u8,
-    pub kind: Kind,
+    pub kind: FunctionKind,
     /// Of a collective, who gives and who gets how much.
-    pub shape: Shape,
+    pub shape: BufferShape,
     /// Counts are 64-bit numbers.
     pub large: bool,
     pub at: Places,

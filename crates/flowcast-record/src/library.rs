@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The constants of the MPI library and the functions that the recorder calls itself.
-pub(crate) struct MpiLibrary {
+pub(crate) struct LoadedMpi {
     pub is_open_mpi: bool,
     /// What it says about itself, first line.
     pub version: String,
@@ -81,8 +81,8 @@ fn converted(convert: Option<LibraryConvert>, number: i32) -> usize {
 }
 
 /// The library of this process, or why it cannot be recorded.
-pub(crate) fn library() -> Result<&'static MpiLibrary, &'static str> {
-    static LIBRARY: OnceLock<Result<MpiLibrary, String>> = OnceLock::new();
+pub(crate) fn library() -> Result<&'static LoadedMpi, &'static str> {
+    static LIBRARY: OnceLock<Result<LoadedMpi, String>> = OnceLock::new();
     LIBRARY.get_or_init(detect).as_ref().map_err(String::as_str)
 }
 
@@ -194,7 +194,7 @@ fn is_of_mpich(serving: &Object, version: &str) -> bool {
     has_its_insides || names.iter().any(|name| version.contains(name))
 }
 
-fn detect() -> Result<MpiLibrary, String> {
+fn detect() -> Result<LoadedMpi, String> {
     let serving = binding::serving().ok_or("no library has its profiling functions (PMPI_Init)")?;
     let (abi, version) = abi(&serving)?;
     if binding::has_failed() {
@@ -208,8 +208,8 @@ fn detect() -> Result<MpiLibrary, String> {
     })
 }
 
-fn open_mpi(version: String, functions: Functions) -> MpiLibrary {
-    MpiLibrary {
+fn open_mpi(version: String, functions: Functions) -> LoadedMpi {
+    LoadedMpi {
         is_open_mpi: true,
         locks: Some([1, 2]),
         topologies: Some([1, 2, 3]),
@@ -224,8 +224,8 @@ fn open_mpi(version: String, functions: Functions) -> MpiLibrary {
 }
 
 /// What Open MPI and others have in common.
-fn common(version: String, functions: Functions) -> MpiLibrary {
-    MpiLibrary {
+fn common(version: String, functions: Functions) -> LoadedMpi {
+    LoadedMpi {
         is_open_mpi: false,
         version,
         any_source: -1,
@@ -247,8 +247,8 @@ fn common(version: String, functions: Functions) -> MpiLibrary {
     }
 }
 
-fn mpich(version: String, functions: Functions) -> MpiLibrary {
-    MpiLibrary {
+fn mpich(version: String, functions: Functions) -> LoadedMpi {
+    LoadedMpi {
         any_source: -2,
         proc_null: -1,
         locks: Some([234, 235]),
@@ -267,8 +267,8 @@ fn mpich(version: String, functions: Functions) -> MpiLibrary {
     }
 }
 
-fn standard_abi(version: String, functions: Functions) -> MpiLibrary {
-    MpiLibrary {
+fn standard_abi(version: String, functions: Functions) -> LoadedMpi {
+    LoadedMpi {
         any_tag: -2,
         proc_null: -3,
         locks: Some([301, 302]),
@@ -283,7 +283,7 @@ fn standard_abi(version: String, functions: Functions) -> MpiLibrary {
 }
 
 /// The functions by which recorders talk to each other.
-pub(crate) struct Exchange {
+pub(crate) struct ExchangeFunctions {
     byte: usize,
     status_ignore: usize,
     comm_dup: GroupOf,
@@ -292,7 +292,7 @@ pub(crate) struct Exchange {
     handle_bytes: usize,
 }
 
-impl Exchange {
+impl ExchangeFunctions {
     /// A communicator of the same ranks.
     pub(crate) fn duplicate(&self, communicator: usize) -> Option<usize> {
         let mut made = 0;
@@ -337,7 +337,7 @@ impl Exchange {
     }
 }
 
-impl MpiLibrary {
+impl LoadedMpi {
     /// Whether another MPI program has started this one: its world is not the recording's.
     pub(crate) fn is_spawned(&self) -> bool {
         let Some(get_parent) = self.functions.get_parent else {
@@ -350,8 +350,8 @@ impl MpiLibrary {
     }
 
     /// By which recorders talk; none where a constant or a function is not known.
-    pub(crate) fn exchange(&self) -> Option<Exchange> {
-        (self.byte != 0).then_some(Exchange {
+    pub(crate) fn exchange(&self) -> Option<ExchangeFunctions> {
+        (self.byte != 0).then_some(ExchangeFunctions {
             byte: self.byte,
             status_ignore: self.status_ignore[0],
             comm_dup: function(c"PMPI_Comm_dup")?,

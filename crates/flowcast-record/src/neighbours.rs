@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::library::{MpiLibrary, function};
+use crate::library::{LoadedMpi, function};
 
 /// Ranks of the communicator; some may be none (`MPI_PROC_NULL`) at the border of a grid.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ type DistNeighbours = unsafe extern "C" fn(
 
 impl Neighbours {
     /// Of this process in a communicator; `None` where it has no topology, or one that is not known.
-    pub(crate) fn query(library: &MpiLibrary, communicator: usize) -> Option<Neighbours> {
+    pub(crate) fn query(library: &LoadedMpi, communicator: usize) -> Option<Neighbours> {
         let topology = ask(function(c"PMPI_Topo_test")?, communicator);
         let [grid, graph, distributed] = library.topologies?;
         match topology {

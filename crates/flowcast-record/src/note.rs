@@ -4,12 +4,12 @@ use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 
 use crate::{
     arguments::Arguments,
-    communicators::{Group, Key, c_handle},
+    communicators::{Key, MemberGroup, c_handle},
     completions::{RequestCompletion, is_wildcard},
     encoder::Times,
-    functions::{Kind, NONE, Places, Shape},
+    functions::{BufferShape, FunctionKind, NONE, Places},
     requests::{PendingRequest, want_statuses},
-    session::{Message, Session},
+    session::{ProbedMessage, RecordingSession},
     threads::Thread,
 };
 
@@ -27,8 +27,8 @@ pub(crate) struct Made<'a> {
 
 /// Whether a function takes a handle away that has to be looked at before.
 #[inline]
-pub(crate) fn takes_handle(kind: Kind) -> bool {
-    use Kind::*;
+pub(crate) fn takes_handle(kind: FunctionKind) -> bool {
+    use FunctionKind::*;
     matches!(
         kind,
         RequestFree | CommFree | WinFree | FileClose | Mrecv | Imrecv
@@ -48,7 +48,7 @@ pub(crate) fn handle_before(arguments: &Arguments<'_>) -> Key {
     arguments.key_behind(place.into_iter().find(|place| *place != NONE).unwrap_or(0))
 }
 
-pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
+pub(crate) fn note(session: &mut RecordingSession, thread: &Thread, call: Made<'_>) {
     let (function, times) = (call.arguments.function, call.times);
     if session.off_since.is_some() {
         // What later calls refer to has to be known all the same.
@@ -71,8 +71,8 @@ pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
     }
     let mut note = Note::new(session, &call);
     let is_done = match function.kind {
-        Kind::Send | Kind::Ssend => note.send(),
-        Kind::Recv => note.recv(),
+        FunctionKind::Send | FunctionKind::Ssend => note.send(),
+        FunctionKind::Recv => note.recv(),
         kind if kind.completes() => note.complete(),
         _ => note.rarer(),
     };
@@ -85,37 +85,37 @@ pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
 
 /// Whether a call has concerned processes outside the world, which have no ranks in the recording.
 #[inline]
-fn goes_outside(session: &mut Session, call: &Made<'_>) -> bool {
+fn goes_outside(session: &mut RecordingSession, call: &Made<'_>) -> bool {
     let Made { arguments, .. } = call;
     let at = &arguments.function.at;
     at.communicator != NONE
         && !call.failed
         && !matches!(
             arguments.function.kind,
-            Kind::Comm | Kind::Icomm | Kind::CommFree
+            FunctionKind::Comm | FunctionKind::Icomm | FunctionKind::CommFree
         )
         && session.communicator(arguments.key(at.communicator)).outside
         && !arguments.found_nothing()
 }
 
 /// Whether a call has to be known of even while recording is off, because later ones refer to what it made.
-pub(crate) fn always_counts(kind: Kind) -> bool {
-    use Kind::*;
+pub(crate) fn always_counts(kind: FunctionKind) -> bool {
+    use FunctionKind::*;
     matches!(kind, Comm | CommFree | Win | File | TypeFree)
 }
 
 /// A call whose words are put together.
 struct Note<'a> {
-    session: &'a mut Session,
+    session: &'a mut RecordingSession,
     arguments: &'a Arguments<'a>,
     at: &'static Places,
-    kind: Kind,
+    kind: FunctionKind,
     call: &'a Made<'a>,
 }
 
 impl<'a> Note<'a> {
     #[inline]
-    fn new(session: &'a mut Session, call: &'a Made<'a>) -> Note<'a> {
+    fn new(session: &'a mut RecordingSession, call: &'a Made<'a>) -> Note<'a> {
         let arguments = &call.arguments;
         let function = arguments.function;
         Note {
@@ -129,7 +129,7 @@ impl<'a> Note<'a> {
 
     /// Notes what is called less often; false where a test or probe found nothing.
     fn rarer(&mut self) -> bool {
-        use Kind::*;
+        use FunctionKind::*;
         match self.kind {
             Isend | Issend | SendInit | SsendInit => {
                 self.send();
@@ -160,7 +160,7 @@ impl<'a> Note<'a> {
     }
 
     #[inline]
-    fn communicator(&mut self) -> Group {
+    fn communicator(&mut self) -> MemberGroup {
         self.session
             .communicator(self.arguments.key(self.at.communicator))
     }
@@ -253,7 +253,7 @@ impl<'a> Note<'a> {
 
     /// The request that the call has made.
     fn make_request(&mut self) -> &mut PendingRequest {
-        use Kind::*;
+        use FunctionKind::*;
         let persistent = matches!(
             self.kind,
             SendInit | SsendInit | RecvInit | CollectiveInit | NeighborInit
@@ -376,7 +376,7 @@ impl<'a> Note<'a> {
         let [communicator, source, tag, _] = self.receive(self.status());
         if self.at.message != NONE {
             let handle = self.arguments.key_behind(self.at.message).0;
-            self.session.messages.push(Message {
+            self.session.messages.push(ProbedMessage {
                 handle,
                 communicator,
                 source,
@@ -449,15 +449,17 @@ impl<'a> Note<'a> {
         }
         let datatype = match arguments.function.shape {
             // SAFETY: the list has a datatype for each neighbour.
-            Shape::Alltoallw => unsafe { arguments.key_at(arguments.word(at.datatype), index) },
+            BufferShape::Alltoallw => unsafe {
+                arguments.key_at(arguments.word(at.datatype), index)
+            },
             _ => arguments.key(at.datatype),
         };
         count.saturating_mul(self.session.type_size(datatype)) as i64
     }
 
     /// Bytes that this rank sends and receives in a collective, all peers together.
-    fn volume(&mut self, group: Group) -> (i64, i64) {
-        use Shape::*;
+    fn volume(&mut self, group: MemberGroup) -> (i64, i64) {
+        use BufferShape::*;
         let (at, arguments) = (self.at, self.arguments);
         let size = i64::from(group.size);
         let is_root = at.root != NONE && arguments.int(at.root) == group.rank;
@@ -503,14 +505,14 @@ impl<'a> Note<'a> {
     }
 
     /// Bytes that the root of a scatter, or a rank of an all-to-all, sends.
-    fn sent_to_all(&mut self, group: Group) -> i64 {
+    fn sent_to_all(&mut self, group: MemberGroup) -> i64 {
         match self.at.counts {
             NONE => self.sent_bytes() * i64::from(group.size),
             counts => self.sum(counts, self.at.datatype, group.size),
         }
     }
 
-    fn received_from_all(&mut self, group: Group) -> i64 {
+    fn received_from_all(&mut self, group: MemberGroup) -> i64 {
         let at = self.at;
         match at.recv_counts {
             NONE => self.bytes(at.recv_count, at.recv_datatype) * i64::from(group.size),
@@ -521,7 +523,7 @@ impl<'a> Note<'a> {
     /// Bytes of a vector of counts, of one datatype or of one for each rank.
     fn sum(&mut self, counts: u8, datatype: u8, ranks: u32) -> i64 {
         let arguments = self.arguments;
-        let each = arguments.function.shape == Shape::Alltoallw;
+        let each = arguments.function.shape == BufferShape::Alltoallw;
         let mut sum = 0u64;
         for rank in 0..ranks as usize {
             let mut count = arguments.count_at(counts, rank);
@@ -543,7 +545,7 @@ impl<'a> Note<'a> {
     fn new_communicator(&mut self) {
         let (at, arguments) = (self.at, self.arguments);
         let old = i64::from(self.communicator().number);
-        if self.kind == Kind::Icomm {
+        if self.kind == FunctionKind::Icomm {
             self.push(&[old, 0]);
             self.make_request().new_communicator = arguments.word(at.new_communicator);
             return;
@@ -619,7 +621,7 @@ impl<'a> Note<'a> {
 
     fn file(&mut self) {
         let (at, arguments) = (self.at, self.arguments);
-        let number = if self.kind == Kind::File {
+        let number = if self.kind == FunctionKind::File {
             let communicator = Some(self.communicator().number);
             let key = arguments.key_behind(at.new_file);
             self.session.file(key, communicator)

@@ -6,11 +6,11 @@ use flowcast_recording::format::{self, control};
 
 use crate::{
     clock,
-    communicators::{Group, Key, KnownCommunicators, c_handle},
+    communicators::{Key, KnownCommunicators, MemberGroup, c_handle},
     encoder::{Encoder, Times},
-    functions::{FUNCTIONS, Function},
+    functions::{FUNCTIONS, WrappedFunction},
     handles::Handles,
-    library::MpiLibrary,
+    library::LoadedMpi,
     neighbours::Neighbours,
     own_file::{OwnFile, Uncancelled, tell},
     requests::PendingRequests,
@@ -24,7 +24,7 @@ const FOLD_EVERY: u64 = 30_000_000_000;
 
 /// A message that was probed for and is to be received: its handle, communicator, source and tag.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Message {
+pub(crate) struct ProbedMessage {
     pub handle: u64,
     pub communicator: i64,
     pub source: i64,
@@ -45,13 +45,13 @@ struct SessionPolls {
 const IDLE: u64 = 1_000;
 
 /// The recording of this process.
-pub(crate) struct Session {
-    pub library: &'static MpiLibrary,
+pub(crate) struct RecordingSession {
+    pub library: &'static LoadedMpi,
     rank: i32,
     pub encoder: Encoder,
     pub requests: PendingRequests,
     pub communicators: KnownCommunicators,
-    pub messages: Vec<Message>,
+    pub messages: Vec<ProbedMessage>,
     /// By communicator, where somebody has asked.
     neighbours: BTreeMap<u32, Option<Arc<Neighbours>>>,
     windows: Numbered,
@@ -73,20 +73,20 @@ pub(crate) struct Session {
 
 const TYPES: usize = 64;
 
-impl Session {
+impl RecordingSession {
     /// Begins with a file that has its header already.
     pub(crate) fn new(
-        library: &'static MpiLibrary,
+        library: &'static LoadedMpi,
         encoder: Encoder,
         file: OwnFile,
         limit: usize,
-    ) -> Session {
+    ) -> RecordingSession {
         let timeout = if encoder.folds() {
             FOLD_EVERY
         } else {
             FLUSH_EVERY
         };
-        Session {
+        RecordingSession {
             library,
             rank: library.world_rank(),
             encoder,
@@ -111,7 +111,7 @@ impl Session {
 
     /// A communicator by its handle, written down when it is new.
     #[inline]
-    pub(crate) fn communicator(&mut self, key: Key) -> Group {
+    pub(crate) fn communicator(&mut self, key: Key) -> MemberGroup {
         match self.communicators.get(key) {
             Some(group) => group,
             None => self.learn(key),
@@ -119,7 +119,7 @@ impl Session {
     }
 
     #[cold]
-    fn learn(&mut self, key: Key) -> Group {
+    fn learn(&mut self, key: Key) -> MemberGroup {
         let (group, learned) = self.communicators.learn(key, self.library);
         if let Some(learned) = learned {
             self.encoder
@@ -179,7 +179,7 @@ impl Session {
     }
 
     /// Begins a signature with its function; gives the function's number.
-    pub(crate) fn begin_words(&mut self, function: &Function) -> i64 {
+    pub(crate) fn begin_words(&mut self, function: &WrappedFunction) -> i64 {
         let number = self.encoder.function(function.number, function.name);
         self.words.clear();
         self.words.push(number);
@@ -188,7 +188,7 @@ impl Session {
 
     /// Begins the signature of a call that concerns processes outside the world: its function has a name that has no model.
     #[cold]
-    pub(crate) fn begin_words_outside(&mut self, function: &Function) {
+    pub(crate) fn begin_words_outside(&mut self, function: &WrappedFunction) {
         let name = format!("{} with processes outside MPI_COMM_WORLD", function.name);
         let place = FUNCTIONS.len() as u16 + function.number;
         let number = self.encoder.function(place, &name);

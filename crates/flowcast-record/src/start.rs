@@ -21,13 +21,13 @@ use crate::{
     arguments::Arguments,
     clock::{self, Calibration},
     encoder::{Encoder, Times},
-    entry::{Entry, invoke},
-    functions::{FUNCTIONS, Function, Kind, Language},
-    library::MpiLibrary,
+    entry::{WrappedName, invoke},
+    functions::{FUNCTIONS, FunctionKind, Language, WrappedFunction},
+    library::LoadedMpi,
     lock::Lock,
     memory,
     own_file::{FOLDER, OwnFile, Uncancelled, tell},
-    session::Session,
+    session::RecordingSession,
     synchronise::{Reading, read_clock},
     threads::{CPU_THRESHOLD, Thread},
 };
@@ -39,7 +39,7 @@ const BUFFER: &str = "FLOWCAST_RECORD_BUFFER";
 const USUAL_BUFFER: usize = 1 << 18;
 
 /// The recording of this process.
-static SESSION: Lock<Option<Box<Session>>> = Lock::new(None);
+static SESSION: Lock<Option<Box<RecordingSession>>> = Lock::new(None);
 static ON: AtomicBool = AtomicBool::new(false);
 static PAUSED: AtomicBool = AtomicBool::new(false);
 /// Whether it is known why calls are written down, or not.
@@ -49,7 +49,7 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Does something with the recording, if there is one.
 #[inline]
-pub(crate) fn with_session<T>(work: impl FnOnce(&mut Session) -> T) -> Option<T> {
+pub(crate) fn with_session<T>(work: impl FnOnce(&mut RecordingSession) -> T) -> Option<T> {
     let Some(mut guard) = SESSION.lock() else {
         give_up("a signal handler has interrupted the recorder");
         return None;
@@ -77,8 +77,8 @@ pub(crate) fn begun() -> u64 {
 
 /// `MPI_Init`: calls it and begins.
 pub(crate) fn init(
-    entry: &Entry,
-    library: &'static MpiLibrary,
+    entry: &WrappedName,
+    library: &'static LoadedMpi,
     words: &[usize],
     thread: &Thread,
 ) -> c_int {
@@ -97,7 +97,12 @@ pub(crate) fn init(
 }
 
 /// `took` is how long the function took, in nanoseconds.
-fn begin_recording(function: &Function, library: &'static MpiLibrary, thread: &Thread, took: u64) {
+fn begin_recording(
+    function: &WrappedFunction,
+    library: &'static LoadedMpi,
+    thread: &Thread,
+    took: u64,
+) {
     let _uncancelled = Uncancelled::new();
     let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else {
         return;
@@ -134,8 +139,8 @@ fn begin_recording(function: &Function, library: &'static MpiLibrary, thread: &T
 
 /// The program's library is not one that the recorder knows.
 #[cold]
-pub(crate) fn refuse(function: &Function, reason: &str) {
-    if function.kind == Kind::Init {
+pub(crate) fn refuse(function: &WrappedFunction, reason: &str) {
+    if function.kind == FunctionKind::Init {
         tell(&format!(
             "the program's MPI library cannot be recorded: {reason}"
         ));
@@ -143,7 +148,7 @@ pub(crate) fn refuse(function: &Function, reason: &str) {
 }
 
 /// The first call of a program that has not called `MPI_Init` as far as the recorder knows.
-pub(crate) fn explain_absence(function: &Function) {
+pub(crate) fn explain_absence(function: &WrappedFunction) {
     if EXPLAINED.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -157,7 +162,7 @@ pub(crate) fn explain_absence(function: &Function) {
 
 /// A launcher of one library starts a program of the other as many programs of one rank: nothing of it is worth a
 /// recording.
-fn lonely_world(library: &MpiLibrary) -> Option<String> {
+fn lonely_world(library: &LoadedMpi) -> Option<String> {
     let number = |name: &str| env::var(name).ok()?.parse::<i32>().ok();
     let launched = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
     let size = launched.into_iter().find_map(number)?;
@@ -182,7 +187,7 @@ fn note_clock(thread: &Thread, now: u64, reading: Option<Reading>) {
     with_session(|session| session.special(thread, control::CLOCK, &numbers));
 }
 
-fn begin_session(folder: &Path, library: &'static MpiLibrary) -> io::Result<Box<Session>> {
+fn begin_session(folder: &Path, library: &'static LoadedMpi) -> io::Result<Box<RecordingSession>> {
     let rank = library.world_rank();
     if rank == 0 {
         begin_file(&folder.join(format::RECORDING), &recording_text(library))?;
@@ -193,7 +198,7 @@ fn begin_session(folder: &Path, library: &'static MpiLibrary) -> io::Result<Box<
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     let encoder = Encoder::new(2 * FUNCTIONS.len(), CPU_THRESHOLD, buffer, number(BUDGET));
-    let mut session = Box::new(Session::new(library, encoder, file, buffer));
+    let mut session = Box::new(RecordingSession::new(library, encoder, file, buffer));
     session.communicator(crate::communicators::Key::c(library.world));
     if memory::is_short() {
         return Err(io::ErrorKind::OutOfMemory.into());
@@ -221,7 +226,7 @@ fn begin_file(path: &Path, lines: &str) -> io::Result<OwnFile> {
     Ok(file)
 }
 
-fn recording_text(library: &MpiLibrary) -> String {
+fn recording_text(library: &LoadedMpi) -> String {
     let program = program();
     format!(
         "{}\nranks {}\nlibrary {}\nprogram {program}\n",
@@ -242,7 +247,7 @@ fn program() -> String {
         .replace('\n', " ")
 }
 
-fn header(library: &MpiLibrary) -> String {
+fn header(library: &LoadedMpi) -> String {
     // SAFETY: any name may be asked for.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -276,7 +281,7 @@ fn shared_clock() -> String {
 }
 
 /// A call that has no arguments worth a word.
-fn record_alone(function: &Function, thread: &Thread, times: Times) {
+fn record_alone(function: &WrappedFunction, thread: &Thread, times: Times) {
     with_session(|session| {
         session.begin_words(function);
         session.record(thread, times);
@@ -284,11 +289,11 @@ fn record_alone(function: &Function, thread: &Thread, times: Times) {
 }
 
 /// `MPI_Finalize` or `MPI_Abort`: what has been recorded is on the disk before it is called.
-pub(crate) fn finish(function: &Function, library: &MpiLibrary, thread: &Thread) {
+pub(crate) fn finish(function: &WrappedFunction, library: &LoadedMpi, thread: &Thread) {
     let _uncancelled = Uncancelled::new();
     let before = thread.enter(begun());
     record_alone(function, thread, before.times(0));
-    let ends = function.kind == Kind::Finalize;
+    let ends = function.kind == FunctionKind::Finalize;
     let now = clock::monotonic();
     let reading = if ends { read_clock(library) } else { None };
     note_clock(thread, now, reading);
@@ -306,7 +311,7 @@ pub(crate) fn finish(function: &Function, library: &MpiLibrary, thread: &Thread)
 extern "C" fn at_exit() {
     // A forked child has a copy of what its parent will write.
     if is_on() && PROCESS.load(Ordering::Relaxed) == std::process::id() {
-        guarded(|| with_session(Session::flush));
+        guarded(|| with_session(RecordingSession::flush));
     }
 }
 

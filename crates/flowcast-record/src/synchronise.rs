@@ -9,7 +9,7 @@ use std::{env, ffi::c_int, sync::OnceLock};
 
 use crate::{
     clock,
-    library::{Exchange, MpiLibrary},
+    library::{ExchangeFunctions, LoadedMpi},
 };
 
 /// Set where clocks are to be synchronised.
@@ -30,7 +30,7 @@ pub(crate) struct Reading {
 static OWN: OnceLock<usize> = OnceLock::new();
 
 /// Reads rank 0's clock, together with all other ranks. None where it was not asked for or cannot be done.
-pub(crate) fn read_clock(library: &MpiLibrary) -> Option<Reading> {
+pub(crate) fn read_clock(library: &LoadedMpi) -> Option<Reading> {
     if env::var_os(CLOCKS).is_none_or(|value| value.is_empty() || value == "0") {
         return None;
     }
@@ -58,7 +58,7 @@ pub(crate) fn read_clock(library: &MpiLibrary) -> Option<Reading> {
 }
 
 struct Talk<'a> {
-    exchange: &'a Exchange,
+    exchange: &'a ExchangeFunctions,
     communicator: usize,
 }
 

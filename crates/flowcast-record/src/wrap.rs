@@ -10,9 +10,9 @@ use crate::{
     clock,
     communicators::Key,
     completions::{RequestCompletion, Scratch},
-    entry::{Entry, invoke},
-    functions::{Kind, Language},
-    library::{MpiLibrary, library},
+    entry::{WrappedName, invoke},
+    functions::{FunctionKind, Language},
+    library::{LoadedMpi, library},
     memory, note,
     start::{self, guarded, with_session},
     threads::{Before, Thread, outermost},
@@ -22,7 +22,7 @@ use crate::{
 ///
 /// # Safety
 /// The words are the arguments that the function's prototype asks for.
-pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
+pub(crate) unsafe fn call(entry: &WrappedName, words: &mut [usize]) -> c_int {
     let (real, function) = (entry.real(), entry.function);
     let library = match guarded(library) {
         Some(Ok(library)) if is_recorded(entry.language, library) => library,
@@ -33,16 +33,16 @@ pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
         _ => return invoke(real, words),
     };
     let done = outermost(|thread| match function.kind {
-        Kind::Init => start::init(entry, library, words, thread),
+        FunctionKind::Init => start::init(entry, library, words, thread),
         _ if !start::is_on() => {
             start::explain_absence(function);
             invoke(real, words)
         }
-        Kind::Finalize | Kind::Abort => {
+        FunctionKind::Finalize | FunctionKind::Abort => {
             guarded(|| start::finish(function, library, thread));
             invoke(real, words)
         }
-        Kind::Pcontrol => {
+        FunctionKind::Pcontrol => {
             guarded(|| start::pcontrol(Arguments::new(words, entry, library), thread));
             invoke(real, words)
         }
@@ -53,7 +53,7 @@ pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
 }
 
 /// A call whose function has not returned yet.
-struct Pending {
+struct PendingCall {
     before: Before,
     completion: Option<RequestCompletion>,
     handle: Option<Key>,
@@ -62,8 +62,8 @@ struct Pending {
 }
 
 fn recorded(
-    entry: &Entry,
-    library: &'static MpiLibrary,
+    entry: &WrappedName,
+    library: &'static LoadedMpi,
     words: &mut [usize],
     thread: &Thread,
 ) -> c_int {
@@ -85,12 +85,12 @@ fn recorded(
 
 /// Keeps what the function may change.
 fn look(
-    entry: &Entry,
-    library: &'static MpiLibrary,
+    entry: &WrappedName,
+    library: &'static LoadedMpi,
     words: &mut [usize],
     thread: &Thread,
     scratch: &mut Scratch,
-) -> Pending {
+) -> PendingCall {
     let function = entry.function;
     let before = thread.enter(start::begun());
     let arguments = Arguments::new(words, entry, library);
@@ -102,7 +102,7 @@ fn look(
     }
     #[cfg(debug_assertions)]
     injected::panic_if_asked(injected::BEFORE, function.name);
-    Pending {
+    PendingCall {
         before,
         completion,
         handle,
@@ -110,8 +110,14 @@ fn look(
     }
 }
 
-fn write_down(arguments: Arguments<'_>, thread: &Thread, pending: Pending, end: u64, failed: bool) {
-    let Pending { before, begin, .. } = pending;
+fn write_down(
+    arguments: Arguments<'_>,
+    thread: &Thread,
+    pending: PendingCall,
+    end: u64,
+    failed: bool,
+) {
+    let PendingCall { before, begin, .. } = pending;
     with_session(|session| {
         #[cfg(debug_assertions)]
         injected::panic_if_asked(injected::BEHIND, arguments.function.name);

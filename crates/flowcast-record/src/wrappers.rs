@@ -6,7 +6,7 @@
 use std::ffi::c_int;
 
 use crate::{
-    entry::Entry,
+    entry::WrappedName,
     functions::{FUNCTIONS, Language},
     wrap::call,
 };

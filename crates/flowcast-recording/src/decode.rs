@@ -55,7 +55,7 @@ pub struct Header {
 
 /// One call of an MPI function, with the computation before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
+pub struct RecordedCall {
     /// The thread that called.
     pub thread: u32,
     /// Number of the signature in [`RankFile::signatures`].
@@ -109,7 +109,7 @@ pub struct Reference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     /// One call that did something.
-    Call(Call),
+    Call(RecordedCall),
     /// Tests and probes in a row that found nothing.
     Polls(Polls),
     /// Recording was off: nothing is known of so many ns.
@@ -447,7 +447,7 @@ impl Decoder<'_> {
         if self.file.items.is_empty() {
             self.began = *self.clock();
         }
-        self.file.items.push(Item::Call(Call {
+        self.file.items.push(Item::Call(RecordedCall {
             thread,
             signature,
             begin,

@@ -8,7 +8,7 @@ use super::{
     RecordingError,
     decode::{Item, RankFile},
     format::{self, RECORDING_MAGIC},
-    table::Function,
+    table::MpiFunction,
 };
 
 /// Calls of one function.
@@ -55,7 +55,7 @@ pub fn summarize(file: &RankFile) -> Summary {
         stopped: u32::from(file.stopped),
         ..Summary::default()
     };
-    let kinds = file.functions.iter().map(|name| Function::named(name));
+    let kinds = file.functions.iter().map(|name| MpiFunction::named(name));
     let kinds: Vec<_> = kinds.collect();
     for item in &file.items {
         match item {
@@ -120,7 +120,7 @@ impl Summary {
 }
 
 /// Bytes that a call hands over: of a message, of a collective what this rank puts in, of a file's operation all.
-pub fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
+pub fn bytes_sent(function: &MpiFunction, words: &[i64]) -> u64 {
     let word = |index: usize| {
         words
             .get(index)
@@ -165,7 +165,7 @@ pub fn neighbours(words: &[i64]) -> (Vec<(i64, u64)>, &[i64]) {
 }
 
 /// Whether it is a collective operation on data, non-blocking or persistent ones too.
-pub fn is_collective(function: &Function) -> bool {
+pub fn is_collective(function: &MpiFunction) -> bool {
     super::operation(&function.name).is_some()
 }
 

@@ -17,7 +17,7 @@ pub(crate) const TEXT: &str = include_str!("functions.txt");
 /// assert!(send.makes_request());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
+pub struct MpiFunction {
     /// Its name without `MPI_`.
     pub name: String,
     /// Arguments of the C function.
@@ -28,9 +28,9 @@ pub struct Function {
     pub keys: Vec<(char, usize)>,
 }
 
-impl Function {
+impl MpiFunction {
     /// The function of this name without `MPI_`; a name with a large count (`Send_c`) is the same function.
-    pub fn named(name: &str) -> Option<&'static Function> {
+    pub fn named(name: &str) -> Option<&'static MpiFunction> {
         FunctionNumber::named(name).map(FunctionNumber::function)
     }
 
@@ -67,7 +67,7 @@ impl Function {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionNumber(NonZeroU16);
 
-static FUNCTIONS: LazyLock<Vec<Function>> =
+static FUNCTIONS: LazyLock<Vec<MpiFunction>> =
     LazyLock::new(|| lines().filter_map(function).collect());
 
 static NUMBERS: LazyLock<BTreeMap<&'static str, FunctionNumber>> = LazyLock::new(|| {
@@ -103,7 +103,7 @@ impl FunctionNumber {
     }
 
     /// What the table says of it.
-    pub fn function(self) -> &'static Function {
+    pub fn function(self) -> &'static MpiFunction {
         &FUNCTIONS[usize::from(self.get()) - 1]
     }
 
@@ -130,13 +130,13 @@ const REQUEST_USERS: [&str; 12] = [
 ];
 
 /// All functions, in the order of the table.
-pub fn functions() -> &'static [Function] {
+pub fn functions() -> &'static [MpiFunction] {
     &FUNCTIONS
 }
 
 /// All functions by their names.
-pub fn by_name() -> BTreeMap<&'static str, Function> {
-    let named = |function: &'static Function| (function.name.as_str(), function.clone());
+pub fn by_name() -> BTreeMap<&'static str, MpiFunction> {
+    let named = |function: &'static MpiFunction| (function.name.as_str(), function.clone());
     FUNCTIONS.iter().map(named).collect()
 }
 
@@ -144,10 +144,10 @@ fn lines() -> impl Iterator<Item = &'static str> {
     TEXT.lines().filter(|line| !line.starts_with('#'))
 }
 
-fn function(line: &str) -> Option<Function> {
+fn function(line: &str) -> Option<MpiFunction> {
     let mut words = line.split_whitespace();
     let (name, arity, kind) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
-    Some(Function {
+    Some(MpiFunction {
         name: name.into(),
         arity,
         kind: kind.into(),
@@ -168,7 +168,7 @@ mod tests {
     fn every_line_is_a_function_and_no_name_comes_twice() {
         let functions = functions();
         assert_eq!(functions.len(), lines().count());
-        for Function { name, .. } in functions {
+        for MpiFunction { name, .. } in functions {
             let number = FunctionNumber::named(name);
             assert_eq!(number.map(FunctionNumber::name), Some(name.as_str()));
         }

@@ -22,7 +22,7 @@ use flowcast_model::{
     collective::{PhaseMessage, Row},
     file_system::FileSystem,
     machine::{NodeGroup, inside::InsideNode, wide_area::Site},
-    network::{Network, Overheads, Progress, Rule},
+    network::{MessageRule, Network, Overheads, Progress},
 };
 use flowcast_trace::{
     access::Access,
@@ -616,7 +616,7 @@ pub(crate) struct RouteTimes {
     latency: Time,
     gap: Time,
     per_byte: TimePerByte,
-    rule: Rule,
+    rule: MessageRule,
     overheads: Overheads,
 }
 
@@ -661,7 +661,13 @@ impl RouteTimes {
 
     fn far(latency: Time, rate: Rate, flight: Time) -> RouteTimes {
         let per_byte = TimePerByte::from_rate(rate);
-        let near = RouteTimes::new(Rule::Dimemas, latency, per_byte, Time::ZERO, Time::ZERO);
+        let near = RouteTimes::new(
+            MessageRule::Dimemas,
+            latency,
+            per_byte,
+            Time::ZERO,
+            Time::ZERO,
+        );
         RouteTimes {
             latency: in_flight(rate, flight),
             ..near
@@ -681,7 +687,7 @@ impl RouteTimes {
     }
 
     fn new(
-        rule: Rule,
+        rule: MessageRule,
         latency: Time,
         per_byte: TimePerByte,
         overhead: Time,
@@ -689,12 +695,12 @@ impl RouteTimes {
     ) -> RouteTimes {
         let none = Time::ZERO;
         let (send_overhead, recv_before, recv_after, latency, gap) = match rule {
-            Rule::Hockney => (none, none, none, latency, none),
-            Rule::Dimemas => {
+            MessageRule::Hockney => (none, none, none, latency, none),
+            MessageRule::Dimemas => {
                 let latency = at_least_a_nanosecond(latency);
                 (latency, latency, none, none, none)
             }
-            Rule::Loggops => (overhead, none, overhead, latency, gap),
+            MessageRule::Loggops => (overhead, none, overhead, latency, gap),
         };
         let overheads = Overheads::default();
         RouteTimes {
@@ -786,20 +792,20 @@ impl RouteTimes {
 
     fn class_cost(&self, class: &MessageClass, rendezvous: Rendezvous) -> ClassCost {
         let counted = match self.rule {
-            Rule::Loggops => Bytes(class.size.0.saturating_sub(1)),
-            Rule::Hockney | Rule::Dimemas => class.size,
+            MessageRule::Loggops => Bytes(class.size.0.saturating_sub(1)),
+            MessageRule::Hockney | MessageRule::Dimemas => class.size,
         };
         let bytes = self.per_byte.time_for(counted);
         ClassCost {
             delay: self.latency + bytes,
             added_latency: Time::ZERO,
-            busy: if self.rule == Rule::Loggops {
+            busy: if self.rule == MessageRule::Loggops {
                 self.gap + bytes
             } else {
                 Time::ZERO
             },
             bytes,
-            held: if self.rule == Rule::Dimemas {
+            held: if self.rule == MessageRule::Dimemas {
                 Time::ZERO
             } else {
                 bytes

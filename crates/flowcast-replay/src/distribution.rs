@@ -10,7 +10,7 @@ const DOUBLINGS: usize = 44;
 
 /// Times by class; those below a nanosecond have a class of their own.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Distribution {
+pub struct TimeDistribution {
     classes: Vec<Class>,
     number: u64,
     total: Time,
@@ -24,7 +24,7 @@ struct Class {
     total: Time,
 }
 
-impl Distribution {
+impl TimeDistribution {
     /// Counts one more time, 0 or longer.
     pub fn add(&mut self, time: Time) {
         if self.classes.is_empty() {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn classes_double_and_those_between_are_kept() {
-        let mut distribution = Distribution::default();
+        let mut distribution = TimeDistribution::default();
         assert_eq!(
             (distribution.median(), distribution.doublings()),
             (Time::ZERO, vec![])
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_median_of_equal_times_is_exact() {
-        let mut distribution = Distribution::default();
+        let mut distribution = TimeDistribution::default();
         [6100.0, 6100.0, 6100.0, 9000.0]
             .map(Time::from_nanos)
             .into_iter()
@@ -152,7 +152,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_median_is_that_of_the_sorted_times(mut times in prop::collection::vec(0.0..1e12f64, 1..200)) {
-            let mut distribution = Distribution::default();
+            let mut distribution = TimeDistribution::default();
             times.iter().for_each(|nanos| distribution.add(Time::from_nanos(*nanos)));
             times.sort_by(f64::total_cmp);
             let (found, expected) = (distribution.median().as_nanos(), times[(times.len() - 1) / 2]);

@@ -67,12 +67,12 @@ pub struct CallSite {
     /// The value of the last event that gives the caller's line.
     pub line: Option<i64>,
     /// What was called at this place.
-    pub call: Call,
+    pub call: CallOrigin,
 }
 
 /// A call by the trace's own event, or else by the replayed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Call {
+pub enum CallOrigin {
     /// Type and value of the event that marks it.
     Event(i64, i64),
     /// The operation that the replay carried out.
@@ -213,14 +213,14 @@ impl<'a> Explainer<'a> {
         )
     }
 
-    fn site(&self, rank: Rank, own: impl Into<Call>) -> CallSite {
+    fn site(&self, rank: Rank, own: impl Into<CallOrigin>) -> CallSite {
         let Account {
             function: user,
             caller,
             line,
             ..
         } = self.ranks[rank];
-        let call = Call::of_stream(&self.own, rank, own);
+        let call = CallOrigin::of_stream(&self.own, rank, own);
         CallSite {
             function: user,
             caller,
@@ -230,31 +230,35 @@ impl<'a> Explainer<'a> {
     }
 }
 
-impl Call {
+impl CallOrigin {
     /// The call that a stream's last event marks, or else this one.
-    pub(crate) fn of_stream(own: &OwnCalls, stream: Rank, other: impl Into<Call>) -> Call {
+    pub(crate) fn of_stream(
+        own: &OwnCalls,
+        stream: Rank,
+        other: impl Into<CallOrigin>,
+    ) -> CallOrigin {
         let marked = own.marked(stream);
-        marked.map_or(other.into(), |(kind, value)| Call::Event(kind, value))
+        marked.map_or(other.into(), |(kind, value)| CallOrigin::Event(kind, value))
     }
 
     /// Its name, such as `MPI_Waitall`.
     pub fn name(self) -> String {
         let name = match self {
-            Call::Event(kind, value) => match function_name(kind, value) {
+            CallOrigin::Event(kind, value) => match function_name(kind, value) {
                 Some(name) => name,
                 None => return format!("MPI call {value} of type {kind}"),
             },
-            Call::Function(function) => function.name(),
-            Call::Access(name) => name,
-            Call::OtherThreads => return "(other threads)".to_owned(),
+            CallOrigin::Function(function) => function.name(),
+            CallOrigin::Access(name) => name,
+            CallOrigin::OtherThreads => return "(other threads)".to_owned(),
         };
         format!("MPI_{name}")
     }
 }
 
-impl From<Function> for Call {
-    fn from(function: Function) -> Call {
-        Call::Function(function)
+impl From<Function> for CallOrigin {
+    fn from(function: Function) -> CallOrigin {
+        CallOrigin::Function(function)
     }
 }
 
@@ -307,7 +311,7 @@ impl Account {
                 function: self.function,
                 caller: self.caller,
                 line: self.line,
-                call: Call::Function(Function::Wait),
+                call: CallOrigin::Function(Function::Wait),
             });
             self.add(site, TimePart::Processor, gap);
             self.reached = now;
@@ -393,7 +397,7 @@ impl Observer for Explainer<'_> {
 
     fn accessed(&mut self, rank: Rank, accessed: Accessed) {
         let access = self.program.access(accessed.access);
-        let site = self.site(rank, Call::Access(access.name()));
+        let site = self.site(rank, CallOrigin::Access(access.name()));
         let account = &mut self.ranks[rank];
         account.wait_for_processor(accessed.call);
         accessed.each_part(|part, until| account.spend(site, part, until));
@@ -401,7 +405,10 @@ impl Observer for Explainer<'_> {
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
         let own = self.own.collective(gathered.instance);
-        let site = self.site(rank, own.map_or(Call::OtherThreads, Call::Function));
+        let site = self.site(
+            rank,
+            own.map_or(CallOrigin::OtherThreads, CallOrigin::Function),
+        );
         let account = &mut self.ranks[rank];
         account.wait_for_processor(gathered.call);
         gathered.each_part(|part, until| account.spend(site, part, until));

@@ -1,10 +1,10 @@
 //! When each message of a replay was sent, moved and arrived, as its observers remember it.
 //!
 //! The times stand in columns of 16 bytes for each message and pair of times, and an observer has only those that it
-//! needs (`Columns`); so a [`Journal`](crate::journal::Journal) of ten million messages stays small.
+//! needs (`Columns`); so a [`Journal`](crate::journal::ReplayJournal) of ten million messages stays small.
 
 use crate::{
-    loggops::{message::Message, sends::Sends},
+    loggops::{message::ScheduleMessage, sends::Sends},
     observer::{Observer, ReceivedMessage, Sent},
     prefetch::prefetch_behind,
 };
@@ -192,11 +192,11 @@ impl<'a> Flights<'a> {
     }
 
     /// Receiving rank or stream, size and tag of a message that `from` has sent.
-    pub(crate) fn message(&self, from: Rank, slot: Slot) -> Message {
+    pub(crate) fn message(&self, from: Rank, slot: Slot) -> ScheduleMessage {
         match self.source {
             Source::Program(program) => {
                 let class = program.class(self.origins[slot].1);
-                Message {
+                ScheduleMessage {
                     to: program.receiver(slot),
                     size: class.size,
                     tag: class.tag,

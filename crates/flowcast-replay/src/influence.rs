@@ -18,7 +18,7 @@ use flowcast_model::{
         scheduler::Policy,
         wide_area::{Traffic, WideArea},
     },
-    network::{Duplex, LoneFlow, Network, Overheads, Rule},
+    network::{Duplex, LoneFlow, MessageRule, Network, Overheads},
     network_file::upgrade::current_name,
     sharing::{Sharing, model::Model},
 };
@@ -55,7 +55,7 @@ pub struct Unused {
 
 /// A replay that has been done.
 #[derive(Debug, Clone, Copy)]
-pub struct Done<'a> {
+pub struct FinishedReplay<'a> {
     /// The program that was replayed.
     pub program: &'a Program,
     /// The network that it was replayed on.
@@ -96,7 +96,7 @@ struct Uses {
 }
 
 /// The parameters without influence, in the order of the network file; `asked` are dotted names that the caller set.
-pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
+pub fn without_influence(done: &FinishedReplay, asked: &[String]) -> Vec<Unused> {
     let mut list = FieldList {
         asked: asked.iter().map(|name| bare(current_name(name))).collect(),
         unused: Vec::new(),
@@ -144,7 +144,7 @@ const INSTRUCTIONS: usize = 64;
 
 impl Uses {
     /// Looks at the instructions until all is found that the tables let expect: mostly after a few of them.
-    fn new(done: &Done, asks_for_accelerators: bool) -> Uses {
+    fn new(done: &FinishedReplay, asks_for_accelerators: bool) -> Uses {
         let most = Uses::at_most(done, asks_for_accelerators);
         let mut uses = Uses {
             connected: vec![false; most.connected.len()],
@@ -165,8 +165,8 @@ impl Uses {
     }
 
     /// What can be found at most, by the tables of the program and the machine.
-    fn at_most(done: &Done, asks_for_accelerators: bool) -> Uses {
-        let Done {
+    fn at_most(done: &FinishedReplay, asks_for_accelerators: bool) -> Uses {
+        let FinishedReplay {
             program,
             network,
             placement,
@@ -212,8 +212,8 @@ impl Uses {
         most
     }
 
-    fn instruction(&mut self, done: &Done, rank: Rank, op: Op, most: &Uses) {
-        let Done {
+    fn instruction(&mut self, done: &FinishedReplay, rank: Rank, op: Op, most: &Uses) {
+        let FinishedReplay {
             program,
             network,
             placement,
@@ -247,7 +247,7 @@ impl Uses {
         }
     }
 
-    fn access(&mut self, done: &Done, rank: Rank, access: &Access) {
+    fn access(&mut self, done: &FinishedReplay, rank: Rank, access: &Access) {
         self.files |= matches!(access, Access::File { .. });
         let (Some(size), Some(target)) = (size_of(access), access.target()) else {
             return;
@@ -267,7 +267,7 @@ impl Uses {
         traffic.bytes |= size > Bytes(0);
     }
 
-    fn collective(&mut self, done: &Done, communicator: u32) {
+    fn collective(&mut self, done: &FinishedReplay, communicator: u32) {
         self.collectives = true;
         if self.collectives_between_sites {
             return;
@@ -298,7 +298,7 @@ struct FieldList {
 
 const ACCELERATOR_SPEED: &str = "machine.nodes.accelerator_speed";
 
-fn has_accelerators(done: &Done) -> bool {
+fn has_accelerators(done: &FinishedReplay) -> bool {
     done.network
         .machine
         .nodes
@@ -317,7 +317,7 @@ impl FieldList {
         })
     }
 
-    fn asks_for_accelerators(&self, done: &Done) -> bool {
+    fn asks_for_accelerators(&self, done: &FinishedReplay) -> bool {
         has_accelerators(done) || self.is_asked(ACCELERATOR_SPEED)
     }
 
@@ -331,13 +331,13 @@ impl FieldList {
         }
     }
 
-    fn messages(&mut self, done: &Done, uses: &Uses) {
+    fn messages(&mut self, done: &FinishedReplay, uses: &Uses) {
         const NONE: &str = "no message between nodes";
         let nic = &done.network.nic;
         let collective = uses.collectives_between_nodes;
         let messages = uses.between.messages;
         let bytes = uses.between.bytes || collective;
-        let loggops = done.network.point_to_point.rule == Rule::Loggops;
+        let loggops = done.network.point_to_point.rule == MessageRule::Loggops;
         let threshold = done.network.point_to_point.rendezvous_from.is_some()
             || matches!(done.rendezvous, Rendezvous::From(_));
         self.check(
@@ -424,7 +424,7 @@ impl FieldList {
         }
     }
 
-    fn machine(&mut self, done: &Done, uses: &Uses) {
+    fn machine(&mut self, done: &FinishedReplay, uses: &Uses) {
         const INSIDE: &str = "no message inside a node";
         let independent = done.model == Some(Model::Independent);
         let never = if independent {
@@ -538,7 +538,7 @@ impl FieldList {
         );
     }
 
-    fn scheduler(&mut self, done: &Done, uses: &Uses) {
+    fn scheduler(&mut self, done: &FinishedReplay, uses: &Uses) {
         const ALONE: &str = "no rank waited for a processor";
         let waits = done.outcome.waits;
         let scheduler = &done.network.machine.scheduler;
@@ -576,7 +576,7 @@ impl FieldList {
         );
     }
 
-    fn wide_area(&mut self, done: &Done, uses: &Uses) {
+    fn wide_area(&mut self, done: &FinishedReplay, uses: &Uses) {
         const NONE: &str = "no message between sites";
         let wide_area = &done.network.machine.wide_area;
         let waits = done.outcome.waits;
@@ -652,7 +652,7 @@ impl FieldList {
         }
     }
 
-    fn random(&mut self, done: &Done, uses: &Uses) {
+    fn random(&mut self, done: &FinishedReplay, uses: &Uses) {
         let random: &Randomness = &done.network.machine.random;
         let Uses {
             between,
@@ -733,7 +733,7 @@ mod tests {
     use flowcast_trace::{
         ReadOptions, Trace,
         convert::{
-            generate::{Shape, Workload},
+            generate::{ProgramShape, Workload},
             write,
         },
         read,
@@ -741,7 +741,7 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::Arc;
 
-    fn program(shape: Shape) -> Program {
+    fn program(shape: ProgramShape) -> Program {
         let mut text = Vec::new();
         write::dim(shape, &mut text).unwrap();
         match read(
@@ -765,7 +765,7 @@ mod tests {
         ) {
             let workload = Workload::ALL[workload].1;
             let compute = Time::from_nanos(f64::from(compute));
-            let shape = Shape { workload, ranks, iterations, size: Bytes(size), compute, jitter: 0.0, seed: 1, period: 0 };
+            let shape = ProgramShape { workload, ranks, iterations, size: Bytes(size), compute, jitter: 0.0, seed: 1, period: 0 };
             let program = program(shape);
             let network = Network { machine: Machine::default(), ..flowcast_model::builtin::network("gige-tcp").unwrap() };
             let mapping = Mapping::PerNode(each);
@@ -774,7 +774,7 @@ mod tests {
             let replay = Replay::new(&program, &network, placement.clone(), rendezvous).unwrap();
             let Ok(outcome) = replay.run() else { return Ok(()) };
             let (program, network, placement, outcome) = (&program, &network, &placement, &outcome);
-            let done = Done { program, network, placement, rendezvous, model: None, outcome };
+            let done = FinishedReplay { program, network, placement, rendezvous, model: None, outcome };
             // Whatever may be found, nothing ends the search before the last instruction.
             let everything = Traffics { messages: true, bytes: true };
             let most = Uses { inside: everything, accelerated: asks_for_accelerators, ..Uses::default() };

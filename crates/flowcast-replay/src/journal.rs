@@ -12,7 +12,7 @@ pub(crate) mod own_calls;
 
 use super::{
     flights::{Flight, FlightColumns, Flights, Source},
-    loggops::{message::Message, sends::Sends},
+    loggops::{message::ScheduleMessage, sends::Sends},
     timeline::{Activity, MessageSpan, Segment, Timeline, busiest, merged},
 };
 use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
@@ -143,14 +143,14 @@ impl Keeps {
 
 /// Messages and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traffic {
+pub struct CallTraffic {
     /// Number of messages, each counted once.
     pub messages: u64,
     /// Sum of their sizes; it does not go beyond 2^64 - 1 bytes.
     pub bytes: Bytes,
 }
 
-impl Traffic {
+impl CallTraffic {
     fn add(&mut self, size: Bytes) {
         self.messages += 1;
         self.bytes = Bytes(self.bytes.0.saturating_add(size.0));
@@ -173,12 +173,12 @@ struct RankJournal {
     times: [Time; Activity::ALL.len()],
     /// Up to where they account for its time.
     reached: Time,
-    sent: Traffic,
-    received: Traffic,
+    sent: CallTraffic,
+    received: CallTraffic,
 }
 
 /// An observer that keeps what happened.
-pub struct Journal<'a> {
+pub struct ReplayJournal<'a> {
     keeps: Keeps,
     keeps_calls: bool,
     /// What the program called; nothing if calls are not kept.
@@ -191,9 +191,9 @@ pub struct Journal<'a> {
     tallies: Tallies,
 }
 
-impl<'a> Journal<'a> {
+impl<'a> ReplayJournal<'a> {
     /// For the replay of this program. Calls are kept if its trace has no events that mark them.
-    pub fn new(program: &'a Program, keeps: Keeps) -> Journal<'a> {
+    pub fn new(program: &'a Program, keeps: Keeps) -> ReplayJournal<'a> {
         let is_marked = || {
             program
                 .events()
@@ -206,24 +206,24 @@ impl<'a> Journal<'a> {
         } else {
             OwnCalls::default()
         };
-        Journal {
+        ReplayJournal {
             own,
             keeps_calls,
-            ..Journal::from_source(Source::Program(program), keeps)
+            ..ReplayJournal::from_source(Source::Program(program), keeps)
         }
     }
 
     /// For the replay of a schedule with these messages.
-    pub fn of_schedule(sends: &'a Sends<'a>, keeps: Keeps) -> Journal<'a> {
-        Journal::from_source(Source::Schedule(sends), keeps)
+    pub fn of_schedule(sends: &'a Sends<'a>, keeps: Keeps) -> ReplayJournal<'a> {
+        ReplayJournal::from_source(Source::Schedule(sends), keeps)
     }
 
-    fn from_source(source: Source<'a>, keeps: Keeps) -> Journal<'a> {
+    fn from_source(source: Source<'a>, keeps: Keeps) -> ReplayJournal<'a> {
         let ranks = if keeps.timeline { source.ranks() } else { 0 };
         let columns = FlightColumns {
             moves: keeps.calls || keeps.timeline,
         };
-        Journal {
+        ReplayJournal {
             keeps,
             keeps_calls: keeps.calls,
             own: OwnCalls::default(),
@@ -330,12 +330,12 @@ impl<'a> Journal<'a> {
     }
 
     /// What a rank sent.
-    pub fn traffic_sent(&self, rank: Rank) -> Traffic {
+    pub fn traffic_sent(&self, rank: Rank) -> CallTraffic {
         self.ranks[rank].sent
     }
 
     /// What was sent to a rank.
-    pub fn traffic_received(&self, rank: Rank) -> Traffic {
+    pub fn traffic_received(&self, rank: Rank) -> CallTraffic {
         self.ranks[rank].received
     }
 
@@ -398,7 +398,11 @@ impl<'a> Journal<'a> {
                 let Some(MessageClass { size, tag, .. }) = self.flights.class(slot).copied() else {
                     continue;
                 };
-                visit(slot, self.times_of(&flight, Message { to, size, tag }).span);
+                visit(
+                    slot,
+                    self.times_of(&flight, ScheduleMessage { to, size, tag })
+                        .span,
+                );
             }
         }
     }
@@ -446,7 +450,11 @@ impl<'a> Journal<'a> {
         (self.flights.source.number(slot) as u32, times)
     }
 
-    fn times_of(&self, flight: &Flight, Message { to, size, tag }: Message) -> MessageTimes {
+    fn times_of(
+        &self,
+        flight: &Flight,
+        ScheduleMessage { to, size, tag }: ScheduleMessage,
+    ) -> MessageTimes {
         let Flight {
             from,
             call,

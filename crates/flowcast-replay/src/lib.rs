@@ -1,7 +1,7 @@
 //! How long a program's communication takes on a network: the replay of its computations, messages and collectives.
 //!
 //! An [`Engine`] replays a program, a [`loggops::Layout`] a schedule. Each gives an [`Outcome`](outcome::Outcome), when every rank ends and what
-//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a [`Journal`](journal::Journal) for timelines
+//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a [`Journal`](journal::ReplayJournal) for timelines
 //! and files, an [`Explainer`](explain::Explainer) for the causes of communication time, a
 //! [`RunTimer`](run_times::RunTimer) for the times of calls and regions, or several of them at once, as a pair.
 //!

@@ -4,15 +4,15 @@ use std::collections::{HashMap, VecDeque};
 
 /// A peer and a tag, each of which may be any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub(crate) struct MatchPattern {
     /// The rank at the other end; none is any rank.
     pub peer: Option<u32>,
     /// The tag; none is any tag.
     pub tag: Option<u32>,
 }
 
-impl Pattern {
-    fn meets(self, other: Pattern) -> bool {
+impl MatchPattern {
+    fn meets(self, other: MatchPattern) -> bool {
         agree(self.peer, other.peer) && agree(self.tag, other.tag)
     }
 
@@ -29,7 +29,7 @@ fn agree(a: Option<u32>, b: Option<u32>) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct MatchQueue<T> {
     exact: HashMap<(u32, u32), VecDeque<(u64, T)>>,
-    wild: VecDeque<(u64, Pattern, T)>,
+    wild: VecDeque<(u64, MatchPattern, T)>,
     put: u64,
     len: usize,
 }
@@ -47,7 +47,7 @@ impl<T> Default for MatchQueue<T> {
 
 impl<T: Copy> MatchQueue<T> {
     /// Appends an entry.
-    pub(crate) fn push(&mut self, pattern: Pattern, value: T) {
+    pub(crate) fn push(&mut self, pattern: MatchPattern, value: T) {
         match pattern.key() {
             Some(key) => self
                 .exact
@@ -61,7 +61,7 @@ impl<T: Copy> MatchQueue<T> {
     }
 
     /// Removes the first entry that meets `pattern`.
-    pub(crate) fn take(&mut self, pattern: Pattern) -> Option<T> {
+    pub(crate) fn take(&mut self, pattern: MatchPattern) -> Option<T> {
         if self.len == 0 {
             return None;
         }
@@ -105,7 +105,7 @@ impl<T: Copy> MatchQueue<T> {
     }
 
     /// The entry that came first, with its pattern.
-    pub(crate) fn first_entry(&self) -> Option<(Pattern, T)> {
+    pub(crate) fn first_entry(&self) -> Option<(MatchPattern, T)> {
         let exact = self.first_key(|_| true).and_then(|key| {
             let (order, value) = self.exact[&key].front()?;
             Some((*order, exact_pattern(key), *value))
@@ -140,8 +140,8 @@ impl<T: Copy> MatchQueue<T> {
     }
 }
 
-fn exact_pattern((peer, tag): (u32, u32)) -> Pattern {
-    Pattern {
+fn exact_pattern((peer, tag): (u32, u32)) -> MatchPattern {
+    MatchPattern {
         peer: Some(peer),
         tag: Some(tag),
     }
@@ -152,16 +152,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn any_pattern() -> impl Strategy<Value = Pattern> {
+    fn any_pattern() -> impl Strategy<Value = MatchPattern> {
         let side = || prop_oneof![3 => (0u32..3).prop_map(Some), 1 => Just(None)];
-        (side(), side()).prop_map(|(peer, tag)| Pattern { peer, tag })
+        (side(), side()).prop_map(|(peer, tag)| MatchPattern { peer, tag })
     }
 
     proptest! {
         #[test]
         fn the_queue_gives_what_a_list_scan_gives(steps in proptest::collection::vec((any::<bool>(), any_pattern()), 0..60)) {
             let mut queue = MatchQueue::default();
-            let mut list: Vec<(Pattern, usize)> = Vec::new();
+            let mut list: Vec<(MatchPattern, usize)> = Vec::new();
             for (index, (put, pattern)) in steps.into_iter().enumerate() {
                 if put {
                     queue.push(pattern, index);

@@ -88,7 +88,7 @@ impl RailTransit for Packets {
 }
 
 /// A rail, and what is known of it.
-struct RailLane<T> {
+struct TransitRail<T> {
     transit: T,
     /// By group of its machine's nodes: what messages cost.
     routes: Vec<RouteTimes>,
@@ -108,7 +108,7 @@ struct DividedMessage {
 
 /// All rails.
 pub(crate) struct RailsTransit<T> {
-    rails: Vec<RailLane<T>>,
+    rails: Vec<TransitRail<T>>,
     /// By node.
     accounts: Vec<NodeAccount>,
     /// By slot: sender and receiver.
@@ -155,7 +155,7 @@ impl<T: RailTransit> RailsTransit<T> {
         let lanes = rails.iter().zip(transits).map(|(rail, transit)| {
             let placement = &rail.placement;
             let groups = placement.groups().iter();
-            RailLane {
+            TransitRail {
                 transit,
                 routes: groups
                     .map(|group| RouteTimes::between(&rail.network, group))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    explain::Call,
+    explain::CallOrigin,
     flights::{FlightColumns, Flights, Source},
     journal::{Function, own_calls::OwnCalls},
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
@@ -24,7 +24,7 @@ pub struct RunTimer<'a> {
     names: &'a [String],
     own: OwnCalls,
     flights: Flights<'a>,
-    calls: BTreeMap<Call, Time>,
+    calls: BTreeMap<CallOrigin, Time>,
     /// By rank.
     regions: Vec<OpenRegions>,
     /// By rank: how long it waited for other threads of its task, outside of MPI.
@@ -69,9 +69,9 @@ impl<'a> RunTimer<'a> {
     }
 
     /// The time of a stream of a non-blocking collective is no call's.
-    fn add(&mut self, rank: Rank, call: impl Into<Call>, time: Time) {
+    fn add(&mut self, rank: Rank, call: impl Into<CallOrigin>, time: Time) {
         if rank.index() < self.program.ranks() {
-            let call = Call::of_stream(&self.own, rank, call);
+            let call = CallOrigin::of_stream(&self.own, rank, call);
             *self.calls.entry(call).or_default() += time;
         }
     }
@@ -114,7 +114,7 @@ impl Observer for RunTimer<'_> {
 
     fn accessed(&mut self, rank: Rank, accessed: Accessed) {
         let access = self.program.access(accessed.access);
-        let call = Call::Access(access.name());
+        let call = CallOrigin::Access(access.name());
         self.add(rank, call, accessed.end - accessed.call);
     }
 

@@ -30,11 +30,11 @@ use flowcast_model::{
         SharingError,
         active_flows::Reach,
         components::components,
-        fabric::{Fabric, Path},
+        fabric::{Fabric, FlowPath},
         link_loads::LinkLoads,
     },
 };
-use flowcast_network::flows::traffic::{Rule, Traffic};
+use flowcast_network::flows::traffic::{NetworkTraffic, Rule};
 use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
@@ -182,7 +182,7 @@ pub struct Shared {
     delays: Option<Box<MessageDelays>>,
     /// Where messages have ways of their own.
     own_ways: Option<Box<OwnWays>>,
-    traffic: Traffic,
+    traffic: NetworkTraffic,
     /// Messages that have departed.
     in_flight: Slab<TransitInFlight>,
     /// The numbers of those that move. They get their indices in the order in which they start, since a model may prefer
@@ -200,7 +200,7 @@ pub struct Shared {
 /// The ways that messages take through a fabric.
 struct SharedRoutes {
     /// The paths that there are.
-    paths: Vec<Path>,
+    paths: Vec<FlowPath>,
     /// By slot: the path.
     of_slot: Vec<u32>,
     /// By ends: the path of one-sided transfers.
@@ -214,7 +214,7 @@ struct OwnWays {
     /// By path: its ends, and how many messages have gone between them.
     pairs: Vec<([Node; 2], u32)>,
     /// The ways that messages have chosen that have not started, by their numbers.
-    chosen: HashMap<u32, Path>,
+    chosen: HashMap<u32, FlowPath>,
 }
 
 /// A message that has departed.
@@ -297,7 +297,7 @@ impl Shared {
         flows.extend(&transfers);
         renumber(&mut flows);
         let mut fabric = Fabric::of_program(&flows, &racks_of(&flows, network), network)?;
-        let traffic = Traffic::new(&fabric, rule);
+        let traffic = NetworkTraffic::new(&fabric, rule);
         let numbers = messages as u32..;
         let paths = std::mem::take(&mut fabric.paths);
         let mut latencies = Vec::new();
@@ -347,7 +347,7 @@ impl Shared {
         Some(self.delays.as_ref()?.links())
     }
 
-    fn empty(fabric: Fabric, routes: Arc<SharedRoutes>, traffic: Traffic) -> Shared {
+    fn empty(fabric: Fabric, routes: Arc<SharedRoutes>, traffic: NetworkTraffic) -> Shared {
         Shared {
             fabric,
             routes,
@@ -366,7 +366,7 @@ impl Shared {
 
     /// The same network with other rules, through which nothing moves yet.
     pub(super) fn again(&self, rule: Rule) -> Shared {
-        let traffic = Traffic::new(&self.fabric, rule);
+        let traffic = NetworkTraffic::new(&self.fabric, rule);
         Shared {
             loads: self.loads(),
             delays: self
@@ -417,7 +417,7 @@ impl Shared {
     }
 
     /// The way of its own that a message has chosen.
-    fn own_way(&mut self, number: u32) -> Option<Path> {
+    fn own_way(&mut self, number: u32) -> Option<FlowPath> {
         let own_ways = self.own_ways.as_mut()?;
         own_ways.chosen.remove(&number)
     }

@@ -22,7 +22,7 @@ const LINE: f64 = 22.0;
 
 /// Values along a side of a panel.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Axis {
+pub struct ChartAxis {
     /// The quantity along it, with its unit unless the ticks have units.
     pub title: String,
     /// Where it begins and ends; what lies beyond is drawn at its end.
@@ -31,9 +31,9 @@ pub struct Axis {
     pub ticks: Vec<(f64, String)>,
 }
 
-impl Axis {
+impl ChartAxis {
     /// A side over this range, with about five round ticks whose labels `show` writes.
-    pub fn new(title: &str, range: [f64; 2], show: impl Fn(f64) -> String) -> Axis {
+    pub fn new(title: &str, range: [f64; 2], show: impl Fn(f64) -> String) -> ChartAxis {
         let [low, high] = range;
         let step = round_step((high - low) / 5.0);
         let ticks = (0..)
@@ -41,7 +41,7 @@ impl Axis {
             .take_while(|place| *place <= high * (1.0 + 1e-9));
         let ticks = ticks.map(|place| (place, show(place))).collect();
         let title = title.to_owned();
-        Axis {
+        ChartAxis {
             title,
             range,
             ticks,
@@ -61,9 +61,9 @@ pub struct Panel {
     /// The headline of the panel.
     pub title: String,
     /// The horizontal axis.
-    pub x: Axis,
+    pub x: ChartAxis,
     /// The vertical axis.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// The places of each of the chart's series.
     pub series: Vec<Vec<[f64; 2]>>,
 }
@@ -71,9 +71,9 @@ pub struct Panel {
 /// Panels that show the same series.
 ///
 /// ```
-/// use flowcast_report::chart_svg::{Axis, Chart, Panel};
+/// use flowcast_report::chart_svg::{ChartAxis, Chart, Panel};
 ///
-/// let axis = Axis::new("time (s)", [0.0, 10.0], |value| value.to_string());
+/// let axis = ChartAxis::new("time (s)", [0.0, 10.0], |value| value.to_string());
 /// assert_eq!(axis.ticks[1], (2.0, "2".to_owned()));
 /// let panel = Panel {
 ///     title: String::new(),
@@ -153,7 +153,7 @@ impl Chart {
     fn coincide(&self, one: usize, other: usize) -> bool {
         self.panels.iter().all(|panel| {
             let (one, other) = (&panel.series[one], &panel.series[other]);
-            let near = |axis: &Axis, one: f64, other: f64| {
+            let near = |axis: &ChartAxis, one: f64, other: f64| {
                 (axis.part(one) - axis.part(other)).abs() <= 0.004
             };
             let mut pairs = one.iter().zip(other);
@@ -250,7 +250,7 @@ mod tests {
     fn ticks_are_round() {
         let steps = [0.3, 7.0, 20.0].map(round_step);
         assert_eq!(steps, [0.5, 10.0, 20.0]);
-        let axis = Axis::new("", [-1.0, 1.0], |value| format!("{value:+.1}"));
+        let axis = ChartAxis::new("", [-1.0, 1.0], |value| format!("{value:+.1}"));
         assert_eq!(axis.ticks.first(), Some(&(-1.0, "-1.0".to_owned())));
         assert_eq!(axis.ticks.len(), 5);
         assert_eq!([axis.part(-3.0), axis.part(0.0)], [0.0, 0.5]);
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn series_that_coincide_differ_in_dash_and_width_and_the_key_says_so() {
-        let axis = |title: &str| Axis::new(title, [0.0, 1.0], |value| format!("{value:.1}"));
+        let axis = |title: &str| ChartAxis::new(title, [0.0, 1.0], |value| format!("{value:.1}"));
         let panel = Panel {
             title: String::new(),
             x: axis("size (B)"),

@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::{
     NetworkView, Page,
-    drawing::{Drawing, Interval, Shares, Traffic},
+    drawing::{Drawing, DrawnTraffic, LaneInterval, LaneShares},
     varint::push_varint,
 };
-use flowcast_graph::critical_path::Step;
+use flowcast_graph::critical_path::PathStep;
 use flowcast_replay::{
-    distribution::Distribution, journal::call_tallies::CallTally, time_part::TimePart,
+    distribution::TimeDistribution, journal::call_tallies::CallTally, time_part::TimePart,
     timeline::Activity,
 };
 use flowcast_units::Time;
@@ -202,7 +202,7 @@ fn network_data(network: &NetworkView) -> NetworkData<'_> {
     }
 }
 
-fn rank_data(intervals: &[Interval]) -> RankData {
+fn rank_data(intervals: &[LaneInterval]) -> RankData {
     RankData {
         codes: intervals
             .iter()
@@ -215,8 +215,8 @@ fn rank_data(intervals: &[Interval]) -> RankData {
 /// By lane and bucket: a number whose bits say which activities occur, then their nanoseconds. Numbers have seven bits in
 /// each byte, the lowest first, and the eighth set where more follow; the bytes are text in base 64. What is rounded is the
 /// time since the start, so that the times of any number of buckets add up to the nanosecond.
-fn shares_data(shares: &Shares) -> SharesData {
-    let Shares {
+fn shares_data(shares: &LaneShares) -> SharesData {
+    let LaneShares {
         width,
         buckets,
         ranks_per_lane,
@@ -275,7 +275,7 @@ fn call_data((name, tally): &(String, CallTally)) -> CallData<'_> {
     }
 }
 
-fn times_data(times: &Distribution) -> TimesData {
+fn times_data(times: &TimeDistribution) -> TimesData {
     TimesData {
         number: times.number(),
         total_ns: whole_nanos(times.total()),
@@ -289,7 +289,7 @@ fn times_data(times: &Distribution) -> TimesData {
     }
 }
 
-fn message_data(traffic: &Traffic) -> (Vec<DataKind>, MessageData) {
+fn message_data(traffic: &DrawnTraffic) -> (Vec<DataKind>, MessageData) {
     let (mut kinds, mut known) = (Vec::new(), HashMap::new());
     let mut columns = MessageData::default();
     let mut before = 0;
@@ -310,7 +310,7 @@ fn message_data(traffic: &Traffic) -> (Vec<DataKind>, MessageData) {
     (kinds, columns)
 }
 
-fn path_data(steps: &[Step]) -> PathData {
+fn path_data(steps: &[PathStep]) -> PathData {
     let mut path = PathData::default();
     let mut reached = 0;
     for step in steps {
@@ -323,8 +323,8 @@ fn path_data(steps: &[Step]) -> PathData {
     path
 }
 
-fn matrix_data(traffic: &Traffic) -> MatrixData {
-    let Traffic {
+fn matrix_data(traffic: &DrawnTraffic) -> MatrixData {
+    let DrawnTraffic {
         matrix,
         side,
         ranks_per_cell,
@@ -344,7 +344,7 @@ fn matrix_data(traffic: &Traffic) -> MatrixData {
     }
 }
 
-fn size_data(traffic: &Traffic) -> Vec<SizeData> {
+fn size_data(traffic: &DrawnTraffic) -> Vec<SizeData> {
     let sizes = traffic
         .sizes
         .iter()
@@ -387,10 +387,10 @@ mod tests {
     fn a_cell_names_its_activities_before_their_times() {
         let mut cells = vec![[0.0; ACTIVITIES]; 2];
         (cells[0][0], cells[0][8], cells[1][8]) = (299.6, 4.7, 0.7);
-        let shares = Shares {
+        let shares = LaneShares {
             cells,
             buckets: 2,
-            ..Shares::default()
+            ..LaneShares::default()
         };
         // 257 = 0x81 0x02, 300 = 0xac 0x02, 4.7 + 0.7 is nearly 5.
         assert_eq!(

@@ -40,7 +40,7 @@ mod varint;
 
 use std::collections::BTreeMap;
 
-use flowcast_graph::critical_path::{CriticalPath, Step};
+use flowcast_graph::critical_path::{CriticalPath, PathStep};
 use flowcast_model::{network::Network, quantity::Quantity};
 use flowcast_replay::outcome::{Outcome, Uncounted};
 use flowcast_table::Document;
@@ -96,7 +96,7 @@ pub struct Limits {
     /// The same in one line; may be empty.
     pub sentence: String,
     /// The path itself, from time 0 on without gaps, to be drawn over the timeline; may be empty.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
 }
 
 impl From<&CriticalPath> for Limits {

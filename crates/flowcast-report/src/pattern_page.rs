@@ -7,14 +7,14 @@ use crate::{
     charts::{self, section, words},
     pattern_plot,
 };
-use flowcast_network::flows::concurrent::Prediction;
+use flowcast_network::flows::concurrent::FlowsPrediction;
 use flowcast_table::Document;
 use flowcast_units::Rounded;
 
 const SCRIPT: &str = include_str!("assets/pattern.js");
 
 /// The page of a pattern: the words of its document, its flows in time, their rates and what bounds them.
-pub fn html(prediction: &Prediction, document: &Document) -> String {
+pub fn html(prediction: &FlowsPrediction, document: &Document) -> String {
     let flows: Vec<Value> = (0..prediction.flows.len())
         .map(|index| flow(prediction, index))
         .collect();
@@ -38,7 +38,7 @@ pub fn html(prediction: &Prediction, document: &Document) -> String {
 }
 
 /// What the script draws: the cells of a row, and the intervals.
-fn flow(prediction: &Prediction, index: usize) -> Value {
+fn flow(prediction: &FlowsPrediction, index: usize) -> Value {
     let predicted = &prediction.flows[index];
     let of = &predicted.flow;
     json!({

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::chart_svg::{opened, round_step, text};
-use flowcast_network::flows::concurrent::Prediction;
+use flowcast_network::flows::concurrent::FlowsPrediction;
 use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
 
@@ -18,7 +18,7 @@ const TOP: f64 = 70.0;
 const BOTTOM: f64 = 64.0;
 
 /// The drawing as an SVG document.
-pub fn svg(prediction: &Prediction, title: &str) -> String {
+pub fn svg(prediction: &FlowsPrediction, title: &str) -> String {
     let scale = Scale::new(prediction);
     let height = TOP + scale.row * prediction.flows.len() as f64 + BOTTOM;
     let mut out = opened(title, [WIDTH, height]);
@@ -40,7 +40,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn new(prediction: &Prediction) -> Scale {
+    fn new(prediction: &FlowsPrediction) -> Scale {
         // The last interval and the time alone may end behind the last flow by a latency.
         let end = (0..prediction.flows.len())
             .map(|index| {
@@ -70,7 +70,7 @@ impl Scale {
     }
 }
 
-fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: usize) {
+fn draw_flow(out: &mut String, prediction: &FlowsPrediction, scale: &Scale, index: usize) {
     let predicted = &prediction.flows[index];
     let flow = &predicted.flow;
     let bottom = TOP + scale.row * (index as f64 + 1.0);

@@ -72,7 +72,7 @@ fn page() -> Page {
             share: 0.6667,
         },
     ];
-    let step = |rank, start, end, limit| Step {
+    let step = |rank, start, end, limit| PathStep {
         rank: Rank(rank),
         start: micros(start),
         end: micros(end),

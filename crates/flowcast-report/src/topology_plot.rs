@@ -15,7 +15,7 @@ use flowcast_model::{
 };
 use flowcast_table::escape;
 use flowcast_units::{Rate, Rounded, Time};
-use layout::{Layout, PlacedCable, SIDE, layout};
+use layout::{PlacedCable, SIDE, TopologyLayout, layout};
 
 const WIDTH: f64 = 1000.0;
 /// Above the picture, and for each line of the legend below it.
@@ -61,7 +61,7 @@ pub fn svg(topology: &Topology, interface: Rate, title: &str) -> Result<String, 
     Ok(out)
 }
 
-fn draw_cables(out: &mut String, layout: &Layout) {
+fn draw_cables(out: &mut String, layout: &TopologyLayout) {
     for cable in &layout.cables {
         let [[x1, y1], [cx, cy], [x2, y2]] = curve_of(cable);
         let _ = writeln!(
@@ -76,7 +76,7 @@ fn draw_cables(out: &mut String, layout: &Layout) {
 }
 
 /// Counts at lines that stand for several cables, where there is room. The width and the title of a line show its count as well.
-fn draw_counts(out: &mut String, layout: &Layout) {
+fn draw_counts(out: &mut String, layout: &TopologyLayout) {
     let names = layout.blocks.iter().flat_map(|block| {
         let [x, y] = [block.at[0] + block.size[0] / 2.0, block.at[1] + 9.0];
         [[x - 18.0, y], [x + 18.0, y]]
@@ -129,7 +129,7 @@ fn framed(out: &mut String, [x, y]: [f64; 2], words: &str) {
     );
 }
 
-fn draw_switches(out: &mut String, layout: &Layout) {
+fn draw_switches(out: &mut String, layout: &TopologyLayout) {
     let half = SIDE / 2.0;
     for switch in &layout.switches {
         let [x, y] = switch.at;
@@ -160,7 +160,7 @@ fn draw_switches(out: &mut String, layout: &Layout) {
 
 fn draw_legend(
     out: &mut String,
-    layout: &Layout,
+    layout: &TopologyLayout,
     classes: &[LinkClass],
     interface: Rate,
     top: f64,
@@ -188,7 +188,7 @@ fn draw_legend(
 }
 
 /// `global: 3 GB/s, 2 us; 288 cables`.
-fn described(class: &LinkClass, number: usize, layout: &Layout, interface: Rate) -> String {
+fn described(class: &LinkClass, number: usize, layout: &TopologyLayout, interface: Rate) -> String {
     let rate = class.cables.rate.map_or(interface, LinkRate::goodput);
     let mut line = format!("{}: {} in each direction", class.name, Rounded(rate));
     if class.cables.latency > Time::ZERO {
@@ -213,13 +213,13 @@ fn colour(class: usize) -> &'static str {
 mod tests {
     use super::*;
     use flowcast_model::topology::{
-        CableKind, Shape,
+        CableKind, TopologyShape,
         dragonfly::{Arrangement, Dragonfly, Inside},
         grid::Grid,
         tree::Level,
     };
 
-    fn drawn(shape: Shape) -> String {
+    fn drawn(shape: TopologyShape) -> String {
         svg(
             &Topology::new(shape),
             Rate::from_bytes_per_second(1e9),
@@ -228,16 +228,16 @@ mod tests {
         .unwrap()
     }
 
-    fn fat_tree(ports: u32, oversubscription: u32) -> Shape {
-        Shape::FatTree {
+    fn fat_tree(ports: u32, oversubscription: u32) -> TopologyShape {
+        TopologyShape::FatTree {
             ports,
             oversubscription,
             cables: CableKind::default(),
         }
     }
 
-    fn k_ary_tree(arity: u32, levels: u32, oversubscription: u32) -> Shape {
-        Shape::KAryTree {
+    fn k_ary_tree(arity: u32, levels: u32, oversubscription: u32) -> TopologyShape {
+        TopologyShape::KAryTree {
             arity,
             levels,
             oversubscription,
@@ -245,32 +245,32 @@ mod tests {
         }
     }
 
-    fn racks(levels: &[(u32, u32)]) -> Shape {
+    fn racks(levels: &[(u32, u32)]) -> TopologyShape {
         let levels = levels.iter();
         let levels = levels.map(|(down, up)| (Level::new(*down, *up), CableKind::default()));
-        Shape::Levels(levels.collect())
+        TopologyShape::Levels(levels.collect())
     }
 
-    fn mesh(sides: &[u32]) -> Shape {
+    fn mesh(sides: &[u32]) -> TopologyShape {
         let grid = Grid {
             sides: sides.to_vec(),
             is_torus: false,
             nodes_per_switch: 1,
         };
-        Shape::Grid(grid, CableKind::default())
+        TopologyShape::Grid(grid, CableKind::default())
     }
 
-    fn grid(sides: &[u32]) -> Shape {
+    fn grid(sides: &[u32]) -> TopologyShape {
         let grid = Grid {
             sides: sides.to_vec(),
             is_torus: true,
             nodes_per_switch: 1,
         };
-        Shape::Grid(grid, CableKind::default())
+        TopologyShape::Grid(grid, CableKind::default())
     }
 
-    fn groups(groups: u32, inside: Inside) -> Shape {
-        Shape::Dragonfly {
+    fn groups(groups: u32, inside: Inside) -> TopologyShape {
+        TopologyShape::Dragonfly {
             groups: Dragonfly {
                 groups,
                 inside,

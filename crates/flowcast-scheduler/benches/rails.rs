@@ -108,7 +108,7 @@ fn subjects(rails: &[LogGp], messages: &[(u64, u64)]) -> Vec<Timed> {
     list
 }
 
-fn rule<R: flowcast_scheduler::rules::Rule, M: ClockArithmetic<Scale = ()>>(
+fn rule<R: flowcast_scheduler::rules::ScoreRule, M: ClockArithmetic<Scale = ()>>(
     rails: &[LogGp],
 ) -> VirtualTime<R, M> {
     VirtualTime::new(rails, Accounting::FromTheClock, ()).expect("as many rails as allowed")

@@ -17,7 +17,7 @@
 use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
     clock::{ClockArithmetic, Ticks},
-    drift::{Drift, DriftRule, Verdict},
+    drift::{Drift, DriftRule, DriftVerdict},
     remeasure::Remeasure,
     rules::EarliestDelivery,
     split::{Divider, Split, SplitRule},
@@ -296,7 +296,7 @@ impl Adaptive {
         let first = &mut self.watches[overtaken_by.index()];
         if first.inverted.is_some() && first.drift.slowdown() > 1.0 {
             first.drift.replace((first.drift.slowdown() / 1.5).max(1.0));
-            self.believe(overtaken_by, Verdict::Steady);
+            self.believe(overtaken_by, DriftVerdict::Steady);
             let sooner = self.virtual_finish(overtaken_by).since(by);
             return self.believed.set_virtual_finish(overtaken_by, sooner);
         }
@@ -311,7 +311,7 @@ impl Adaptive {
             watch.late_by
         };
         watch.late_by = known.later(by);
-        self.believe(rail, Verdict::Steady);
+        self.believe(rail, DriftVerdict::Steady);
         self.believed
             .set_virtual_finish(rail, finish.plus(by.since(known)));
     }
@@ -338,7 +338,7 @@ impl Adaptive {
                 let faded = watch.drift.slowdown() * 0.8;
                 watch.inverted = (faded > 1.0).then_some(now);
                 watch.drift.replace(faded.max(1.0));
-                self.believe(rail, Verdict::Changed);
+                self.believe(rail, DriftVerdict::Changed);
             } else if watch.outstanding > Ticks::ZERO
                 && watch.queue.is_none()
                 && watch.inverted.is_none()
@@ -358,7 +358,7 @@ impl Adaptive {
         if waited > allowed {
             let at_least = waited.time(()).as_nanos() / longest.as_nanos().max(1.0);
             watch.drift.replace(at_least.max(watch.drift.slowdown()));
-            self.believe(rail, Verdict::Changed);
+            self.believe(rail, DriftVerdict::Changed);
             self.correct(rail, now.since(self.watches[rail.index()].delay));
         }
     }
@@ -371,7 +371,7 @@ impl Adaptive {
     }
 
     /// Brings the table to the believed slowdown; small steps wait until they add up.
-    fn believe(&mut self, rail: RailId, verdict: Verdict) {
+    fn believe(&mut self, rail: RailId, verdict: DriftVerdict) {
         let watch = &self.watches[rail.index()];
         let slowdown = watch.drift.slowdown();
         let per_byte = TimePerByte::from_nanos(watch.cost.gap_per_byte.as_nanos() * slowdown);
@@ -390,7 +390,7 @@ impl Adaptive {
         } else {
             self.degraded.without(rail)
         };
-        if verdict == Verdict::Changed {
+        if verdict == DriftVerdict::Changed {
             self.correct(rail, self.watches[rail.index()].busy_from);
         }
     }

@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 use super::{
     RailId, RailsError,
     discipline::{Discipline, SchedulerName},
-    schedule::{Message, evaluate, simulate},
+    schedule::{RailMessage, evaluate, simulate},
     split::{SplitRule, pays_from},
     turns::Shares,
 };
@@ -118,7 +118,7 @@ impl Question {
         draws: &[Vec<LogGp>],
     ) -> Result<SizeAdvice, RailsError> {
         let burst = vec![
-            Message {
+            RailMessage {
                 arrival: Time::ZERO,
                 size
             };
@@ -162,7 +162,7 @@ impl Question {
 }
 
 /// The rail whose last delivery is earliest if it takes all messages.
-fn best_alone(costs: &[LogGp], burst: &[Message]) -> Result<(RailId, Time), RailsError> {
+fn best_alone(costs: &[LogGp], burst: &[RailMessage]) -> Result<(RailId, Time), RailsError> {
     let mut best = (RailId(0), Time::from_nanos(f64::INFINITY));
     for rail in (0..costs.len()).map(|rail| RailId(rail as u8)) {
         let takes = evaluate(costs, burst, vec![rail; burst.len()])?.makespan;

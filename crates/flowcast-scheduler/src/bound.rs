@@ -12,7 +12,7 @@
 use super::{
     MAX_RAILS, RailsError,
     rail::check_count,
-    schedule::{Message, check_order},
+    schedule::{RailMessage, check_order},
 };
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
@@ -24,7 +24,7 @@ const SAMPLES: usize = 32;
 ///
 /// # Errors
 /// No rail, too many, or messages that are not in order of arrival.
-pub fn lower_bound(rails: &[LogGp], messages: &[Message]) -> Result<Time, RailsError> {
+pub fn lower_bound(rails: &[LogGp], messages: &[RailMessage]) -> Result<Time, RailsError> {
     check_count(rails.len())?;
     check_order(messages)?;
     let alone = messages
@@ -44,7 +44,7 @@ pub fn lower_bound(rails: &[LogGp], messages: &[Message]) -> Result<Time, RailsE
 }
 
 /// When a message is delivered on the rail that delivers it first, with rails busy until `free`.
-pub(super) fn earliest(rails: &[LogGp], free: &[Time; MAX_RAILS], message: &Message) -> Time {
+pub(super) fn earliest(rails: &[LogGp], free: &[Time; MAX_RAILS], message: &RailMessage) -> Time {
     let on =
         |(rail, free): (&LogGp, &Time)| message.arrival.max(*free) + rail.one_way(message.size);
     rails.iter().zip(free).map(on).min().unwrap_or(Time::ZERO)
@@ -77,7 +77,7 @@ impl Weights {
     }
 
     /// The smallest end at which supply meets demand, all messages taken as ready at `arrival`.
-    fn bound(&self, rails: &[LogGp], messages: &[Message], arrival: Time) -> Time {
+    fn bound(&self, rails: &[LogGp], messages: &[RailMessage], arrival: Time) -> Time {
         let demand: f64 = messages
             .iter()
             .map(|message| self.demand(rails, message.size))
@@ -107,7 +107,7 @@ fn tail(rail: &LogGp) -> Time {
 }
 
 /// Weights for a sample of the sizes that occur, and equal weights.
-pub(super) fn weights(rails: &[LogGp], messages: &[Message]) -> Vec<Weights> {
+pub(super) fn weights(rails: &[LogGp], messages: &[RailMessage]) -> Vec<Weights> {
     let mut sizes: Vec<Bytes> = messages.iter().map(|message| message.size).collect();
     sizes.sort_unstable();
     sizes.dedup();

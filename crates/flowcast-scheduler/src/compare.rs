@@ -15,7 +15,7 @@ use flowcast_model::loggp::LogGp;
 
 /// Random sets of messages on which schedulers are compared with the optimum.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct SchedulerComparison {
     /// Number of sets, all of which every scheduler serves.
     pub sets: usize,
     /// What each looks like.
@@ -28,7 +28,7 @@ pub struct Comparison {
 
 /// The ratios of some schedulers on the same sets.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compared {
+pub struct SchedulerRatios {
     /// The ratios of each scheduler in ascending order, in the order in which the schedulers were named.
     pub ratios: Vec<Ratios>,
     /// Sets whose optimum is proven; for the others the best schedule known stands in.
@@ -39,7 +39,7 @@ pub struct Compared {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ratios(Vec<f64>);
 
-impl Comparison {
+impl SchedulerComparison {
     /// Lets each scheduler serve every set on `rails`.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Comparison {
         &self,
         rails: &[LogGp],
         schedulers: &[SchedulerName],
-    ) -> Result<Compared, RailsError> {
+    ) -> Result<SchedulerRatios, RailsError> {
         let shares = Shares::by_bandwidth(rails)?;
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
         let mut ratios = vec![Vec::with_capacity(self.sets); schedulers.len()];
@@ -62,7 +62,7 @@ impl Comparison {
                 ratios.push(over(own.as_nanos(), &best));
             }
         }
-        Ok(Compared {
+        Ok(SchedulerRatios {
             ratios: ratios.into_iter().map(Ratios::new).collect(),
             proven,
         })
@@ -140,14 +140,14 @@ mod tests {
             largest: Bytes(16_384),
             window: Time::ZERO,
         };
-        let comparison = Comparison {
+        let comparison = SchedulerComparison {
             sets: 100,
             plan,
             seed: 1,
             limit: u64::MAX,
         };
         let names = [Discipline::EarliestDelivery, Discipline::RoundRobin].map(SchedulerName::new);
-        let all: Vec<Compared> = thesis_rails()
+        let all: Vec<SchedulerRatios> = thesis_rails()
             .into_iter()
             .map(|rails: Vec<Rail>| {
                 let costs: Vec<_> = rails.iter().map(|rail| rail.cost).collect();

@@ -56,7 +56,7 @@ struct DriftRun {
 
 /// What an observation did to the belief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum DriftVerdict {
     /// As believed, or not known yet.
     Steady,
     /// The rail has changed.
@@ -86,7 +86,7 @@ impl Drift {
     }
 
     /// A piece of work that was expected to take `expected` at slowdown 1 took `observed`.
-    pub(crate) fn observe(&mut self, observed: Time, expected: Time) -> Verdict {
+    pub(crate) fn observe(&mut self, observed: Time, expected: Time) -> DriftVerdict {
         let (observed, expected) = (observed.as_nanos(), expected.as_nanos());
         let believed = self.slowdown * expected;
         let DriftRule {
@@ -101,7 +101,7 @@ impl Drift {
         for run in [self.slower, self.faster] {
             if run.excess > evidence.as_nanos() {
                 self.replace(run.observed / run.expected);
-                return Verdict::Changed;
+                return DriftVerdict::Changed;
             }
         }
         if expected > 0.0 {
@@ -110,7 +110,7 @@ impl Drift {
             let ratio = (observed / expected).clamp(self.slowdown * 0.5, self.slowdown * 2.0);
             self.slowdown = bounded(self.slowdown + weight * (ratio - self.slowdown));
         }
-        Verdict::Steady
+        DriftVerdict::Steady
     }
 
     /// Takes `slowdown` for the truth.
@@ -153,15 +153,18 @@ mod tests {
     fn a_rail_ten_times_slower_is_known_after_one_message_that_lost_enough() {
         let mut drift = Drift::new(DriftRule::default());
         for _ in 0..50 {
-            assert_eq!(drift.observe(micros(510.0), micros(500.0)), Verdict::Steady);
+            assert_eq!(
+                drift.observe(micros(510.0), micros(500.0)),
+                DriftVerdict::Steady
+            );
         }
         assert_eq!(
             drift.observe(micros(5000.0), micros(500.0)),
-            Verdict::Changed
+            DriftVerdict::Changed
         );
         assert!((drift.slowdown() - 10.0).abs() < 1e-9);
         let back = (1..)
-            .find(|_| drift.observe(micros(500.0), micros(500.0)) == Verdict::Changed)
+            .find(|_| drift.observe(micros(500.0), micros(500.0)) == DriftVerdict::Changed)
             .unwrap();
         assert!((drift.slowdown() - 1.0).abs() < 1e-9 && back == 1, "{back}");
         assert_eq!(drift.changes(), 2);
@@ -174,7 +177,7 @@ mod tests {
             for observed in [400.0, 0.0, 0.0, 0.0] {
                 assert_eq!(
                     drift.observe(micros(observed), micros(100.0)),
-                    Verdict::Steady
+                    DriftVerdict::Steady
                 );
             }
         }
@@ -184,7 +187,10 @@ mod tests {
     #[test]
     fn a_rail_that_carries_nothing_at_all_is_believed_to_stand_still() {
         let mut drift = Drift::new(DriftRule::default());
-        assert_eq!(drift.observe(micros(2500.0), Time::ZERO), Verdict::Changed);
+        assert_eq!(
+            drift.observe(micros(2500.0), Time::ZERO),
+            DriftVerdict::Changed
+        );
         assert_eq!(drift.slowdown(), SLOWDOWNS.1);
     }
 
@@ -195,7 +201,7 @@ mod tests {
         ) {
             let mut drift = Drift::new(DriftRule { memory: Time::from_seconds(1e9), ..DriftRule::default() });
             for (ratio, expected) in samples {
-                prop_assert_eq!(drift.observe(micros(ratio * expected), micros(expected)), Verdict::Steady);
+                prop_assert_eq!(drift.observe(micros(ratio * expected), micros(expected)), DriftVerdict::Steady);
             }
         }
 

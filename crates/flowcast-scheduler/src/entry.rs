@@ -5,7 +5,7 @@ use flowcast_model::loggp::LogGp;
 
 /// One rail: its virtual finish time and its costs.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<M: ClockArithmetic> {
+pub struct RailEntry<M: ClockArithmetic> {
     /// When it will have sent all that it was given.
     pub virtual_finish: M,
     /// `2o + L`, the one sum that most rules need (section 4.4.7).
@@ -18,10 +18,10 @@ pub struct Entry<M: ClockArithmetic> {
     pub per_byte: M::PerByte,
 }
 
-impl<M: ClockArithmetic> Entry<M> {
+impl<M: ClockArithmetic> RailEntry<M> {
     /// A rail with nothing to send.
-    pub fn new(cost: &LogGp, scale: M::Scale) -> Entry<M> {
-        Entry {
+    pub fn new(cost: &LogGp, scale: M::Scale) -> RailEntry<M> {
+        RailEntry {
             virtual_finish: M::ZERO,
             end_to_end: M::from_time(cost.overhead * 2.0 + cost.latency, scale).bounded(),
             overhead: M::from_time(cost.overhead, scale).bounded(),

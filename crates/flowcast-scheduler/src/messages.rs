@@ -1,6 +1,6 @@
 //! Messages as a CSV file with the columns `arrival_us,size_B`, in order of arrival.
 
-use super::schedule::Message;
+use super::schedule::RailMessage;
 use flowcast_model::csv::{CsvError, Table};
 use flowcast_units::{Bytes, Time};
 
@@ -10,8 +10,8 @@ const COLUMNS: [&str; 2] = ["arrival_us", "size_B"];
 ///
 /// # Errors
 /// Other columns, a row with more or fewer fields, a number that is none, or an arrival before the one above.
-pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
-    let mut messages: Vec<Message> = Vec::new();
+pub fn read(text: &str) -> Result<Vec<RailMessage>, CsvError> {
+    let mut messages: Vec<RailMessage> = Vec::new();
     let table = Table::parse(text)?;
     table.only(&COLUMNS, &[], |name| name)?;
     for (line, [arrival, size]) in table.fields(COLUMNS)? {
@@ -28,7 +28,7 @@ pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
     Ok(messages)
 }
 
-fn row(line: usize, arrival: &str, size: &str) -> Result<Message, CsvError> {
+fn row(line: usize, arrival: &str, size: &str) -> Result<RailMessage, CsvError> {
     // Sums of longer times might not be finite.
     let micros: Option<f64> = arrival
         .parse()
@@ -39,7 +39,7 @@ fn row(line: usize, arrival: &str, size: &str) -> Result<Message, CsvError> {
     let bytes = size
         .parse()
         .map_err(|_| CsvError::field(line, COLUMNS[1], size, "a whole number of bytes"))?;
-    Ok(Message {
+    Ok(RailMessage {
         arrival: Time::from_micros(micros),
         size: Bytes(bytes),
     })
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(messages.len(), 2);
         assert_eq!(
             messages[1],
-            Message {
+            RailMessage {
                 arrival: Time::from_nanos(2500.0),
                 size: Bytes(4096)
             }

@@ -9,7 +9,7 @@ use super::{
     bound::{Weights, earliest, weights},
     discipline::{Discipline, SchedulerName},
     rail::check_count,
-    schedule::{Message, Schedule, check_order, evaluate, simulate},
+    schedule::{RailMessage, RailSchedule, check_order, evaluate, simulate},
     turns::Shares,
 };
 use flowcast_model::loggp::LogGp;
@@ -28,7 +28,7 @@ pub enum Objective {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimum {
     /// The best schedule known, optimal if that is `proven`.
-    pub schedule: Schedule,
+    pub schedule: RailSchedule,
     /// Whether the search was complete: then no schedule is better.
     pub proven: bool,
     /// Branches that were looked at.
@@ -44,7 +44,7 @@ const SEARCHED: usize = 256;
 /// No rail, too many, or messages that are not in order of arrival.
 pub fn optimum(
     rails: &[LogGp],
-    messages: &[Message],
+    messages: &[RailMessage],
     objective: Objective,
     limit: u64,
 ) -> Result<Optimum, RailsError> {
@@ -72,7 +72,7 @@ pub fn optimum(
 
 impl Objective {
     /// The value of a schedule.
-    pub fn value(self, schedule: &Schedule) -> Time {
+    pub fn value(self, schedule: &RailSchedule) -> Time {
         match self {
             Objective::Makespan => schedule.makespan,
             Objective::Mean => schedule.mean,
@@ -83,9 +83,9 @@ impl Objective {
 /// The better of the default scheduler and each rail alone.
 fn first_guess(
     rails: &[LogGp],
-    messages: &[Message],
+    messages: &[RailMessage],
     objective: Objective,
-) -> Result<Schedule, RailsError> {
+) -> Result<RailSchedule, RailsError> {
     let shares = Shares::by_bandwidth(rails)?;
     let greedy = simulate(
         SchedulerName::new(Discipline::EarliestDelivery),
@@ -106,7 +106,7 @@ fn first_guess(
 
 struct OptimumSearch<'a> {
     rails: &'a [LogGp],
-    messages: &'a [Message],
+    messages: &'a [RailMessage],
     objective: Objective,
     limit: u64,
     branches: u64,
@@ -123,7 +123,7 @@ struct OptimumSearch<'a> {
 impl<'a> OptimumSearch<'a> {
     fn new(
         rails: &'a [LogGp],
-        messages: &'a [Message],
+        messages: &'a [RailMessage],
         objective: Objective,
         limit: u64,
         best: Time,
@@ -214,7 +214,7 @@ impl<'a> OptimumSearch<'a> {
     }
 
     /// Rails by the delivery of the message, without those that equal an earlier one.
-    fn order(&self, message: &Message) -> Vec<RailId> {
+    fn order(&self, message: &RailMessage) -> Vec<RailId> {
         let same =
             |a: usize, b: usize| self.rails[a] == self.rails[b] && self.free[a] == self.free[b];
         let mut rails: Vec<usize> = (0..self.rails.len())
@@ -244,12 +244,12 @@ mod tests {
         )
     }
 
-    fn any_messages() -> impl Strategy<Value = Vec<Message>> {
+    fn any_messages() -> impl Strategy<Value = Vec<RailMessage>> {
         prop::collection::vec((0u32..30_000, 1u64..50_000), 1..=7).prop_map(|mut pairs| {
             pairs.sort_unstable();
             pairs
                 .into_iter()
-                .map(|(arrival, size)| Message {
+                .map(|(arrival, size)| RailMessage {
                     arrival: Time::from_nanos(f64::from(arrival)),
                     size: Bytes(size),
                 })
@@ -258,12 +258,12 @@ mod tests {
     }
 
     /// Every assignment, one after the other.
-    fn exhaustive(rails: &[LogGp], messages: &[Message], objective: Objective) -> Time {
+    fn exhaustive(rails: &[LogGp], messages: &[RailMessage], objective: Objective) -> Time {
         let count = rails.len().pow(messages.len() as u32);
         let digits = |mut number: usize| {
             messages
                 .iter()
-                .map(|_: &Message| {
+                .map(|_: &RailMessage| {
                     let rail = RailId((number % rails.len()) as u8);
                     number /= rails.len();
                     rail
@@ -308,7 +308,7 @@ mod tests {
             ..LogGp::default()
         }; 2];
         let messages = vec![
-            Message {
+            RailMessage {
                 arrival: Time::ZERO,
                 size: Bytes(1)
             };

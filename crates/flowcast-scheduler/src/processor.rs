@@ -14,8 +14,10 @@ use super::{
     MAX_RAILS, Rail, RailId, RailScheduler, RailSet, RailsError,
     clock::{ClockArithmetic, Exact},
     discipline::{Discipline, SchedulerName},
-    entry::Entry,
-    schedule::{self, Message, Schedule, Simulation, check_choices, check_order, run},
+    entry::RailEntry,
+    schedule::{
+        self, BelievedSchedule, RailMessage, RailSchedule, check_choices, check_order, run,
+    },
     table::{Accounting, RailTable},
     turns::Shares,
 };
@@ -100,7 +102,7 @@ impl<M: ClockArithmetic> ProcessorAware<M> {
 
     #[inline]
     fn delivery(&self, rail: RailId, begin: M, tail: u64) -> M {
-        let entry: &Entry<M> = &self.table.entries()[rail.index()];
+        let entry: &RailEntry<M> = &self.table.entries()[rail.index()];
         let extra = self.extra(rail, tail);
         entry
             .start(begin)
@@ -154,23 +156,23 @@ pub fn simulate(
     name: SchedulerName,
     rails: &[SizedCost],
     shares: Shares,
-    messages: &[Message],
-) -> Result<Simulation, RailsError> {
+    messages: &[RailMessage],
+) -> Result<BelievedSchedule, RailsError> {
     check_order(messages)?;
     if name == SchedulerName::new(Discipline::EarliestDelivery) {
         let (choices, virtual_finish) =
             run(&mut ProcessorAware::<Exact>::new(rails, ())?, (), messages);
-        return Ok(Simulation {
+        return Ok(BelievedSchedule {
             schedule: evaluate(rails, messages, choices)?,
             virtual_finish,
         });
     }
     let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
-    let Simulation {
+    let BelievedSchedule {
         schedule,
         virtual_finish,
     } = schedule::simulate(name, &costs, shares, messages)?;
-    Ok(Simulation {
+    Ok(BelievedSchedule {
         schedule: evaluate(rails, messages, schedule.choices)?,
         virtual_finish,
     })
@@ -182,16 +184,16 @@ pub fn simulate(
 /// As [`super::schedule::evaluate`].
 pub fn evaluate(
     rails: &[SizedCost],
-    messages: &[Message],
+    messages: &[RailMessage],
     choices: Vec<RailId>,
-) -> Result<Schedule, RailsError> {
+) -> Result<RailSchedule, RailsError> {
     check_choices(rails.len(), messages, &choices)?;
     let mut free = [Time::ZERO; MAX_RAILS];
     let mut processor_free = Time::ZERO;
     let delivered = messages
         .iter()
         .zip(&choices)
-        .map(|(message, rail): (&Message, &RailId)| {
+        .map(|(message, rail): (&RailMessage, &RailId)| {
             let cost = &rails[rail.index()];
             let begin = message.arrival.max(processor_free);
             let start = begin.max(free[rail.index()]);
@@ -200,7 +202,7 @@ pub fn evaluate(
             start + cost.one_way(message.size)
         })
         .collect();
-    Ok(Schedule::new(choices, delivered))
+    Ok(RailSchedule::new(choices, delivered))
 }
 
 #[cfg(test)]
@@ -230,9 +232,9 @@ mod tests {
         }
     }
 
-    fn burst(count: usize, size: u64) -> Vec<Message> {
+    fn burst(count: usize, size: u64) -> Vec<RailMessage> {
         vec![
-            Message {
+            RailMessage {
                 arrival: Time::ZERO,
                 size: Bytes(size)
             };
@@ -240,7 +242,7 @@ mod tests {
         ]
     }
 
-    fn chosen(rails: &[SizedCost], messages: &[Message]) -> Vec<RailId> {
+    fn chosen(rails: &[SizedCost], messages: &[RailMessage]) -> Vec<RailId> {
         run(
             &mut ProcessorAware::<Exact>::new(rails, ()).unwrap(),
             (),
@@ -304,9 +306,9 @@ mod tests {
                 .collect();
             let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
             let mut now = 0;
-            let messages: Vec<Message> = messages.into_iter().map(|(pause, size)| {
+            let messages: Vec<RailMessage> = messages.into_iter().map(|(pause, size)| {
                 now += pause;
-                Message { arrival: Time::from_micros(now as f64), size: Bytes(size) }
+                RailMessage { arrival: Time::from_micros(now as f64), size: Bytes(size) }
             }).collect();
             let mut plain = VirtualTime::<EarliestDelivery, Exact>::new(&costs, Accounting::FromTheClock, ()).unwrap();
             let plain = run(&mut plain, (), &messages).0;

@@ -2,7 +2,7 @@
 
 use rand::{Rng, RngExt};
 
-use super::{Rail, schedule::Message};
+use super::{Rail, schedule::RailMessage};
 use flowcast_units::{Bytes, Time};
 
 /// What a set looks like.
@@ -18,16 +18,16 @@ pub struct SetPlan {
 
 impl SetPlan {
     /// A set: any power of two is as likely as any other to be the one below a message's size.
-    pub(crate) fn draw(&self, random: &mut impl Rng) -> Vec<Message> {
+    pub(crate) fn draw(&self, random: &mut impl Rng) -> Vec<RailMessage> {
         let octaves = u64::BITS - self.largest.0.max(1).leading_zeros();
-        let mut set: Vec<Message> = (0..self.messages)
+        let mut set: Vec<RailMessage> = (0..self.messages)
             .map(|_| {
                 let low = 1u64 << random.random_range(0..octaves);
                 let high = low
                     .saturating_mul(2)
                     .min(self.largest.0.max(1).saturating_add(1));
                 let arrival = self.window * random.random::<f64>();
-                Message {
+                RailMessage {
                     arrival,
                     size: Bytes(random.random_range(low..high)),
                 }

@@ -9,7 +9,7 @@
 
 use flowcast_model::{
     loggp::LogGp,
-    stats::still::{StillHolds, Verdict},
+    stats::still::{StillHolds, StillVerdict},
 };
 use flowcast_units::{Bytes, Time, TimePerByte};
 
@@ -77,9 +77,11 @@ impl Remeasure {
             && let Some(verdict) = self.test.end_window(LONGEST_WINDOW)
         {
             match verdict {
-                Verdict::Open => {}
-                Verdict::Between => self.found = None,
-                Verdict::Above | Verdict::Below => self.found = Some(self.sums.fit(self.measured)),
+                StillVerdict::Open => {}
+                StillVerdict::Between => self.found = None,
+                StillVerdict::Above | StillVerdict::Below => {
+                    self.found = Some(self.sums.fit(self.measured))
+                }
             }
             self.sums = RemeasureSums::default();
         }

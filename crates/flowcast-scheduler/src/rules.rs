@@ -14,16 +14,16 @@
 //! The chosen rail is then busy for `g + t` more, or for `g` in 4.4.1, which takes all messages for equal. The two cases
 //! that 4.4.5 prints before its formula have their conditions swapped; the formula and the pseudo-code are right.
 
-use super::{clock::ClockArithmetic, entry::Entry};
+use super::{clock::ClockArithmetic, entry::RailEntry};
 
 /// A score of a rail for a message of `tail + 1` bytes; the smallest wins.
-pub trait Rule: Send + 'static {
+pub trait ScoreRule: Send + 'static {
     /// The score.
-    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, tail: u64) -> M;
+    fn score<M: ClockArithmetic>(rail: &RailEntry<M>, now: M, tail: u64) -> M;
 
     /// How long the chosen rail is busy with the message.
     #[inline]
-    fn busy<M: ClockArithmetic>(rail: &Entry<M>, tail: u64) -> M {
+    fn busy<M: ClockArithmetic>(rail: &RailEntry<M>, tail: u64) -> M {
         rail.gap.plus(rail.transfer(tail))
     }
 }
@@ -32,13 +32,13 @@ pub trait Rule: Send + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct Gap;
 
-impl Rule for Gap {
+impl ScoreRule for Gap {
     #[inline]
-    fn score<M: ClockArithmetic>(rail: &Entry<M>, _: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &RailEntry<M>, _: M, _: u64) -> M {
         rail.virtual_finish
     }
     #[inline]
-    fn busy<M: ClockArithmetic>(rail: &Entry<M>, _: u64) -> M {
+    fn busy<M: ClockArithmetic>(rail: &RailEntry<M>, _: u64) -> M {
         rail.gap
     }
 }
@@ -47,9 +47,9 @@ impl Rule for Gap {
 #[derive(Debug, Clone, Copy)]
 pub struct Vft;
 
-impl Rule for Vft {
+impl ScoreRule for Vft {
     #[inline]
-    fn score<M: ClockArithmetic>(rail: &Entry<M>, _: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &RailEntry<M>, _: M, _: u64) -> M {
         rail.virtual_finish
     }
 }
@@ -58,9 +58,9 @@ impl Rule for Vft {
 #[derive(Debug, Clone, Copy)]
 pub struct VftClock;
 
-impl Rule for VftClock {
+impl ScoreRule for VftClock {
     #[inline]
-    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &RailEntry<M>, now: M, _: u64) -> M {
         rail.start(now)
     }
 }
@@ -69,9 +69,9 @@ impl Rule for VftClock {
 #[derive(Debug, Clone, Copy)]
 pub struct Latency;
 
-impl Rule for Latency {
+impl ScoreRule for Latency {
     #[inline]
-    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &RailEntry<M>, now: M, _: u64) -> M {
         rail.start(now).plus(rail.end_to_end)
     }
 }
@@ -80,9 +80,9 @@ impl Rule for Latency {
 #[derive(Debug, Clone, Copy)]
 pub struct Overlap;
 
-impl Rule for Overlap {
+impl ScoreRule for Overlap {
     #[inline]
-    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &RailEntry<M>, now: M, _: u64) -> M {
         // o - min(wait, o) is max(o - wait, 0), and o + L is 2o + L - o.
         let wait = rail.virtual_finish.since(now);
         let left = rail.overhead.since(wait);
@@ -96,9 +96,9 @@ impl Rule for Overlap {
 #[derive(Debug, Clone, Copy)]
 pub struct EarliestDelivery;
 
-impl Rule for EarliestDelivery {
+impl ScoreRule for EarliestDelivery {
     #[inline]
-    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, tail: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &RailEntry<M>, now: M, tail: u64) -> M {
         rail.start(now)
             .plus(rail.end_to_end.plus(rail.transfer(tail)))
     }
@@ -108,9 +108,9 @@ impl Rule for EarliestDelivery {
 #[derive(Debug, Clone, Copy)]
 pub struct EarliestOverlap;
 
-impl Rule for EarliestOverlap {
+impl ScoreRule for EarliestOverlap {
     #[inline]
-    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, tail: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &RailEntry<M>, now: M, tail: u64) -> M {
         Overlap::score(rail, now, tail).plus(rail.transfer(tail))
     }
 }

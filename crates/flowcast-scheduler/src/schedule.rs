@@ -12,7 +12,7 @@ use flowcast_units::{Bytes, Time};
 
 /// A message to be sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Message {
+pub struct RailMessage {
     /// When it is ready.
     pub arrival: Time,
     /// How long it is.
@@ -21,7 +21,7 @@ pub struct Message {
 
 /// Rails that each message took, and when it arrived.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Schedule {
+pub struct RailSchedule {
     /// Rail of each message.
     pub choices: Vec<RailId>,
     /// When each message was delivered.
@@ -34,9 +34,9 @@ pub struct Schedule {
 
 /// A schedule and what its scheduler believed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Simulation {
+pub struct BelievedSchedule {
     /// The choices, by rule E0.
-    pub schedule: Schedule,
+    pub schedule: RailSchedule,
     /// The virtual finish time of the chosen rail after each choice.
     pub virtual_finish: Vec<Time>,
 }
@@ -44,12 +44,12 @@ pub struct Simulation {
 /// Lets a scheduler choose for all messages, each at its arrival, with every rail usable.
 ///
 /// ```
-/// use flowcast_scheduler::schedule::{Message, simulate};
+/// use flowcast_scheduler::schedule::{RailMessage, simulate};
 /// use flowcast_scheduler::{Rail, RailId, turns::Shares};
 /// use flowcast_units::{Bytes, Time};
 ///
 /// let rails = [Rail::parse("a=1,0.001,1,10us")?.cost, Rail::parse("b=1,0.001,1,20us")?.cost];
-/// let messages = [Message { arrival: Time::ZERO, size: Bytes(1_000_000) }; 2];
+/// let messages = [RailMessage { arrival: Time::ZERO, size: Bytes(1_000_000) }; 2];
 /// let name = "earliest-delivery".parse()?;
 /// let schedule = simulate(name, &rails, Shares::by_bandwidth(&rails)?, &messages)?.schedule;
 /// assert_eq!(schedule.choices, [RailId(0), RailId(1)]);
@@ -62,8 +62,8 @@ pub fn simulate(
     name: SchedulerName,
     rails: &[LogGp],
     shares: Shares,
-    messages: &[Message],
-) -> Result<Simulation, RailsError> {
+    messages: &[RailMessage],
+) -> Result<BelievedSchedule, RailsError> {
     check_order(messages)?;
     let (choices, virtual_finish) = match name.binary_point() {
         Some(point) => run(
@@ -73,7 +73,7 @@ pub fn simulate(
         ),
         None => run(name.exact(rails, shares)?.as_mut(), (), messages),
     };
-    Ok(Simulation {
+    Ok(BelievedSchedule {
         schedule: evaluate(rails, messages, choices)?,
         virtual_finish,
     })
@@ -83,11 +83,11 @@ pub fn simulate(
 pub fn run<M: ClockArithmetic>(
     scheduler: &mut (impl RailScheduler<M> + ?Sized),
     scale: M::Scale,
-    messages: &[Message],
+    messages: &[RailMessage],
 ) -> (Vec<RailId>, Vec<Time>) {
     messages
         .iter()
-        .map(&mut |message: &Message| {
+        .map(&mut |message: &RailMessage| {
             let rail = scheduler.pick(
                 M::from_time(message.arrival, scale),
                 message.size,
@@ -105,9 +105,9 @@ pub fn run<M: ClockArithmetic>(
 /// A choice for each message is needed, each of a rail that is there.
 pub fn evaluate(
     rails: &[LogGp],
-    messages: &[Message],
+    messages: &[RailMessage],
     choices: Vec<RailId>,
-) -> Result<Schedule, RailsError> {
+) -> Result<RailSchedule, RailsError> {
     check_choices(rails.len(), messages, &choices)?;
     let mut free = [Time::ZERO; MAX_RAILS];
     let mut delivered = Vec::with_capacity(messages.len());
@@ -117,15 +117,15 @@ pub fn evaluate(
         delivered.push(start + cost.one_way(message.size));
         free[rail.index()] = start + cost.spacing(message.size);
     }
-    Ok(Schedule::new(choices, delivered))
+    Ok(RailSchedule::new(choices, delivered))
 }
 
-impl Schedule {
+impl RailSchedule {
     /// With the makespan and the mean of these deliveries.
-    pub(super) fn new(choices: Vec<RailId>, delivered: Vec<Time>) -> Schedule {
+    pub(super) fn new(choices: Vec<RailId>, delivered: Vec<Time>) -> RailSchedule {
         let makespan = delivered.iter().copied().fold(Time::ZERO, Time::max);
         let mean = delivered.iter().copied().sum::<Time>() * (1.0 / delivered.len().max(1) as f64);
-        Schedule {
+        RailSchedule {
             choices,
             delivered,
             makespan,
@@ -137,7 +137,7 @@ impl Schedule {
 /// Refuses a choice for each message that does not fit the messages or the rails.
 pub(super) fn check_choices(
     rails: usize,
-    messages: &[Message],
+    messages: &[RailMessage],
     choices: &[RailId],
 ) -> Result<(), RailsError> {
     check_count(rails)?;
@@ -159,7 +159,7 @@ pub(super) fn check_choices(
 }
 
 /// Refuses messages that are not in order of arrival.
-pub(super) fn check_order(messages: &[Message]) -> Result<(), RailsError> {
+pub(super) fn check_order(messages: &[RailMessage]) -> Result<(), RailsError> {
     match messages
         .windows(2)
         .position(|pair| pair[1].arrival < pair[0].arrival)
@@ -174,8 +174,8 @@ mod tests {
     use super::*;
     use crate::Rail;
 
-    fn message(arrival: f64, size: u64) -> Message {
-        Message {
+    fn message(arrival: f64, size: u64) -> RailMessage {
+        RailMessage {
             arrival: Time::from_micros(arrival),
             size: Bytes(size),
         }

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{
     MAX_RAILS, RailId, RailSet, RailsError,
     clock::{ClockArithmetic, Ticks},
-    entry::Entry,
-    rules::{EarliestDelivery, Rule},
+    entry::RailEntry,
+    rules::{EarliestDelivery, ScoreRule},
     table::{Accounting, RailTable, Rated},
 };
 use flowcast_model::loggp::LogGp;
@@ -30,7 +30,7 @@ use flowcast_units::Bytes;
 
 /// Chooses the rail with the smallest score of the rule `R`; any number of threads may pick at once.
 #[derive(Debug)]
-pub struct SharedVirtualTime<R: Rule = EarliestDelivery> {
+pub struct SharedVirtualTime<R: ScoreRule = EarliestDelivery> {
     table: RailTable<Ticks>,
     virtual_finish: Vec<Padded>,
     rule: PhantomData<R>,
@@ -41,7 +41,7 @@ pub struct SharedVirtualTime<R: Rule = EarliestDelivery> {
 #[repr(align(64))]
 struct Padded(AtomicU64);
 
-impl<R: Rule> SharedVirtualTime<R> {
+impl<R: ScoreRule> SharedVirtualTime<R> {
     /// For rails with nothing to send.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl<R: Rule> SharedVirtualTime<R> {
                     read[rail.index() & (MAX_RAILS - 1)] = virtual_finish;
                     Rated::new::<R>(
                         rail.index(),
-                        &Entry {
+                        &RailEntry {
                             virtual_finish,
                             ..self.table.entries()[rail.index()]
                         },

@@ -1,8 +1,8 @@
 //! What a scheduler knows of its rails, in the arithmetic of the message path.
 
 use super::{
-    MAX_RAILS, RailId, RailSet, RailsError, clock::ClockArithmetic, entry::Entry,
-    rail::check_count, rules::Rule,
+    MAX_RAILS, RailId, RailSet, RailsError, clock::ClockArithmetic, entry::RailEntry,
+    rail::check_count, rules::ScoreRule,
 };
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Bytes;
@@ -19,7 +19,7 @@ pub enum Accounting {
 /// All rails of a scheduler.
 #[derive(Debug, Clone)]
 pub(crate) struct RailTable<M: ClockArithmetic> {
-    entries: [Entry<M>; MAX_RAILS],
+    entries: [RailEntry<M>; MAX_RAILS],
     count: usize,
     longest_tail: u64,
 }
@@ -32,7 +32,7 @@ impl<M: ClockArithmetic> RailTable<M> {
     pub(crate) fn new(rails: &[LogGp], scale: M::Scale) -> Result<RailTable<M>, RailsError> {
         check_count(rails.len())?;
         let entries = std::array::from_fn(|index: usize| {
-            Entry::new(&rails[index.min(rails.len() - 1)], scale)
+            RailEntry::new(&rails[index.min(rails.len() - 1)], scale)
         });
         Ok(RailTable {
             longest_tail: longest_tail(&entries),
@@ -43,7 +43,7 @@ impl<M: ClockArithmetic> RailTable<M> {
 
     /// The rails.
     #[inline]
-    pub(crate) fn entries(&self) -> &[Entry<M>] {
+    pub(crate) fn entries(&self) -> &[RailEntry<M>] {
         &self.entries[..self.count]
     }
 
@@ -61,7 +61,7 @@ impl<M: ClockArithmetic> RailTable<M> {
 
     /// Gives a message to the usable rail with the smallest score, the first of equals.
     #[inline]
-    pub(crate) fn take<R: Rule>(
+    pub(crate) fn take<R: ScoreRule>(
         &mut self,
         asked: MessageTiming<M>,
         usable: RailSet,
@@ -79,7 +79,7 @@ impl<M: ClockArithmetic> RailTable<M> {
     /// A few rails carry their next virtual finish time along, because looking it up would wait for the choice; with
     /// many rails the looking up is shorter than the carrying.
     #[inline]
-    fn best_of_all<R: Rule>(&self, asked: MessageTiming<M>) -> Rated<M> {
+    fn best_of_all<R: ScoreRule>(&self, asked: MessageTiming<M>) -> Rated<M> {
         let rated = |index, entry| Rated::new::<R>(index, entry, asked);
         match self.entries() {
             [a] => return rated(0, a),
@@ -92,7 +92,7 @@ impl<M: ClockArithmetic> RailTable<M> {
             }
             _ => {}
         }
-        let best = best_of(self.entries(), |index, entry: &Entry<M>| Rated {
+        let best = best_of(self.entries(), |index, entry: &RailEntry<M>| Rated {
             until: M::ZERO,
             ..Rated::new::<R>(index, entry, asked)
         });
@@ -104,7 +104,7 @@ impl<M: ClockArithmetic> RailTable<M> {
     }
 
     #[inline]
-    fn best_in<R: Rule>(
+    fn best_in<R: ScoreRule>(
         &self,
         asked: MessageTiming<M>,
         mut candidates: RailSet,
@@ -151,9 +151,9 @@ impl<M: ClockArithmetic> RailTable<M> {
     /// Replaces the costs of a rail; what it has to send stays.
     pub(crate) fn set_cost(&mut self, rail: RailId, cost: &LogGp, scale: M::Scale) {
         let entry = &mut self.entries[rail.index()];
-        *entry = Entry {
+        *entry = RailEntry {
             virtual_finish: entry.virtual_finish,
-            ..Entry::new(cost, scale)
+            ..RailEntry::new(cost, scale)
         };
         self.longest_tail = longest_tail(&self.entries);
     }
@@ -171,7 +171,7 @@ impl<M: ClockArithmetic> RailTable<M> {
     }
 }
 
-fn longest_tail<M: ClockArithmetic>(entries: &[Entry<M>]) -> u64 {
+fn longest_tail<M: ClockArithmetic>(entries: &[RailEntry<M>]) -> u64 {
     entries
         .iter()
         .map(|entry| M::longest_tail(entry.per_byte))
@@ -198,9 +198,9 @@ pub(super) struct Rated<M: ClockArithmetic> {
 
 impl<M: ClockArithmetic> Rated<M> {
     #[inline]
-    pub(crate) fn new<R: Rule>(
+    pub(crate) fn new<R: ScoreRule>(
         index: usize,
-        entry: &Entry<M>,
+        entry: &RailEntry<M>,
         asked: MessageTiming<M>,
     ) -> Rated<M> {
         let until = entry
@@ -229,11 +229,11 @@ impl<M: ClockArithmetic> Rated<M> {
 /// Four by four, and two by two within the four, so that few comparisons wait for each other; the first wins ties.
 #[inline]
 fn best_of<M: ClockArithmetic>(
-    entries: &[Entry<M>],
-    rated: impl Fn(usize, &Entry<M>) -> Rated<M>,
+    entries: &[RailEntry<M>],
+    rated: impl Fn(usize, &RailEntry<M>) -> Rated<M>,
 ) -> Rated<M> {
     let (fours, rest) = entries.as_chunks::<4>();
-    let best_of_four = |first: usize, [a, b, c, d]: &[Entry<M>; 4]| {
+    let best_of_four = |first: usize, [a, b, c, d]: &[RailEntry<M>; 4]| {
         let (low, high) = (
             rated(first, a).or_better(rated(first + 1, b)),
             rated(first + 2, c).or_better(rated(first + 3, d)),

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use super::{
     RailId, RailScheduler, RailSet, RailsError,
     clock::ClockArithmetic,
-    rules::Rule,
+    rules::ScoreRule,
     table::{Accounting, RailTable},
 };
 use flowcast_model::loggp::LogGp;
@@ -15,13 +15,13 @@ use flowcast_units::Bytes;
 
 /// Chooses the rail with the smallest score of the rule `R`.
 #[derive(Debug, Clone)]
-pub struct VirtualTime<R: Rule, M: ClockArithmetic> {
+pub struct VirtualTime<R: ScoreRule, M: ClockArithmetic> {
     table: RailTable<M>,
     accounting: Accounting,
     rule: PhantomData<R>,
 }
 
-impl<R: Rule, M: ClockArithmetic> VirtualTime<R, M> {
+impl<R: ScoreRule, M: ClockArithmetic> VirtualTime<R, M> {
     /// For rails with nothing to send.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl<R: Rule, M: ClockArithmetic> VirtualTime<R, M> {
     }
 }
 
-impl<R: Rule, M: ClockArithmetic> RailScheduler<M> for VirtualTime<R, M> {
+impl<R: ScoreRule, M: ClockArithmetic> RailScheduler<M> for VirtualTime<R, M> {
     #[inline]
     fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
         let asked = self.table.asked(now, size, self.accounting);

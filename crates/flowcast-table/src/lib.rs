@@ -31,7 +31,7 @@ mod value;
 pub use document::{Document, Part, RESULT};
 pub use page::escape;
 pub use shell::{command_line, shell_word};
-pub use table::{Column, Rows, Table, is_silent, rows};
+pub use table::{Rows, Table, TableColumn, is_silent, rows};
 pub use value::{
     Grouped, NotFinite, Record, Value, figure, fixed, json, or_dash, percent, relative_error, shown,
 };

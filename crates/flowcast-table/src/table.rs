@@ -6,7 +6,7 @@ use crate::value::{NotFinite, Record, Value, check_list};
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
+pub struct TableColumn {
     /// Name in JSON; none if only people see it.
     pub name: Option<&'static str>,
     /// For people; none if only JSON has it.
@@ -15,7 +15,7 @@ pub struct Column {
     pub cells: Vec<Value>,
 }
 
-impl Column {
+impl TableColumn {
     /// Whether its cells stand on the right: figures do.
     pub fn is_right(&self) -> bool {
         self.cells.iter().any(|cell| !cell.is_words())
@@ -36,7 +36,7 @@ pub struct Table {
     /// Above the table; none if empty.
     pub heading: String,
     /// As long as each other.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TableColumn>,
     /// By row: the length of its bar in a picture; no picture if empty.
     pub bars: Vec<f64>,
     /// How many rows people see at most, and the option that shows all.
@@ -55,7 +55,7 @@ impl Table {
         })
     }
 
-    fn headed(&self) -> Vec<(&str, &Column)> {
+    fn headed(&self) -> Vec<(&str, &TableColumn)> {
         self.columns
             .iter()
             .filter_map(|column| Some((column.heading.as_deref()?, column)))
@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// The columns that people see: those with a heading and with a cell that says something.
-    pub fn shown(&self) -> Vec<(&str, &Column)> {
+    pub fn shown(&self) -> Vec<(&str, &TableColumn)> {
         let mut shown = self.headed();
         if self.rows > 0 {
             shown.retain(|(_, column)| !column.is_silent());
@@ -95,7 +95,7 @@ impl Table {
     }
 }
 
-fn headings(columns: &[(&str, &Column)]) -> Vec<String> {
+fn headings(columns: &[(&str, &TableColumn)]) -> Vec<String> {
     let headings = columns.iter();
     headings.map(|(heading, _)| (*heading).to_owned()).collect()
 }
@@ -150,7 +150,7 @@ impl<I: Copy> Rows<I> {
         cell: impl Fn(I) -> V,
     ) -> Self {
         let cells = self.items.iter().map(|item| cell(*item).into()).collect();
-        self.table.columns.push(Column {
+        self.table.columns.push(TableColumn {
             name,
             heading,
             cells,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::{
     key_map::KeyMap,
     opcodes::{self, Op},
-    program::{MessageClass, Program, Stream},
+    program::{MessageClass, Program, RankStream},
     slot::Slot,
 };
 use flowcast_units::{Bytes, Rank};
@@ -43,7 +43,7 @@ pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
         opcodes::rewrite(program.words(stream), &mut words, |op| {
             groups.change(op, &mut rank, &posts, &mut classes)
         });
-        changed.streams[stream.index()] = Stream::new(words, posts[first.index()]);
+        changed.streams[stream.index()] = RankStream::new(words, posts[first.index()]);
     }
     changed.slots = posts[program.slots as usize].0;
     changed.classes = classes.keys().collect();

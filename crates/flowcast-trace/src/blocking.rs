@@ -2,7 +2,7 @@
 
 use crate::{
     opcodes::{self, Op},
-    program::{CollectiveMode, Program, Stream},
+    program::{CollectiveMode, Program, RankStream},
 };
 use flowcast_units::Rank;
 
@@ -28,7 +28,7 @@ pub fn with_blocking_collectives(program: &Program) -> Option<(Program, u64)> {
     }
     for (rank, stream) in (0u32..).zip(&mut changed.streams) {
         let first_slot = stream.first_slot;
-        *stream = Stream::new(without_waits(program.words(Rank(rank))), first_slot);
+        *stream = RankStream::new(without_waits(program.words(Rank(rank))), first_slot);
     }
     Some((changed, concerned as u64))
 }

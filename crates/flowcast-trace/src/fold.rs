@@ -12,7 +12,7 @@ use super::{
     folded::{Folded, Part},
     key_map::KeyMap,
     opcodes::{self, Op},
-    program::{Program, Stream},
+    program::{Program, RankStream},
     slot::Slot,
 };
 use flowcast_units::Rank;
@@ -340,7 +340,7 @@ impl<'a> Cut<'a> {
             words.shrink_to_fit();
             piece
                 .streams
-                .push(Stream::new(words, first_slots[rank.index()]));
+                .push(RankStream::new(words, first_slots[rank.index()]));
         }
         piece
     }

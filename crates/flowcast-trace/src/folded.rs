@@ -11,7 +11,7 @@ use super::{
     access::Access,
     key_map::KeyMap,
     opcodes::{self, MAX_PAYLOAD, Op},
-    program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Stream},
+    program::{CollectiveCall, IgnoredRecords, MessageClass, Program, RankStream},
     slot::Slot,
 };
 use flowcast_units::{Bytes, Rank};
@@ -350,7 +350,7 @@ impl Flat {
                 .words
                 .into_iter()
                 .zip(self.first_slots)
-                .map(|(words, first_slot)| Stream::new(words, first_slot))
+                .map(|(words, first_slot)| RankStream::new(words, first_slot))
                 .collect(),
             slots: folded.messages as u32,
             classes: self.classes.keys().collect(),

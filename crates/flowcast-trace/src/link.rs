@@ -13,8 +13,8 @@ use super::{
     opcodes::{self, MAX_PAYLOAD, Op},
     parallel::for_each_mut,
     program::{
-        CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream,
-        StreamWords,
+        CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankStream,
+        RecordSources, StreamWords,
     },
     slot::Slot,
 };
@@ -22,7 +22,7 @@ use collectives::{Instances, check_collectives, executions_of_several_roots, num
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What a reader has found.
-pub struct Parts {
+pub struct ProgramParts {
     /// Name of the application.
     pub name: String,
     /// One builder for each rank.
@@ -32,7 +32,7 @@ pub struct Parts {
     /// How the format calls the records that were ignored.
     pub ignored_kind: fn(u32) -> String,
     /// Where the records stand.
-    pub source: Option<Source>,
+    pub source: Option<RecordSources>,
     /// Task and thread of each rank; empty if each task has one thread.
     pub threads: Vec<(u32, u32)>,
 }
@@ -48,7 +48,7 @@ pub(crate) fn link_generated(
 ) -> Result<Program, TraceError> {
     const TOO_MANY: TraceError =
         TraceError::Limit("more messages of a rank than can be numbered (2^27)");
-    let parts = Parts {
+    let parts = ProgramParts {
         name: name.to_owned(),
         ranks: (0..ranks)
             .map(|rank| build(Rank(rank)).map_err(|_| TOO_MANY))
@@ -66,7 +66,7 @@ pub(crate) fn link_generated(
 /// # Errors
 /// A peer out of range, a send or receive without its counterpart, a collective on an unknown communicator or not
 /// called by all its members, each with its record; a computation that is longer than [`Time::LONGEST`], or no time.
-pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
+pub fn link(parts: ProgramParts, options: ReadOptions) -> Result<Program, TraceError> {
     let tables = LinkTables::new(&parts)?;
     let mut program = Program {
         name: parts.name,
@@ -105,7 +105,7 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         if end < words.len() {
             return Err(no_duration(rank));
         }
-        program.streams.push(Stream {
+        program.streams.push(RankStream {
             words: StreamWords::Owned(words),
             first_slot,
             awaited_sends,
@@ -151,7 +151,7 @@ struct Patch {
     /// Class and sending channel of each route.
     routes: Box<[(u32, u32)]>,
     /// Where the slots stand that the sends of each channel fill.
-    targets: Box<[Target]>,
+    targets: Box<[SlotPosition]>,
     calls: Box<[(u32, u32)]>,
     /// First instance of the communicator of each of the rank's collective counters.
     first_instances: Box<[u32]>,
@@ -161,7 +161,7 @@ struct Patch {
 
 /// A position in the posted slots of a receiver.
 #[derive(Debug, Clone, Copy)]
-struct Target {
+struct SlotPosition {
     receiver: Rank,
     next: u32,
 }
@@ -178,7 +178,7 @@ struct Incoming {
 }
 
 impl LinkTables {
-    fn new(parts: &Parts) -> Result<LinkTables, TraceError> {
+    fn new(parts: &ProgramParts) -> Result<LinkTables, TraceError> {
         let ranks = &parts.ranks;
         let instances = Instances::new(parts, &|rank, record| record_place(parts, rank, record))?;
         let mut tables = LinkTables {
@@ -222,7 +222,7 @@ impl LinkTables {
             tables.patches.push(Patch {
                 routes,
                 targets: vec![
-                    Target {
+                    SlotPosition {
                         receiver: Rank(0),
                         next: 0
                     };
@@ -265,7 +265,7 @@ impl LinkTables {
     /// receiver's table stays in the cache while all its senders look into it.
     fn match_receiver(
         &mut self,
-        parts: &Parts,
+        parts: &ProgramParts,
         receiver: Rank,
         incoming: &[Incoming],
     ) -> Result<(), TraceError> {
@@ -299,7 +299,8 @@ impl LinkTables {
                     posts as usize,
                 ));
             }
-            self.patches[sender.index()].targets[*number as usize] = Target { receiver, next };
+            self.patches[sender.index()].targets[*number as usize] =
+                SlotPosition { receiver, next };
             if let Some(own) = own {
                 matched[own as usize] = true;
                 let room = rank.largest_receives.get(own as usize).copied().flatten();
@@ -444,7 +445,7 @@ fn sends_above(rank: &RankBuilder, channel: Channel, room: Bytes) -> u64 {
 }
 
 /// The error for a channel on which a rank receives and nobody sends.
-fn never_sent(parts: &Parts, rank: Rank, number: u32) -> TraceError {
+fn never_sent(parts: &ProgramParts, rank: Rank, number: u32) -> TraceError {
     let channel = parts.ranks[rank.index()].channels.key(number);
     if channel.peer.index() >= parts.ranks.len() {
         return peer_out_of_range(parts, rank, channel);
@@ -457,7 +458,7 @@ fn never_sent(parts: &Parts, rank: Rank, number: u32) -> TraceError {
     unmatched(parts, rank, channel, 0, posted)
 }
 
-fn record_place(parts: &Parts, rank: Rank, record: u32) -> String {
+fn record_place(parts: &ProgramParts, rank: Rank, record: u32) -> String {
     let line = parts
         .source
         .as_ref()
@@ -490,7 +491,7 @@ fn nth_post(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
 
 /// The error for a channel of a rank with more sends than receives, or fewer: a send, or receive, of the rank is left over.
 fn unmatched(
-    parts: &Parts,
+    parts: &ProgramParts,
     rank: Rank,
     channel: Channel,
     sends: usize,
@@ -523,7 +524,7 @@ fn unmatched(
     }
 }
 
-fn peer_out_of_range(parts: &Parts, rank: Rank, channel: Channel) -> TraceError {
+fn peer_out_of_range(parts: &ProgramParts, rank: Rank, channel: Channel) -> TraceError {
     let builder = &parts.ranks[rank.index()];
     let record = match nth_send(builder, channel, 0) {
         0 => nth_post(builder, channel, 0),

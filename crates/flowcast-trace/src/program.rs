@@ -78,7 +78,7 @@ pub struct Communicator {
 
 /// A rank's instructions and slots.
 #[derive(Clone)]
-pub(super) struct Stream {
+pub(super) struct RankStream {
     pub words: StreamWords,
     /// The first slot of the rank; the next rank's is the end.
     pub first_slot: Slot,
@@ -86,9 +86,9 @@ pub(super) struct Stream {
     pub awaited_sends: u32,
 }
 
-impl Stream {
+impl RankStream {
     /// Of instructions that are looked through for waits.
-    pub(crate) fn new(words: Vec<u32>, first_slot: Slot) -> Stream {
+    pub(crate) fn new(words: Vec<u32>, first_slot: Slot) -> RankStream {
         let awaited_sends = opcodes::iterate(&words)
             .map(|(_, op)| {
                 if let Op::WaitSend(ago) = op {
@@ -99,7 +99,7 @@ impl Stream {
             })
             .max()
             .unwrap_or(0);
-        Stream {
+        RankStream {
             words: StreamWords::Owned(words),
             first_slot,
             awaited_sends,
@@ -208,7 +208,7 @@ impl fmt::Display for IgnoredRecords {
 pub struct Program {
     /// Name of the traced application.
     pub name: String,
-    pub(super) streams: Vec<Stream>,
+    pub(super) streams: Vec<RankStream>,
     pub(super) slots: u32,
     pub(super) classes: Vec<MessageClass>,
     pub(super) calls: Vec<CollectiveCall>,
@@ -222,7 +222,7 @@ pub struct Program {
     pub(super) bytes: Bytes,
     pub(super) ignored: Vec<IgnoredRecords>,
     pub(super) assumed: Vec<String>,
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<RecordSources>,
     /// Task and thread of each rank; empty if each task has one thread.
     pub(super) threads: Vec<(u32, u32)>,
     /// The rank of each progress stream, in the order of their streams.
@@ -526,7 +526,7 @@ impl Program {
 
 /// Where the records of each rank stand in the text they were read from.
 #[derive(Clone, Default)]
-pub struct Source {
+pub struct RecordSources {
     /// Names of the files.
     pub names: Vec<String>,
     /// The text of each file.
@@ -548,7 +548,7 @@ pub struct RankSource {
     pub is_record: fn(line: &[u8], number: Rank) -> bool,
 }
 
-impl Source {
+impl RecordSources {
     /// `file:line` of a rank's record, counted from 1.
     pub fn line(&self, rank: Rank, record: u32) -> Option<String> {
         let start = self.ranks.get(rank.index())?;

@@ -5,8 +5,8 @@
 
 use crate::run_times::{OpenRegions, RunTimes};
 use flowcast_recording::{
-    decode::{Call, Item, RankFile},
-    table::Function,
+    decode::{Item, RankFile, RecordedCall},
+    table::MpiFunction,
 };
 use flowcast_units::Time;
 
@@ -76,11 +76,11 @@ fn between(file: &RankFile) -> std::ops::Range<usize> {
     first..last.max(first)
 }
 
-fn kind(file: &RankFile, call: &Call) -> &'static str {
-    Function::named(name(file, call)).map_or("other", |function| function.kind.as_str())
+fn kind(file: &RankFile, call: &RecordedCall) -> &'static str {
+    MpiFunction::named(name(file, call)).map_or("other", |function| function.kind.as_str())
 }
 
-fn name<'a>(file: &'a RankFile, call: &Call) -> &'a str {
+fn name<'a>(file: &'a RankFile, call: &RecordedCall) -> &'a str {
     &file.functions[file.signatures[call.signature as usize][0] as usize]
 }
 
@@ -135,7 +135,7 @@ fn end_of(item: &Item) -> Option<u64> {
     }
 }
 
-fn mark(regions: &mut OpenRegions, file: &RankFile, call: &Call, kind: &str) {
+fn mark(regions: &mut OpenRegions, file: &RankFile, call: &RecordedCall, kind: &str) {
     let words = &file.signatures[call.signature as usize];
     if kind != "pcontrol" || words.len() < 3 {
         return;
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn call(signature: u32, begin: u64, burst: u64, time: u64) -> Item {
-        Item::Call(Call {
+        Item::Call(RecordedCall {
             thread: 0,
             signature,
             begin,

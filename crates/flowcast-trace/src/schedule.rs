@@ -31,7 +31,7 @@ pub enum Operation {
 
 /// One operation and where it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Node {
+pub struct OperationNode {
     /// A send, a receive or a computation.
     pub operation: Operation,
     /// Processor of the rank.
@@ -50,7 +50,7 @@ pub struct Node {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Graph {
     /// The operations, by the index that dependencies name.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<OperationNode>,
     /// Those that wait for starts, then those that wait for ends.
     pub(super) dependents: Vec<u32>,
     /// Where those begin that wait for the start of each operation, and the end; empty if there are none, as is usual.
@@ -188,7 +188,7 @@ impl Schedule {
         )
     }
 
-    fn nodes(&self) -> impl Iterator<Item = &Node> {
+    fn nodes(&self) -> impl Iterator<Item = &OperationNode> {
         self.graphs.iter().flat_map(|graph| &graph.nodes)
     }
 }
@@ -225,7 +225,7 @@ pub struct Dependency {
 /// assert_eq!(graph.released_by_end(0), [1]);
 /// assert_eq!(graph.nodes[1].dependencies, 1);
 /// ```
-pub fn graph(mut nodes: Vec<Node>, dependencies: &[Dependency]) -> Graph {
+pub fn graph(mut nodes: Vec<OperationNode>, dependencies: &[Dependency]) -> Graph {
     for dependency in dependencies {
         nodes[dependency.later as usize].dependencies += 1;
     }
@@ -281,8 +281,8 @@ fn ranges(
 }
 
 /// An operation without dependencies so far.
-pub fn node(operation: Operation, line: u32) -> Node {
-    Node {
+pub fn node(operation: Operation, line: u32) -> OperationNode {
+    OperationNode {
         operation,
         cpu: 0,
         nic: 0,

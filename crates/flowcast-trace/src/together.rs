@@ -6,8 +6,8 @@ use super::{
     TraceError,
     opcodes::{self, MAX_PAYLOAD, Op},
     program::{
-        CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source,
-        Stream,
+        CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource,
+        RankStream, RecordSources,
     },
     slot::Slot,
 };
@@ -147,7 +147,7 @@ fn append(
             .checked_add(from.slot)
             .map(Slot)
             .ok_or(TOO_MANY)?;
-        whole.streams.push(Stream::new(
+        whole.streams.push(RankStream::new(
             renumbered(program.words(rank), from),
             first_slot,
         ));
@@ -232,8 +232,8 @@ fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
 }
 
 /// Where the records stand, if that is known of all programs.
-fn sources(programs: &[&Program]) -> Option<Source> {
-    let mut whole = Source::default();
+fn sources(programs: &[&Program]) -> Option<RecordSources> {
+    let mut whole = RecordSources::default();
     for program in programs {
         let source = program.source.as_ref()?;
         let first = whole.names.len() as u32;

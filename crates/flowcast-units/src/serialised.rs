@@ -19,8 +19,8 @@ macro_rules! quantities_as_text {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
-                struct Text;
-                impl Visitor<'_> for Text {
+                struct UnitText;
+                impl Visitor<'_> for UnitText {
                     type Value = $name;
                     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                         f.write_str($name::parse("").expect_err("an empty text is no quantity").expected)
@@ -41,7 +41,7 @@ macro_rules! quantities_as_text {
                         }
                     }
                 }
-                deserializer.deserialize_any(Text)
+                deserializer.deserialize_any(UnitText)
             }
         }
     )*};

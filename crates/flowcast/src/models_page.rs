@@ -5,7 +5,7 @@ use flowcast_fit::{
     zoo::{
         Unit,
         compare::{CompareOptions, Compared, FittedParameter, Predicted},
-        pattern::Pattern,
+        pattern::ZooPattern,
     },
 };
 use flowcast_table::{
@@ -132,8 +132,8 @@ fn text(fitted: &FittedParameter, value: f64) -> String {
 }
 
 fn patterns<'a>(
-    all: impl IntoIterator<Item = &'a Predicted<Pattern>>,
-) -> Rows<&'a Predicted<Pattern>> {
+    all: impl IntoIterator<Item = &'a Predicted<ZooPattern>>,
+) -> Rows<&'a Predicted<ZooPattern>> {
     rows(all)
         .column("name", "pattern", |found| &found.exchange.name)
         .column("messages", "messages", |found| {
@@ -205,7 +205,7 @@ fn summary(models: &[Compared]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_fit::zoo::Parameter;
+    use flowcast_fit::zoo::ZooParameter;
     use flowcast_report::chart_page::{Picture, chart_page};
     use flowcast_units::{Bytes, Node};
 
@@ -216,7 +216,7 @@ mod tests {
             source: "a < b",
             choice: String::new(),
             parameters: vec![FittedParameter {
-                parameter: Parameter {
+                parameter: ZooParameter {
                     symbol: "L".into(),
                     unit: Unit::Time,
                 },
@@ -230,7 +230,7 @@ mod tests {
             lengths_left_out: Some(0.5),
             patterns_left_out: Some(0.25),
             by_pattern: vec![Predicted {
-                exchange: Pattern {
+                exchange: ZooPattern {
                     name: "in-2".into(),
                     size: Bytes(8),
                     messages: vec![(Node(1), Node(0)), (Node(2), Node(0))],

@@ -32,7 +32,7 @@ pub struct Options {
     /// For patterns: flow cuts refuse more than two flows in one direction of a node, which their paper does not define.
     pub is_strict: bool,
     /// For patterns: keep what each flow got when, and why not more
-    /// ([`Prediction::intervals`](crate::flows::concurrent::Prediction::intervals)).
+    /// ([`Prediction::intervals`](crate::flows::concurrent::FlowsPrediction::intervals)).
     pub keeps_intervals: bool,
     /// For patterns under the packet model: so many runs with random starts and random times of hosts.
     pub runs: Option<Runs>,

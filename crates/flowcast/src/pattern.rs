@@ -11,7 +11,7 @@ use flowcast_model::{
     sharing::{flow_cuts::Strictness, model::Model},
 };
 use flowcast_network::{
-    flows::concurrent::{Method, Prediction, predict, predict_ends, predict_seeds},
+    flows::concurrent::{FlowsPrediction, Method, predict, predict_ends, predict_seeds},
     packet::seeds::Spread,
 };
 use flowcast_replay::placement::Placement;
@@ -25,7 +25,7 @@ pub struct PatternPrediction {
     /// The model that was used.
     pub model: Model,
     /// The flows, in the order of the pattern; of several runs the medians.
-    pub prediction: Prediction,
+    pub prediction: FlowsPrediction,
     /// Of several runs, where nine of ten ends of each flow lie; otherwise empty.
     pub spreads: Vec<Spread>,
 }

@@ -13,9 +13,9 @@ use flowcast_replay::{
     Engine, contention,
     costs::Rendezvous,
     explain::Explainer,
-    influence::{Done, Unused, without_influence},
+    influence::{FinishedReplay, Unused, without_influence},
     inside::InsideTraffic,
-    journal::Journal,
+    journal::ReplayJournal,
     meetings::messages_meet,
     observer::Observer,
     outcome::Outcome,
@@ -311,7 +311,7 @@ impl<'a> PreparedProgram<'a> {
         }
         let mut journal = outputs
             .kept()
-            .map(|keeps| Journal::new(&self.program, keeps));
+            .map(|keeps| ReplayJournal::new(&self.program, keeps));
         let mut explainer = outputs.explanation.then(|| Explainer::new(&engine));
         let mut recorder = outputs.view.then(|| ProgramRecorder::new(&engine));
         let all = ((journal.as_mut(), explainer.as_mut()), recorder.as_mut());
@@ -423,7 +423,7 @@ impl<'a> PreparedProgram<'a> {
         if self.further_rails.is_some() {
             return Vec::new();
         }
-        let done = Done {
+        let done = FinishedReplay {
             program: &self.program,
             network: self.network,
             placement: &self.placement,
@@ -469,7 +469,10 @@ fn watched(engine: &Engine<'_>, observers: Observers<'_, '_>) -> Result<Outcome,
 
 /// Those that watch one replay, as far as their results are asked for.
 type Observers<'o, 'a> = (
-    (Option<&'o mut Journal<'a>>, Option<&'o mut Explainer<'a>>),
+    (
+        Option<&'o mut ReplayJournal<'a>>,
+        Option<&'o mut Explainer<'a>>,
+    ),
     Option<&'o mut ProgramRecorder<'a>>,
 );
 

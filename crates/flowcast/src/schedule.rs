@@ -6,11 +6,11 @@ use flowcast_replay::{
     contention,
     influence::Unused,
     inside::InsideTraffic,
-    journal::Journal,
+    journal::ReplayJournal,
     loggops::{
         self, Layout, Loggops,
-        costs::{Costs, PlacedCosts},
-        explain::Explainer,
+        costs::{LogGopsCosts, PlacedCosts},
+        explain::ScheduleExplainer,
         sends::Sends,
     },
     observer::{Observer, Unobserved},
@@ -105,7 +105,7 @@ impl<'a> PreparedSchedule<'a> {
     }
 
     /// What its messages cost.
-    pub fn costs(&self) -> Costs<'_> {
+    pub fn costs(&self) -> LogGopsCosts<'_> {
         self.setting.costs()
     }
 
@@ -118,7 +118,11 @@ impl<'a> PreparedSchedule<'a> {
         self.replay(self.costs(), observer)
     }
 
-    fn replay<O: Observer>(&self, costs: Costs<'_>, observer: &mut O) -> Result<Outcome, Error> {
+    fn replay<O: Observer>(
+        &self,
+        costs: LogGopsCosts<'_>,
+        observer: &mut O,
+    ) -> Result<Outcome, Error> {
         match &self.source {
             ScheduleSource::Given(schedule) => Ok(loggops::placed(schedule, costs, observer)?),
             ScheduleSource::Laid(layout) => layout.observed(costs, observer)?.ok_or(Error::Stopped),
@@ -185,10 +189,10 @@ impl<'a> PreparedSchedule<'a> {
         let sends = self.sends();
         let mut journal = outputs
             .kept()
-            .map(|keeps| Journal::of_schedule(&sends, keeps));
+            .map(|keeps| ReplayJournal::of_schedule(&sends, keeps));
         let mut explainer = outputs
             .explanation
-            .then(|| Explainer::new(&sends, self.costs()));
+            .then(|| ScheduleExplainer::new(&sends, self.costs()));
         let records = || ScheduleRecorder::new(&sends, self.costs());
         let mut recorder = outputs.view.then(records).flatten();
         let all = ((journal.as_mut(), explainer.as_mut()), recorder.as_mut());
@@ -266,7 +270,10 @@ impl<'a> PreparedSchedule<'a> {
 
 /// Those that watch one replay, as far as their results are asked for.
 type Observers<'o, 'a> = (
-    (Option<&'o mut Journal<'a>>, Option<&'o mut Explainer<'a>>),
+    (
+        Option<&'o mut ReplayJournal<'a>>,
+        Option<&'o mut ScheduleExplainer<'a>>,
+    ),
     Option<&'o mut ScheduleRecorder<'a>>,
 );
 
@@ -348,13 +355,13 @@ impl<'a> ScheduleSetting<'a> {
         }
     }
 
-    fn costs(&self) -> Costs<'_> {
+    fn costs(&self) -> LogGopsCosts<'_> {
         let sharing = self.network.zip(self.model.contention.model());
         let placed = PlacedCosts {
             placement: &self.placement,
             sharing,
         };
-        Costs {
+        LogGopsCosts {
             parameters: self.parameters,
             placed: self.is_placed.then_some(placed),
         }

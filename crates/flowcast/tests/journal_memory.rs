@@ -14,14 +14,14 @@ use std::{
 
 use flowcast::{
     convert::{
-        generate::{Shape, Workload},
+        generate::{ProgramShape, Workload},
         write,
     },
     replay::{
         Engine,
         costs::Rendezvous,
-        journal::{Journal, Keeps},
-        loggops::{self, Loggops, costs::Costs},
+        journal::{Keeps, ReplayJournal},
+        loggops::{self, Loggops, costs::LogGopsCosts},
         placement::Placement,
     },
     trace::{ReadOptions, Trace, read},
@@ -56,9 +56,9 @@ const TABLES: Keeps = Keeps {
 };
 
 /// A halo of 16 ranks with 128,000 messages.
-fn halo(write: fn(Shape, &mut dyn Write) -> std::io::Result<()>) -> Trace {
+fn halo(write: fn(ProgramShape, &mut dyn Write) -> std::io::Result<()>) -> Trace {
     let (size, compute) = (Bytes(8192), Time::from_nanos(10_000.0));
-    let shape = Shape {
+    let shape = ProgramShape {
         workload: Workload::Halo,
         ranks: 16,
         iterations: 2000,
@@ -100,7 +100,7 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
         gap_per_byte: TimePerByte::from_nanos(1.0),
         eager_up_to: None,
     };
-    let costs = Costs {
+    let costs = LogGopsCosts {
         parameters,
         placed: None,
     };
@@ -108,7 +108,7 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
     let sends = layout.sends();
     let of_schedule = |keeps| {
         bytes_a_message(sends.count(), || {
-            let mut journal = Journal::of_schedule(&sends, keeps);
+            let mut journal = ReplayJournal::of_schedule(&sends, keeps);
             layout.observed(costs, &mut journal).unwrap().unwrap();
             journal
         })
@@ -127,7 +127,7 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
     let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
     let of_program = |keeps| {
         bytes_a_message(program.messages() as usize, || {
-            let mut journal = Journal::new(&program, keeps);
+            let mut journal = ReplayJournal::new(&program, keeps);
             engine.observed(&mut journal).unwrap();
             journal
         })

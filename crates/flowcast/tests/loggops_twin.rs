@@ -11,15 +11,16 @@ use std::{
 
 use flowcast::{
     convert::{
-        generate::{Shape, Workload},
+        generate::{ProgramShape, Workload},
         write,
     },
     graph::ScheduleRecorder,
     replay::{
         explain::Explanation,
-        journal::{Journal, Keeps},
+        journal::{Keeps, ReplayJournal},
         loggops::{
-            self, Loggops, Prepared, costs::Costs, explain::Explainer, plain, queues, sends::Sends,
+            self, Loggops, PreparedOperations, costs::LogGopsCosts, explain::ScheduleExplainer,
+            plain, queues, sends::Sends,
         },
         observer::{Observer, ReceivedMessage, Sent, Unobserved},
         time_part::TimePart,
@@ -179,7 +180,7 @@ proptest! {
     ) {
         let schedule = schedule(ranks, &steps, &links);
         let fast = loggops::placed(&schedule, parameters.into(), &mut Unobserved);
-        let prepared = Prepared::instead_of(schedule.clone()).unwrap();
+        let prepared = PreparedOperations::instead_of(schedule.clone()).unwrap();
         let consuming = queues::run(&prepared, parameters);
         prop_assert_eq!(consuming.as_ref(), fast.as_ref().ok());
         prop_assert_eq!(&fast, &plain::run(&schedule, parameters.into(), &mut Unobserved));
@@ -188,9 +189,9 @@ proptest! {
         prop_assert_eq!(&fast, &plain::run(&schedule, parameters.into(), &mut told_plainly));
         if let Ok(outcome) = fast {
             prop_assert_eq!(told, told_plainly);
-            let costs = Costs { parameters, placed: None };
+            let costs = LogGopsCosts { parameters, placed: None };
             let sends = Sends::from_schedule(&schedule);
-            let mut explainer = Explainer::new(&sends, costs);
+            let mut explainer = ScheduleExplainer::new(&sends, costs);
             prop_assert_eq!(&loggops::placed(&schedule, costs, &mut explainer).unwrap(), &outcome);
             let explanation = explainer.finish();
             compare_forms((&schedule, &sends), costs, &explanation)?;
@@ -246,7 +247,7 @@ impl Observer for Notes {
 
 fn generated(workload: Workload, ranks: u32, iterations: u32) -> Schedule {
     let compute = Time::from_nanos(10_000.0);
-    let shape = Shape {
+    let shape = ProgramShape {
         workload,
         ranks,
         iterations,
@@ -290,7 +291,7 @@ fn parameters() -> Loggops {
 /// Laid out for the fast engine, a schedule tells those who watch the same as it does as it was read.
 fn compare_forms(
     (schedule, sends): (&Schedule, &Sends<'_>),
-    costs: Costs<'_>,
+    costs: LogGopsCosts<'_>,
     explanation: &Explanation,
 ) -> Result<(), TestCaseError> {
     let layout = loggops::Layout::new(schedule.clone(), costs);
@@ -321,10 +322,10 @@ fn compare_forms(
         timeline: true,
         ..Keeps::FILES
     };
-    let mut explainer = Explainer::new(&lean, costs);
+    let mut explainer = ScheduleExplainer::new(&lean, costs);
     let (mut journal, mut plain_journal) = (
-        Journal::of_schedule(&lean, keeps),
-        Journal::of_schedule(sends, keeps),
+        ReplayJournal::of_schedule(&lean, keeps),
+        ReplayJournal::of_schedule(sends, keeps),
     );
     layout
         .observed(costs, &mut (&mut journal, &mut explainer))
@@ -348,7 +349,7 @@ fn compare_forms(
 }
 
 /// All that a journal says of a rank.
-fn of_rank(journal: &Journal<'_>, rank: Rank) -> String {
+fn of_rank(journal: &ReplayJournal<'_>, rank: Rank) -> String {
     let list = (
         journal.slices(rank).collect::<Vec<_>>(),
         journal.calls(rank).collect::<Vec<_>>(),
@@ -385,7 +386,7 @@ fn generated_workloads_end_alike() {
                     eager_up_to,
                     ..parameters()
                 };
-                let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
+                let fast = queues::run(&PreparedOperations::new(&schedule).unwrap(), parameters);
                 assert_eq!(
                     fast,
                     plain::run(&schedule, parameters.into(), &mut Unobserved).ok(),
@@ -409,7 +410,7 @@ fn generated_workloads_of_many_ranks_end_alike() {
                 eager_up_to,
                 ..parameters()
             };
-            let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
+            let fast = queues::run(&PreparedOperations::new(&schedule).unwrap(), parameters);
             assert_eq!(
                 fast,
                 plain::run(&schedule, parameters.into(), &mut Unobserved).ok(),
@@ -423,7 +424,7 @@ fn generated_workloads_of_many_ranks_end_alike() {
 fn ten_times_the_messages_cost_no_more_allocations() {
     let allocations = |iterations| {
         let schedule = generated(Workload::Halo, 16, iterations);
-        let prepared = Prepared::new(&schedule).unwrap();
+        let prepared = PreparedOperations::new(&schedule).unwrap();
         let before = ALLOCATED.with(Cell::get);
         let outcome = queues::run(&prepared, parameters()).unwrap();
         (ALLOCATED.with(Cell::get) - before, outcome.messages)

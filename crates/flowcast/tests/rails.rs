@@ -14,7 +14,7 @@ use flowcast::{
         discipline::{BoxedScheduler, Discipline, SchedulerName},
         processor::{ProcessorAware, SizedCost},
         rules::EarliestDelivery,
-        schedule::{Message, run, simulate},
+        schedule::{RailMessage, run, simulate},
         shared::SharedVirtualTime,
         turns::Shares,
     },
@@ -77,12 +77,12 @@ fn any_rail() -> impl Strategy<Value = LogGp> {
 }
 
 /// Pauses in nanoseconds and sizes.
-fn any_messages() -> impl Strategy<Value = Vec<Message>> {
+fn any_messages() -> impl Strategy<Value = Vec<RailMessage>> {
     prop::collection::vec((0u64..20_000, 0u64..200_000), 0..60).prop_map(|pairs| {
         let mut now = 0;
         let message = |(pause, size)| {
             now += pause;
-            Message {
+            RailMessage {
                 arrival: Time::from_nanos(now as f64),
                 size: Bytes(size),
             }
@@ -113,7 +113,7 @@ proptest! {
         prop_assume!(rail.gap > Time::ZERO);
         // Rows of one: with longer rows weighted round robin is not round robin.
         let (rails, shares) = (vec![rail; count], Shares::new(&vec![1; count]).unwrap());
-        let messages = vec![Message { arrival: Time::ZERO, size: Bytes(size) }; 3 * count];
+        let messages = vec![RailMessage { arrival: Time::ZERO, size: Bytes(size) }; 3 * count];
         let found = simulate(name, &rails, shares, &messages).unwrap();
         // A gap below a step of the ten printed bits is no gap.
         let visible = name.binary_point().is_none_or(|point| point.stored_per_byte(TimePerByte::from_nanos(rail.gap.as_nanos())) > 0);

@@ -1,7 +1,7 @@
 //! Flows in flight together: what the checks of seeds A and B share.
 
 use flowcast::{
-    flows::concurrent::{Method, Prediction, predict_flows},
+    flows::concurrent::{FlowsPrediction, Method, predict_flows},
     model::{
         builtin,
         cluster::{flow::Flow, racks::Racks},
@@ -40,12 +40,12 @@ pub(super) fn predict(
     racks: &Racks,
     network: &Network,
     method: Method,
-) -> Result<Prediction, Mismatch> {
+) -> Result<FlowsPrediction, Mismatch> {
     predict_flows(flows, racks, network, method).map_err(Mismatch::refused)
 }
 
 /// The place of the flow with this number.
-pub(super) fn index_of(prediction: &Prediction, id: &str) -> Result<usize, Mismatch> {
+pub(super) fn index_of(prediction: &FlowsPrediction, id: &str) -> Result<usize, Mismatch> {
     let found = prediction
         .flows
         .iter()

@@ -5,7 +5,7 @@ use flowcast::{
         collective::{
             Collectives, Phase, PhaseMessage, PhaseSize, Repeats, Row, stage_messages, steps,
         },
-        network::{Network, Nic, Rule},
+        network::{MessageRule, Network, Nic},
     },
     units::{Bytes, CollectiveOp, Rate, Time},
 };
@@ -144,7 +144,7 @@ fn dimemas_oracle_p2p(case: &Case) -> Result<(), Mismatch> {
     let machine = simulation::machine(links("buses")?, links("in_links")?, links("out_links")?);
     let mut network = Network {
         machine,
-        ..simulation::network(Rule::Dimemas, latency, bandwidth)
+        ..simulation::network(MessageRule::Dimemas, latency, bandwidth)
     };
     network.point_to_point.rendezvous_from = rendezvous_option(&input)?;
     let outcome = simulation::replay(

@@ -1,7 +1,7 @@
 //! Cases of seed B that are predicted: Algorithm 1 with the asymmetric property and with pure fairness.
 
 use flowcast::{
-    flows::concurrent::{Method, Prediction},
+    flows::concurrent::{FlowsPrediction, Method},
     model::{
         cluster::{flow::Flow, racks::Racks},
         network::Network,
@@ -53,7 +53,7 @@ fn algorithm_one(case: &Case) -> Result<(), Mismatch> {
 
 fn check(
     case: &Case,
-    prediction: &Prediction,
+    prediction: &FlowsPrediction,
     network: &Network,
     expected: &Field,
 ) -> Result<(), Mismatch> {
@@ -85,7 +85,7 @@ fn check(
     )
 }
 
-fn limiter(prediction: &Prediction, limit: Limit) -> &'static str {
+fn limiter(prediction: &FlowsPrediction, limit: Limit) -> &'static str {
     match limit {
         Limit::Link(link) if !prediction.fabric.is_of_node(link) => "backbone",
         _ => "nic",

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use flowcast::{
     Contention, Input, Options,
-    flows::concurrent::{Method, Prediction},
+    flows::concurrent::{FlowsPrediction, Method},
     model::{
         cluster::{
             flow::Flow,
             pattern::Steps,
             racks::Racks,
-            staggered::{Direction, staggered_chain},
+            staggered::{ChainDirection, staggered_chain},
         },
         machine::inside::InsideNode,
         network::Network,
@@ -165,7 +165,7 @@ fn asynchronous_chain(case: &Case) -> Result<(), Mismatch> {
 
 fn cycle(case: &Case) -> Result<(), Mismatch> {
     let expected = case.expected();
-    let flows = staggered_chain(&vec![Direction::Up; case.input().at("n")?.whole()?]);
+    let flows = staggered_chain(&vec![ChainDirection::Up; case.input().at("n")?.whole()?]);
     let (starts, sizes) = (
         expected.at("start_ms")?.items()?,
         expected.at("size_MB")?.items()?,
@@ -355,7 +355,7 @@ fn role(limit: Limit) -> String {
 }
 
 /// Times in units of a lone flow of size 1.
-fn unit_prediction(case: &Case) -> Result<Prediction, Mismatch> {
+fn unit_prediction(case: &Case) -> Result<FlowsPrediction, Mismatch> {
     let input = case.input();
     let network = network(
         input.at("profile")?.text()?,
@@ -377,7 +377,7 @@ fn unit_prediction(case: &Case) -> Result<Prediction, Mismatch> {
     predict(&flows, &Racks::default(), &network, METHOD)
 }
 
-fn finishes(case: &Case, prediction: &Prediction, field: &str) -> Result<(), Mismatch> {
+fn finishes(case: &Case, prediction: &FlowsPrediction, field: &str) -> Result<(), Mismatch> {
     for (id, finish) in case.expected().at(field)?.members()? {
         case.near(
             &finish,

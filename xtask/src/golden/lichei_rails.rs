@@ -10,7 +10,7 @@ use flowcast::{
         clock::{BinaryPoint, ClockArithmetic, ClockSteps, Rounding, Ticks},
         discipline::{Discipline, SchedulerName},
         optimum::{Objective, optimum},
-        schedule::{Message, Simulation, evaluate, run, simulate},
+        schedule::{BelievedSchedule, RailMessage, evaluate, run, simulate},
         turns::{
             RoundRobin, Shares, Turn, VirtualTimeRoundRobin, WeightedFairQueuing,
             WeightedRoundRobin,
@@ -122,7 +122,7 @@ fn schedule(case: &Case) -> Result<(), Mismatch> {
 struct Setting {
     rails: Vec<LogGp>,
     shares: Shares,
-    messages: Vec<Message>,
+    messages: Vec<RailMessage>,
 }
 
 impl Setting {
@@ -171,7 +171,7 @@ impl Setting {
         &self,
         variant: &str,
         name: SchedulerName,
-        exact: &Simulation,
+        exact: &BelievedSchedule,
     ) -> Result<(), Mismatch> {
         let mut scheduler = name
             .scheduler::<M>(&self.rails, self.shares, ())
@@ -235,9 +235,9 @@ fn check_stored(rail: &LogGp, point: BinaryPoint, stored: &Field) -> Result<(), 
     )
 }
 
-fn message(field: &Field) -> Result<Message, Mismatch> {
+fn message(field: &Field) -> Result<RailMessage, Mismatch> {
     let arrival = Time::from_micros(field.at("arrival_us")?.number()?);
-    Ok(Message {
+    Ok(RailMessage {
         arrival,
         size: Bytes(field.at("size")?.whole()?),
     })

@@ -6,7 +6,7 @@ use flowcast::{
     Collectives, Contention, Options, PreparedSchedule,
     model::{
         machine::{Machine, NodeGroup},
-        network::{Network, Nic, Rule},
+        network::{MessageRule, Network, Nic},
         sharing::model::Model,
     },
     replay::{loggops::Loggops, observer::Unobserved, outcome::Outcome},
@@ -80,7 +80,7 @@ pub(super) fn run_schedule(trace: &Trace, parameters: Loggops) -> Result<Outcome
 }
 
 /// A network of one rule, one latency and one bandwidth, without limits.
-pub(super) fn network(rule: Rule, latency: Time, bandwidth: Rate) -> Network {
+pub(super) fn network(rule: MessageRule, latency: Time, bandwidth: Rate) -> Network {
     Network::new("case", rule, Nic::new(latency, bandwidth))
 }
 

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::{
     Conversion, ConversionError, Options, Outputs, Prepared, PreparedProgram, TraceForm,
-    convert::{self, Losses, Tables},
+    convert::{self, Losses, WriterTables},
     model::network::Network,
     statements::Counts,
     trace::{Program, Trace, program::IgnoredRecords},
@@ -190,7 +190,7 @@ impl Convert {
     }
 
     fn write_ti(&self, program: &Program) -> Result<Losses> {
-        let (tables, mut losses) = (Tables::new(program), Losses::default());
+        let (tables, mut losses) = (WriterTables::new(program), Losses::default());
         let ranks = program.ranks() as u32;
         let progress = Progress::of("writing", "ranks", u64::from(ranks));
         write_list(&self.output, ranks, |rank, out| {

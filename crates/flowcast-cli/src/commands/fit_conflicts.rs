@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use flowcast::{
     calibrate::{
         conflict_samples::ConflictSamples,
-        conflicts::{Bound, ConflictFit, Estimate, ModelFit},
+        conflicts::{Bound, BoundedEstimate, ConflictFit, ModelFit},
     },
     flows::concurrent::{Method, predict_ends, predict_seeds},
     model::{
@@ -131,7 +131,7 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Document
         .noted(warnings)
 }
 
-fn rate(estimate: &Estimate<Rate>) -> Record {
+fn rate(estimate: &BoundedEstimate<Rate>) -> Record {
     Record::new()
         .field("value_Bps", estimate.value)
         .field("interval_Bps", estimate.interval())
@@ -170,7 +170,7 @@ fn slowdowns(fit: &ConflictFit) -> Table {
             fixed(all[index].measured.value, 3)
         })
         .column("interval", "interval", |index| {
-            let Estimate { low, high, .. } = all[index].measured;
+            let BoundedEstimate { low, high, .. } = all[index].measured;
             shown([low, high], format!("{low:.3} .. {high:.3}"))
         })
         .field("predicted", |index| {
@@ -232,7 +232,10 @@ fn megabits(rate: Rate) -> String {
 }
 
 /// The value, and the interval if there is one.
-fn texts<T: Copy + PartialEq>(estimate: &Estimate<T>, text: impl Fn(T) -> String) -> [String; 2] {
+fn texts<T: Copy + PartialEq>(
+    estimate: &BoundedEstimate<T>,
+    text: impl Fn(T) -> String,
+) -> [String; 2] {
     let interval = estimate.interval().map_or("-".to_owned(), |[low, high]| {
         format!("{} .. {}", text(low), text(high))
     });

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::{
     convert::{
-        generate::{Shape, Workload},
+        generate::{ProgramShape, Workload},
         write,
     },
     model::cluster::{pattern, streaming::Stream},
@@ -178,7 +178,7 @@ impl Generate {
             period,
             ..
         } = self;
-        let shape = Shape {
+        let shape = ProgramShape {
             workload,
             ranks,
             iterations,
@@ -251,7 +251,7 @@ impl Generate {
     }
 }
 
-fn write_text(format: GeneratedFormat, shape: Shape, out: &mut dyn Write) -> Result<()> {
+fn write_text(format: GeneratedFormat, shape: ProgramShape, out: &mut dyn Write) -> Result<()> {
     match format {
         GeneratedFormat::Goal => write::goal(shape, out)?,
         GeneratedFormat::Fct => compiled::write(&shape.trace()?, out)?,

@@ -6,13 +6,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     hpl::{
-        Change, Cluster, Extent, LinpackChoice, LinpackFit, MeasuredRun, Question, RunPrediction,
-        choose, fit_linpack, hpl_dat, measured_runs, operations, predict_runs, settings,
+        Cluster, ClusterChange, LinpackChoice, LinpackFit, MeasuredRun, Question, RunPrediction,
+        SimulatedExtent, choose, fit_linpack, hpl_dat, measured_runs, operations, predict_runs,
+        settings,
     },
-    model::{costs::Costs, csv::Table, linpack_costs::LinpackCosts},
+    model::{costs::CostParameters, csv::Table, linpack_costs::LinpackCosts},
     statements::of_networks,
     table::{Document, Value, fixed, percent, rows, shown},
-    trace::hpl::{NodeProcessors, Settings},
+    trace::hpl::{HplSettings, NodeProcessors},
     units::{Rounded, Time},
 };
 
@@ -77,9 +78,9 @@ fn notes(cluster: &Cluster) -> Vec<String> {
 
 /// Whether each run of a table, which the file holds, can be simulated on the cluster.
 fn check_runs(
-    (cluster, extent): (&Cluster, Extent),
+    (cluster, extent): (&Cluster, SimulatedExtent),
     table: &Table,
-    runs: &[Settings],
+    runs: &[HplSettings],
     file: &Path,
 ) -> Result<()> {
     for ((line, _), run) in table.rows().zip(runs) {
@@ -116,8 +117,13 @@ impl Fit {
         let place = || self.cases.display().to_string();
         let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
         let runs = measured_runs(&table).with_context(place)?;
-        let settings: Vec<Settings> = runs.iter().map(|run| run.settings).collect();
-        check_runs((&cluster, Extent::Full), &table, &settings, &self.cases)?;
+        let settings: Vec<HplSettings> = runs.iter().map(|run| run.settings).collect();
+        check_runs(
+            (&cluster, SimulatedExtent::Full),
+            &table,
+            &settings,
+            &self.cases,
+        )?;
         // A fit begins from what is assumed of any cluster.
         cluster.costs = LinpackCosts::prior();
         let progress = Progress::without_end("simulations");
@@ -133,7 +139,7 @@ impl Fit {
         let mut notes = of_networks([&cluster.network]);
         let partly = settings
             .iter()
-            .filter_map(|run| Extent::Full.places(run))
+            .filter_map(|run| SimulatedExtent::Full.places(run))
             .count();
         notes.extend((partly > 0).then(|| {
             format!(
@@ -198,7 +204,9 @@ impl Predict {
         let place = || self.cases.display().to_string();
         let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
         let runs = settings(&table).with_context(place)?;
-        let extent = self.windows.map_or(Extent::Full, Extent::Windows);
+        let extent = self
+            .windows
+            .map_or(SimulatedExtent::Full, SimulatedExtent::Windows);
         check_runs((&cluster, extent), &table, &runs, &self.cases)?;
         tell_notes(notes(&cluster));
         let progress = Progress::without_end("simulations");
@@ -341,7 +349,7 @@ impl Choose {
 
 fn chosen(choice: &LinpackChoice) -> Document {
     let gigaflops =
-        |settings: &Settings, seconds: f64| fixed(operations(settings) / seconds / 1e9, 0);
+        |settings: &HplSettings, seconds: f64| fixed(operations(settings) / seconds / 1e9, 0);
     let candidates = rows(&choice.candidates)
         .heading("The best settings")
         .column("grid", "grid", |(settings, _)| {
@@ -380,8 +388,8 @@ fn chosen(choice: &LinpackChoice) -> Document {
         .column("share", "share", |(_, share)| percent(*share, 1));
     let changes = rows(&choice.changes)
         .heading("What would change it")
-        .column("change", "change", |change: &Change| change.what)
-        .column("time", "time", |change: &Change| {
+        .column("change", "change", |change: &ClusterChange| change.what)
+        .column("time", "time", |change: &ClusterChange| {
             percent(change.factor - 1.0, 1)
         });
     Document::new("linpack-choice")

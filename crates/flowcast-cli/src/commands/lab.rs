@@ -17,8 +17,8 @@ use flowcast::{
     units::{Node, Rate, Rounded},
 };
 use flowcast_measure::lab::{
-    Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, of_file, profile, profile_text,
-    self_test,
+    Lab, LabError, LabSpec, PROFILES, TOLERANCE, WireCheck, megabits, of_file, profile,
+    profile_text, self_test,
 };
 
 use crate::{
@@ -278,7 +278,7 @@ pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
     }
 }
 
-fn checked(lab: &Lab, how: &How) -> Result<Vec<Check>> {
+fn checked(lab: &Lab, how: &How) -> Result<Vec<WireCheck>> {
     if how.no_self_test {
         Ok(Vec::new())
     } else {
@@ -287,9 +287,9 @@ fn checked(lab: &Lab, how: &How) -> Result<Vec<Check>> {
 }
 
 /// Runs the self-test and says what it saw.
-pub(crate) fn self_tested(lab: &Lab) -> Result<Vec<Check>> {
+pub(crate) fn self_tested(lab: &Lab) -> Result<Vec<WireCheck>> {
     let checks = self_test(lab, TOLERANCE).map_err(explained)?;
-    for Check {
+    for WireCheck {
         what,
         found,
         expected,
@@ -334,7 +334,7 @@ pub(crate) fn explained(error: LabError) -> anyhow::Error {
 }
 
 /// A testbed that is up.
-fn built(lab: &Lab, checks: &[Check]) -> Result<Document> {
+fn built(lab: &Lab, checks: &[WireCheck]) -> Result<Document> {
     let (spec, name) = (lab.spec(), lab.name());
     let rails = 0..spec.nic.bandwidth.0.len();
     let addresses = |node: Node| -> Result<(Node, Vec<String>, String)> {

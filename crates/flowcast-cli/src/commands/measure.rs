@@ -25,7 +25,9 @@ use flowcast::{
 use flowcast_measure::{
     budget::BudgetPlan,
     loopback::with_loopback,
-    prtt::{MAX_MESSAGES, Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes},
+    prtt::{
+        MAX_MESSAGES, MeasuredRoundTrips, PrttPlan, Round, Stop, answer, measure, stepped_sizes,
+    },
     shm::Cores,
     tcp::{TcpEntry, TcpTransport, Waiting},
 };
@@ -377,7 +379,7 @@ impl P2p {
 
     fn deliver(
         self,
-        mut measured: Measured,
+        mut measured: MeasuredRoundTrips,
         kept: KeptSamples,
         mut provenance: BTreeMap<String, String>,
     ) -> Result<()> {
@@ -551,7 +553,7 @@ impl MeasurePoint {
 const LEVEL: f64 = 0.95;
 
 /// What was measured, in medians.
-fn document(measured: &Measured, messages: u32) -> Result<Document> {
+fn document(measured: &MeasuredRoundTrips, messages: u32) -> Result<Document> {
     let points = measured
         .samples
         .points()

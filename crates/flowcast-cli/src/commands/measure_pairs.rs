@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     fit::pairs::{
-        self, Finding as Outlier, PairAnalysis, PairOptions, Slow, analyse,
+        self, PairAnalysis, PairOptions, Slow, SlowFinding as Outlier, analyse,
         racks::{Groups, racks, topology},
         samples::{Company, PairSamples},
         steps::steps,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::outcome::json;
-use flowcast_rails::frame::{FrameHeader, Kind, Piece, UNORDERED, encode};
+use flowcast_rails::frame::{FrameHeader, FrameKind, FramePiece, UNORDERED, encode};
 
 const STRANGERS: usize = 10_000;
 const AT_ONCE: usize = 4;
@@ -94,8 +94,8 @@ fn wrong_hello() -> Vec<u8> {
     ]
     .concat();
     let header = FrameHeader {
-        kind: Kind::Hello,
-        piece: Piece::WHOLE,
+        kind: FrameKind::Hello,
+        piece: FramePiece::WHOLE,
         sequence: 0,
         order: UNORDERED,
         acknowledged: 0,

@@ -7,10 +7,10 @@ use std::{fs, process::Command};
 
 use flowcast::{
     library_rules::{LibraryRule, mpich_rules, open_mpi_rules},
-    model::algorithm::{Algorithm, Rule},
+    model::algorithm::{Algorithm, AlgorithmRule},
     trace::expand::{
-        moves::{Effect, Layout, Move, Part},
-        plan::Task,
+        moves::{BlockLayout, Effect, ExpandedMove, MessagePart},
+        plan::ExpansionTask,
     },
     units::{Bytes, CollectiveOp},
 };
@@ -53,7 +53,7 @@ fn run(mpi: Mpi, settings: &[(&str, &str)], of: &LibraryRule, counts: &[u64]) ->
 
 /// What each rank combines in the moves of an algorithm, in elements.
 fn expected(rule: &LibraryRule, count: u64) -> Vec<Vec<u64>> {
-    let task = Task {
+    let task = ExpansionTask {
         op: rule.op,
         choice: rule.choice,
         ranks: rule.ranks,
@@ -61,7 +61,7 @@ fn expected(rule: &LibraryRule, count: u64) -> Vec<Vec<u64>> {
     };
     let layout = match rule.op {
         CollectiveOp::Reduce | CollectiveOp::Allreduce => task.layout(count * ELEMENT),
-        _ => Layout::given((0..rule.ranks).map(|_| count * ELEMENT)),
+        _ => BlockLayout::given((0..rule.ranks).map(|_| count * ELEMENT)),
     };
     (0..rule.ranks)
         .map(|rank| combined(&task, rank, &layout))
@@ -75,25 +75,25 @@ fn among(ranks: u32, op: CollectiveOp, choice: &str) -> LibraryRule {
     }
 }
 
-fn combined(task: &Task, rank: u32, layout: &Layout) -> Vec<u64> {
+fn combined(task: &ExpansionTask, rank: u32, layout: &BlockLayout) -> Vec<u64> {
     let (mut found, mut posted) = (Vec::new(), Vec::new());
-    let mut add = |part: Part| {
+    let mut add = |part: MessagePart| {
         if part.effect == Effect::Combine {
             found.push(layout.bytes(part.blocks) / ELEMENT);
         }
     };
     task.moves(rank, layout, &mut |step| match step {
-        Move::Recv { part, .. } => add(part),
-        Move::Post { part, .. } => posted.push(part),
-        Move::WaitRecv { ago } => add(posted.remove(posted.len() - 1 - ago as usize)),
-        Move::WaitAll => posted.drain(..).for_each(&mut add),
+        ExpandedMove::Recv { part, .. } => add(part),
+        ExpandedMove::Post { part, .. } => posted.push(part),
+        ExpandedMove::WaitRecv { ago } => add(posted.remove(posted.len() - 1 - ago as usize)),
+        ExpandedMove::WaitAll => posted.drain(..).for_each(&mut add),
         _ => {}
     });
     found
 }
 
 fn rule(op: CollectiveOp, from: u64, choice: &str) -> LibraryRule {
-    let rule: Rule = choice.parse().unwrap();
+    let rule: AlgorithmRule = choice.parse().unwrap();
     LibraryRule {
         op,
         ranks: 4,

@@ -1,6 +1,6 @@
 //! Lines of a log without what terminals, launchers and loggers add to them.
 
-use super::prefix::Prefix;
+use super::prefix::LinePrefix;
 
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(crate) struct LogLine {
     /// Number in the file, from 1.
     pub number: usize,
     /// The launcher's part of the line.
-    pub prefix: Prefix,
+    pub prefix: LinePrefix,
     /// The benchmark's own text.
     pub text: String,
 }
@@ -25,7 +25,7 @@ pub(crate) fn lines(text: &str) -> Vec<LogLine> {
         // Of a line that was written over, the end stays on the screen.
         let line = line.rsplit('\r').next().unwrap_or(line);
         let line = without_colours(line);
-        let (prefix, rest) = Prefix::split(&line);
+        let (prefix, rest) = LinePrefix::split(&line);
         let text = rest.to_owned();
         LogLine {
             number,

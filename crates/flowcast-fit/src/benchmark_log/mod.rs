@@ -15,7 +15,7 @@ use std::{
 };
 
 use lines::LogLine;
-use prefix::Prefix;
+use prefix::LinePrefix;
 
 /// The benchmarks whose logs are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub(crate) struct LogSection<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LogRow<'a> {
     pub line: usize,
-    pub prefix: &'a Prefix,
+    pub prefix: &'a LinePrefix,
     pub words: Vec<&'a str>,
 }
 

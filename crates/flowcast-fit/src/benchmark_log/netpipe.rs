@@ -33,7 +33,7 @@ pub(crate) fn row(words: &[&str]) -> Option<NetpipeRow> {
             ..,
         ] if number.ends_with(':') => {
             let bytes = size.parse::<f64>().ok()? * scale(unit)?;
-            let rate = Rate::parse(rate, scale(per_second.strip_suffix("bps")?)?)?;
+            let rate = RoundedRate::parse(rate, scale(per_second.strip_suffix("bps")?)?)?;
             agreeing(
                 bytes,
                 &[rate],
@@ -42,13 +42,13 @@ pub(crate) fn row(words: &[&str]) -> Option<NetpipeRow> {
         }
         [size, rate, time] => {
             let rates = [
-                Rate::parse(rate, 1e6)?,
-                Rate::parse(rate, f64::from(1 << 20))?,
+                RoundedRate::parse(rate, 1e6)?,
+                RoundedRate::parse(rate, f64::from(1 << 20))?,
             ];
             agreeing(whole(size)?, &rates, time.parse().ok()?)
         }
         [size, mean, _, _, micros, ..] => {
-            let rate = Rate::parse(mean, 1e9)?;
+            let rate = RoundedRate::parse(mean, 1e9)?;
             agreeing(whole(size)?, &[rate], micros.parse::<f64>().ok()? * 1e-6)
         }
         _ => None,
@@ -56,25 +56,26 @@ pub(crate) fn row(words: &[&str]) -> Option<NetpipeRow> {
 }
 
 /// Bits in a second, and by how much at most they were rounded.
-struct Rate {
+struct RoundedRate {
     value: f64,
     rounded: f64,
 }
 
-impl Rate {
-    fn parse(word: &str, unit: f64) -> Option<Rate> {
+impl RoundedRate {
+    fn parse(word: &str, unit: f64) -> Option<RoundedRate> {
         let (_, decimals) = word.split_once('.')?;
         let rounded = 0.5 * 10_f64.powi(-i32::try_from(decimals.len()).ok()?) * unit;
         let value = word.parse::<f64>().ok()? * unit;
-        Some(Rate { value, rounded })
+        Some(RoundedRate { value, rounded })
     }
 }
 
 /// The row, if one of the rates carries its bytes in about its time.
-fn agreeing(bytes: f64, rates: &[Rate], seconds: f64) -> Option<NetpipeRow> {
+fn agreeing(bytes: f64, rates: &[RoundedRate], seconds: f64) -> Option<NetpipeRow> {
     let bits = 8.0 * bytes;
-    let agrees =
-        |rate: &Rate| (rate.value * seconds - bits).abs() <= 0.05 * bits + rate.rounded * seconds;
+    let agrees = |rate: &RoundedRate| {
+        (rate.value * seconds - bits).abs() <= 0.05 * bits + rate.rounded * seconds
+    };
     let is_one = bytes >= 1.0 && seconds > 0.0 && seconds.is_finite() && rates.iter().any(agrees);
     is_one.then(|| (Bytes(bytes.round() as u64), Time::from_seconds(seconds)))
 }

@@ -10,17 +10,17 @@
 
 /// The prefix of one line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Prefix {
+pub(crate) struct LinePrefix {
     /// The labels of rank and node as the line has them; empty without one.
     pub label: String,
     /// Whether a time stands before the line.
     pub has_time: bool,
 }
 
-impl Prefix {
+impl LinePrefix {
     /// Splits a line into its prefix and the rest.
-    pub(super) fn split(line: &str) -> (Prefix, &str) {
-        let (mut prefix, mut rest) = (Prefix::default(), line);
+    pub(super) fn split(line: &str) -> (LinePrefix, &str) {
+        let (mut prefix, mut rest) = (LinePrefix::default(), line);
         // A time and a label in either order, and a label from each of two launchers.
         for _ in 0..4 {
             if let Some(after) = after_time(rest) {
@@ -203,7 +203,7 @@ mod tests {
             ),
             ("[0] 2024-05-01 10:00:00 8 1.1", "[0]", "8 1.1"),
         ] {
-            let (prefix, found) = Prefix::split(line);
+            let (prefix, found) = LinePrefix::split(line);
             assert_eq!((prefix.label.as_str(), found), (label, rest), "{line}");
             let has_time = line.contains(":00") || line.starts_with("1714557600");
             assert_eq!(prefix.has_time, has_time, "{line}");
@@ -223,7 +223,7 @@ mod tests {
             "# [ pairs: 2 ] [ window size: 64 ]",
             "Proc 0 is on host node1",
         ] {
-            assert_eq!(Prefix::split(line), (Prefix::default(), line));
+            assert_eq!(LinePrefix::split(line), (LinePrefix::default(), line));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use flowcast_model::stats::sample::median_in_place;
 use flowcast_units::{Bytes, Time};
 
-use super::{Cleaned, Group, is_burst, mean_of};
+use super::{BurstGroup, Cleaned, is_burst, mean_of};
 use crate::{prtt::PrttPoint, samples::PrttSamples};
 
 /// So many times the spread is far.
@@ -73,7 +73,7 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
         if point.messages <= SHORT {
             remember(&mut slowest, point, mean);
         }
-        groups.push(Group {
+        groups.push(BurstGroup {
             n: point.messages,
             size: point.size,
             kept,
@@ -132,7 +132,7 @@ fn remember(known: &mut BTreeMap<Bytes, (f64, f64, u32)>, point: PrttPoint, mean
 }
 
 /// The sender's times of kept round trips.
-pub(super) fn busy_times(samples: &PrttSamples, group: &Group) -> Vec<f64> {
+pub(super) fn busy_times(samples: &PrttSamples, group: &BurstGroup) -> Vec<f64> {
     let busy = samples.busy(group.point());
     group
         .kept

@@ -91,7 +91,7 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
     } = clean::clean(samples)?;
     let (overhead, of_busy, busy_count) = busy_of_smallest(samples, &groups)?;
     let visible = visible_sizes(&groups, overhead);
-    let used: Vec<&Group> = groups
+    let used: Vec<&BurstGroup> = groups
         .iter()
         .filter(|group| group.n == 1 || visible.contains(&group.size))
         .collect();
@@ -148,10 +148,10 @@ fn correlation(both: f64, one: f64, other: f64) -> f64 {
     }
 }
 
-type Solution<'a> = (Vec<&'a Group>, [Pool; 2], Vec<LinearRow>, LinearFit);
+type Solution<'a> = (Vec<&'a BurstGroup>, [Pool; 2], Vec<LinearRow>, LinearFit);
 
 /// The parameters without the bursts that all others contradict: all samples of a point of few may have met a loss.
-fn solve<'a>(mut used: Vec<&'a Group>, visible: &[Bytes]) -> Option<Solution<'a>> {
+fn solve<'a>(mut used: Vec<&'a BurstGroup>, visible: &[Bytes]) -> Option<Solution<'a>> {
     loop {
         let pools = [pool(&used, false)?, pool(&used, true)?];
         let rows: Vec<LinearRow> = used
@@ -171,7 +171,7 @@ fn solve<'a>(mut used: Vec<&'a Group>, visible: &[Bytes]) -> Option<Solution<'a>
 }
 
 /// Round trips of a point without those left out, in nanoseconds.
-struct Group {
+struct BurstGroup {
     n: u32,
     size: Bytes,
     /// Places in the samples of the point that are kept.
@@ -180,7 +180,7 @@ struct Group {
     mean: f64,
 }
 
-impl Group {
+impl BurstGroup {
     fn point(&self) -> PrttPoint {
         PrttPoint::new(self.n, Time::ZERO, self.size)
     }
@@ -194,7 +194,7 @@ impl Group {
 }
 
 struct Cleaned {
-    groups: Vec<Group>,
+    groups: Vec<BurstGroup>,
     outliers: usize,
     packets: f64,
 }
@@ -211,7 +211,7 @@ struct Pool {
 }
 
 /// Of single messages or of bursts.
-fn pool(groups: &[&Group], bursts: bool) -> Option<Pool> {
+fn pool(groups: &[&BurstGroup], bursts: bool) -> Option<Pool> {
     let of_kind = || groups.iter().filter(|group| (group.n > 1) == bursts);
     let freedom: f64 = of_kind().map(|group| group.times.len() as f64 - 1.0).sum();
     let squares: f64 = of_kind().map(|group| group.squares()).sum();
@@ -222,7 +222,7 @@ fn pool(groups: &[&Group], bursts: bool) -> Option<Pool> {
 }
 
 /// The mean of the sender's times of single messages of the smallest size, their variance and number.
-fn busy_of_smallest(samples: &PrttSamples, groups: &[Group]) -> Option<(f64, Pool, f64)> {
+fn busy_of_smallest(samples: &PrttSamples, groups: &[BurstGroup]) -> Option<(f64, Pool, f64)> {
     let smallest = groups
         .iter()
         .filter(|group| group.n == 1)
@@ -247,7 +247,7 @@ fn mean_of(values: &[f64]) -> Option<f64> {
 }
 
 /// Sizes with two lengths of bursts whose messages follow each other later than the overhead makes them.
-fn visible_sizes(groups: &[Group], overhead: f64) -> Vec<Bytes> {
+fn visible_sizes(groups: &[BurstGroup], overhead: f64) -> Vec<Bytes> {
     let mut sizes: Vec<Bytes> = groups
         .iter()
         .filter(|group| group.n > 1)
@@ -274,7 +274,7 @@ fn visible_sizes(groups: &[Group], overhead: f64) -> Vec<Bytes> {
 }
 
 /// Columns: A, G, g, then c of each size with bursts.
-fn row(group: &Group, visible: &[Bytes], pools: &[Pool; 2]) -> LinearRow {
+fn row(group: &BurstGroup, visible: &[Bytes], pools: &[Pool; 2]) -> LinearRow {
     // Where samples do not differ at all, weights are by their number.
     let variance = pools[usize::from(group.n > 1)].variance.max(1e-6);
     LinearRow {
@@ -315,7 +315,7 @@ fn columns(n: u32, size: Bytes, visible: &[Bytes]) -> Vec<f64> {
 }
 
 /// What the way of a byte and the sender's times share, for one sample of each.
-fn covariance_with_busy(samples: &PrttSamples, used: &[&Group], solved: &LinearFit) -> f64 {
+fn covariance_with_busy(samples: &PrttSamples, used: &[&BurstGroup], solved: &LinearFit) -> f64 {
     let Some((at, group)) = used
         .iter()
         .enumerate()

@@ -21,7 +21,7 @@ use crate::network::{tidy, tidy_per_byte, tidy_time};
 use flowcast_model::{
     link_rate::{LinkRate, LoneFlow},
     machine::NodeGroup,
-    network::{FitQuality, Interval, Network, Nic, OverheadPiece, Overheads, Rule},
+    network::{FitQuality, MessageRule, Network, Nic, OverheadPiece, Overheads, ParameterInterval},
     quantity::Quantity,
     stats::{
         StatsError,
@@ -80,7 +80,7 @@ pub fn to_network(
     fits: &BTreeMap<CallName, CallFit>,
     options: &CallNetworkOptions<'_>,
 ) -> Result<Network, CallError> {
-    let calls = Calls::new(fits)?;
+    let calls = CallsByKind::new(fits)?;
     let name = CallName::new(calls.cluster, "PingPong", "MPI_Send and MPI_Recv");
     let network = calls.network(options);
     network.map_err(|source| CallError::Fit {
@@ -118,7 +118,7 @@ impl EagerLimit {
 }
 
 /// What calls say of a network, without what is known besides.
-struct Estimate {
+struct CallEstimate {
     limit: Option<EagerLimit>,
     /// By eager size, and their median: the times of the ping-pong over those of calls that are measured alone.
     warmths: Vec<f64>,
@@ -128,7 +128,7 @@ struct Estimate {
     transfer: Transfer,
 }
 
-struct Calls<'a> {
+struct CallsByKind<'a> {
     cluster: &'a str,
     send: &'a CallFit,
     receive: &'a CallFit,
@@ -136,8 +136,8 @@ struct Calls<'a> {
     round_trip: [&'a CallFit; 2],
 }
 
-impl Calls<'_> {
-    fn new(fits: &BTreeMap<CallName, CallFit>) -> Result<Calls<'_>, CallError> {
+impl CallsByKind<'_> {
+    fn new(fits: &BTreeMap<CallName, CallFit>) -> Result<CallsByKind<'_>, CallError> {
         let clusters: BTreeSet<&str> = fits.keys().map(|name| name.cluster.as_str()).collect();
         let mut clusters = clusters.into_iter();
         let (Some(cluster), None) = (clusters.next(), clusters.next()) else {
@@ -150,7 +150,7 @@ impl Calls<'_> {
             let name = CallName::new(cluster, experiment, call);
             fits.get(&name).ok_or(CallError::NoCall(name))
         };
-        Ok(Calls {
+        Ok(CallsByKind {
             cluster,
             send: call("Isend", "MPI_Isend")?,
             receive: call("Recv", "MPI_Recv")?,
@@ -158,7 +158,7 @@ impl Calls<'_> {
         })
     }
 
-    fn estimate(&self, most_pieces: usize) -> Result<Estimate, StatsError> {
+    fn estimate(&self, most_pieces: usize) -> Result<CallEstimate, StatsError> {
         let limit = self.eager_limit();
         let rendezvous_from = limit.map(|limit| limit.rendezvous_from);
         let warmths = self.warmths(rendezvous_from);
@@ -176,7 +176,7 @@ impl Calls<'_> {
             piece.per_byte =
                 tidy_per_byte(TimePerByte::from_nanos(piece.per_byte.as_nanos() * warmth));
         }
-        Ok(Estimate {
+        Ok(CallEstimate {
             limit,
             warmths,
             warmth,
@@ -214,10 +214,10 @@ impl Calls<'_> {
 
     fn intervals(
         &self,
-        estimate: &Estimate,
+        estimate: &CallEstimate,
         network: &Network,
         options: &CallNetworkOptions<'_>,
-    ) -> Result<BTreeMap<String, Interval>, StatsError> {
+    ) -> Result<BTreeMap<String, ParameterInterval>, StatsError> {
         let [latency, per_byte] = estimate.transfer_intervals(options)?;
         let overhead = self.overhead_interval(estimate.warmth, options.level)?;
         let nic = &network.nic;
@@ -234,7 +234,7 @@ impl Calls<'_> {
         let mut intervals = BTreeMap::new();
         for (field, value, (low, high)) in ends {
             let [low, high] = [low, high].map(|number| value.with_number(tidy(number)));
-            let interval = Interval::around(value, (low, high), options.level);
+            let interval = ParameterInterval::around(value, (low, high), options.level);
             intervals.insert(field.to_owned(), interval);
         }
         intervals.retain(|_, interval| interval.has_width());
@@ -364,7 +364,7 @@ fn warmth(ratios: &[f64]) -> f64 {
 /// The network that is known, or one of which nothing is, with this interface's times.
 fn with_known(known: Option<&Network>, nic: Nic) -> Network {
     let Some(known) = known else {
-        return Network::new("", Rule::Loggops, nic);
+        return Network::new("", MessageRule::Loggops, nic);
     };
     let mut network = known.clone();
     network.nic = Nic {
@@ -374,7 +374,7 @@ fn with_known(known: Option<&Network>, nic: Nic) -> Network {
         overhead: nic.overhead,
         ..known.nic
     };
-    network.point_to_point.rule = Rule::Loggops;
+    network.point_to_point.rule = MessageRule::Loggops;
     network.sharing.packet.latency = None;
     network.accuracy.clear();
     let is_shown = |name: &String| SHOWN.iter().any(|shown| name.starts_with(shown));
@@ -413,7 +413,7 @@ fn warnings(network: &Network, warmth: f64) -> Vec<String> {
     warnings
 }
 
-impl Estimate {
+impl CallEstimate {
     /// Of latency and gap per byte, from sizes that are drawn again.
     fn transfer_intervals(
         &self,
@@ -540,7 +540,7 @@ mod tests {
             calls: CALLS.into_iter().map(of_call).collect(),
         };
         let fits = fit_calls(&times, 2).unwrap();
-        Calls::new(&fits).unwrap().eager_limit()
+        CallsByKind::new(&fits).unwrap().eager_limit()
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub enum Slow {
 
 /// Something slow, by how much, and how likely a healthy network shows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Finding {
+pub struct SlowFinding {
     /// The node or the link that stands out.
     pub slow: Slow,
     /// How many times as long as usual it takes, above 1.
@@ -84,7 +84,7 @@ pub struct PairAnalysis {
     /// Of a message between two usual nodes.
     pub usual: Time,
     /// The most striking first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SlowFinding>,
 }
 
 /// Finds slow nodes and links among messages that each went alone, and half-duplex ports among `both`, those that met one in
@@ -147,7 +147,7 @@ fn symmetric(values: &BTreeMap<(Node, Node), f64>) -> BTreeMap<(Node, Node), f64
 }
 
 /// Parts of one kind that would be alike in a healthy network.
-struct Parts<K> {
+struct AlikeParts<K> {
     values: BTreeMap<K, f64>,
     /// Standard deviation below which a difference is noise.
     least_spread: f64,
@@ -157,14 +157,14 @@ struct Parts<K> {
     tests: usize,
 }
 
-impl<K: Copy + Ord> Parts<K> {
-    fn outliers(&self, options: PairOptions, name: impl Fn(K) -> Slow) -> Vec<Finding> {
+impl<K: Copy + Ord> AlikeParts<K> {
+    fn outliers(&self, options: PairOptions, name: impl Fn(K) -> Slow) -> Vec<SlowFinding> {
         let middle = median(self.values.values().copied());
         let spread =
             TO_DEVIATION * median(self.values.values().map(|value| (value - middle).abs()));
         let spread = spread.max(self.least_spread).max(LEAST_SPREAD);
         let freedom = (EFFICIENCY * self.freedom).max(1.0);
-        let finding = |(key, value): (&K, &f64)| Finding {
+        let finding = |(key, value): (&K, &f64)| SlowFinding {
             slow: name(*key),
             times: (value - middle).exp(),
             probability: (student_tail((value - middle) / spread, freedom) * self.tests as f64)
@@ -180,9 +180,9 @@ impl<K: Copy + Ord> Parts<K> {
 
 struct Polished {
     usual: f64,
-    senders: Parts<Node>,
-    receivers: Parts<Node>,
-    links: Parts<(Node, Node)>,
+    senders: AlikeParts<Node>,
+    receivers: AlikeParts<Node>,
+    links: AlikeParts<(Node, Node)>,
 }
 
 impl Polished {
@@ -205,7 +205,7 @@ impl Polished {
         let usual = centre(&mut senders) + centre(&mut receivers);
         let spread = TO_DEVIATION * median(links.values().map(|rest| rest.abs()));
         let tests = links.len() + 2 * count;
-        let of_nodes = |values| Parts {
+        let of_nodes = |values| AlikeParts {
             values,
             least_spread: OF_MEDIAN * spread / ((count - 1) as f64).sqrt(),
             freedom: (count - 1) as f64,
@@ -218,7 +218,7 @@ impl Polished {
             usual,
             senders: of_nodes(senders),
             receivers: of_nodes(receivers),
-            links: Parts {
+            links: AlikeParts {
                 values: links,
                 least_spread: spread * lost,
                 freedom,

@@ -14,7 +14,7 @@ use flowcast_model::{
     cluster::tournament::rounds,
     network::LinkRate,
     stats::StatsError,
-    topology::{CableKind, Shape, Topology, tree::Level},
+    topology::{CableKind, Topology, TopologyShape, tree::Level},
 };
 use flowcast_units::{Bytes, Node, Rate};
 
@@ -154,7 +154,7 @@ pub fn topology(groups: &Groups, samples: &PairSamples) -> Option<Topology> {
         rate: LinkRate::given(Some(rate), None),
         ..CableKind::default()
     };
-    Some(Topology::new(Shape::Levels(vec![(level, cables)])))
+    Some(Topology::new(TopologyShape::Levels(vec![(level, cables)])))
 }
 
 /// The most bytes in a time that left a rack at once, by the largest size.

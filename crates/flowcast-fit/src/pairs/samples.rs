@@ -7,11 +7,11 @@ use flowcast_model::csv::CsvError;
 use flowcast_units::{Bytes, Node, Time, named};
 
 use super::{PairTimes, typical};
-use crate::sample_table::{self, Form, Sample};
+use crate::sample_table::{self, Sample, SampleForm};
 
 const COLUMNS: [&str; 5] = ["what", "from", "to", "size_B", "time_us"];
 
-const FORM: Form = Form {
+const FORM: SampleForm = SampleForm {
     required: &COLUMNS,
     optional: &[],
 };

@@ -8,7 +8,7 @@ use super::{
 use flowcast_model::{
     cluster::tournament::rounds,
     stats::resampling::{Resampler, normal_score},
-    topology::Shape,
+    topology::TopologyShape,
 };
 use flowcast_units::{Bytes, Rate};
 
@@ -186,7 +186,7 @@ fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
     }
     let (seen_by, found) = racks(&samples, 0.1).unwrap().unwrap();
     assert_eq!((seen_by, found.nodes.len()), (Bytes(1), 4));
-    let Shape::Levels(levels) = topology(&found, &samples).unwrap().shape else {
+    let TopologyShape::Levels(levels) = topology(&found, &samples).unwrap().shape else {
         panic!("{found:?}")
     };
     assert_eq!((levels[0].0.down, levels[0].0.up), (4, 1));

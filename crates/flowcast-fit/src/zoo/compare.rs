@@ -17,9 +17,9 @@ use flowcast_model::stats::{
 use flowcast_units::{Bytes, Time};
 
 use super::{
-    Exchange, MODELS, Model, Observation, Parameter, ZooError,
+    ExchangeObservation, MODELS, TimedExchange, ZooError, ZooModel, ZooParameter,
     fit::{Fitted, PredictionError},
-    pattern::{Pattern, PatternSamples},
+    pattern::{PatternSamples, ZooPattern},
 };
 use crate::{prtt::PrttPoint, samples::PrttSamples};
 
@@ -67,7 +67,7 @@ pub struct Compared {
     /// Mean absolute relative error on patterns that were left out; none where there are fewer than two.
     pub patterns_left_out: Option<f64>,
     /// Each pattern with its median and what is predicted where its name was left out; empty where nothing is left out.
-    pub by_pattern: Vec<Predicted<Pattern>>,
+    pub by_pattern: Vec<Predicted<ZooPattern>>,
     /// How many of the points and patterns it predicts to take less than no time, fitted to all or without them: a model that
     /// does so is refused, and stands behind all others.
     pub negative: usize,
@@ -106,7 +106,7 @@ impl Compared {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedParameter {
     /// The parameter's symbol, as the paper has it, and its unit.
-    pub parameter: Parameter,
+    pub parameter: ZooParameter,
     /// Its value in that unit, 0 or more.
     pub value: f64,
     /// Lower and upper end in that unit; the same where samples do not differ.
@@ -127,11 +127,11 @@ pub fn compare(
         return Err(ZooError::TooFewSizes(sizes.len()));
     }
     let points = samples.points();
-    let points = points.map(|(point, times)| (Exchange::RoundTrip(point), times));
+    let points = points.map(|(point, times)| (TimedExchange::RoundTrip(point), times));
     let of_patterns = patterns
         .iter()
-        .map(|one| (Exchange::Pattern(one.pattern.clone()), &*one.times));
-    let (exchanges, times): (Vec<Exchange>, Vec<Vec<f64>>) = points
+        .map(|one| (TimedExchange::Pattern(one.pattern.clone()), &*one.times));
+    let (exchanges, times): (Vec<TimedExchange>, Vec<Vec<f64>>) = points
         .chain(of_patterns)
         .map(|(exchange, times)| (exchange, times.iter().map(|time| time.as_nanos()).collect()))
         .unzip();
@@ -182,7 +182,7 @@ fn less_than_no_time(errors: &[PredictionError]) -> usize {
 /// The parts with which each exchange is left out: of sizes, of lengths of bursts without delays, and of patterns. Every fifth
 /// size is a part, or every single one where there are few; each name of patterns is one, or every tenth together.
 fn parts(
-    exchanges: &[Exchange],
+    exchanges: &[TimedExchange],
     sizes: &BTreeSet<Bytes>,
     names: &BTreeSet<&str>,
 ) -> Vec<[Option<usize>; 3]> {
@@ -195,19 +195,19 @@ fn parts(
     exchanges
         .iter()
         .map(|exchange| match exchange {
-            Exchange::RoundTrip(point) => {
+            TimedExchange::RoundTrip(point) => {
                 let is_burst = point.messages > 1 && point.delay == Time::ZERO;
                 let length = is_burst.then_some(point.messages as usize);
                 [sizes.get(&point.size).copied(), length, None]
             }
-            Exchange::Pattern(pattern) => [None, None, names.get(&&*pattern.name).copied()],
+            TimedExchange::Pattern(pattern) => [None, None, names.get(&&*pattern.name).copied()],
         })
         .collect()
 }
 
 struct ModelComparison {
     /// Round trips, then patterns.
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<TimedExchange>,
     /// By exchange.
     parts: Vec<[Option<usize>; 3]>,
     /// By exchange, in nanoseconds.
@@ -218,7 +218,7 @@ struct ModelComparison {
 }
 
 impl ModelComparison {
-    fn compare_model(&self, model: &'static Model) -> Result<Compared, ZooError> {
+    fn compare_model(&self, model: &'static ZooModel) -> Result<Compared, ZooError> {
         let observed = self.observed(&self.medians);
         let fitted = model.fit(&observed);
         let own: Vec<PredictionError> = (0..observed.len())
@@ -248,18 +248,18 @@ impl ModelComparison {
             left_out_by_procedure: mean_left_out(&by_procedure)?,
             lengths_left_out: mean_left_out(&lengths)?,
             patterns_left_out: mean_left_out(&patterns)?,
-            predicted: self.predicted(&sizes, Exchange::round_trip),
-            by_pattern: self.predicted(&patterns, Exchange::pattern),
+            predicted: self.predicted(&sizes, TimedExchange::round_trip),
+            by_pattern: self.predicted(&patterns, TimedExchange::pattern),
             by_size: self.by_size(&sizes)?,
             parameters: self.with_intervals(&fitted)?,
             choice: fitted.choice.to_string(),
         })
     }
 
-    fn observed(&self, times: &[f64]) -> Vec<Observation<'_>> {
+    fn observed(&self, times: &[f64]) -> Vec<ExchangeObservation<'_>> {
         let observed = self.exchanges.iter().zip(times);
         observed
-            .map(|(exchange, time)| Observation {
+            .map(|(exchange, time)| ExchangeObservation {
                 exchange,
                 time: *time,
             })
@@ -271,7 +271,7 @@ impl ModelComparison {
     fn left_out<'a>(
         &self,
         kind: usize,
-        fit: impl Fn(&[Observation]) -> Option<Fitted<'a>>,
+        fit: impl Fn(&[ExchangeObservation]) -> Option<Fitted<'a>>,
     ) -> Vec<PredictionError> {
         let observed = self.observed(&self.medians);
         let parts: BTreeSet<usize> = self.parts.iter().filter_map(|parts| parts[kind]).collect();
@@ -279,7 +279,7 @@ impl ModelComparison {
         for part in parts.iter().filter(|_| parts.len() > 1) {
             let (left_out, kept): (Vec<usize>, Vec<usize>) =
                 (0..observed.len()).partition(|at| self.parts[*at][kind] == Some(*part));
-            let kept: Vec<Observation> = kept.into_iter().map(|at| observed[at]).collect();
+            let kept: Vec<ExchangeObservation> = kept.into_iter().map(|at| observed[at]).collect();
             let Some(fitted) = fit(&kept) else {
                 return Vec::new();
             };
@@ -296,7 +296,7 @@ impl ModelComparison {
     fn predicted<E>(
         &self,
         errors: &[PredictionError],
-        exchange: impl Fn(&Exchange) -> Option<E>,
+        exchange: impl Fn(&TimedExchange) -> Option<E>,
     ) -> Vec<Predicted<E>> {
         let predicted = errors.iter().filter_map(|one| {
             Some(Predicted {
@@ -354,7 +354,7 @@ impl ModelComparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{prtt::prtt, zoo::Choice};
+    use crate::{prtt::prtt, zoo::OpenSizes};
     use flowcast_model::{loggp::LogGp, stats::resampling::normal_score};
     use flowcast_units::{Node, TimePerByte};
 
@@ -496,13 +496,13 @@ mod tests {
                     .map(|(from, to)| (Node(*from), Node(*to)))
                     .collect();
                 sizes.map(|size| {
-                    let pattern = Pattern {
+                    let pattern = ZooPattern {
                         name: format!("p{at}"),
                         size,
                         messages: messages.clone(),
                     };
-                    let exchange = Exchange::Pattern(pattern.clone());
-                    let time = model.cost(&Choice::Nothing, &exchange).at(parameters);
+                    let exchange = TimedExchange::Pattern(pattern.clone());
+                    let time = model.cost(&OpenSizes::Nothing, &exchange).at(parameters);
                     PatternSamples {
                         pattern,
                         times: vec![Time::from_nanos(time)],

@@ -10,7 +10,7 @@ use flowcast_model::stats::{
     linear_system::{self, Matrix},
 };
 
-use super::{Choice, Cost, Model, Observation, product};
+use super::{ExchangeObservation, ModelCost, OpenSizes, ZooModel, product};
 
 /// Terms that still change after so many rounds do so for ever.
 const ROUNDS: usize = 30;
@@ -20,8 +20,8 @@ const RIDGE: f64 = 1e-12;
 /// A model with its parameters.
 #[derive(Debug)]
 pub(super) struct Fitted<'a> {
-    pub model: &'a Model,
-    pub choice: Choice,
+    pub model: &'a ZooModel,
+    pub choice: OpenSizes,
     /// In the order of the model's, nanoseconds or nanoseconds per byte.
     pub parameters: Vec<f64>,
 }
@@ -38,7 +38,12 @@ pub(super) struct PredictionError {
 }
 
 impl Fitted<'_> {
-    pub(super) fn error(&self, at: usize, part: usize, observed: Observation) -> PredictionError {
+    pub(super) fn error(
+        &self,
+        at: usize,
+        part: usize,
+        observed: ExchangeObservation,
+    ) -> PredictionError {
         let cost = self.model.cost(&self.choice, observed.exchange);
         PredictionError {
             at,
@@ -48,9 +53,9 @@ impl Fitted<'_> {
     }
 }
 
-impl Model {
+impl ZooModel {
     /// The best choice of the model's sizes with its best parameters.
-    pub(super) fn fit(&self, observed: &[Observation]) -> Fitted<'_> {
+    pub(super) fn fit(&self, observed: &[ExchangeObservation]) -> Fitted<'_> {
         let choices = (self.choices)(observed).into_iter();
         let fits = choices.map(|choice| {
             let (parameters, errors) = self.fit_choice(&choice, observed);
@@ -67,8 +72,12 @@ impl Model {
     }
 
     /// The best parameters of a choice, and their sum of squared relative errors.
-    pub(super) fn fit_choice(&self, choice: &Choice, observed: &[Observation]) -> (Vec<f64>, f64) {
-        let costs: Vec<Cost> = observed
+    pub(super) fn fit_choice(
+        &self,
+        choice: &OpenSizes,
+        observed: &[ExchangeObservation],
+    ) -> (Vec<f64>, f64) {
+        let costs: Vec<ModelCost> = observed
             .iter()
             .map(|one| self.cost(choice, one.exchange))
             .collect();
@@ -104,7 +113,7 @@ impl Model {
 }
 
 /// The parameters by normal equations of relative errors, with columns scaled to the length 1.
-fn least_squares(costs: &[Cost], longest: &[usize], times: &[f64], count: usize) -> Vec<f64> {
+fn least_squares(costs: &[ModelCost], longest: &[usize], times: &[f64], count: usize) -> Vec<f64> {
     let mut products = vec![vec![0.0; count]; count];
     let mut right = vec![0.0; count];
     for ((cost, longest), time) in costs.iter().zip(longest).zip(times) {
@@ -195,7 +204,7 @@ fn solve_free(products: &Matrix, right: &[f64], free: &[bool]) -> Option<Vec<f64
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Exchange, MODELS},
+        super::{MODELS, TimedExchange},
         *,
     };
     use crate::prtt::{PrttPoint, prtt};
@@ -214,17 +223,18 @@ mod tests {
             .collect()
     }
 
-    fn model(name: &str) -> &'static Model {
+    fn model(name: &str) -> &'static ZooModel {
         MODELS.iter().find(|model| model.name == name).unwrap()
     }
 
     /// The parameters come back from exact round trips of the model itself.
-    fn comes_back(name: &str, choice: Choice, parameters: &[f64]) {
+    fn comes_back(name: &str, choice: OpenSizes, parameters: &[f64]) {
         let model = model(name);
-        let exchanges: Vec<Exchange> = points().into_iter().map(Exchange::RoundTrip).collect();
-        let observed: Vec<Observation> = exchanges
+        let exchanges: Vec<TimedExchange> =
+            points().into_iter().map(TimedExchange::RoundTrip).collect();
+        let observed: Vec<ExchangeObservation> = exchanges
             .iter()
-            .map(|exchange| Observation {
+            .map(|exchange| ExchangeObservation {
                 exchange,
                 time: model.cost(&choice, exchange).at(parameters),
             })
@@ -242,11 +252,15 @@ mod tests {
     #[test]
     fn parameters_come_back_from_exact_round_trips() {
         // Gigabit Ethernet of Lichei's Table 3.5.3.1, whose overhead is above its gap.
-        comes_back("loggp", Choice::Nothing, &[65_400.0, 6100.0, 897.0, 8.49]);
-        let threshold = Choice::Threshold(Bytes(8192));
+        comes_back(
+            "loggp",
+            OpenSizes::Nothing,
+            &[65_400.0, 6100.0, 897.0, 8.49],
+        );
+        let threshold = OpenSizes::Threshold(Bytes(8192));
         comes_back("loggps", threshold, &[65_400.0, 2000.0, 2500.0, 8.49]);
-        comes_back("lmo", Choice::Nothing, &[4000.0, 0.3, 50_000.0, 8.0]);
-        let packets = Choice::Packets(Bytes(2048));
+        comes_back("lmo", OpenSizes::Nothing, &[4000.0, 0.3, 50_000.0, 8.0]);
+        let packets = OpenSizes::Packets(Bytes(2048));
         comes_back("logp", packets, &[30_000.0, 1000.0, 4000.0]);
     }
 
@@ -260,7 +274,7 @@ mod tests {
         };
         for point in points() {
             let parameters = [65_400.0, 6100.0, 897.0, 8.49];
-            let found = model("loggp").round_trip(&Choice::Nothing, point, &parameters);
+            let found = model("loggp").round_trip(&OpenSizes::Nothing, point, &parameters);
             assert!((found.as_nanos() / prtt(&network, point).as_nanos() - 1.0).abs() < 1e-12);
         }
     }

@@ -24,12 +24,12 @@ use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::prtt::PrttPoint;
-use pattern::Pattern;
+use pattern::ZooPattern;
 pub use table::MODELS;
 
 /// One model of the zoo.
 #[derive(Debug)]
-pub struct Model {
+pub struct ZooModel {
     /// Short name in tables and JSON, such as `loggp`.
     pub name: &'static str,
     /// Models with the same equations for round trips, up to the range of a parameter. Their terms for contention and for classes
@@ -41,19 +41,19 @@ pub struct Model {
     /// in `(s)`.
     pub(crate) symbols: &'static [&'static str],
     /// All choices of its sizes that come into question for these measurements, at least one.
-    pub(crate) choices: fn(&[Observation]) -> Vec<Choice>,
+    pub(crate) choices: fn(&[ExchangeObservation]) -> Vec<OpenSizes>,
     /// The coefficients of a message's size.
-    pub(crate) equations: fn(Message) -> Equations,
+    pub(crate) equations: fn(MessageRegressors) -> Equations,
     /// Its own way to its parameters, if one is published.
     pub(crate) procedure: Option<Procedure>,
 }
 
 /// A published way from measurements to parameters; none where the measurements lack what it needs.
-pub(crate) type Procedure = fn(&[Observation]) -> Option<(Choice, Vec<f64>)>;
+pub(crate) type Procedure = fn(&[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)>;
 
 /// Sizes that a model leaves open.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Choice {
+pub enum OpenSizes {
     /// The model leaves nothing open.
     Nothing,
     /// The size of a packet, at least a byte; longer messages are several packets.
@@ -64,17 +64,17 @@ pub enum Choice {
     Places(Vec<Bytes>),
 }
 
-impl Choice {
-    fn message(&self, size: Bytes) -> Message {
-        Message {
+impl OpenSizes {
+    fn message(&self, size: Bytes) -> MessageRegressors {
+        MessageRegressors {
             bytes: size.0 as f64,
             beyond_first: size.0.saturating_sub(1) as f64,
             packets: match self {
-                Choice::Packets(packet) => size.0.div_ceil(packet.0).max(1) as f64,
+                OpenSizes::Packets(packet) => size.0.div_ceil(packet.0).max(1) as f64,
                 _ => 1.0,
             },
             handshakes: match self {
-                Choice::Threshold(threshold) if size >= *threshold => 2.0,
+                OpenSizes::Threshold(threshold) if size >= *threshold => 2.0,
                 _ => 0.0,
             },
         }
@@ -83,7 +83,7 @@ impl Choice {
     /// The part that each entry of a table has in the value at a size: interpolated between two places, level below the
     /// first and with the last slope beyond the last. A single 1 where there are no tables.
     fn weights(&self, size: Bytes) -> Vec<f64> {
-        let Choice::Places(places) = self else {
+        let OpenSizes::Places(places) = self else {
             return vec![1.0];
         };
         let mut weights = vec![0.0; places.len()];
@@ -101,20 +101,20 @@ impl Choice {
     }
 }
 
-impl Display for Choice {
+impl Display for OpenSizes {
     fn fmt(&self, out: &mut Formatter) -> Result {
         match self {
-            Choice::Nothing => Ok(()),
-            Choice::Packets(packet) => write!(out, "packets of {packet}"),
-            Choice::Threshold(threshold) => write!(out, "S {threshold}"),
-            Choice::Places(places) => write!(out, "{} sizes", places.len()),
+            OpenSizes::Nothing => Ok(()),
+            OpenSizes::Packets(packet) => write!(out, "packets of {packet}"),
+            OpenSizes::Threshold(threshold) => write!(out, "S {threshold}"),
+            OpenSizes::Places(places) => write!(out, "{} sizes", places.len()),
         }
     }
 }
 
 /// The regressors of a message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Message {
+pub(crate) struct MessageRegressors {
     /// s.
     pub bytes: f64,
     /// s - 1, at least 0.
@@ -140,46 +140,46 @@ pub(crate) struct Equations {
 
 /// Messages that were carried out and timed together.
 #[derive(Debug)]
-pub(crate) enum Exchange {
+pub(crate) enum TimedExchange {
     /// Between two nodes.
     RoundTrip(PrttPoint),
     /// Between several.
-    Pattern(Pattern),
+    Pattern(ZooPattern),
 }
 
-impl Exchange {
+impl TimedExchange {
     fn round_trip(&self) -> Option<PrttPoint> {
         match self {
-            Exchange::RoundTrip(point) => Some(*point),
-            Exchange::Pattern(_) => None,
+            TimedExchange::RoundTrip(point) => Some(*point),
+            TimedExchange::Pattern(_) => None,
         }
     }
 
-    fn pattern(&self) -> Option<Pattern> {
+    fn pattern(&self) -> Option<ZooPattern> {
         match self {
-            Exchange::RoundTrip(_) => None,
-            Exchange::Pattern(pattern) => Some(pattern.clone()),
+            TimedExchange::RoundTrip(_) => None,
+            TimedExchange::Pattern(pattern) => Some(pattern.clone()),
         }
     }
 
     /// Size of each message.
     fn size(&self) -> Bytes {
         match self {
-            Exchange::RoundTrip(point) => point.size,
-            Exchange::Pattern(pattern) => pattern.size,
+            TimedExchange::RoundTrip(point) => point.size,
+            TimedExchange::Pattern(pattern) => pattern.size,
         }
     }
 }
 
 /// An exchange and its median time in nanoseconds, above 0.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Observation<'a> {
-    pub exchange: &'a Exchange,
+pub(crate) struct ExchangeObservation<'a> {
+    pub exchange: &'a TimedExchange,
     pub time: f64,
 }
 
 /// The round trips among the observations, in their order, with their times.
-fn round_trips(observed: &[Observation]) -> impl Iterator<Item = (PrttPoint, f64)> {
+fn round_trips(observed: &[ExchangeObservation]) -> impl Iterator<Item = (PrttPoint, f64)> {
     observed
         .iter()
         .filter_map(|one| Some((one.exchange.round_trip()?, one.time)))
@@ -187,13 +187,13 @@ fn round_trips(observed: &[Observation]) -> impl Iterator<Item = (PrttPoint, f64
 
 /// `once + repeats · max(longest_of)`, in nanoseconds by the coefficients of the parameters; one coefficient more is a constant.
 #[derive(Debug)]
-pub(crate) struct Cost {
+pub(crate) struct ModelCost {
     once: Vec<f64>,
     repeats: f64,
     longest_of: Vec<Vec<f64>>,
 }
 
-impl Cost {
+impl ModelCost {
     fn at(&self, parameters: &[f64]) -> f64 {
         let repeated = &self.longest_of[self.longest(parameters)];
         product(&self.once, parameters) + self.repeats * product(repeated, parameters)
@@ -218,9 +218,9 @@ fn product(coefficients: &[f64], parameters: &[f64]) -> f64 {
         .sum()
 }
 
-impl Model {
+impl ZooModel {
     /// The parameters under a choice, in the order of their coefficients.
-    pub fn parameters(&self, choice: &Choice) -> Vec<Parameter> {
+    pub fn parameters(&self, choice: &OpenSizes) -> Vec<ZooParameter> {
         let mut parameters = Vec::new();
         for symbol in self.symbols {
             let (name, unit) = match symbol.strip_suffix("/B") {
@@ -228,13 +228,13 @@ impl Model {
                 None => (*symbol, Unit::Time),
             };
             match (name.strip_suffix("(s)"), choice) {
-                (Some(table), Choice::Places(places)) => {
-                    parameters.extend(places.iter().map(|place| Parameter {
+                (Some(table), OpenSizes::Places(places)) => {
+                    parameters.extend(places.iter().map(|place| ZooParameter {
                         symbol: format!("{table}({place})"),
                         unit,
                     }));
                 }
-                _ => parameters.push(Parameter {
+                _ => parameters.push(ZooParameter {
                     symbol: name.to_owned(),
                     unit,
                 }),
@@ -244,32 +244,32 @@ impl Model {
     }
 
     /// A round trip in which `parameters` are times in nanoseconds and nanoseconds per byte.
-    pub fn round_trip(&self, choice: &Choice, point: PrttPoint, parameters: &[f64]) -> Time {
-        let exchange = Exchange::RoundTrip(point);
+    pub fn round_trip(&self, choice: &OpenSizes, point: PrttPoint, parameters: &[f64]) -> Time {
+        let exchange = TimedExchange::RoundTrip(point);
         Time::from_nanos(self.cost(choice, &exchange).at(parameters))
     }
 
     /// The busiest node decides how long a pattern takes: the messages that it sends follow each other, or those that it
     /// receives where they are more and the model knows contention. Else messages of several senders do not disturb each other.
-    fn cost(&self, choice: &Choice, exchange: &Exchange) -> Cost {
+    fn cost(&self, choice: &OpenSizes, exchange: &TimedExchange) -> ModelCost {
         let mut equations = self.expanded(choice, exchange.size());
         match exchange {
-            Exchange::RoundTrip(point) => {
+            TimedExchange::RoundTrip(point) => {
                 let delay = Some(point.delay.as_nanos()).filter(|delay| *delay > 0.0);
                 equations.spacing[0].extend(delay);
-                Cost {
+                ModelCost {
                     once: equations.one_way.iter().map(|times| 2.0 * times).collect(),
                     repeats: f64::from(point.messages.saturating_sub(1)),
                     longest_of: equations.spacing,
                 }
             }
-            Exchange::Pattern(pattern) => {
+            TimedExchange::Pattern(pattern) => {
                 let (sends, receives) = (pattern.most_sends(), pattern.most_receives());
                 let (count, longest_of) = match receives > sends && !equations.arrivals.is_empty() {
                     true => (receives, equations.arrivals),
                     false => (sends, equations.spacing),
                 };
-                Cost {
+                ModelCost {
                     once: equations.one_way,
                     repeats: f64::from(count - 1),
                     longest_of,
@@ -279,7 +279,7 @@ impl Model {
     }
 
     /// The equations with a coefficient for each entry of a table.
-    fn expanded(&self, choice: &Choice, size: Bytes) -> Equations {
+    fn expanded(&self, choice: &OpenSizes, size: Bytes) -> Equations {
         let weights = choice.weights(size);
         let mut equations = (self.equations)(choice.message(size));
         let forms = iter::once(&mut equations.one_way)
@@ -300,7 +300,7 @@ impl Model {
 
 /// A parameter of a model, 0 or more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parameter {
+pub struct ZooParameter {
     /// The symbol of the paper, of tables with the size, as `g(1KiB)`.
     pub symbol: String,
     /// What its number counts.
@@ -332,13 +332,13 @@ mod tests {
     use super::*;
     use flowcast_units::Node;
 
-    fn cost(name: &str, choice: Choice, exchange: Exchange) -> Cost {
+    fn cost(name: &str, choice: OpenSizes, exchange: TimedExchange) -> ModelCost {
         let model = MODELS.iter().find(|model| model.name == name).unwrap();
         model.cost(&choice, &exchange)
     }
 
-    fn pattern(size: u64, messages: &[(u32, u32)]) -> Exchange {
-        Exchange::Pattern(Pattern {
+    fn pattern(size: u64, messages: &[(u32, u32)]) -> TimedExchange {
+        TimedExchange::Pattern(ZooPattern {
             name: String::new(),
             size: Bytes(size),
             messages: messages
@@ -354,7 +354,12 @@ mod tests {
     #[test]
     fn packets_of_a_message_and_of_several_senders_by_hand() {
         let time = |size, messages: &[(u32, u32)]| {
-            cost("logp", Choice::Packets(Bytes(8)), pattern(size, messages)).at(&[5.0, 2.0, 4.0])
+            cost(
+                "logp",
+                OpenSizes::Packets(Bytes(8)),
+                pattern(size, messages),
+            )
+            .at(&[5.0, 2.0, 4.0])
         };
         assert_eq!(time(8, &[(0, 1)]), 9.0);
         assert_eq!(time(17, &[(0, 1)]), 17.0);
@@ -364,7 +369,7 @@ mod tests {
     #[test]
     fn a_node_that_sends_and_receives_counts_by_the_more_of_both() {
         let time = |messages: &[(u32, u32)]| {
-            cost("loggp", Choice::Nothing, pattern(5, messages)).at(&[10.0, 1.0, 2.0, 1.0])
+            cost("loggp", OpenSizes::Nothing, pattern(5, messages)).at(&[10.0, 1.0, 2.0, 1.0])
         };
         assert_eq!(time(&[(0, 1)]), 16.0);
         assert_eq!(time(&[(0, 1), (0, 2)]), 22.0);
@@ -374,7 +379,7 @@ mod tests {
     #[test]
     fn contention_is_left_out_where_a_model_says_nothing_of_it() {
         let time = |name, parameters: &[f64]| {
-            cost(name, Choice::Nothing, pattern(5, &GATHER)).at(parameters)
+            cost(name, OpenSizes::Nothing, pattern(5, &GATHER)).at(parameters)
         };
         assert_eq!(time("hockney", &[10.0, 1.0]), 15.0);
         assert_eq!(time("bsp", &[10.0, 1.0]), 30.0);
@@ -385,7 +390,7 @@ mod tests {
     #[test]
     fn handshakes_of_several_senders_overlap() {
         let time = |threshold| {
-            let choice = Choice::Threshold(Bytes(threshold));
+            let choice = OpenSizes::Threshold(Bytes(threshold));
             cost("loggps", choice, pattern(5, &GATHER)).at(&[10.0, 1.0, 2.0, 1.0])
         };
         assert_eq!(time(6), 16.0 + 3.0 * 6.0);
@@ -396,15 +401,15 @@ mod tests {
     #[test]
     fn a_flood_takes_as_long_as_the_thesis_says() {
         let point = PrttPoint::new(16, Time::ZERO, Bytes(1));
-        let places = Choice::Places(vec![Bytes(1)]);
-        let cost = cost("plogp", places, Exchange::RoundTrip(point));
+        let places = OpenSizes::Places(vec![Bytes(1)]);
+        let cost = cost("plogp", places, TimedExchange::RoundTrip(point));
         let time = cost.at(&[76_500.0, 783.0, 0.0]);
         assert_eq!(time, 2.0 * 76_500.0 + 17.0 * 783.0);
     }
 
     #[test]
     fn tables_are_interpolated_and_go_on_beyond_their_ends() {
-        let places = Choice::Places([10, 20, 40].map(Bytes).into());
+        let places = OpenSizes::Places([10, 20, 40].map(Bytes).into());
         let gaps = [5, 10, 15, 20, 30, 40, 80]
             .map(|size| product(&places.weights(Bytes(size)), &[1.0, 3.0, 4.0]));
         assert_eq!(gaps, [1.0, 1.0, 2.0, 3.0, 3.5, 4.0, 6.0]);

@@ -11,7 +11,7 @@ use crate::pairs::samples::{Company, PairSamples};
 
 /// Messages of one size that start together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pattern {
+pub struct ZooPattern {
     /// How people call it; unique among the patterns of a measurement together with the size.
     pub name: String,
     /// Size of each message.
@@ -20,7 +20,7 @@ pub struct Pattern {
     pub messages: Vec<(Node, Node)>,
 }
 
-impl Pattern {
+impl ZooPattern {
     /// The most messages that one node sends, at least 1.
     pub(crate) fn most_sends(&self) -> u32 {
         most_alike(self.messages.iter().map(|(from, _)| *from))
@@ -42,7 +42,7 @@ fn most_alike(nodes: impl Iterator<Item = Node>) -> u32 {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatternSamples {
     /// The messages, by sender and receiver.
-    pub pattern: Pattern,
+    pub pattern: ZooPattern,
     /// Above 0, at least one.
     pub times: Vec<Time>,
 }
@@ -53,7 +53,7 @@ pub fn of_pairs(pairs: &PairSamples) -> Vec<PatternSamples> {
     let mut all = Vec::new();
     for size in pairs.sizes() {
         for ((from, to), time) in pairs.typical(size, Company::Alone).unwrap_or_default() {
-            let pattern = Pattern {
+            let pattern = ZooPattern {
                 name: format!("{from}>{to}"),
                 size,
                 messages: vec![(from, to)],
@@ -70,7 +70,7 @@ pub fn of_pairs(pairs: &PairSamples) -> Vec<PatternSamples> {
             };
             let (name, messages) = (format!("{from}<>{to}"), vec![(*from, *to), (*to, *from)]);
             all.push(PatternSamples {
-                pattern: Pattern {
+                pattern: ZooPattern {
                     name,
                     size,
                     messages,
@@ -86,12 +86,12 @@ pub fn of_pairs(pairs: &PairSamples) -> Vec<PatternSamples> {
 mod tests {
     use super::*;
 
-    fn pattern(messages: &[(u32, u32)]) -> Pattern {
+    fn pattern(messages: &[(u32, u32)]) -> ZooPattern {
         let messages = messages
             .iter()
             .map(|(from, to)| (Node(*from), Node(*to)))
             .collect();
-        Pattern {
+        ZooPattern {
             name: "p".into(),
             size: Bytes(9),
             messages,

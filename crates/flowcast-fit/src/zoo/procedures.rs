@@ -3,7 +3,7 @@
 use flowcast_model::{loggp::LogGp, stats::regression::least_squares_at_least_zero};
 use flowcast_units::{Bytes, Time};
 
-use super::{Choice, Observation, round_trips};
+use super::{ExchangeObservation, OpenSizes, round_trips};
 use crate::{
     loggp::{FitOptions, fit_loggp},
     prtt::PrttPoint,
@@ -11,17 +11,17 @@ use crate::{
 };
 
 /// Hockney's: least squares through half of the plain round trips.
-pub(super) fn hockney_line(observed: &[Observation]) -> Option<(Choice, Vec<f64>)> {
+pub(super) fn hockney_line(observed: &[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)> {
     let (x, y): (Vec<f64>, Vec<f64>) = round_trips(observed)
         .filter(|(point, _)| point.messages == 1)
         .map(|(point, time)| (point.size.0 as f64, time / 2.0))
         .unzip();
     let line = least_squares_at_least_zero(&x, &y).ok()?;
-    Some((Choice::Nothing, vec![line.intercept, line.slope]))
+    Some((OpenSizes::Nothing, vec![line.intercept, line.slope]))
 }
 
 /// The thesis' for LogGP, with its knee: [`mod@crate::loggp`].
-pub(super) fn loggp_with_knee(observed: &[Observation]) -> Option<(Choice, Vec<f64>)> {
+pub(super) fn loggp_with_knee(observed: &[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)> {
     let mut samples = PrttSamples::default();
     round_trips(observed).for_each(|(point, time)| samples.push(point, Time::from_nanos(time)));
     let options = FitOptions {
@@ -36,13 +36,13 @@ pub(super) fn loggp_with_knee(observed: &[Observation]) -> Option<(Choice, Vec<f
     } = fit_loggp(&samples, &options).ok()?.parameters;
     let [latency, overhead, gap] = [latency, overhead, gap].map(Time::as_nanos);
     let parameters = vec![latency, overhead, gap, gap_per_byte.as_nanos()];
-    Some((Choice::Nothing, parameters))
+    Some((OpenSizes::Nothing, parameters))
 }
 
 /// Kielmann's for PLogP: `g(0)` from many messages in a row, `g(s) = RTT(s) - RTT(0) + g(0)` and `L = RTT(0)/2 - g(0)`. Its
 /// answers have no bytes; here they are as long as the messages, so that half of the difference of round trips counts. The
 /// smallest size stands for 0.
-pub(super) fn kielmann_tables(observed: &[Observation]) -> Option<(Choice, Vec<f64>)> {
+pub(super) fn kielmann_tables(observed: &[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)> {
     let trips: Vec<(PrttPoint, f64)> = round_trips(observed).collect();
     let plain = trips.iter().filter(|(point, _)| point.messages == 1);
     let sizes: Vec<Bytes> = plain.map(|(point, _)| point.size).collect();
@@ -61,7 +61,7 @@ pub(super) fn kielmann_tables(observed: &[Observation]) -> Option<(Choice, Vec<f
     for size in &sizes {
         parameters.push(overhead(&trips, *size).unwrap_or(smallest_overhead));
     }
-    Some((Choice::Places(sizes), parameters))
+    Some((OpenSizes::Places(sizes), parameters))
 }
 
 /// The time between the messages of the last delayed burst of a size, less the delay.

@@ -21,40 +21,40 @@ use std::collections::BTreeSet;
 use flowcast_units::Bytes;
 
 use super::{
-    Choice, Equations, Message, Model, Observation,
+    Equations, ExchangeObservation, MessageRegressors, OpenSizes, ZooModel,
     procedures::{hockney_line, kielmann_tables, loggp_with_knee},
     round_trips,
 };
 
 /// All models, the simplest first.
-pub static MODELS: [Model; 9] = [
-    Model {
+pub static MODELS: [ZooModel; 9] = [
+    ZooModel {
         name: "hockney",
         aliases: &[],
         source: "Hockney 1994; Lichei, section 2.2.2",
         symbols: &["α", "β/B"],
         choices: nothing,
-        equations: |Message { bytes, .. }| equations([1.0, bytes], &[[1.0, bytes]], &[]),
+        equations: |MessageRegressors { bytes, .. }| equations([1.0, bytes], &[[1.0, bytes]], &[]),
         procedure: Some(hockney_line),
     },
-    Model {
+    ZooModel {
         name: "bsp",
         aliases: &[],
         source: "Valiant 1990; Lichei, section 2.2.4",
         symbols: &["l", "g/B"],
         choices: nothing,
-        equations: |Message { bytes, .. }| {
+        equations: |MessageRegressors { bytes, .. }| {
             equations([1.0, bytes], &[[0.0, bytes]], &[[0.0, bytes]])
         },
         procedure: None,
     },
-    Model {
+    ZooModel {
         name: "c3",
         aliases: &[],
         source: "Hambrusch and Khokhar 1994, by Lichei, section 2.2.3",
         symbols: &["s", "h", "t"],
         choices: packets,
-        equations: |Message { packets, .. }| {
+        equations: |MessageRegressors { packets, .. }| {
             equations(
                 [1.0, 1.0, packets],
                 &[[1.0, 0.0, packets]],
@@ -63,30 +63,30 @@ pub static MODELS: [Model; 9] = [
         },
         procedure: None,
     },
-    Model {
+    ZooModel {
         name: "postal",
         aliases: &["lopc"],
         source: "Bar-Noy and Kipnis 1992",
         symbols: &["u", "(λ-1)u"],
         choices: packets,
-        equations: |Message { packets, .. }| {
+        equations: |MessageRegressors { packets, .. }| {
             equations([packets, 1.0], &[[packets, 0.0]], &[[packets, 0.0]])
         },
         procedure: None,
     },
-    Model {
+    ZooModel {
         name: "logp",
         aliases: &["logp-stalling"],
         source: "Culler and others 1993; Lichei, section 2.2.5",
         symbols: &["L", "o", "g"],
         choices: packets,
-        equations: |Message { packets, .. }| {
+        equations: |MessageRegressors { packets, .. }| {
             let next = [[0.0, 1.0, packets - 1.0], [0.0, 0.0, packets]];
             equations([1.0, 2.0, packets - 1.0], &next, &next)
         },
         procedure: None,
     },
-    Model {
+    ZooModel {
         name: "loggp",
         aliases: &["logpc", "hloggp"],
         source: "Alexandrov and others 1995; Lichei, sections 2.2.7 and 3.2",
@@ -95,22 +95,27 @@ pub static MODELS: [Model; 9] = [
         equations: loggps,
         procedure: Some(loggp_with_knee),
     },
-    Model {
+    ZooModel {
         name: "loggps",
         aliases: &[],
         source: "Ino, Fujimoto and Hagihara 2001; Lichei, section 2.2.9",
         symbols: &["L", "o", "g", "G/B"],
-        choices: |observed| sizes(observed).into_iter().map(Choice::Threshold).collect(),
+        choices: |observed| {
+            sizes(observed)
+                .into_iter()
+                .map(OpenSizes::Threshold)
+                .collect()
+        },
         equations: loggps,
         procedure: None,
     },
-    Model {
+    ZooModel {
         name: "lmo",
         aliases: &[],
         source: "Lastovetsky, Mkwawa and O'Flynn 2006",
         symbols: &["C", "t/B", "L", "1/β/B"],
         choices: nothing,
-        equations: |Message { bytes, .. }| {
+        equations: |MessageRegressors { bytes, .. }| {
             let processor = [1.0, bytes, 0.0, 0.0];
             equations(
                 [2.0, 2.0 * bytes, 1.0, bytes],
@@ -120,7 +125,7 @@ pub static MODELS: [Model; 9] = [
         },
         procedure: None,
     },
-    Model {
+    ZooModel {
         name: "plogp",
         aliases: &[],
         source: "Kielmann, Bal and Verstoep 2000; Lichei, sections 2.2.6 and 3.1.3",
@@ -135,8 +140,8 @@ pub static MODELS: [Model; 9] = [
 ];
 
 /// LogGPS' equations, and LogGP's where no message is long enough for a handshake.
-fn loggps(message: Message) -> Equations {
-    let Message {
+fn loggps(message: MessageRegressors) -> Equations {
+    let MessageRegressors {
         beyond_first,
         handshakes,
         ..
@@ -164,12 +169,12 @@ fn equations<const COUNT: usize>(
     }
 }
 
-fn nothing(_: &[Observation]) -> Vec<Choice> {
-    vec![Choice::Nothing]
+fn nothing(_: &[ExchangeObservation]) -> Vec<OpenSizes> {
+    vec![OpenSizes::Nothing]
 }
 
 /// Powers of two, what Ethernet carries, and a packet that carries every message.
-fn packets(observed: &[Observation]) -> Vec<Choice> {
+fn packets(observed: &[ExchangeObservation]) -> Vec<OpenSizes> {
     let largest = sizes(observed).last().map_or(1, |size| size.0.max(1));
     let powers = (6..=20).map(|power| 1u64 << power).chain([1448, 8948]);
     let all: BTreeSet<u64> = powers
@@ -177,24 +182,24 @@ fn packets(observed: &[Observation]) -> Vec<Choice> {
         .chain([largest])
         .collect();
     all.into_iter()
-        .map(|size| Choice::Packets(Bytes(size)))
+        .map(|size| OpenSizes::Packets(Bytes(size)))
         .collect()
 }
 
 /// Tables of 2, 3, 5 and 8 of the sizes, the smallest and the largest among them, evenly in their order.
-fn places(observed: &[Observation]) -> Vec<Choice> {
+fn places(observed: &[ExchangeObservation]) -> Vec<OpenSizes> {
     let sizes: Vec<Bytes> = sizes(observed).into_iter().collect();
     let counts = [2, 3, 5, 8].into_iter();
     counts
         .filter(|count| sizes.len() >= *count)
         .map(|count| {
             let places = (0..count).map(|at| sizes[at * (sizes.len() - 1) / (count - 1)]);
-            Choice::Places(places.collect())
+            OpenSizes::Places(places.collect())
         })
         .collect()
 }
 
 /// The sizes of the round trips.
-fn sizes(observed: &[Observation]) -> BTreeSet<Bytes> {
+fn sizes(observed: &[ExchangeObservation]) -> BTreeSet<Bytes> {
     round_trips(observed).map(|(point, _)| point.size).collect()
 }

@@ -3,8 +3,8 @@
 use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Bytes, Rank, Time};
 
-use super::{CriticalPath, Step};
-use crate::graph::{Edge, EventGraph, Kind, NONE, Node, Source};
+use super::{CriticalPath, PathStep};
+use crate::graph::{Edge, EventGraph, EventKind, EventNode, NONE, ReplayedInput};
 
 /// A part of an edge's cost: of which rank, and how many nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -45,28 +45,30 @@ impl EventGraph<'_> {
     }
 
     /// What an event waited for beside its costs.
-    fn waited(&self, node: &Node) -> TimePart {
+    fn waited(&self, node: &EventNode) -> TimePart {
         match node.kind() {
-            Kind::Spent => TimePart::ALL[node.item as usize],
-            Kind::Send | Kind::Receive | Kind::MoveAtReceive => TimePart::Processor,
-            Kind::Arrive | Kind::Release | Kind::Move | Kind::Depart => TimePart::Contention,
-            Kind::Compute | Kind::Meet | Kind::Collective => TimePart::Other,
+            EventKind::Spent => TimePart::ALL[node.item as usize],
+            EventKind::Send | EventKind::Receive | EventKind::MoveAtReceive => TimePart::Processor,
+            EventKind::Arrive | EventKind::Release | EventKind::Move | EventKind::Depart => {
+                TimePart::Contention
+            }
+            EventKind::Compute | EventKind::Meet | EventKind::Collective => TimePart::Other,
         }
     }
 
     /// Whether an edge is a message's flight.
-    fn flies(&self, node: &Node, edge: Edge) -> bool {
+    fn flies(&self, node: &EventNode, edge: Edge) -> bool {
         match (node.kind(), edge) {
-            (Kind::Arrive, Edge::First) => true,
-            (Kind::Receive, Edge::Second) => {
-                self.nodes[node.second as usize].kind() != Kind::Arrive
+            (EventKind::Arrive, Edge::First) => true,
+            (EventKind::Receive, Edge::Second) => {
+                self.nodes[node.second as usize].kind() != EventKind::Arrive
             }
             _ => false,
         }
     }
 
     /// The edge that an event waited for; of two the first.
-    fn binding(&self, node: &Node, rounding: f64) -> Edge {
+    fn binding(&self, node: &EventNode, rounding: f64) -> Edge {
         let [first, second] = [Edge::First, Edge::Second].map(|edge| {
             node.edge(edge).map_or(f64::NEG_INFINITY, |(event, cost)| {
                 self.times[event as usize] + cost
@@ -97,7 +99,7 @@ impl PathWalk<'_, '_> {
     fn spend(&mut self, limit: TimePart, rank: Rank, start: Time) {
         let start = start.max(Time::ZERO);
         if (self.at - start).as_nanos() > self.rounding {
-            self.path.steps.push(Step {
+            self.path.steps.push(PathStep {
                 rank,
                 start,
                 end: self.at,
@@ -116,10 +118,14 @@ impl PathWalk<'_, '_> {
         let before = node.edge(edge).map_or(0, |(before, _)| before);
         let limit = graph.waited(node);
         let is_of_rank = match node.kind() {
-            Kind::Spent => limit != TimePart::Contention,
+            EventKind::Spent => limit != TimePart::Contention,
             kind => matches!(
                 kind,
-                Kind::Compute | Kind::Send | Kind::Depart | Kind::Receive | Kind::Release
+                EventKind::Compute
+                    | EventKind::Send
+                    | EventKind::Depart
+                    | EventKind::Receive
+                    | EventKind::Release
             ),
         };
         if is_of_rank {
@@ -142,7 +148,7 @@ impl PathWalk<'_, '_> {
     }
 
     /// Splits an edge's cost into its parts and the rest, which was waited for before its later event was handled.
-    fn split(&mut self, node: &Node, edge: Edge) {
+    fn split(&mut self, node: &EventNode, edge: Edge) {
         let (graph, rank) = (self.graph, self.rank);
         let parts = &mut self.parts;
         parts.clear();
@@ -186,21 +192,21 @@ impl PathWalk<'_, '_> {
         }
     }
 
-    fn count(&mut self, node: &Node, edge: Edge) {
+    fn count(&mut self, node: &EventNode, edge: Edge) {
         let graph = self.graph;
         let counts = &mut self.path.counts;
         let sent = match (node.kind(), edge) {
-            (Kind::Collective, _) if node.cost > 0.0 && node.item != self.counted => {
+            (EventKind::Collective, _) if node.cost > 0.0 && node.item != self.counted => {
                 self.counted = node.item;
                 counts.collectives += 1;
                 None
             }
-            (Kind::Send | Kind::Depart | Kind::Arrive, Edge::Second) => {
+            (EventKind::Send | EventKind::Depart | EventKind::Arrive, Edge::Second) => {
                 counts.gaps += 1;
                 Some(graph.nodes[node.second as usize].slot())
             }
-            (Kind::Release, Edge::Second)
-                if node.more > 0.0 && matches!(graph.source, Source::Program(_)) =>
+            (EventKind::Release, Edge::Second)
+                if node.more > 0.0 && matches!(graph.source, ReplayedInput::Program(_)) =>
             {
                 Some(node.slot())
             }

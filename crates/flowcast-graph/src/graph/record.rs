@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use flowcast_model::network::Rule;
+use flowcast_model::network::MessageRule;
 use flowcast_replay::{
     Engine,
     costs::PathCosts,
@@ -18,7 +18,7 @@ use flowcast_trace::{
 };
 use flowcast_units::{CollectiveOp, Rank, Time};
 
-use super::{EventGraph, Events, Kind, NONE, Node, Source};
+use super::{EventGraph, EventKind, EventNode, NONE, RecordedEvents, ReplayedInput};
 use crate::parts;
 
 /// An observer that records what waits for what in the replay of a program.
@@ -29,7 +29,7 @@ pub struct ProgramRecorder<'a> {
     is_free: bool,
     /// Whether ranks progress messages in calls alone.
     polls: bool,
-    events: Events,
+    events: RecordedEvents,
     class_of: Vec<u32>,
     sender_of: Vec<u32>,
     /// By slot: what cables add to its latency; empty if nothing.
@@ -87,7 +87,7 @@ impl<'a> ProgramRecorder<'a> {
             program,
             is_free: engine.is_free() && !polls,
             polls,
-            events: Events::new(streams, room.sum()),
+            events: RecordedEvents::new(streams, room.sum()),
             class_of: vec![0; slots],
             sender_of: vec![0; slots],
             cables: engine.cable_latencies(),
@@ -110,7 +110,7 @@ impl<'a> ProgramRecorder<'a> {
             self.is_free && self.events.is_explained && self.program.accesses().is_empty();
         self.events.ends.truncate(self.program.ranks());
         EventGraph {
-            source: Source::Program(self.replay),
+            source: ReplayedInput::Program(self.replay),
             nodes: self.events.nodes,
             times: self.events.times,
             ends: self.events.ends,
@@ -134,7 +134,8 @@ impl<'a> ProgramRecorder<'a> {
     fn interface(&self, rank: Rank, overhead: f64) -> Option<(u32, f64)> {
         let last = self.last_sends[rank];
         // Where it takes no time it may take some with other costs.
-        if last == NONE || self.replay.costs().network().point_to_point.rule != Rule::Loggops {
+        if last == NONE || self.replay.costs().network().point_to_point.rule != MessageRule::Loggops
+        {
             return None;
         }
         let before = self.events.nodes[last as usize].slot();
@@ -167,14 +168,14 @@ impl<'a> ProgramRecorder<'a> {
             _ if begun != NONE => return begun,
             None | Some(&NONE) => {
                 let asked = self.events.ends[receiver];
-                (Kind::MoveAtReceive, asked, path.recv_before.as_nanos())
+                (EventKind::MoveAtReceive, asked, path.recv_before.as_nanos())
             }
-            Some(posted) => (Kind::Move, *posted, 0.0),
+            Some(posted) => (EventKind::Move, *posted, 0.0),
         };
-        let mut node = Node::new(kind, sender, slot.0);
+        let mut node = EventNode::new(kind, sender, slot.0);
         node = node.after(departs, 0.0).and(second, more);
         let start = start.filter(|start| start.as_nanos() > node.time(&self.events.times));
-        if let Some(start) = start.filter(|_| kind == Kind::MoveAtReceive && !self.polls) {
+        if let Some(start) = start.filter(|_| kind == EventKind::MoveAtReceive && !self.polls) {
             // The receiver waited for a processor.
             node.more = start.as_nanos() - self.events.times[second as usize];
         }
@@ -192,7 +193,7 @@ impl<'a> ProgramRecorder<'a> {
         let calls = [receiver, sender].map(|rank| self.events.ended_at(rank, start));
         match calls.into_iter().flatten().next() {
             Some(called) => {
-                let node = Node::new(Kind::Move, sender, slot.0).after(moving, 0.0);
+                let node = EventNode::new(EventKind::Move, sender, slot.0).after(moving, 0.0);
                 self.events.push(node.and(called, 0.0), Some(start))
             }
             None => moving,
@@ -218,7 +219,8 @@ impl<'a> ProgramRecorder<'a> {
             Some(&NONE) | None => return,
             Some(moved) => *moved,
         };
-        let node = Node::new(Kind::Release, rank, slot.0).after(self.events.ends[rank], 0.0);
+        let node =
+            EventNode::new(EventKind::Release, rank, slot.0).after(self.events.ends[rank], 0.0);
         if let Some(happened) = happened.map(Time::as_nanos) {
             let took = happened - self.events.times[moved as usize];
             held = if super::is_near(took, held) {
@@ -270,7 +272,7 @@ impl<'a> ProgramRecorder<'a> {
             ..
         } = *gathered;
         let came = self.entry(last_rank, gathered);
-        let part = Node::new(Kind::Collective, last_rank, instance);
+        let part = EventNode::new(EventKind::Collective, last_rank, instance);
         let takes = (end - last).as_nanos();
         self.events.push(part.after(came, takes), Some(end))
     }
@@ -304,7 +306,7 @@ impl<'a> ProgramRecorder<'a> {
         }
         let mut met = entries.first().copied().unwrap_or(0);
         for entry in entries.into_iter().skip(1).filter(|entry| *entry != 0) {
-            let node = Node::new(Kind::Meet, rank, instance).after(met, 0.0);
+            let node = EventNode::new(EventKind::Meet, rank, instance).after(met, 0.0);
             met = self.events.push(node.and(entry, 0.0), None);
         }
         let takes = if gathered.end > gathered.came {
@@ -314,7 +316,7 @@ impl<'a> ProgramRecorder<'a> {
             self.alone(instance).as_nanos()
         };
         let done = self.events.push(
-            Node::new(Kind::Collective, rank, instance).after(met, takes),
+            EventNode::new(EventKind::Collective, rank, instance).after(met, takes),
             Some(gathered.end).filter(|end| *end > gathered.came),
         );
         self.instances.finished.insert(instance, done);
@@ -361,7 +363,7 @@ impl Observer for ProgramRecorder<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
         if end > start {
-            let node = Node::new(Kind::Compute, rank, self.inside[rank]);
+            let node = EventNode::new(EventKind::Compute, rank, self.inside[rank]);
             let node = node.after(self.events.ends[rank], (end - start).as_nanos());
             self.events.go_on(rank, node, Some(end));
         }
@@ -373,7 +375,8 @@ impl Observer for ProgramRecorder<'_> {
         let class = &path.classes[sent.class as usize];
         let overhead = parts::send_overhead(path, sent.class).as_nanos();
         let takes = overhead + sent.processor.as_nanos();
-        let node = Node::new(Kind::Send, rank, slot.0).after(self.events.ends[rank], takes);
+        let node =
+            EventNode::new(EventKind::Send, rank, slot.0).after(self.events.ends[rank], takes);
         (self.class_of[place], self.sender_of[place]) = (sent.class, rank.0);
         if let Some(function) = self.function_of.get_mut(place) {
             *function = self.inside[rank];
@@ -389,7 +392,7 @@ impl Observer for ProgramRecorder<'_> {
         self.events.go_on(rank, node, Some(sent.end));
         let mut departs = self.events.ends[rank];
         if let Some((last, rest)) = interface {
-            let node = Node::new(Kind::Depart, rank, slot.0).after(departs, 0.0);
+            let node = EventNode::new(EventKind::Depart, rank, slot.0).after(departs, 0.0);
             departs = self.events.push(node.and(last, rest), Some(sent.departs));
         }
         self.last_sends[rank] = departs;
@@ -465,11 +468,11 @@ impl Observer for ProgramRecorder<'_> {
         let after = parts::receive_overhead(path, class).as_nanos();
         let arrival = self.messages[slot];
         let delay = match self.events.kind(arrival) {
-            Kind::Arrive => 0.0,
+            EventKind::Arrive => 0.0,
             _ => path.classes[class as usize].delay.as_nanos(),
         };
         let before = (path.recv_before + received.processor).as_nanos();
-        let node = Node::new(Kind::Receive, rank, slot.0);
+        let node = EventNode::new(EventKind::Receive, rank, slot.0);
         let node = node.after(self.events.ends[rank], before + after);
         self.events
             .go_on(rank, node.and(arrival, delay + after), Some(received.end));
@@ -493,7 +496,7 @@ impl Observer for ProgramRecorder<'_> {
         self.events
             .spend(rank, call + processor, TimePart::Processor);
         if came > call + processor {
-            let node = Node::spent(TimePart::Overhead, rank)
+            let node = EventNode::spent(TimePart::Overhead, rank)
                 .after(self.events.ends[rank], (came - call - processor).as_nanos());
             self.events.go_on(rank, node, Some(came));
         }
@@ -508,7 +511,7 @@ impl Observer for ProgramRecorder<'_> {
         };
         if enters {
             if end > came {
-                let node = Node::new(Kind::Collective, rank, instance);
+                let node = EventNode::new(EventKind::Collective, rank, instance);
                 let node = node.after(self.events.ends[rank], (end - came).as_nanos());
                 self.events.go_on(rank, node, Some(end));
             }
@@ -518,7 +521,8 @@ impl Observer for ProgramRecorder<'_> {
         }
         let done = self.finished(rank, &gathered);
         if mode == CollectiveMode::NonBlocking {
-            let node = Node::new(Kind::Meet, rank, instance).after(self.events.ends[rank], 0.0);
+            let node =
+                EventNode::new(EventKind::Meet, rank, instance).after(self.events.ends[rank], 0.0);
             self.events.go_on(rank, node.and(done, 0.0), Some(end));
         } else {
             self.events.ends[rank] = done;

@@ -6,8 +6,8 @@
 
 use flowcast_replay::{
     loggops::{
-        costs::{Costs, Travel},
-        message::Message,
+        costs::{LogGopsCosts, Travel},
+        message::ScheduleMessage,
         sends::Sends,
     },
     observer::{Observer, ReceivedMessage, Sent},
@@ -16,13 +16,13 @@ use flowcast_replay::{
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-use super::{EventGraph, Events, Kind, NONE, Node, Source};
+use super::{EventGraph, EventKind, EventNode, NONE, RecordedEvents, ReplayedInput};
 
 /// An observer that records what waits for what in the replay of a schedule.
 pub struct ScheduleRecorder<'a> {
     sends: &'a Sends<'a>,
-    costs: Costs<'a>,
-    events: Events,
+    costs: LogGopsCosts<'a>,
+    events: RecordedEvents,
     /// By rank: the last message that its sending interface took, and its receiving one.
     last_sends: Vec<u32>,
     last_receipts: Vec<u32>,
@@ -32,12 +32,12 @@ pub struct ScheduleRecorder<'a> {
 
 impl<'a> ScheduleRecorder<'a> {
     /// For a replay of these messages at these costs; `None` if a rank has several processors, whose work overlaps.
-    pub fn new(sends: &'a Sends<'a>, costs: Costs<'a>) -> Option<ScheduleRecorder<'a>> {
+    pub fn new(sends: &'a Sends<'a>, costs: LogGopsCosts<'a>) -> Option<ScheduleRecorder<'a>> {
         let ranks = sends.ranks();
         (sends.cpus() <= 1).then(|| ScheduleRecorder {
             sends,
             costs,
-            events: Events::new(ranks, 3 * sends.count()),
+            events: RecordedEvents::new(ranks, 3 * sends.count()),
             last_sends: vec![NONE; ranks],
             last_receipts: vec![NONE; ranks],
             messages: vec![NONE; sends.count()],
@@ -47,7 +47,7 @@ impl<'a> ScheduleRecorder<'a> {
     /// The graph, once the replay has come to its end.
     pub fn finish(self) -> EventGraph<'a> {
         EventGraph {
-            source: Source::Schedule(self.sends, self.costs),
+            source: ReplayedInput::Schedule(self.sends, self.costs),
             nodes: self.events.nodes,
             times: self.events.times,
             ends: self.events.ends,
@@ -63,7 +63,7 @@ impl<'a> ScheduleRecorder<'a> {
 
     fn travel(&self, slot: Slot) -> Travel {
         let from = self.sends.sender(slot);
-        let Message { to, size, .. } = self.sends.sent(from, slot);
+        let ScheduleMessage { to, size, .. } = self.sends.sent(from, slot);
         self.costs.travel(from, to, size)
     }
 
@@ -93,10 +93,10 @@ impl ScheduleRecorder<'_> {
         let (last, rest) = self.freed(self.last_receipts[rank], |travel| self.handled(travel))?;
         let arrival = self.events.nodes[from as usize];
         let (sent, delay) = match arrival.kind() {
-            Kind::Arrive => (arrival.first, arrival.cost),
+            EventKind::Arrive => (arrival.first, arrival.cost),
             _ => (from, delay),
         };
-        let node = Node::new(Kind::Arrive, rank, slot.0).after(sent, delay);
+        let node = EventNode::new(EventKind::Arrive, rank, slot.0).after(sent, delay);
         let at = |event: u32| self.events.times[event as usize];
         let (free, there) = (at(last) + rest, node.time(&self.events.times));
         let other = there.max(at(self.events.ends[rank]));
@@ -109,7 +109,7 @@ impl Observer for ScheduleRecorder<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.events.spend(rank, start, TimePart::Other);
         if end > start {
-            let node = Node::new(Kind::Compute, rank, 0);
+            let node = EventNode::new(EventKind::Compute, rank, 0);
             let node = node.after(self.events.ends[rank], (end - start).as_nanos());
             self.events.go_on(rank, node, Some(end));
         }
@@ -117,7 +117,8 @@ impl Observer for ScheduleRecorder<'_> {
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         let overhead = self.costs.parameters.overhead.as_nanos();
-        let mut node = Node::new(Kind::Send, rank, slot.0).after(self.events.ends[rank], overhead);
+        let mut node =
+            EventNode::new(EventKind::Send, rank, slot.0).after(self.events.ends[rank], overhead);
         if self.travel(slot).interface.is_some() {
             if let Some((last, rest)) = self.freed(self.last_sends[rank], |_| overhead) {
                 node = node.and(last, rest + overhead);
@@ -142,7 +143,7 @@ impl Observer for ScheduleRecorder<'_> {
         let flight = travel.latency + travel.bytes - travel.on_receiver;
         let ready = self.events.ends[rank];
         let (mut from, mut delay) = match self.events.kind(sent) {
-            Kind::Arrive => (sent, 0.0),
+            EventKind::Arrive => (sent, 0.0),
             _ => (sent, flight.as_nanos()),
         };
         if travel.interface.is_some() {
@@ -150,7 +151,7 @@ impl Observer for ScheduleRecorder<'_> {
             (from, delay) = taken.map_or((from, delay), |taken| (taken, 0.0));
             self.last_receipts[rank] = self.events.nodes.len() as u32;
         }
-        let node = Node::new(Kind::Receive, rank, slot.0).after(ready, handled);
+        let node = EventNode::new(EventKind::Receive, rank, slot.0).after(ready, handled);
         let node = node.and(from, delay + handled);
         self.events.go_on(rank, node, Some(received.end));
         self.messages[place] = self.events.ends[rank];
@@ -160,7 +161,8 @@ impl Observer for ScheduleRecorder<'_> {
         let (place, travel) = (self.place(slot), self.travel(slot));
         let (receipt, handled) = (self.messages[place], self.handled(travel));
         let receiver = self.sends.sent(self.sends.sender(slot), slot).to;
-        let node = Node::new(Kind::Release, rank, slot.0).after(self.events.ends[rank], 0.0);
+        let node =
+            EventNode::new(EventKind::Release, rank, slot.0).after(self.events.ends[rank], 0.0);
         let taken = self.events.times[receipt as usize] - handled;
         let node = match self.events.ended_at(receiver, end) {
             _ if super::is_near(taken, end.as_nanos()) => node.and(receipt, -handled),

@@ -1,6 +1,6 @@
 //! Cables whose parameters are known: a packet of s bytes takes s + 90 bytes of the wire's time, so that `g` is 91 bytes.
 
-use flowcast_measure::virtual_network::Noise;
+use flowcast_measure::virtual_network::MessageNoise;
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Time, TimePerByte};
 
@@ -123,8 +123,8 @@ impl Cable {
     }
 
     /// Hosts differ by a tenth of the overhead from message to message, and one in 5000 is interrupted for 100 us.
-    pub(crate) fn noise(&self) -> Noise {
-        Noise {
+    pub(crate) fn noise(&self) -> MessageNoise {
+        MessageNoise {
             jitter: Time::from_micros(self.jitter_us),
             exponential: self.exponential,
             loss: self.loss,

@@ -2,7 +2,7 @@
 
 use flowcast_model::{
     machine::Machine,
-    network::{self, Bus, LinkRate, Network, Nic, Progress, Rule},
+    network::{self, Bus, LinkRate, MessageRule, Network, Nic, Progress},
     sharing::{
         FlowCutParameters, LoopParameters, PacketParameters,
         model::Model,
@@ -75,7 +75,7 @@ pub fn network_of(spec: &LabSpec) -> Network {
         }),
         ..Network::new(
             &spec.name,
-            Rule::Hockney,
+            MessageRule::Hockney,
             Nic {
                 rate,
                 duplex,
@@ -131,7 +131,7 @@ pub(crate) fn windows_alone(wire: Rate, buffer: Bytes) -> Network {
         rate: LinkRate::Wire(wire),
         ..Nic::new(Time::ZERO, wire)
     };
-    let mut network = Network::new("windows", Rule::Hockney, nic);
+    let mut network = Network::new("windows", MessageRule::Hockney, nic);
     let window = Some(in_flight(buffer));
     network.sharing.packet = PacketParameters {
         window,

@@ -14,7 +14,7 @@ use crate::lab::{error::LabError, running::Lab};
 
 /// One sender and one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flow {
+pub struct ByteFlow {
     /// The node that sends.
     pub from: Node,
     /// The node that receives.
@@ -25,7 +25,7 @@ pub struct Flow {
 
 /// When flows are watched, and with which buffers.
 #[derive(Debug, Clone, Copy)]
-pub struct Watch {
+pub struct FlowWatch {
     /// Let them settle for this long.
     pub settle: Duration,
     /// Then count for this long.
@@ -38,7 +38,11 @@ pub struct Watch {
 ///
 /// # Errors
 /// A flow names a node or rail that the lab does not have, or a connection fails.
-pub fn steady_goodput(lab: &Lab, flows: &[Flow], watch: &Watch) -> Result<Vec<Rate>, LabError> {
+pub fn steady_goodput(
+    lab: &Lab,
+    flows: &[ByteFlow],
+    watch: &FlowWatch,
+) -> Result<Vec<Rate>, LabError> {
     let pairs: Vec<(TcpStream, TcpStream)> = flows
         .iter()
         .map(|flow| lab.tcp_pair(flow.from, flow.to, flow.rail, watch.buffer))
@@ -72,7 +76,7 @@ fn send(mut stream: TcpStream, start: &Barrier, time: Duration) {
 
 /// Bytes from the first read after settling to the last read in time, over the time between those two. It reads on to
 /// the end, so that nothing is left in a queue for what comes next.
-fn receive(mut stream: TcpStream, start: &Barrier, watch: &Watch) -> Rate {
+fn receive(mut stream: TcpStream, start: &Barrier, watch: &FlowWatch) -> Rate {
     let mut block = vec![0; 1 << 18];
     start.wait();
     let began = Instant::now();

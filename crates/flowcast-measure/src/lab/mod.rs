@@ -44,17 +44,17 @@ pub use cable::{
 };
 pub use clocks::{ClockRun, Deviation, set_clocks, synchronise_clocks};
 pub use error::{LabError, megabits};
-pub use flows::{Flow, Watch, steady_goodput};
+pub use flows::{ByteFlow, FlowWatch, steady_goodput};
 pub use names::{host, interface};
 pub use profiles::{PROFILES, of_file, profile, text as profile_text};
 pub use requirements::check as check_machine;
 pub use running::Lab;
-pub use self_test::{Check, TOLERANCE, self_test};
+pub use self_test::{TOLERANCE, WireCheck, self_test};
 pub use spec::{
     BackboneSpec, BusOrder, ClusterSpec, CongestionControl, Duplex, LabSpec, NicSpec, QueueSpec,
-    Rails, SCHEMA, TcpSpec, Window,
+    RailRates, SCHEMA, TcpSpec, Window,
 };
 pub use timed::{
-    Carried, Carrier, Connections, Hosts, Introduction, NodeOf, PatternOptions, PatternRun,
+    Carried, Carrier, FlowConnections, Hosts, Introduction, NodeOf, PatternOptions, PatternRun,
     TcpCarrier, orders, repeat, run_pattern, serve_host,
 };

@@ -21,7 +21,7 @@ use crate::lab::{
     as_network::{IN_FLIGHT, windows_alone},
     cable::{CableCheck, CableChecker, Lateness},
     error::LabError,
-    flows::{Flow, Watch, steady_goodput},
+    flows::{ByteFlow, FlowWatch, steady_goodput},
     nominal,
     running::Lab,
     spec::{Duplex, LabSpec},
@@ -45,7 +45,7 @@ const ATTEMPTS: usize = 5;
 
 /// One check: what came through, and what the wire rates allow.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
+pub struct WireCheck {
     /// What was run, in words for people.
     pub what: String,
     /// Goodput of the flow that is farthest from what was expected; the mean where directions share a bus.
@@ -56,7 +56,7 @@ pub struct Check {
     pub lateness: Option<Lateness>,
 }
 
-impl Check {
+impl WireCheck {
     /// How far it is off, as a share of what was expected.
     pub fn error(&self) -> f64 {
         distance(self.found, self.expected)
@@ -67,7 +67,7 @@ impl Check {
 ///
 /// # Errors
 /// [`LabError::Busy`] when one is off by more than `tolerance` five times in a row.
-pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
+pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<WireCheck>, LabError> {
     if lab.spec().cluster.nodes < 2 {
         return Ok(Vec::new());
     }
@@ -76,7 +76,7 @@ pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
     }
     let mut checks = Vec::new();
     for rail in 0..lab.spec().nic.bandwidth.0.len() {
-        let one = [Flow {
+        let one = [ByteFlow {
             from: Node(0),
             to: Node(1),
             rail,
@@ -90,10 +90,10 @@ pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
             tolerance,
         )?);
         let nodes = lab.spec().cluster.nodes;
-        let ring: Vec<Flow> = lab
+        let ring: Vec<ByteFlow> = lab
             .spec()
             .nodes()
-            .map(|from| Flow {
+            .map(|from| ByteFlow {
                 from,
                 to: Node((from.0 + 1) % nodes),
                 rail,
@@ -113,7 +113,7 @@ pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
     Ok(checks)
 }
 
-fn cables(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
+fn cables(lab: &Lab, tolerance: f64) -> Result<Vec<WireCheck>, LabError> {
     let mut checker = CableChecker::new(lab);
     let mut checks = checker.check(SINGLE_FRAMES)?;
     for _ in 1..ATTEMPTS {
@@ -128,7 +128,7 @@ fn cables(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
         .collect()
 }
 
-fn carried(check: CableCheck, tolerance: f64) -> Result<Check, LabError> {
+fn carried(check: CableCheck, tolerance: f64) -> Result<WireCheck, LabError> {
     let what = format!("the cable of rail {} from node {}", check.rail, check.from);
     let (found, expected) = (check.rate, check.nominal);
     if check.rate_error().abs() > tolerance {
@@ -145,7 +145,7 @@ fn carried(check: CableCheck, tolerance: f64) -> Result<Check, LabError> {
             sent: check.sent,
         });
     }
-    Ok(Check {
+    Ok(WireCheck {
         what,
         found,
         expected,
@@ -155,17 +155,17 @@ fn carried(check: CableCheck, tolerance: f64) -> Result<Check, LabError> {
 
 fn passed(
     lab: &Lab,
-    flows: &[Flow],
+    flows: &[ByteFlow],
     what: String,
     expected: Rate,
     tolerance: f64,
-) -> Result<Check, LabError> {
+) -> Result<WireCheck, LabError> {
     let watch = watch(lab, expected);
     let mut found = Rate::default();
     for _ in 0..ATTEMPTS {
         found = representative(lab, &steady_goodput(lab, flows, &watch)?, expected);
         if distance(found, expected) <= tolerance {
-            return Ok(Check {
+            return Ok(WireCheck {
                 what,
                 found,
                 expected,
@@ -193,10 +193,10 @@ fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
 }
 
 /// Fixed buffers, whatever the lab's window. The time is that of 1,000 full segments or more.
-fn watch(lab: &Lab, expected: Rate) -> Watch {
+fn watch(lab: &Lab, expected: Rate) -> FlowWatch {
     let thousand = expected.time_for(Bytes(1_500_000)).as_seconds();
     let count = Duration::from_secs_f64(thousand.clamp(0.6, 5.0));
-    Watch {
+    FlowWatch {
         settle: Duration::from_millis(300),
         count,
         buffer: Some(buffer(lab.spec())),

@@ -68,7 +68,7 @@ pub struct ClusterSpec {
 #[serde(deny_unknown_fields)]
 pub struct NicSpec {
     /// The wire rate of each rail, in each direction.
-    pub bandwidth: Rails,
+    pub bandwidth: RailRates,
     /// What both directions share.
     #[serde(default)]
     pub duplex: Duplex,
@@ -118,7 +118,7 @@ pub struct QueueSpec {
 
 /// The wire rates of a node's rails; one rate or a list in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rails(pub Vec<Rate>);
+pub struct RailRates(pub Vec<Rate>);
 
 /// What the two directions of an interface share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -28,7 +28,7 @@ pub const MOST_FLOWS: usize = 30_000;
 
 /// A message between two ranks; a line may have it as a list of its four numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
+pub struct CarriedMessage {
     /// The rank that sends.
     pub from: u32,
     /// The rank that receives.
@@ -44,7 +44,7 @@ type CarryTimes = (u64, u64);
 
 /// A process that carries patterns with others.
 #[derive(Debug)]
-pub struct Carrier<'a> {
+pub struct MpiCarrier<'a> {
     mpi: &'a Mpi,
     origin: Instant,
     outgoing: Vec<u8>,
@@ -58,10 +58,10 @@ struct CarriedLeg {
     request: Request,
 }
 
-impl<'a> Carrier<'a> {
+impl<'a> MpiCarrier<'a> {
     /// With a clock that starts now.
-    pub fn new(mpi: &'a Mpi) -> Carrier<'a> {
-        Carrier {
+    pub fn new(mpi: &'a Mpi) -> MpiCarrier<'a> {
+        MpiCarrier {
             mpi,
             origin: Instant::now(),
             outgoing: Vec::new(),
@@ -73,7 +73,7 @@ impl<'a> Carrier<'a> {
     ///
     /// # Errors
     /// A call of MPI fails.
-    pub fn carry(&mut self, flows: &[Message]) -> Result<Vec<(u64, u64)>, MpiError> {
+    pub fn carry(&mut self, flows: &[CarriedMessage]) -> Result<Vec<(u64, u64)>, MpiError> {
         let ahead = self.clock_difference()?;
         self.mpi.barrier()?;
         let mut start = if self.mpi.rank == ROOT {
@@ -97,7 +97,7 @@ impl<'a> Carrier<'a> {
 
     fn take_part(
         &mut self,
-        flows: &[Message],
+        flows: &[CarriedMessage],
         zero: f64,
         times: &mut [CarryTimes],
     ) -> Result<(), MpiError> {
@@ -151,7 +151,7 @@ impl<'a> Carrier<'a> {
         Ok(())
     }
 
-    fn receives(&mut self, flows: &[Message]) -> Result<Vec<CarriedLeg>, MpiError> {
+    fn receives(&mut self, flows: &[CarriedMessage]) -> Result<Vec<CarriedLeg>, MpiError> {
         let mpi = self.mpi;
         let own: Vec<usize> = (0..flows.len())
             .filter(|flow| flows[*flow].to == mpi.rank.0)
@@ -172,7 +172,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Starts are known to senders, ends to receivers; rank 0 wants both.
-    fn gather(&self, flows: &[Message], times: &mut [CarryTimes]) -> Result<(), MpiError> {
+    fn gather(&self, flows: &[CarriedMessage], times: &mut [CarryTimes]) -> Result<(), MpiError> {
         if self.mpi.rank != ROOT {
             let bytes: Vec<u8> = times
                 .iter()

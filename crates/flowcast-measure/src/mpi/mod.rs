@@ -22,7 +22,7 @@ use std::io;
 
 use thiserror::Error;
 
-pub use carry::{Carrier, MOST_FLOWS, Message};
+pub use carry::{CarriedMessage, MOST_FLOWS, MpiCarrier};
 pub use library::Mpi;
 pub use orders::{Order, Reply, serve};
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     MpiError,
-    carry::{Carrier, MOST_FLOWS, Message},
+    carry::{CarriedMessage, MOST_FLOWS, MpiCarrier},
     library::{Mpi, ROOT},
 };
 use crate::wire::line_of;
@@ -17,14 +17,14 @@ const HOST: usize = 256;
 /// What rank 0 is asked to do: carry these messages between ranks.
 ///
 /// ```
-/// use flowcast_measure::mpi::{Message, Order};
+/// use flowcast_measure::mpi::{CarriedMessage, Order};
 ///
 /// let order = Order::parse("[[0, 1, 4000000, 250]]").unwrap();
-/// assert_eq!(order.0, [Message { from: 0, to: 1, bytes: 4_000_000, start: 250 }]);
+/// assert_eq!(order.0, [CarriedMessage { from: 0, to: 1, bytes: 4_000_000, start: 250 }]);
 /// assert!(Order::parse("stop").is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Order(pub Vec<Message>);
+pub struct Order(pub Vec<CarriedMessage>);
 
 impl Order {
     /// Reads a line.
@@ -62,7 +62,7 @@ pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Res
         say(output, &Reply::Ready(mpi.version.clone()))?;
         say(output, &Reply::Hosts(hosts))?;
     }
-    let mut carrier = Carrier::new(&mpi);
+    let mut carrier = MpiCarrier::new(&mpi);
     while let Some(order) = next_order(&mpi, input)? {
         let times = carrier.carry(&order.0)?;
         if mpi.rank == ROOT {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn orders_and_replies_read_back_equal() {
-        let message = |from: u32, start: u64| Message {
+        let message = |from: u32, start: u64| CarriedMessage {
             from,
             to: from + 1,
             bytes: 4_000_000,

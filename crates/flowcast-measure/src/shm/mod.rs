@@ -251,7 +251,7 @@ pub fn usable_cores() -> Result<Vec<usize>, TransportError> {
 
 /// What the cores of a group share, by the system's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum CoreUnit {
     /// A package, also called socket.
     Package,
     /// The cache of the third level.
@@ -259,10 +259,10 @@ pub enum Unit {
 }
 
 /// A name of the unit that a core belongs to, equal for all cores of it; none where the system does not tell.
-pub fn unit_of(core: usize, unit: Unit) -> Option<String> {
+pub fn unit_of(core: usize, unit: CoreUnit) -> Option<String> {
     let file = match unit {
-        Unit::Package => "topology/physical_package_id",
-        Unit::Cache => "cache/index3/shared_cpu_list",
+        CoreUnit::Package => "topology/physical_package_id",
+        CoreUnit::Cache => "cache/index3/shared_cpu_list",
     };
     Some(
         fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/{file}"))

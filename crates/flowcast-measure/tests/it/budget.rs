@@ -8,9 +8,9 @@ use flowcast_fit::{
     samples::PrttSamples,
 };
 use flowcast_measure::{
-    budget::{Batch, BudgetPlan, Budgeted, measure_budgeted},
+    budget::{BudgetBatch, BudgetPlan, Budgeted, measure_budgeted},
     prtt::{Stop, answer},
-    virtual_network::{Noise, connect_noisy},
+    virtual_network::{MessageNoise, connect_noisy},
 };
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
@@ -25,18 +25,18 @@ fn cable() -> LogGp {
     }
 }
 
-fn noise() -> Noise {
-    Noise {
+fn noise() -> MessageNoise {
+    MessageNoise {
         jitter: Time::from_micros(2.0),
         loss: 1e-3,
         overhead: Time::from_micros(0.5),
         interrupted: 2e-4,
         interruption: Time::from_micros(100.0),
-        ..Noise::default()
+        ..MessageNoise::default()
     }
 }
 
-fn measured(network: LogGp, noise: Noise, plan: &BudgetPlan) -> Budgeted {
+fn measured(network: LogGp, noise: MessageNoise, plan: &BudgetPlan) -> Budgeted {
     measured_after(PrttSamples::default(), network, noise, plan, usize::MAX)
 }
 
@@ -44,13 +44,13 @@ fn measured(network: LogGp, noise: Noise, plan: &BudgetPlan) -> Budgeted {
 fn measured_after(
     previous: PrttSamples,
     network: LogGp,
-    noise: Noise,
+    noise: MessageNoise,
     plan: &BudgetPlan,
     batches: usize,
 ) -> Budgeted {
     let (mut client, mut server) = connect_noisy(network, noise, plan.seed);
     let mut left = batches;
-    let mut observe = |_: &Batch| {
+    let mut observe = |_: &BudgetBatch| {
         left -= 1;
         if left == 0 {
             ControlFlow::Break(())
@@ -181,7 +181,7 @@ fn an_undisturbed_network_is_precise_at_once_and_its_overhead_does_not_depend_on
             latency: Time::from_micros(latency),
             ..cable()
         };
-        let done = measured(network, Noise::default(), &BudgetPlan::default());
+        let done = measured(network, MessageNoise::default(), &BudgetPlan::default());
         assert_eq!(done.stop, Stop::Precise);
         assert!(done.messages < 600, "{}", done.messages);
         let found = done.fit.unwrap().parameters;
@@ -205,7 +205,7 @@ fn an_overhead_that_hides_the_gap_at_every_size_is_found_all_the_same() {
         messages: 5000,
         ..BudgetPlan::default()
     };
-    for noise in [Noise::default(), noise()] {
+    for noise in [MessageNoise::default(), noise()] {
         let done = measured(hidden, noise, &plan);
         assert_eq!(done.fit, None, "the gap is hidden");
         let fit = fit_loggp(&done.samples, &FitOptions::default()).unwrap();
@@ -222,7 +222,7 @@ fn assert_near(found: Time, truth: Time) {
 
 #[test]
 fn budgets_of_messages_and_of_time_are_kept() {
-    let loud = Noise {
+    let loud = MessageNoise {
         jitter: Time::from_micros(400.0),
         exponential: true,
         ..noise()
@@ -246,7 +246,7 @@ fn budgets_of_messages_and_of_time_are_kept() {
         messages: 1_000_000,
         ..BudgetPlan::default()
     };
-    let short = measured(cable(), Noise { loss: 0.0, ..loud }, &short);
+    let short = measured(cable(), MessageNoise { loss: 0.0, ..loud }, &short);
     assert_eq!(short.stop, Stop::TimeOver);
     assert!(
         short.elapsed <= Time::from_seconds(0.4),
@@ -257,7 +257,7 @@ fn budgets_of_messages_and_of_time_are_kept() {
 
 #[test]
 fn plans_that_cannot_be_carried_out_are_refused() {
-    let (mut client, _server) = connect_noisy(cable(), Noise::default(), 1);
+    let (mut client, _server) = connect_noisy(cable(), MessageNoise::default(), 1);
     let mut refusal = |plan| {
         measure_budgeted(&mut client, &plan, PrttSamples::default(), &mut |_| {
             ControlFlow::Continue(())

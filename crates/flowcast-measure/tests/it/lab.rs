@@ -8,7 +8,7 @@ use std::{
 };
 
 use flowcast_measure::lab::{
-    Flow, Lab, LabSpec, Watch, check_machine, nominal, profile, steady_goodput,
+    ByteFlow, FlowWatch, Lab, LabSpec, check_machine, nominal, profile, steady_goodput,
 };
 use flowcast_units::{Bytes, Node, Rate};
 
@@ -33,16 +33,16 @@ fn slow(name: &str, overrides: &[(&str, &str)]) -> LabSpec {
     profile(name, &all.collect::<Vec<_>>()).unwrap()
 }
 
-fn flow(from: u32, to: u32, rail: usize) -> Flow {
-    Flow {
+fn flow(from: u32, to: u32, rail: usize) -> ByteFlow {
+    ByteFlow {
         from: Node(from),
         to: Node(to),
         rail,
     }
 }
 
-fn goodput(lab: &Lab, flows: &[Flow]) -> Vec<Rate> {
-    let watch = Watch {
+fn goodput(lab: &Lab, flows: &[ByteFlow]) -> Vec<Rate> {
+    let watch = FlowWatch {
         settle: Duration::from_millis(300),
         count: Duration::from_millis(700),
         buffer: Some(Bytes(128 << 10)),
@@ -52,7 +52,7 @@ fn goodput(lab: &Lab, flows: &[Flow]) -> Vec<Rate> {
 
 /// Flows get a rate together, within a tenth, in the best of three spells. Other work on the machine slows flows; nothing lets them
 /// exceed what the lab gives.
-fn assert_rate_together(lab: &Lab, flows: &[Flow], expected: Rate) {
+fn assert_rate_together(lab: &Lab, flows: &[ByteFlow], expected: Rate) {
     let spell = |_| {
         let rates = goodput(lab, flows);
         rates

@@ -9,10 +9,11 @@ use flowcast_fit::{
     verdict::FitWarning,
 };
 use flowcast_measure::{
-    budget::Batch,
+    budget::BudgetBatch,
     loopback::{measure_and_fit_loopback, with_loopback},
     prtt::{
-        Measured, PrttError, PrttPlan, Round, Stop, TIME_TOLERANCE, answer, measure, stepped_sizes,
+        MeasuredRoundTrips, PrttError, PrttPlan, Round, Stop, TIME_TOLERANCE, answer, measure,
+        stepped_sizes,
     },
     tcp::Waiting,
     virtual_network::connect,
@@ -29,7 +30,7 @@ fn short_plan() -> PrttPlan {
     }
 }
 
-fn measure_virtual(network: LogGp, plan: &PrttPlan) -> Measured {
+fn measure_virtual(network: LogGp, plan: &PrttPlan) -> MeasuredRoundTrips {
     let (mut client, mut server) = connect(network);
     thread::scope(|scope| {
         let answering = scope.spawn(move || answer(&mut server));
@@ -271,7 +272,7 @@ fn an_observer_ends_the_measurement_and_samples_go_on_where_they_stopped() {
 
 #[test]
 fn loopback_has_plausible_parameters() {
-    let mut go_on = |_: &Batch| ControlFlow::Continue(());
+    let mut go_on = |_: &BudgetBatch| ControlFlow::Continue(());
     let (measured, fit) = measure_and_fit_loopback(Time::from_seconds(1.0), &mut go_on).unwrap();
     let LogGp {
         latency,

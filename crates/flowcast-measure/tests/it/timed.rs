@@ -6,8 +6,8 @@ use std::time::Duration;
 use flowcast_measure::{
     clocks::ClockPlan,
     lab::{
-        Connections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern, set_clocks,
-        synchronise_clocks,
+        FlowConnections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern,
+        set_clocks, synchronise_clocks,
     },
 };
 use flowcast_model::{cluster::flow::Flow, stats::interval::StoppingRule};
@@ -37,7 +37,7 @@ fn flow(id: u32, src: u32, dst: u32, start_ms: f64) -> Flow {
     }
 }
 
-fn options(connections: Connections) -> PatternOptions {
+fn options(connections: FlowConnections) -> PatternOptions {
     let rule = StoppingRule {
         min_repetitions: 3,
         max_repetitions: 3,
@@ -61,7 +61,7 @@ fn flows_start_at_their_times_and_take_as_long_as_the_rates_make_them() {
         flow(2, 0, 2, 50.0),
         flow(3, 2, 0, 700.0),
     ];
-    let run = run_pattern(&lab, &flows, &options(Connections::EachFlow)).unwrap();
+    let run = run_pattern(&lab, &flows, &options(FlowConnections::EachFlow)).unwrap();
     let alone = nominal::one_flow(lab.spec(), 0)
         .time_for(Bytes(500_000))
         .as_seconds();
@@ -119,10 +119,17 @@ fn flows_that_share_a_connection_go_one_after_the_other() {
         return;
     };
     let flows = [flow(1, 0, 1, 0.0), flow(2, 0, 1, 0.0)];
-    let run = run_pattern(&lab, &flows, &options(Connections::EachPair)).unwrap();
+    let run = run_pattern(&lab, &flows, &options(FlowConnections::EachPair)).unwrap();
     for repetition in &run.repetitions {
         let apart = repetition[1].end.as_seconds() - repetition[0].end.as_seconds();
         assert!(apart > 0.5 * repetition[0].end.as_seconds(), "{apart}");
     }
-    assert!(run_pattern(&lab, &[flow(1, 0, 9, 0.0)], &options(Connections::EachPair)).is_err());
+    assert!(
+        run_pattern(
+            &lab,
+            &[flow(1, 0, 9, 0.0)],
+            &options(FlowConnections::EachPair)
+        )
+        .is_err()
+    );
 }

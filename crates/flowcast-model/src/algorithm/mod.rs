@@ -2,7 +2,7 @@
 //!
 //! Libraries know several algorithms for each operation and choose by the number of ranks and the size (Thakur,
 //! Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005; Pjesivac-Grbovic et al.:
-//! Performance analysis of MPI collective operations, 2007). A table of [`Rule`]s says which is used when; the first
+//! Performance analysis of MPI collective operations, 2007). A table of [`AlgorithmRule`]s says which is used when; the first
 //! rule whose conditions hold decides. The defaults of Open MPI 4.1 and 5.0 (their component `tuned`, fixed decisions), of
 //! MPICH 4.0 (its generic tuning table) and of Cray MPICH 8.1 come with the library, in `crates/flowcast-model/collectives`, and
 //! so do the names that these libraries give to the algorithms ([`named_choice`]).
@@ -12,7 +12,7 @@ mod rule;
 mod table;
 
 pub use named::{NameError, algorithm_names, library_base, mpich_non_blocking, named_choice};
-pub use rule::{Measure, Relation, Rule, RuleCondition, RuleExtent};
+pub use rule::{AlgorithmRule, Measure, Relation, RuleCondition, RuleExtent};
 pub use table::{AlgorithmTable, Base, TableError};
 
 use flowcast_units::{Bytes, CollectiveOp, named};

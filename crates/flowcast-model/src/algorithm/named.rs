@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use flowcast_units::CollectiveOp;
 use thiserror::Error;
 
-use super::{AlgorithmTable, Base, Choice, Rule, RuleExtent};
+use super::{AlgorithmRule, AlgorithmTable, Base, Choice, RuleExtent};
 
 /// Why a name means no algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -108,7 +108,7 @@ fn major_version(version: &str) -> u32 {
         .unwrap_or(0)
 }
 
-type Names = BTreeMap<CollectiveOp, BTreeMap<String, Vec<Rule>>>;
+type Names = BTreeMap<CollectiveOp, BTreeMap<String, Vec<AlgorithmRule>>>;
 
 static OPEN_MPI: LazyLock<Names> =
     LazyLock::new(|| read_names(include_str!("../../collectives/openmpi-names.toml")));
@@ -171,7 +171,7 @@ fn bare_name(algorithm: &str) -> String {
     bare.unwrap_or(&name).to_owned()
 }
 
-fn known_names(known: Option<&BTreeMap<String, Vec<Rule>>>, base: Base) -> String {
+fn known_names(known: Option<&BTreeMap<String, Vec<AlgorithmRule>>>, base: Base) -> String {
     let further: &[&str] = match base {
         Base::OpenMpi => &["default"],
         Base::Mpich | Base::CrayMpich => &["default", "non_blocking"],

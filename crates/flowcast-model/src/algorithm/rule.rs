@@ -109,14 +109,14 @@ impl RuleCondition {
 
 /// An algorithm and when it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct AlgorithmRule {
     /// All of these must hold; a rule without conditions always applies.
     pub conditions: Vec<RuleCondition>,
     /// What is used then.
     pub choice: Choice,
 }
 
-impl Rule {
+impl AlgorithmRule {
     /// Whether the conditions hold.
     pub fn holds(&self, extent: &RuleExtent) -> bool {
         self.conditions
@@ -128,16 +128,16 @@ impl Rule {
 const FORM: &str = "`ranks < 8, bytes >= 12KiB: binomial` (conditions on ranks, bytes, total, each and share with < <= > >= =, or \
      `ranks power-of-two`; after the algorithm `segment SIZE` and `width N` may stand)";
 
-impl FromStr for Rule {
+impl FromStr for AlgorithmRule {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Rule, String> {
+    fn from_str(text: &str) -> Result<AlgorithmRule, String> {
         let fail = |part: &str| format!("found `{}` in `{text}`, expected {FORM}", part.trim());
         let (conditions, choice) = text
             .rsplit_once(':')
             .map_or((None, text), |(left, right)| (Some(left), right));
         let conditions = conditions.into_iter().flat_map(|all| all.split(','));
-        Ok(Rule {
+        Ok(AlgorithmRule {
             conditions: conditions
                 .map(|part| condition(part).ok_or_else(|| fail(part)))
                 .collect::<Result<_, _>>()?,
@@ -208,7 +208,7 @@ impl fmt::Display for RuleCondition {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for AlgorithmRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, condition) in self.conditions.iter().enumerate() {
             write!(f, "{}{condition}", if index == 0 { "" } else { ", " })?;
@@ -222,7 +222,7 @@ impl fmt::Display for Rule {
     }
 }
 
-flowcast_units::serde_as_text!(Rule);
+flowcast_units::serde_as_text!(AlgorithmRule);
 
 #[cfg(test)]
 mod tests {
@@ -236,8 +236,8 @@ mod tests {
             "ranks power-of-two, total <= 512KiB: recursive-doubling",
             "share < 8B: ring",
         ] {
-            let rule: Rule = text.parse().unwrap();
-            assert_eq!(rule.to_string().parse::<Rule>().unwrap(), rule);
+            let rule: AlgorithmRule = text.parse().unwrap();
+            assert_eq!(rule.to_string().parse::<AlgorithmRule>().unwrap(), rule);
         }
     }
 
@@ -250,7 +250,7 @@ mod tests {
             ("wheel", "`wheel`"),
             ("ring segment 0B", "`ring segment 0B`"),
         ] {
-            let error = text.parse::<Rule>().unwrap_err();
+            let error = text.parse::<AlgorithmRule>().unwrap_err();
             assert!(
                 error.starts_with(&format!("found {part} in `{text}`, expected `ranks < 8")),
                 "{error}"
@@ -265,7 +265,7 @@ mod tests {
             bytes: Bytes(bytes),
             total: Bytes(bytes),
         };
-        let rule: Rule = "share < 8B: binomial".parse().unwrap();
+        let rule: AlgorithmRule = "share < 8B: binomial".parse().unwrap();
         assert!(rule.holds(&extent(8, 63)) && !rule.holds(&extent(8, 64)));
         assert!(rule.holds(&extent(15, 63)) && !rule.holds(&extent(15, 64)));
     }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Algorithm, Choice, Rule, RuleExtent};
+use super::{Algorithm, AlgorithmRule, Choice, RuleExtent};
 
 /// Why a table was refused.
 #[derive(Debug, Error)]
@@ -71,7 +71,7 @@ pub struct AlgorithmTable {
     pub base: Base,
     /// Rules by operation, the first that holds decides.
     #[serde(default)]
-    pub rows: BTreeMap<CollectiveOp, Vec<Rule>>,
+    pub rows: BTreeMap<CollectiveOp, Vec<AlgorithmRule>>,
     /// What combining costs the rank that does it, 0 or more; of the machine, so that no table has it in its text.
     #[serde(skip)]
     pub reduction: TimePerByte,

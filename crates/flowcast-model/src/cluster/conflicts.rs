@@ -29,7 +29,7 @@ const SMALLEST: Bytes = Bytes(1000);
 
 named! {
     /// What a conflict is for.
-    pub enum Kind {
+    pub enum ConflictKind {
         /// One flow with all links to itself, which the others are held against.
         Alone = "alone",
         /// Several out of a node.
@@ -59,7 +59,7 @@ pub struct Conflict {
     /// Unique among those measured together.
     pub name: String,
     /// What it is for.
-    pub kind: Kind,
+    pub kind: ConflictKind,
     /// The flows, numbered from 1.
     pub flows: Vec<Flow>,
 }
@@ -86,40 +86,45 @@ impl ConflictPlan {
         let most = (self.most as usize).min(others);
         let half = Bytes((self.size.0 / 2).max(1));
         let mut all = vec![
-            self.conflict("alone", Kind::Alone, &[(0, 1)]),
+            self.conflict("alone", ConflictKind::Alone, &[(0, 1)]),
             Conflict {
                 name: "alone-half".into(),
-                ..self.sized("", Kind::Alone, &[(0, 1)], half)
+                ..self.sized("", ConflictKind::Alone, &[(0, 1)], half)
             },
         ];
         for size in self.short_sizes() {
-            let alone = self.sized(&format!("alone-{size}"), Kind::Alone, &[(0, 1)], size);
+            let alone = self.sized(
+                &format!("alone-{size}"),
+                ConflictKind::Alone,
+                &[(0, 1)],
+                size,
+            );
             all.push(alone);
         }
         for count in 2..=most {
             let out: Vec<_> = (1..=count).map(|to| (0, to)).collect();
-            all.push(self.conflict(&format!("out-{count}"), Kind::Out, &out));
+            all.push(self.conflict(&format!("out-{count}"), ConflictKind::Out, &out));
         }
         for count in 2..=most {
             let into: Vec<_> = (1..=count).map(|from| (from, 0)).collect();
-            all.push(self.conflict(&format!("in-{count}"), Kind::In, &into));
+            all.push(self.conflict(&format!("in-{count}"), ConflictKind::In, &into));
         }
         for count in 1..=(self.most as usize).min(others.saturating_sub(1)) {
             let both: Vec<_> = std::iter::once((0, 1))
                 .chain((2..2 + count).map(|from| (from, 0)))
                 .collect();
-            all.push(self.conflict(&format!("in-out-{count}"), Kind::InOut, &both));
+            all.push(self.conflict(&format!("in-out-{count}"), ConflictKind::InOut, &both));
         }
-        all.push(self.conflict("path-3", Kind::Path, &[(0, 1), (1, 2), (2, 3)]));
+        all.push(self.conflict("path-3", ConflictKind::Path, &[(0, 1), (1, 2), (2, 3)]));
         all.push(self.conflict(
             "between",
-            Kind::Between,
+            ConflictKind::Between,
             &[(0, 1), (5, 1), (1, 2), (2, 3), (2, 4)],
         ));
-        all.push(self.conflict("zig-zag-3", Kind::ZigZag, &[(0, 1), (2, 1), (2, 3)]));
+        all.push(self.conflict("zig-zag-3", ConflictKind::ZigZag, &[(0, 1), (2, 1), (2, 3)]));
         all.push(self.conflict(
             "zig-zag-5",
-            Kind::ZigZag,
+            ConflictKind::ZigZag,
             &[(0, 1), (2, 1), (2, 3), (4, 3), (4, 5)],
         ));
         all.extend(self.between_racks());
@@ -155,7 +160,7 @@ impl ConflictPlan {
         ];
         let mut all: Vec<Conflict> = conflicts
             .iter()
-            .map(|(name, ends)| self.sized(name, Kind::Short, ends, self.short))
+            .map(|(name, ends)| self.sized(name, ConflictKind::Short, ends, self.short))
             .collect();
         for at in 0..count {
             let seed = seed + u64::from(at);
@@ -168,7 +173,7 @@ impl ConflictPlan {
             let flows = plan.draw_twice_by_size_class(seed);
             all.push(Conflict {
                 name: format!("random-short-{seed}"),
-                kind: Kind::Short,
+                kind: ConflictKind::Short,
                 flows,
             });
         }
@@ -190,19 +195,25 @@ impl ConflictPlan {
                 };
                 Conflict {
                     name: format!("random-{seed}"),
-                    kind: Kind::Random,
+                    kind: ConflictKind::Random,
                     flows: plan.draw(seed),
                 }
             })
             .collect()
     }
 
-    fn conflict(&self, name: &str, kind: Kind, ends: &[(usize, usize)]) -> Conflict {
+    fn conflict(&self, name: &str, kind: ConflictKind, ends: &[(usize, usize)]) -> Conflict {
         self.sized(name, kind, ends, self.size)
     }
 
     /// Without flows if it needs more nodes than there are.
-    fn sized(&self, name: &str, kind: Kind, ends: &[(usize, usize)], size: Bytes) -> Conflict {
+    fn sized(
+        &self,
+        name: &str,
+        kind: ConflictKind,
+        ends: &[(usize, usize)],
+        size: Bytes,
+    ) -> Conflict {
         let enough = ends
             .iter()
             .all(|(from, to)| *from.max(to) < self.nodes.len());
@@ -240,7 +251,7 @@ impl ConflictPlan {
             .map(|count: usize| {
                 self.conflict(
                     &format!("inter-rack-{count}"),
-                    Kind::InterRack,
+                    ConflictKind::InterRack,
                     &pairs[..count],
                 )
             })
@@ -361,7 +372,11 @@ mod tests {
         let patterns = plan.short_patterns(30, 1);
         assert_eq!(patterns, plan.short_patterns(30, 1));
         assert_eq!(patterns.len(), 34);
-        assert!(patterns.iter().all(|pattern| pattern.kind == Kind::Short));
+        assert!(
+            patterns
+                .iter()
+                .all(|pattern| pattern.kind == ConflictKind::Short)
+        );
         let sizes: Vec<u64> = patterns[4..]
             .iter()
             .flat_map(|pattern| &pattern.flows)
@@ -382,9 +397,9 @@ mod tests {
 
     #[test]
     fn each_kind_reads_back_from_its_name() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::from_name(kind.name()), Some(kind));
+        for kind in ConflictKind::ALL {
+            assert_eq!(ConflictKind::from_name(kind.name()), Some(kind));
         }
-        assert_eq!(Kind::from_name("zigzag"), None);
+        assert_eq!(ConflictKind::from_name("zigzag"), None);
     }
 }

@@ -15,7 +15,7 @@ const PAPERS_RATE: f64 = 125e6;
 
 /// Which way a flow of the chain goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum ChainDirection {
     /// From the lower node to the higher.
     Up,
     /// From the higher node to the lower.
@@ -23,44 +23,44 @@ pub enum Direction {
 }
 
 /// Directions that are up or down with probability 1/2 each.
-pub fn random_directions(count: usize, seed: u64) -> Vec<Direction> {
+pub fn random_directions(count: usize, seed: u64) -> Vec<ChainDirection> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     (0..count)
         .map(|_| {
             if random.random() {
-                Direction::Up
+                ChainDirection::Up
             } else {
-                Direction::Down
+                ChainDirection::Down
             }
         })
         .collect()
 }
 
 /// One flow for each direction given, a millisecond apart.
-pub fn staggered_chain(directions: &[Direction]) -> Vec<Flow> {
+pub fn staggered_chain(directions: &[ChainDirection]) -> Vec<Flow> {
     chain_with_gap(directions, Time::from_nanos(1e6))
 }
 
 /// The chain for a network of this wire rate: starts are as far apart as in the paper, counted in the time that a byte
 /// takes.
-pub fn staggered_chain_at(directions: &[Direction], rate: Rate) -> Vec<Flow> {
+pub fn staggered_chain_at(directions: &[ChainDirection], rate: Rate) -> Vec<Flow> {
     chain_with_gap(
         directions,
         Time::from_nanos(1e6 * PAPERS_RATE / rate.as_bytes_per_second()),
     )
 }
 
-fn chain_with_gap(directions: &[Direction], gap: Time) -> Vec<Flow> {
+fn chain_with_gap(directions: &[ChainDirection], gap: Time) -> Vec<Flow> {
     (1u32..)
         .zip(directions)
         .map(|(id, direction)| chain_flow(id, *direction, gap))
         .collect()
 }
 
-fn chain_flow(id: u32, direction: Direction, gap: Time) -> Flow {
+fn chain_flow(id: u32, direction: ChainDirection, gap: Time) -> Flow {
     let (src, dst) = match direction {
-        Direction::Up => (Node(id - 1), Node(id)),
-        Direction::Down => (Node(id), Node(id - 1)),
+        ChainDirection::Up => (Node(id - 1), Node(id)),
+        ChainDirection::Down => (Node(id), Node(id - 1)),
     };
     let size = Bytes(SIZES_MB[(id as usize - 1) % SIZES_MB.len()] * 1_000_000);
     Flow {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn thirty_flows_carry_sixty_six_megabytes() {
-        let flows = staggered_chain(&[Direction::Up; 30]);
+        let flows = staggered_chain(&[ChainDirection::Up; 30]);
         assert_eq!(
             flows.iter().map(|flow| flow.size.0).sum::<u64>(),
             66_000_000
@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn at_a_fiftieth_of_the_rate_starts_are_fifty_times_farther_apart() {
-        let flows = staggered_chain_at(&[Direction::Down; 4], Rate::parse("20Mbit/s").unwrap());
+        let flows =
+            staggered_chain_at(&[ChainDirection::Down; 4], Rate::parse("20Mbit/s").unwrap());
         assert_eq!(flows[3].start, Time::parse("200ms").unwrap());
         assert_eq!(flows[3].size, Bytes(2_000_000));
     }
@@ -101,7 +102,7 @@ mod tests {
         assert_ne!(directions, random_directions(30, 8));
         let up = directions
             .iter()
-            .filter(|direction| **direction == Direction::Up)
+            .filter(|direction| **direction == ChainDirection::Up)
             .count();
         assert!((5..=25).contains(&up), "{up}");
     }

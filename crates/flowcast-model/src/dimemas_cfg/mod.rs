@@ -28,7 +28,7 @@ use self::{
 use super::{
     file_system::FileSystem,
     machine::{Machine, wide_area::Site},
-    network::{Network, Nic, Rule},
+    network::{MessageRule, Network, Nic},
     sharing::Sharing,
 };
 
@@ -202,7 +202,7 @@ impl Parts {
             file_system: self.file_system,
             ..Network::new(
                 name,
-                Rule::Dimemas,
+                MessageRule::Dimemas,
                 Nic::new(latency, environment.bandwidth),
             )
         };

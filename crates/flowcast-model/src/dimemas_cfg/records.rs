@@ -5,13 +5,13 @@ use super::error::{DimemasConfigError, shortened};
 /// What is left of a file without its comments.
 pub(super) struct Records {
     /// Lines that hold a record.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ConfigLine>,
     /// Notes on records that a comment mark hides.
     pub skipped: Vec<String>,
 }
 
 /// A line without comments.
-pub(super) struct Line {
+pub(super) struct ConfigLine {
     /// Line in the file, counted from 1.
     pub number: usize,
     /// Without white space at its ends.
@@ -46,7 +46,7 @@ impl Records {
             }
             let left = records.without_comments(index + 1, line, &mut open_since);
             if !left.trim().is_empty() {
-                records.lines.push(Line {
+                records.lines.push(ConfigLine {
                     number: index + 1,
                     text: left.trim().to_owned(),
                 });
@@ -116,7 +116,7 @@ fn first_mark(text: &str) -> Option<(usize, RecordMark)> {
     None
 }
 
-impl Line {
+impl ConfigLine {
     /// The record on this line.
     pub(super) fn record(&self) -> Result<ConfigRecord<'_>, DimemasConfigError> {
         let wrong = |expected: &str| DimemasConfigError::Line {

@@ -14,25 +14,25 @@ section! {
         seed: u64,
         /// Added to the relative speed for each computation.
         /// Default: `none`. Example: `"normal 0 0.1"`.
-        speed: Distribution<f64>,
+        speed: RandomDistribution<f64>,
         /// Added to the start-up of each message between nodes, on each side.
         /// Default: `none`. Example: `"normal 0ns 500ns"`.
-        latency: Distribution<Time>,
+        latency: RandomDistribution<Time>,
         /// Added to the bandwidth of each message between nodes.
         /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
-        bandwidth: Distribution<Rate>,
+        bandwidth: RandomDistribution<Rate>,
         /// Added to the start-up of each message inside a node, on each side.
         /// Default: `none`. Example: `"normal 0ns 50ns"`.
-        intra_latency: Distribution<Time>,
+        intra_latency: RandomDistribution<Time>,
         /// Added to the bandwidth of each message inside a node.
         /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
-        intra_bandwidth: Distribution<Rate>,
+        intra_bandwidth: RandomDistribution<Rate>,
         /// Added to the start-up of each message between sites, on each side.
         /// Default: `none`. Example: `"uniform -1us 2us"`.
-        wide_area_latency: Distribution<Time>,
+        wide_area_latency: RandomDistribution<Time>,
         /// Added to the bandwidth of each message between sites.
         /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
-        wide_area_bandwidth: Distribution<Rate>,
+        wide_area_bandwidth: RandomDistribution<Rate>,
     }
 }
 
@@ -49,7 +49,7 @@ impl Randomness {
 
 /// A distribution of values of some unit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Distribution<Q> {
+pub struct RandomDistribution<Q> {
     /// Shape with its parameters, in the unit that `Q` stands for.
     pub shape: Shape,
     unit: PhantomData<Q>,
@@ -77,10 +77,10 @@ pub enum Shape {
     },
 }
 
-impl<Q> Distribution<Q> {
+impl<Q> RandomDistribution<Q> {
     /// A distribution of this shape, whose numbers are in the unit that `Q` stands for.
-    pub const fn new(shape: Shape) -> Distribution<Q> {
-        Distribution {
+    pub const fn new(shape: Shape) -> RandomDistribution<Q> {
+        RandomDistribution {
             shape,
             unit: PhantomData,
         }
@@ -137,7 +137,7 @@ impl RandomQuantity for f64 {
 const EXPECTED: &str =
     "none, or normal or uniform and two values, such as `normal 0ns 500ns` or `uniform -1us 2us`";
 
-impl<Q: RandomQuantity> FromStr for Distribution<Q> {
+impl<Q: RandomQuantity> FromStr for RandomDistribution<Q> {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -164,7 +164,7 @@ impl<Q: RandomQuantity> FromStr for Distribution<Q> {
                 found: text.to_owned(),
                 expected: "the least value before the greatest",
             }),
-            _ => Ok(Distribution::new(shape)),
+            _ => Ok(RandomDistribution::new(shape)),
         }
     }
 }
@@ -176,7 +176,7 @@ fn signed<Q: RandomQuantity>(text: &str) -> Result<f64, UnitError> {
     }
 }
 
-impl<Q: RandomQuantity> fmt::Display for Distribution<Q> {
+impl<Q: RandomQuantity> fmt::Display for RandomDistribution<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |value: f64| {
             let sign = if value < 0.0 { "-" } else { "" };
@@ -192,7 +192,11 @@ impl<Q: RandomQuantity> fmt::Display for Distribution<Q> {
     }
 }
 
-flowcast_units::serde_as_text!(Distribution<f64>, Distribution<Time>, Distribution<Rate>);
+flowcast_units::serde_as_text!(
+    RandomDistribution<f64>,
+    RandomDistribution<Time>,
+    RandomDistribution<Rate>
+);
 
 #[cfg(test)]
 mod tests {
@@ -201,16 +205,18 @@ mod tests {
     #[test]
     fn distributions_are_read_as_they_are_written() {
         for text in ["none", "normal 0ns 500ns", "uniform -1us 2us"] {
-            let read: Distribution<Time> = text.parse().unwrap();
+            let read: RandomDistribution<Time> = text.parse().unwrap();
             assert_eq!(
-                read.to_string().parse::<Distribution<Time>>().unwrap(),
+                read.to_string()
+                    .parse::<RandomDistribution<Time>>()
+                    .unwrap(),
                 read,
                 "{text}"
             );
         }
         assert_eq!(
             "normal 0.5 0.1"
-                .parse::<Distribution<f64>>()
+                .parse::<RandomDistribution<f64>>()
                 .unwrap()
                 .to_string(),
             "normal 0.5 0.1"
@@ -226,7 +232,7 @@ mod tests {
             "normal 1us",
             "normal 0ns -5ns",
         ] {
-            assert!(text.parse::<Distribution<Time>>().is_err(), "{text}");
+            assert!(text.parse::<RandomDistribution<Time>>().is_err(), "{text}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     error::{NetworkError, field_error, refused},
     machine::inside::InsideNode,
     network::Network,
-    parameter_interval::Interval,
+    parameter_interval::ParameterInterval,
     quantity::Quantity,
     stats::{
         linear_system::cholesky,
@@ -55,7 +55,7 @@ impl Network {
         draws: usize,
         seed: u64,
     ) -> Result<Vec<Network>, NetworkError> {
-        let fields: Vec<(&str, &Interval)> = self
+        let fields: Vec<(&str, &ParameterInterval)> = self
             .intervals
             .iter()
             .map(|(name, interval)| (name.as_str(), interval))
@@ -84,7 +84,7 @@ impl Network {
             .collect()
     }
 
-    fn draw_field(&self, table: &mut Table, name: &str, interval: &Interval, score: f64) {
+    fn draw_field(&self, table: &mut Table, name: &str, interval: &ParameterInterval, score: f64) {
         let Some(value) = quantity_in(table, name) else {
             return;
         };
@@ -109,14 +109,14 @@ impl Network {
 }
 
 /// By field, then by draw: stratified normal scores with the fields' correlations; none where these contradict each other.
-fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Option<Vec<Vec<f64>>> {
+fn scores(fields: &[(&str, &ParameterInterval)], draws: usize, seed: u64) -> Option<Vec<Vec<f64>>> {
     let mut resampler = Resampler::from_seed(seed);
     let of_strata: Vec<f64> = (0..draws)
         .map(|at| normal_score((at as f64 + 0.5) / draws as f64))
         .collect();
     let independent: Vec<Vec<f64>> = fields
         .iter()
-        .map(|_: &(&str, &Interval)| {
+        .map(|_: &(&str, &ParameterInterval)| {
             let mut scores = of_strata.clone();
             resampler.shuffle(&mut scores);
             scores
@@ -140,7 +140,7 @@ fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Option<Vec<V
     )
 }
 
-fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
+fn correlations(fields: &[(&str, &ParameterInterval)]) -> Vec<Vec<f64>> {
     (0..fields.len())
         .map(|at: usize| {
             (0..fields.len())
@@ -155,21 +155,21 @@ fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn given(a: &(&str, &Interval), b: &(&str, &Interval)) -> Option<f64> {
+fn given(a: &(&str, &ParameterInterval), b: &(&str, &ParameterInterval)) -> Option<f64> {
     a.1.correlations.get(b.0).copied()
 }
 
 /// Checks that each interval is one of its field's value, and that correlations are some of fields with intervals.
 pub(crate) fn check(
     file: &Table,
-    intervals: &BTreeMap<String, Interval>,
+    intervals: &BTreeMap<String, ParameterInterval>,
 ) -> Result<(), NetworkError> {
     intervals.iter().try_for_each(|(field, interval)| {
         check_field("intervals", field)?;
         check_one(file, field, interval)?;
         check_correlations(intervals, field, interval)
     })?;
-    let all: Vec<(&str, &Interval)> = intervals
+    let all: Vec<(&str, &ParameterInterval)> = intervals
         .iter()
         .map(|(field, interval)| (field.as_str(), interval))
         .collect();
@@ -185,9 +185,9 @@ fn contradiction() -> NetworkError {
     )
 }
 
-fn check_one(file: &Table, field: &str, interval: &Interval) -> Result<(), NetworkError> {
+fn check_one(file: &Table, field: &str, interval: &ParameterInterval) -> Result<(), NetworkError> {
     let at = |part: &str| format!("intervals.{field}{part}");
-    let Interval {
+    let ParameterInterval {
         low, high, level, ..
     } = interval;
     if !(*level > 0.0 && *level < 1.0) {
@@ -220,9 +220,9 @@ fn check_one(file: &Table, field: &str, interval: &Interval) -> Result<(), Netwo
 }
 
 fn check_correlations(
-    intervals: &BTreeMap<String, Interval>,
+    intervals: &BTreeMap<String, ParameterInterval>,
     field: &str,
-    interval: &Interval,
+    interval: &ParameterInterval,
 ) -> Result<(), NetworkError> {
     for (other, correlation) in &interval.correlations {
         let at = format!("intervals.{field}.correlations.{other}");
@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn a_bootstrap_that_missed_the_value_is_widened_to_it() {
         let rate = Rate::from_bytes_per_second;
-        let interval = Interval::around(rate(10.0), (rate(11.0), rate(12.0)), 0.9);
+        let interval = ParameterInterval::around(rate(10.0), (rate(11.0), rate(12.0)), 0.9);
         assert_eq!(
             (interval.low, interval.high),
             (Quantity::Rate(rate(10.0)), Quantity::Rate(rate(12.0)))

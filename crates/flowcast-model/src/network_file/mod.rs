@@ -52,7 +52,7 @@ use crate::{
         Bus, Duplex, FitQuality, Network, Nic, NicChoice, OverheadPiece, Overheads, PointToPoint,
     },
     origin::Origin,
-    parameter_interval::Interval,
+    parameter_interval::ParameterInterval,
     sharing::fabric::check_planes,
     topology::Topology,
 };
@@ -89,7 +89,7 @@ section! {
         collectives: Collectives | default,
         file_system: FileSystem | default,
         linpack: Option<Box<FittedLinpack>>,
-        intervals: BTreeMap<String, Interval> | default,
+        intervals: BTreeMap<String, ParameterInterval> | default,
         origins: BTreeMap<String, Origin> | default,
         accuracy: Vec<Accuracy> | default,
         fit: FitQuality | default,

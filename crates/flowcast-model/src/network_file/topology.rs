@@ -4,9 +4,9 @@ use crate::{
     link_rate::LinkRate,
     sharing::error::SharingError,
     topology::{
-        CableKind, Routing, Shape, Topology,
+        CableKind, Routing, Topology, TopologyShape,
         dragonfly::{Arrangement, Dragonfly, Inside},
-        graph::{Edges, Graph},
+        graph::{Edges, SwitchGraph},
         grid::Grid,
         refused,
         tree::Level,
@@ -194,7 +194,7 @@ impl TryFrom<TopologyFile> for Topology {
 
 impl TopologyFile {
     /// The one shape that is given, with the fields that belong to it.
-    fn take_shape(&mut self) -> Result<Shape, SharingError> {
+    fn take_shape(&mut self) -> Result<TopologyShape, SharingError> {
         let given = [
             ("fat_tree", self.fat_tree.is_some()),
             ("k_ary_n_tree", self.k_ary_n_tree.is_some()),
@@ -214,14 +214,14 @@ impl TopologyFile {
             ));
         }
         if let Some(ports) = self.fat_tree {
-            return Ok(Shape::FatTree {
+            return Ok(TopologyShape::FatTree {
                 ports,
                 oversubscription: self.oversubscription.take().unwrap_or(1),
                 cables: self.take_cables()?,
             });
         }
         if let Some(KAryTreeFile { arity, levels }) = self.k_ary_n_tree {
-            return Ok(Shape::KAryTree {
+            return Ok(TopologyShape::KAryTree {
                 arity,
                 levels,
                 oversubscription: self.oversubscription.take().unwrap_or(1),
@@ -236,7 +236,7 @@ impl TopologyFile {
                 is_torus,
                 nodes_per_switch,
             };
-            return Ok(Shape::Grid(grid, self.take_cables()?));
+            return Ok(TopologyShape::Grid(grid, self.take_cables()?));
         }
         if let Some(file) = self.dragonfly {
             return file.shape();
@@ -253,7 +253,9 @@ impl TopologyFile {
             self.refuse_rest()?;
         }
         let level = |(place, file): (usize, &LevelFile)| file.level(place);
-        Ok(Shape::Levels(levels.map(level).collect::<Result<_, _>>()?))
+        Ok(TopologyShape::Levels(
+            levels.map(level).collect::<Result<_, _>>()?,
+        ))
     }
 
     /// The cables of a shape in which all are alike.
@@ -324,8 +326,8 @@ impl From<CableKind> for CablesFile {
 }
 
 impl DragonflyFile {
-    fn shape(self) -> Result<Shape, SharingError> {
-        Ok(Shape::Dragonfly {
+    fn shape(self) -> Result<TopologyShape, SharingError> {
+        Ok(TopologyShape::Dragonfly {
             groups: Dragonfly {
                 groups: self.groups,
                 inside: Inside::All {
@@ -343,8 +345,8 @@ impl DragonflyFile {
 }
 
 impl DragonflyPlusFile {
-    fn shape(self) -> Result<Shape, SharingError> {
-        Ok(Shape::Dragonfly {
+    fn shape(self) -> Result<TopologyShape, SharingError> {
+        Ok(TopologyShape::Dragonfly {
             groups: Dragonfly {
                 groups: self.groups,
                 inside: Inside::LeavesAndSpines {
@@ -363,7 +365,7 @@ impl DragonflyPlusFile {
 }
 
 impl GraphFile {
-    fn shape(self) -> Result<Shape, SharingError> {
+    fn shape(self) -> Result<TopologyShape, SharingError> {
         let (mut edges, mut classes) = (Vec::new(), Vec::<(String, CableKind)>::new());
         for (place, file) in self.cables.into_iter().enumerate() {
             let section = format!("graph.cables.{place}.");
@@ -387,14 +389,14 @@ impl GraphFile {
                 count: file.count,
             });
         }
-        let graph = Graph {
+        let graph = SwitchGraph {
             nodes: self.nodes,
             edges,
         };
-        Ok(Shape::Graph(graph, classes))
+        Ok(TopologyShape::Graph(graph, classes))
     }
 
-    fn from_shape(graph: &Graph, classes: &[(String, CableKind)]) -> GraphFile {
+    fn from_shape(graph: &SwitchGraph, classes: &[(String, CableKind)]) -> GraphFile {
         let all = graph.edges.iter().zip(classes);
         let cables = all.map(|(edges, (class, kind)): (&Edges, &(String, CableKind))| {
             let cables = CablesFile::from(*kind);
@@ -455,9 +457,9 @@ impl From<&Topology> for TopologyFile {
 }
 
 impl TopologyFile {
-    fn from_shape(shape: &Shape) -> TopologyFile {
+    fn from_shape(shape: &TopologyShape) -> TopologyFile {
         match shape {
-            Shape::FatTree {
+            TopologyShape::FatTree {
                 ports,
                 oversubscription,
                 cables,
@@ -466,7 +468,7 @@ impl TopologyFile {
                 oversubscription: unless_1(*oversubscription),
                 ..TopologyFile::with_cables(*cables)
             },
-            Shape::KAryTree {
+            TopologyShape::KAryTree {
                 arity,
                 levels,
                 oversubscription,
@@ -479,25 +481,25 @@ impl TopologyFile {
                 oversubscription: unless_1(*oversubscription),
                 ..TopologyFile::with_cables(*cables)
             },
-            Shape::Levels(levels) => TopologyFile {
+            TopologyShape::Levels(levels) => TopologyFile {
                 levels: levels
                     .iter()
                     .map(|(level, kind): &(Level, CableKind)| LevelFile::from_level(*level, *kind))
                     .collect(),
                 ..TopologyFile::default()
             },
-            Shape::Grid(grid, cables) => TopologyFile {
+            TopologyShape::Grid(grid, cables) => TopologyFile {
                 torus: grid.is_torus.then(|| grid.sides.clone()),
                 mesh: (!grid.is_torus).then(|| grid.sides.clone()),
                 nodes_per_switch: unless_1(grid.nodes_per_switch),
                 ..TopologyFile::with_cables(*cables)
             },
-            Shape::Dragonfly {
+            TopologyShape::Dragonfly {
                 groups,
                 local,
                 global,
             } => TopologyFile::with_groups(groups, (*local).into(), (*global).into()),
-            Shape::Graph(graph, classes) => TopologyFile {
+            TopologyShape::Graph(graph, classes) => TopologyFile {
                 graph: Some(GraphFile::from_shape(graph, classes)),
                 ..TopologyFile::default()
             },

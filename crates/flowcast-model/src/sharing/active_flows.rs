@@ -4,7 +4,7 @@
 //! can reach allocates in a time that does not grow with the number of flows. Flows that no model tells apart, since they
 //! take the same path, may come and go under one number: they stand in the tables once, with their count.
 
-use super::fabric::{Fabric, LinkId, Path};
+use super::fabric::{Fabric, FlowPath, LinkId};
 
 /// Which flows the start or end of one flow can affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl ActiveFlows {
     }
 
     /// Adds a flow that starts; the links of its path count as touched.
-    pub fn insert(&mut self, flow: u32, path: &Path) {
+    pub fn insert(&mut self, flow: u32, path: &FlowPath) {
         if self.seen_flows.len() <= flow as usize {
             self.seen_flows.resize(flow as usize + 1, 0);
             self.flows.resize(flow as usize + 1, 0);
@@ -161,7 +161,7 @@ impl ActiveFlows {
     }
 
     /// Removes a flow that ends; the links of its path count as touched.
-    pub fn remove(&mut self, flow: u32, path: &Path) {
+    pub fn remove(&mut self, flow: u32, path: &FlowPath) {
         self.count -= 1;
         self.touch(path);
         for link in path.data() {
@@ -184,7 +184,7 @@ impl ActiveFlows {
         }
     }
 
-    fn insert_crossings(&mut self, path: &Path) {
+    fn insert_crossings(&mut self, path: &FlowPath) {
         let (out, into) = match path.data() {
             [out, into] if out != into => (*out, *into),
             _ => (Crossing::LONG, Crossing::LONG),
@@ -196,7 +196,7 @@ impl ActiveFlows {
         }
     }
 
-    fn count_crossings(&mut self, flow: u32, path: &Path) {
+    fn count_crossings(&mut self, flow: u32, path: &FlowPath) {
         for link in path.data() {
             let index = place_of(&self.members[link.index()], flow);
             if let Some(index) = index.filter(|_| !self.crossings.is_empty()) {
@@ -205,7 +205,7 @@ impl ActiveFlows {
         }
     }
 
-    fn touch(&mut self, path: &Path) {
+    fn touch(&mut self, path: &FlowPath) {
         for link in path.data() {
             if !std::mem::replace(&mut self.is_touched[link.index()], true) {
                 self.touched.push(*link);

@@ -15,7 +15,7 @@ pub struct FlowCompletion {
 
 /// An interval in which a flow has one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct RateInterval {
     /// Instant from which on the flow has this rate.
     pub from: Time,
     /// Instant at which the rate changes or the flow's data end.

@@ -2,12 +2,12 @@
 
 use super::{
     active_flows::Reach,
-    fabric::{Fabric, Path},
+    fabric::{Fabric, FlowPath},
 };
 
 /// By path through the fabric: a link that stands for its component. What a flow does reaches flows over paths of the same
 /// component alone.
-pub fn components(fabric: &Fabric, paths: &[Path], reach: Reach) -> Vec<u32> {
+pub fn components(fabric: &Fabric, paths: &[FlowPath], reach: Reach) -> Vec<u32> {
     let mut joined: Vec<u32> = (0..fabric.link_count() as u32).collect();
     // A message inside a node crosses no link.
     for path in paths.iter().filter(|path| path.src != path.dst) {

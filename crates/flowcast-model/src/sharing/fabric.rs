@@ -28,7 +28,7 @@ pub(crate) use capacities::check_planes;
 use flowcast_units::{Node, Time};
 pub use links::Link;
 use links::{Inner, InnerName, Switches};
-pub use path::Path;
+pub use path::FlowPath;
 use router::{Router, Trips};
 
 /// The fraction of a node's interface that is allocated to a flow: 1 without others, never negative.
@@ -104,7 +104,7 @@ pub struct Allocation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fabric {
     /// Path of each flow, by the flow's index.
-    pub paths: Vec<Path>,
+    pub paths: Vec<FlowPath>,
     /// The interfaces, by number.
     ports: Vec<Port>,
     /// Interfaces of each node.
@@ -238,7 +238,7 @@ impl Fabric {
         turn: u32,
         message: u32,
         load: impl Fn(LinkId) -> u64,
-    ) -> Option<Path> {
+    ) -> Option<FlowPath> {
         let router = self.router.as_ref()?;
         let trip = router.trip(ends, turn, message);
         let path = router.path(&trip);
@@ -262,11 +262,11 @@ impl Fabric {
     /// links between switches on it, is less than that of the other way (UGAL, Singh 2005).
     pub fn is_less_loaded(
         &self,
-        detour: &Path,
-        shortest: &Path,
+        detour: &FlowPath,
+        shortest: &FlowPath,
         load: impl Fn(LinkId) -> u64,
     ) -> bool {
-        let product = |path: &Path| {
+        let product = |path: &FlowPath| {
             let inner = &path.data()[2..];
             let is_last = |link: &LinkId| self.class(*link) == links::GLOBAL_CLASS;
             let first = inner
@@ -290,7 +290,7 @@ impl Fabric {
     }
 
     /// The links of one flow and nothing else.
-    pub fn only(&self, path: &Path) -> Fabric {
+    pub fn only(&self, path: &FlowPath) -> Fabric {
         let ends = [path.src, path.dst];
         let mut inner: Vec<usize> = path
             .data()
@@ -363,7 +363,7 @@ impl Fabric {
 
     /// The classes of the links that data and acknowledgements cross: flows of one size over the same classes take the same
     /// time alone.
-    pub fn classes_on(&self, path: &Path) -> Vec<u8> {
+    pub fn classes_on(&self, path: &FlowPath) -> Vec<u8> {
         let class = |link: &LinkId| self.class(*link) as u8;
         let mut classes: Vec<u8> = path.data().iter().map(class).collect();
         classes.extend(path.acknowledgements().iter().map(class));
@@ -384,7 +384,7 @@ impl Fabric {
     }
 
     /// What the links between switches add to the latency of a message.
-    pub fn latency(&self, path: &Path) -> Time {
+    pub fn latency(&self, path: &FlowPath) -> Time {
         let inner = path.data()[2..].iter();
         inner.map(|link| self.link_latency(*link)).sum()
     }
@@ -398,7 +398,7 @@ impl Fabric {
     }
 
     /// The uncontended rate of a flow: the capacity of the narrowest link on its path.
-    pub fn uncontended_share(&self, path: &Path) -> AllocatedFraction {
+    pub fn uncontended_share(&self, path: &FlowPath) -> AllocatedFraction {
         path.data()[2..]
             .iter()
             .map(|link| self.capacity(*link))
@@ -496,8 +496,8 @@ impl Fabric {
 mod tests {
     use super::*;
     use crate::{
-        network::{LinkRate, Nic, Rule},
-        topology::{CableKind, Shape, Topology},
+        network::{LinkRate, MessageRule, Nic},
+        topology::{CableKind, Topology, TopologyShape},
     };
     use flowcast_units::{Bytes, Rate};
 
@@ -551,8 +551,12 @@ mod tests {
             start: Time::ZERO,
         };
         let rate = Rate::from_bytes_per_second;
-        let mut network = Network::new("test", Rule::Hockney, Nic::new(Time::ZERO, rate(1e9)));
-        network.topology = Some(Topology::new(Shape::FatTree {
+        let mut network = Network::new(
+            "test",
+            MessageRule::Hockney,
+            Nic::new(Time::ZERO, rate(1e9)),
+        );
+        network.topology = Some(Topology::new(TopologyShape::FatTree {
             ports: 4,
             oversubscription: 1,
             cables: CableKind {

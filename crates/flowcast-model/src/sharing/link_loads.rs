@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::fabric::{Fabric, LinkId, Path};
+use super::fabric::{Fabric, FlowPath, LinkId};
 use flowcast_units::Time;
 
 /// The load of a class of links, of which only those count that carry data.
@@ -41,7 +41,7 @@ impl LinkLoads {
     }
 
     /// A message whose data take so long at the rate of an interface goes along a path.
-    pub fn add(&self, path: &Path, work: Time) {
+    pub fn add(&self, path: &FlowPath, work: Time) {
         for link in path.data() {
             let sum = &self.work[link.index()];
             let before = f64::from_bits(sum.load(Relaxed));

@@ -19,7 +19,7 @@
 use super::{
     active_flows::ActiveFlows,
     closed_loop::{Feedback, queues::Queues},
-    fabric::{Fabric, LinkId, Path},
+    fabric::{Fabric, FlowPath, LinkId},
 };
 
 /// Turns in which the links of a change are filled.
@@ -68,7 +68,7 @@ impl QuasiDynamicQueues {
     }
 
     /// A flow starts; [`QuasiDynamicQueues::fit`] follows.
-    pub fn enter(&mut self, flow: u32, path: &Path) {
+    pub fn enter(&mut self, flow: u32, path: &FlowPath) {
         if self.ends.len() <= flow as usize {
             self.ends.resize(flow as usize + 1, FlowEnds::default());
         }

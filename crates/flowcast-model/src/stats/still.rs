@@ -14,7 +14,7 @@
 
 /// What is known so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StillVerdict {
     /// The median is above the upper end.
     Above,
     /// The median is below the lower end.
@@ -28,11 +28,11 @@ pub enum Verdict {
 /// Measurements beside the ends of a prediction.
 ///
 /// ```
-/// use flowcast_model::stats::still::{StillHolds, Verdict};
+/// use flowcast_model::stats::still::{StillHolds, StillVerdict};
 ///
 /// let mut test = StillHolds::new(90.0, 110.0, 0.01);
-/// let verdicts: Vec<Verdict> = (0..20).map(|_| test.observe(150.0)).collect();
-/// assert_eq!((verdicts[0], verdicts[19]), (Verdict::Open, Verdict::Above));
+/// let verdicts: Vec<StillVerdict> = (0..20).map(|_| test.observe(150.0)).collect();
+/// assert_eq!((verdicts[0], verdicts[19]), (StillVerdict::Open, StillVerdict::Above));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StillHolds {
@@ -65,9 +65,9 @@ impl StillHolds {
     }
 
     /// Where there is a verdict, or as many measurements as a window has at most: what is known. A new window begins then.
-    pub fn end_window(&mut self, longest: u32) -> Option<Verdict> {
+    pub fn end_window(&mut self, longest: u32) -> Option<StillVerdict> {
         let verdict = self.verdict();
-        if verdict == Verdict::Open && self.count < longest {
+        if verdict == StillVerdict::Open && self.count < longest {
             return None;
         }
         (self.above, self.below, self.count) = (0, 0, 0);
@@ -75,7 +75,7 @@ impl StillHolds {
     }
 
     /// Takes a measurement and says what is known now.
-    pub fn observe(&mut self, value: f64) -> Verdict {
+    pub fn observe(&mut self, value: f64) -> StillVerdict {
         self.count_in(value);
         self.verdict()
     }
@@ -88,7 +88,7 @@ impl StillHolds {
     }
 
     /// What is known now.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> StillVerdict {
         let StillHolds {
             above,
             below,
@@ -97,10 +97,10 @@ impl StillHolds {
         } = *self;
         let shown = |beyond: u32| log_ratio(beyond, count) >= self.needed;
         match () {
-            () if shown(above) => Verdict::Above,
-            () if shown(below) => Verdict::Below,
-            () if shown(count - above) && shown(count - below) => Verdict::Between,
-            () => Verdict::Open,
+            () if shown(above) => StillVerdict::Above,
+            () if shown(below) => StillVerdict::Below,
+            () if shown(count - above) && shown(count - below) => StillVerdict::Between,
+            () => StillVerdict::Open,
         }
     }
 
@@ -153,7 +153,9 @@ mod tests {
     #[test]
     fn eleven_of_eleven_are_enough() {
         let mut test = StillHolds::new(1.0, 2.0, 0.01);
-        let first = (1..).find(|_| test.observe(2.1) == Verdict::Above).unwrap();
+        let first = (1..)
+            .find(|_| test.observe(2.1) == StillVerdict::Above)
+            .unwrap();
         assert_eq!(
             (first, test.count()),
             (11, 11),
@@ -161,8 +163,8 @@ mod tests {
         );
         let mut test = StillHolds::new(1.0, 2.0, 0.01);
         assert!(
-            (0..20).any(|_| test.observe(1.5) == Verdict::Between)
-                && test.verdict() == Verdict::Between
+            (0..20).any(|_| test.observe(1.5) == StillVerdict::Between)
+                && test.verdict() == StillVerdict::Between
         );
     }
 
@@ -182,10 +184,10 @@ mod tests {
                 let mut all = drawn
                     .iter()
                     .map(|score| test.observe(100.0 * factor * (0.1 * score.max(-0.5)).exp()));
-                all.find(|verdict| [Verdict::Above, Verdict::Below].contains(verdict))
+                all.find(|verdict| [StillVerdict::Above, StillVerdict::Below].contains(verdict))
             };
             alarms += u32::from(looks(1.0).is_some());
-            misses += u32::from(looks(1.1) != Some(Verdict::Above));
+            misses += u32::from(looks(1.1) != Some(StillVerdict::Above));
         }
         assert!(alarms <= 20, "{alarms} of 400 at a level of 5 %");
         assert_eq!(misses, 0);

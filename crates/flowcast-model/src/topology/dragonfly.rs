@@ -133,7 +133,7 @@ const WHICH_GROUP: u64 = 2;
 const WHICH_SWITCH: u64 = 3;
 
 /// A way as it grows: at which switch of which group it is.
-struct Walk<'a> {
+struct SwitchWalk<'a> {
     dragonfly: &'a RoutedDragonfly,
     plane: u32,
     group: u32,
@@ -151,7 +151,7 @@ enum Place {
     Gateway(u32),
 }
 
-impl Walk<'_> {
+impl SwitchWalk<'_> {
     fn cable(&self, class: u8, switch: u32, port: u32) -> Cable {
         Cable {
             class,
@@ -218,8 +218,8 @@ impl RoutedDragonfly {
         node.0 / self.shape.nodes % self.shape.leaves()
     }
 
-    fn walk<'a>(&'a self, trip: &Trip, draw: u64, way: &'a mut Vec<Hop>) -> Walk<'a> {
-        Walk {
+    fn walk<'a>(&'a self, trip: &Trip, draw: u64, way: &'a mut Vec<Hop>) -> SwitchWalk<'a> {
+        SwitchWalk {
             dragonfly: self,
             plane: trip.plane,
             group: self.shape.group_of(trip.src),

@@ -20,14 +20,14 @@ pub struct Edges {
 
 /// Any switches and cables.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Graph {
+pub struct SwitchGraph {
     /// By node: its switch.
     pub nodes: Vec<u32>,
     /// The cables, by class, from 1.
     pub edges: Vec<Edges>,
 }
 
-impl Graph {
+impl SwitchGraph {
     /// How many switches there are: up to the largest number.
     pub(crate) fn switches(&self) -> u32 {
         let of_cables = self
@@ -42,7 +42,7 @@ impl Graph {
 /// A graph with the ways that messages take.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoutedGraph {
-    graph: Graph,
+    graph: SwitchGraph,
     classes: Vec<String>,
     routing: Routing,
     seed: u64,
@@ -58,7 +58,7 @@ const FAR: u16 = u16::MAX;
 impl RoutedGraph {
     /// With the names of the classes, from 1; none if two nodes have no way between them: their numbers.
     pub(crate) fn new(
-        graph: Graph,
+        graph: SwitchGraph,
         classes: Vec<String>,
         routing: Routing,
         seed: u64,
@@ -211,7 +211,7 @@ mod tests {
             between: vec![[0, 1], [1, 2], [2, 3], [3, 0]],
             count: 2,
         };
-        let graph = Graph {
+        let graph = SwitchGraph {
             nodes: vec![0, 0, 1, 2, 3],
             edges: vec![edges],
         };
@@ -239,7 +239,7 @@ mod tests {
             between: vec![[0, 1]],
             count: 1,
         };
-        let graph = Graph {
+        let graph = SwitchGraph {
             nodes: vec![0, 1, 2],
             edges: vec![edges],
         };

@@ -91,7 +91,7 @@ fn check_distances(topology: &Topology) {
 
 #[test]
 fn distances_are_as_long_as_the_shortest_ways() {
-    let groups = |inside, per_pair, arrangement| Shape::Dragonfly {
+    let groups = |inside, per_pair, arrangement| TopologyShape::Dragonfly {
         groups: Dragonfly {
             groups: 4,
             inside,
@@ -116,13 +116,13 @@ fn distances_are_as_long_as_the_shortest_ways() {
             is_torus,
             nodes_per_switch: 2,
         };
-        Shape::Grid(grid, CableKind::default())
+        TopologyShape::Grid(grid, CableKind::default())
     };
     let levels = |levels: &[Level]| {
         let kinds = levels.iter().map(|level| (*level, CableKind::default()));
-        Shape::Levels(kinds.collect())
+        TopologyShape::Levels(kinds.collect())
     };
-    let ring = Graph {
+    let ring = SwitchGraph {
         nodes: vec![4, 0, 0, 2, 1],
         edges: vec![graph::Edges {
             between: vec![[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [1, 3]],
@@ -138,7 +138,7 @@ fn distances_are_as_long_as_the_shortest_ways() {
         grid(&[1, 6], false),
         levels(&[Level::new(3, 2), Level::new(2, 2), Level::new(4, 0)]),
         levels(&[Level::new(7, 2), Level::new(2, 1)]),
-        Shape::Graph(ring, vec![("cable".to_owned(), CableKind::default())]),
+        TopologyShape::Graph(ring, vec![("cable".to_owned(), CableKind::default())]),
     ] {
         check_distances(&Topology::new(shape));
     }
@@ -158,7 +158,7 @@ fn a_topology_tells_levels_and_what_leaves_them() {
         rate: Some(LinkRate::Goodput(Rate::from_bytes_per_second(rate))),
         ..CableKind::default()
     };
-    let mut topology = Topology::new(Shape::Dragonfly {
+    let mut topology = Topology::new(TopologyShape::Dragonfly {
         groups,
         local: CableKind::default(),
         global: rate(3e9),

@@ -1,7 +1,7 @@
 //! The links that limit flows carried as packets, found from the rates that the flows got.
 
 use flowcast_model::sharing::{
-    completion::Interval,
+    completion::RateInterval,
     fabric::{Fabric, Limit, LinkId},
 };
 use flowcast_units::Time;
@@ -16,7 +16,7 @@ const FULL: f64 = 0.9;
 const SAME: f64 = 1.01;
 
 /// Names for each interval the busiest link of the flow's data, or else of its acknowledgements.
-pub(super) fn name_links(intervals: &mut [Vec<Interval>], fabric: &Fabric) {
+pub(super) fn name_links(intervals: &mut [Vec<RateInterval>], fabric: &Fabric) {
     let mut changes = vec![Vec::new(); fabric.link_count()];
     for (intervals, path) in intervals.iter().zip(&fabric.paths) {
         for interval in intervals {
@@ -53,7 +53,7 @@ pub(super) fn name_links(intervals: &mut [Vec<Interval>], fabric: &Fabric) {
 /// The link that is used most in an interval, if it is busy.
 fn busiest(
     links: &[LinkId],
-    interval: &Interval,
+    interval: &RateInterval,
     loads: &[LinkLoad],
     fabric: &Fabric,
 ) -> Option<LinkId> {
@@ -94,7 +94,7 @@ impl LinkLoad {
         LinkLoad { changes }
     }
 
-    fn mean(&self, interval: &Interval) -> f64 {
+    fn mean(&self, interval: &RateInterval) -> f64 {
         let carried = self.carried_until(interval.to) - self.carried_until(interval.from);
         carried / (interval.to - interval.from).as_nanos()
     }

@@ -7,7 +7,7 @@ use super::{
     fluid::{self, Demand, Intervals},
 };
 use crate::packet::{
-    CarriedPackets, Message, Wire,
+    CarriedPackets, PacketMessage, Wire,
     seeds::{self, Runs, Spread},
 };
 use flowcast_model::{
@@ -15,7 +15,7 @@ use flowcast_model::{
     network::Network,
     sharing::{
         RateModel, SharingError,
-        completion::{FlowCompletion, Interval},
+        completion::{FlowCompletion, RateInterval},
         fabric::{Fabric, Limit},
         flow_cuts::Strictness,
         link_loads::{ClassLoad, LinkLoads},
@@ -61,7 +61,7 @@ impl FlowPrediction {
 
 /// When each flow of a pattern ends, and the intervals that lead to that.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prediction {
+pub struct FlowsPrediction {
     /// By flow, in the pattern's order.
     pub flows: Vec<FlowPrediction>,
     /// What each flow got when, and why not more; latency comes after the last. Empty where they are not kept.
@@ -70,7 +70,7 @@ pub struct Prediction {
     pub fabric: Fabric,
 }
 
-impl Prediction {
+impl FlowsPrediction {
     /// How loaded the links of each class are from the first start to the last end, on the network as the model sees it
     /// ([`Network::seen_by`]); headers do not count.
     pub fn loads(&self, network: &Network) -> Vec<ClassLoad> {
@@ -92,7 +92,7 @@ impl Prediction {
 
     /// The same flows, all of them so much later.
     #[must_use]
-    pub fn later(mut self, by: Time) -> Prediction {
+    pub fn later(mut self, by: Time) -> FlowsPrediction {
         for predicted in &mut self.flows {
             predicted.flow.start += by;
             predicted.end += by;
@@ -136,7 +136,7 @@ impl Prediction {
     }
 
     /// Intervals of the flow with this index in the pattern, in time order; none where they are not kept.
-    pub fn intervals_of(&self, flow: usize) -> &[Interval] {
+    pub fn intervals_of(&self, flow: usize) -> &[RateInterval] {
         self.intervals.of_flow.get(flow).map_or(&[], Vec::as_slice)
     }
 }
@@ -163,7 +163,7 @@ pub fn predict(
     pattern: &Pattern,
     network: &Network,
     method: Method,
-) -> Result<Prediction, SharingError> {
+) -> Result<FlowsPrediction, SharingError> {
     predict_flows(&pattern.flows, &pattern.racks, network, method)
 }
 
@@ -176,7 +176,7 @@ pub fn predict_flows(
     racks: &Racks,
     network: &Network,
     method: Method,
-) -> Result<Prediction, SharingError> {
+) -> Result<FlowsPrediction, SharingError> {
     predict_keeping(flows, racks, network, method, true)
 }
 
@@ -189,7 +189,7 @@ pub fn predict_ends(
     racks: &Racks,
     network: &Network,
     method: Method,
-) -> Result<Prediction, SharingError> {
+) -> Result<FlowsPrediction, SharingError> {
     predict_keeping(flows, racks, network, method, false)
 }
 
@@ -199,7 +199,7 @@ fn predict_keeping(
     network: &Network,
     method: Method,
     keeps_intervals: bool,
-) -> Result<Prediction, SharingError> {
+) -> Result<FlowsPrediction, SharingError> {
     if let Some(windows) = transient_windows(method.model, network)? {
         let part_of_mean = |flow: &Flow| flow.size.0 / flows.len() as u64;
         let usual = Bytes(flows.iter().map(part_of_mean).sum());
@@ -248,7 +248,7 @@ fn step_flows(
     mut fabric: Fabric,
     model: &mut dyn RateModel,
     keeps_intervals: bool,
-) -> Result<Prediction, SharingError> {
+) -> Result<FlowsPrediction, SharingError> {
     let demands: Vec<Demand> = flows
         .iter()
         .map(|flow: &Flow| Demand {
@@ -264,7 +264,7 @@ fn step_flows(
         fluid::simulate_choosing(&demands, &mut fabric, model, &mut ())?
     };
     let flows = with_latency(flows, network, &fabric, completions);
-    Ok(Prediction {
+    Ok(FlowsPrediction {
         flows,
         intervals,
         fabric,
@@ -276,7 +276,7 @@ fn carry_packets(
     network: &Network,
     mut fabric: Fabric,
     keeps_intervals: bool,
-) -> Result<Prediction, SharingError> {
+) -> Result<FlowsPrediction, SharingError> {
     let wire = undisturbed(wire(network)?);
     let mut carried = crate::packet::simulate(&messages(flows), &fabric, &wire)?;
     let mut taken: Vec<usize> = (0..flows.len()).collect();
@@ -290,7 +290,7 @@ fn carry_packets(
         bottleneck::name_links(&mut carried.intervals, &fabric);
         intervals.of_flow = carried.intervals;
     }
-    Ok(Prediction {
+    Ok(FlowsPrediction {
         flows,
         intervals,
         fabric,
@@ -306,7 +306,7 @@ pub fn predict_seeds(
     pattern: &Pattern,
     network: &Network,
     runs: Runs,
-) -> Result<(Prediction, Vec<Spread>), SharingError> {
+) -> Result<(FlowsPrediction, Vec<Spread>), SharingError> {
     let network = &*network.seen_by(Model::Packet);
     let fabric = Fabric::from_network(&pattern.flows, &pattern.racks, network)?;
     let wire = wire(network)?;
@@ -370,10 +370,10 @@ fn undisturbed(wire: Wire) -> Wire {
     }
 }
 
-fn messages(flows: &[Flow]) -> Vec<Message> {
+fn messages(flows: &[Flow]) -> Vec<PacketMessage> {
     flows
         .iter()
-        .map(|flow| Message {
+        .map(|flow| PacketMessage {
             start: flow.start,
             size: flow.size,
         })
@@ -392,7 +392,7 @@ fn predictions(
         let alone = match lone_times.entry((flow.size, fabric.classes_on(path))) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
-                let message = Message {
+                let message = PacketMessage {
                     start: Time::ZERO,
                     size: flow.size,
                 };

@@ -11,13 +11,13 @@ use std::{
     collections::{BinaryHeap, HashMap},
 };
 
-use super::progress::{Progress, RateChange};
+use super::progress::{FlowProgress, RateChange};
 use crate::queues::indexed::{IndexedHeap, PartialHeap};
 use flowcast_model::sharing::{
     Changes, RateModel, SharingError,
     active_flows::ActiveFlows,
     completion::FlowCompletion,
-    fabric::{Fabric, LinkId, Path},
+    fabric::{Fabric, FlowPath, LinkId},
 };
 use flowcast_units::Time;
 
@@ -251,7 +251,7 @@ impl FlowClasses {
     }
 }
 
-impl Progress for FlowClasses {
+impl FlowProgress for FlowClasses {
     fn count(&self) -> usize {
         self.count
     }
@@ -344,7 +344,7 @@ impl Progress for FlowClasses {
     }
 }
 
-fn first_with_same_path(paths: &[Path]) -> Vec<u32> {
+fn first_with_same_path(paths: &[FlowPath]) -> Vec<u32> {
     let mut first = HashMap::new();
     let mut classes = Vec::with_capacity(paths.len());
     for (path, flow) in paths.iter().zip(0..) {

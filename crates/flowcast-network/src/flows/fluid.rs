@@ -11,11 +11,11 @@
 use super::{
     flow_classes::FlowClasses,
     in_flight::FlowsInFlight,
-    progress::{Progress, RateChange},
+    progress::{FlowProgress, RateChange},
 };
 use flowcast_model::sharing::{
     RateModel, SharingError,
-    completion::{FlowCompletion, Interval},
+    completion::{FlowCompletion, RateInterval},
     fabric::{AllocatedFraction, Allocation, Fabric},
 };
 use flowcast_units::Time;
@@ -108,7 +108,7 @@ const MOST_INTERVALS: usize = 128;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Intervals {
     /// By flow, in time order.
-    pub of_flow: Vec<Vec<Interval>>,
+    pub of_flow: Vec<Vec<RateInterval>>,
     /// Steps in which the simulation passed from one set of rates to the next.
     pub steps: usize,
     /// Most flows in flight at a time.
@@ -142,7 +142,7 @@ impl Watcher for Intervals {
                 if intervals.len() == MOST_INTERVALS {
                     join_neighbours(intervals);
                 }
-                intervals.push(Interval {
+                intervals.push(RateInterval {
                     from: now,
                     to: now,
                     share,
@@ -164,18 +164,18 @@ impl Watcher for Intervals {
     }
 }
 
-fn is_same(interval: &Interval, allocation: &Allocation) -> bool {
+fn is_same(interval: &RateInterval, allocation: &Allocation) -> bool {
     interval.limit == allocation.limit
         && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
 }
 
 /// Two by two: the average share, and what limits the longer of both.
-fn join_neighbours(intervals: &mut Vec<Interval>) {
+fn join_neighbours(intervals: &mut Vec<RateInterval>) {
     for place in 0..intervals.len() / 2 {
         let [first, second] = [intervals[2 * place], intervals[2 * place + 1]];
         let (before, after) = (first.to - first.from, second.to - second.from);
         let service = before * first.share.0 + after * second.share.0;
-        intervals[place] = Interval {
+        intervals[place] = RateInterval {
             from: first.from,
             to: second.to,
             share: AllocatedFraction(service.as_nanos() / (before + after).as_nanos()),
@@ -202,7 +202,7 @@ struct FluidEngine<'a, P> {
     taken: Vec<usize>,
 }
 
-impl<'a, P: Progress> FluidEngine<'a, P> {
+impl<'a, P: FlowProgress> FluidEngine<'a, P> {
     fn new(demands: &'a [Demand], fabric: &'a Fabric, in_flight: P) -> FluidEngine<'a, P> {
         let mut waiting: Vec<usize> = (0..demands.len()).collect();
         waiting.sort_unstable_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));

@@ -5,7 +5,7 @@
 //! number of rates that it changes. A flow that meets no other on its links does not come to the notice of a model that
 //! would give it its uncontended share. Where many flows share few paths, `flow_classes` is faster.
 
-use super::progress::{Progress, RateChange};
+use super::progress::{FlowProgress, RateChange};
 use crate::queues::indexed::IndexedHeap;
 use flowcast_model::sharing::{
     Changes, RateModel, SharingError,
@@ -79,7 +79,7 @@ impl FlowsInFlight {
         self.changes.ignores_limits = true;
     }
 
-    /// As [`Progress::start`]; where flows get the numbers of others that have ended, these are not their turns.
+    /// As [`FlowProgress::start`]; where flows get the numbers of others that have ended, these are not their turns.
     pub(super) fn start_in_turn(
         &mut self,
         fabric: &Fabric,
@@ -162,7 +162,7 @@ impl FlowsInFlight {
     }
 }
 
-impl Progress for FlowsInFlight {
+impl FlowProgress for FlowsInFlight {
     fn count(&self) -> usize {
         self.count
     }

@@ -2,7 +2,7 @@
 //!
 //! What it is for: a communication pattern (flows with starts and sizes) goes in, the completion of each flow comes out,
 //! with the reason why it was slower than alone; [`concurrent::predict`] is the entry, and chooses the method. Replays of
-//! programs, whose messages start when earlier ones have ended, use the same simulations through [`traffic::Traffic`].
+//! programs, whose messages start when earlier ones have ended, use the same simulations through [`traffic::NetworkTraffic`].
 //! The crate decides when flows start and end; what each gets meanwhile is the question to a sharing model
 //! ([`flowcast_model::sharing`]). It knows no clock and no machine, and equal inputs give equal bits.
 //!

@@ -17,7 +17,7 @@ pub struct RateChange {
 }
 
 /// Flows in flight and how much of each is left.
-pub(super) trait Progress {
+pub(super) trait FlowProgress {
     /// How many flows there are.
     fn count(&self) -> usize;
 

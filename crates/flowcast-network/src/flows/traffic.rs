@@ -3,7 +3,7 @@
 pub use super::progress::RateChange;
 use super::{
     in_flight::FlowsInFlight,
-    progress::Progress,
+    progress::FlowProgress,
     quasi_dynamic::{Pace, QuasiDynamicFlows},
 };
 use flowcast_model::{
@@ -49,24 +49,24 @@ impl Rule {
 }
 
 /// The messages in flight.
-pub enum Traffic {
+pub enum NetworkTraffic {
     /// Rates from event to event.
     Rates(Box<dyn RateModel>, Box<FlowsInFlight>),
     /// Queues whose delays approach their balance in time.
     QuasiDynamic(Box<QuasiDynamicFlows>),
 }
 
-impl Traffic {
+impl NetworkTraffic {
     /// No messages, on the links of a fabric.
-    pub fn new(fabric: &Fabric, rule: Rule) -> Traffic {
+    pub fn new(fabric: &Fabric, rule: Rule) -> NetworkTraffic {
         match rule {
             Rule::Rates(model) => {
                 let in_flight = FlowsInFlight::new(fabric, model.as_ref());
-                Traffic::Rates(model, Box::new(in_flight))
+                NetworkTraffic::Rates(model, Box::new(in_flight))
             }
-            Rule::QuasiDynamic(feedback, pace) => {
-                Traffic::QuasiDynamic(Box::new(QuasiDynamicFlows::new(fabric, feedback, pace)))
-            }
+            Rule::QuasiDynamic(feedback, pace) => NetworkTraffic::QuasiDynamic(Box::new(
+                QuasiDynamicFlows::new(fabric, feedback, pace),
+            )),
         }
     }
 
@@ -82,10 +82,10 @@ impl Traffic {
         notify: impl FnMut(RateChange),
     ) -> Result<(), SharingError> {
         match self {
-            Traffic::Rates(model, in_flight) => {
+            NetworkTraffic::Rates(model, in_flight) => {
                 in_flight.update_rates(fabric, model.as_mut(), now, notify)
             }
-            Traffic::QuasiDynamic(flows) => {
+            NetworkTraffic::QuasiDynamic(flows) => {
                 flows.adapt(fabric, now);
                 Ok(())
             }
@@ -95,30 +95,30 @@ impl Traffic {
     /// How many messages go over a link.
     pub fn flows_over(&self, link: LinkId) -> u64 {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.flows_over(link),
-            Traffic::QuasiDynamic(flows) => flows.flows_over(link),
+            NetworkTraffic::Rates(_, in_flight) => in_flight.flows_over(link),
+            NetworkTraffic::QuasiDynamic(flows) => flows.flows_over(link),
         }
     }
 
     /// The next end at the rates of now.
     pub fn next_end(&self) -> Option<Time> {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.next_end(),
-            Traffic::QuasiDynamic(flows) => flows.next_end(),
+            NetworkTraffic::Rates(_, in_flight) => in_flight.next_end(),
+            NetworkTraffic::QuasiDynamic(flows) => flows.next_end(),
         }
     }
 
     /// When rates change although no message starts or ends.
     pub fn next_step(&self) -> Option<Time> {
         match self {
-            Traffic::Rates(..) => None,
-            Traffic::QuasiDynamic(flows) => flows.next_step(),
+            NetworkTraffic::Rates(..) => None,
+            NetworkTraffic::QuasiDynamic(flows) => flows.next_step(),
         }
     }
 
-    /// Changes the rates at the instant that [`Traffic::next_step`] gives.
+    /// Changes the rates at the instant that [`NetworkTraffic::next_step`] gives.
     pub fn step(&mut self, fabric: &Fabric) {
-        if let Traffic::QuasiDynamic(flows) = self {
+        if let NetworkTraffic::QuasiDynamic(flows) = self {
             flows.step_on(fabric);
         }
     }
@@ -127,18 +127,20 @@ impl Traffic {
     /// time the one with the lowest turn ends first.
     pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time, turn: u32) {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.start_in_turn(fabric, index, now, work, turn),
-            Traffic::QuasiDynamic(flows) => flows.start(fabric, index, work),
+            NetworkTraffic::Rates(_, in_flight) => {
+                in_flight.start_in_turn(fabric, index, now, work, turn)
+            }
+            NetworkTraffic::QuasiDynamic(flows) => flows.start(fabric, index, work),
         }
     }
 
     /// Ends the next message if its end is not after `limit`.
     pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
         match self {
-            Traffic::Rates(_, in_flight) => {
+            NetworkTraffic::Rates(_, in_flight) => {
                 in_flight.end_next(fabric, limit).map(|(index, _)| index)
             }
-            Traffic::QuasiDynamic(flows) => flows.end_next(fabric, limit),
+            NetworkTraffic::QuasiDynamic(flows) => flows.end_next(fabric, limit),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Both ends of a connection, without clock and network: frames and times go in, frames come out.
 
-use super::Message;
+use super::PacketMessage;
 use std::collections::VecDeque;
 
 use super::{
@@ -73,7 +73,7 @@ impl PacketConnection {
     /// parts, `opening` the round trip of frames without payload.
     pub(super) fn new(
         number: u32,
-        messages: &[(usize, Message)],
+        messages: &[(usize, PacketMessage)],
         protocol: &Protocol,
         wire: Rate,
         opening: Picos,

@@ -15,7 +15,7 @@ use super::{
     connection::PacketConnection,
     frame::Frame,
     jitter::Jitter,
-    link::Link,
+    link::PacketLink,
     picos::Picos,
     routes::{END, Routes},
 };
@@ -25,8 +25,8 @@ use flowcast_units::Bytes;
 use periods::Noted;
 
 /// The network with its connections.
-pub(super) struct Engine {
-    pub(super) links: Vec<Link>,
+pub(super) struct PacketEngine {
+    pub(super) links: Vec<PacketLink>,
     pub(super) routes: Routes,
     pub(super) connections: Vec<PacketConnection>,
     /// For each connection its other direction, if there is one whose data carry its ACKs; else itself.
@@ -47,14 +47,14 @@ pub(super) struct Engine {
     noted: Option<Noted>,
 }
 
-impl Engine {
+impl PacketEngine {
     pub(super) fn new(
-        links: Vec<Link>,
+        links: Vec<PacketLink>,
         routes: Routes,
         connections: Vec<PacketConnection>,
         jitter: Option<Jitter>,
-    ) -> Engine {
-        let mut engine = Engine {
+    ) -> PacketEngine {
+        let mut engine = PacketEngine {
             events: Tournament::new(links.len() as u32 + 1),
             timers: BinaryHeap::new(),
             first_timer: Picos::NEVER,

@@ -24,7 +24,7 @@ pub(super) struct LinkKind {
 
 /// What a link does at the time.
 #[derive(Debug, Clone)]
-pub(super) struct Link {
+pub(super) struct PacketLink {
     /// When it is free, and so much later as its token bucket allows.
     free: Picos,
     /// With a token bucket: the last departure.
@@ -47,10 +47,10 @@ pub(super) struct Link {
     pub(super) dropped: u64,
 }
 
-impl Link {
-    pub(super) fn new(kind: LinkKind) -> Link {
+impl PacketLink {
+    pub(super) fn new(kind: LinkKind) -> PacketLink {
         let picos_per_byte = 1e12 / kind.rate.as_bytes_per_second();
-        let mut link = Link {
+        let mut link = PacketLink {
             free: Picos::ZERO,
             passed: Picos::ZERO,
             full_frame: Picos::ZERO,
@@ -99,7 +99,7 @@ impl Link {
         Some(self.admit_own(now, service))
     }
 
-    /// As [`Link::admit`], of the host that the link begins at: its queue holds all of its frames.
+    /// As [`PacketLink::admit`], of the host that the link begins at: its queue holds all of its frames.
     #[inline]
     pub(super) fn admit_own(&mut self, now: Picos, service: Picos) -> Picos {
         self.free = self.free.max(now) + service;
@@ -154,8 +154,9 @@ impl Link {
     }
 
     /// Whether as much waits as in `then`, which was the link at `earlier`.
-    pub(super) fn is_alike(&self, now: Picos, then: &Link, earlier: Picos) -> bool {
-        let waits = |time: fn(&Link) -> Picos| time(self).since(now) == time(then).since(earlier);
+    pub(super) fn is_alike(&self, now: Picos, then: &PacketLink, earlier: Picos) -> bool {
+        let waits =
+            |time: fn(&PacketLink) -> Picos| time(self).since(now) == time(then).since(earlier);
         self.waiting == then.waiting
             && waits(|link| link.free)
             && waits(|link| link.passed)
@@ -163,7 +164,7 @@ impl Link {
     }
 
     /// Whether the same frames wait as in `then`, so much later, but for their numbers.
-    pub(super) fn repeats(&self, then: &Link, later: Picos, packets: &[u32]) -> bool {
+    pub(super) fn repeats(&self, then: &PacketLink, later: Picos, packets: &[u32]) -> bool {
         self.departures().zip(then.departures()).all(
             |((at, frame), (earlier, before)): (&(Picos, Frame), &(Picos, Frame))| {
                 *at == *earlier + later
@@ -173,7 +174,7 @@ impl Link {
     }
 
     /// So many periods later, if `then` was one period ago.
-    pub(super) fn skip(&mut self, then: &Link, periods: u32, period: Picos, packets: &[u32]) {
+    pub(super) fn skip(&mut self, then: &PacketLink, periods: u32, period: Picos, packets: &[u32]) {
         self.carried += u64::from(periods) * (self.carried - then.carried);
         self.dropped += u64::from(periods) * (self.dropped - then.dropped);
         let time = period * u64::from(periods);

@@ -1,15 +1,15 @@
 //! Messages that come one by one, for programs whose next message depends on what has arrived.
 
 use super::{
-    LONGEST, Wire, connection::PacketConnection, engine::Engine, jitter::Jitter, links_of, opening,
-    picos::Picos, routes::Routes,
+    LONGEST, Wire, connection::PacketConnection, engine::PacketEngine, jitter::Jitter, links_of,
+    opening, picos::Picos, routes::Routes,
 };
 use flowcast_model::sharing::{SharingError, completion::FlowCompletion, fabric::Fabric};
 use flowcast_units::{Bytes, Time};
 
 /// A network whose connections stay open.
 pub struct Live {
-    engine: Engine,
+    engine: PacketEngine,
     wire: Wire,
     hosts: Option<Jitter>,
     /// Of all messages so far.
@@ -31,7 +31,7 @@ impl Live {
         let hosts = wire.seed.map(|seed| Jitter::from_seed(!seed));
         let routes = Routes::new(fabric)?;
         Ok(Live {
-            engine: Engine::new(links_of(fabric, &wire), routes, Vec::new(), jitter),
+            engine: PacketEngine::new(links_of(fabric, &wire), routes, Vec::new(), jitter),
             wire,
             hosts,
             packets: 0,
@@ -137,7 +137,7 @@ mod tests {
 
     use super::{
         super::{
-            Message,
+            PacketMessage,
             reference::{patterns, wires},
             simulate,
         },
@@ -153,7 +153,7 @@ mod tests {
     use flowcast_units::{Node, Rate};
 
     /// Messages with starts that no two share, over one connection for each pair of nodes, written when their time comes.
-    fn one_by_one(messages: &[Message], fabric: &Fabric, wire: Wire) -> Vec<FlowCompletion> {
+    fn one_by_one(messages: &[PacketMessage], fabric: &Fabric, wire: Wire) -> Vec<FlowCompletion> {
         let mut live = Live::new(fabric, wire).unwrap();
         let mut open = std::collections::BTreeMap::new();
         for (flow, path) in fabric.paths.iter().enumerate() {
@@ -168,7 +168,7 @@ mod tests {
             .collect();
         order.sort_by_key(|place| messages[*place].start);
         for place in order {
-            let Message { start, size } = messages[place];
+            let PacketMessage { start, size } = messages[place];
             while live.next_event().is_some_and(|event| event <= start) {
                 live.step();
             }
@@ -337,7 +337,7 @@ mod tests {
             let mut fabric = fabric;
             for copy in 1..copies {
                 let later = Time::from_micros(copy as f64 * 777.0);
-                messages.extend(few.iter().map(|message| Message { start: message.start + later, ..*message }));
+                messages.extend(few.iter().map(|message| PacketMessage { start: message.start + later, ..*message }));
                 fabric.paths.extend(paths.iter().cloned());
             }
             for (place, message) in messages.iter_mut().enumerate() {

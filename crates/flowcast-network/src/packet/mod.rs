@@ -61,17 +61,17 @@ mod warm_up;
 use std::collections::BTreeMap;
 
 use connection::PacketConnection;
-use engine::Engine;
+use engine::PacketEngine;
 use flowcast_model::sharing::{
     SharingError,
-    completion::{FlowCompletion, Interval},
-    fabric::{Fabric, LinkId, Path},
+    completion::{FlowCompletion, RateInterval},
+    fabric::{Fabric, FlowPath, LinkId},
     protocol::{Connections, Protocol},
 };
 use flowcast_units::{Bytes, Rate, Time};
 use frame::MOST_CONNECTIONS;
 use jitter::Jitter;
-use link::{Link, LinkKind};
+use link::{LinkKind, PacketLink};
 use picos::Picos;
 use routes::Routes;
 use warm_up::Rounds;
@@ -96,7 +96,7 @@ pub struct Wire {
 
 /// One message to be carried.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Message {
+pub struct PacketMessage {
     /// Instant at which its sender starts it.
     pub start: Time,
     /// Payload; headers come on top.
@@ -109,7 +109,7 @@ pub struct CarriedPackets {
     /// Completion of each message, in the order in which the messages were given.
     pub completions: Vec<FlowCompletion>,
     /// Average shares over 1/32 of each message.
-    pub intervals: Vec<Vec<Interval>>,
+    pub intervals: Vec<Vec<RateInterval>>,
     /// Frames times links crossed.
     pub packet_hops: u64,
     /// Frames that met a full queue.
@@ -123,7 +123,7 @@ pub struct CarriedPackets {
 /// # Errors
 /// More than can be counted: 2^24 connections, paths over more than 64 links, 2^31 packets of one of them, or 26 days.
 pub fn simulate(
-    messages: &[Message],
+    messages: &[PacketMessage],
     fabric: &Fabric,
     wire: &Wire,
 ) -> Result<CarriedPackets, SharingError> {
@@ -137,7 +137,7 @@ pub fn simulate(
 /// # Errors
 /// As [`simulate`].
 pub(crate) fn simulate_repetitions(
-    messages: &[Message],
+    messages: &[PacketMessage],
     fabric: &Fabric,
     wire: &Wire,
     repetitions: u32,
@@ -149,7 +149,7 @@ pub(crate) fn simulate_repetitions(
 
 /// Carries the messages in rounds, over the same connections; those of the first round stand first.
 fn simulate_rounds(
-    messages: &[Message],
+    messages: &[PacketMessage],
     fabric: &Fabric,
     wire: &Wire,
     rounds: Rounds,
@@ -165,22 +165,22 @@ fn simulate_rounds(
 /// # Errors
 /// As [`simulate`].
 pub(crate) fn simulate_each_packet(
-    messages: &[Message],
+    messages: &[PacketMessage],
     fabric: &Fabric,
     wire: &Wire,
 ) -> Result<CarriedPackets, SharingError> {
-    carry_rounds(messages, fabric, wire, Rounds::once(), Engine::run)
+    carry_rounds(messages, fabric, wire, Rounds::once(), PacketEngine::run)
 }
 
 fn carry_rounds(
-    messages: &[Message],
+    messages: &[PacketMessage],
     fabric: &Fabric,
     wire: &Wire,
     rounds: Rounds,
-    run: impl Fn(&mut Engine),
+    run: impl Fn(&mut PacketEngine),
 ) -> Result<CarriedPackets, SharingError> {
     let plan = Plan::new(messages, fabric, wire, rounds)?;
-    let mut engine = Engine::new(
+    let mut engine = PacketEngine::new(
         plan.links(),
         plan.routes()?,
         plan.connections(),
@@ -238,12 +238,12 @@ struct Load {
     /// The first of its flows, whose path it takes.
     flow: usize,
     /// Its messages with their places in the pattern.
-    messages: Vec<(usize, Message)>,
+    messages: Vec<(usize, PacketMessage)>,
 }
 
 impl<'a> Plan<'a> {
     fn new(
-        messages: &[Message],
+        messages: &[PacketMessage],
         fabric: &'a Fabric,
         wire: &'a Wire,
         rounds: Rounds,
@@ -257,7 +257,7 @@ impl<'a> Plan<'a> {
             let later = jitter
                 .as_mut()
                 .map_or(Picos::ZERO, |jitter| jitter.of_start(most));
-            let message = Message {
+            let message = PacketMessage {
                 start: message.start + later.to_time(),
                 ..message
             };
@@ -291,7 +291,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Times are whole picoseconds and packets have numbers of 32 bits: what does not fit is refused.
-    fn check(&self, messages: &[Message]) -> Result<(), SharingError> {
+    fn check(&self, messages: &[PacketMessage]) -> Result<(), SharingError> {
         let bytes: f64 = messages.iter().map(|message| message.size.0 as f64).sum();
         let slowest = (0..self.fabric.link_count() as u32)
             .map(|link| rate_of(LinkId(link), self.fabric, self.wire).as_bytes_per_second())
@@ -335,7 +335,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn links(&self) -> Vec<Link> {
+    fn links(&self) -> Vec<PacketLink> {
         links_of(self.fabric, self.wire)
     }
 
@@ -389,7 +389,7 @@ fn rate_of(link: LinkId, fabric: &Fabric, wire: &Wire) -> Rate {
 /// A node's way in is the last link of every way; its way out has the host's own queue before it. The port of a half-duplex
 /// node is both, so that a frame has half of its latency behind each of the two ports. Before a bus the nodes hold what
 /// waits.
-fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
+fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<PacketLink> {
     (0..fabric.link_count() as u32)
         .map(|number: u32| {
             let id = LinkId(number);
@@ -400,7 +400,7 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
             } else {
                 wire.latency
             };
-            Link::new(LinkKind {
+            PacketLink::new(LinkKind {
                 rate: rate_of(id, fabric, wire),
                 segment: wire.protocol.segment,
                 latency: if is_of_node && !is_out {
@@ -419,7 +419,7 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
 }
 
 /// What empty frames take there and back, before anything else is in flight.
-fn opening(path: &Path, links: &[Link], fabric: &Fabric, wire: &Wire) -> Picos {
+fn opening(path: &FlowPath, links: &[PacketLink], fabric: &Fabric, wire: &Wire) -> Picos {
     let ways = path.data_in_order().chain(path.acknowledgements_in_order());
     ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| {
         sum + links[link.index()].ack() + Picos::from_time(fabric.link_latency(link))

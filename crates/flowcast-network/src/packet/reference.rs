@@ -5,7 +5,9 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use proptest::prelude::*;
 
-use super::{connection::PacketConnection, frame::Frame, link::Link, picos::Picos, routes::END, *};
+use super::{
+    connection::PacketConnection, frame::Frame, link::PacketLink, picos::Picos, routes::END, *,
+};
 use flowcast_model::{
     cluster::{flow::Flow, racks::Racks},
     network::Duplex,
@@ -26,7 +28,7 @@ enum ReferenceEvent {
 type Queued = (Picos, usize, usize, usize, ReferenceEvent);
 
 struct Reference {
-    links: Vec<Link>,
+    links: Vec<PacketLink>,
     free: Vec<Picos>,
     routes: Routes,
     connections: Vec<PacketConnection>,
@@ -156,7 +158,7 @@ impl Reference {
     }
 }
 
-fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> CarriedPackets {
+fn by_twin(messages: &[PacketMessage], fabric: &Fabric, wire: &Wire) -> CarriedPackets {
     let plan = Plan::new(messages, fabric, wire, Rounds::once()).unwrap();
     let links = plan.links();
     let mut twin = Reference {
@@ -198,7 +200,7 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> CarriedPackets
 }
 
 /// Some flows among eight nodes that last for long: none of their times are random.
-fn long_patterns() -> impl Strategy<Value = (Vec<Message>, Fabric, Wire)> {
+fn long_patterns() -> impl Strategy<Value = (Vec<PacketMessage>, Fabric, Wire)> {
     let times = prop::sample::select(vec![1u64, 10, 40]);
     (patterns(), wires(), times).prop_map(|((mut messages, fabric), wire, times)| {
         messages
@@ -210,7 +212,7 @@ fn long_patterns() -> impl Strategy<Value = (Vec<Message>, Fabric, Wire)> {
 
 /// Flows among eight nodes in two racks, sizes from nothing to 400 kB, over full-duplex or half-duplex ports and perhaps
 /// buses of three nodes.
-pub(super) fn patterns() -> impl Strategy<Value = (Vec<Message>, Fabric)> {
+pub(super) fn patterns() -> impl Strategy<Value = (Vec<PacketMessage>, Fabric)> {
     let flow = (
         0u32..8,
         1u32..8,
@@ -234,7 +236,7 @@ pub(super) fn patterns() -> impl Strategy<Value = (Vec<Message>, Fabric)> {
             racks.place(Node(4), Node(7), "B").unwrap();
             let messages = flows
                 .iter()
-                .map(|flow| Message {
+                .map(|flow| PacketMessage {
                     start: flow.start,
                     size: flow.size,
                 })

@@ -1,6 +1,6 @@
 //! The links that the frames of a connection cross, there and back; and the longer way that a connection may take instead.
 
-use super::{connection::PacketConnection, link::Link, picos::Picos};
+use super::{connection::PacketConnection, link::PacketLink, picos::Picos};
 use flowcast_model::sharing::{
     SharingError,
     fabric::{Fabric, LinkId},
@@ -108,7 +108,7 @@ impl Routes {
         &mut self,
         now: Picos,
         connection: usize,
-        links: &[Link],
+        links: &[PacketLink],
         connections: &[PacketConnection],
     ) {
         let Some(choices) = &mut self.choices else {

@@ -1,6 +1,6 @@
 //! Several runs that differ in their random disturbances: medians, and where nine runs of ten lie.
 
-use super::{Message, SharingError, Wire, jitter::Jitter, simulate_repetitions};
+use super::{PacketMessage, SharingError, Wire, jitter::Jitter, simulate_repetitions};
 use flowcast_model::{
     sharing::{completion::FlowCompletion, fabric::Fabric},
     stats::sample::{median, quantile},
@@ -46,7 +46,7 @@ impl Runs {
 /// # Errors
 /// As `simulate_repetitions`.
 pub fn spreads(
-    messages: &[Message],
+    messages: &[PacketMessage],
     fabric: &Fabric,
     wire: &Wire,
     runs: Runs,

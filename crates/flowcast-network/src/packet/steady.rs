@@ -16,7 +16,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{connection::ConnectionEnds, engine::Engine, link::Link, picos::Picos, shift::Shift};
+use super::{
+    connection::ConnectionEnds, engine::PacketEngine, link::PacketLink, picos::Picos, shift::Shift,
+};
 
 /// A message with fewer packets to be sent is not worth watching.
 const LEAST_PACKETS: u32 = 256;
@@ -58,12 +60,12 @@ struct SteadyPart {
 /// All that says what happens next in a part.
 struct SteadyState {
     now: Picos,
-    links: Vec<Link>,
+    links: Vec<PacketLink>,
     ends: Vec<ConnectionEnds>,
 }
 
 impl Search {
-    pub(super) fn new(engine: &Engine) -> Search {
+    pub(super) fn new(engine: &PacketEngine) -> Search {
         let (connections, links) = (engine.connections.len(), engine.links.len());
         Search {
             parts: BTreeMap::new(),
@@ -79,7 +81,7 @@ impl Search {
 
     /// The engine has carried out an event.
     #[inline]
-    pub(super) fn step(&mut self, engine: &mut Engine) {
+    pub(super) fn step(&mut self, engine: &mut PacketEngine) {
         self.steps += 1;
         if engine.has_news() {
             self.hear(engine);
@@ -94,7 +96,7 @@ impl Search {
         self.steps
     }
 
-    fn hear(&mut self, engine: &mut Engine) {
+    fn hear(&mut self, engine: &mut PacketEngine) {
         while let Some(changed) = engine.changed() {
             self.dissolve(engine, self.of_connection[changed]);
             let links: Vec<usize> = engine.links_of(changed).collect();
@@ -120,7 +122,7 @@ impl Search {
     }
 
     /// A message of the part has begun or ended.
-    fn dissolve(&mut self, engine: &mut Engine, number: u32) {
+    fn dissolve(&mut self, engine: &mut PacketEngine, number: u32) {
         let Some(part) = self.parts.remove(&number) else {
             return;
         };
@@ -135,7 +137,7 @@ impl Search {
     }
 
     /// Makes parts of all connections in flight that are in none.
-    fn divide(&mut self, engine: &mut Engine) {
+    fn divide(&mut self, engine: &mut PacketEngine) {
         self.divide_at = u64::MAX;
         let mut groups = SteadyGroups::new(engine.links.len());
         let live: Vec<usize> = (0..engine.connections.len())
@@ -162,7 +164,7 @@ impl Search {
     }
 
     /// Begins to compare the states of a part, if one of its messages is long enough.
-    fn watch(&mut self, engine: &mut Engine, mut part: SteadyPart) {
+    fn watch(&mut self, engine: &mut PacketEngine, mut part: SteadyPart) {
         let room = |connection: &u32| engine.connections[*connection as usize].room();
         let longest = *part
             .connections
@@ -187,7 +189,7 @@ impl Search {
     }
 
     /// A packet has come to the chosen connection of a part.
-    fn look(&mut self, engine: &mut Engine, now: Picos, number: u32) {
+    fn look(&mut self, engine: &mut PacketEngine, now: Picos, number: u32) {
         let pause = self.pause();
         let Some(part) = self.parts.get_mut(&number) else {
             return;
@@ -230,7 +232,7 @@ impl Search {
     }
 
     /// How many periods pass before something happens from outside the state.
-    fn periods(&self, engine: &Engine, now: Picos, number: u32, period: Picos) -> u32 {
+    fn periods(&self, engine: &PacketEngine, now: Picos, number: u32, period: Picos) -> u32 {
         let until = |time: Picos| {
             (time.since(now).0.saturating_sub(1) / period.0).min(u64::from(u32::MAX)) as u32
         };
@@ -264,7 +266,7 @@ impl Search {
     }
 
     /// Passes over so many periods of a part.
-    fn skip(&mut self, engine: &mut Engine, number: u32, period: Picos, periods: u32) {
+    fn skip(&mut self, engine: &mut PacketEngine, number: u32, period: Picos, periods: u32) {
         let pause = self.pause();
         let Some(part) = self.parts.get_mut(&number) else {
             return;
@@ -296,7 +298,7 @@ impl Search {
 }
 
 impl SteadyPart {
-    fn state(&self, engine: &Engine, now: Picos) -> SteadyState {
+    fn state(&self, engine: &PacketEngine, now: Picos) -> SteadyState {
         SteadyState {
             now,
             links: self
@@ -317,7 +319,7 @@ impl SteadyPart {
     fn repeats(
         &self,
         then: &SteadyState,
-        engine: &Engine,
+        engine: &PacketEngine,
         now: Picos,
         packets: &mut [u32],
     ) -> Option<Picos> {
@@ -379,7 +381,7 @@ impl SteadyGroups {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Message, Plan, Wire, simulate, simulate_each_packet, warm_up::Rounds},
+        super::{PacketMessage, Plan, Wire, simulate, simulate_each_packet, warm_up::Rounds},
         *,
     };
     use flowcast_model::{
@@ -395,7 +397,7 @@ mod tests {
 
     /// Flows of 60 to 80 MB between these nodes, of which the first eight and the others are in a rack each, over links of
     /// 1 Gbit/s. They start within a millisecond.
-    fn bulk(ends: &[(u32, u32)]) -> (Vec<Message>, Fabric) {
+    fn bulk(ends: &[(u32, u32)]) -> (Vec<PacketMessage>, Fabric) {
         let flow = |(id, (src, dst)): (u64, &(u32, u32))| Flow {
             id: id as u32,
             src: Node(*src),
@@ -420,7 +422,7 @@ mod tests {
         (
             flows
                 .iter()
-                .map(|flow| Message {
+                .map(|flow| PacketMessage {
                     start: flow.start,
                     size: flow.size,
                 })
@@ -447,7 +449,7 @@ mod tests {
             simulate_each_packet(&messages, &fabric, &wire).unwrap()
         );
         let plan = Plan::new(&messages, &fabric, &wire, Rounds::once()).unwrap();
-        let mut engine = Engine::new(
+        let mut engine = PacketEngine::new(
             plan.links(),
             plan.routes().unwrap(),
             plan.connections(),

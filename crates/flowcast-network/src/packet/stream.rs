@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Message, frame::Place, picos::Picos, shift::Shift};
+use super::{PacketMessage, frame::Place, picos::Picos, shift::Shift};
 use flowcast_model::sharing::{
-    completion::{FlowCompletion, Interval},
+    completion::{FlowCompletion, RateInterval},
     fabric::{AllocatedFraction, Limit},
 };
 use flowcast_units::{Bytes, Rate};
@@ -30,7 +30,7 @@ struct StreamPart {
     /// The sender's system holds the rest when all packets before this one are acknowledged.
     held: u32,
     completion: FlowCompletion,
-    intervals: Vec<Interval>,
+    intervals: Vec<RateInterval>,
 }
 
 /// What a program writes goes into a buffer of so many packets; the program is woken when a third of it is free.
@@ -80,9 +80,9 @@ pub(super) struct PacketStream {
 
 impl PacketStream {
     /// The messages of these places, none of them empty, by start.
-    pub(super) fn new(messages: &[(usize, Message)], segment: Bytes) -> PacketStream {
+    pub(super) fn new(messages: &[(usize, PacketMessage)], segment: Bytes) -> PacketStream {
         let mut end = 0;
-        let part = |(place, message): &(usize, Message)| {
+        let part = |(place, message): &(usize, PacketMessage)| {
             let first = end;
             end += message.size.0.div_ceil(segment.0) as u32;
             let written = Picos::from_time(message.start);
@@ -287,7 +287,7 @@ impl PacketStream {
             if now > self.noted_at {
                 if self.notes > 1 {
                     let rate = (come - self.noted) as f64 / now.since(self.noted_at).as_seconds();
-                    part.intervals.push(Interval {
+                    part.intervals.push(RateInterval {
                         from: self.noted_at.to_time(),
                         to: now.to_time(),
                         share: AllocatedFraction(rate / wire.as_bytes_per_second()),
@@ -362,7 +362,7 @@ impl PacketStream {
     }
 
     /// Message and intervals of each part.
-    pub(super) fn into_intervals(self) -> impl Iterator<Item = (usize, Vec<Interval>)> {
+    pub(super) fn into_intervals(self) -> impl Iterator<Item = (usize, Vec<RateInterval>)> {
         self.parts
             .into_iter()
             .map(|part| (part.message, part.intervals))

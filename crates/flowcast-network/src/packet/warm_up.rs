@@ -4,8 +4,8 @@
 //! The messages are carried in rounds, each of which begins when the one before has ended everywhere; the last ones
 //! count. Their time is not known beforehand: rounds begin ever farther apart until they fit.
 
-use super::{CarriedPackets, Message, SharingError};
-use flowcast_model::sharing::completion::{FlowCompletion, Interval};
+use super::{CarriedPackets, PacketMessage, SharingError};
+use flowcast_model::sharing::completion::{FlowCompletion, RateInterval};
 use flowcast_units::Time;
 
 /// Between the end of a round and the start of the next, at least.
@@ -38,9 +38,12 @@ impl Rounds {
     }
 
     /// The messages of the first round, of the second, and so on.
-    pub(super) fn repeat(self, messages: &[Message]) -> impl Iterator<Item = Message> + '_ {
+    pub(super) fn repeat(
+        self,
+        messages: &[PacketMessage],
+    ) -> impl Iterator<Item = PacketMessage> + '_ {
         (0..self.count).flat_map(move |round| {
-            messages.iter().map(move |message| Message {
+            messages.iter().map(move |message| PacketMessage {
                 start: message.start + self.start(round),
                 ..*message
             })
@@ -59,41 +62,43 @@ impl Rounds {
     /// The rounds from `first` on, each as if it were the only one.
     fn from(self, first: u32, carried: CarriedPackets) -> Vec<CarriedPackets> {
         let flows = (carried.completions.len() / self.count()).max(1);
-        let alone =
-            |(round, (completions, intervals)): (u32, (&[FlowCompletion], &[Vec<Interval>]))| {
-                let shift = self.start(round);
-                let sooner = |time: Time| {
-                    if time > shift {
-                        time - shift
-                    } else {
-                        Time::ZERO
-                    }
-                };
-                CarriedPackets {
-                    completions: completions
-                        .iter()
-                        .map(|one| FlowCompletion {
-                            end: sooner(one.end),
-                            ..*one
-                        })
-                        .collect(),
-                    intervals: intervals
-                        .iter()
-                        .map(|of_one| {
-                            of_one
-                                .iter()
-                                .map(|interval: &Interval| Interval {
-                                    from: sooner(interval.from),
-                                    to: sooner(interval.to),
-                                    ..*interval
-                                })
-                                .collect()
-                        })
-                        .collect(),
-                    detoured: carried.detoured.clone(),
-                    ..carried
+        let alone = |(round, (completions, intervals)): (
+            u32,
+            (&[FlowCompletion], &[Vec<RateInterval>]),
+        )| {
+            let shift = self.start(round);
+            let sooner = |time: Time| {
+                if time > shift {
+                    time - shift
+                } else {
+                    Time::ZERO
                 }
             };
+            CarriedPackets {
+                completions: completions
+                    .iter()
+                    .map(|one| FlowCompletion {
+                        end: sooner(one.end),
+                        ..*one
+                    })
+                    .collect(),
+                intervals: intervals
+                    .iter()
+                    .map(|of_one| {
+                        of_one
+                            .iter()
+                            .map(|interval: &RateInterval| RateInterval {
+                                from: sooner(interval.from),
+                                to: sooner(interval.to),
+                                ..*interval
+                            })
+                            .collect()
+                    })
+                    .collect(),
+                detoured: carried.detoured.clone(),
+                ..carried
+            }
+        };
         let rounds = carried
             .completions
             .chunks(flows)

@@ -34,19 +34,19 @@ use flowcast_scheduler::{Rail, RailId};
 use crate::{
     NoPanic,
     bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS},
-    connections::Path,
+    connections::PeerPath,
     costs::{self, CostOrigin},
     library::{self, OpenMpiLibrary},
     parameters::When,
-    peers::Peer,
+    peers::RailPeer,
     state::{self, RailModule, State},
     store::CostStore,
 };
 use backoff::{Backoff, exactly};
 use round_trips::Partner;
 use stored_check::StoredCheck;
-use watch::Watch;
-use wire::{Kind, WireHeader, WireReceived, WireRoute};
+use watch::RailWatch;
+use wire::{WireHeader, WireKind, WireReceived, WireRoute};
 
 /// The most ranks that rank 0 tries in search of one that it reaches over several rails.
 const MOST_CANDIDATES: u32 = 1024;
@@ -64,7 +64,7 @@ static LINKS: OnceLock<MeasuredLinks> = OnceLock::new();
 static FINISHED: AtomicBool = AtomicBool::new(false);
 static ANSWERING: AtomicBool = AtomicBool::new(false);
 /// The rails, from the start on.
-static WATCH: OnceLock<Watch> = OnceLock::new();
+static WATCH: OnceLock<RailWatch> = OnceLock::new();
 /// Whether this is rank 0 at its measurement.
 static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
 
@@ -198,14 +198,14 @@ fn all_hold(state: &State, partner: &mut Partner<'_>, stored: &[Rail], deadline:
     })
 }
 
-struct Measured {
+struct MeasuredRail {
     rail: Rail,
     /// Nothing for rough values, which are not worth keeping.
     network: Option<Network>,
 }
 
-fn keep(state: &State, store: &CostStore, results: &[Measured]) {
-    for Measured { rail, network } in results {
+fn keep(state: &State, store: &CostStore, results: &[MeasuredRail]) {
+    for MeasuredRail { rail, network } in results {
         let saved = network
             .as_ref()
             .map(|network| store.save(&rail.name, network));
@@ -224,7 +224,7 @@ fn measure_all(
     partner: &mut Partner<'_>,
     to: &str,
     deadline: Instant,
-) -> Option<Vec<Measured>> {
+) -> Option<Vec<MeasuredRail>> {
     let (from, version) = (host(), library::version().unwrap_or_default());
     let mut results = Vec::new();
     for (index, rail) in state.rails.iter().enumerate() {
@@ -240,7 +240,7 @@ fn measure_all(
             network.intervals.clear();
             network
         });
-        results.push(Measured {
+        results.push(MeasuredRail {
             rail: costs::rail(&rail.name, cost),
             network,
         });
@@ -249,7 +249,7 @@ fn measure_all(
 }
 
 /// The first rank that is reached over several rails, once it is ready.
-fn partner(state: &State, own: ProcessName, deadline: Instant) -> Option<&Peer> {
+fn partner(state: &State, own: ProcessName, deadline: Instant) -> Option<&RailPeer> {
     let (name, peer) = candidate(state, own)?;
     let backoff = Backoff::new();
     while !ready::may_be_reached(&state.library, name) {
@@ -263,7 +263,7 @@ fn partner(state: &State, own: ProcessName, deadline: Instant) -> Option<&Peer> 
     Some(peer)
 }
 
-fn candidate(state: &State, own: ProcessName) -> Option<(ProcessName, &Peer)> {
+fn candidate(state: &State, own: ProcessName) -> Option<(ProcessName, &RailPeer)> {
     // SAFETY: the library's; ob1 adds processes in the same way when it first sends to them.
     let size = u32::try_from(unsafe { (state.library.world_size)() }).ok()?;
     (1..size.min(MOST_CANDIDATES)).find_map(|vpid| {
@@ -346,20 +346,20 @@ fn answer(links: &MeasuredLinks) {
         while let Some(received) = wire::take() {
             backoff = Backoff::new();
             match received.header.kind {
-                Kind::Invite => {
+                WireKind::Invite => {
                     until = Some(Instant::now() + time_for_measuring() + GRACE);
-                    reply(links, &received, Kind::Ready, host().as_bytes());
+                    reply(links, &received, WireKind::Ready, host().as_bytes());
                 }
-                Kind::Ping => {
+                WireKind::Ping => {
                     pings += 1;
                     if pings == received.header.of {
                         pings = 0;
-                        reply(links, &received, Kind::Pong, &[]);
+                        reply(links, &received, WireKind::Pong, &[]);
                     }
                 }
-                Kind::Done => until = None,
-                Kind::Results => pass_on(&received),
-                Kind::Ready | Kind::Pong => {}
+                WireKind::Done => until = None,
+                WireKind::Results => pass_on(&received),
+                WireKind::Ready | WireKind::Pong => {}
             }
         }
         if until.is_none_or(|until| Instant::now() > until) {
@@ -378,7 +378,7 @@ fn time_for_measuring() -> Duration {
 }
 
 /// Over the network by which the question came.
-fn reply(links: &MeasuredLinks, received: &WireReceived, kind: Kind, body: &[u8]) {
+fn reply(links: &MeasuredLinks, received: &WireReceived, kind: WireKind, body: &[u8]) {
     let header = WireHeader {
         kind,
         from: own_name(&links.library),
@@ -426,8 +426,8 @@ fn go_on_with(state: &State, costs: &[LogGp], origin: CostOrigin) -> bool {
     true
 }
 
-fn watch(state: &State) -> &'static Watch {
-    WATCH.get_or_init(|| Watch::new(&state.rails, state.accounts))
+fn watch(state: &State) -> &'static RailWatch {
+    WATCH.get_or_init(|| RailWatch::new(&state.rails, state.accounts))
 }
 
 /// Goes on with other parameters where the rails no longer are what was measured, and avoids those on which nothing moves.
@@ -465,7 +465,7 @@ fn look(state: &'static State) {
     }
 }
 
-fn tell_stuck(state: &State, stuck: &BTreeSet<Path>) {
+fn tell_stuck(state: &State, stuck: &BTreeSet<PeerPath>) {
     let names: BTreeSet<&str> = stuck
         .iter()
         .map(|path| state.rail(path.rail).name.as_str())

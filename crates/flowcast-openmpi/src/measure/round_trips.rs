@@ -19,9 +19,9 @@ use super::{
     backoff::Backoff,
     plan::plan,
     stored_check::{StoredCheck, holding},
-    wire::{self, HEADER, Kind, WireHeader, WireRoute},
+    wire::{self, HEADER, WireHeader, WireKind, WireRoute},
 };
-use crate::{bindings::ProcessName, peers::Peer, state::State};
+use crate::{bindings::ProcessName, peers::RailPeer, state::State};
 
 /// The round trips before the plan: the first opens the connection.
 const WARM_UP: u32 = 2;
@@ -35,7 +35,7 @@ const SOUND: Range<f64> = 0.93..1.3;
 pub(super) struct Partner<'a> {
     state: &'a State,
     own: ProcessName,
-    peer: &'a Peer,
+    peer: &'a RailPeer,
     round: u32,
     deadline: Instant,
 }
@@ -44,7 +44,7 @@ impl<'a> Partner<'a> {
     pub(super) fn new(
         state: &'a State,
         own: ProcessName,
-        peer: &'a Peer,
+        peer: &'a RailPeer,
         deadline: Instant,
     ) -> Partner<'a> {
         Partner {
@@ -59,8 +59,9 @@ impl<'a> Partner<'a> {
     /// Invites the partner; its host's name, or nothing if it does not answer in time.
     pub(super) fn invite(&mut self) -> Option<String> {
         let route = self.route(self.peer.usable().lowest()?)?;
-        self.send(&route, Kind::Invite, 1, HEADER).then_some(())?;
-        self.answer(Kind::Ready)
+        self.send(&route, WireKind::Invite, 1, HEADER)
+            .then_some(())?;
+        self.answer(WireKind::Ready)
             .map(|host| String::from_utf8_lossy(&host).into_owned())
     }
 
@@ -71,7 +72,7 @@ impl<'a> Partner<'a> {
             .lowest()
             .and_then(|rail| self.route(rail))
         {
-            self.send(&route, Kind::Done, 1, HEADER);
+            self.send(&route, WireKind::Done, 1, HEADER);
         }
     }
 
@@ -139,10 +140,10 @@ impl<'a> Partner<'a> {
             if message > 0 && !pause.is_zero() {
                 compute_for(pause);
             }
-            self.send(route, Kind::Ping, point.messages, point.size.0 as usize)
+            self.send(route, WireKind::Ping, point.messages, point.size.0 as usize)
                 .then_some(())?;
         }
-        self.answer(Kind::Pong)?;
+        self.answer(WireKind::Pong)?;
         Some(Time::from_nanos(start.elapsed().as_nanos() as f64))
     }
 
@@ -151,7 +152,7 @@ impl<'a> Partner<'a> {
         unsafe { WireRoute::new(self.state.rail(rail).module, self.peer.endpoint(rail)) }
     }
 
-    fn send(&self, route: &WireRoute, kind: Kind, of: u32, size: usize) -> bool {
+    fn send(&self, route: &WireRoute, kind: WireKind, of: u32, size: usize) -> bool {
         route.send(
             WireHeader {
                 kind,
@@ -166,7 +167,7 @@ impl<'a> Partner<'a> {
     }
 
     /// The body of the answer to the present round.
-    fn answer(&self, kind: Kind) -> Option<Vec<u8>> {
+    fn answer(&self, kind: WireKind) -> Option<Vec<u8>> {
         let backoff = Backoff::new();
         while Instant::now() < self.deadline {
             // SAFETY: the library's.

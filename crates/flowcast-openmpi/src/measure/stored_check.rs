@@ -10,7 +10,7 @@ use std::time::Duration;
 use flowcast_fit::prtt::{PrttPoint, prtt};
 use flowcast_model::{
     loggp::LogGp,
-    stats::still::{StillHolds, Verdict},
+    stats::still::{StillHolds, StillVerdict},
 };
 use flowcast_units::{Bytes, Time};
 
@@ -64,10 +64,10 @@ pub(super) fn holding(
         };
         spent += time;
         match test.observe(time.as_nanos() / predicted) {
-            Verdict::Above => return StoredCheck::Slower,
-            Verdict::Below => return StoredCheck::Faster,
-            Verdict::Between => return StoredCheck::Holds,
-            Verdict::Open => {}
+            StillVerdict::Above => return StoredCheck::Slower,
+            StillVerdict::Below => return StoredCheck::Faster,
+            StillVerdict::Between => return StoredCheck::Holds,
+            StillVerdict::Open => {}
         }
     }
     if test.count() < PLANNED {

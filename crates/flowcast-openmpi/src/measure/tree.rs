@@ -7,7 +7,7 @@ use std::sync::{
 
 use super::{
     MeasuredLinks, ready, route,
-    wire::{HEADER, Kind, WireHeader},
+    wire::{HEADER, WireHeader, WireKind},
 };
 use crate::bindings::ProcessName;
 
@@ -24,7 +24,7 @@ pub(super) fn share(own: ProcessName, text: &str) {
     // SAFETY: the library's.
     let size = u32::try_from(unsafe { (links.library.world_size)() }).unwrap_or(0);
     let header = WireHeader {
-        kind: Kind::Results,
+        kind: WireKind::Results,
         from: own,
         round: 0,
         of: 1,

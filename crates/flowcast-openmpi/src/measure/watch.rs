@@ -21,7 +21,7 @@ use flowcast_units::TimePerByte;
 use super::equal_rails;
 use crate::{
     accounts::{self, Accounts},
-    connections::{Connections, ConnectionsLook, Path},
+    connections::{ConnectionsLook, PeerPath, TcpConnections},
     costs,
     state::RailModule,
 };
@@ -45,19 +45,19 @@ const WORTH_A_CHANGE: f64 = 0.05;
 
 /// The looks at all rails, by any thread.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct RailWatch {
     next: AtomicU64,
     rails: Mutex<WatchedRails>,
 }
 
 #[derive(Debug)]
 struct WatchedRails {
-    connections: Connections,
+    connections: TcpConnections,
     /// Those that were measured, and may be measured again.
     measured: Vec<Watched>,
     /// What the processes of this node have carried over each rail.
     accounts: Accounts,
-    stuck: BTreeSet<Path>,
+    stuck: BTreeSet<PeerPath>,
     last: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct WatchFindings {
     /// The parameters to go on with.
     pub costs: Option<Vec<LogGp>>,
     /// Where nothing moves now.
-    pub stuck: Option<BTreeSet<Path>>,
+    pub stuck: Option<BTreeSet<PeerPath>>,
 }
 
 /// A rail, and what was observed while it was full; times in nanoseconds.
@@ -84,17 +84,17 @@ struct Watched {
     node_total: Option<u64>,
 }
 
-impl Watch {
-    pub(super) fn new(rails: &[RailModule], accounts: Accounts) -> Watch {
+impl RailWatch {
+    pub(super) fn new(rails: &[RailModule], accounts: Accounts) -> RailWatch {
         let names: Vec<&str> = rails.iter().map(|rail| rail.name.as_str()).collect();
         let rails = WatchedRails {
-            connections: Connections::new(&names),
+            connections: TcpConnections::new(&names),
             measured: Vec::new(),
             accounts,
             stuck: BTreeSet::new(),
             last: 0,
         };
-        Watch {
+        RailWatch {
             next: AtomicU64::new(0),
             rails: Mutex::new(rails),
         }

@@ -40,7 +40,7 @@ pub(super) const HEADER: usize = 28;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum WireKind {
     Invite = 1,
     Ready = 2,
     Ping = 3,
@@ -52,7 +52,7 @@ pub(super) enum Kind {
 /// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WireHeader {
-    pub kind: Kind,
+    pub kind: WireKind,
     pub from: ProcessName,
     /// Number of the round trip, from 0.
     pub round: u32,
@@ -89,12 +89,12 @@ impl WireHeader {
             return None;
         };
         let kinds = [
-            Kind::Invite,
-            Kind::Ready,
-            Kind::Ping,
-            Kind::Pong,
-            Kind::Done,
-            Kind::Results,
+            WireKind::Invite,
+            WireKind::Ready,
+            WireKind::Ping,
+            WireKind::Pong,
+            WireKind::Done,
+            WireKind::Results,
         ];
         let kind = kinds.into_iter().find(|known| *known as u32 == kind)?;
         Some(WireHeader {
@@ -251,7 +251,7 @@ mod tests {
     fn a_header_is_read_back_and_others_are_not_ours() {
         let from = ProcessName { jobid: 7, vpid: 3 };
         let header = WireHeader {
-            kind: Kind::Pong,
+            kind: WireKind::Pong,
             from,
             round: 9,
             of: 8,

@@ -20,7 +20,7 @@ pub(crate) use writing::{PutArguments, no_room, put, rails_of_fin};
 
 /// Which part of a message goes over which rail.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct RailPart {
     pub rail: RailId,
     pub offset: usize,
     pub length: usize,
@@ -28,25 +28,25 @@ pub(crate) struct Part {
 
 /// Parts one behind the other.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parts {
-    parts: [Part; MAX_RAILS],
+pub(crate) struct RailParts {
+    parts: [RailPart; MAX_RAILS],
     count: usize,
 }
 
-impl Parts {
-    pub(crate) fn new(pieces: impl Iterator<Item = (RailId, usize)>) -> Parts {
-        let none = Part {
+impl RailParts {
+    pub(crate) fn new(pieces: impl Iterator<Item = (RailId, usize)>) -> RailParts {
+        let none = RailPart {
             rail: RailId(0),
             offset: 0,
             length: 0,
         };
-        let mut all = Parts {
+        let mut all = RailParts {
             parts: [none; MAX_RAILS],
             count: 0,
         };
         let mut offset = 0;
         for (rail, length) in pieces.take(MAX_RAILS) {
-            all.parts[all.count] = Part {
+            all.parts[all.count] = RailPart {
                 rail,
                 offset,
                 length,
@@ -58,19 +58,19 @@ impl Parts {
     }
 
     /// As the scheduler divides a message that ob1 asked one rail for; `None` if that one carries all of it.
-    pub(crate) fn divided(split: &Split, asked: RailId) -> Option<Parts> {
-        let parts = Parts::new(split.pieces().map(|(rail, piece)| (rail, piece.0 as usize)));
+    pub(crate) fn divided(split: &Split, asked: RailId) -> Option<RailParts> {
+        let parts = RailParts::new(split.pieces().map(|(rail, piece)| (rail, piece.0 as usize)));
         let is_as_asked = matches!(parts.all(), [only] if only.rail == asked);
         (!is_as_asked).then_some(parts)
     }
 
     /// All of it first, and empty parts behind it over the other rails: what was given to them before arrives before.
-    pub(crate) fn behind(rails: RailSet, length: usize) -> Parts {
+    pub(crate) fn behind(rails: RailSet, length: usize) -> RailParts {
         let lengths = std::iter::once(length).chain(std::iter::repeat(0));
-        Parts::new(rails.zip(lengths))
+        RailParts::new(rails.zip(lengths))
     }
 
-    pub(crate) fn all(&self) -> &[Part] {
+    pub(crate) fn all(&self) -> &[RailPart] {
         &self.parts[..self.count]
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use flowcast_scheduler::{MAX_RAILS, RailId};
 
 use super::{
-    Part, Parts,
+    RailPart, RailParts,
     wire::{HEADER, PieceHeader, TAG},
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
         ERR_RESOURCE_BUSY, Endpoint, NO_ORDER, SUCCESS,
     },
     descriptor::{copy_range, length},
-    peers::Peer,
+    peers::RailPeer,
     state::State,
 };
 
@@ -52,8 +52,8 @@ struct SendInParts {
 /// The descriptor is ob1's for this network and endpoint, which is the peer's; the rails reach the peer.
 pub(crate) unsafe fn send(
     state: &'static State,
-    peer: &Peer,
-    parts: &Parts,
+    peer: &RailPeer,
+    parts: &RailParts,
     arguments: SendArguments,
 ) -> Option<c_int> {
     let mut ours = [ptr::null_mut(); MAX_RAILS];
@@ -94,7 +94,7 @@ pub(crate) unsafe fn send(
 
 /// # Safety
 /// As [`send`].
-unsafe fn room_for(state: &State, peer: &Peer, part: &Part, of: usize) -> *mut Descriptor {
+unsafe fn room_for(state: &State, peer: &RailPeer, part: &RailPart, of: usize) -> *mut Descriptor {
     let rail = state.rail(part.rail);
     let header = if of > 1 { HEADER } else { 0 };
     let flags = DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK;
@@ -112,7 +112,7 @@ unsafe fn room_for(state: &State, peer: &Peer, part: &Part, of: usize) -> *mut D
 
 /// # Safety
 /// Descriptors that the parts' rails have allocated, ended by null.
-unsafe fn release(state: &State, parts: &Parts, ours: &[*mut Descriptor]) {
+unsafe fn release(state: &State, parts: &RailParts, ours: &[*mut Descriptor]) {
     for (part, own) in parts.all().iter().zip(ours) {
         if !own.is_null() {
             let rail = state.rail(part.rail);
@@ -126,7 +126,12 @@ unsafe fn release(state: &State, parts: &Parts, ours: &[*mut Descriptor]) {
 ///
 /// # Safety
 /// The descriptors have room for their parts, and ob1's has all of the message.
-unsafe fn fill(state: &State, parts: &Parts, ours: &[*mut Descriptor], arguments: &SendArguments) {
+unsafe fn fill(
+    state: &State,
+    parts: &RailParts,
+    ours: &[*mut Descriptor],
+    arguments: &SendArguments,
+) {
     let SendArguments {
         descriptor, tag, ..
     } = *arguments;

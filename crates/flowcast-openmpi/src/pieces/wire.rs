@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::{
     NoPanic,
-    bindings::{BtlModule, Descriptor, ProcessName, Segment, TAG_MAX, Trigger},
+    bindings::{BtlModule, BtlSegment, Descriptor, ProcessName, TAG_MAX, Trigger},
     connections::AddressKey,
     descriptor::received,
     library::{self, OpenMpiLibrary},
@@ -220,7 +220,7 @@ unsafe fn hand_on(by: *mut BtlModule, tag: u8, mut whole: Incomplete) {
     let Some(triggers) = TRIGGERS.get() else {
         return;
     };
-    let mut segment = Segment {
+    let mut segment = BtlSegment {
         seg_addr: whole.words.as_mut_ptr().cast(),
         seg_len: whole.total as u64,
     };

@@ -9,11 +9,11 @@ use std::{
 
 use flowcast_scheduler::RailSet;
 
-use super::Parts;
+use super::RailParts;
 use crate::{
     NoPanic,
     bindings::{BtlModule, Endpoint, RdmaCompletion, SUCCESS},
-    peers::Peer,
+    peers::RailPeer,
     state::State,
 };
 
@@ -48,7 +48,7 @@ thread_local! {
 
 /// The rails that the FIN which ob1 now sends has to follow: those of the PUT that has just ended, whose FIN is the first that ob1
 /// sends, or all that may have one in flight to this peer for a FIN that ob1 had to put off.
-pub(crate) fn rails_of_fin(peer: &Peer) -> RailSet {
+pub(crate) fn rails_of_fin(peer: &RailPeer) -> RailSet {
     match FINISHED_PUT.replace(RailSet::NONE) {
         RailSet::NONE => peer.rails_with_puts(),
         rails => rails,
@@ -66,8 +66,8 @@ pub(crate) fn no_room() {
 /// The arguments are ob1's; the rails reach the peer and can write without registering memory.
 pub(crate) unsafe fn put(
     state: &State,
-    peer: &Peer,
-    parts: &Parts,
+    peer: &RailPeer,
+    parts: &RailParts,
     arguments: PutArguments,
 ) -> c_int {
     let rails = parts

@@ -25,17 +25,17 @@ macro_rules! sizes {
 
 fn ours() -> BTreeMap<String, i64> {
     let mut map = BTreeMap::new();
-    sizes!(map, Component ComponentData BmlComponent BmlModule List Segment Trigger ProcessName OpalProc BmlBtl BtlArray);
+    sizes!(map, Component ComponentData BmlComponent BmlModule OpalList BtlSegment Trigger ProcessName OpalProc BmlBtl BtlArray);
     fields!(map,
         Component: mca_type_name mca_component_name mca_open_component mca_register_component_params;
         BmlComponent: bml_init;
         BmlModule: bml_add_proc bml_add_procs bml_del_procs bml_del_btl bml_del_proc_btl bml_register_error bml_finalize;
         BtlModule: btl_component btl_eager_limit btl_max_send_size btl_exclusivity btl_latency btl_bandwidth btl_alloc
             btl_free btl_prepare_src btl_send btl_sendi btl_put btl_registration_handle_size;
-        List: opal_list_sentinel;
+        OpalList: opal_list_sentinel;
         ListItem: opal_list_next;
         SelectedBtl: btl_module;
-        Segment: seg_addr seg_len;
+        BtlSegment: seg_addr seg_len;
         Descriptor: des_segments des_segment_count des_cbfunc des_flags;
         Trigger: cbfunc cbdata;
         OpalProc: proc_name proc_flags;

@@ -44,13 +44,13 @@ int main(void) {
     FIELD(mca_btl_base_module_t, "BtlModule", btl_sendi);
     FIELD(mca_btl_base_module_t, "BtlModule", btl_put);
     FIELD(mca_btl_base_module_t, "BtlModule", btl_registration_handle_size);
-    SIZE(opal_list_t, "List");
-    FIELD(opal_list_t, "List", opal_list_sentinel);
+    SIZE(opal_list_t, "OpalList");
+    FIELD(opal_list_t, "OpalList", opal_list_sentinel);
     FIELD(opal_list_item_t, "ListItem", opal_list_next);
     FIELD(mca_btl_base_selected_module_t, "SelectedBtl", btl_module);
-    SIZE(mca_btl_base_segment_t, "Segment");
-    FIELD(mca_btl_base_segment_t, "Segment", seg_addr);
-    FIELD(mca_btl_base_segment_t, "Segment", seg_len);
+    SIZE(mca_btl_base_segment_t, "BtlSegment");
+    FIELD(mca_btl_base_segment_t, "BtlSegment", seg_addr);
+    FIELD(mca_btl_base_segment_t, "BtlSegment", seg_len);
     FIELD(mca_btl_base_descriptor_t, "Descriptor", des_segments);
     FIELD(mca_btl_base_descriptor_t, "Descriptor", des_segment_count);
     FIELD(mca_btl_base_descriptor_t, "Descriptor", des_cbfunc);

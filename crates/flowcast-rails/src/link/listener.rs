@@ -12,7 +12,7 @@ use flowcast_scheduler::{MAX_RAILS, RailId};
 
 use super::{LinkError, failed, is_not_ready};
 use crate::{
-    frame::{FrameHeader, FrameReader, HEADER, Kind},
+    frame::{FrameHeader, FrameKind, FrameReader, HEADER},
     path::{listen, prepare},
     token::{TOKEN, Token},
 };
@@ -158,7 +158,8 @@ fn introduced(stream: &mut TcpStream, reader: &mut FrameReader) -> Result<Option
         Ok(None) => Ok(None),
         Ok(Some((
             FrameHeader {
-                kind: Kind::Hello, ..
+                kind: FrameKind::Hello,
+                ..
             },
             text,
         ))) => Hello::read(text).map(Some).ok_or(()),

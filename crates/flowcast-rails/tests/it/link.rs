@@ -9,12 +9,12 @@ use std::{
 
 use flowcast_model::loggp::LogGp;
 use flowcast_rails::{
-    exchange::{Audit, Course, Exchange, ExchangeError, answer, count, end, exchange},
-    frame::Fault,
-    link::{Link, LinkError, LinkWaiting, Listener, RailPath},
-    path::Path,
+    exchange::{Audit, Course, ExchangeError, ExchangeTest, answer, count, end, exchange},
+    frame::RailFault,
+    link::{LinkError, LinkWaiting, Listener, RailLink, RailPath},
+    path::SessionPath,
     policy::Steering,
-    session::{Delivery, SessionRule},
+    session::{DeliveryOrder, SessionRule},
     token::Token,
 };
 use flowcast_scheduler::{
@@ -80,20 +80,20 @@ fn door(rails: u8) -> (Listener, Vec<SocketAddr>) {
 fn rail(to: SocketAddr) -> RailPath {
     RailPath {
         cost: cost(),
-        path: Path {
+        path: SessionPath {
             from: Some(to.ip()),
-            ..Path::to(to)
+            ..SessionPath::to(to)
         },
     }
 }
 
-fn answering(door: Listener) -> thread::JoinHandle<Link> {
+fn answering(door: Listener) -> thread::JoinHandle<RailLink> {
     answering_by(rule(), door)
 }
 
-fn answering_by(rule: SessionRule, door: Listener) -> thread::JoinHandle<Link> {
+fn answering_by(rule: SessionRule, door: Listener) -> thread::JoinHandle<RailLink> {
     thread::spawn(move || {
-        let mut link = Link::accept(door, rule, LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = RailLink::accept(door, rule, LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, TIMEOUT).unwrap();
         link
     })
@@ -203,7 +203,7 @@ fn messages_go_and_come_back_over_two_rails_with_every_scheduler() {
     let (door, addresses) = door(2);
     let other = answering(door);
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
-    let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
+    let mut link = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     for name in SchedulerName::distinct() {
         let course = Course {
             scheduler: name,
@@ -213,7 +213,7 @@ fn messages_go_and_come_back_over_two_rails_with_every_scheduler() {
             let times = exchange(
                 &mut link,
                 course,
-                Exchange {
+                ExchangeTest {
                     messages,
                     size: Bytes(size),
                     repetitions: 2,
@@ -235,7 +235,8 @@ fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
         let other = answering(door);
         let cut = cable(addresses[1], Mishap::Cut(cut_at));
         let mut link =
-            Link::connect(&[rail(addresses[0]), rail(cut)], rule(), LinkWaiting::Sleep).unwrap();
+            RailLink::connect(&[rail(addresses[0]), rail(cut)], rule(), LinkWaiting::Sleep)
+                .unwrap();
         let audit = count(
             &mut link,
             course(Discipline::RoundRobin, false),
@@ -259,7 +260,7 @@ fn a_rail_that_is_cut_in_its_introduction_ends_no_other_and_comes_back() {
             let other = answering(door);
             let mut rails = [rail(addresses[0]), rail(addresses[1])];
             rails[cut] = rail(cut_again_and_again(addresses[cut], vec![at, at]));
-            let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
+            let mut link = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
             let audit = count(
                 &mut link,
                 course(Discipline::RoundRobin, false),
@@ -275,7 +276,7 @@ fn a_rail_that_is_cut_in_its_introduction_ends_no_other_and_comes_back() {
             }
             assert_eq!(
                 link.faults(),
-                [(RailId(cut as u8), Fault::Closed); 2],
+                [(RailId(cut as u8), RailFault::Closed); 2],
                 "cut at {at}, not {whole_one}"
             );
             end(&mut link).unwrap();
@@ -289,7 +290,7 @@ fn a_rail_that_is_alone_and_cut_comes_back_and_loses_nothing() {
     let (door, addresses) = door(1);
     let other = answering(door);
     let cut = cut_again_and_again(addresses[0], vec![20_000, 300_000, 100]);
-    let mut link = Link::connect(&[rail(cut)], rule(), LinkWaiting::Sleep).unwrap();
+    let mut link = RailLink::connect(&[rail(cut)], rule(), LinkWaiting::Sleep).unwrap();
     let audit = count(
         &mut link,
         course(Discipline::RoundRobin, false),
@@ -326,7 +327,7 @@ fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
         rail(cut_again_and_again(to, cuts.collect()))
     };
     let rails = [path(addresses[0]), path(addresses[1])];
-    let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
+    let mut link = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     while link.faults().len() < 2 * CUTS {
         let course = Course {
             split,
@@ -362,7 +363,8 @@ fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
         let other = answering(door);
         let cut = cable(addresses[1], Mishap::Cut(cut_at));
         let mut link =
-            Link::connect(&[rail(addresses[0]), rail(cut)], rule(), LinkWaiting::Sleep).unwrap();
+            RailLink::connect(&[rail(addresses[0]), rail(cut)], rule(), LinkWaiting::Sleep)
+                .unwrap();
         let course = Course {
             split,
             ..course(Discipline::EarliestDelivery, adapts)
@@ -388,7 +390,7 @@ fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
         let (door, addresses) = door(2);
         let other = answering(door);
         let stalled = cable(addresses[1], Mishap::Stall(every, Duration::from_millis(5)));
-        let mut link = Link::connect(
+        let mut link = RailLink::connect(
             &[rail(addresses[0]), rail(stalled)],
             rule(),
             LinkWaiting::Sleep,
@@ -420,7 +422,7 @@ fn a_spoilt_frame_ends_its_rail_and_arrives_whole_over_another() {
     let (door, addresses) = door(2);
     let other = answering(door);
     let spoilt = cable(addresses[1], Mishap::Spoil(50_000));
-    let mut link = Link::connect(
+    let mut link = RailLink::connect(
         &[rail(addresses[0]), rail(spoilt)],
         rule(),
         LinkWaiting::Sleep,
@@ -438,7 +440,10 @@ fn a_spoilt_frame_ends_its_rail_and_arrives_whole_over_another() {
     end(&mut link).unwrap();
     let faults = other.join().unwrap().faults().to_vec();
     assert!(
-        matches!(faults.first(), Some((RailId(1), Fault::Checksum { .. }))),
+        matches!(
+            faults.first(),
+            Some((RailId(1), RailFault::Checksum { .. }))
+        ),
         "{faults:?}"
     );
 }
@@ -447,8 +452,8 @@ fn a_spoilt_frame_ends_its_rail_and_arrives_whole_over_another() {
 fn rails_come_and_go_while_messages_flow() {
     let (door, addresses) = door(3);
     let other = answering(door);
-    let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
-    let mut change = |link: &mut Link, number: u64| match number {
+    let mut link = RailLink::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
+    let mut change = |link: &mut RailLink, number: u64| match number {
         500 => link.add_rail(RailId(1), &rail(addresses[1])).unwrap(),
         1000 => link.add_rail(RailId(2), &rail(addresses[2])).unwrap(),
         1500 => link.withdraw(RailId(0)),
@@ -475,7 +480,7 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
     let (door, addresses) = door(2);
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         // Moves bytes, but takes no message.
         while stopped.try_recv().is_err() {
             link.poll().unwrap();
@@ -485,10 +490,10 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
             .collect::<Vec<_>>()
     });
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
-    let mut link = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
+    let mut link = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     let mut sent = 0u32;
     while link.session().has_credit() {
-        link.send(&sent.to_le_bytes(), Delivery::Ordered, TIMEOUT)
+        link.send(&sent.to_le_bytes(), DeliveryOrder::Ordered, TIMEOUT)
             .unwrap();
         sent += 1;
     }
@@ -500,7 +505,7 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
     );
     stop.send(()).unwrap();
     for number in sent..400 {
-        link.send(&number.to_le_bytes(), Delivery::Ordered, TIMEOUT)
+        link.send(&number.to_le_bytes(), DeliveryOrder::Ordered, TIMEOUT)
             .unwrap();
     }
     link.flush(TIMEOUT).unwrap();
@@ -514,13 +519,13 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
 fn a_link_without_rails_says_so() {
     let (door, addresses) = door(1);
     let other = thread::spawn(move || {
-        Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap()
+        RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap()
     });
-    let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
+    let mut link = RailLink::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
     drop(other.join().unwrap());
     assert!(matches!(link.receive(TIMEOUT), Err(LinkError::Closed)));
     assert!(matches!(
-        link.send(b"x", Delivery::Ordered, TIMEOUT),
+        link.send(b"x", DeliveryOrder::Ordered, TIMEOUT),
         Err(LinkError::Closed)
     ));
 }
@@ -529,13 +534,14 @@ fn a_link_without_rails_says_so() {
 fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
     let (door, addresses) = door(2);
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, TIMEOUT).unwrap_err()
     });
     let cables = addresses
         .into_iter()
         .map(|address| rail(cable(address, Mishap::Cut(100_000))));
-    let mut link = Link::connect(&cables.collect::<Vec<_>>(), rule(), LinkWaiting::Sleep).unwrap();
+    let mut link =
+        RailLink::connect(&cables.collect::<Vec<_>>(), rule(), LinkWaiting::Sleep).unwrap();
     let sent = count(
         &mut link,
         course(Discipline::RoundRobin, false),
@@ -566,19 +572,19 @@ fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
 }
 
 /// Messages there and back over a sound rail and one with these fates; gives the faults of both ends.
-fn counted_and_exchanged(fate: Vec<Fate>, later: Option<Fate>) -> [Vec<(RailId, Fault)>; 2] {
+fn counted_and_exchanged(fate: Vec<Fate>, later: Option<Fate>) -> [Vec<(RailId, RailFault)>; 2] {
     let (door, addresses) = door(2);
     let other = answering_by(impatient(), door);
     // The lower rail: what has no rail of its own takes it.
     let ill = path(addresses[0], fate, later);
     let rails = [rail(ill), rail(addresses[1])];
-    let mut link = Link::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
+    let mut link = RailLink::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
     let course = course(Discipline::RoundRobin, false);
     whole(
         count(&mut link, course, 3000, Bytes(300), &mut |_, _| {}).unwrap(),
         3000,
     );
-    let there_and_back = Exchange {
+    let there_and_back = ExchangeTest {
         messages: 100,
         size: Bytes(2000),
         repetitions: 3,
@@ -609,7 +615,7 @@ fn a_rail_that_falls_silent_in_either_direction_is_given_up_and_loses_nothing() 
             let [own, others] = counted_and_exchanged(vec![silent], later);
             let all = own.iter().chain(&others);
             assert!(
-                all.clone().any(|(_, fault)| *fault == Fault::Silent),
+                all.clone().any(|(_, fault)| *fault == RailFault::Silent),
                 "{at} {own:?} {others:?}"
             );
         }
@@ -656,9 +662,9 @@ fn a_rail_that_was_silent_is_used_again() {
         Some(SOUND),
     );
     let rails = [rail(ill), rail(addresses[1])];
-    let mut link = Link::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
+    let mut link = RailLink::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
     let course = course(Discipline::RoundRobin, false);
-    let given = |link: &Link| link.session().given(RailId(0)).0;
+    let given = |link: &RailLink| link.session().given(RailId(0)).0;
     whole(
         count(&mut link, course, 3000, Bytes(300), &mut |_, _| {}).unwrap(),
         3000,
@@ -672,7 +678,7 @@ fn a_rail_that_was_silent_is_used_again() {
             40,
         );
     }
-    assert_eq!(link.faults()[0], (RailId(0), Fault::Silent));
+    assert_eq!(link.faults()[0], (RailId(0), RailFault::Silent));
     end(&mut link).unwrap();
     other.join().unwrap();
 }
@@ -682,7 +688,8 @@ fn an_end_that_computes_loses_no_rail() {
     let (door, addresses) = door(2);
     let (told, computes) = std::sync::mpsc::channel::<()>();
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, impatient(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link =
+            RailLink::accept(door, impatient(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         link.receive(TIMEOUT).unwrap();
         computes.recv().unwrap();
         (0..4).for_each(|_| drop(link.receive(TIMEOUT).unwrap()));
@@ -690,8 +697,8 @@ fn an_end_that_computes_loses_no_rail() {
         link
     });
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
-    let mut link = Link::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
-    (0..5).for_each(|_| link.send(b"x", Delivery::Ordered, TIMEOUT).unwrap());
+    let mut link = RailLink::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
+    (0..5).for_each(|_| link.send(b"x", DeliveryOrder::Ordered, TIMEOUT).unwrap());
     // Four times the silence after which a rail is given up if the other end answers elsewhere.
     assert!(matches!(
         link.receive(Duration::from_millis(800)),
@@ -707,11 +714,11 @@ fn an_end_that_computes_loses_no_rail() {
 fn a_sender_without_credit_gives_up_an_end_that_says_nothing_more() {
     let (door, addresses) = door(1);
     let other =
-        thread::spawn(move || Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)));
-    let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
+        thread::spawn(move || RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)));
+    let mut link = RailLink::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
     let held = other.join().unwrap().unwrap();
     let timeout = Duration::from_millis(50);
-    let ended = (0..1000).find_map(|_| link.send(b"x", Delivery::Ordered, timeout).err());
+    let ended = (0..1000).find_map(|_| link.send(b"x", DeliveryOrder::Ordered, timeout).err());
     assert!(matches!(ended, Some(LinkError::Silent(_))), "{ended:?}");
     drop(held);
 }
@@ -720,28 +727,28 @@ fn a_sender_without_credit_gives_up_an_end_that_says_nothing_more() {
 fn the_next_conversation_begins_at_once_when_the_other_end_was_killed() {
     let (door, addresses) = door(2);
     let served = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         assert!(matches!(
             answer(&mut link, TIMEOUT),
             Err(ExchangeError::Link(LinkError::Closed))
         ));
         let door = link.into_door().unwrap();
-        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, TIMEOUT).unwrap();
     });
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
-    let mut killed = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
+    let mut killed = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     killed
         .send(
             b"exchange earliest-delivery fixed whole 3 1 1 1",
-            Delivery::Ordered,
+            DeliveryOrder::Ordered,
             TIMEOUT,
         )
         .unwrap();
     killed.flush(TIMEOUT).unwrap();
     drop(killed);
     // The serving end still waits for the rails that it has lost.
-    let mut next = Link::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
+    let mut next = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     let course = course(Discipline::RoundRobin, false);
     whole(
         count(&mut next, course, 100, Bytes(300), &mut |_, _| {}).unwrap(),
@@ -771,9 +778,9 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
         ..rule()
     };
     // The other end closes it; when that is noticed is not known.
-    let mut stranger = Link::connect(&[rail(addresses[0])], wrong, LinkWaiting::Sleep).unwrap();
+    let mut stranger = RailLink::connect(&[rail(addresses[0])], wrong, LinkWaiting::Sleep).unwrap();
     assert!(stranger.receive(TIMEOUT).is_err());
-    let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
+    let mut link = RailLink::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
     let later = strangers(addresses[0]);
     let audit = count(
         &mut link,
@@ -793,10 +800,10 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
 fn a_peer_that_says_nothing_more_is_given_up() {
     let (door, addresses) = door(1);
     let other = thread::spawn(move || {
-        let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+        let mut link = RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
         answer(&mut link, Duration::from_millis(50))
     });
-    let link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
+    let link = RailLink::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
     let given_up = other.join().unwrap();
     assert!(
         matches!(given_up, Err(ExchangeError::Link(LinkError::Silent(_)))),
@@ -810,12 +817,14 @@ fn a_size_beyond_the_longest_message_is_refused_before_memory_is_asked_for() {
     for size in [u64::MAX, 1 << 62, 1 << 34, (1 << 20) + 1] {
         let (door, addresses) = door(1);
         let other = thread::spawn(move || {
-            let mut link = Link::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
+            let mut link =
+                RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
             answer(&mut link, TIMEOUT)
         });
-        let mut link = Link::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
+        let mut link =
+            RailLink::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();
         let asked = format!("exchange earliest-delivery fixed whole 1 1 {size} 1");
-        link.send(asked.as_bytes(), Delivery::Ordered, TIMEOUT)
+        link.send(asked.as_bytes(), DeliveryOrder::Ordered, TIMEOUT)
             .unwrap();
         let refused = other.join().unwrap().unwrap_err().to_string();
         assert!(refused.ends_with("expected at most 1048576"), "{refused}");

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io::IoSlice};
 use flowcast_model::loggp::LogGp;
 use flowcast_rails::{
     policy::Steering,
-    session::{Delivery, Opening, Refused, Session, SessionRule},
+    session::{DeliveryOrder, Opening, Refused, Session, SessionRule},
     token::Token,
 };
 use flowcast_scheduler::{
@@ -54,7 +54,7 @@ struct Pair {
     ends: [Session; 2],
     under_way: [[VecDeque<u8>; RAILS as usize]; 2],
     now: u64,
-    sent: [Vec<(u64, Delivery)>; 2],
+    sent: [Vec<(u64, DeliveryOrder)>; 2],
     received: [Vec<u64>; 2],
 }
 
@@ -103,7 +103,7 @@ impl Pair {
         }
     }
 
-    fn send(&mut self, from: usize, size: usize, delivery: Delivery) {
+    fn send(&mut self, from: usize, size: usize, delivery: DeliveryOrder) {
         let number = self.sent[from].len() as u64;
         let mut message = number.to_le_bytes().to_vec();
         message.resize(8 + size, number as u8);
@@ -201,7 +201,8 @@ impl Pair {
                 (0..self.sent[from].len() as u64).collect::<Vec<_>>(),
                 "each message once"
             );
-            let ordered = |number: &&u64| self.sent[from][**number as usize].1 == Delivery::Ordered;
+            let ordered =
+                |number: &&u64| self.sent[from][**number as usize].1 == DeliveryOrder::Ordered;
             assert!(received.iter().filter(ordered).is_sorted());
         }
     }
@@ -209,7 +210,7 @@ impl Pair {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Send(usize, usize, Delivery),
+    Send(usize, usize, DeliveryOrder),
     Transfer(usize, RailId, usize),
     Consume(usize, usize),
     Attend(u64),
@@ -220,7 +221,7 @@ enum Step {
 
 fn any_step() -> impl Strategy<Value = Step> {
     let rail = || (0..RAILS).prop_map(RailId);
-    let delivery = prop_oneof![Just(Delivery::Ordered), Just(Delivery::Unordered)];
+    let delivery = prop_oneof![Just(DeliveryOrder::Ordered), Just(DeliveryOrder::Unordered)];
     prop_oneof![
         8 => (0usize..2, prop_oneof![0usize..600, 600usize..4000], delivery).prop_map(|(from, size, delivery)| Step::Send(from, size, delivery)),
         8 => (0usize..2, rail(), 1usize..3000).prop_map(|(from, rail, bytes)| Step::Transfer(from, rail, bytes)),
@@ -274,7 +275,7 @@ fn a_sender_without_credit_waits_until_the_receiver_consumes() {
         Discipline::EarliestDelivery,
     )));
     for _ in 0..200 {
-        pair.send(0, 10, Delivery::Unordered);
+        pair.send(0, 10, DeliveryOrder::Unordered);
     }
     assert_eq!(pair.sent[0].len(), 64, "the window");
     let everywhere = |pair: &mut Pair| {
@@ -291,7 +292,7 @@ fn a_sender_without_credit_waits_until_the_receiver_consumes() {
     pair.attend(1_000_000);
     everywhere(&mut pair);
     for _ in 0..200 {
-        pair.send(0, 10, Delivery::Unordered);
+        pair.send(0, 10, DeliveryOrder::Unordered);
     }
     assert_eq!(pair.sent[0].len(), 84, "20 consumed");
     pair.settle();
@@ -301,7 +302,7 @@ fn a_sender_without_credit_waits_until_the_receiver_consumes() {
 #[test]
 fn what_another_scheduler_gave_to_a_rail_is_not_held_against_it() {
     let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::RoundRobin)));
-    (0..9).for_each(|_| pair.send(0, 4000, Delivery::Unordered));
+    (0..9).for_each(|_| pair.send(0, 4000, DeliveryOrder::Unordered));
     let adaptive = Steering::Adaptive(AdaptiveRule::default(), None);
     pair.now += 20_000_000;
     let now = pair.tick();
@@ -316,7 +317,7 @@ fn what_another_scheduler_gave_to_a_rail_is_not_held_against_it() {
 fn pieces_use_up_credit_and_a_message_stays_whole_where_there_is_not_enough() {
     let mut pair = Pair::new(Steering::Dividing(SPLIT));
     for _ in 0..200 {
-        pair.send(0, 4000, Delivery::Unordered);
+        pair.send(0, 4000, DeliveryOrder::Unordered);
     }
     let counts = pair.ends[0].counts();
     assert_eq!(
@@ -331,7 +332,7 @@ fn pieces_use_up_credit_and_a_message_stays_whole_where_there_is_not_enough() {
 #[test]
 fn a_piece_on_a_rail_that_fails_takes_another_and_the_message_arrives_whole() {
     let mut pair = Pair::new(Steering::Dividing(SPLIT));
-    pair.send(0, 4000, Delivery::Ordered);
+    pair.send(0, 4000, DeliveryOrder::Ordered);
     pair.transfer(0, RailId(0), 100_000);
     pair.transfer(0, RailId(2), 700);
     assert!(!pair.ends[1].has_messages(), "two pieces are missing");
@@ -352,7 +353,7 @@ fn a_message_sent_without_any_rail_leaves_with_the_first_that_comes() {
         Discipline::EarliestDelivery,
     )));
     (0..RAILS).for_each(|rail| pair.cut(RailId(rail)));
-    pair.send(0, 5, Delivery::Ordered);
+    pair.send(0, 5, DeliveryOrder::Ordered);
     assert_eq!(pair.ends[0].outstanding(), 1);
     pair.connect(RailId(2), [Opening::New; 2]);
     pair.transfer(0, RailId(2), 1000);
@@ -363,7 +364,7 @@ fn a_message_sent_without_any_rail_leaves_with_the_first_that_comes() {
 #[test]
 fn a_rail_that_carries_nothing_is_given_up_while_the_others_carry_its_messages() {
     let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::RoundRobin)));
-    (0..200).for_each(|_| pair.send(0, 10, Delivery::Ordered));
+    (0..200).for_each(|_| pair.send(0, 10, DeliveryOrder::Ordered));
     let others = [RailId(1), RailId(2)];
     let mut silent = RailSet::NONE;
     while silent.is_empty() {
@@ -388,7 +389,7 @@ fn a_rail_that_comes_back_takes_messages_once_the_other_end_was_heard_on_it() {
         Discipline::EarliestDelivery,
     )));
     (0..RAILS).for_each(|rail| pair.cut(RailId(rail)));
-    pair.send(0, 5, Delivery::Ordered);
+    pair.send(0, 5, DeliveryOrder::Ordered);
     pair.replace(0, RailId(1));
     pair.transfer(0, RailId(1), 1000);
     assert!(!pair.ends[1].has_messages());

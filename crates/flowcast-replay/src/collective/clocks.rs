@@ -2,7 +2,7 @@
 
 use super::{
     place::RankPlace,
-    plan::{CollectivePlan, PlannedMessage, Step, StepKind},
+    plan::{CollectivePlan, PlannedMessage, PlannedStep, StepKind},
     shared_ports::SharedPorts,
 };
 
@@ -40,7 +40,7 @@ pub fn slowest_rank(
     places: &[RankPlace],
     ports: &SharedPorts,
 ) -> f64 {
-    let mut clocks = Clocks::new(plan, costs, places, ports);
+    let mut clocks = PlaceClocks::new(plan, costs, places, ports);
     let mut ready: Vec<u32> = (0..plan.ranks()).rev().collect();
     while let Some(rank) = ready.pop() {
         clocks.advance(rank, &mut ready);
@@ -52,7 +52,7 @@ pub fn slowest_rank(
 const UNKNOWN: f64 = f64::NAN;
 const NOTHING: u32 = u32::MAX;
 
-struct Clocks<'a> {
+struct PlaceClocks<'a> {
     plan: &'a CollectivePlan,
     costs: &'a StepCosts,
     places: &'a [RankPlace],
@@ -70,15 +70,15 @@ struct Clocks<'a> {
     posted: Vec<f64>,
 }
 
-impl<'a> Clocks<'a> {
+impl<'a> PlaceClocks<'a> {
     fn new(
         plan: &'a CollectivePlan,
         costs: &'a StepCosts,
         places: &'a [RankPlace],
         ports: &'a SharedPorts,
-    ) -> Clocks<'a> {
+    ) -> PlaceClocks<'a> {
         let ranks = plan.ranks() as usize;
-        Clocks {
+        PlaceClocks {
             plan,
             costs,
             places,
@@ -131,7 +131,7 @@ impl<'a> Clocks<'a> {
     }
 
     /// Long messages that were started together share the port until all have crossed it.
-    fn share_port(&mut self, own: usize, steps: &[Step]) {
+    fn share_port(&mut self, own: usize, steps: &[PlannedStep]) {
         let so_far = &steps[..self.next_step[own]];
         let together = so_far
             .iter()

@@ -11,6 +11,6 @@ mod plan;
 mod shared_ports;
 
 pub use clocks::{MessageCosts, StepCosts, slowest_rank};
-pub use place::{Level, RankPlace};
+pub use place::{JoinLevel, RankPlace};
 pub use plan::{CollectivePlan, MessageSize};
 pub use shared_ports::SharedPorts;

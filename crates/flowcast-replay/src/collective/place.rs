@@ -15,7 +15,7 @@ pub struct RankPlace {
 
 named! {
     /// The lowest level of a network that joins two ranks.
-    pub enum Level {
+    pub enum JoinLevel {
         /// One node.
         Node = "node",
         /// One switch.
@@ -29,15 +29,15 @@ named! {
 
 impl RankPlace {
     /// The level at which two ranks meet.
-    pub fn level(self, other: RankPlace) -> Level {
+    pub fn level(self, other: RankPlace) -> JoinLevel {
         if self.node == other.node {
-            Level::Node
+            JoinLevel::Node
         } else if self.group != other.group {
-            Level::Global
+            JoinLevel::Global
         } else if self.switch == other.switch {
-            Level::Switch
+            JoinLevel::Switch
         } else {
-            Level::Group
+            JoinLevel::Group
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use flowcast_trace::expand::{
     group::Stage,
-    moves::{Effect, Move, MovedBlocks, Part},
+    moves::{Effect, ExpandedMove, MessagePart, MovedBlocks},
 };
 
 /// What a rank does next.
@@ -31,11 +31,11 @@ const KIND_BITS: u32 = 3;
 
 /// A step and its message, in one word: large operations have tens of millions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step(u32);
+pub(super) struct PlannedStep(u32);
 
-impl Step {
-    fn new(kind: StepKind, message: u32) -> Step {
-        Step(message << KIND_BITS | kind as u32)
+impl PlannedStep {
+    fn new(kind: StepKind, message: u32) -> PlannedStep {
+        PlannedStep(message << KIND_BITS | kind as u32)
     }
 
     pub(super) fn kind(self) -> StepKind {
@@ -69,7 +69,7 @@ struct PlannedSize {
 /// The steps of all ranks of an operation, for data of any size that its algorithm cuts into as many blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectivePlan {
-    steps: Vec<Step>,
+    steps: Vec<PlannedStep>,
     /// By rank, and the end.
     starts: Vec<usize>,
     pub(super) messages: Vec<PlannedMessage>,
@@ -101,7 +101,10 @@ impl CollectivePlan {
         (0..ranks).all(|rank| {
             for Stage { task, layout, .. } in stages {
                 task.moves(rank, layout, &mut |step| {
-                    messages += usize::from(matches!(step, Move::Send { .. } | Move::Start { .. }));
+                    messages += usize::from(matches!(
+                        step,
+                        ExpandedMove::Send { .. } | ExpandedMove::Start { .. }
+                    ));
                 });
             }
             messages <= Self::MOST_MESSAGES
@@ -151,14 +154,14 @@ impl CollectivePlan {
             .collect()
     }
 
-    pub(super) fn steps(&self, rank: u32) -> &[Step] {
+    pub(super) fn steps(&self, rank: u32) -> &[PlannedStep] {
         &self.steps[self.starts[rank as usize]..self.starts[rank as usize + 1]]
     }
 }
 
 #[derive(Default)]
 struct PlanBuilder {
-    steps: Vec<Step>,
+    steps: Vec<PlannedStep>,
     starts: Vec<usize>,
     messages: Vec<PlannedMessage>,
     receives: Vec<PlannedReceive>,
@@ -179,9 +182,9 @@ struct PlannedReceive {
 }
 
 impl PlanBuilder {
-    fn put(&mut self, rank: u32, stage: u32, step: Move) {
+    fn put(&mut self, rank: u32, stage: u32, step: ExpandedMove) {
         match step {
-            Move::Send { to, part } => {
+            ExpandedMove::Send { to, part } => {
                 self.send(
                     Send,
                     PlannedMessage {
@@ -194,7 +197,7 @@ impl PlanBuilder {
                 );
                 self.turn += 1;
             }
-            Move::Start { to, part } => {
+            ExpandedMove::Start { to, part } => {
                 let message = PlannedMessage {
                     from: rank,
                     to,
@@ -204,26 +207,26 @@ impl PlanBuilder {
                 let number = self.send(Start, message, part);
                 self.started.push(number);
             }
-            Move::Recv { from, .. } => {
+            ExpandedMove::Recv { from, .. } => {
                 self.receive(Recv, rank, from);
                 self.turn += 1;
             }
-            Move::Post { from, .. } => {
+            ExpandedMove::Post { from, .. } => {
                 self.posted.push(self.steps.len() as u32);
                 self.receive(Post, rank, from);
             }
-            Move::WaitRecv { ago } => {
+            ExpandedMove::WaitRecv { ago } => {
                 let posted = self.posted.remove(self.posted.len() - 1 - ago as usize);
                 self.wait_receive(posted);
                 self.turn += 1;
             }
-            Move::WaitSend { ago } => {
+            ExpandedMove::WaitSend { ago } => {
                 let message = self.started.remove(self.started.len() - 1 - ago as usize);
-                self.steps.push(Step::new(WaitSend, message));
+                self.steps.push(PlannedStep::new(WaitSend, message));
                 self.turn += 1;
             }
-            Move::WaitSends => self.wait_sends(),
-            Move::WaitAll => self.wait_all(),
+            ExpandedMove::WaitSends => self.wait_sends(),
+            ExpandedMove::WaitAll => self.wait_all(),
         }
     }
 
@@ -236,24 +239,24 @@ impl PlanBuilder {
 
     fn wait_sends(&mut self) {
         for message in self.started.drain(..) {
-            self.steps.push(Step::new(WaitSend, message));
+            self.steps.push(PlannedStep::new(WaitSend, message));
         }
         self.turn += 1;
     }
 
     fn wait_receive(&mut self, posted: u32) {
         self.waits.push((self.steps.len() as u32, posted));
-        self.steps.push(Step::new(WaitRecv, 0));
+        self.steps.push(PlannedStep::new(WaitRecv, 0));
     }
 
     fn receive(&mut self, kind: StepKind, rank: u32, from: u32) {
         let step = self.steps.len() as u32;
         self.receives.push(PlannedReceive { rank, from, step });
-        self.steps.push(Step::new(kind, 0));
+        self.steps.push(PlannedStep::new(kind, 0));
     }
 
     /// `message.size` is the stage.
-    fn send(&mut self, kind: StepKind, message: PlannedMessage, part: Part) -> u32 {
+    fn send(&mut self, kind: StepKind, message: PlannedMessage, part: MessagePart) -> u32 {
         let size = PlannedSize {
             stage: message.size,
             blocks: alike(part.blocks),
@@ -271,7 +274,7 @@ impl PlanBuilder {
             turn: self.turn,
             ..message
         });
-        self.steps.push(Step::new(kind, number));
+        self.steps.push(PlannedStep::new(kind, number));
         number
     }
 
@@ -315,12 +318,12 @@ impl PlanBuilder {
             for (receive, message) in own.iter().zip(sent) {
                 debug_assert_eq!(self.messages[*message as usize].from, receive.from);
                 let step = &mut self.steps[receive.step as usize];
-                *step = Step::new(step.kind(), *message);
+                *step = PlannedStep::new(step.kind(), *message);
             }
         }
         for (wait, posted) in &self.waits {
             self.steps[*wait as usize] =
-                Step::new(WaitRecv, self.steps[*posted as usize].message());
+                PlannedStep::new(WaitRecv, self.steps[*posted as usize].message());
         }
     }
 }

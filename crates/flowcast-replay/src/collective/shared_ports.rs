@@ -4,7 +4,7 @@
 //! group of switches shares the links out of it.
 
 use super::{
-    place::{Level, RankPlace},
+    place::{JoinLevel, RankPlace},
     plan::{CollectivePlan, PlannedMessage},
 };
 
@@ -53,12 +53,12 @@ impl SharedPorts {
             let (from, to) = ends(message);
             let (turn, bytes) = (message.turn as usize, bytes[message.size as usize] as f32);
             let level = from.level(to);
-            if level != Level::Node {
+            if level != JoinLevel::Node {
                 own.add(message.from, turn, bytes);
                 out.add(from.node, turn, bytes);
                 into.add(to.node, turn, bytes);
             }
-            if level == Level::Global {
+            if level == JoinLevel::Global {
                 up.add(from.group, turn, bytes);
                 down.add(to.group, turn, bytes);
             }
@@ -69,14 +69,14 @@ impl SharedPorts {
             let turn = message.turn as usize;
             let own = own.at(message.from, turn);
             let level = from.level(to);
-            if level == Level::Node || own <= 0.0 {
+            if level == JoinLevel::Node || own <= 0.0 {
                 return 1.0;
             }
             let mut most = match shares_nodes {
                 true => out.at(from.node, turn).max(into.at(to.node, turn)),
                 false => own,
             };
-            if level == Level::Global {
+            if level == JoinLevel::Global {
                 most = most
                     .max(up.at(from.group, turn) / links)
                     .max(down.at(to.group, turn) / links);

@@ -7,7 +7,7 @@ use flowcast_network::flows::quasi_dynamic::Pace;
 use flowcast_trace::{
     ReadOptions, Trace,
     convert::{
-        generate::{Shape, Workload},
+        generate::{ProgramShape, Workload},
         write,
     },
     read,
@@ -18,7 +18,7 @@ use super::*;
 
 /// A halo of 16 ranks.
 fn halo(iterations: u32, threads: usize) -> Program {
-    let shape = Shape {
+    let shape = ProgramShape {
         workload: Workload::Halo,
         ranks: 16,
         iterations,

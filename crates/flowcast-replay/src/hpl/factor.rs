@@ -2,7 +2,7 @@
 //! the column take part, and what each computes before the next.
 
 use flowcast_trace::hpl::{
-    ColumnWork, KernelRates, PivotRows, PivotStep, Settings, panel_columns, pivot_search,
+    ColumnWork, HplSettings, KernelRates, PivotRows, PivotStep, panel_columns, pivot_search,
 };
 
 use super::machine::Machine;
@@ -19,19 +19,19 @@ pub(super) struct Factorization {
 struct Meeting {
     near: usize,
     far: usize,
-    to_far: MessageTimes,
-    to_near: MessageTimes,
+    to_far: MessageSeconds,
+    to_near: MessageSeconds,
 }
 
 /// Seconds of a sender, and until its message is received.
 #[derive(Clone, Copy)]
-struct MessageTimes {
+struct MessageSeconds {
     sent: f64,
     received: f64,
 }
 
 impl Factorization {
-    pub(super) fn new(settings: &Settings, machine: &Machine) -> Factorization {
+    pub(super) fn new(settings: &HplSettings, machine: &Machine) -> Factorization {
         Factorization {
             search: pivot_search(settings.rows),
             works: Vec::new(),
@@ -44,7 +44,7 @@ impl Factorization {
     /// From when each process of the column begins, by process row, to when it ends.
     pub(super) fn advance(
         &mut self,
-        settings: &Settings,
+        settings: &HplSettings,
         machine: &Machine,
         panel: u32,
         times: &mut [f64],
@@ -102,7 +102,7 @@ impl Factorization {
 }
 
 /// The most ranks of a node that factor a panel of this column together.
-fn together(settings: &Settings, machine: &Machine, column: u32) -> u32 {
+fn together(settings: &HplSettings, machine: &Machine, column: u32) -> u32 {
     let mut ranks = std::collections::BTreeMap::new();
     for row in 0..settings.rows {
         let node = machine.nodes[settings.rank(row, column) as usize];
@@ -112,15 +112,15 @@ fn together(settings: &Settings, machine: &Machine, column: u32) -> u32 {
 }
 
 /// If there is no message, nobody waits for it.
-fn message(machine: &Machine, [from, to]: [u32; 2], rows: PivotRows, width: u32) -> MessageTimes {
+fn message(machine: &Machine, [from, to]: [u32; 2], rows: PivotRows, width: u32) -> MessageSeconds {
     match rows.bytes(width) {
-        0 => MessageTimes {
+        0 => MessageSeconds {
             sent: 0.0,
             received: f64::NEG_INFINITY,
         },
         bytes => {
             let channel = machine.channel(from, to);
-            MessageTimes {
+            MessageSeconds {
                 sent: channel.send(bytes),
                 received: channel.message(bytes),
             }

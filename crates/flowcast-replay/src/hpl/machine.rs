@@ -6,7 +6,7 @@ use flowcast_units::{Bytes, Time};
 
 /// How messages travel between two ranks of a node, or of two nodes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Channel {
+pub struct HplChannel {
     /// From the sender's last instruction to the receiver's first, in seconds.
     pub latency: f64,
     /// Seconds per byte of one message alone.
@@ -19,7 +19,7 @@ pub struct Channel {
     pub overheads: Overheads,
 }
 
-impl Channel {
+impl HplChannel {
     /// Seconds of a sender for a message that it does not wait for.
     pub(super) fn send(&self, bytes: u64) -> f64 {
         at(Overheads::at(&self.overheads.send, Bytes(bytes)))
@@ -57,9 +57,9 @@ pub struct Machine {
     /// Part of the spread of a processor's products that differs from call to call.
     pub call_spread: f64,
     /// Messages inside nodes.
-    pub inside: Channel,
+    pub inside: HplChannel,
     /// Messages between nodes.
-    pub between: Channel,
+    pub between: HplChannel,
     /// What computations cost on a core whose node does nothing else.
     pub rates: KernelRates,
     /// Bytes per second of all cores of a node from and to memory.
@@ -82,7 +82,7 @@ impl Machine {
         rates.time(kernel, processor).as_seconds()
     }
 
-    pub(super) fn channel(&self, from: u32, to: u32) -> &Channel {
+    pub(super) fn channel(&self, from: u32, to: u32) -> &HplChannel {
         if self.nodes[from as usize] == self.nodes[to as usize] {
             &self.inside
         } else {

@@ -4,5 +4,5 @@ mod factor;
 mod machine;
 mod simulation;
 
-pub use machine::{Channel, Machine};
-pub use simulation::{Outcome, Simulation, Spent};
+pub use machine::{HplChannel, Machine};
+pub use simulation::{HplOutcome, Simulation, Spent};

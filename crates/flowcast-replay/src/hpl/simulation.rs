@@ -6,8 +6,8 @@
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, sync::Arc};
 
 use flowcast_trace::hpl::{
-    Action, CallSpread, Exchange, Kernel, KernelRates, PanelSwaps, Pivots, Process, Purpose,
-    Settings, Swaps, Update,
+    ActionPurpose, CallSpread, Exchange, HplAction, HplSettings, Kernel, KernelRates, PanelSwaps,
+    Pivots, Process, Swaps, Update,
 };
 
 use super::{factor::Factorization, machine::Machine};
@@ -31,7 +31,7 @@ pub struct Spent {
 
 /// A run, or some panels of one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct HplOutcome {
     /// Seconds until the last process has ended.
     pub seconds: f64,
     /// When each panel was factored, in seconds.
@@ -71,9 +71,9 @@ struct Pending {
 
 /// What a process goes on with.
 #[derive(Debug, Clone, Copy)]
-enum Waiting {
+enum ProcessWait {
     /// Its next action, when what it waited for is over.
-    Action(Purpose),
+    Action(ActionPurpose),
     /// The answer to its probes.
     Answer(u64),
     /// Nothing yet: it updates and probes for a message.
@@ -83,9 +83,9 @@ enum Waiting {
 }
 
 #[derive(Debug)]
-struct Rank {
+struct HplRank {
     process: Process,
-    waiting: Waiting,
+    waiting: ProcessWait,
     since: f64,
     /// The rank that it has posted a receive for.
     posted: Option<u32>,
@@ -98,7 +98,7 @@ struct Rank {
 
 /// The swaps of the panels that processes are at.
 struct SwapCache {
-    settings: Settings,
+    settings: HplSettings,
     pivots: Pivots,
     recent: Vec<Option<Arc<PanelSwaps>>>,
 }
@@ -126,11 +126,11 @@ impl Swaps for SwapCache {
 
 /// A run of some panels of HPL on a machine.
 pub struct Simulation<'a> {
-    settings: Settings,
+    settings: HplSettings,
     machine: &'a Machine,
     spread: CallSpread,
     panels: Range<u32>,
-    ranks: Vec<Rank>,
+    ranks: Vec<HplRank>,
     swaps: SwapCache,
     queue: BinaryHeap<Reverse<(At, u32)>>,
     /// When each node's interface is free to send and to receive, and its memory to copy.
@@ -142,14 +142,14 @@ pub struct Simulation<'a> {
     factorization: Factorization,
     /// What computations cost while all ranks of a node update.
     rates: KernelRates,
-    outcome: Outcome,
+    outcome: HplOutcome,
 }
 
 impl<'a> Simulation<'a> {
     /// All processes at the first of the panels at time 0. The seed is that of the products' times.
     #[must_use]
     pub fn new(
-        settings: Settings,
+        settings: HplSettings,
         machine: &'a Machine,
         pivots: Pivots,
         panels: Range<u32>,
@@ -168,7 +168,7 @@ impl<'a> Simulation<'a> {
                 seed,
             },
             ranks: (0..settings.ranks())
-                .map(|rank| Rank::new(process(rank)))
+                .map(|rank| HplRank::new(process(rank)))
                 .collect(),
             swaps: SwapCache {
                 settings,
@@ -184,7 +184,7 @@ impl<'a> Simulation<'a> {
             factoring: vec![Vec::new(); settings.columns as usize],
             factorization: Factorization::new(&settings, machine),
             rates: machine.rates_beside(machine.ranks_per_node),
-            outcome: Outcome {
+            outcome: HplOutcome {
                 seconds: 0.0,
                 factored: vec![0.0; panels.len()],
                 spent: Spent::default(),
@@ -195,7 +195,7 @@ impl<'a> Simulation<'a> {
 
     /// Runs to the end.
     #[must_use]
-    pub fn run(mut self) -> Outcome {
+    pub fn run(mut self) -> HplOutcome {
         while let Some(Reverse((At(now), rank))) = self.queue.pop() {
             self.resume(rank, now);
             self.advance(rank, now);
@@ -211,10 +211,10 @@ impl<'a> Simulation<'a> {
     fn resume(&mut self, rank: u32, now: f64) {
         let me = &mut self.ranks[rank as usize];
         match me.waiting {
-            Waiting::Action(purpose) => *me.spent.time_mut(purpose) += now - me.since,
-            Waiting::Answer(found) => me.process.answer(found),
-            Waiting::Message { .. } => {}
-            Waiting::Factor => me.spent.factor += now - me.since,
+            ProcessWait::Action(purpose) => *me.spent.time_mut(purpose) += now - me.since,
+            ProcessWait::Answer(found) => me.process.answer(found),
+            ProcessWait::Message { .. } => {}
+            ProcessWait::Factor => me.spent.factor += now - me.since,
         }
         me.since = now;
     }
@@ -228,15 +228,15 @@ impl<'a> Simulation<'a> {
                 .peek()
                 .is_some_and(|Reverse(next)| *next < (At(now), rank))
             {
-                self.wait(rank, Waiting::Action(Purpose::Swap), now);
+                self.wait(rank, ProcessWait::Action(ActionPurpose::Swap), now);
                 self.queue.push(Reverse((At(now), rank)));
                 return;
             }
             match self.ranks[me].process.next(&mut self.swaps) {
-                Action::Compute(kernel) => now += self.compute(rank, kernel),
-                Action::Update(update) => now += self.update(rank, update),
-                Action::Exchange(exchange) => {
-                    self.wait(rank, Waiting::Action(exchange.purpose), now);
+                HplAction::Compute(kernel) => now += self.compute(rank, kernel),
+                HplAction::Update(update) => now += self.update(rank, update),
+                HplAction::Exchange(exchange) => {
+                    self.wait(rank, ProcessWait::Action(exchange.purpose), now);
                     match self.exchange(rank, exchange, now) {
                         Some(end) => {
                             self.resume(rank, end);
@@ -245,23 +245,23 @@ impl<'a> Simulation<'a> {
                         None => return,
                     }
                 }
-                Action::Probe(from) => {
+                HplAction::Probe(from) => {
                     let found = self.ranks[me].sees(from, now);
                     self.ranks[me].process.answer(u64::from(found));
                 }
-                Action::UpdateUntil { from, update } => {
-                    self.wait(rank, Waiting::Message { from, update }, now);
+                HplAction::UpdateUntil { from, update } => {
+                    self.wait(rank, ProcessWait::Message { from, update }, now);
                     if let Some(arrival) = self.ranks[me].pending(from) {
                         self.find(rank, arrival);
                     }
                     return;
                 }
-                Action::Factor(panel) => {
-                    self.wait(rank, Waiting::Factor, now);
+                HplAction::Factor(panel) => {
+                    self.wait(rank, ProcessWait::Factor, now);
                     self.factor(rank, panel, now);
                     return;
                 }
-                Action::End => {
+                HplAction::End => {
                     self.outcome.seconds = self.outcome.seconds.max(now);
                     return;
                 }
@@ -269,15 +269,15 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn wait(&mut self, rank: u32, waiting: Waiting, now: f64) {
+    fn wait(&mut self, rank: u32, waiting: ProcessWait, now: f64) {
         let me = &mut self.ranks[rank as usize];
         (me.waiting, me.since) = (waiting, now);
     }
 
     /// A process that probes behind each block finds the message that arrives at this time.
     fn find(&mut self, rank: u32, arrival: f64) {
-        let Rank { waiting, since, .. } = self.ranks[rank as usize];
-        let Waiting::Message { update, .. } = waiting else {
+        let HplRank { waiting, since, .. } = self.ranks[rank as usize];
+        let ProcessWait::Message { update, .. } = waiting else {
             return;
         };
         let block = u64::from(self.settings.block);
@@ -293,7 +293,7 @@ impl<'a> Simulation<'a> {
         }
         let me = &mut self.ranks[rank as usize];
         me.spent.broadcast += (arrival - now).max(0.0);
-        me.waiting = Waiting::Answer(columns);
+        me.waiting = ProcessWait::Answer(columns);
         self.queue.push(Reverse((At(now.max(arrival)), rank)));
     }
 
@@ -353,7 +353,7 @@ impl<'a> Simulation<'a> {
         if let Some(bytes) = exchange.send {
             self.send(rank, exchange, bytes, now);
         }
-        let Rank { missing, until, .. } = self.ranks[me];
+        let HplRank { missing, until, .. } = self.ranks[me];
         (missing == 0).then_some(until)
     }
 
@@ -446,7 +446,7 @@ impl<'a> Simulation<'a> {
     fn leave(&mut self, to: u32, message: Pending) {
         let receiver = &mut self.ranks[to as usize];
         receiver.inbox.push(message);
-        if let Waiting::Message { from, .. } = receiver.waiting
+        if let ProcessWait::Message { from, .. } = receiver.waiting
             && from == message.from
         {
             self.find(to, message.arrival);
@@ -479,11 +479,11 @@ impl<'a> Simulation<'a> {
     }
 }
 
-impl Rank {
-    fn new(process: Process) -> Rank {
-        Rank {
+impl HplRank {
+    fn new(process: Process) -> HplRank {
+        HplRank {
             process,
-            waiting: Waiting::Action(Purpose::Swap),
+            waiting: ProcessWait::Action(ActionPurpose::Swap),
             since: 0.0,
             posted: None,
             missing: 0,
@@ -507,11 +507,11 @@ impl Rank {
 }
 
 impl Spent {
-    fn time_mut(&mut self, purpose: Purpose) -> &mut f64 {
+    fn time_mut(&mut self, purpose: ActionPurpose) -> &mut f64 {
         match purpose {
-            Purpose::Broadcast => &mut self.broadcast,
-            Purpose::Swap => &mut self.swap,
-            Purpose::Solution => &mut self.solution,
+            ActionPurpose::Broadcast => &mut self.broadcast,
+            ActionPurpose::Swap => &mut self.swap,
+            ActionPurpose::Solution => &mut self.solution,
         }
     }
 

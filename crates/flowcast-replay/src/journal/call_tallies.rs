@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Function, NAMED};
-use crate::distribution::Distribution;
+use crate::distribution::TimeDistribution;
 use flowcast_units::{Bytes, CollectiveOp, Time};
 
 /// What calls are told apart by in a table of them.
@@ -21,7 +21,7 @@ pub enum CallKind {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallTally {
     /// How long each took, waiting included.
-    pub times: Distribution,
+    pub times: TimeDistribution,
     /// The bytes of the messages that they sent or received; collective operations by formula have none.
     pub bytes: Bytes,
 }

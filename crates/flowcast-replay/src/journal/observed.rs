@@ -1,21 +1,21 @@
 //! What a journal keeps of each event of a replay.
 
 use super::{
-    Function, Journal,
+    Function, ReplayJournal,
     call_tallies::{CallKind, OpenCall},
     nanos,
 };
 use crate::{
     flights::Source,
     influence::size_of,
-    loggops::message::Message,
+    loggops::message::ScheduleMessage,
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     timeline::{Activity, Segment},
 };
 use flowcast_trace::{read::paraver_events::CALLED, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
 
-impl Journal<'_> {
+impl ReplayJournal<'_> {
     fn interval(&mut self, rank: Rank, start: Time, end: Time, activity: Activity) {
         self.record(
             rank,
@@ -150,7 +150,7 @@ impl Journal<'_> {
     }
 }
 
-impl Observer for Journal<'_> {
+impl Observer for ReplayJournal<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
         self.interval(rank, start, end, Activity::Compute);
@@ -169,7 +169,7 @@ impl Observer for Journal<'_> {
         self.handle(rank, start, end, processor);
         self.flights.sent(rank, slot, sent);
         let source = self.flights.source;
-        let Message { to, size, .. } = self.flights.message(rank, slot);
+        let ScheduleMessage { to, size, .. } = self.flights.message(rank, slot);
         let journal = &mut self.ranks[source.owner(rank)];
         journal.sends.push(slot.0);
         journal.sent.add(size);

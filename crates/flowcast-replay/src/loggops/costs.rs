@@ -52,23 +52,23 @@ pub struct Travel {
 
 /// The costs of all messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Costs<'a> {
+pub struct LogGopsCosts<'a> {
     /// LogGOPS parameters of messages between nodes.
     pub parameters: Loggops,
     /// Where ranks run, if that matters.
     pub placed: Option<PlacedCosts<'a>>,
 }
 
-impl From<Loggops> for Costs<'_> {
+impl From<Loggops> for LogGopsCosts<'_> {
     fn from(parameters: Loggops) -> Self {
-        Costs {
+        LogGopsCosts {
             parameters,
             placed: None,
         }
     }
 }
 
-impl Costs<'_> {
+impl LogGopsCosts<'_> {
     /// Whether every message travels as LogGOPSim has it.
     pub(crate) fn are_plain(&self) -> bool {
         let is_plain =
@@ -122,7 +122,7 @@ enum CostsSharing {
 /// The costs, and the network where it is shared.
 pub struct FlowCarrier<'a> {
     /// What each message costs alone.
-    pub costs: Costs<'a>,
+    pub costs: LogGopsCosts<'a>,
     network: Option<CostsSharing>,
 }
 
@@ -131,7 +131,10 @@ impl<'a> FlowCarrier<'a> {
     ///
     /// # Errors
     /// Those of the sharing model and of its fabric.
-    pub fn new(schedule: &Schedule, costs: Costs<'a>) -> Result<FlowCarrier<'a>, SimulateError> {
+    pub fn new(
+        schedule: &Schedule,
+        costs: LogGopsCosts<'a>,
+    ) -> Result<FlowCarrier<'a>, SimulateError> {
         let Some(PlacedCosts {
             placement,
             sharing: Some((network, model)),

@@ -14,11 +14,11 @@
 use std::cmp::Reverse;
 
 use super::{
-    costs::{Costs, Travel},
+    costs::{LogGopsCosts, Travel},
     sends::Sends,
 };
 use crate::{
-    explain::{Call, CallSite, Explanation, Sums},
+    explain::{CallOrigin, CallSite, Explanation, Sums},
     flights::{Flight, FlightColumns, Flights, Source},
     journal::Function,
     observer::{Observer, ReceivedMessage, Sent},
@@ -28,18 +28,18 @@ use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// An observer that adds up what the communication of a schedule costs.
-pub struct Explainer<'a> {
-    costs: Costs<'a>,
+pub struct ScheduleExplainer<'a> {
+    costs: LogGopsCosts<'a>,
     flights: Flights<'a>,
     ranks: Vec<Sums>,
     sends: Sums,
     receives: Sums,
 }
 
-impl<'a> Explainer<'a> {
+impl<'a> ScheduleExplainer<'a> {
     /// For the replay of a schedule with these messages at these costs.
-    pub fn new(sends: &'a Sends<'a>, costs: Costs<'a>) -> Explainer<'a> {
-        Explainer {
+    pub fn new(sends: &'a Sends<'a>, costs: LogGopsCosts<'a>) -> ScheduleExplainer<'a> {
+        ScheduleExplainer {
             costs,
             flights: Flights::new(Source::Schedule(sends), FlightColumns { moves: true }),
             ranks: vec![Sums::default(); sends.ranks()],
@@ -72,11 +72,11 @@ fn site(function: Function) -> CallSite {
         function: None,
         caller: None,
         line: None,
-        call: Call::Function(function),
+        call: CallOrigin::Function(function),
     }
 }
 
-impl Observer for Explainer<'_> {
+impl Observer for ScheduleExplainer<'_> {
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         self.flights.sent(rank, slot, sent);
         let mut reached = sent.call;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::prepared::Kind;
+use super::prepared::OperationKind;
 use crate::prefetch::prefetch;
 use flowcast_network::queues::{MEMBER_BITS, NEVER, member_of, time_of};
 use flowcast_units::{Rank, Time};
@@ -78,7 +78,7 @@ pub(super) fn later(one: Time, other: Time) -> Time {
 }
 
 #[inline(always)]
-fn key(time: Time, created: u32, kind: Kind, rank: Rank) -> u128 {
+fn key(time: Time, created: u32, kind: OperationKind, rank: Rank) -> u128 {
     u128::from(time.as_nanos().to_bits()) << 64
         | u128::from(created) << 32
         | u128::from((kind as u32) << MEMBER_BITS | rank.0)
@@ -86,9 +86,13 @@ fn key(time: Time, created: u32, kind: Kind, rank: Rank) -> u128 {
 
 /// Time, kind and rank of a key.
 #[inline(always)]
-pub(super) fn of_key(key: u128) -> (Time, Kind, Rank) {
-    let kind =
-        [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> MEMBER_BITS];
+pub(super) fn of_key(key: u128) -> (Time, OperationKind, Rank) {
+    let kind = [
+        OperationKind::Send,
+        OperationKind::Recv,
+        OperationKind::Calc,
+        OperationKind::Message,
+    ][key as u32 as usize >> MEMBER_BITS];
     (time_of(key), kind, Rank(member_of(key)))
 }
 
@@ -101,29 +105,34 @@ impl Host {
             least = least.min(key(
                 later(self.cpu, self.sending),
                 self.sends.created,
-                Kind::Send,
+                OperationKind::Send,
                 rank,
             ));
         }
         if self.recvs.count > 0 {
-            least = least.min(key(self.recv_time, self.recvs.created, Kind::Recv, rank));
+            least = least.min(key(
+                self.recv_time,
+                self.recvs.created,
+                OperationKind::Recv,
+                rank,
+            ));
         }
         if self.length > 0 {
             let first = &self.arrivals[self.head as usize % NEAR];
             let time = later(first.time, later(self.cpu, self.receiving));
-            least = least.min(key(time, first.created, Kind::Message, rank));
+            least = least.min(key(time, first.created, OperationKind::Message, rank));
         }
         if self.calcs.count > 0 {
-            least = least.min(key(self.cpu, self.calcs.created, Kind::Calc, rank));
+            least = least.min(key(self.cpu, self.calcs.created, OperationKind::Calc, rank));
         }
         least
     }
 
     #[inline(always)]
-    fn run(&mut self, kind: Kind) -> &mut HostRun {
+    fn run(&mut self, kind: OperationKind) -> &mut HostRun {
         match kind {
-            Kind::Send => &mut self.sends,
-            Kind::Calc => &mut self.calcs,
+            OperationKind::Send => &mut self.sends,
+            OperationKind::Calc => &mut self.calcs,
             _ => &mut self.recvs,
         }
     }
@@ -132,14 +141,14 @@ impl Host {
     #[inline(always)]
     pub(super) fn push(
         &mut self,
-        kind: Kind,
+        kind: OperationKind,
         created: u32,
         node: u32,
         overflow: &mut [Overflow],
         rank: Rank,
     ) {
         let cpu = self.cpu;
-        let is_recv = kind == Kind::Recv;
+        let is_recv = kind == OperationKind::Recv;
         if self.overflown >> kind as u8 & 1 == 0 {
             let same_time = !is_recv || self.recv_time == cpu;
             let run = self.run(kind);
@@ -162,7 +171,7 @@ impl Host {
     }
 
     #[inline(never)]
-    fn push_far(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut Overflow) {
+    fn push_far(&mut self, kind: OperationKind, created: u32, node: u32, overflow: &mut Overflow) {
         self.overflown |= 1 << kind as u8;
         let runs = &mut overflow.runs[kind as usize];
         let continues = runs
@@ -182,7 +191,12 @@ impl Host {
 
     /// Takes the first operation of a kind.
     #[inline(always)]
-    pub(super) fn pop(&mut self, kind: Kind, overflow: &mut [Overflow], rank: Rank) -> u32 {
+    pub(super) fn pop(
+        &mut self,
+        kind: OperationKind,
+        overflow: &mut [Overflow],
+        rank: Rank,
+    ) -> u32 {
         let run = self.run(kind);
         let node = run.node;
         *run = HostRun {
@@ -197,11 +211,11 @@ impl Host {
     }
 
     #[inline(never)]
-    fn refill(&mut self, kind: Kind, overflow: &mut Overflow) {
+    fn refill(&mut self, kind: OperationKind, overflow: &mut Overflow) {
         let runs = &mut overflow.runs[kind as usize];
         if let Some((time, run)) = runs.pop_front() {
             *self.run(kind) = run;
-            if kind == Kind::Recv {
+            if kind == OperationKind::Recv {
                 self.recv_time = time;
             }
         }
@@ -220,7 +234,7 @@ impl Host {
     ) -> bool {
         if self.length as usize == NEAR {
             overflow[rank].arrivals.push_back(arrival);
-            self.overflown |= 1 << Kind::Message as u8;
+            self.overflown |= 1 << OperationKind::Message as u8;
             return false;
         }
         self.arrivals[(self.head + self.length) as usize % NEAR] = arrival;
@@ -235,7 +249,7 @@ impl Host {
         let first = self.arrivals[place];
         self.head = (place as u8 + 1) % NEAR as u8;
         self.length -= 1;
-        if self.overflown >> Kind::Message as u8 & 1 == 1 {
+        if self.overflown >> OperationKind::Message as u8 & 1 == 1 {
             // The ring was full, so the place of the first is the last one now.
             let more = &mut overflow[rank].arrivals;
             if let Some(arrival) = more.pop_front() {
@@ -243,7 +257,7 @@ impl Host {
                 self.length += 1;
             }
             if more.is_empty() {
-                self.overflown &= !(1 << Kind::Message as u8);
+                self.overflown &= !(1 << OperationKind::Message as u8);
             }
         }
         first
@@ -259,10 +273,10 @@ impl Host {
 
     /// The first operation of a kind.
     #[inline(always)]
-    pub(super) fn first(&self, kind: Kind) -> u32 {
+    pub(super) fn first(&self, kind: OperationKind) -> u32 {
         match kind {
-            Kind::Send => self.sends.node,
-            Kind::Calc => self.calcs.node,
+            OperationKind::Send => self.sends.node,
+            OperationKind::Calc => self.calcs.node,
             _ => self.recvs.node,
         }
     }

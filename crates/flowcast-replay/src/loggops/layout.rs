@@ -1,6 +1,6 @@
 //! A schedule laid out as it is replayed; the other layout is dropped, so that only one takes memory.
 
-use super::{costs::Costs, plain, prepared::Prepared, queues, sends::Sends};
+use super::{costs::LogGopsCosts, plain, prepared::PreparedOperations, queues, sends::Sends};
 use crate::{SimulateError, observer::Observer, outcome::Outcome};
 use flowcast_trace::schedule::Schedule;
 
@@ -9,18 +9,18 @@ use flowcast_trace::schedule::Schedule;
 #[allow(clippy::large_enum_variant)]
 pub enum Layout {
     /// Laid out for the fast engine.
-    Prepared(Prepared),
+    Prepared(PreparedOperations),
     /// As it was read, for schedules that the fast engine cannot replay.
     Graphs(Schedule),
 }
 
 impl Layout {
     /// The layout that messages of these costs need.
-    pub fn new(schedule: Schedule, costs: Costs<'_>) -> Layout {
+    pub fn new(schedule: Schedule, costs: LogGopsCosts<'_>) -> Layout {
         if !costs.are_plain() {
             return Layout::Graphs(schedule);
         }
-        match Prepared::instead_of(schedule) {
+        match PreparedOperations::instead_of(schedule) {
             Ok(prepared) => Layout::Prepared(prepared),
             Err(schedule) => Layout::Graphs(schedule),
         }
@@ -41,7 +41,7 @@ impl Layout {
     /// As [`super::placed`].
     pub fn observed<O: Observer>(
         &self,
-        costs: Costs<'_>,
+        costs: LogGopsCosts<'_>,
         observer: &mut O,
     ) -> Result<Option<Outcome>, SimulateError> {
         match self {

@@ -4,7 +4,7 @@ use flowcast_units::{Bytes, Rank};
 
 /// Where a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct ScheduleMessage {
     /// The rank that receives it.
     pub to: Rank,
     /// Size of the message's data.

@@ -36,9 +36,9 @@ use flowcast_model::network::Network;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-use costs::Costs;
+use costs::LogGopsCosts;
 pub use layout::Layout;
-pub use prepared::Prepared;
+pub use prepared::PreparedOperations;
 
 /// The parameters of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,10 +87,13 @@ impl Loggops {
 /// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other; those of a sharing model.
 pub fn placed<O: Observer>(
     schedule: &Schedule,
-    costs: Costs<'_>,
+    costs: LogGopsCosts<'_>,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    let prepared = costs.are_plain().then(|| Prepared::new(schedule)).flatten();
+    let prepared = costs
+        .are_plain()
+        .then(|| PreparedOperations::new(schedule))
+        .flatten();
     match prepared.map(|prepared| queues::attempt(&prepared, costs.parameters, observer)) {
         Some(Some(outcome)) => Ok(outcome),
         Some(None) => plain::run(schedule, costs, &mut Unobserved),

@@ -10,20 +10,20 @@ use std::{
 
 use super::{
     Loggops,
-    costs::{Costs, FlowCarrier, Travel},
+    costs::{FlowCarrier, LogGopsCosts, Travel},
     room,
 };
 use crate::{
     SimulateError,
     deadlock::{Wait, deadlock},
-    matching::{MatchQueue, Pattern},
+    matching::{MatchPattern, MatchQueue},
     observer::{Observer, ReceivedMessage, Sent},
     outcome::{Outcome, RankOutcome},
     timeline::{Activity, Segment, busiest},
     transit::Delivery,
 };
 use flowcast_trace::{
-    schedule::{Node, Operation, Schedule},
+    schedule::{Operation, OperationNode, Schedule},
     slot::Slot,
 };
 use flowcast_units::{Bytes, Rank, Time};
@@ -34,7 +34,7 @@ use flowcast_units::{Bytes, Rank, Time};
 /// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other; those of a sharing model.
 pub fn run<O: Observer>(
     schedule: &Schedule,
-    costs: Costs<'_>,
+    costs: LogGopsCosts<'_>,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
     let mut engine = PlainEngine::new(schedule, FlowCarrier::new(schedule, costs)?, observer);
@@ -45,11 +45,11 @@ pub fn run<O: Observer>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PlainEvent {
     Operation { rank: Rank, node: u32 },
-    Message(Message),
+    Message(PlainMessage),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Message {
+struct PlainMessage {
     to: Rank,
     from: Rank,
     node: u32,
@@ -59,7 +59,7 @@ struct Message {
     nic: u8,
 }
 
-impl Message {
+impl PlainMessage {
     fn channel(&self) -> Channel {
         (self.from, self.to, self.tag)
     }
@@ -85,7 +85,7 @@ struct PlainHost {
     /// Posted receives, by operation.
     posted: MatchQueue<u32>,
     /// Messages that nobody has asked for.
-    unexpected: MatchQueue<Message>,
+    unexpected: MatchQueue<PlainMessage>,
     /// Dependencies that each operation still waits for.
     open: Vec<u32>,
     free: Vec<u32>,
@@ -104,7 +104,7 @@ struct PlainEngine<'a, O> {
     parameters: Loggops,
     carrier: FlowCarrier<'a>,
     /// Messages that share the network, by slot, and whether the last byte is there.
-    flows: HashMap<Slot, (Message, bool)>,
+    flows: HashMap<Slot, (PlainMessage, bool)>,
     /// Those from one rank to another with one tag: they are matched in the order of their sends, as MPI promises.
     in_order: HashMap<Channel, VecDeque<Slot>>,
     hosts: Vec<PlainHost>,
@@ -113,7 +113,7 @@ struct PlainEngine<'a, O> {
     messages: u64,
     bytes: u64,
     /// The first message that met a smaller receive, with the receive's operation.
-    truncated: Option<(Message, u32)>,
+    truncated: Option<(PlainMessage, u32)>,
 }
 
 impl<'a, O: Observer> PlainEngine<'a, O> {
@@ -204,7 +204,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         self.in_order.insert(channel, slots);
     }
 
-    fn node(&self, rank: Rank, node: u32) -> &'a Node {
+    fn node(&self, rank: Rank, node: u32) -> &'a OperationNode {
         &self.schedule.graphs[rank].nodes[node as usize]
     }
 
@@ -232,7 +232,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
                 if free > entry.time {
                     return self.requeue(entry, free);
                 }
-                let message = Message {
+                let message = PlainMessage {
                     to,
                     from: rank,
                     node: index,
@@ -244,7 +244,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
                 self.send(entry.time, message, travel);
             }
             Operation::Recv { from, size, tag } => {
-                let pattern = Pattern {
+                let pattern = MatchPattern {
                     peer: from.map(|from| from.0),
                     tag,
                 };
@@ -253,7 +253,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         }
     }
 
-    fn send(&mut self, now: Time, message: Message, travel: Travel) {
+    fn send(&mut self, now: Time, message: PlainMessage, travel: Travel) {
         let Travel {
             latency,
             bytes,
@@ -312,7 +312,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         self.queue_free(message.from);
     }
 
-    fn post(&mut self, now: Time, rank: Rank, index: u32, size: Bytes, pattern: Pattern) {
+    fn post(&mut self, now: Time, rank: Rank, index: u32, size: Bytes, pattern: MatchPattern) {
         let node = self.node(rank, index);
         self.mark_started(rank, index);
         let mut touched = [rank, rank];
@@ -336,7 +336,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         self.queue_touched(touched);
     }
 
-    fn arrive(&mut self, entry: PlainEntry, message: Message) {
+    fn arrive(&mut self, entry: PlainEntry, message: PlainMessage) {
         let overhead = self.parameters.overhead;
         let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
         let Travel {
@@ -367,7 +367,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             end,
         };
         self.observer.received(message.to, slot, received);
-        let pattern = Pattern {
+        let pattern = MatchPattern {
             peer: Some(message.from.0),
             tag: message.tag,
         };
@@ -387,7 +387,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
     }
 
     /// Notes a receive that is too small for the message that it meets.
-    fn compare(&mut self, message: Message, recv: u32) {
+    fn compare(&mut self, message: PlainMessage, recv: u32) {
         if matches!(self.node(message.to, recv).operation, Operation::Recv { size, .. } if size < message.size)
         {
             self.truncated.get_or_insert((message, recv));
@@ -395,7 +395,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
     }
 
     /// The sender of a rendezvous message goes on now.
-    fn release_sender(&mut self, now: Time, message: Message, cpu: u8, nic: u8) {
+    fn release_sender(&mut self, now: Time, message: PlainMessage, cpu: u8, nic: u8) {
         self.mark_done(message.from, message.node);
         let slot = self.slot(message);
         let sender = &mut self.hosts[message.from];
@@ -411,7 +411,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
     }
 
     /// What observers call a message by.
-    fn slot(&self, message: Message) -> Slot {
+    fn slot(&self, message: PlainMessage) -> Slot {
         Slot(self.bases[message.from].wrapping_add(message.node))
     }
 
@@ -496,7 +496,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         })
     }
 
-    fn truncated_message(&self, message: Message, recv: u32) -> SimulateError {
+    fn truncated_message(&self, message: PlainMessage, recv: u32) -> SimulateError {
         let sent = self.schedule.place(message.from.index(), message.node);
         SimulateError::Unmatched {
             place: self.schedule.place(message.to.index(), recv),
@@ -508,7 +508,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         }
     }
 
-    fn unmatched_message(&self, message: Message) -> SimulateError {
+    fn unmatched_message(&self, message: PlainMessage) -> SimulateError {
         SimulateError::Unmatched {
             place: self.schedule.place(message.from.index(), message.node),
             found: format!(
@@ -534,7 +534,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             }
             match host.posted.first_entry() {
                 Some((
-                    Pattern {
+                    MatchPattern {
                         peer: Some(peer), ..
                     },
                     node,
@@ -555,7 +555,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         deadlock(&waits)
     }
 
-    fn recv_wait(&self, rank: usize, pattern: Pattern, node: u32) -> Wait {
+    fn recv_wait(&self, rank: usize, pattern: MatchPattern, node: u32) -> Wait {
         let tag = pattern
             .tag
             .map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
@@ -574,7 +574,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
     /// A rank whose operations wait for a rendezvous or for each other.
     fn other_wait(&self, rank: usize, host: &PlainHost) -> Wait {
         let rank_id = Rank(rank as u32);
-        let sent = |message: &Message| message.from == rank_id;
+        let sent = |message: &PlainMessage| message.from == rank_id;
         let waiting = self
             .hosts
             .iter()

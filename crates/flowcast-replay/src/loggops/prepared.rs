@@ -5,7 +5,7 @@
 //! how many others it waits for), dependents that are neighbours are not listed, and channels are numbered in the order
 //! in which their receiver asks.
 
-use super::message::Message;
+use super::message::ScheduleMessage;
 use flowcast_trace::{
     key_map::KeyMap,
     schedule::{Graph, Operation, Schedule},
@@ -16,7 +16,7 @@ use std::borrow::Borrow;
 /// What an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     Send = 0,
     Recv = 1,
     Calc = 2,
@@ -36,7 +36,7 @@ pub(super) struct PreparedOp {
     pub first: u32,
     pub by_end: u32,
     pub by_start: u16,
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Whether the dependents are neighbours and `first` is the first of them, not a place in the list.
     pub is_run: bool,
 }
@@ -53,7 +53,7 @@ impl PreparedOp {
 
 /// A schedule without wildcards, with one processor and one interface in each rank.
 #[derive(Default)]
-pub struct Prepared {
+pub struct PreparedOperations {
     /// The first operation of each rank, and the end.
     pub(super) bases: Vec<u32>,
     pub(super) ops: Vec<PreparedOp>,
@@ -72,21 +72,27 @@ pub(super) const KIND_SHIFT: u32 = 30;
 /// More operations than this do not fit the keys of events.
 const MOST: usize = 1 << KIND_SHIFT;
 
-impl Prepared {
+impl PreparedOperations {
     /// `None` if the schedule has wildcards or several processors or interfaces in a rank, or is too large.
-    pub fn new(schedule: &Schedule) -> Option<Prepared> {
+    pub fn new(schedule: &Schedule) -> Option<PreparedOperations> {
         let numbers = Numbers::from_schedule(schedule)?;
-        Some(Prepared::from_graphs(schedule.graphs.iter(), numbers))
+        Some(PreparedOperations::from_graphs(
+            schedule.graphs.iter(),
+            numbers,
+        ))
     }
 
     /// The same, and each rank's part of the schedule is given up once it is laid out, so that the memory of both is never
     /// needed at once.
     ///
     /// # Errors
-    /// The schedule, where [`Prepared::new`] gives nothing.
-    pub fn instead_of(schedule: Schedule) -> Result<Prepared, Schedule> {
+    /// The schedule, where [`PreparedOperations::new`] gives nothing.
+    pub fn instead_of(schedule: Schedule) -> Result<PreparedOperations, Schedule> {
         match Numbers::from_schedule(&schedule) {
-            Some(numbers) => Ok(Prepared::from_graphs(schedule.graphs.into_iter(), numbers)),
+            Some(numbers) => Ok(PreparedOperations::from_graphs(
+                schedule.graphs.into_iter(),
+                numbers,
+            )),
             None => Err(schedule),
         }
     }
@@ -94,10 +100,10 @@ impl Prepared {
     fn from_graphs(
         graphs: impl Iterator<Item = impl Borrow<Graph>>,
         mut numbers: Numbers,
-    ) -> Prepared {
-        let mut prepared = Prepared {
+    ) -> PreparedOperations {
+        let mut prepared = PreparedOperations {
             bases: vec![0],
-            ..Prepared::default()
+            ..PreparedOperations::default()
         };
         prepared.ops.reserve_exact(numbers.operations);
         prepared.open.reserve_exact(numbers.operations);
@@ -115,13 +121,13 @@ impl Prepared {
     }
 
     /// What an operation sends.
-    pub(super) fn sent(&self, operation: u32) -> Message {
+    pub(super) fn sent(&self, operation: u32) -> ScheduleMessage {
         let op = &self.ops[operation as usize];
         let (size, tag) = (
             self.sizes[op.size() as usize],
             self.tags[op.channel() as usize],
         );
-        Message {
+        ScheduleMessage {
             to: Rank(op.peer),
             size,
             tag,
@@ -132,13 +138,17 @@ impl Prepared {
         let base = self.ops.len() as u32;
         for (index, node) in (0..).zip(&graph.nodes) {
             let (kind, peer, payload) = match node.operation {
-                Operation::Calc(time) => (Kind::Calc, rank, time.as_nanos().to_bits()),
-                Operation::Send { to, size, tag } => {
-                    (Kind::Send, to, numbers.payload((to, Some(rank), tag), size))
-                }
-                Operation::Recv { from, size, tag } => {
-                    (Kind::Recv, rank, numbers.payload((rank, from, tag), size))
-                }
+                Operation::Calc(time) => (OperationKind::Calc, rank, time.as_nanos().to_bits()),
+                Operation::Send { to, size, tag } => (
+                    OperationKind::Send,
+                    to,
+                    numbers.payload((to, Some(rank), tag), size),
+                ),
+                Operation::Recv { from, size, tag } => (
+                    OperationKind::Recv,
+                    rank,
+                    numbers.payload((rank, from, tag), size),
+                ),
             };
             let (starts, ends) = (graph.released_by_start(index), graph.released_by_end(index));
             let all = starts.iter().chain(ends).map(|later| base + later);

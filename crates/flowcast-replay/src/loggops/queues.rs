@@ -15,7 +15,7 @@
 use super::{
     Loggops,
     host::{Arrival, Host, Overflow, later, of_key},
-    prepared::{KIND_SHIFT, Kind, Prepared, PreparedOp},
+    prepared::{KIND_SHIFT, OperationKind, PreparedOp, PreparedOperations},
     room,
 };
 use crate::{
@@ -28,13 +28,13 @@ use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.
-pub fn run(prepared: &Prepared, parameters: Loggops) -> Option<Outcome> {
+pub fn run(prepared: &PreparedOperations, parameters: Loggops) -> Option<Outcome> {
     attempt(prepared, parameters, &mut Unobserved)
 }
 
 /// Runs a schedule and tells an observer what happens; `None` if it does not come to its end.
 pub(super) fn attempt<O: Observer>(
-    prepared: &Prepared,
+    prepared: &PreparedOperations,
     parameters: Loggops,
     observer: &mut O,
 ) -> Option<Outcome> {
@@ -77,11 +77,11 @@ impl FreeOperation {
     }
 
     #[inline(always)]
-    fn kind(self) -> Kind {
+    fn kind(self) -> OperationKind {
         match self.0 >> KIND_SHIFT {
-            0 => Kind::Send,
-            1 => Kind::Recv,
-            _ => Kind::Calc,
+            0 => OperationKind::Send,
+            1 => OperationKind::Recv,
+            _ => OperationKind::Calc,
         }
     }
 }
@@ -114,7 +114,7 @@ struct QueueCosts {
 }
 
 struct QueueEngine<'a, O, Q> {
-    prepared: &'a Prepared,
+    prepared: &'a PreparedOperations,
     observer: &'a mut O,
     costs: QueueCosts,
     sizes: Vec<SizeCost>,
@@ -139,7 +139,7 @@ struct QueueEngine<'a, O, Q> {
 
 impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     fn new(
-        prepared: &'a Prepared,
+        prepared: &'a PreparedOperations,
         parameters: Loggops,
         observer: &'a mut O,
         order: Q,
@@ -204,7 +204,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         while let Some(key) = self.order.first() {
             let (now, kind, rank) = of_key(key);
             match kind {
-                Kind::Message => self.arrive(now, rank),
+                OperationKind::Message => self.arrive(now, rank),
                 _ => {
                     let node = self.hosts[rank].pop(kind, &mut self.overflow, rank);
                     let op = &self.prepared.ops[node as usize];
@@ -213,8 +213,8 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
                         prefetch_at(&self.open, node + AHEAD);
                     }
                     match kind {
-                        Kind::Send => self.send(now, rank, node, op),
-                        Kind::Recv => self.post(now, rank, node, op),
+                        OperationKind::Send => self.send(now, rank, node, op),
+                        OperationKind::Recv => self.post(now, rank, node, op),
                         _ => self.compute(now, rank, op),
                     }
                 }
@@ -251,7 +251,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     fn prefetch_operation(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
         let host = &self.hosts[rank];
-        if kind != Kind::Message || !Q::KNOWS_MORE {
+        if kind != OperationKind::Message || !Q::KNOWS_MORE {
             let node = if Q::KNOWS_MORE {
                 host.first(kind)
             } else {
@@ -260,7 +260,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
             prefetch_at(&self.prepared.ops, node);
             prefetch_at(&self.open, node);
         }
-        if (kind == Kind::Message || !Q::KNOWS_MORE)
+        if (kind == OperationKind::Message || !Q::KNOWS_MORE)
             && let Some(channel) = host.next_channel()
         {
             prefetch_at(&self.channels, channel);
@@ -273,7 +273,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         let (_, kind, rank) = of_key(key);
         let host = &self.hosts[rank];
         let ops = &self.prepared.ops;
-        if kind == Kind::Message {
+        if kind == OperationKind::Message {
             if let Some(channel) = host.next_channel() {
                 prefetch_at(ops, self.channels[channel as usize].first & !MESSAGE);
             }
@@ -284,11 +284,11 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         };
         prefetch_at(&self.open, op.first);
         match kind {
-            Kind::Send => {
+            OperationKind::Send => {
                 self.hosts[op.peer as usize].prefetch();
                 prefetch_at(self.order.keys(), op.peer);
             }
-            Kind::Recv => prefetch_at(&self.channels, op.channel()),
+            OperationKind::Recv => prefetch_at(&self.channels, op.channel()),
             _ => [0, 3, 6]
                 .into_iter()
                 .for_each(|behind| prefetch_at(ops, op.first + behind)),
@@ -302,7 +302,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         let host = &self.hosts[rank];
         let ops = &self.prepared.ops;
         match kind {
-            Kind::Message => {
+            OperationKind::Message => {
                 let met = host
                     .next_channel()
                     .map(|channel| self.channels[channel as usize].first & !MESSAGE);
@@ -310,7 +310,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
                     prefetch_at(&self.open, op.first);
                 }
             }
-            Kind::Recv => {
+            OperationKind::Recv => {
                 if let Some(op) = ops.get(host.first(kind) as usize) {
                     prefetch_at(ops, self.channels[op.channel() as usize].first & !MESSAGE);
                 }
@@ -549,7 +549,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
     fn queue_free(&mut self, rank: Rank) {
         let host = &mut self.hosts[rank];
         let overflow = &mut self.overflow;
-        let mut queue = |free: FreeOperation, kind: Kind| {
+        let mut queue = |free: FreeOperation, kind: OperationKind| {
             host.push(kind, self.created, free.node(), overflow, rank);
             self.created += 1;
         };
@@ -557,7 +557,11 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
             [] => {}
             [free] => queue(free, free.kind()),
             _ => {
-                for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
+                for kind in [
+                    OperationKind::Send,
+                    OperationKind::Recv,
+                    OperationKind::Calc,
+                ] {
                     let of_kind = self.free.iter().filter(|free| free.kind() == kind);
                     of_kind.for_each(|free| queue(*free, kind));
                 }

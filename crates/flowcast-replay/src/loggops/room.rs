@@ -7,7 +7,7 @@ use std::{
     hash::Hash,
 };
 
-use super::prepared::{Kind, Prepared};
+use super::prepared::{OperationKind, PreparedOperations};
 use flowcast_trace::schedule::{Operation, Schedule};
 use flowcast_units::{Bytes, Rank};
 
@@ -38,10 +38,10 @@ pub(super) fn is_lacking(schedule: &Schedule) -> bool {
     lacks_room(
         operations().filter_map(|(rank, operation)| match *operation {
             Operation::Send { to, size, tag } => {
-                Some((channel(to, Some(rank), tag), Kind::Send, size))
+                Some((channel(to, Some(rank), tag), OperationKind::Send, size))
             }
             Operation::Recv { from, size, tag } => {
-                Some((channel(rank, from, tag), Kind::Recv, size))
+                Some((channel(rank, from, tag), OperationKind::Recv, size))
             }
             Operation::Calc(_) => None,
         }),
@@ -49,17 +49,20 @@ pub(super) fn is_lacking(schedule: &Schedule) -> bool {
 }
 
 /// The same of a prepared schedule, which has no wildcards.
-pub(super) fn is_lacking_in(prepared: &Prepared) -> bool {
-    let operations = prepared.ops.iter().filter(|op| op.kind != Kind::Calc);
+pub(super) fn is_lacking_in(prepared: &PreparedOperations) -> bool {
+    let operations = prepared
+        .ops
+        .iter()
+        .filter(|op| op.kind != OperationKind::Calc);
     lacks_room(operations.map(|op| (op.channel(), op.kind, prepared.sizes[op.size() as usize])))
 }
 
 /// The largest message of a channel needs the largest receive, the next one the next.
-fn lacks_room<C: Eq + Hash>(operations: impl Iterator<Item = (C, Kind, Bytes)>) -> bool {
+fn lacks_room<C: Eq + Hash>(operations: impl Iterator<Item = (C, OperationKind, Bytes)>) -> bool {
     let mut channels: HashMap<C, [Vec<Reverse<Bytes>>; 2]> = HashMap::new();
     for (channel, kind, size) in operations {
         let sides = channels.entry(channel).or_default();
-        sides[usize::from(kind == Kind::Recv)].push(Reverse(size));
+        sides[usize::from(kind == OperationKind::Recv)].push(Reverse(size));
     }
     channels.into_values().any(|[mut sends, mut receives]| {
         sends.sort_unstable();

@@ -1,8 +1,8 @@
 //! The messages of a schedule. Observers know a message by the number of its send among all operations.
 
 use super::{
-    message::Message,
-    prepared::{Kind, Prepared},
+    message::ScheduleMessage,
+    prepared::{OperationKind, PreparedOperations},
 };
 use flowcast_trace::{
     schedule::{Operation, Schedule},
@@ -24,7 +24,7 @@ pub struct Sends<'a> {
 #[derive(Clone, Copy)]
 enum SendSource<'a> {
     Graphs(&'a Schedule),
-    Prepared(&'a Prepared),
+    Prepared(&'a PreparedOperations),
 }
 
 impl<'a> Sends<'a> {
@@ -36,8 +36,8 @@ impl<'a> Sends<'a> {
     }
 
     /// Of one that is laid out for the fast engine.
-    pub(crate) fn of_prepared(prepared: &'a Prepared) -> Sends<'a> {
-        let sends = prepared.ops.iter().map(|op| op.kind == Kind::Send);
+    pub(crate) fn of_prepared(prepared: &'a PreparedOperations) -> Sends<'a> {
+        let sends = prepared.ops.iter().map(|op| op.kind == OperationKind::Send);
         Sends::new(
             SendSource::Prepared(prepared),
             prepared.bases.clone(),
@@ -90,13 +90,13 @@ impl<'a> Sends<'a> {
     }
 
     /// What its sender, which is known, sends.
-    pub fn sent(&self, from: Rank, slot: Slot) -> Message {
+    pub fn sent(&self, from: Rank, slot: Slot) -> ScheduleMessage {
         match self.source {
             SendSource::Prepared(prepared) => prepared.sent(slot.0),
             SendSource::Graphs(schedule) => {
                 let node = slot.0 - self.bases[from];
                 match schedule.graphs[from].nodes[node as usize].operation {
-                    Operation::Send { to, size, tag } => Message {
+                    Operation::Send { to, size, tag } => ScheduleMessage {
                         to,
                         size,
                         tag: tag.map_or(-1, |tag| tag as i32),
@@ -110,7 +110,7 @@ impl<'a> Sends<'a> {
     }
 
     /// Every message with its sender, in the order of their slots.
-    pub fn all(&self) -> impl Iterator<Item = (Rank, Message)> + '_ {
+    pub fn all(&self) -> impl Iterator<Item = (Rank, ScheduleMessage)> + '_ {
         (0..self.ranks()).flat_map(move |rank| {
             let slots = (self.bases[rank]..self.bases[rank + 1]).map(Slot);
             let sends =

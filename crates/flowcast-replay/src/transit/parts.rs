@@ -108,13 +108,13 @@ impl LookAhead {
 
 /// A message that has arrived: small, since it mostly has to come from the cache of another processor.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct ArrivedMessage {
     delivery: Delivery,
     /// Whether it had nothing to move: of what arrives at the same time, that comes last.
     is_empty: bool,
 }
 
-impl Found {
+impl ArrivedMessage {
     /// As one thread delivers them.
     fn order(&self) -> (Time, bool, Slot) {
         (self.delivery.arrival, self.is_empty, self.delivery.slot)
@@ -122,15 +122,15 @@ impl Found {
 }
 
 /// One part, with what it is given and what it finds in a round.
-struct Round {
+struct PartRound {
     network: Shared,
     departures: Vec<Leaving>,
-    found: Vec<Found>,
+    found: Vec<ArrivedMessage>,
     next: Time,
     failure: Option<SharingError>,
 }
 
-impl Round {
+impl PartRound {
     /// Solves all that happens before the horizon.
     fn solve(&mut self, horizon: Time) {
         self.failure = self.try_to_solve(horizon).err();
@@ -145,7 +145,7 @@ impl Round {
         while let Some(progress) = self.network.deliver(limit)? {
             // No sender is held, and none waits for its receiver.
             if let Progress::Arrived(delivery) = progress {
-                self.found.push(Found {
+                self.found.push(ArrivedMessage {
                     delivery,
                     is_empty: self.network.are_empty,
                 });
@@ -157,8 +157,8 @@ impl Round {
 }
 
 /// What the threads share.
-struct Meeting {
-    rounds: Vec<Mutex<Round>>,
+struct ThreadMeeting {
+    rounds: Vec<Mutex<PartRound>>,
     /// By part: whether no thread has begun it in this round.
     are_open: Vec<AtomicBool>,
     /// Bits of the horizon of this round.
@@ -171,8 +171,8 @@ struct Meeting {
     over: AtomicBool,
 }
 
-impl Meeting {
-    fn round(&self, part: usize) -> MutexGuard<'_, Round> {
+impl ThreadMeeting {
+    fn round(&self, part: usize) -> MutexGuard<'_, PartRound> {
         self.rounds[part].lock().expect("no other thread panics")
     }
 
@@ -261,7 +261,7 @@ pub(crate) fn side_by_side<R>(
     threads: usize,
     follow: impl FnOnce(&mut PartedNetwork<'_>) -> R,
 ) -> R {
-    let round = |network: Shared| Round {
+    let round = |network: Shared| PartRound {
         network,
         departures: Vec::new(),
         found: Vec::new(),
@@ -269,7 +269,7 @@ pub(crate) fn side_by_side<R>(
         failure: None,
     };
     let count = parts.len();
-    let meeting = Meeting {
+    let meeting = ThreadMeeting {
         rounds: parts.into_iter().map(round).map(Mutex::new).collect(),
         are_open: (0..count).map(|_| AtomicBool::new(false)).collect(),
         horizon: AtomicU64::new(0),
@@ -300,7 +300,7 @@ pub(crate) fn side_by_side<R>(
 /// A network in parts, as the walk over the ranks sees it. If it fails, one thread has to say why: another part may have failed
 /// before.
 pub(crate) struct PartedNetwork<'a> {
-    meeting: &'a Meeting,
+    meeting: &'a ThreadMeeting,
     division: &'a Division,
     /// By part: what goes there before the next round.
     departures: Vec<Vec<Leaving>>,
@@ -314,7 +314,7 @@ pub(crate) struct PartedNetwork<'a> {
     /// Before this nothing happens in any part, but for what that round finds.
     next: Time,
     /// What was found up to the horizon, the last first.
-    found: Vec<Found>,
+    found: Vec<ArrivedMessage>,
 }
 
 impl PartedNetwork<'_> {
@@ -389,7 +389,7 @@ impl Transit for PartedNetwork<'_> {
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         debug_assert_eq!(limit, None, "programs with accesses are not divided");
         loop {
-            if let Some(Found { delivery, .. }) = self.found.pop() {
+            if let Some(ArrivedMessage { delivery, .. }) = self.found.pop() {
                 return Ok(Some(Progress::Arrived(delivery)));
             }
             if !self.is_open {

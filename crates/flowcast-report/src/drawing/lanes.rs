@@ -21,7 +21,7 @@ const MAX_LANES: usize = 256;
 
 /// An interval of whole nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Interval {
+pub(crate) struct LaneInterval {
     pub nanos: u64,
     pub code: u8,
 }
@@ -30,16 +30,16 @@ pub(crate) struct Interval {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Lanes {
     /// By rank, from time 0 on without holes; empty if there are too many.
-    pub exact: Vec<Vec<Interval>>,
+    pub exact: Vec<Vec<LaneInterval>>,
     /// If there are too many.
-    pub shares: Shares,
+    pub shares: LaneShares,
     /// Number of intervals in all lanes.
     pub intervals: usize,
 }
 
 /// Times by lane and bucket.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Shares {
+pub(crate) struct LaneShares {
     /// Width of a bucket in nanoseconds.
     pub width: u64,
     pub buckets: usize,
@@ -76,7 +76,7 @@ impl Lanes {
             };
         }
         let mut lanes = Lanes {
-            shares: Shares::new(outcome),
+            shares: LaneShares::new(outcome),
             ..Lanes::default()
         };
         for (rank, (segments, end)) in kept.into_iter().chain(segments).zip(ends()).enumerate() {
@@ -92,14 +92,14 @@ impl Lanes {
     }
 }
 
-impl Shares {
-    fn new(outcome: &Outcome) -> Shares {
+impl LaneShares {
+    fn new(outcome: &Outcome) -> LaneShares {
         let (ranks, end) = (outcome.ranks.len(), whole_nanos(outcome.makespan()));
         let ranks_per_lane = ranks.div_ceil(MAX_LANES).max(1);
         let lanes = ranks.div_ceil(ranks_per_lane).max(1);
         let buckets = MAX_CELLS / lanes.next_power_of_two();
         let width = end.div_ceil(buckets as u64).max(1);
-        Shares {
+        LaneShares {
             width,
             buckets,
             ranks_per_lane,
@@ -142,14 +142,14 @@ impl Shares {
 }
 
 /// A rank's time from 0 to its end without holes, in intervals that are never empty.
-fn intervals(segments: &[Segment], end: Time) -> Vec<Interval> {
-    let mut found: Vec<Interval> = Vec::with_capacity(segments.len() + 1);
+fn intervals(segments: &[Segment], end: Time) -> Vec<LaneInterval> {
+    let mut found: Vec<LaneInterval> = Vec::with_capacity(segments.len() + 1);
     let mut reached = 0;
     let mut push = |until: u64, code: u8| {
         if until > reached {
             match found.last_mut().filter(|last| last.code == code) {
                 Some(last) => last.nanos += until - reached,
-                None => found.push(Interval {
+                None => found.push(LaneInterval {
                     nanos: until - reached,
                     code,
                 }),
@@ -200,7 +200,7 @@ mod tests {
             (2, Activity::ProcessorWait),
             (1, Activity::Transfer),
         ];
-        let expected = codes.map(|(nanos, activity)| Interval {
+        let expected = codes.map(|(nanos, activity)| LaneInterval {
             nanos,
             code: activity as u8,
         });
@@ -239,7 +239,7 @@ mod tests {
             let makespan = ranks.iter().map(|rank| end(rank)).max().unwrap() + longer;
             // Few wide buckets, as of a long run, and two ranks in a lane.
             let ended = RankOutcome::new(nanos(makespan as f64), Time::ZERO, Time::ZERO);
-            let mut shares = Shares::new(&Outcome { ranks: vec![ended; ranks.len()], ..Outcome::default() });
+            let mut shares = LaneShares::new(&Outcome { ranks: vec![ended; ranks.len()], ..Outcome::default() });
             (shares.width, shares.ranks_per_lane) = (makespan.div_ceil(8).max(1), 2);
             let mut expected = vec![[0.0; Activity::ALL.len()]; shares.cells.len()];
             for (rank, list) in ranks.iter().enumerate() {
@@ -296,12 +296,12 @@ mod tests {
             ranks: vec![ended; 1000],
             ..Outcome::default()
         };
-        let Shares {
+        let LaneShares {
             ranks_per_lane,
             lanes,
             buckets,
             ..
-        } = Shares::new(&many);
+        } = LaneShares::new(&many);
         assert_eq!((ranks_per_lane, lanes, buckets), (4, 250, 1024));
     }
 }

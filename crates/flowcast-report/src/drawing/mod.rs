@@ -4,10 +4,10 @@
 mod lanes;
 mod traffic;
 
-pub(crate) use lanes::{Interval, Lanes, Shares};
+pub(crate) use lanes::{LaneInterval, LaneShares, Lanes};
 pub use lanes::{MAX_CELLS, MAX_INTERVALS};
+pub(crate) use traffic::DrawnTraffic;
 pub use traffic::MAX_MESSAGES;
-pub(crate) use traffic::Traffic;
 
 use super::export::Replayed;
 use flowcast_replay::{
@@ -29,7 +29,7 @@ pub struct Drawing {
     /// By rank; computation and overhead are those of the outcome, and the waits add up to its blocked time.
     pub(crate) times: Vec<Times>,
     pub(crate) lanes: Lanes,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: DrawnTraffic,
     /// The calls by name.
     pub(crate) calls: Vec<(String, CallTally)>,
 }
@@ -74,7 +74,7 @@ impl Drawing {
             segments
         });
         let lanes = Lanes::new(outcome, ranks);
-        let mut traffic = Traffic::new(outcome);
+        let mut traffic = DrawnTraffic::new(outcome);
         each_message(&mut |slot, span| traffic.add(slot, span));
         traffic.finish();
         Drawing {

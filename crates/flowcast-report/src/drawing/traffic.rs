@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::lanes::whole_nanos;
-use flowcast_replay::{distribution::Distribution, outcome::Outcome, timeline::MessageSpan};
+use flowcast_replay::{distribution::TimeDistribution, outcome::Outcome, timeline::MessageSpan};
 use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 
@@ -30,12 +30,12 @@ pub(crate) struct Shown {
 
 /// All messages.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Traffic {
+pub(crate) struct DrawnTraffic {
     pub number: usize,
     /// By power of two of the size in bytes, the first for size 0.
     pub sizes: Vec<Count>,
     /// From sending to arrival.
-    pub flights: Distribution,
+    pub flights: TimeDistribution,
     /// By source and destination, each way in units of `ranks_per_cell`.
     pub matrix: Vec<Count>,
     pub side: usize,
@@ -52,13 +52,13 @@ pub(crate) struct Traffic {
     threshold: Time,
 }
 
-impl Traffic {
+impl DrawnTraffic {
     /// Without any message yet.
-    pub(super) fn new(outcome: &Outcome) -> Traffic {
+    pub(super) fn new(outcome: &Outcome) -> DrawnTraffic {
         let ranks = outcome.ranks.len();
         let ranks_per_cell = ranks.div_ceil(MATRIX_SIDE).max(1);
         let side = ranks.div_ceil(ranks_per_cell);
-        Traffic {
+        DrawnTraffic {
             sizes: vec![(0, 0); 65],
             matrix: vec![(0, 0); side * side],
             side,
@@ -67,7 +67,7 @@ impl Traffic {
             rate_width: whole_nanos(outcome.makespan())
                 .div_ceil(POINTS as u64)
                 .max(1),
-            ..Traffic::default()
+            ..DrawnTraffic::default()
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
             ranks: vec![RankOutcome::new(end, end, Time::ZERO); 300],
             ..Outcome::default()
         };
-        let mut traffic = Traffic::new(&outcome);
+        let mut traffic = DrawnTraffic::new(&outcome);
         let number = 2 * MAX_MESSAGES as u32 + 10;
         for slot in 0..number {
             let (sent, flight) = (f64::from(slot), f64::from(slot % 1000));

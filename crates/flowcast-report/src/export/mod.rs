@@ -12,7 +12,7 @@ mod text;
 use std::collections::BTreeSet;
 
 use flowcast_replay::{
-    journal::{Journal, Slice, nanos},
+    journal::{ReplayJournal, Slice, nanos},
     outcome::Outcome,
     placement::Placement,
     timeline::{Activity, MessageSpan},
@@ -30,7 +30,7 @@ pub struct Replayed<'a> {
     /// When its ranks ended, and how much they sent.
     pub outcome: &'a Outcome,
     /// What they did meanwhile.
-    pub journal: &'a Journal<'a>,
+    pub journal: &'a ReplayJournal<'a>,
 }
 
 impl Replayed<'_> {

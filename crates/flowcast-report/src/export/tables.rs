@@ -6,7 +6,7 @@ use std::{
     io::{self, Write},
 };
 
-use super::{Replayed, text::Text};
+use super::{Replayed, text::ExportText};
 use flowcast_model::name::is_hidden;
 use flowcast_replay::timeline::{Activity, MessageSpan};
 use flowcast_units::{Rank, Time};
@@ -29,7 +29,7 @@ pub fn messages(
     replayed.outcome.in_bytes()?;
     write_head(MESSAGES, provenance, out)?;
     writeln!(out, "src,dst,bytes,tag,sent_s,arrived_s,received_s")?;
-    let mut text = Text::new(out);
+    let mut text = ExportText::new(out);
     for MessageSpan {
         src,
         dst,

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 /// Text on its way to a file.
-pub(super) struct Text<'a> {
+pub(super) struct ExportText<'a> {
     out: &'a mut dyn Write,
     /// As many as there is room for, of which those before `end` are text.
     bytes: Vec<u8>,
@@ -56,10 +56,10 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// Eight digits are a number of this many.
 const EIGHT_DIGITS: u64 = 100_000_000;
 
-impl<'a> Text<'a> {
-    /// Nothing is written yet. [`Text::finish`] hands over what is left in the end.
-    pub(super) fn new(out: &'a mut dyn Write) -> Text<'a> {
-        Text {
+impl<'a> ExportText<'a> {
+    /// Nothing is written yet. [`ExportText::finish`] hands over what is left in the end.
+    pub(super) fn new(out: &'a mut dyn Write) -> ExportText<'a> {
+        ExportText {
             out,
             bytes: vec![0; ENOUGH + LINE],
             end: 0,
@@ -248,15 +248,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn printed(print: impl Fn(&mut Text<'_>)) -> String {
+    fn printed(print: impl Fn(&mut ExportText<'_>)) -> String {
         let mut out = Vec::new();
-        let mut text = Text::new(&mut out);
+        let mut text = ExportText::new(&mut out);
         print(&mut text);
         text.finish().unwrap();
         String::from_utf8(out).unwrap()
     }
 
-    fn print_one(print: impl for<'a, 'b> Fn(&'a mut Text<'b>) -> &'a mut Text<'b>) -> String {
+    fn print_one(
+        print: impl for<'a, 'b> Fn(&'a mut ExportText<'b>) -> &'a mut ExportText<'b>,
+    ) -> String {
         printed(|text| {
             print(text);
         })

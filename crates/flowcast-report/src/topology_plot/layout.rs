@@ -1,13 +1,13 @@
 //! Where the switches of a topology stand in a drawing, and which of them are drawn.
 //!
-//! Every shape gives each switch a column, a row and a block ([`Shape::seat`]). Blocks stand on an ellipse, the rows of a block above
+//! Every shape gives each switch a column, a row and a block ([`TopologyShape::seat`]). Blocks stand on an ellipse, the rows of a block above
 //! each other. Beyond the most columns, rows and blocks, a place at the end stands for all switches that are left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast_model::{
     sharing::SharingError,
-    topology::{Plan, Shape, Topology, wiring::Switch},
+    topology::{Plan, Topology, TopologyShape, wiring::Switch},
 };
 use flowcast_units::Node;
 
@@ -61,7 +61,7 @@ pub(super) struct PlacedCable {
 }
 
 /// All that is drawn.
-pub(super) struct Layout {
+pub(super) struct TopologyLayout {
     pub blocks: Vec<Block>,
     /// Places that stand for switches that are not drawn, with what is written there.
     pub others: Vec<(String, [f64; 2])>,
@@ -80,7 +80,7 @@ type Seat = [u32; 3];
 
 /// Seats in the drawing.
 struct Seats<'a> {
-    shape: &'a Shape,
+    shape: &'a TopologyShape,
     /// By row: its columns, in all blocks alike.
     columns: Vec<u32>,
     /// Seats that are drawn in each direction; the next one stands for the others.
@@ -94,7 +94,7 @@ struct Seats<'a> {
 }
 
 impl Seats<'_> {
-    fn new<'a>(shape: &'a Shape, switches: &BTreeSet<Switch>, width: f64) -> Seats<'a> {
+    fn new<'a>(shape: &'a TopologyShape, switches: &BTreeSet<Switch>, width: f64) -> Seats<'a> {
         let (mut columns, mut blocks): (Vec<u32>, u32) = (Vec::new(), 0);
         for [column, row, block] in switches.iter().map(|switch| shape.seat(*switch)) {
             columns.resize(columns.len().max(row as usize + 1), 0);
@@ -170,7 +170,7 @@ impl Seats<'_> {
     /// Frames of blocks with several switches, where there are several blocks.
     fn blocks(&self) -> Vec<Block> {
         let name = match self.shape {
-            Shape::Grid(..) => "layer",
+            TopologyShape::Grid(..) => "layer",
             _ => "group",
         };
         let is_framed = self.middles.len() > 1 && self.columns != [1];
@@ -198,7 +198,7 @@ impl Seats<'_> {
 }
 
 /// Places the switches, and what joins those that are drawn.
-pub(super) fn layout(topology: &Topology, width: f64) -> Result<Layout, SharingError> {
+pub(super) fn layout(topology: &Topology, width: f64) -> Result<TopologyLayout, SharingError> {
     let all = topology.nodes()?;
     let probe = topology.plan(1 << 16)?;
     let first = (0..probe.nodes).take_while(|node| {
@@ -242,7 +242,7 @@ pub(super) fn layout(topology: &Topology, width: f64) -> Result<Layout, SharingE
     }
     let (cables, hidden) = placed_cables(&plan, &seats, topology);
     let last = seats.middles.iter().map(|[_, y]| y + seats.size[1] / 2.0);
-    Ok(Layout {
+    Ok(TopologyLayout {
         switches: drawn
             .into_iter()
             .map(|(seat, switch)| PlacedSwitch {

@@ -40,7 +40,7 @@ pub struct AppValidation {
 
 /// What a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quantity {
+pub enum MeasuredQuantity {
     /// The whole run, from the first call to the last.
     Total,
     /// A region of the program.
@@ -53,9 +53,9 @@ pub enum Quantity {
 
 /// One measured quantity and its predictions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct QuantityRow {
     /// Whether it is about the run, a region, a rank or a call.
-    pub quantity: Quantity,
+    pub quantity: MeasuredQuantity,
     /// Name of the region, rank or call.
     pub name: String,
     /// The median of the runs.
@@ -70,7 +70,7 @@ pub struct Row {
     pub has_errors: bool,
 }
 
-impl Row {
+impl QuantityRow {
     /// The signed error of a predictor; none where so little was measured that it says nothing.
     pub fn error(&self, predictor: usize) -> Option<f64> {
         self.observation(predictor, ()).map(|one| one.error())
@@ -96,14 +96,14 @@ pub struct Fared {
     pub regions: Option<Observations<String>>,
 }
 
-impl Quantity {
+impl MeasuredQuantity {
     /// Name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
-            Quantity::Total => "total",
-            Quantity::Region => "region",
-            Quantity::Rank => "communication of rank",
-            Quantity::Call => "call",
+            MeasuredQuantity::Total => "total",
+            MeasuredQuantity::Region => "region",
+            MeasuredQuantity::Rank => "communication of rank",
+            MeasuredQuantity::Call => "call",
         }
     }
 }
@@ -113,32 +113,34 @@ impl AppValidation {
     ///
     /// # Errors
     /// No run.
-    pub fn rows(&self) -> Result<Vec<Row>, StatsError> {
-        let mut rows = vec![self.row(Quantity::Total, "all", |run| run.total)?];
+    pub fn rows(&self) -> Result<Vec<QuantityRow>, StatsError> {
+        let mut rows = vec![self.row(MeasuredQuantity::Total, "all", |run| run.total)?];
         for region in self.names(|run| &run.regions) {
-            rows.push(self.row(Quantity::Region, &region, |run| {
+            rows.push(self.row(MeasuredQuantity::Region, &region, |run| {
                 time_of(&run.regions, &region)
             })?);
         }
         for rank in 0..self.runs.first().map_or(0, |run| run.communication.len()) {
-            rows.push(
-                self.row(Quantity::Rank, &rank.to_string(), |run: &RunTimes| {
-                    run.communication.get(rank).copied().unwrap_or_default()
-                })?,
-            );
+            rows.push(self.row(
+                MeasuredQuantity::Rank,
+                &rank.to_string(),
+                |run: &RunTimes| run.communication.get(rank).copied().unwrap_or_default(),
+            )?);
         }
         for call in self.names(|run| &run.calls) {
-            rows.push(self.row(Quantity::Call, &call, |run| time_of(&run.calls, &call))?);
+            rows.push(self.row(MeasuredQuantity::Call, &call, |run| {
+                time_of(&run.calls, &call)
+            })?);
         }
         Ok(rows)
     }
 
     fn row(
         &self,
-        quantity: Quantity,
+        quantity: MeasuredQuantity,
         name: &str,
         of: impl Fn(&RunTimes) -> Time,
-    ) -> Result<Row, StatsError> {
+    ) -> Result<QuantityRow, StatsError> {
         let values: Vec<f64> = self.runs.iter().map(|run| of(run).as_seconds()).collect();
         let measured = median(&values)?;
         let said = |runs: &Vec<RunTimes>| {
@@ -158,12 +160,12 @@ impl AppValidation {
             .max()
             .unwrap_or_default()
             .as_seconds();
-        let ranks = if quantity == Quantity::Call {
+        let ranks = if quantity == MeasuredQuantity::Call {
             self.runs[0].communication.len().max(1) as f64
         } else {
             1.0
         };
-        Ok(Row {
+        Ok(QuantityRow {
             quantity,
             name: name.to_owned(),
             measured: Time::from_seconds(measured),
@@ -189,15 +191,17 @@ impl AppValidation {
     /// As [`AppValidation::rows`].
     pub fn fared(&self) -> Result<Vec<Fared>, StatsError> {
         let rows = self.rows()?;
-        let communication = self.row(Quantity::Total, "communication", |run: &RunTimes| {
-            run.communication.iter().copied().sum::<Time>()
-        })?;
+        let communication = self.row(
+            MeasuredQuantity::Total,
+            "communication",
+            |run: &RunTimes| run.communication.iter().copied().sum::<Time>(),
+        )?;
         (0..self.predictors.len())
             .map(|at| {
                 Ok(Fared {
                     total: rows[0].error(at).unwrap_or(f64::NAN),
                     communication: communication.error(at).unwrap_or(f64::NAN),
-                    regions: observations(&rows, Quantity::Region, at)?,
+                    regions: observations(&rows, MeasuredQuantity::Region, at)?,
                 })
             })
             .collect()
@@ -209,8 +213,8 @@ impl AppValidation {
 /// # Errors
 /// A prediction that is not finite.
 pub fn observations(
-    rows: &[Row],
-    quantity: Quantity,
+    rows: &[QuantityRow],
+    quantity: MeasuredQuantity,
     predictor: usize,
 ) -> Result<Option<Observations<String>>, StatsError> {
     let own = rows.iter().filter(|row| row.quantity == quantity);

@@ -11,11 +11,11 @@ use flowcast_network::packet::seeds::LEVEL;
 use flowcast_table::{Document, Record, Rows, Value, figure, or_dash, percent, rows, shown};
 use flowcast_units::{Rounded, Time};
 
-use super::{Case, FlowPlace, RepetitionCoverage, Validation, WholePattern, seconds};
+use super::{CarriedPattern, FlowPlace, RepetitionCoverage, Validation, WholePattern, seconds};
 
 /// A pattern and its medians.
-struct MeasuredCase<'a> {
-    case: &'a Case,
+struct PatternMedians<'a> {
+    case: &'a CarriedPattern,
     /// By flow, in seconds.
     medians: Vec<f64>,
     /// None of a pattern in one step.
@@ -40,7 +40,7 @@ impl Validation {
         let mut measured = Vec::new();
         for case in &self.cases {
             let has_steps = case.step_of.iter().any(|step| *step != case.step_of[0]);
-            measured.push(MeasuredCase {
+            measured.push(PatternMedians {
                 case,
                 medians: case.medians()?,
                 steps: has_steps.then(|| case.whole()).transpose()?,
@@ -158,7 +158,7 @@ impl Validation {
     /// The patterns in several steps, the shortest first.
     fn step_table<'a>(
         &self,
-        measured: &'a [MeasuredCase<'_>],
+        measured: &'a [PatternMedians<'_>],
     ) -> Rows<(&'a String, &'a WholePattern)> {
         let mut with_steps = Vec::new();
         for of in measured {
@@ -178,7 +178,7 @@ impl Validation {
         table
     }
 
-    fn flow_rows(&self, of: &MeasuredCase<'_>) -> Rows<usize> {
+    fn flow_rows(&self, of: &PatternMedians<'_>) -> Rows<usize> {
         let case = of.case;
         rows(0..case.flows.len())
             .field("id", |at| case.flows[at].id)

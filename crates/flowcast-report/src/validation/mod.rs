@@ -20,7 +20,7 @@ use flowcast_units::Time;
 
 /// A pattern that was carried and predicted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Case {
+pub struct CarriedPattern {
     /// Name of the pattern in tables and results.
     pub name: String,
     /// Patterns of one configuration are averaged together.
@@ -47,7 +47,7 @@ pub struct Validation {
     /// Names of the models.
     pub models: Vec<String>,
     /// The patterns, each predicted by all models.
-    pub cases: Vec<Case>,
+    pub cases: Vec<CarriedPattern>,
     /// Where the results come from.
     pub provenance: BTreeMap<String, String>,
 }
@@ -79,7 +79,7 @@ struct WholePattern {
     predicted: Vec<Time>,
 }
 
-impl Case {
+impl CarriedPattern {
     /// The median of each flow's repetitions, in seconds.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Validation {
     /// # Errors
     /// No pattern, a flow without repetition, or a measured time of 0.
     pub fn flows(&self) -> Result<Vec<Observations<FlowPlace>>, StatsError> {
-        let medians = self.cases.iter().map(Case::medians);
+        let medians = self.cases.iter().map(CarriedPattern::medians);
         let medians = medians.collect::<Result<Vec<_>, _>>()?;
         let of_model = |model: usize| {
             let cases = medians.iter().enumerate();
@@ -145,7 +145,7 @@ impl Validation {
     /// # Errors
     /// As [`Validation::flows`].
     pub fn patterns(&self) -> Result<Vec<Observations<&str>>, StatsError> {
-        let whole = self.cases.iter().map(Case::whole);
+        let whole = self.cases.iter().map(CarriedPattern::whole);
         let whole = whole.collect::<Result<Vec<_>, _>>()?;
         let of_model = |model: usize| {
             let cases = self.cases.iter().zip(&whole);
@@ -202,7 +202,7 @@ mod tests {
                 .map(|value| Time::from_seconds(*value))
                 .collect::<Vec<_>>()
         };
-        let case = |name: &str, configuration: &str, predicted: &[f64]| Case {
+        let case = |name: &str, configuration: &str, predicted: &[f64]| CarriedPattern {
             name: name.into(),
             configuration: configuration.into(),
             is_precise: true,

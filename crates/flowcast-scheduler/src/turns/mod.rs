@@ -16,7 +16,7 @@ use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
     clock::ClockArithmetic,
     rail::check_count,
-    rules::{Rule, Vft},
+    rules::{ScoreRule, Vft},
     table::{Accounting, RailTable},
 };
 use flowcast_model::loggp::LogGp;

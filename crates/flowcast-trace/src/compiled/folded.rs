@@ -13,7 +13,7 @@ use crate::{
 
 /// The tables as they stand in the file.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Tables {
+pub(super) struct FoldedTables {
     schema: String,
     parts: Vec<Part<program::Tables>>,
 }
@@ -26,7 +26,7 @@ pub(super) fn parts(folded: &Folded) -> Vec<Vec<u8>> {
     let Ok(parts) = map_all(of_each, &mut |piece| {
         Ok::<_, Infallible>(program::tables_of(piece))
     });
-    let tables = encode_tables(&Tables {
+    let tables = encode_tables(&FoldedTables {
         schema: SCHEMA.to_owned(),
         parts,
     });
@@ -43,7 +43,7 @@ pub(super) fn parts(folded: &Folded) -> Vec<Vec<u8>> {
 /// Reads a program with loops whose streams begin at `start`; and where they end.
 pub(super) fn read(
     bytes: &SharedBytes,
-    tables: Tables,
+    tables: FoldedTables,
     start: usize,
 ) -> Result<(Folded, usize), Damage> {
     let mut at = start;

@@ -13,7 +13,7 @@ use crate::{
     access::Access,
     program::{
         CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program,
-        SendMode, SharedBytes, Stream, StreamWords,
+        RankStream, SendMode, SharedBytes, StreamWords,
     },
     slot::Slot,
 };
@@ -266,7 +266,7 @@ pub(super) fn read(
                     .collect(),
             )
         };
-        program.streams.push(Stream {
+        program.streams.push(RankStream {
             words,
             first_slot: Slot(program.slots),
             awaited_sends: 0,

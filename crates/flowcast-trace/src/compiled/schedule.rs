@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::{Damage, encode_tables};
 use crate::{
     opcodes,
-    schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node},
+    schedule::{After, Dependency, Graph, Operation, OperationNode, Schedule, graph, node},
 };
 use flowcast_units::{Bytes, Rank, Time};
 
 /// The tables as they stand in the file.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Tables {
+pub(super) struct ScheduleTables {
     schema: String,
     name: String,
     /// Operations and dependencies of each rank.
@@ -27,7 +27,7 @@ const ANY: u64 = u64::MAX;
 
 /// The tables.
 pub(super) fn tables(schedule: &Schedule) -> Vec<u8> {
-    encode_tables(&Tables {
+    encode_tables(&ScheduleTables {
         schema: SCHEMA.to_owned(),
         name: schedule.name.clone(),
         ranks: schedule
@@ -53,7 +53,7 @@ pub(super) fn part(graph: &Graph) -> Vec<u8> {
     part
 }
 
-fn encode_node(node: &Node, out: &mut Vec<u8>) {
+fn encode_node(node: &OperationNode, out: &mut Vec<u8>) {
     let any = |value: Option<u32>| value.map_or(ANY, u64::from);
     let (kind, peer, amount, tag) = match node.operation {
         Operation::Send { to, size, tag } => (0, u64::from(to.0), size.0, any(tag)),
@@ -75,7 +75,7 @@ fn encode_dependency(dependency: Dependency, out: &mut Vec<u8>) {
 }
 
 /// Reads a schedule, rank by rank.
-pub(super) fn read(input: &mut dyn Read, tables: Tables) -> Result<Schedule, Damage> {
+pub(super) fn read(input: &mut dyn Read, tables: ScheduleTables) -> Result<Schedule, Damage> {
     let ranks = tables.ranks.len();
     let mut part = Vec::new();
     let mut graphs = Vec::with_capacity(ranks);
@@ -130,7 +130,7 @@ fn all<T>(decoded: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
     Some(all)
 }
 
-fn decode_node(bytes: &[u8], ranks: usize) -> Option<Node> {
+fn decode_node(bytes: &[u8], ranks: usize) -> Option<OperationNode> {
     let value = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     let rank = |value: u64| {
         u32::try_from(value)
@@ -162,7 +162,7 @@ fn decode_node(bytes: &[u8], ranks: usize) -> Option<Node> {
         _ => return None,
     };
     let line = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-    Some(Node {
+    Some(OperationNode {
         cpu: bytes[1],
         nic: bytes[2],
         ..node(operation, line)

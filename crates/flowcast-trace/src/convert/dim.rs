@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    Losses, RMA_AND_IO, THREADS, Tables, is_of_threads,
-    steps::{Message, Step},
+    Losses, RMA_AND_IO, THREADS, WriterTables, is_of_threads,
+    steps::{StepMessage, StreamStep},
 };
 use crate::{
     access::{Access, FileKind, LockKind, TransferKind},
@@ -59,7 +59,7 @@ const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made
 /// # Errors
 /// Those of `out`.
 pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Result<Losses> {
-    let tables = Tables::new(program);
+    let tables = WriterTables::new(program);
     let numbers = DimNumbers::new(program);
     let frame = DimFrame {
         name: &program.name,
@@ -80,7 +80,7 @@ pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Resu
 ///
 /// # Errors
 /// Those of `out`.
-pub(crate) fn dim_steps<S: Iterator<Item = Step>>(
+pub(crate) fn dim_steps<S: Iterator<Item = StreamStep>>(
     name: &str,
     ranks: u32,
     steps: impl Fn(Rank) -> S,
@@ -174,35 +174,37 @@ impl Write for DimCount {
 }
 
 fn write_steps(
-    steps: impl Iterator<Item = Step>,
+    steps: impl Iterator<Item = StreamStep>,
     rank: Rank,
     out: &mut dyn Write,
 ) -> io::Result<Losses> {
     let mut posted = Vec::new();
     for (number, step) in steps.enumerate() {
         // Dimemas leaves out a thread whose first record is not a computation.
-        if number == 0 && !matches!(step, Step::Compute(_)) {
+        if number == 0 && !matches!(step, StreamStep::Compute(_)) {
             writeln!(out, "1:{rank}:0:{}", Seconds(Time::ZERO))?;
         }
-        let mut record = |kind: u8, message: Message, last: u8| {
-            let Message {
+        let mut record = |kind: u8, message: StepMessage, last: u8| {
+            let StepMessage {
                 peer, size, tag, ..
             } = message;
             writeln!(out, "{kind}:{rank}:0:{peer}:-1:{}:{tag}:1:{last}", size.0)
         };
         match step {
-            Step::Send(message) => record(2, message, 2 * u8::from(message.mode.non_blocking))?,
-            Step::Receive(message) => record(3, message, 0)?,
-            Step::Post(message) => {
+            StreamStep::Send(message) => {
+                record(2, message, 2 * u8::from(message.mode.non_blocking))?
+            }
+            StreamStep::Receive(message) => record(3, message, 0)?,
+            StreamStep::Post(message) => {
                 record(3, message, 1)?;
                 posted.push(message);
             }
-            Step::AwaitAll => posted
+            StreamStep::AwaitAll => posted
                 .drain(..)
                 .try_for_each(|message| record(3, message, 2))?,
-            Step::AwaitReceive(message) => record(3, message, 2)?,
-            Step::Compute(time) => writeln!(out, "1:{rank}:0:{}", Seconds(time))?,
-            Step::AwaitSend(_) | Step::Collective(..) | Step::Meeting(..) => {}
+            StreamStep::AwaitReceive(message) => record(3, message, 2)?,
+            StreamStep::Compute(time) => writeln!(out, "1:{rank}:0:{}", Seconds(time))?,
+            StreamStep::AwaitSend(_) | StreamStep::Collective(..) | StreamStep::Meeting(..) => {}
         }
     }
     Ok(Losses::default())
@@ -262,7 +264,7 @@ impl DimNumbers {
 }
 
 struct DimWriter<'a> {
-    tables: &'a Tables<'a>,
+    tables: &'a WriterTables<'a>,
     numbers: &'a DimNumbers,
     dialect: Dialect,
     rank: Rank,
@@ -273,7 +275,7 @@ struct DimWriter<'a> {
 
 impl<'a> DimWriter<'a> {
     fn new(
-        tables: &'a Tables<'a>,
+        tables: &'a WriterTables<'a>,
         numbers: &'a DimNumbers,
         dialect: Dialect,
         rank: Rank,

@@ -5,7 +5,7 @@ use std::io;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Message, Step};
+use super::{StepMessage, StreamStep};
 use crate::{
     Trace, TraceError,
     build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
@@ -64,10 +64,10 @@ impl Workload {
 ///
 /// ```
 /// use flowcast_trace::Trace;
-/// use flowcast_trace::convert::generate::{Shape, Workload};
+/// use flowcast_trace::convert::generate::{ProgramShape, Workload};
 /// use flowcast_units::{Bytes, Time};
 ///
-/// let shape = Shape {
+/// let shape = ProgramShape {
 ///     workload: Workload::Shift,
 ///     ranks: 4,
 ///     iterations: 100,
@@ -83,7 +83,7 @@ impl Workload {
 /// # Ok::<(), flowcast_trace::TraceError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shape {
+pub struct ProgramShape {
     /// The pattern of messages that each iteration has.
     pub workload: Workload,
     /// Ranks, at least 1.
@@ -102,7 +102,7 @@ pub struct Shape {
     pub period: u32,
 }
 
-impl Shape {
+impl ProgramShape {
     /// The trace in memory: with its iterations as a loop where they repeat themselves.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Shape {
             return self.program().map(Trace::Program);
         }
         let body = vec![Part::Once(
-            Shape {
+            ProgramShape {
                 iterations: period,
                 ..self
             }
@@ -123,7 +123,7 @@ impl Shape {
         let rest = self.iterations % period;
         if rest > 0 {
             parts.push(Part::Once(
-                Shape {
+                ProgramShape {
                     iterations: rest,
                     ..self
                 }
@@ -166,9 +166,9 @@ impl Shape {
         let (mut posted, mut sent) = (Vec::new(), Vec::new());
         for step in self.steps(rank) {
             match step {
-                Step::Compute(time) => builder.compute(time),
-                Step::Send(message) => {
-                    let Message { size, mode, .. } = message;
+                StreamStep::Compute(time) => builder.compute(time),
+                StreamStep::Send(message) => {
+                    let StepMessage { size, mode, .. } = message;
                     let class = MessageClass {
                         size,
                         tag: message.tag as i32,
@@ -180,25 +180,25 @@ impl Shape {
                     }
                     builder.send(message.peer, class, Record::Begins)?;
                 }
-                Step::Receive(message) => {
+                StreamStep::Receive(message) => {
                     let channel = builder.channel(channel(&message));
                     builder.recv(channel, Record::Begins)?;
                 }
-                Step::Post(message) => {
+                StreamStep::Post(message) => {
                     let channel = builder.channel(channel(&message));
                     posted.push(builder.irecv_waited_by_slot(channel)?);
                 }
-                Step::AwaitAll => {
+                StreamStep::AwaitAll => {
                     posted
                         .drain(..)
                         .for_each(|slot| builder.wait_slot(slot, Record::Begins));
                     sent.drain(..)
                         .try_for_each(|number| builder.wait_send(number, Record::Begins))?;
                 }
-                Step::AwaitReceive(_)
-                | Step::AwaitSend(_)
-                | Step::Collective(..)
-                | Step::Meeting(..) => {
+                StreamStep::AwaitReceive(_)
+                | StreamStep::AwaitSend(_)
+                | StreamStep::Collective(..)
+                | StreamStep::Meeting(..) => {
                     unreachable!("no workload has them")
                 }
             }
@@ -208,7 +208,7 @@ impl Shape {
     }
 
     /// The steps of a rank.
-    pub(crate) fn steps(self, rank: Rank) -> impl Iterator<Item = Step> {
+    pub(crate) fn steps(self, rank: Rank) -> impl Iterator<Item = StreamStep> {
         let stream = u64::from(rank.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let start = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
         let mut random = start.clone();
@@ -224,13 +224,13 @@ impl Shape {
         })
     }
 
-    fn iteration(&self, rank: Rank, compute: Time, steps: &mut Vec<Step>) {
+    fn iteration(&self, rank: Rank, compute: Time, steps: &mut Vec<StreamStep>) {
         match self.workload {
             Workload::Chain if rank > Rank(0) => return self.pass_on(rank, compute, steps),
             Workload::Training => return self.train(rank, compute, steps),
             _ => {}
         }
-        steps.push(Step::Compute(compute));
+        steps.push(StreamStep::Compute(compute));
         match self.workload {
             Workload::Halo => self.exchange_halo(rank, steps),
             Workload::Shift if self.ranks > 1 => self.exchange(
@@ -264,7 +264,7 @@ impl Shape {
     /// The schedule "1F1B" of PipeDream (Narayanan et al., SOSP 2019): a stage begins with as many microbatches as stages follow
     /// it, then does one forward, one backward, and so on. Going backward takes twice as long. The ring of the all-reduce has
     /// `2 (replicas - 1)` steps (Patarasuk and Yuan, 2009).
-    fn train(&self, Rank(rank): Rank, compute: Time, steps: &mut Vec<Step>) {
+    fn train(&self, Rank(rank): Rank, compute: Time, steps: &mut Vec<StreamStep>) {
         const RING: u32 = 2;
         let (stages, replicas) = self.grid();
         let (stage, replica) = (rank % stages, rank / stages);
@@ -272,9 +272,9 @@ impl Shape {
         let before = (stage > 0).then(|| at(stage - 1, replica));
         let after = (stage + 1 < stages).then(|| at(stage + 1, replica));
         let mut pass = |from: Option<Rank>, to: Option<Rank>, tag: u32, time: Time| {
-            steps.extend(from.map(|rank| Step::Receive(self.message(0, rank, tag, EAGER))));
-            steps.push(Step::Compute(time));
-            steps.extend(to.map(|rank| Step::Send(self.message(0, rank, tag, EAGER))));
+            steps.extend(from.map(|rank| StreamStep::Receive(self.message(0, rank, tag, EAGER))));
+            steps.push(StreamStep::Compute(time));
+            steps.extend(to.map(|rank| StreamStep::Send(self.message(0, rank, tag, EAGER))));
         };
         let ahead = stages - 1 - stage;
         for turn in 0..stages + ahead {
@@ -294,10 +294,10 @@ impl Shape {
         }
     }
 
-    fn pass_on(&self, rank: Rank, compute: Time, steps: &mut Vec<Step>) {
+    fn pass_on(&self, rank: Rank, compute: Time, steps: &mut Vec<StreamStep>) {
         steps.extend([
             self.receive(self.before(rank, 1)),
-            Step::Compute(compute),
+            StreamStep::Compute(compute),
             self.send(self.after(rank, 1)),
         ]);
     }
@@ -320,7 +320,7 @@ impl Shape {
     }
 
     /// With each other of so many neighbouring ranks.
-    fn exchange_within(&self, ranks: u32, Rank(rank): Rank, steps: &mut Vec<Step>) {
+    fn exchange_within(&self, ranks: u32, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
         let (first, own) = (rank - rank % ranks, rank % ranks);
         let (mut from, mut to) = (Vec::new(), Vec::new());
         for distance in 1..ranks {
@@ -331,7 +331,7 @@ impl Shape {
     }
 
     /// A side of one has no neighbours.
-    fn exchange_halo(&self, Rank(rank): Rank, steps: &mut Vec<Step>) {
+    fn exchange_halo(&self, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
         let (height, width) = self.grid();
         let (x, y) = (rank % width, rank / width);
         let at = |x: u32, y: u32| Rank((y % height) * width + x % width);
@@ -355,7 +355,7 @@ impl Shape {
         self.exchange(steps, &from, &to);
     }
 
-    fn broadcast(&self, Rank(rank): Rank, steps: &mut Vec<Step>) {
+    fn broadcast(&self, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
         let mut distance = if rank == 0 {
             self.ranks.next_power_of_two()
         } else {
@@ -373,25 +373,25 @@ impl Shape {
     }
 
     /// Receives from all of some ranks while it sends to all of others; each with its tag.
-    fn exchange(&self, steps: &mut Vec<Step>, from: &[(Rank, u32)], to: &[(Rank, u32)]) {
+    fn exchange(&self, steps: &mut Vec<StreamStep>, from: &[(Rank, u32)], to: &[(Rank, u32)]) {
         let message = |(number, (peer, tag)): (u32, &(Rank, u32))| {
             self.message(number, *peer, *tag, NON_BLOCKING)
         };
-        steps.extend((0..).zip(from).map(message).map(Step::Post));
-        steps.extend((0..).zip(to).map(message).map(Step::Send));
-        steps.push(Step::AwaitAll);
+        steps.extend((0..).zip(from).map(message).map(StreamStep::Post));
+        steps.extend((0..).zip(to).map(message).map(StreamStep::Send));
+        steps.push(StreamStep::AwaitAll);
     }
 
-    fn send(&self, to: Rank) -> Step {
-        Step::Send(self.message(0, to, 0, EAGER))
+    fn send(&self, to: Rank) -> StreamStep {
+        StreamStep::Send(self.message(0, to, 0, EAGER))
     }
 
-    fn receive(&self, from: Rank) -> Step {
-        Step::Receive(self.message(0, from, 0, EAGER))
+    fn receive(&self, from: Rank) -> StreamStep {
+        StreamStep::Receive(self.message(0, from, 0, EAGER))
     }
 
-    fn message(&self, number: u32, peer: Rank, tag: u32, mode: SendMode) -> Message {
-        Message {
+    fn message(&self, number: u32, peer: Rank, tag: u32, mode: SendMode) -> StepMessage {
+        StepMessage {
             number,
             peer,
             size: self.size,
@@ -401,7 +401,7 @@ impl Shape {
     }
 }
 
-fn channel(message: &Message) -> Channel {
+fn channel(message: &StepMessage) -> Channel {
     Channel {
         peer: message.peer,
         tag: message.tag as i32,

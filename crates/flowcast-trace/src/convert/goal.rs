@@ -9,12 +9,12 @@ use std::{
 };
 
 use super::{
-    Losses, Tables,
-    steps::{Message, Step, StepFile},
+    Losses, WriterTables,
+    steps::{StepFile, StepMessage, StreamStep},
 };
 use crate::{
     program::{CollectiveMode, Program},
-    schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node},
+    schedule::{After, Dependency, Graph, Operation, OperationNode, Schedule, graph, node},
 };
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -26,7 +26,7 @@ const ROUNDED: &str = "messages of 0 bytes; they are written with 1 byte, which 
 /// # Errors
 /// Those of `out`.
 pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
-    let tables = Tables::new(program);
+    let tables = WriterTables::new(program);
     let mut losses = Losses::default();
     ranks_in_braces(program.ranks() as u32, out, |rank, out| {
         write_rank(&tables, rank, &mut GoalText(out), &mut losses)
@@ -36,7 +36,7 @@ pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
 
 /// The same as a schedule.
 pub fn as_schedule(program: &Program) -> (Schedule, Losses) {
-    let tables = Tables::new(program);
+    let tables = WriterTables::new(program);
     let mut losses = Losses::default();
     let graphs: Vec<Graph> = (0..program.ranks() as u32)
         .map(&mut |rank: u32| {
@@ -56,7 +56,7 @@ pub fn as_schedule(program: &Program) -> (Schedule, Losses) {
 }
 
 fn write_rank(
-    tables: &Tables<'_>,
+    tables: &WriterTables<'_>,
     rank: Rank,
     out: &mut dyn Sink,
     losses: &mut Losses,
@@ -79,7 +79,7 @@ fn write_rank(
 ///
 /// # Errors
 /// Those of `out`.
-pub(crate) fn goal_steps<S: Iterator<Item = Step>>(
+pub(crate) fn goal_steps<S: Iterator<Item = StreamStep>>(
     ranks: u32,
     steps: impl Fn(Rank) -> S,
     out: &mut dyn Write,
@@ -111,14 +111,14 @@ fn ranks_in_braces(
 }
 
 /// Operations that follow each other.
-struct Chain<'a> {
+struct OperationChain<'a> {
     steps: StepFile<'a>,
     open: OpenOperation,
 }
 
-impl<'a> Chain<'a> {
-    fn new(tables: &'a Tables<'a>, stream: Rank) -> Chain<'a> {
-        Chain {
+impl<'a> OperationChain<'a> {
+    fn new(tables: &'a WriterTables<'a>, stream: Rank) -> OperationChain<'a> {
+        OperationChain {
             steps: StepFile::new(tables, stream),
             open: OpenOperation::default(),
         }
@@ -137,20 +137,20 @@ struct OpenOperation {
 
 /// A rank with its progress streams.
 struct GoalWriter<'a> {
-    tables: &'a Tables<'a>,
+    tables: &'a WriterTables<'a>,
     operations: Operations<'a>,
-    progress: HashMap<Rank, Chain<'a>>,
+    progress: HashMap<Rank, OperationChain<'a>>,
 }
 
 impl<'a> GoalWriter<'a> {
     fn rank(&mut self, rank: Rank) -> io::Result<()> {
-        let mut chain = Chain::new(self.tables, rank);
+        let mut chain = OperationChain::new(self.tables, rank);
         while let Some(step) = chain.steps.next(self.operations.losses) {
             match step {
-                Step::Meeting(stream, CollectiveMode::NonBlocking) => {
+                StreamStep::Meeting(stream, CollectiveMode::NonBlocking) => {
                     self.begin(stream, &chain.open.before)?
                 }
-                Step::Meeting(stream, _) => {
+                StreamStep::Meeting(stream, _) => {
                     let ends = self
                         .progress
                         .get_mut(&stream)
@@ -168,13 +168,13 @@ impl<'a> GoalWriter<'a> {
         let mut chain = self
             .progress
             .remove(&stream)
-            .unwrap_or_else(|| Chain::new(self.tables, stream));
+            .unwrap_or_else(|| OperationChain::new(self.tables, stream));
         chain.open.before = before.to_vec();
         let mut has_begun = false;
         while let Some(step) = chain.steps.next(self.operations.losses) {
             match step {
-                Step::Meeting(..) if has_begun => break,
-                Step::Meeting(..) => has_begun = true,
+                StreamStep::Meeting(..) if has_begun => break,
+                StreamStep::Meeting(..) => has_begun = true,
                 step => self.operations.step(step, &mut chain.open)?,
             }
         }
@@ -206,7 +206,7 @@ impl Sink for GoalText<'_> {
 /// As the parts of a graph.
 #[derive(Default)]
 struct InMemory {
-    nodes: Vec<Node>,
+    nodes: Vec<OperationNode>,
     dependencies: Vec<Dependency>,
 }
 
@@ -238,10 +238,10 @@ struct Operations<'a> {
 }
 
 impl Operations<'_> {
-    fn step(&mut self, step: Step, open: &mut OpenOperation) -> io::Result<()> {
+    fn step(&mut self, step: StreamStep, open: &mut OpenOperation) -> io::Result<()> {
         match step {
-            Step::Compute(time) => self.compute(time, open)?,
-            Step::Send(message) => {
+            StreamStep::Compute(time) => self.compute(time, open)?,
+            StreamStep::Send(message) => {
                 if message.size == Bytes(0) {
                     self.losses.count(ROUNDED);
                 }
@@ -251,16 +251,18 @@ impl Operations<'_> {
                 let label = self.non_blocking(send(message), open)?;
                 open.sends.insert(message.number, label);
             }
-            Step::Receive(message) => self.blocking(receive(message), open)?,
-            Step::Post(message) => {
+            StreamStep::Receive(message) => self.blocking(receive(message), open)?,
+            StreamStep::Post(message) => {
                 let label = self.non_blocking(receive(message), open)?;
                 open.receives.insert(message.number, label);
             }
-            Step::AwaitReceive(message) => {
+            StreamStep::AwaitReceive(message) => {
                 open.before.extend(open.receives.remove(&message.number))
             }
-            Step::AwaitSend(message) => open.before.extend(open.sends.remove(&message.number)),
-            Step::AwaitAll => {
+            StreamStep::AwaitSend(message) => {
+                open.before.extend(open.sends.remove(&message.number))
+            }
+            StreamStep::AwaitAll => {
                 let (receives, sends) = (
                     std::mem::take(&mut open.receives),
                     std::mem::take(&mut open.sends),
@@ -270,7 +272,7 @@ impl Operations<'_> {
                     open.before = receives.into_values().chain(sends.into_values()).collect();
                 }
             }
-            Step::Collective(..) | Step::Meeting(..) => self.losses.count(COLLECTIVES),
+            StreamStep::Collective(..) | StreamStep::Meeting(..) => self.losses.count(COLLECTIVES),
         }
         Ok(())
     }
@@ -307,7 +309,7 @@ impl Operations<'_> {
     }
 }
 
-fn send(message: Message) -> Operation {
+fn send(message: StepMessage) -> Operation {
     Operation::Send {
         to: message.peer,
         size: Bytes(message.size.0.max(1)),
@@ -315,7 +317,7 @@ fn send(message: Message) -> Operation {
     }
 }
 
-fn receive(message: Message) -> Operation {
+fn receive(message: StepMessage) -> Operation {
     Operation::Recv {
         from: Some(message.peer),
         size: Bytes(message.size.0.max(1)),

@@ -7,7 +7,7 @@ use crate::{
     read::goal_binary::{
         ANY, CALCULATION, HEADER_BYTES, MAGIC, OPERATION_BYTES, RANGE_BYTES, RECEIVE, SEND,
     },
-    schedule::{Graph, Node, Operation, Schedule},
+    schedule::{Graph, Operation, OperationNode, Schedule},
 };
 
 const FRACTIONS: &str = "computations of fractions of a nanosecond; they are rounded";
@@ -74,7 +74,11 @@ fn write_rank(graph: &Graph, out: &mut dyn Write, losses: &mut Losses) -> io::Re
         .try_for_each(|dependent| out.write_all(&dependent.to_le_bytes()))
 }
 
-fn write_operation(node: &Node, out: &mut dyn Write, losses: &mut Losses) -> io::Result<()> {
+fn write_operation(
+    node: &OperationNode,
+    out: &mut dyn Write,
+    losses: &mut Losses,
+) -> io::Result<()> {
     let (kind, peer, amount, tag) = match node.operation {
         Operation::Send { to, size, tag } => (SEND, to.0, size.0, any(tag)),
         Operation::Recv { from, size, tag } => {

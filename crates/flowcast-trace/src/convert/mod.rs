@@ -21,7 +21,7 @@ pub(crate) use goal::goal_steps;
 pub use goal::{as_schedule, goal, schedule};
 pub use goal_binary::goal_binary;
 pub use prepare::{is_plain_world, with_blocking_collectives};
-pub(crate) use steps::{Message, Step};
+pub(crate) use steps::{StepMessage, StreamStep};
 pub(crate) use ti::ti_steps;
 pub use ti::{needs_messages, ti_rank};
 
@@ -64,7 +64,7 @@ impl Losses {
 }
 
 /// What writers look up.
-pub struct Tables<'a> {
+pub struct WriterTables<'a> {
     program: &'a Program,
     /// Sender and class of the message of each slot.
     sources: Vec<(Rank, u32)>,
@@ -76,9 +76,9 @@ pub struct Tables<'a> {
     executions: Vec<Vec<(Rank, u32)>>,
 }
 
-impl<'a> Tables<'a> {
+impl<'a> WriterTables<'a> {
     /// Looks through the whole program.
-    pub fn new(program: &'a Program) -> Tables<'a> {
+    pub fn new(program: &'a Program) -> WriterTables<'a> {
         let mut executions = vec![Vec::new(); program.instances().len()];
         for rank in (0..program.streams() as u32).map(Rank) {
             for (_, op) in program.ops(rank) {
@@ -96,7 +96,7 @@ impl<'a> Tables<'a> {
             .classes()
             .iter()
             .all(|class| Some(class.communicator) == first && class.tag >= 0);
-        Tables {
+        WriterTables {
             program,
             sources: program.sources(),
             tags,

@@ -3,7 +3,7 @@
 //! The steps come from a program in memory ([`StepFile`]) or from a workload as it is generated. What such a format leaves
 //! out is counted here, so that the writers only have to find the text.
 
-use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, THREADS, Tables};
+use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, THREADS, WriterTables};
 use crate::{
     opcodes::{self, Op},
     program::{CollectiveMode, MessageClass, SendMode},
@@ -14,19 +14,19 @@ use flowcast_units::{Bytes, Rank, Time};
 
 /// What a stream does next.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Step {
+pub(crate) enum StreamStep {
     /// Computation that takes so long.
     Compute(Time),
     /// A send, blocking or not as its mode says.
-    Send(Message),
+    Send(StepMessage),
     /// A blocking receive, which waits for the message.
-    Receive(Message),
+    Receive(StepMessage),
     /// A non-blocking receive, which a later step awaits.
-    Post(Message),
+    Post(StepMessage),
     /// The wait for a non-blocking receive.
-    AwaitReceive(Message),
+    AwaitReceive(StepMessage),
     /// The wait for a send.
-    AwaitSend(Message),
+    AwaitSend(StepMessage),
     /// The wait for all non-blocking operations, which all began after the last blocking one.
     AwaitAll,
     /// A collective: call and execution.
@@ -37,14 +37,14 @@ pub(crate) enum Step {
 
 /// A message as one of its ends sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Message {
+pub(crate) struct StepMessage {
     /// Counted among the receives, or among the sends, of the stream.
     pub number: u32,
     /// The rank at the other end.
     pub peer: Rank,
     /// Size of the message's data.
     pub size: Bytes,
-    /// Tag in the written file; see [`Tables::tag`].
+    /// Tag in the written file; see [`WriterTables::tag`].
     pub tag: u32,
     /// Mode of the send, at the receiving end too.
     pub mode: SendMode,
@@ -52,17 +52,17 @@ pub(crate) struct Message {
 
 /// A stream on the way through its instructions.
 pub(super) struct StepFile<'a> {
-    tables: &'a Tables<'a>,
+    tables: &'a WriterTables<'a>,
     stream: Rank,
     words: &'a [u32],
     at: usize,
     received: u32,
-    sent: Vec<Message>,
+    sent: Vec<StepMessage>,
 }
 
 impl<'a> StepFile<'a> {
     /// At the beginning.
-    pub(super) fn new(tables: &'a Tables<'a>, stream: Rank) -> StepFile<'a> {
+    pub(super) fn new(tables: &'a WriterTables<'a>, stream: Rank) -> StepFile<'a> {
         StepFile {
             tables,
             stream,
@@ -74,23 +74,23 @@ impl<'a> StepFile<'a> {
     }
 
     /// The next step; what is passed over on the way to it is counted.
-    pub(super) fn next(&mut self, losses: &mut Losses) -> Option<Step> {
+    pub(super) fn next(&mut self, losses: &mut Losses) -> Option<StreamStep> {
         while let Some((op, next)) = opcodes::decode(self.words, self.at) {
             self.at = next;
             match op {
-                Op::Compute(time) => return Some(Step::Compute(time)),
+                Op::Compute(time) => return Some(StreamStep::Compute(time)),
                 Op::Accelerator(time) => {
                     losses.count(ACCELERATOR);
-                    return Some(Step::Compute(time));
+                    return Some(StreamStep::Compute(time));
                 }
                 Op::Send { class, slot } => {
-                    return Some(Step::Send(self.send(class, slot, losses)));
+                    return Some(StreamStep::Send(self.send(class, slot, losses)));
                 }
-                Op::Recv => return Some(Step::Receive(self.post())),
-                Op::Irecv => return Some(Step::Post(self.post())),
-                Op::WaitRecv(slot) => return Some(Step::AwaitReceive(self.incoming(slot))),
+                Op::Recv => return Some(StreamStep::Receive(self.post())),
+                Op::Irecv => return Some(StreamStep::Post(self.post())),
+                Op::WaitRecv(slot) => return Some(StreamStep::AwaitReceive(self.incoming(slot))),
                 Op::WaitSend(ago) => {
-                    return Some(Step::AwaitSend(
+                    return Some(StreamStep::AwaitSend(
                         self.sent[self.sent.len() - 1 - ago as usize],
                     ));
                 }
@@ -109,7 +109,7 @@ impl<'a> StepFile<'a> {
         None
     }
 
-    fn send(&mut self, class: u32, slot: Slot, losses: &mut Losses) -> Message {
+    fn send(&mut self, class: u32, slot: Slot, losses: &mut Losses) -> StepMessage {
         let message = self.message(
             self.sent.len() as u32,
             self.tables.program.receiver(slot),
@@ -122,21 +122,21 @@ impl<'a> StepFile<'a> {
         message
     }
 
-    fn post(&mut self) -> Message {
+    fn post(&mut self) -> StepMessage {
         self.received += 1;
         self.incoming(self.received - 1)
     }
 
-    fn incoming(&self, number: u32) -> Message {
+    fn incoming(&self, number: u32) -> StepMessage {
         let (peer, class) = self
             .tables
             .message(self.tables.program.first_slot(self.stream) + number);
         self.message(number, peer, class)
     }
 
-    fn message(&self, number: u32, peer: Rank, class: &MessageClass) -> Message {
+    fn message(&self, number: u32, peer: Rank, class: &MessageClass) -> StepMessage {
         let peer = self.tables.program.owner(peer);
-        Message {
+        StepMessage {
             number,
             peer,
             size: class.size,
@@ -145,15 +145,15 @@ impl<'a> StepFile<'a> {
         }
     }
 
-    fn collective(&self, call: u32, instance: u32) -> Step {
+    fn collective(&self, call: u32, instance: u32) -> StreamStep {
         let made = self.tables.call(call);
         let members = &self.tables.program.communicators()[made.communicator as usize].members;
         match members
             .iter()
             .find(|member| member.index() >= self.tables.program.ranks())
         {
-            Some(stream) => Step::Meeting(*stream, made.mode),
-            None => Step::Collective(call, instance),
+            Some(stream) => StreamStep::Meeting(*stream, made.mode),
+            None => StreamStep::Collective(call, instance),
         }
     }
 }

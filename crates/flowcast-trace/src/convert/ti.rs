@@ -4,8 +4,8 @@
 use std::io::{self, Write};
 
 use super::{
-    BARRIER_BYTES, Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world,
-    steps::{Message, Step, StepFile},
+    BARRIER_BYTES, Losses, ROOT_SYNCHRONOUS, WriterTables, is_plain_world,
+    steps::{StepFile, StepMessage, StreamStep},
 };
 use crate::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::{CollectiveOp, Rank};
@@ -13,7 +13,7 @@ use flowcast_units::{CollectiveOp, Rank};
 /// Whether the collectives have to be messages first: one is on some of the ranks only, or its sizes do not tell who
 /// sends how much to whom.
 pub fn needs_messages(program: &Program) -> bool {
-    let tables = Tables::new(program);
+    let tables = WriterTables::new(program);
     let ranks = program.ranks() as u64;
     program
         .calls()
@@ -41,7 +41,7 @@ pub fn needs_messages(program: &Program) -> bool {
 /// # Errors
 /// Those of `out`.
 pub fn ti_rank(
-    tables: &Tables<'_>,
+    tables: &WriterTables<'_>,
     rank: Rank,
     losses: &mut Losses,
     out: &mut dyn Write,
@@ -56,7 +56,7 @@ pub fn ti_rank(
     let mut steps = StepFile::new(tables, rank);
     while let Some(step) = steps.next(writer.losses) {
         match step {
-            Step::Collective(call, instance) => writer.collective(call, instance)?,
+            StreamStep::Collective(call, instance) => writer.collective(call, instance)?,
             step => action(step, rank, writer.out)?,
         }
     }
@@ -68,7 +68,7 @@ pub fn ti_rank(
 /// # Errors
 /// Those of `out`.
 pub(crate) fn ti_steps(
-    steps: impl Iterator<Item = Step>,
+    steps: impl Iterator<Item = StreamStep>,
     rank: Rank,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -79,36 +79,36 @@ pub(crate) fn ti_steps(
     writeln!(out, "{rank} finalize")
 }
 
-fn action(step: Step, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
-    let mut message = |action: &str, message: Message| {
-        let Message {
+fn action(step: StreamStep, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+    let mut message = |action: &str, message: StepMessage| {
+        let StepMessage {
             peer, tag, size, ..
         } = message;
         // Without the datatype, 6 for bytes, a small count reads as the datatype of a form without tags.
         writeln!(out, "{rank} {action} {peer} {tag} {} 6", size.0)
     };
     match step {
-        Step::Send(sent) if sent.mode.non_blocking => message("isend", sent),
-        Step::Send(sent) => message("send", sent),
-        Step::Receive(received) => message("recv", received),
-        Step::Post(posted) => message("irecv", posted),
-        Step::Compute(time) => writeln!(out, "{rank} compute {}", time.as_nanos()),
-        Step::AwaitReceive(Message { peer, tag, .. }) => {
+        StreamStep::Send(sent) if sent.mode.non_blocking => message("isend", sent),
+        StreamStep::Send(sent) => message("send", sent),
+        StreamStep::Receive(received) => message("recv", received),
+        StreamStep::Post(posted) => message("irecv", posted),
+        StreamStep::Compute(time) => writeln!(out, "{rank} compute {}", time.as_nanos()),
+        StreamStep::AwaitReceive(StepMessage { peer, tag, .. }) => {
             writeln!(out, "{rank} wait {peer} {rank} {tag}")
         }
-        Step::AwaitSend(Message {
+        StreamStep::AwaitSend(StepMessage {
             peer, tag, mode, ..
         }) if mode.non_blocking => {
             writeln!(out, "{rank} wait {rank} {peer} {tag}")
         }
-        Step::AwaitAll => writeln!(out, "{rank} waitall"),
-        Step::AwaitSend(_) | Step::Collective(..) | Step::Meeting(..) => Ok(()),
+        StreamStep::AwaitAll => writeln!(out, "{rank} waitall"),
+        StreamStep::AwaitSend(_) | StreamStep::Collective(..) | StreamStep::Meeting(..) => Ok(()),
     }
 }
 
 struct TiWriter<'a> {
     out: &'a mut dyn Write,
-    tables: &'a Tables<'a>,
+    tables: &'a WriterTables<'a>,
     rank: Rank,
     losses: &'a mut Losses,
 }

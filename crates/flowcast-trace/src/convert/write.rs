@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::generate::Shape;
+use super::generate::ProgramShape;
 use flowcast_units::Rank;
 
 /// Writes a Dimemas trace.
 ///
 /// # Errors
 /// Those of `out`, and of computations that no reader takes.
-pub fn dim(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
+pub fn dim(shape: ProgramShape, out: &mut dyn Write) -> io::Result<()> {
     shape.check()?;
     super::dim_steps(
         shape.workload.name(),
@@ -23,7 +23,7 @@ pub fn dim(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of `out`, and of computations that no reader takes.
-pub fn goal(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
+pub fn goal(shape: ProgramShape, out: &mut dyn Write) -> io::Result<()> {
     shape.check()?;
     super::goal_steps(shape.ranks, |rank| shape.steps(rank), out)
 }
@@ -32,7 +32,7 @@ pub fn goal(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of `out`, and of computations that no reader takes.
-pub fn simgrid_rank(shape: Shape, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+pub fn simgrid_rank(shape: ProgramShape, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
     shape.check()?;
     super::ti_steps(shape.steps(rank), rank, out)
 }

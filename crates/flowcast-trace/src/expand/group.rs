@@ -12,7 +12,7 @@
 //! In an alltoall some tracers count the bytes for one rank, some those for all: the larger of the two numbers is
 //! that for all.
 
-use super::{moves::Layout, plan::Task};
+use super::{moves::BlockLayout, plan::ExpansionTask};
 use crate::program::{CollectiveCall, CollectiveMode};
 use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent};
 use flowcast_units::{Bytes, CollectiveOp};
@@ -21,16 +21,16 @@ use flowcast_units::{Bytes, CollectiveOp};
 #[derive(Debug, Clone)]
 pub struct Stage {
     /// Operation and algorithm of the stage, its ranks and root.
-    pub task: Task,
+    pub task: ExpansionTask,
     /// How the data is cut.
-    pub layout: Layout,
+    pub layout: BlockLayout,
     /// Bytes that each rank combines after the stage's messages, from what they brought.
     pub combined: u64,
 }
 
 /// How one execution is carried out.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct ExecutionGroup {
     /// Which collective operation was called.
     pub op: CollectiveOp,
     /// Whether a member goes on while its messages move.
@@ -43,9 +43,9 @@ pub struct Group {
     pub stages: Vec<Stage>,
 }
 
-impl Group {
+impl ExecutionGroup {
     /// Decides by the calls of all members, in the order of the communicator.
-    pub fn new(calls: &[CollectiveCall], table: &AlgorithmTable) -> Group {
+    pub fn new(calls: &[CollectiveCall], table: &AlgorithmTable) -> ExecutionGroup {
         let op = calls[0].op;
         let data = Data::new(op, calls);
         let extent = data.extent(op);
@@ -59,7 +59,7 @@ impl Group {
         let is_non_blocking = calls
             .iter()
             .any(|call| call.mode == CollectiveMode::NonBlocking);
-        Group {
+        ExecutionGroup {
             op,
             is_non_blocking,
             extent,
@@ -219,13 +219,13 @@ impl Data {
         let choice = table.choose(CollectiveOp::Allgather, &extent);
         Stage {
             task: self.task(CollectiveOp::Allgather, choice),
-            layout: Layout::given((0..ranks).map(|_| vector)),
+            layout: BlockLayout::given((0..ranks).map(|_| vector)),
             combined: vector.saturating_mul(u64::from(ranks.saturating_sub(1))),
         }
     }
 
-    fn task(&self, op: CollectiveOp, choice: Choice) -> Task {
-        Task {
+    fn task(&self, op: CollectiveOp, choice: Choice) -> ExpansionTask {
+        ExpansionTask {
             op,
             choice,
             ranks: self.members(),
@@ -246,18 +246,18 @@ impl Data {
     fn blocks(&self, op: CollectiveOp, choice: Choice) -> Stage {
         use CollectiveOp::*;
         let layout = match (op, choice.algorithm) {
-            (Alltoall, _) => Layout::pairs(self.sizes.clone(), &[]),
-            (Alltoallv | Alltoallw, _) => Layout::pairs(self.sizes.clone(), &self.received),
+            (Alltoall, _) => BlockLayout::pairs(self.sizes.clone(), &[]),
+            (Alltoallv | Alltoallw, _) => BlockLayout::pairs(self.sizes.clone(), &self.received),
             (Gather, Algorithm::LinearSync) => {
                 // Without a size of its own the first piece is all of it (Open MPI, coll_base_util.h, COMPUTED_SEGCOUNT).
                 let first = choice.segment.map_or(u64::MAX, |size| size.0);
-                Layout::given(
+                BlockLayout::given(
                     self.sizes
                         .iter()
                         .flat_map(|size| [*size.min(&first), size.saturating_sub(first)]),
                 )
             }
-            _ => Layout::given(self.sizes.iter().copied()),
+            _ => BlockLayout::given(self.sizes.iter().copied()),
         };
         Stage {
             task: self.task(op, choice),

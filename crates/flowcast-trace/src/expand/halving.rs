@@ -4,7 +4,7 @@
 //! that one, which takes part, and get their results back at the end. With base 2 these are pairs.
 
 use super::{
-    moves::{Effect, Move, MovedBlocks, Part},
+    moves::{Effect, ExpandedMove, MessagePart, MovedBlocks},
     plan::{Joining, Plan},
     tree::{Branch, CollectiveTree},
 };
@@ -153,12 +153,12 @@ struct Span {
 }
 
 impl Span {
-    fn placed(self) -> Part {
-        Part::place(self.from, self.count)
+    fn placed(self) -> MessagePart {
+        MessagePart::place(self.from, self.count)
     }
 
-    fn combined(self) -> Part {
-        Part::combine(self.from, self.count)
+    fn combined(self) -> MessagePart {
+        MessagePart::combine(self.from, self.count)
     }
 }
 
@@ -174,28 +174,28 @@ impl Plan<'_> {
     pub(super) fn meet(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.rank, self.ranks);
         for child in children.iter().rev() {
-            self.recv(*child, Part::NOTHING);
+            self.recv(*child, MessagePart::NOTHING);
         }
         if let Some(parent) = parent {
-            self.send(parent, Part::NOTHING);
-            self.recv(parent, Part::NOTHING);
+            self.send(parent, MessagePart::NOTHING);
+            self.recv(parent, MessagePart::NOTHING);
         }
         for child in children {
-            self.send(child, Part::NOTHING);
+            self.send(child, MessagePart::NOTHING);
         }
     }
 
     pub(super) fn barrier_doubling(&mut self) {
-        self.doubling(Part::NOTHING, Part::NOTHING);
+        self.doubling(MessagePart::NOTHING, MessagePart::NOTHING);
     }
 
     /// The whole vector with partners 1, 2, 4, ... away: `log2 P` steps. With another base `k`, with `k - 1` partners in
     /// each of `log_k P` steps.
     pub(super) fn allreduce_doubling(&mut self) {
-        self.doubling(Part::combine(0, 1), Part::place(0, 1));
+        self.doubling(MessagePart::combine(0, 1), MessagePart::place(0, 1));
     }
 
-    fn doubling(&mut self, exchanged: Part, handed_back: Part) {
+    fn doubling(&mut self, exchanged: MessagePart, handed_back: MessagePart) {
         let Some(member) = self.join(|_| exchanged, handed_back) else {
             return;
         };
@@ -208,7 +208,7 @@ impl Plan<'_> {
     /// Rabenseifner: halves are combined, then gathered again; `2 log2 P` steps for twice the vector in all. The nearest
     /// partner gets the largest part.
     pub(super) fn allreduce_halving(&mut self, joining: Joining) {
-        let whole = Part::place(0, self.parts);
+        let whole = MessagePart::place(0, self.parts);
         let member = match self.join_for_halving(joining, u32::MAX) {
             Ok(member) => member,
             Err(active) => return self.recv(active, whole),
@@ -249,10 +249,13 @@ impl Plan<'_> {
     /// # Errors
     /// The rank that takes part in place of this one.
     fn join_for_halving(&mut self, joining: Joining, kept: u32) -> Result<Member, u32> {
-        let whole = Part::combine(0, self.parts);
+        let whole = MessagePart::combine(0, self.parts);
         let half = self.parts / 2;
-        let (left, right) = (Part::combine(0, half), Part::combine(half, half));
-        let combined = Part::place(half, half);
+        let (left, right) = (
+            MessagePart::combine(0, half),
+            MessagePart::combine(half, half),
+        );
+        let combined = MessagePart::place(half, half);
         let fold = match joining {
             Joining::Vectors => Fold::new(self.ranks, self.base(), kept),
             Joining::Halves => Fold {
@@ -298,27 +301,31 @@ impl Plan<'_> {
         &mut self,
         member: Member,
         step: u32,
-        sent: impl Fn(u32) -> Part,
-        received: impl Fn(u32) -> Part,
+        sent: impl Fn(u32) -> MessagePart,
+        received: impl Fn(u32) -> MessagePart,
     ) {
         let Member { fold, number } = member;
         for partner in fold.partners(number, step) {
-            self.put(Move::Post {
+            self.put(ExpandedMove::Post {
                 from: fold.real(partner),
                 part: received(partner),
             });
         }
         for partner in fold.partners(number, step) {
-            self.put(Move::Start {
+            self.put(ExpandedMove::Start {
                 to: fold.real(partner),
                 part: sent(partner),
             });
         }
-        self.put(Move::WaitAll);
+        self.put(ExpandedMove::WaitAll);
     }
 
     /// Those that do not take part hand over what they have, and wait for what comes back. `None` for them.
-    fn join(&mut self, handed: impl Fn(u32) -> Part, handed_back: Part) -> Option<Member> {
+    fn join(
+        &mut self,
+        handed: impl Fn(u32) -> MessagePart,
+        handed_back: MessagePart,
+    ) -> Option<Member> {
         let fold = Fold::new(self.ranks, self.base(), u32::MAX);
         match fold.role(self.rank) {
             HalvingRole::Joined(active) => {
@@ -336,7 +343,7 @@ impl Plan<'_> {
     }
 
     /// What those get that do not take part.
-    fn hand_back(&mut self, member: Member, part: impl Fn(u32) -> Part) {
+    fn hand_back(&mut self, member: Member, part: impl Fn(u32) -> MessagePart) {
         for joined in member.fold.joined(member.number) {
             self.send(joined, part(joined));
         }
@@ -344,8 +351,8 @@ impl Plan<'_> {
 
     /// The blocks of all ranks behind ever more numbers.
     pub(super) fn allgather_exchange(&mut self) {
-        let all = Part::place(0, self.ranks);
-        let Some(member) = self.join(|rank| Part::place(rank, 1), all) else {
+        let all = MessagePart::place(0, self.ranks);
+        let Some(member) = self.join(|rank| MessagePart::place(rank, 1), all) else {
             return;
         };
         for step in 0..member.fold.steps {
@@ -366,7 +373,7 @@ impl Plan<'_> {
             let own = left(member.number);
             self.meet_partners(member, step, left, |_| own);
         }
-        self.hand_back(member, |joined| Part::place(joined, 1));
+        self.hand_back(member, |joined| MessagePart::place(joined, 1));
     }
 
     /// Halves with partners 1, 2, 4, ... away; the blocks end at mirrored numbers and are sent home.
@@ -387,7 +394,7 @@ impl Plan<'_> {
             let block = |number| fold.ranks_behind(number, 0).placed();
             self.exchange(other, block(last), other, block(number));
         }
-        self.hand_back(member, |joined| Part::place(joined, 1));
+        self.hand_back(member, |joined| MessagePart::place(joined, 1));
     }
 
     /// Halves with partners 1, 2, 4, ... away, each half every second of the blocks left, so that this rank's own is left at
@@ -395,7 +402,7 @@ impl Plan<'_> {
     pub(super) fn reduce_scatter_interleaved(&mut self) {
         for mask in powers(self.ranks) {
             let other = self.rank ^ mask;
-            let of = |rank: u32| Part {
+            let of = |rank: u32| MessagePart {
                 blocks: MovedBlocks::Every {
                     step: 2 * mask,
                     first: rank & (2 * mask - 1),
@@ -408,8 +415,8 @@ impl Plan<'_> {
 
     /// Those that do not take part hand over their vectors and wait for their blocks.
     fn join_vectors(&mut self) -> Option<Member> {
-        let own = Part::place(self.rank, 1);
-        let all = Part::combine(0, self.ranks);
+        let own = MessagePart::place(self.rank, 1);
+        let all = MessagePart::combine(0, self.ranks);
         self.join(|_| all, own)
     }
 
@@ -419,7 +426,7 @@ impl Plan<'_> {
             let other = self.rank ^ mask;
             let without = |rank: u32| {
                 let own = rank & !(mask - 1);
-                Part::combine((own + mask) % self.ranks, self.ranks - mask)
+                MessagePart::combine((own + mask) % self.ranks, self.ranks - mask)
             };
             self.exchange(other, without(self.rank), other, without(other));
         }
@@ -437,7 +444,8 @@ impl Plan<'_> {
             .take_while(|mask| *mask < ranks);
         for mask in masks {
             let begin = |number: u32| number & !(mask - 1);
-            let blocks = |number| Part::place(begin(number), mask.min(ranks - begin(number)));
+            let blocks =
+                |number| MessagePart::place(begin(number), mask.min(ranks - begin(number)));
             let other = own ^ mask;
             if other < ranks {
                 let to = real(self, other);
@@ -462,7 +470,7 @@ impl Plan<'_> {
 
     /// Sums over ever larger groups; what comes from lower ranks counts for the result.
     pub(super) fn scan_doubling(&mut self) {
-        let part = Part::combine(0, 1);
+        let part = MessagePart::combine(0, 1);
         let mut mask = 1;
         while mask < self.ranks {
             let other = self.rank ^ mask;

@@ -22,14 +22,14 @@ pub use rewrite::operation_of;
 
 use super::{
     ReadOptions, TraceError,
-    link::{Parts, link},
+    link::{ProgramParts, link},
     opcodes::Op,
     program::{CollectiveCall, CollectiveMode, Program},
 };
 use flowcast_model::algorithm::{AlgorithmTable, Choice, RuleExtent};
 use flowcast_units::{Bytes, CollectiveOp, Rank, TimePerByte};
-use group::Group;
-use moves::Move;
+use group::ExecutionGroup;
+use moves::ExpandedMove;
 use progress::ProgressStreams;
 
 /// A program without the collectives that could be expanded.
@@ -138,7 +138,7 @@ impl<'a> Expansion<'a> {
         }
         let progress = ProgressStreams::new(program, &found);
         let builders = rewrite::rewritten((program, &found, &progress), options.threads)?;
-        let parts = Parts {
+        let parts = ProgramParts {
             name: program.name.clone(),
             ranks: builders,
             communicators: program
@@ -167,7 +167,7 @@ impl<'a> Expansion<'a> {
 /// The collectives of a program: which execution is carried out how.
 struct Executions {
     /// Distinct ways.
-    groups: Vec<Group>,
+    groups: Vec<ExecutionGroup>,
     /// By execution; `None` keeps its formula.
     groups_of: Vec<Option<u32>>,
     /// By communicator: its members sorted, each with its place.
@@ -216,7 +216,7 @@ impl Executions {
             let groups = &mut self.groups;
             let group = *known.entry(own).or_insert_with(|| {
                 let members: Vec<CollectiveCall> = own.iter().map(of).collect();
-                groups.push(Group::new(&members, table));
+                groups.push(ExecutionGroup::new(&members, table));
                 groups.len() as u32 - 1
             });
             self.groups_of[instance] = Some(group);
@@ -300,12 +300,12 @@ impl Executions {
 const NO_CALL: u32 = u32::MAX;
 
 /// Messages and bytes of one execution.
-fn traffic(group: &Group) -> (u64, u64) {
+fn traffic(group: &ExecutionGroup) -> (u64, u64) {
     let (mut messages, mut bytes) = (0, 0u64);
     for stage in &group.stages {
         for rank in 0..stage.task.ranks {
             stage.task.moves(rank, &stage.layout, &mut |step| {
-                if let Move::Send { part, .. } | Move::Start { part, .. } = step {
+                if let ExpandedMove::Send { part, .. } | ExpandedMove::Start { part, .. } = step {
                     messages += 1;
                     bytes = bytes.saturating_add(stage.layout.bytes(part.blocks));
                 }

@@ -2,34 +2,34 @@
 
 /// One step. Ranks are counted in the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Move {
+pub enum ExpandedMove {
     /// A send that blocks until its buffer is free.
     Send {
         /// Receiver.
         to: u32,
         /// The blocks that it holds, and what its receiver does with them.
-        part: Part,
+        part: MessagePart,
     },
     /// A receive that blocks until the message is there.
     Recv {
         /// Sender.
         from: u32,
         /// The blocks that it holds, and what its receiver does with them.
-        part: Part,
+        part: MessagePart,
     },
     /// A send that a later wait completes.
     Start {
         /// Receiver.
         to: u32,
         /// The blocks that it holds, and what its receiver does with them.
-        part: Part,
+        part: MessagePart,
     },
     /// A receive that a later wait completes.
     Post {
         /// Sender.
         from: u32,
         /// The blocks that it holds, and what its receiver does with them.
-        part: Part,
+        part: MessagePart,
     },
     /// Waits for one non-blocking receive that no wait has completed.
     WaitRecv {
@@ -49,7 +49,7 @@ pub enum Move {
 
 /// What a message holds and what its receiver does with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct MessagePart {
     /// Blocks of the operation's data that it holds.
     pub blocks: MovedBlocks,
     /// What happens to them.
@@ -95,24 +95,24 @@ pub enum Effect {
     Combine,
 }
 
-impl Part {
+impl MessagePart {
     /// A message without data.
-    pub const NOTHING: Part = Part {
+    pub const NOTHING: MessagePart = MessagePart {
         blocks: MovedBlocks::Nothing,
         effect: Effect::Place,
     };
 
     /// `count` blocks from `first` on, kept.
-    pub const fn place(first: u32, count: u32) -> Part {
-        Part {
+    pub const fn place(first: u32, count: u32) -> MessagePart {
+        MessagePart {
             blocks: MovedBlocks::Range { first, count },
             effect: Effect::Place,
         }
     }
 
     /// `count` blocks from `first` on, combined.
-    pub(crate) const fn combine(first: u32, count: u32) -> Part {
-        Part {
+    pub(crate) const fn combine(first: u32, count: u32) -> MessagePart {
+        MessagePart {
             blocks: MovedBlocks::Range { first, count },
             effect: Effect::Combine,
         }
@@ -121,7 +121,7 @@ impl Part {
 
 /// How the data of an operation is cut into blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Layout {
+pub enum BlockLayout {
     /// A vector in equal parts, up to a byte.
     Even {
         /// Bytes of the vector.
@@ -154,16 +154,16 @@ pub enum Layout {
     },
 }
 
-impl Layout {
+impl BlockLayout {
     /// Blocks of these sizes.
-    pub fn given(sizes: impl Iterator<Item = u64>) -> Layout {
-        Layout::Given(running_sums(sizes))
+    pub fn given(sizes: impl Iterator<Item = u64>) -> BlockLayout {
+        BlockLayout::Given(running_sums(sizes))
     }
 
     /// What senders send in all, parted among receivers in proportion to what they receive, evenly if nobody receives.
-    pub fn pairs(sent: Vec<u64>, received: &[u64]) -> Layout {
+    pub fn pairs(sent: Vec<u64>, received: &[u64]) -> BlockLayout {
         let evenly = received.iter().all(|bytes| *bytes == 0);
-        Layout::Pairs {
+        BlockLayout::Pairs {
             shares: running_sums(
                 (0..sent.len()).map(|rank| if evenly { 1 } else { received[rank] }),
             ),
@@ -176,11 +176,11 @@ impl Layout {
         let pieces =
             |total: u64, segment: u64| total.div_ceil(segment.max(1)).clamp(1, 1 << 24) as u32;
         match self {
-            Layout::Even { parts, .. } => *parts,
-            Layout::Segments { total, segment } => pieces(*total, *segment),
-            Layout::Halves { total, segment } => 2 * pieces(total.div_ceil(2), *segment),
-            Layout::Given(starts) => starts.len() as u32 - 1,
-            Layout::Pairs { sent, .. } => sent.len() as u32,
+            BlockLayout::Even { parts, .. } => *parts,
+            BlockLayout::Segments { total, segment } => pieces(*total, *segment),
+            BlockLayout::Halves { total, segment } => 2 * pieces(total.div_ceil(2), *segment),
+            BlockLayout::Given(starts) => starts.len() as u32 - 1,
+            BlockLayout::Pairs { sent, .. } => sent.len() as u32,
         }
     }
 
@@ -206,7 +206,7 @@ impl Layout {
             }
             MovedBlocks::Pair { from, to } => self.pair(from, to),
             MovedBlocks::DistanceBit(bit) => {
-                let Layout::Pairs { sent, .. } = self else {
+                let BlockLayout::Pairs { sent, .. } = self else {
                     return 0;
                 };
                 let ranks = sent.len() as u64;
@@ -223,11 +223,11 @@ impl Layout {
     fn start(&self, block: u32) -> u64 {
         let index = u64::from(block);
         match self {
-            Layout::Even { total, parts } => {
+            BlockLayout::Even { total, parts } => {
                 (u128::from(*total) * u128::from(block) / u128::from(*parts)) as u64
             }
-            Layout::Segments { total, segment } => index.saturating_mul(*segment).min(*total),
-            Layout::Halves { total, segment } => {
+            BlockLayout::Segments { total, segment } => index.saturating_mul(*segment).min(*total),
+            BlockLayout::Halves { total, segment } => {
                 let half = total.div_ceil(2);
                 let pieces = u64::from(self.parts() / 2);
                 match index.checked_sub(pieces) {
@@ -235,13 +235,13 @@ impl Layout {
                     Some(behind) => half + behind.saturating_mul(*segment).min(total - half),
                 }
             }
-            Layout::Given(starts) => starts[block as usize],
-            Layout::Pairs { .. } => 0,
+            BlockLayout::Given(starts) => starts[block as usize],
+            BlockLayout::Pairs { .. } => 0,
         }
     }
 
     fn pair(&self, from: u32, to: u32) -> u64 {
-        let Layout::Pairs { sent, shares } = self else {
+        let BlockLayout::Pairs { sent, shares } = self else {
             return 0;
         };
         let all = u128::from(shares[shares.len() - 1]);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn halves_are_cut_each_for_itself() {
-        let layout = Layout::Halves {
+        let layout = BlockLayout::Halves {
             total: 11,
             segment: 4,
         };
@@ -285,9 +285,9 @@ mod tests {
     proptest! {
         #[test]
         fn blocks_add_up_to_the_whole(total in 0u64..1 << 50, parts in 1u32..200, segment in 1u64..5000, first in 0u32..200) {
-            let segments = Layout::Segments { total: total % 100_000, segment };
-            let halves = Layout::Halves { total: total % 100_000, segment };
-            for layout in [Layout::Even { total, parts }, segments, halves] {
+            let segments = BlockLayout::Segments { total: total % 100_000, segment };
+            let halves = BlockLayout::Halves { total: total % 100_000, segment };
+            for layout in [BlockLayout::Even { total, parts }, segments, halves] {
                 let count = layout.parts();
                 let sum: u64 = (0..count).map(|first| layout.bytes(MovedBlocks::Range { first, count: 1 })).sum();
                 prop_assert_eq!(sum, layout.bytes(MovedBlocks::Range { first: first % count, count }));
@@ -297,7 +297,7 @@ mod tests {
         #[test]
         fn what_a_rank_sends_is_what_its_pairs_hold(sent in proptest::collection::vec(0u64..1 << 40, 1..20), seed in 0u64..1 << 30) {
             let received: Vec<u64> = (0..sent.len() as u64).map(|rank| seed * (rank + 1) % 977).collect();
-            let layout = Layout::pairs(sent.clone(), &received);
+            let layout = BlockLayout::pairs(sent.clone(), &received);
             for (from, sent) in (0..).zip(&sent) {
                 let pairs = (0..received.len() as u32).map(|to| layout.bytes(MovedBlocks::Pair { from, to }));
                 prop_assert_eq!(pairs.sum::<u64>(), *sent);

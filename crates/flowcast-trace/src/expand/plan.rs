@@ -1,7 +1,7 @@
 //! What one rank does in one operation by one algorithm.
 
 use super::{
-    moves::{Layout, Move, Part},
+    moves::{BlockLayout, ExpandedMove, MessagePart},
     tree::CollectiveTree,
 };
 use flowcast_model::algorithm::{
@@ -12,7 +12,7 @@ use flowcast_units::CollectiveOp;
 
 /// Which operation by which algorithm among how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Task {
+pub struct ExpansionTask {
     /// The operation. Variants with blocks of different sizes move as those with equal ones.
     pub op: CollectiveOp,
     /// The algorithm, with segment and width.
@@ -23,10 +23,10 @@ pub struct Task {
     pub root: u32,
 }
 
-impl Task {
-    /// Tells `put` what a rank does, step by step. `layout` is the one that [`Task::layout`] gives.
-    pub fn moves(&self, rank: u32, layout: &Layout, put: &mut dyn FnMut(Move)) {
-        let Task {
+impl ExpansionTask {
+    /// Tells `put` what a rank does, step by step. `layout` is the one that [`ExpansionTask::layout`] gives.
+    pub fn moves(&self, rank: u32, layout: &BlockLayout, put: &mut dyn FnMut(ExpandedMove)) {
+        let ExpansionTask {
             choice,
             ranks,
             root,
@@ -47,41 +47,43 @@ impl Task {
     }
 
     /// How the vector of an operation on one vector is cut.
-    pub fn layout(&self, total: u64) -> Layout {
+    pub fn layout(&self, total: u64) -> BlockLayout {
         let segment = self.choice.segment.map(|size| size.0);
         match (self.op, self.choice.algorithm) {
-            (CollectiveOp::Bcast, SplitBinary) => Layout::Halves {
+            (CollectiveOp::Bcast, SplitBinary) => BlockLayout::Halves {
                 total,
                 segment: segment.unwrap_or(u64::MAX),
             },
-            (CollectiveOp::Bcast, ScatterRing | ScatterRecursiveDoubling) => Layout::Even {
+            (CollectiveOp::Bcast, ScatterRing | ScatterRecursiveDoubling) => BlockLayout::Even {
                 total,
                 parts: self.ranks,
             },
-            (CollectiveOp::Allreduce, Ring) => Layout::Even {
+            (CollectiveOp::Allreduce, Ring) => BlockLayout::Even {
                 total,
                 parts: self.ranks.saturating_mul(self.ring_phases(total)),
             },
             (CollectiveOp::Reduce | CollectiveOp::Allreduce, Rabenseifner) => {
                 let ranks = self.ranks.max(1);
                 let base = self.choice.base(ranks);
-                Layout::Even {
+                BlockLayout::Even {
                     total,
                     parts: base.pow(ranks.ilog(base)),
                 }
             }
-            (CollectiveOp::Reduce | CollectiveOp::Allreduce, RabenseifnerHalves) => Layout::Even {
-                total,
-                parts: 1 << self.ranks.max(1).ilog2(),
-            },
+            (CollectiveOp::Reduce | CollectiveOp::Allreduce, RabenseifnerHalves) => {
+                BlockLayout::Even {
+                    total,
+                    parts: 1 << self.ranks.max(1).ilog2(),
+                }
+            }
             (
                 CollectiveOp::Bcast | CollectiveOp::Reduce,
                 Linear | Chain | Binary | Kary | Binomial | BinomialNearest | Knomial,
-            ) => Layout::Segments {
+            ) => BlockLayout::Segments {
                 total,
                 segment: segment.unwrap_or(u64::MAX),
             },
-            _ => Layout::Even { total, parts: 1 },
+            _ => BlockLayout::Even { total, parts: 1 },
         }
     }
 
@@ -118,7 +120,7 @@ pub struct Plan<'a> {
     pub(super) parts: u32,
     width: Option<u32>,
     base: u32,
-    put: &'a mut dyn FnMut(Move),
+    put: &'a mut dyn FnMut(ExpandedMove),
 }
 
 impl Plan<'_> {
@@ -268,25 +270,31 @@ impl Plan<'_> {
         self.base
     }
 
-    pub(super) fn put(&mut self, step: Move) {
+    pub(super) fn put(&mut self, step: ExpandedMove) {
         (self.put)(step);
     }
 
-    pub(super) fn send(&mut self, to: u32, part: Part) {
-        self.put(Move::Send { to, part });
+    pub(super) fn send(&mut self, to: u32, part: MessagePart) {
+        self.put(ExpandedMove::Send { to, part });
     }
 
-    pub(super) fn recv(&mut self, from: u32, part: Part) {
-        self.put(Move::Recv { from, part });
+    pub(super) fn recv(&mut self, from: u32, part: MessagePart) {
+        self.put(ExpandedMove::Recv { from, part });
     }
 
     /// Sends and receives at once.
-    pub(super) fn exchange(&mut self, to: u32, sent: Part, from: u32, received: Part) {
-        self.put(Move::Post {
+    pub(super) fn exchange(
+        &mut self,
+        to: u32,
+        sent: MessagePart,
+        from: u32,
+        received: MessagePart,
+    ) {
+        self.put(ExpandedMove::Post {
             from,
             part: received,
         });
-        self.put(Move::Start { to, part: sent });
-        self.put(Move::WaitAll);
+        self.put(ExpandedMove::Start { to, part: sent });
+        self.put(ExpandedMove::WaitAll);
     }
 }

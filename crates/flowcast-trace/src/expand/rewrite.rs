@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::{
     Executions,
-    group::Group,
-    moves::{Effect, Layout, Move, Part},
+    group::ExecutionGroup,
+    moves::{BlockLayout, Effect, ExpandedMove, MessagePart},
     progress::ProgressStreams,
 };
 use crate::{
@@ -213,7 +213,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// A non-blocking operation: a progress stream does it from here on.
-    fn start(&mut self, group: &Group, instance: u32) -> Result<(), RecordFault> {
+    fn start(&mut self, group: &ExecutionGroup, instance: u32) -> Result<(), RecordFault> {
         let (communicator, place) = self.own_place(instance);
         let members = self
             .progress
@@ -262,7 +262,7 @@ impl<'a> Rewrite<'a> {
 
     fn stages(
         &mut self,
-        group: &Group,
+        group: &ExecutionGroup,
         place: u32,
         members: &[Rank],
         id: i32,
@@ -287,28 +287,28 @@ impl<'a> Rewrite<'a> {
 
     fn make(
         &mut self,
-        step: Move,
-        layout: &Layout,
+        step: ExpandedMove,
+        layout: &BlockLayout,
         channel: ExpandedChannel<'_>,
     ) -> Result<(), RecordFault> {
         match step {
-            Move::Send { to, part } => {
+            ExpandedMove::Send { to, part } => {
                 let class = channel.class(layout.bytes(part.blocks), EAGER);
                 self.builder
                     .send(channel.members[to as usize], class, Record::Continues)?;
             }
-            Move::Start { to, part } => {
+            ExpandedMove::Start { to, part } => {
                 self.started.push(self.builder.sends());
                 let class = channel.class(layout.bytes(part.blocks), NON_BLOCKING);
                 self.builder
                     .send(channel.members[to as usize], class, Record::Continues)?;
             }
-            Move::Recv { from, part } => {
+            ExpandedMove::Recv { from, part } => {
                 let number = self.builder.channel(channel.from(from));
                 self.builder.recv(number, Record::Continues)?;
                 self.combine(combined_bytes(part, layout));
             }
-            Move::Post { from, part } => {
+            ExpandedMove::Post { from, part } => {
                 let number = self.builder.channel(channel.from(from));
                 let slot = self.builder.irecv_again(number, Record::Continues)?;
                 self.posted.push(PostedReceive {
@@ -316,17 +316,17 @@ impl<'a> Rewrite<'a> {
                     combined: combined_bytes(part, layout),
                 });
             }
-            Move::WaitRecv { ago } => {
+            ExpandedMove::WaitRecv { ago } => {
                 let posted = self.posted.remove(self.posted.len() - 1 - ago as usize);
                 self.builder.wait_slot(posted.slot, Record::Continues);
                 self.combine(posted.combined);
             }
-            Move::WaitSend { ago } => {
+            ExpandedMove::WaitSend { ago } => {
                 let number = self.started.remove(self.started.len() - 1 - ago as usize);
                 self.builder.wait_send(number, Record::Continues)?;
             }
-            Move::WaitSends => self.wait_sends()?,
-            Move::WaitAll => {
+            ExpandedMove::WaitSends => self.wait_sends()?,
+            ExpandedMove::WaitAll => {
                 let mut combined = 0u64;
                 for posted in self.posted.drain(..) {
                     self.builder.wait_slot(posted.slot, Record::Continues);
@@ -362,7 +362,7 @@ struct PostedReceive {
     combined: u64,
 }
 
-fn combined_bytes(part: Part, layout: &Layout) -> u64 {
+fn combined_bytes(part: MessagePart, layout: &BlockLayout) -> u64 {
     match part.effect {
         Effect::Place => 0,
         Effect::Combine => layout.bytes(part.blocks),

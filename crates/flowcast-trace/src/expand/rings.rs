@@ -1,7 +1,7 @@
 //! Algorithms that go round the ranks: rings, chains of neighbours, all pairs, Bruck's distances.
 
 use super::{
-    moves::{Effect, Move, MovedBlocks, Part},
+    moves::{Effect, ExpandedMove, MessagePart, MovedBlocks},
     plan::Plan,
 };
 
@@ -25,8 +25,9 @@ impl Plan<'_> {
     pub(super) fn allgather_ring(&mut self, own: u32) {
         let (next, before) = (self.ahead(1), self.behind(1));
         for step in 0..self.ranks - 1 {
-            let block =
-                |behind: u32| Part::place((own + 2 * self.ranks - step - behind) % self.ranks, 1);
+            let block = |behind: u32| {
+                MessagePart::place((own + 2 * self.ranks - step - behind) % self.ranks, 1)
+            };
             self.exchange(next, block(0), before, block(1));
         }
     }
@@ -36,7 +37,7 @@ impl Plan<'_> {
         let (next, before) = (self.ahead(1), self.behind(1));
         for step in 1..self.ranks {
             let block = |behind: u32| {
-                Part::combine((self.rank + 2 * self.ranks - step - behind) % self.ranks, 1)
+                MessagePart::combine((self.rank + 2 * self.ranks - step - behind) % self.ranks, 1)
             };
             self.exchange(next, block(0), before, block(1));
         }
@@ -46,7 +47,12 @@ impl Plan<'_> {
     pub(super) fn reduce_scatter_pairwise(&mut self) {
         for distance in 1..self.ranks {
             let (from, to) = (self.ahead(distance), self.behind(distance));
-            self.exchange(to, Part::combine(to, 1), from, Part::combine(self.rank, 1));
+            self.exchange(
+                to,
+                MessagePart::combine(to, 1),
+                from,
+                MessagePart::combine(self.rank, 1),
+            );
         }
     }
 
@@ -61,26 +67,26 @@ impl Plan<'_> {
         let (next, before) = (self.ahead(1), self.behind(1));
         for phase in 0..phases {
             // This rank sends a piece of the block before its own first, and combines its own last.
-            let pieces: Vec<Part> = (1..=self.ranks)
+            let pieces: Vec<MessagePart> = (1..=self.ranks)
                 .map(|behind| (self.rank + self.ranks - behind) % self.ranks)
-                .map(|block| Part::combine(block * phases + phase, 1))
+                .map(|block| MessagePart::combine(block * phases + phase, 1))
                 .collect();
             for (step, pair) in pieces.windows(2).enumerate() {
-                self.put(Move::Post {
+                self.put(ExpandedMove::Post {
                     from: before,
                     part: pair[1],
                 });
                 if step > 0 {
-                    self.put(Move::WaitRecv { ago: 1 });
+                    self.put(ExpandedMove::WaitRecv { ago: 1 });
                 }
                 self.send(next, pair[0]);
             }
-            self.put(Move::WaitRecv { ago: 0 });
+            self.put(ExpandedMove::WaitRecv { ago: 0 });
         }
         for step in 0..self.ranks - 1 {
             let block = |behind: u32| {
                 let block = (self.rank + 2 * self.ranks - step - behind) % self.ranks;
-                Part::place(block * phases, phases)
+                MessagePart::place(block * phases, phases)
             };
             self.exchange(next, block(0), before, block(1));
         }
@@ -97,18 +103,18 @@ impl Plan<'_> {
                 .take_while(move |distance| *distance < ranks);
             for distance in distances.clone() {
                 let from = self.ahead(distance);
-                self.put(Move::Post {
+                self.put(ExpandedMove::Post {
                     from,
-                    part: Part::place(from, have.min(self.ranks - distance)),
+                    part: MessagePart::place(from, have.min(self.ranks - distance)),
                 });
             }
             for distance in distances {
-                self.put(Move::Start {
+                self.put(ExpandedMove::Start {
                     to: self.behind(distance),
-                    part: Part::place(self.rank, have.min(self.ranks - distance)),
+                    part: MessagePart::place(self.rank, have.min(self.ranks - distance)),
                 });
             }
-            self.put(Move::WaitAll);
+            self.put(ExpandedMove::WaitAll);
             have = have.saturating_mul(self.base());
         }
     }
@@ -122,17 +128,17 @@ impl Plan<'_> {
             let blocks = (self.ranks - distance).div_ceil(2 * distance);
             for block in 0..blocks {
                 let sent = self.behind(2 * block * distance);
-                self.put(Move::Start {
+                self.put(ExpandedMove::Start {
                     to,
-                    part: Part::place(sent, 1),
+                    part: MessagePart::place(sent, 1),
                 });
                 let received = self.behind((2 * block + 1) * distance);
-                self.put(Move::Post {
+                self.put(ExpandedMove::Post {
                     from,
-                    part: Part::place(received, 1),
+                    part: MessagePart::place(received, 1),
                 });
             }
-            self.put(Move::WaitAll);
+            self.put(ExpandedMove::WaitAll);
             distance /= 2;
         }
     }
@@ -141,18 +147,18 @@ impl Plan<'_> {
     pub(super) fn allgather_linear(&mut self) {
         for distance in 1..self.ranks {
             let from = self.ahead(distance);
-            self.put(Move::Post {
+            self.put(ExpandedMove::Post {
                 from,
-                part: Part::place(from, 1),
+                part: MessagePart::place(from, 1),
             });
         }
         for distance in 1..self.ranks {
-            self.put(Move::Start {
+            self.put(ExpandedMove::Start {
                 to: self.behind(distance),
-                part: Part::place(self.rank, 1),
+                part: MessagePart::place(self.rank, 1),
             });
         }
-        self.put(Move::WaitAll);
+        self.put(ExpandedMove::WaitAll);
     }
 
     /// Neighbours swap, by turns with the one and the other, what came last: two blocks in each step but the first.
@@ -166,9 +172,9 @@ impl Plan<'_> {
         };
         self.exchange(
             first,
-            Part::place(self.rank, 1),
+            MessagePart::place(self.rank, 1),
             first,
-            Part::place(first, 1),
+            MessagePart::place(first, 1),
         );
         let own = self.rank - self.rank % 2;
         let mut arriving = [own, own];
@@ -181,9 +187,9 @@ impl Plan<'_> {
             let other = [first, second][turn];
             self.exchange(
                 other,
-                Part::place(last, 2),
+                MessagePart::place(last, 2),
                 other,
-                Part::place(arriving[turn], 2),
+                MessagePart::place(arriving[turn], 2),
             );
             last = arriving[turn];
         }
@@ -201,7 +207,7 @@ impl Plan<'_> {
             for distance in batch {
                 self.start_pair(distance);
             }
-            self.put(Move::WaitAll);
+            self.put(ExpandedMove::WaitAll);
         }
     }
 
@@ -210,18 +216,18 @@ impl Plan<'_> {
         let own = self.rank;
         let others: Vec<u32> = (0..self.ranks).filter(|rank| *rank != own).collect();
         others.iter().for_each(|from| {
-            self.put(Move::Post {
+            self.put(ExpandedMove::Post {
                 from: *from,
                 part: pair(*from, own),
             })
         });
         others.iter().for_each(|to| {
-            self.put(Move::Start {
+            self.put(ExpandedMove::Start {
                 to: *to,
                 part: pair(own, *to),
             })
         });
-        self.put(Move::WaitAll);
+        self.put(ExpandedMove::WaitAll);
     }
 
     /// So many receives and sends are open at once; the next one follows when the oldest is done.
@@ -234,17 +240,17 @@ impl Plan<'_> {
             self.start_pair(distance);
         }
         for distance in width + 1..self.ranks {
-            self.put(Move::WaitRecv { ago: width - 1 });
+            self.put(ExpandedMove::WaitRecv { ago: width - 1 });
             self.post_pair(distance);
-            self.put(Move::WaitSend { ago: width - 1 });
+            self.put(ExpandedMove::WaitSend { ago: width - 1 });
             self.start_pair(distance);
         }
-        self.put(Move::WaitAll);
+        self.put(ExpandedMove::WaitAll);
     }
 
     fn post_pair(&mut self, distance: u32) {
         let from = self.ahead(distance);
-        self.put(Move::Post {
+        self.put(ExpandedMove::Post {
             from,
             part: pair(from, self.rank),
         });
@@ -252,7 +258,7 @@ impl Plan<'_> {
 
     fn start_pair(&mut self, distance: u32) {
         let to = self.behind(distance);
-        self.put(Move::Start {
+        self.put(ExpandedMove::Start {
             to,
             part: pair(self.rank, to),
         });
@@ -278,7 +284,7 @@ impl Plan<'_> {
     pub(super) fn alltoall_bruck(&mut self) {
         let mut bit = 0;
         while 1 << bit < self.ranks {
-            let part = Part {
+            let part = MessagePart {
                 blocks: MovedBlocks::DistanceBit(bit),
                 effect: Effect::Place,
             };
@@ -291,10 +297,10 @@ impl Plan<'_> {
     /// The root receives one after the other.
     pub(super) fn gather_linear(&mut self) {
         if self.rank != self.root {
-            return self.send(self.root, Part::place(self.rank, 1));
+            return self.send(self.root, MessagePart::place(self.rank, 1));
         }
         for rank in self.all_but_root() {
-            self.recv(rank, Part::place(rank, 1));
+            self.recv(rank, MessagePart::place(rank, 1));
         }
     }
 
@@ -302,60 +308,60 @@ impl Plan<'_> {
     /// the next rank, and for the rests at the end. Blocks come in twos.
     pub(super) fn gather_in_two_parts(&mut self) {
         let (first, rest) = (
-            |rank: u32| Part::place(2 * rank, 1),
-            |rank: u32| Part::place(2 * rank + 1, 1),
+            |rank: u32| MessagePart::place(2 * rank, 1),
+            |rank: u32| MessagePart::place(2 * rank + 1, 1),
         );
         if self.rank != self.root {
-            self.recv(self.root, Part::NOTHING);
+            self.recv(self.root, MessagePart::NOTHING);
             self.send(self.root, first(self.rank));
             return self.send(self.root, rest(self.rank));
         }
         for rank in self.all_but_root() {
-            self.put(Move::Post {
+            self.put(ExpandedMove::Post {
                 from: rank,
                 part: first(rank),
             });
-            self.send(rank, Part::NOTHING);
-            self.put(Move::Post {
+            self.send(rank, MessagePart::NOTHING);
+            self.put(ExpandedMove::Post {
                 from: rank,
                 part: rest(rank),
             });
-            self.put(Move::WaitRecv { ago: 1 });
+            self.put(ExpandedMove::WaitRecv { ago: 1 });
         }
-        self.put(Move::WaitAll);
+        self.put(ExpandedMove::WaitAll);
     }
 
     /// The root sends one after the other.
     pub(super) fn scatter_linear(&mut self) {
         if self.rank != self.root {
-            return self.recv(self.root, Part::place(self.rank, 1));
+            return self.recv(self.root, MessagePart::place(self.rank, 1));
         }
         for to in self.all_but_root() {
-            self.send(to, Part::place(to, 1));
+            self.send(to, MessagePart::place(to, 1));
         }
     }
 
     /// The root starts all sends, then waits for them.
     pub(super) fn scatter_immediate(&mut self) {
         if self.rank != self.root {
-            return self.recv(self.root, Part::place(self.rank, 1));
+            return self.recv(self.root, MessagePart::place(self.rank, 1));
         }
         for to in self.all_but_root() {
-            self.put(Move::Start {
+            self.put(ExpandedMove::Start {
                 to,
-                part: Part::place(to, 1),
+                part: MessagePart::place(to, 1),
             });
         }
-        self.put(Move::WaitAll);
+        self.put(ExpandedMove::WaitAll);
     }
 
     /// Each waits for the rank before and adds its own.
     pub(super) fn scan_linear(&mut self) {
         if self.rank > 0 {
-            self.recv(self.rank - 1, Part::combine(0, 1));
+            self.recv(self.rank - 1, MessagePart::combine(0, 1));
         }
         if self.rank + 1 < self.ranks {
-            self.send(self.rank + 1, Part::combine(0, 1));
+            self.send(self.rank + 1, MessagePart::combine(0, 1));
         }
     }
 
@@ -364,11 +370,11 @@ impl Plan<'_> {
         let (next, before) = (self.ahead(1), self.behind(1));
         for _ in 0..2 {
             if self.rank > 0 {
-                self.recv(before, Part::NOTHING);
+                self.recv(before, MessagePart::NOTHING);
             }
-            self.send(next, Part::NOTHING);
+            self.send(next, MessagePart::NOTHING);
             if self.rank == 0 {
-                self.recv(before, Part::NOTHING);
+                self.recv(before, MessagePart::NOTHING);
             }
         }
     }
@@ -378,14 +384,14 @@ impl Plan<'_> {
         let mut distance = 1;
         while distance < self.ranks {
             let (to, from) = (self.ahead(distance), self.behind(distance));
-            self.exchange(to, Part::NOTHING, from, Part::NOTHING);
+            self.exchange(to, MessagePart::NOTHING, from, MessagePart::NOTHING);
             distance *= 2;
         }
     }
 }
 
-fn pair(from: u32, to: u32) -> Part {
-    Part {
+fn pair(from: u32, to: u32) -> MessagePart {
+    MessagePart {
         blocks: MovedBlocks::Pair { from, to },
         effect: Effect::Place,
     }

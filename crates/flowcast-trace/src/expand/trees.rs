@@ -3,7 +3,7 @@
 //! Ranks are counted from the root here: rank `v` of the tree is rank `(root + v) mod P` of the communicator.
 
 use super::{
-    moves::{Move, Part},
+    moves::{ExpandedMove, MessagePart},
     plan::Plan,
     tree::{Branch, CollectiveTree, binomial_span},
 };
@@ -21,13 +21,13 @@ impl Plan<'_> {
             if let Some(parent) = parent {
                 self.recv_piece(self.real(parent), piece, self.parts, 0);
             }
-            self.send_piece(&children, |_| Part::place(piece, 1));
+            self.send_piece(&children, |_| MessagePart::place(piece, 1));
         }
     }
 
     /// Receives one of `pieces` pieces from `first` on, which are numbered from 0, with the receive of the next one posted.
     fn recv_piece(&mut self, from: u32, piece: u32, pieces: u32, first: u32) {
-        let part = |piece: u32| Part::place(first + piece, 1);
+        let part = |piece: u32| MessagePart::place(first + piece, 1);
         if pieces == 1 {
             return self.recv(from, part(piece));
         }
@@ -37,26 +37,26 @@ impl Plan<'_> {
             piece + 1..piece + 2
         };
         for piece in ahead.start..ahead.end.min(pieces) {
-            self.put(Move::Post {
+            self.put(ExpandedMove::Post {
                 from,
                 part: part(piece),
             });
         }
-        self.put(Move::WaitRecv {
+        self.put(ExpandedMove::WaitRecv {
             ago: u32::from(piece + 1 < pieces),
         });
     }
 
     /// Sends a piece to all children at once.
-    fn send_piece(&mut self, children: &[u32], part: impl Fn(u32) -> Part) {
+    fn send_piece(&mut self, children: &[u32], part: impl Fn(u32) -> MessagePart) {
         for to in children {
-            self.put(Move::Start {
+            self.put(ExpandedMove::Start {
                 to: *to,
                 part: part(*to),
             });
         }
         if !children.is_empty() {
-            self.put(Move::WaitSends);
+            self.put(ExpandedMove::WaitSends);
         }
     }
 
@@ -73,15 +73,15 @@ impl Plan<'_> {
         }
         let looks_ahead = is_in_tree_order || self.parts > 1;
         let receives = children.len() as u32 * self.parts;
-        let receive = |number: u32| Move::Post {
+        let receive = |number: u32| ExpandedMove::Post {
             from: children[number as usize % children.len()],
-            part: Part::combine(number / children.len() as u32, 1),
+            part: MessagePart::combine(number / children.len() as u32, 1),
         };
         for piece in 0..self.parts {
             for (place, child) in (0..).zip(&children) {
                 let number = piece * children.len() as u32 + place;
                 if !looks_ahead || receives == 1 {
-                    self.recv(*child, Part::combine(piece, 1));
+                    self.recv(*child, MessagePart::combine(piece, 1));
                     continue;
                 }
                 if number == 0 {
@@ -91,12 +91,12 @@ impl Plan<'_> {
                 if !is_last {
                     self.put(receive(number + 1));
                 }
-                self.put(Move::WaitRecv {
+                self.put(ExpandedMove::WaitRecv {
                     ago: u32::from(!is_last),
                 });
             }
             if let Some(parent) = parent {
-                self.send(self.real(parent), Part::combine(piece, 1));
+                self.send(self.real(parent), MessagePart::combine(piece, 1));
             }
         }
     }
@@ -116,7 +116,7 @@ impl Plan<'_> {
             };
         }
         let middle = low + (high - 1 - low) / 2;
-        let part = Part::combine(0, 1);
+        let part = MessagePart::combine(0, 1);
         for (from, to) in [(low, middle), (middle, high - 1)] {
             if from < to {
                 self.recv(to - 1, part);
@@ -125,11 +125,11 @@ impl Plan<'_> {
         let top = self.ranks - 1;
         match parent {
             Some(parent) => self.send(parent, part),
-            None if self.root != top => self.send(self.root, Part::place(0, 1)),
+            None if self.root != top => self.send(self.root, MessagePart::place(0, 1)),
             None => {}
         }
         if own == self.root && own != top {
-            self.recv(top, Part::place(0, 1));
+            self.recv(top, MessagePart::place(0, 1));
         }
     }
 
@@ -138,7 +138,7 @@ impl Plan<'_> {
         let own = self.number();
         let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
         let blocks = |plan: &Plan<'_>, rank: u32| {
-            Part::place(
+            MessagePart::place(
                 (origin + rank) % plan.ranks,
                 binomial_span(rank, plan.ranks),
             )
@@ -160,7 +160,7 @@ impl Plan<'_> {
         let own = self.number();
         let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
         let blocks = |plan: &Plan<'_>, rank: u32| {
-            Part::place(plan.real(rank), binomial_span(rank, plan.ranks))
+            MessagePart::place(plan.real(rank), binomial_span(rank, plan.ranks))
         };
         for child in children.into_iter().rev() {
             let part = blocks(self, child);
@@ -189,7 +189,7 @@ impl Plan<'_> {
             let ranks = self.ranks;
             self.send_piece(&children, |to| {
                 let number = (to + ranks - root) % ranks;
-                Part::place(half_of(number) + piece, 1)
+                MessagePart::place(half_of(number) + piece, 1)
             });
         }
         self.swap_halves(own, half);
@@ -198,7 +198,7 @@ impl Plan<'_> {
     fn swap_halves(&mut self, own: u32, half: u32) {
         // With an even number of ranks the last one has no neighbour on the other side: the root helps.
         let lonely = self.ranks.is_multiple_of(2).then_some(self.ranks - 1);
-        let (first, second) = (Part::place(0, half), Part::place(half, half));
+        let (first, second) = (MessagePart::place(0, half), MessagePart::place(half, half));
         if own == 0 {
             if let Some(last) = lonely {
                 let to = self.real(last);

@@ -1,6 +1,6 @@
 //! What the processes of a row do for the broadcast of a panel, by process column.
 
-use super::{Broadcast, Exchange, Purpose, Settings, column::rolled};
+use super::{ActionPurpose, Broadcast, Exchange, HplSettings, column::rolled};
 
 /// What one process does in the broadcast of a panel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Forwarding {
 
 /// What the process in a column does with a panel.
 #[must_use]
-pub fn forwarding(settings: &Settings, panel: u32, column: u32) -> Forwarding {
+pub fn forwarding(settings: &HplSettings, panel: u32, column: u32) -> Forwarding {
     let columns = settings.columns;
     let root = panel % columns;
     let distance = (column + columns - root) % columns;
@@ -63,7 +63,7 @@ fn along(root: u32, columns: u32, distance: u32, begins: &[u32]) -> Forwarding {
 /// spread and roll it.
 #[must_use]
 pub fn broadcast_step(
-    settings: &Settings,
+    settings: &HplSettings,
     panel: u32,
     [row, column]: [u32; 2],
     number: u32,
@@ -105,7 +105,7 @@ pub(super) fn exchange(
         send,
         receive,
         synchronous,
-        purpose: Purpose::Broadcast,
+        purpose: ActionPurpose::Broadcast,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Settings;
+use super::HplSettings;
 
 /// One exchange of a process with another of its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,30 +11,30 @@ pub struct ColumnStep {
     /// Row of the other process.
     pub partner: u32,
     /// What is sent; nothing is sent if it is 0.
-    pub send: Rows,
+    pub send: MatrixRows,
     /// What is received.
-    pub receive: Rows,
+    pub receive: MatrixRows,
 }
 
 /// Rows of the matrix in a message, each with as many elements as columns are swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Rows {
+pub struct MatrixRows {
     /// How many.
     pub count: u32,
     /// Each has the place it goes to as one more element.
     pub with_place: bool,
 }
 
-impl Rows {
-    fn plain(count: u32) -> Rows {
-        Rows {
+impl MatrixRows {
+    fn plain(count: u32) -> MatrixRows {
+        MatrixRows {
             count,
             with_place: false,
         }
     }
 
-    fn with_place(count: u32) -> Rows {
-        Rows {
+    fn with_place(count: u32) -> MatrixRows {
+        MatrixRows {
             count,
             with_place: true,
         }
@@ -47,7 +47,7 @@ impl Rows {
     }
 }
 
-const NOTHING: Rows = Rows {
+const NOTHING: MatrixRows = MatrixRows {
     count: 0,
     with_place: false,
 };
@@ -67,7 +67,7 @@ pub struct Swapped {
 impl Swapped {
     /// From the row that each column of a panel is swapped with.
     #[must_use]
-    pub fn new(settings: &Settings, panel: u32, pivots: &[u64]) -> Swapped {
+    pub fn new(settings: &HplSettings, panel: u32, pivots: &[u64]) -> Swapped {
         let first = settings.first(panel);
         let mut rows: BTreeMap<u64, u64> = BTreeMap::new();
         for (source, &pivot) in (first..).zip(pivots) {
@@ -115,7 +115,7 @@ impl Swapped {
         let beyond = processes - power;
         let at = |distance: u32| (self.root + distance) % processes;
         let mut steps = vec![Vec::new(); processes as usize];
-        let u = Rows::plain(self.width);
+        let u = MatrixRows::plain(self.width);
         let mut held: Vec<u32> = (0..processes)
             .map(|distance| self.leaving[at(distance) as usize])
             .collect();
@@ -123,7 +123,7 @@ impl Swapped {
         for distance in 0..beyond {
             let other = distance + power;
             let back = if distance == 0 { u } else { NOTHING };
-            let packed = Rows::with_place(held[other as usize]);
+            let packed = MatrixRows::with_place(held[other as usize]);
             exchange(&mut steps, [at(distance), at(other)], [back, packed]);
             held[distance as usize] += held[other as usize];
         }
@@ -132,7 +132,7 @@ impl Swapped {
             for distance in (0..power).filter(|distance| distance & bit == 0) {
                 let other = distance | bit;
                 let has_u = distance >> step == 0;
-                let packed = |distance: u32| Rows::with_place(held[distance as usize]);
+                let packed = |distance: u32| MatrixRows::with_place(held[distance as usize]);
                 let sends = if has_u { u } else { packed(distance) };
                 let pair = [at(distance), at(other)];
                 exchange(&mut steps, pair, [sends, packed(other)]);
@@ -209,7 +209,7 @@ fn starts_of(lengths: &[u32]) -> Vec<u32> {
 }
 
 /// Both processes get a step, the first sending `sends[0]`, the second `sends[1]`; none if there is nothing to send.
-fn exchange(steps: &mut [Vec<ColumnStep>], pair: [u32; 2], sends: [Rows; 2]) {
+fn exchange(steps: &mut [Vec<ColumnStep>], pair: [u32; 2], sends: [MatrixRows; 2]) {
     if sends[0].count == 0 && sends[1].count == 0 {
         return;
     }
@@ -246,7 +246,7 @@ fn spread_right(steps: &mut [Vec<ColumnStep>], order: &[u32], source: usize, sta
         let begin = source + to as usize;
         let count = starts[(begin + bit as usize).min(end)] - starts[begin];
         let pair = [behind[from as usize], behind[to as usize]];
-        exchange(steps, pair, [Rows::plain(count), NOTHING]);
+        exchange(steps, pair, [MatrixRows::plain(count), NOTHING]);
     });
 }
 
@@ -257,7 +257,7 @@ fn spread_left(steps: &mut [Vec<ColumnStep>], order: &[u32], source: usize, star
         let last = source - to as usize;
         let count = starts[last + 1] - starts[last.saturating_sub(bit)];
         let pair = [order[source - from as usize], order[last]];
-        exchange(steps, pair, [Rows::plain(count), NOTHING]);
+        exchange(steps, pair, [MatrixRows::plain(count), NOTHING]);
     });
 }
 
@@ -324,7 +324,7 @@ impl SpreadAndRoll {
             return Some((*step, next + 1));
         }
         let (processes, place) = (self.order.len(), self.places[row as usize] as usize);
-        let piece = |place: usize| Rows::plain(self.starts[place + 1] - self.starts[place]);
+        let piece = |place: usize| MatrixRows::plain(self.starts[place + 1] - self.starts[place]);
         let mut rounds = next as usize - spread.len()..processes - 1;
         rounds.find_map(|round| {
             let turn = rolled(place, round, processes);
@@ -341,24 +341,24 @@ impl SpreadAndRoll {
 
 /// A round of a roll for one process: with whom it exchanges and which pieces.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct RollTurn {
     pub partner: usize,
     pub sent: usize,
     pub received: usize,
 }
 
-pub(super) fn rolled(place: usize, round: usize, processes: usize) -> Turn {
+pub(super) fn rolled(place: usize, round: usize, processes: usize) -> RollTurn {
     let up = |by: usize| (place + by) % processes;
     let down = |by: usize| (place + processes - by % processes) % processes;
     let half = round / 2;
     if (place + round) % 2 == 1 {
-        Turn {
+        RollTurn {
             partner: down(1),
             sent: up(half),
             received: down(half + 1),
         }
     } else {
-        Turn {
+        RollTurn {
             partner: up(1),
             sent: down(half),
             received: up(half + 1),

@@ -17,10 +17,10 @@ mod settings;
 mod trace;
 
 pub use broadcast::{Forwarding, broadcast_step, forwarding};
-pub use column::{ColumnStep, PivotRows, PivotStep, Rows, Swapped, pivot_search};
+pub use column::{ColumnStep, MatrixRows, PivotRows, PivotStep, Swapped, pivot_search};
 pub use kernels::{CallSpread, ColumnWork, KernelRates, PanelProduct, Processor, panel_columns};
 pub use pivots::Pivots;
 pub use processors::NodeProcessors;
-pub use program::{Action, Exchange, Kernel, PanelSwaps, Process, Purpose, Swaps, Update};
+pub use program::{ActionPurpose, Exchange, HplAction, Kernel, PanelSwaps, Process, Swaps, Update};
 pub use script::{Script, ScriptStep, ScriptSteps};
-pub use settings::{Broadcast, Settings, Swap};
+pub use settings::{Broadcast, HplSettings, Swap};

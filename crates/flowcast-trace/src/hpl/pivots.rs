@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::Settings;
+use super::HplSettings;
 
 /// The pivots of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Pivots {
 impl Pivots {
     /// The pivot rows of a panel's columns.
     #[must_use]
-    pub fn rows(&self, settings: &Settings, panel: u32) -> Vec<u64> {
+    pub fn rows(&self, settings: &HplSettings, panel: u32) -> Vec<u64> {
         let (first, end) = (settings.first(panel), settings.first(panel + 1));
         match self {
             Pivots::Given(rows) => rows[first as usize..end as usize].to_vec(),

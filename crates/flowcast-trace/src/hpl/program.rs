@@ -5,7 +5,7 @@ mod solution;
 use std::sync::Arc;
 
 use super::{
-    Forwarding, Settings,
+    Forwarding, HplSettings,
     broadcast::{broadcast_step, exchange},
     column::{ColumnStep, SpreadAndRoll, Swapped},
     forwarding,
@@ -40,10 +40,10 @@ pub enum Kernel {
 
 /// What a process does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum HplAction {
     /// It computes.
     Compute(Kernel),
-    /// It updates columns: [`Settings::update_kernels`].
+    /// It updates columns: [`HplSettings::update_kernels`].
     Update(Update),
     /// It exchanges messages with a rank and waits for both.
     Exchange(Exchange),
@@ -84,12 +84,12 @@ pub struct Exchange {
     /// The send ends only when it is received, however short it is.
     pub synchronous: bool,
     /// It belongs to a panel's broadcast (its tag) and not to the column or the solution.
-    pub purpose: Purpose,
+    pub purpose: ActionPurpose,
 }
 
 /// What an exchange is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purpose {
+pub enum ActionPurpose {
     /// Broadcast of a panel.
     Broadcast,
     /// Swap of rows and broadcast of U.
@@ -111,7 +111,7 @@ pub struct PanelSwaps {
     pub long: Option<SpreadAndRoll>,
 }
 
-impl Settings {
+impl HplSettings {
     /// What a rank computes to update columns, once the rows of U are there; with a single process row it swaps them first.
     #[must_use]
     pub fn update_kernels(&self, update: Update, rank: u32) -> [Kernel; 3] {
@@ -138,7 +138,7 @@ impl Settings {
 impl PanelSwaps {
     /// From the pivots of a panel; only the ways that the settings may take.
     #[must_use]
-    pub fn new(settings: &Settings, panel: u32, pivots: &[u64]) -> PanelSwaps {
+    pub fn new(settings: &HplSettings, panel: u32, pivots: &[u64]) -> PanelSwaps {
         let swapped = Swapped::new(settings, panel, pivots);
         let narrow = u64::from(settings.width(panel));
         let widest = (0..settings.columns).map(|column| settings.local_columns(panel, column));
@@ -194,7 +194,7 @@ enum Task {
 
 /// What a process does for the broadcast of a panel.
 #[derive(Debug)]
-struct Part {
+struct BroadcastPart {
     /// The rank whose message it probes for before it begins, if it does.
     from: Option<u32>,
     /// Its exchanges, the last first.
@@ -204,14 +204,14 @@ struct Part {
 /// One process of a run.
 #[derive(Debug)]
 pub struct Process {
-    settings: Settings,
+    settings: HplSettings,
     row: u32,
     column: u32,
     /// The panel at which it ends.
     end: u32,
     tasks: Vec<Task>,
     /// Its part of the broadcast that it has not done yet.
-    awaited: Option<Part>,
+    awaited: Option<BroadcastPart>,
     /// The update during which the broadcast is probed for, when it was cut.
     cut: Option<Update>,
     /// Those of the panel that it updated by last.
@@ -228,7 +228,7 @@ impl Process {
     /// The process at a place of the grid, which begins with a panel, as if all before it were done.
     #[must_use]
     pub fn new(
-        mut settings: Settings,
+        mut settings: HplSettings,
         row: u32,
         column: u32,
         panels: std::ops::Range<u32>,
@@ -253,7 +253,7 @@ impl Process {
 
     /// The first panels are factored and broadcast one by one; then each is factored that many panels ahead.
     fn begin(&mut self, panels: std::ops::Range<u32>) {
-        let Settings { depth, .. } = self.settings;
+        let HplSettings { depth, .. } = self.settings;
         let last = self.settings.panels();
         let ahead = (panels.start + depth).min(last);
         if panels.end == last {
@@ -298,12 +298,12 @@ impl Process {
         owned(to) - owned(from)
     }
 
-    /// The next action. An [`Action::Probe`] or [`Action::UpdateUntil`] is to be answered before the next call.
-    pub fn next(&mut self, swaps: &mut dyn Swaps) -> Action {
+    /// The next action. An [`HplAction::Probe`] or [`HplAction::UpdateUntil`] is to be answered before the next call.
+    pub fn next(&mut self, swaps: &mut dyn Swaps) -> HplAction {
         while let Some(task) = self.tasks.pop() {
             let action = match task {
                 Task::Panel(panel) => self.start_panel(panel),
-                Task::Factor(panel) => Some(Action::Factor(panel)),
+                Task::Factor(panel) => Some(HplAction::Factor(panel)),
                 Task::Broadcast(panel) => {
                     self.awaited = (self.settings.columns > 1).then(|| self.part(panel));
                     None
@@ -317,8 +317,8 @@ impl Process {
                 Task::Update(update) => self.start_update(update, swaps),
                 Task::Swap { update, long, next } => self.swap(update, long, next),
                 Task::Trail(update) => self.trail(update),
-                Task::Exchange(exchange) => Some(Action::Exchange(exchange)),
-                Task::Compute(kernel) => Some(Action::Compute(kernel)),
+                Task::Exchange(exchange) => Some(HplAction::Exchange(exchange)),
+                Task::Compute(kernel) => Some(HplAction::Compute(kernel)),
                 Task::Solve(step) => {
                     self.solve(step);
                     None
@@ -328,7 +328,7 @@ impl Process {
                 return action;
             }
         }
-        Action::End
+        HplAction::End
     }
 
     /// Answers a probe: 1 if the message is there, or how many columns were updated when it was.
@@ -353,7 +353,7 @@ impl Process {
     }
 
     /// Where a panel is ahead of its update by the depth.
-    fn start_panel(&mut self, panel: u32) -> Option<Action> {
+    fn start_panel(&mut self, panel: u32) -> Option<HplAction> {
         self.go_on_at(panel + 1);
         let depth = self.settings.depth;
         let columns = self.settings.local_columns(panel + 1, self.column);
@@ -379,15 +379,15 @@ impl Process {
     }
 
     /// Looks for the panel that is broadcast, unless this process has done its part: once, or while it updates what is given.
-    fn probe(&mut self, until: Option<Update>) -> Option<Action> {
+    fn probe(&mut self, until: Option<Update>) -> Option<HplAction> {
         let Some(from) = self.awaited.as_ref()?.from else {
             self.take_part();
             return None;
         };
         self.cut = until;
         Some(match until {
-            Some(update) => Action::UpdateUntil { from, update },
-            None => Action::Probe(from),
+            Some(update) => HplAction::UpdateUntil { from, update },
+            None => HplAction::Probe(from),
         })
     }
 
@@ -398,7 +398,7 @@ impl Process {
         }
     }
 
-    fn part(&self, panel: u32) -> Part {
+    fn part(&self, panel: u32) -> BroadcastPart {
         let bytes = self.settings.panel_bytes(panel, self.row);
         let at = |column: u32| self.settings.rank(self.row, column);
         let exchange =
@@ -408,12 +408,12 @@ impl Process {
                 let sends = to.iter().rev();
                 let sends = sends.map(|column| exchange(*column, Some(bytes), None));
                 let received = from.map(|column| exchange(column, None, Some(bytes)));
-                Part {
+                BroadcastPart {
                     from: from.map(at),
                     tasks: sends.chain(received).collect(),
                 }
             }
-            Forwarding::AtOnce => Part {
+            Forwarding::AtOnce => BroadcastPart {
                 from: None,
                 tasks: vec![Task::Forward { panel, number: 0 }],
             },
@@ -421,14 +421,14 @@ impl Process {
     }
 
     /// One exchange of a broadcast after the other.
-    fn forward(&mut self, panel: u32, number: u32) -> Option<Action> {
+    fn forward(&mut self, panel: u32, number: u32) -> Option<HplAction> {
         let exchange = broadcast_step(&self.settings, panel, [self.row, self.column], number)?;
         let number = number + 1;
         self.tasks.push(Task::Forward { panel, number });
-        Some(Action::Exchange(exchange))
+        Some(HplAction::Exchange(exchange))
     }
 
-    fn start_update(&mut self, update: Update, swaps: &mut dyn Swaps) -> Option<Action> {
+    fn start_update(&mut self, update: Update, swaps: &mut dyn Swaps) -> Option<HplAction> {
         let Update { panel, columns } = update;
         if columns == 0 {
             self.tasks.push(Task::Await);
@@ -461,35 +461,35 @@ impl Process {
     }
 
     /// One exchange of a swap after the other, each followed by a probe.
-    fn swap(&mut self, update: Update, long: bool, next: u32) -> Option<Action> {
+    fn swap(&mut self, update: Update, long: bool, next: u32) -> Option<HplAction> {
         let swaps = self.swaps.as_ref()?;
         let Some((step, next)) = swaps.step(self.row, long, next) else {
             let width = u64::from(self.settings.width(update.panel));
-            return Some(Action::Compute(Kernel::Copy(width * update.columns)));
+            return Some(HplAction::Compute(Kernel::Copy(width * update.columns)));
         };
         self.tasks.push(Task::Swap { update, long, next });
         if self.awaited.is_some() {
             self.tasks.push(Task::Probe);
         }
         let bytes =
-            |rows: super::column::Rows| (rows.count > 0).then(|| rows.bytes(update.columns));
-        Some(Action::Exchange(Exchange {
+            |rows: super::column::MatrixRows| (rows.count > 0).then(|| rows.bytes(update.columns));
+        Some(HplAction::Exchange(Exchange {
             partner: self.settings.rank(step.partner, self.column),
             send: bytes(step.send),
             receive: bytes(step.receive),
             synchronous: false,
-            purpose: Purpose::Swap,
+            purpose: ActionPurpose::Swap,
         }))
     }
 
     /// Solves for the rows of U and multiplies: block by block while the broadcast is not done.
-    fn trail(&mut self, update: Update) -> Option<Action> {
+    fn trail(&mut self, update: Update) -> Option<HplAction> {
         if let Some(part) = &self.awaited {
             if part.from.is_none() {
                 self.tasks.push(Task::Trail(update));
             }
             return self.probe(Some(update));
         }
-        Some(Action::Update(update))
+        Some(HplAction::Update(update))
     }
 }

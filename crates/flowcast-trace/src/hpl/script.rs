@@ -5,14 +5,14 @@ use std::{collections::VecDeque, sync::Arc};
 use flowcast_units::{Rank, Time};
 
 use super::{
-    Action, CallSpread, ColumnWork, Exchange, Kernel, KernelRates, PanelSwaps, Pivots, Process,
-    Processor, Purpose, Settings, Swaps, panel_columns, pivot_search,
+    ActionPurpose, CallSpread, ColumnWork, Exchange, HplAction, HplSettings, Kernel, KernelRates,
+    PanelSwaps, Pivots, Process, Processor, Swaps, panel_columns, pivot_search,
 };
 
 /// A run of HPL whose probes find what they look for: a process waits for a panel at the first place where it asks for it.
 #[derive(Debug, Clone)]
 pub struct Script {
-    settings: Settings,
+    settings: HplSettings,
     rates: KernelRates,
     spread: CallSpread,
     /// That of each rank.
@@ -36,7 +36,7 @@ impl Script {
     /// If there are fewer processors than ranks, or fewer pivots given than the matrix has columns.
     #[must_use]
     pub fn new(
-        settings: Settings,
+        settings: HplSettings,
         pivots: &Pivots,
         rates: KernelRates,
         processors: Vec<Processor>,
@@ -63,7 +63,7 @@ impl Script {
 
     /// Its matrix, grid and algorithms.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &HplSettings {
         &self.settings
     }
 
@@ -113,10 +113,10 @@ impl Iterator for ScriptSteps<'_> {
     fn next(&mut self) -> Option<ScriptStep> {
         while self.ready.is_empty() && !self.ended {
             match self.process.next(&mut KnownSwaps(&self.script.swaps)) {
-                Action::Compute(kernel) => {
+                HplAction::Compute(kernel) => {
                     self.compute(self.script.rates.time(kernel, &self.processor));
                 }
-                Action::Update(update) => {
+                HplAction::Update(update) => {
                     let settings = &self.script.settings;
                     let rank = settings.rank(self.row, self.column);
                     let Script { rates, spread, .. } = self.script;
@@ -130,12 +130,12 @@ impl Iterator for ScriptSteps<'_> {
                         self.compute(rates.time(kernel, &self.processor) * factor);
                     }
                 }
-                Action::Exchange(exchange) => self.exchange(exchange),
-                Action::Factor(panel) => self.factor(panel),
-                Action::Probe(_) => self.process.answer(1),
+                HplAction::Exchange(exchange) => self.exchange(exchange),
+                HplAction::Factor(panel) => self.factor(panel),
+                HplAction::Probe(_) => self.process.answer(1),
                 // The probe before the update has found the panel: there is nothing to update by blocks.
-                Action::UpdateUntil { .. } => self.process.answer(0),
-                Action::End => {
+                HplAction::UpdateUntil { .. } => self.process.answer(0),
+                HplAction::End => {
                     self.give_computed();
                     self.ended = true;
                 }
@@ -196,7 +196,7 @@ impl ScriptSteps<'_> {
                 send: bytes(send.bytes(width)),
                 receive: bytes(receive.bytes(width)),
                 synchronous: false,
-                purpose: Purpose::Swap,
+                purpose: ActionPurpose::Swap,
             });
         }
         exchanges

@@ -56,7 +56,7 @@ impl Swap {
 
 /// A run of HPL: its matrix, grid and algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct HplSettings {
     /// Order of the matrix, N.
     pub order: u64,
     /// Block size, NB.
@@ -73,7 +73,7 @@ pub struct Settings {
     pub swap: Swap,
 }
 
-impl Settings {
+impl HplSettings {
     /// Processes.
     #[must_use]
     pub fn ranks(&self) -> u32 {

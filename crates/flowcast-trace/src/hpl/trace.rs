@@ -2,7 +2,7 @@
 
 use flowcast_units::{Bytes, Rank};
 
-use super::{Exchange, Purpose, Script, ScriptStep};
+use super::{ActionPurpose, Exchange, Script, ScriptStep};
 use crate::{
     Program, TraceError,
     build::{Channel, EAGER, RankBuilder, RecordFault},
@@ -89,9 +89,9 @@ fn channel(exchange: &Exchange) -> Channel {
     Channel {
         peer: Rank(exchange.partner),
         tag: match exchange.purpose {
-            Purpose::Swap => 1,
-            Purpose::Broadcast => 2,
-            Purpose::Solution => 3,
+            ActionPurpose::Swap => 1,
+            ActionPurpose::Broadcast => 2,
+            ActionPurpose::Solution => 3,
         },
         communicator: 1,
     }

@@ -8,7 +8,7 @@ use super::{
         opcodes::{self, Op},
         program::{CollectiveCall, Communicator, Program},
     },
-    Parts, numbered,
+    ProgramParts, numbered,
 };
 use flowcast_units::Rank;
 
@@ -23,7 +23,7 @@ pub(super) struct Instances {
 
 impl Instances {
     pub(super) fn new(
-        parts: &Parts,
+        parts: &ProgramParts,
         place: &dyn Fn(Rank, u32) -> String,
     ) -> Result<Instances, TraceError> {
         let mut index = KeyMap::default();
@@ -54,7 +54,7 @@ impl Instances {
 
 /// How often each communicator's members call a collective; all must agree.
 fn collective_counts(
-    parts: &Parts,
+    parts: &ProgramParts,
     index: &KeyMap<i32>,
     place: &dyn Fn(Rank, u32) -> String,
 ) -> Result<Vec<u32>, TraceError> {
@@ -99,7 +99,7 @@ fn sorted_members(communicator: &Communicator) -> Vec<Rank> {
 }
 
 fn check_members(
-    parts: &Parts,
+    parts: &ProgramParts,
     communicator: &Communicator,
     count: u32,
     place: &dyn Fn(Rank, u32) -> String,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::read::calls::Origin;
+use crate::read::calls::CommunicatorOrigin;
 use flowcast_recording::{decode::Members, table};
 
 const MPI: u8 = 4;
@@ -22,7 +22,7 @@ pub struct Definitions {
     regions: BTreeMap<u32, (u32, bool)>,
     /// The locations of MPI's ranks, in the order of the ranks.
     ranks: Option<Vec<u64>>,
-    groups: BTreeMap<u32, Group>,
+    groups: BTreeMap<u32, Otf2Group>,
     /// The groups of each communicator: the second is that of the other side.
     communicators: BTreeMap<u32, (Option<u32>, Option<u32>)>,
     /// The numbers of the lists of MPI's locations, each a group of all ranks.
@@ -32,7 +32,7 @@ pub struct Definitions {
 }
 
 #[derive(Debug, Clone)]
-enum Group {
+enum Otf2Group {
     Ranks(Vec<u64>),
     Own,
 }
@@ -68,8 +68,11 @@ impl Definitions {
                 self.worlds.insert(number);
                 self.ranks.get_or_insert_with(|| members.to_vec());
             }
-            COMM_GROUP => drop(self.groups.insert(number, Group::Ranks(members.to_vec()))),
-            COMM_SELF => drop(self.groups.insert(number, Group::Own)),
+            COMM_GROUP => drop(
+                self.groups
+                    .insert(number, Otf2Group::Ranks(members.to_vec())),
+            ),
+            COMM_SELF => drop(self.groups.insert(number, Otf2Group::Own)),
             _ => {}
         }
     }
@@ -141,10 +144,10 @@ impl Definitions {
     }
 
     /// Where a rank's communicators come from, with their numbers in the archive; the same order for all ranks.
-    pub(super) fn communicators_of(&self, rank: u32, ranks: u32) -> Vec<(u32, Origin)> {
+    pub(super) fn communicators_of(&self, rank: u32, ranks: u32) -> Vec<(u32, CommunicatorOrigin)> {
         let members = |group: Option<u32>| match self.groups.get(&group?) {
-            Some(Group::Own) => Some(vec![rank]),
-            Some(Group::Ranks(members)) => members
+            Some(Otf2Group::Own) => Some(vec![rank]),
+            Some(Otf2Group::Ranks(members)) => members
                 .iter()
                 .map(|member| u32::try_from(*member).ok())
                 .collect(),
@@ -154,21 +157,27 @@ impl Definitions {
         };
         let origin = |(group, other): &(Option<u32>, Option<u32>)| {
             let Some(own) = members(*group) else {
-                return Some(Origin::Unknown);
+                return Some(CommunicatorOrigin::Unknown);
             };
             let Some(other) = other else {
                 let remote = Vec::new();
                 return own
                     .contains(&rank)
-                    .then_some(Origin::Known(Members { own, remote }));
+                    .then_some(CommunicatorOrigin::Known(Members { own, remote }));
             };
             match members(Some(*other)) {
-                None => Some(Origin::Unknown),
-                Some(remote) if own.contains(&rank) => Some(Origin::Known(Members { own, remote })),
-                Some(remote) => remote.contains(&rank).then_some(Origin::Known(Members {
-                    own: remote,
-                    remote: own,
-                })),
+                None => Some(CommunicatorOrigin::Unknown),
+                Some(remote) if own.contains(&rank) => {
+                    Some(CommunicatorOrigin::Known(Members { own, remote }))
+                }
+                Some(remote) => {
+                    remote
+                        .contains(&rank)
+                        .then_some(CommunicatorOrigin::Known(Members {
+                            own: remote,
+                            remote: own,
+                        }))
+                }
             }
         };
         let known = self

@@ -6,11 +6,11 @@ use super::{Collective, Event, Peer, definitions::Definitions};
 use crate::{
     ReadOptions, TraceError,
     program::{IgnoredRecords, Program},
-    read::calls::{self, Done, Origin, RankCalls, TracedCall},
+    read::calls::{self, CommunicatorOrigin, CompletedRequest, RankCalls, TracedCall},
 };
 use flowcast_recording::{
     format::{ANY_SOURCE, ANY_TAG},
-    table::{self, Function},
+    table::{self, MpiFunction},
 };
 
 /// Names by OTF2's number of the operation, with that of the non-blocking form.
@@ -38,7 +38,7 @@ const OPERATIONS: [(&str, &str); 17] = [
 pub struct Events<'a> {
     definitions: &'a Definitions,
     functions: BTreeMap<u32, Option<&'static str>>,
-    table: BTreeMap<&'static str, Function>,
+    table: BTreeMap<&'static str, MpiFunction>,
     /// The rank of each location.
     rank_of: BTreeMap<u64, usize>,
     ranks: Vec<EventRank>,
@@ -147,7 +147,7 @@ struct EventRank {
 }
 
 impl EventRank {
-    fn new(communicators: Vec<(u32, Origin)>) -> EventRank {
+    fn new(communicators: Vec<(u32, CommunicatorOrigin)>) -> EventRank {
         let numbers = communicators
             .iter()
             .map(|(number, _)| *number)
@@ -203,7 +203,7 @@ impl EventRank {
     fn leave(
         &mut self,
         function: Option<Option<&'static str>>,
-        table: &BTreeMap<&'static str, Function>,
+        table: &BTreeMap<&'static str, MpiFunction>,
     ) -> Option<String> {
         function?;
         self.depth = self.depth.saturating_sub(1);
@@ -214,7 +214,7 @@ impl EventRank {
         for half in std::mem::take(&mut self.halves) {
             self.call("Wait", Vec::new())
                 .completes
-                .push(Done::new(half));
+                .push(CompletedRequest::new(half));
         }
         let told = self.out.calls.len() > self.calls_before;
         let name = self.function.take();
@@ -258,7 +258,10 @@ impl EventRank {
 
     /// Some tracers do not tell which receives a wait has completed: those that were posted first.
     fn complete_untold(&mut self, name: &'static str, requests: Vec<u64>) {
-        let completes = requests.iter().map(|request| Done::new(*request)).collect();
+        let completes = requests
+            .iter()
+            .map(|request| CompletedRequest::new(*request))
+            .collect();
         self.call(name, Vec::new()).completes = completes;
     }
 
@@ -279,7 +282,7 @@ impl EventRank {
         let next = self.out.communicators.len();
         let place = *self.communicators.entry(number).or_insert(next);
         if place == next {
-            self.out.communicators.push(Origin::Unknown);
+            self.out.communicators.push(CommunicatorOrigin::Unknown);
         }
         place as i64
     }
@@ -328,12 +331,12 @@ impl EventRank {
                 self.call("Irecv", Vec::new()).makes = Some(request);
             }
             Event::Irecv { from, request } => self.received(from, request),
-            Event::IsendComplete(request) => self.complete(Done::new(request)),
+            Event::IsendComplete(request) => self.complete(CompletedRequest::new(request)),
             Event::Cancelled(request) => {
                 self.open.retain(|other| *other != request);
-                let done = Done {
+                let done = CompletedRequest {
                     cancelled: true,
-                    ..Done::new(request)
+                    ..CompletedRequest::new(request)
                 };
                 self.complete(done);
             }
@@ -351,7 +354,7 @@ impl EventRank {
     }
 
     /// A request is completed by the function that the rank is in, if it is one that completes requests.
-    fn complete(&mut self, done: Done) {
+    fn complete(&mut self, done: CompletedRequest) {
         let function = self.function.unwrap_or_default();
         let completes = function.starts_with("Wait") || function.starts_with("Test");
         let function = if completes { function } else { "Wait" };
@@ -365,7 +368,7 @@ impl EventRank {
         match self.posted.remove(&request) {
             Some(post) => {
                 self.out.calls[post].words = words;
-                self.complete(Done::new(request));
+                self.complete(CompletedRequest::new(request));
             }
             None => drop(self.call("Recv", words)),
         }
@@ -384,7 +387,7 @@ impl EventRank {
         };
         let place = self.communicator(collective.communicator);
         let ranks = match &self.out.communicators[place as usize] {
-            Origin::Known(members) => members.own.len() as u64,
+            CommunicatorOrigin::Known(members) => members.own.len() as u64,
             _ => 1,
         };
         let root = i64::from(collective.root);
@@ -402,7 +405,7 @@ impl EventRank {
                     let call = &mut self.out.calls[post];
                     (call.function, call.words, call.makes) = (non_blocking, words, Some(request));
                 }
-                self.complete(Done::new(request));
+                self.complete(CompletedRequest::new(request));
             }
         }
         None
@@ -423,8 +426,8 @@ impl EventRank {
     }
 }
 
-fn size(origin: &Origin) -> usize {
-    if let Origin::Known(members) = origin {
+fn size(origin: &CommunicatorOrigin) -> usize {
+    if let CommunicatorOrigin::Known(members) = origin {
         members.own.len()
     } else {
         0

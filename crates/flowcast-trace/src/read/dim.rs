@@ -24,12 +24,12 @@ use super::{
 use crate::{
     ReadOptions, TraceError,
     build::{CallRecord, Channel, RankBuilder, RecordFault},
-    link::{Parts, link},
+    link::{ProgramParts, link},
     opcodes::Record,
     parallel::for_each_mut,
     program::{
-        CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes,
-        Source,
+        CollectiveMode, Communicator, MessageClass, Program, RankSource, RecordSources, SendMode,
+        SharedBytes,
     },
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
@@ -66,7 +66,7 @@ pub(super) fn read(
             is_record: is_record_of,
         });
     }
-    let source = Source {
+    let source = RecordSources {
         names: vec![name.to_owned()],
         texts: vec![Arc::clone(&bytes)],
         ranks: starts,
@@ -75,7 +75,7 @@ pub(super) fn read(
     let communicators = communicators.map_err(|fault| fault.at(name.to_owned(), String::new))?;
     let threads = peers.threads();
     link(
-        Parts {
+        ProgramParts {
             name: header.name,
             ranks,
             communicators,
@@ -386,7 +386,7 @@ impl DimSection {
         peers: &Peers,
         tail: &mut Tail,
     ) -> Result<Repeat, Fault> {
-        let message = Message::read(
+        let message = DimMessage::read(
             cursor,
             "2:task:thread:destination:thread:size:tag:communicator:sync",
             peers,
@@ -435,7 +435,7 @@ impl DimSection {
         peers: &Peers,
         tail: &mut Tail,
     ) -> Result<Option<Repeat>, Fault> {
-        let message = Message::read(
+        let message = DimMessage::read(
             cursor,
             "3:task:thread:source:thread:size:tag:communicator:type",
             peers,
@@ -539,7 +539,7 @@ impl DimSection {
 }
 
 /// What sends and receives have in common.
-struct Message {
+struct DimMessage {
     peer: u32,
     /// The peer's thread; below 0 whichever handles the message.
     thread: i64,
@@ -549,14 +549,14 @@ struct Message {
     last: i64,
 }
 
-impl Message {
+impl DimMessage {
     #[inline(always)]
     fn read(
         cursor: &mut Cursor<'_>,
         format: &'static str,
         peers: &Peers,
         tail: &mut Tail,
-    ) -> Result<Message, Fault> {
+    ) -> Result<DimMessage, Fault> {
         let peer = cursor.integer().ok_or_else(|| Fault::malformed(format))?;
         let fields = tail.read(cursor).ok_or_else(|| Fault::malformed(format))?;
         let [thread, bytes, tag, communicator, last] = fields;
@@ -576,7 +576,7 @@ impl Message {
         }
         let tag = small(tag, "a tag")?;
         let communicator = small(communicator, "a communicator")?;
-        Ok(Message {
+        Ok(DimMessage {
             peer: peer as u32,
             thread,
             tag,

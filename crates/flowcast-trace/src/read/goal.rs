@@ -10,7 +10,7 @@ use crate::{
     TraceError,
     key_map::KeyMap,
     opcodes::is_duration,
-    schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node},
+    schedule::{After, Dependency, Graph, Operation, OperationNode, Schedule, graph, node},
 };
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -103,7 +103,7 @@ struct GoalReader<'a> {
 /// The rank whose braces are open.
 struct RankText<'a> {
     rank: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<OperationNode>,
     /// Labels, numbered when they are first met, defined or not.
     labels: KeyMap<&'a [u8]>,
     /// The operation that each label names.
@@ -269,7 +269,7 @@ impl<'a> RankText<'a> {
     }
 }
 
-fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, Fault> {
+fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<OperationNode, Fault> {
     let (operation, options) = match words {
         [b"calc", nanos, options @ ..] => {
             let nanos = std::str::from_utf8(nanos)
@@ -317,7 +317,7 @@ fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, Faul
     Ok(made)
 }
 
-fn read_option(node: &mut Node, option: &[&[u8]]) -> Result<(), Fault> {
+fn read_option(node: &mut OperationNode, option: &[&[u8]]) -> Result<(), Fault> {
     match (option, &mut node.operation) {
         ([b"tag", word], Operation::Send { tag, .. } | Operation::Recv { tag, .. }) => {
             *tag = match *word {

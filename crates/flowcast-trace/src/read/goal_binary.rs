@@ -14,7 +14,7 @@
 
 use crate::{
     TraceError,
-    schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node},
+    schedule::{After, Dependency, Graph, Operation, OperationNode, Schedule, graph, node},
 };
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -194,7 +194,10 @@ fn dependents_of(
     }
 }
 
-fn read_operation(record: &mut GoalBinaryFields<'_>, ranks: usize) -> Result<Node, BinaryDamage> {
+fn read_operation(
+    record: &mut GoalBinaryFields<'_>,
+    ranks: usize,
+) -> Result<OperationNode, BinaryDamage> {
     let (kind, peer, amount, tag) = (record.u8()?, record.u32()?, record.u64()?, record.u32()?);
     let (cpu, nic) = (record.u8()?, record.u8()?);
     let peer = if peer == ANY { None } else { Some(Rank(peer)) };
@@ -223,7 +226,7 @@ fn read_operation(record: &mut GoalBinaryFields<'_>, ranks: usize) -> Result<Nod
             )));
         }
     };
-    Ok(Node {
+    Ok(OperationNode {
         cpu,
         nic,
         ..node(operation, 0)

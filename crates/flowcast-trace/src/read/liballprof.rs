@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    calls::{self, Done, Leaders, Origin, RankCalls, Sizes, TracedCall},
+    calls::{self, CommunicatorOrigin, CompletedRequest, Leaders, RankCalls, Sizes, TracedCall},
     fault::Fault,
     parts::Part,
     scan::{ScanInput, bytes_of, lines, shown},
@@ -20,7 +20,7 @@ use crate::{
 use flowcast_recording::{
     format::{ANY_SOURCE, ANY_TAG, NO_RANK},
     operation,
-    table::{self, Function},
+    table::{self, MpiFunction},
 };
 
 /// Whether the text is such a trace: its first line with content is a call of `MPI_Init`, after comments.
@@ -130,7 +130,7 @@ impl Constants {
 /// One rank's lines.
 struct LiballprofSection<'a> {
     input: ScanInput<'a>,
-    functions: &'a BTreeMap<&'static str, Function>,
+    functions: &'a BTreeMap<&'static str, MpiFunction>,
     ranks: usize,
     rank: Option<usize>,
     constants: Constants,
@@ -150,7 +150,7 @@ struct LiballprofSection<'a> {
 impl<'a> LiballprofSection<'a> {
     fn new(
         input: ScanInput<'a>,
-        functions: &'a BTreeMap<&'static str, Function>,
+        functions: &'a BTreeMap<&'static str, MpiFunction>,
         ranks: usize,
     ) -> LiballprofSection<'a> {
         LiballprofSection {
@@ -341,9 +341,9 @@ impl<'a> LiballprofSection<'a> {
             None if size > 1 || self.ranks == 1 => self.world(handle, place)?,
             _ => self.made(place).unwrap_or_else(|| {
                 self.out.communicators.push(if size == 1 {
-                    Origin::Own
+                    CommunicatorOrigin::Own
                 } else {
-                    Origin::Unknown
+                    CommunicatorOrigin::Unknown
                 });
                 self.places.push(None);
                 self.places.len() - 1
@@ -369,7 +369,7 @@ impl<'a> LiballprofSection<'a> {
             )
         })?);
         self.constants = Constants::new(handle);
-        self.out.communicators.push(Origin::World);
+        self.out.communicators.push(CommunicatorOrigin::World);
         self.places.push(None);
         Ok(self.places.len() - 1)
     }
@@ -386,19 +386,19 @@ impl<'a> LiballprofSection<'a> {
         };
         open()
             .find(|number| match &self.out.communicators[*number] {
-                Origin::Same(parent) => self.places[*parent] == Some(place),
-                Origin::Between(leaders) => self.places[leaders.local] == Some(place),
+                CommunicatorOrigin::Same(parent) => self.places[*parent] == Some(place),
+                CommunicatorOrigin::Between(leaders) => self.places[leaders.local] == Some(place),
                 _ => false,
             })
             .or_else(|| {
                 open().find(|number| match self.out.communicators[*number] {
-                    Origin::Split(parent, colour, _) => {
+                    CommunicatorOrigin::Split(parent, colour, _) => {
                         colour >= 0 && self.places[parent].is_some_and(|(_, size)| place.1 <= size)
                     }
-                    Origin::Merge(parent, _) => {
+                    CommunicatorOrigin::Merge(parent, _) => {
                         self.places[parent].is_some_and(|(_, size)| place.1 > size)
                     }
-                    Origin::Unknown => true,
+                    CommunicatorOrigin::Unknown => true,
                     _ => false,
                 })
             })
@@ -407,9 +407,11 @@ impl<'a> LiballprofSection<'a> {
     fn new_communicator(&mut self, arguments: &LiballprofArguments<'_>) -> Result<(), Fault> {
         let parent = self.communicator(arguments, 'c')? as usize;
         let origin = match arguments.function.name.as_str() {
-            "Comm_dup" | "Comm_dup_with_info" | "Comm_idup" => Origin::Same(parent),
-            "Comm_split" => Origin::Split(parent, arguments.int_at(1)?, arguments.int_at(2)?),
-            "Intercomm_merge" => Origin::Merge(parent, arguments.int_at(1)? != 0),
+            "Comm_dup" | "Comm_dup_with_info" | "Comm_idup" => CommunicatorOrigin::Same(parent),
+            "Comm_split" => {
+                CommunicatorOrigin::Split(parent, arguments.int_at(1)?, arguments.int_at(2)?)
+            }
+            "Intercomm_merge" => CommunicatorOrigin::Merge(parent, arguments.int_at(1)? != 0),
             "Intercomm_create" => {
                 let local_leader = arguments.int_at(1)?;
                 let own = self.places[parent].map(|(rank, _)| rank as i64);
@@ -419,7 +421,7 @@ impl<'a> LiballprofSection<'a> {
                 } else {
                     parent
                 };
-                Origin::Between(Leaders {
+                CommunicatorOrigin::Between(Leaders {
                     local: parent,
                     local_leader,
                     peer,
@@ -427,7 +429,7 @@ impl<'a> LiballprofSection<'a> {
                     tag: arguments.int_at(4)?,
                 })
             }
-            _ => Origin::Unknown,
+            _ => CommunicatorOrigin::Unknown,
         };
         self.out.communicators.push(origin);
         self.places.push(None);
@@ -452,7 +454,10 @@ impl<'a> LiballprofSection<'a> {
             .collect())
     }
 
-    fn waited_for(&mut self, arguments: &LiballprofArguments<'_>) -> Result<Vec<Done>, Fault> {
+    fn waited_for(
+        &mut self,
+        arguments: &LiballprofArguments<'_>,
+    ) -> Result<Vec<CompletedRequest>, Fault> {
         let mut named = self.named_requests(arguments)?;
         if arguments.function.kind == "waitany" {
             self.some_of_several += u64::from(named.len() > 1);
@@ -463,7 +468,7 @@ impl<'a> LiballprofSection<'a> {
                 self.requests.remove(request);
             }
         }
-        Ok(named.into_iter().map(Done::new).collect())
+        Ok(named.into_iter().map(CompletedRequest::new).collect())
     }
 
     fn collective(
@@ -501,7 +506,7 @@ fn clock_difference(before: &[u8]) -> f64 {
 /// What stands between the two times.
 struct LiballprofArguments<'a> {
     fields: &'a [&'a [u8]],
-    function: &'a Function,
+    function: &'a MpiFunction,
 }
 
 impl<'a> LiballprofArguments<'a> {

@@ -32,14 +32,14 @@ pub use recorded::{
 };
 
 /// A format: its name for messages, what a file in it looks like, and its reader.
-struct Format {
+struct TraceFormat {
     name: &'static str,
     recognises: fn(&[u8]) -> bool,
-    read: Reader,
+    read: FormatReader,
 }
 
 /// A reader, by the files that it needs.
-enum Reader {
+enum FormatReader {
     /// The file alone, which holds graphs of operations.
     Schedule(fn(&str, &[u8]) -> Result<Schedule, TraceError>),
     /// The first file alone.
@@ -50,74 +50,74 @@ enum Reader {
     PerRank(fn(&str, &[Part], ReadOptions) -> Result<Program, TraceError>),
 }
 
-const FORMATS: &[Format] = &[
-    Format {
+const FORMATS: &[TraceFormat] = &[
+    TraceFormat {
         name: "a Dimemas trace (#DIMEMAS:)",
         recognises: |text| text.starts_with(b"#DIMEMAS:"),
-        read: Reader::Alone(|name, bytes, options| {
+        read: FormatReader::Alone(|name, bytes, options| {
             dim::read(name, bytes, options).map(Trace::Program)
         }),
     },
-    Format {
+    TraceFormat {
         name: "a compiled trace (.fct)",
         recognises: |bytes| bytes.starts_with(compiled::MAGIC),
-        read: Reader::Alone(|name, bytes, _| compiled::read(name, bytes)),
+        read: FormatReader::Alone(|name, bytes, _| compiled::read(name, bytes)),
     },
-    Format {
+    TraceFormat {
         name: "a Paraver trace (#Paraver)",
         recognises: |text| text.starts_with(paraver::MAGIC),
-        read: Reader::Alone(|name, bytes, options| {
+        read: FormatReader::Alone(|name, bytes, options| {
             paraver::read(name, bytes, options).map(Trace::Program)
         }),
     },
-    Format {
+    TraceFormat {
         name: "a recording (of `flowcast record`)",
         recognises: recorded::recognises,
-        read: Reader::Opening(|name, bytes, open, options| {
+        read: FormatReader::Opening(|name, bytes, open, options| {
             recorded::read(name, bytes_of(&bytes), open, (options, None)).map(Trace::Program)
         }),
     },
-    Format {
+    TraceFormat {
         name: "a GOAL schedule (num_ranks)",
         recognises: goal::recognises,
-        read: Reader::Schedule(goal::read),
+        read: FormatReader::Schedule(goal::read),
     },
-    Format {
+    TraceFormat {
         name: "a binary GOAL schedule (of LogGOPSim's txt2bin)",
         recognises: goal_binary::recognises,
-        read: Reader::Schedule(goal_binary::read),
+        read: FormatReader::Schedule(goal_binary::read),
     },
-    Format {
+    TraceFormat {
         name: "a liballprof trace",
         recognises: liballprof::recognises,
-        read: Reader::PerRank(liballprof::read),
+        read: FormatReader::PerRank(liballprof::read),
     },
-    Format {
+    TraceFormat {
         name: "a DUMPI trace (text)",
         recognises: dumpi::recognises,
-        read: Reader::PerRank(dumpi::read),
+        read: FormatReader::PerRank(dumpi::read),
     },
-    Format {
+    TraceFormat {
         name: "a Chakra trace",
         recognises: chakra::recognises,
-        read: Reader::PerRank(chakra::read),
+        read: FormatReader::PerRank(chakra::read),
     },
-    Format {
+    TraceFormat {
         name: "a SimGrid time-independent trace",
         recognises: simgrid::recognises,
-        read: Reader::Alone(|name, bytes, options| {
+        read: FormatReader::Alone(|name, bytes, options| {
             simgrid::read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program)
         }),
     },
-    Format {
+    TraceFormat {
         name: "a SimGrid deployment (XML) with the files of one",
         recognises: parts::is_deployment,
-        read: Reader::Opening(read_list),
+        read: FormatReader::Opening(read_list),
     },
-    Format {
+    TraceFormat {
         name: "a list of the files of one",
         recognises: parts::is_list,
-        read: Reader::Opening(read_list),
+        read: FormatReader::Opening(read_list),
     },
 ];
 
@@ -133,10 +133,10 @@ pub fn read(
 ) -> Result<Trace, TraceError> {
     let bytes = unpacked(name, bytes)?;
     match format_of(bytes_of(&bytes)).map(|format| &format.read) {
-        Some(Reader::Schedule(read)) => read(name, bytes_of(&bytes)).map(Trace::Schedule),
-        Some(Reader::Alone(read)) => read(name, bytes, options),
-        Some(Reader::Opening(read)) => read(name, bytes, open, options),
-        Some(Reader::PerRank(read)) => {
+        Some(FormatReader::Schedule(read)) => read(name, bytes_of(&bytes)).map(Trace::Schedule),
+        Some(FormatReader::Alone(read)) => read(name, bytes, options),
+        Some(FormatReader::Opening(read)) => read(name, bytes, open, options),
+        Some(FormatReader::PerRank(read)) => {
             read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program)
         }
         None => Err(unrecognised(name, bytes_of(&bytes))),
@@ -161,14 +161,15 @@ pub enum Holds {
 /// assert!(formats(Holds::Any).count() > formats(Holds::Program).count());
 /// ```
 pub fn formats(holds: Holds) -> impl Iterator<Item = &'static str> {
-    let wanted =
-        move |format: &&Format| holds == Holds::Any || !matches!(format.read, Reader::Schedule(_));
+    let wanted = move |format: &&TraceFormat| {
+        holds == Holds::Any || !matches!(format.read, FormatReader::Schedule(_))
+    };
     FORMATS.iter().filter(wanted).map(|format| format.name)
 }
 
 /// Whether a file holds what one rank did, in a format that has a file for each rank.
 pub fn is_part(text: &[u8]) -> bool {
-    format_of(text).is_some_and(|format| matches!(format.read, Reader::PerRank(_)))
+    format_of(text).is_some_and(|format| matches!(format.read, FormatReader::PerRank(_)))
 }
 
 /// Reads a trace with a file for each rank, in the order of the ranks; the first file tells the format.
@@ -183,7 +184,7 @@ pub fn read_parts(name: &str, parts: Vec<Part>, options: ReadOptions) -> Result<
         .collect::<Result<_, _>>()?;
     let first = parts.first().map_or(&[][..], |(_, bytes)| bytes_of(bytes));
     match format_of(first).map(|format| &format.read) {
-        Some(Reader::PerRank(read)) => read(name, &parts, options).map(Trace::Program),
+        Some(FormatReader::PerRank(read)) => read(name, &parts, options).map(Trace::Program),
         _ => Err(unrecognised(name, first)),
     }
 }
@@ -206,7 +207,7 @@ fn read_list(
     }
 }
 
-fn format_of(text: &[u8]) -> Option<&'static Format> {
+fn format_of(text: &[u8]) -> Option<&'static TraceFormat> {
     FORMATS.iter().find(|format| (format.recognises)(text))
 }
 

@@ -19,9 +19,9 @@ use super::{
 use crate::{
     ReadOptions, TraceError,
     build::{CallRecord, Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
-    link::{Parts, link},
+    link::{ProgramParts, link},
     opcodes::{Record, is_duration},
-    program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, Source},
+    program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, RecordSources},
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
@@ -126,7 +126,7 @@ pub(super) fn read(
     if let Some(missing) = starts.iter().position(Option::is_none) {
         return Err(without_rank(name, missing, &starts));
     }
-    let source = Source {
+    let source = RecordSources {
         names: parts.iter().map(|(name, _)| name.clone()).collect(),
         texts: parts.iter().map(|(_, bytes)| Arc::clone(bytes)).collect(),
         ranks: starts.into_iter().flatten().collect(),
@@ -135,7 +135,7 @@ pub(super) fn read(
         id: WORLD,
         members: (0..ranks).map(Rank).collect(),
     };
-    let parts = Parts {
+    let parts = ProgramParts {
         name: name.rsplit('/').next().unwrap_or(name).to_owned(),
         ranks: readers.into_iter().map(|reader| reader.builder).collect(),
         communicators: vec![world],

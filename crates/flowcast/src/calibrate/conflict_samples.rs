@@ -12,12 +12,12 @@
 use std::collections::BTreeMap;
 
 use flowcast_fit::{
-    sample_table::{self, Form, Sample},
-    zoo::pattern::{Pattern, PatternSamples},
+    sample_table::{self, Sample, SampleForm},
+    zoo::pattern::{PatternSamples, ZooPattern},
 };
 use flowcast_model::{
     cluster::{
-        conflicts::{Conflict, Kind},
+        conflicts::{Conflict, ConflictKind},
         flow::Flow,
         racks::Racks,
     },
@@ -40,21 +40,21 @@ const COLUMNS: [&str; 11] = [
     "to_rack",
 ];
 
-const FORM: Form = Form {
+const FORM: SampleForm = SampleForm {
     required: COLUMNS.first_chunk::<9>().expect("there are eleven"),
     optional: &["from_rack", "to_rack"],
 };
 
 /// A conflict that was carried several times.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MeasuredConflict {
     /// The conflict with the flows that were carried.
     pub conflict: Conflict,
     /// Durations by flow, then by repetition; at least one each, above 0.
     pub durations: Vec<Vec<Time>>,
 }
 
-impl Measured {
+impl MeasuredConflict {
     /// How often it was carried.
     pub fn repetitions(&self) -> usize {
         self.durations.first().map_or(0, Vec::len)
@@ -63,11 +63,11 @@ impl Measured {
     fn add(
         &mut self,
         line: usize,
-        kind: Kind,
+        kind: ConflictKind,
         flow: Flow,
         sample: &Sample<'_>,
     ) -> Result<(), CsvError> {
-        let Measured {
+        let MeasuredConflict {
             conflict,
             durations,
         } = self;
@@ -102,7 +102,7 @@ impl Measured {
         let times = (0..self.repetitions())
             .filter_map(|repetition| self.durations.iter().map(|times| times[repetition]).max())
             .collect();
-        let pattern = Pattern {
+        let pattern = ZooPattern {
             name: name.clone(),
             size: first.size,
             messages,
@@ -132,7 +132,7 @@ pub struct ConflictSamples {
     /// Where the nodes stand.
     pub racks: Racks,
     /// In the order in which they were carried.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredConflict>,
 }
 
 impl ConflictSamples {
@@ -156,7 +156,10 @@ impl ConflictSamples {
     /// The conflicts whose messages have one size and start together, as patterns for models of messages: each repetition
     /// takes as long as its last message. The others have no such form and are left out.
     pub fn patterns(&self) -> Vec<PatternSamples> {
-        self.measured.iter().filter_map(Measured::pattern).collect()
+        self.measured
+            .iter()
+            .filter_map(MeasuredConflict::pattern)
+            .collect()
     }
 
     /// The samples as a CSV file: their provenance, the names of the columns, a row for each flow of each repetition.
@@ -175,7 +178,7 @@ impl ConflictSamples {
         }
         self.place(line, src, sample.racks[0])?;
         self.place(line, dst, sample.racks[1])?;
-        let kind = Kind::from_name(sample.kind)
+        let kind = ConflictKind::from_name(sample.kind)
             .ok_or_else(|| CsvError::field(line, "kind", sample.kind, one_of_kinds()))?;
         let flow = Flow {
             id: sample.step,
@@ -194,7 +197,7 @@ impl ConflictSamples {
                     flows: Vec::new(),
                 };
                 let durations = Vec::new();
-                self.measured.push(Measured {
+                self.measured.push(MeasuredConflict {
                     conflict,
                     durations,
                 });
@@ -232,7 +235,7 @@ impl ConflictSamples {
 }
 
 fn one_of_kinds() -> String {
-    format!("one of {}", Kind::names())
+    format!("one of {}", ConflictKind::names())
 }
 
 /// Header lines and column names; those of racks where there are any.
@@ -249,7 +252,7 @@ fn columns(racks: &Racks) -> &'static [&'static str] {
 }
 
 /// Appends the rows of a conflict.
-pub fn push_rows(text: &mut String, measured: &Measured, racks: &Racks) {
+pub fn push_rows(text: &mut String, measured: &MeasuredConflict, racks: &Racks) {
     let Conflict { name, kind, flows } = &measured.conflict;
     let rack = |node| racks.rack_of(node).map_or("", |rack| racks.name(rack));
     for repetition in 0..measured.repetitions() {
@@ -312,7 +315,7 @@ mod tests {
                     let time = |flow: u32, repetition: usize| {
                         Time::from_nanos(f64::from(flow) * 1e9 + repetition as f64 * 1e4)
                     };
-                    Measured {
+                    MeasuredConflict {
                         durations: conflict
                             .flows
                             .iter()

@@ -10,7 +10,7 @@ use crate::calibrate::dimemas::{Exercise, MeasuredRegion};
 use flowcast_recording::{
     decode::{Item, RankFile},
     operation, region_name,
-    table::Function,
+    table::MpiFunction,
 };
 use flowcast_trace::recorded_times::measured;
 use flowcast_units::{Bytes, CollectiveOp};
@@ -88,7 +88,7 @@ fn walk(rank: usize, file: &RankFile, contents: &mut BTreeMap<String, RegionCont
     for item in &file.items {
         let Item::Call(call) = item else { continue };
         let words = &file.signatures[call.signature as usize];
-        let Some(function) = Function::named(&file.functions[words[0] as usize]) else {
+        let Some(function) = MpiFunction::named(&file.functions[words[0] as usize]) else {
             continue;
         };
         if function.kind == "pcontrol" && words.len() >= 3 {
@@ -110,7 +110,7 @@ fn walk(rank: usize, file: &RankFile, contents: &mut BTreeMap<String, RegionCont
 
 fn add(
     content: &mut RegionContent,
-    function: &Function,
+    function: &MpiFunction,
     words: &[i64],
     rank: usize,
     file: &RankFile,
@@ -142,7 +142,7 @@ fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_recording::decode::{Call, Members};
+    use flowcast_recording::decode::{Members, RecordedCall};
     use flowcast_units::Time;
 
     fn file(rank: u32) -> RankFile {
@@ -158,7 +158,7 @@ mod tests {
         ]);
         let order = [0, 4, 5, 4, 5, 3, 1, 6, 7, 6, 7, 3, 2, 4, 6, 7, 3];
         let items = order.iter().zip(1..).map(|(signature, at)| {
-            Item::Call(Call {
+            Item::Call(RecordedCall {
                 thread: 0,
                 signature: *signature,
                 begin: at * 100,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast_model::{
     collective_costs::CollectiveCosts,
-    costs::{Costs, FittedCosts},
+    costs::{CostParameters, FittedCosts},
     measured_collectives::MeasuredCollectives,
     stats::{
         descent::{BoundedParameter, descend},

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{collective_costs::CollectiveCosts, costs::Costs, stats::sample::median};
+use flowcast_model::{
+    collective_costs::CollectiveCosts, costs::CostParameters, stats::sample::median,
+};
 use flowcast_units::Bytes;
 
 use super::{

@@ -6,7 +6,7 @@ use flowcast_model::{
     algorithm::{AlgorithmTable, Base},
     collective_costs::CollectiveCosts,
     measured_collectives::MeasuredCollectives,
-    network::{LoneFlow, Network, Nic, Rule},
+    network::{LoneFlow, MessageRule, Network, Nic},
     sharing::error::SharingError,
 };
 use flowcast_replay::collective::RankPlace;
@@ -53,7 +53,7 @@ pub fn to_network(
         source: format!("flowcast fit of {rows} measured collective operations"),
         topology: known.and_then(|known| known.topology.clone()),
         provenance,
-        ..Network::new(name, Rule::Loggops, nic)
+        ..Network::new(name, MessageRule::Loggops, nic)
     };
     network.point_to_point.rendezvous_from = Some(Bytes(eager_limit as u64 + 1));
     network.collectives.algorithms = Some(AlgorithmTable {

@@ -61,14 +61,14 @@ struct PreparedCase<'a> {
 }
 
 /// Cases with the same messages.
-struct Family<'a> {
+struct CaseFamily<'a> {
     plan: CollectivePlan,
     cases: Vec<(usize, PreparedCase<'a>)>,
 }
 
 /// Cases that are made ready once and timed with many costs.
 pub struct StepTimes<'a> {
-    families: Vec<Family<'a>>,
+    families: Vec<CaseFamily<'a>>,
     count: usize,
 }
 
@@ -110,7 +110,7 @@ pub fn seconds_once(cases: &[PlacedCase], costs: &CollectiveCosts, threads: usiz
     let cases: &Vec<&PlacedCase> = &cases.iter().collect();
     let families = families(cases);
     let times = parallel::map(&families, threads, |places| {
-        let Family { plan, cases } = family(cases, places);
+        let CaseFamily { plan, cases } = family(cases, places);
         let times = cases
             .iter()
             .map(|(place, case)| (*place, case.seconds(&plan, costs)));
@@ -140,13 +140,13 @@ fn families(cases: &[&PlacedCase]) -> Vec<Vec<usize>> {
     families.into_values().collect()
 }
 
-fn family<'a>(cases: &[&'a PlacedCase], places: &[usize]) -> Family<'a> {
+fn family<'a>(cases: &[&'a PlacedCase], places: &[usize]) -> CaseFamily<'a> {
     let first = cases[places[0]];
     let plan = CollectivePlan::new(&stages(&first.case), first.case.ranks());
     let prepared = places
         .iter()
         .map(|place| (*place, PreparedCase::new(cases[*place], &plan)));
-    Family {
+    CaseFamily {
         cases: prepared.collect(),
         plan,
     }

@@ -1,7 +1,7 @@
 //! Runs of HPL as tables: one row for each.
 
 use flowcast_model::csv::{CsvError, Table};
-use flowcast_trace::hpl::{Broadcast, Settings, Swap};
+use flowcast_trace::hpl::{Broadcast, HplSettings, Swap};
 
 /// The columns of a run: numbers as in HPL.dat.
 pub const HPL_COLUMNS: [&str; 7] = ["N", "P", "Q", "block_size", "depth", "bcast", "swap"];
@@ -13,7 +13,7 @@ const MOST_RANKS: u64 = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredRun {
     /// The run.
-    pub settings: Settings,
+    pub settings: HplSettings,
     /// Seconds.
     pub seconds: f64,
 }
@@ -22,9 +22,9 @@ pub struct MeasuredRun {
 ///
 /// # Errors
 /// No row, missing columns, or a field that is no such number, with its line.
-pub fn settings(table: &Table) -> Result<Vec<Settings>, CsvError> {
+pub fn settings(table: &Table) -> Result<Vec<HplSettings>, CsvError> {
     let rows = table.fields(HPL_COLUMNS)?;
-    let runs: Vec<Settings> = rows
+    let runs: Vec<HplSettings> = rows
         .map(|(line, fields)| row(line, fields))
         .collect::<Result<_, _>>()?;
     if runs.is_empty() {
@@ -50,7 +50,7 @@ pub fn measured_runs(table: &Table) -> Result<Vec<MeasuredRun>, CsvError> {
     .collect()
 }
 
-fn row(line: usize, fields: [&str; 7]) -> Result<Settings, CsvError> {
+fn row(line: usize, fields: [&str; 7]) -> Result<HplSettings, CsvError> {
     let number = |place: usize, least: u64, most: u64| -> Result<u64, CsvError> {
         let value = fields[place].parse::<u64>().ok();
         value
@@ -64,7 +64,7 @@ fn row(line: usize, fields: [&str; 7]) -> Result<Settings, CsvError> {
     let rows = number(1, 1, MOST_RANKS)?;
     let columns = number(2, 1, MOST_RANKS / rows)?;
     let block = number(3, 1, 1 << 16)? as u32;
-    Ok(Settings {
+    Ok(HplSettings {
         order,
         block,
         rows: rows as u32,

@@ -2,7 +2,7 @@
 
 use flowcast_model::network::{LinkRate, LoneFlow, Network};
 use flowcast_trace::{
-    hpl::{Broadcast, Settings, Swap},
+    hpl::{Broadcast, HplSettings, Swap},
     parallel,
 };
 
@@ -10,7 +10,7 @@ use flowcast_units::TimePerByte;
 
 use super::{
     Cluster, ClusterError, RunPrediction,
-    estimate::{Extent, estimate},
+    estimate::{SimulatedExtent, estimate},
     predict_runs,
 };
 use crate::Error;
@@ -44,7 +44,7 @@ impl Question {
 
 /// A change of the cluster and what the best settings take then.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct ClusterChange {
     /// What changes.
     pub what: &'static str,
     /// Seconds of the best settings with the change as a multiple of those without.
@@ -55,13 +55,13 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinpackChoice {
     /// The best candidates, the fastest first.
-    pub candidates: Vec<(Settings, RunPrediction)>,
+    pub candidates: Vec<(HplSettings, RunPrediction)>,
     /// What would change the time of the first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ClusterChange>,
 }
 
 /// Places of each run whose panels are simulated in the search.
-const WINDOWS: Extent = Extent::Windows(5);
+const WINDOWS: SimulatedExtent = SimulatedExtent::Windows(5);
 /// Grids whose other settings are searched, and candidates that are simulated whole.
 const FINALISTS: usize = 3;
 
@@ -81,7 +81,7 @@ pub fn choose(
     threads: usize,
     done: &(dyn Fn() + Sync),
 ) -> Result<LinpackChoice, Error> {
-    let search = Search {
+    let search = SettingsSearch {
         cluster,
         threads,
         done,
@@ -92,8 +92,16 @@ pub fn choose(
             *settings = search.fastest(variants(*settings, question), 1)?[0];
         }
     }
-    let predictions = predict_runs(cluster, &best, Extent::Full, members, level, threads, done)?;
-    let mut candidates: Vec<(Settings, RunPrediction)> =
+    let predictions = predict_runs(
+        cluster,
+        &best,
+        SimulatedExtent::Full,
+        members,
+        level,
+        threads,
+        done,
+    )?;
+    let mut candidates: Vec<(HplSettings, RunPrediction)> =
         best.into_iter().zip(predictions).collect();
     candidates.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
     let changes = search.changes(candidates[0].0, question.other_network.as_ref())?;
@@ -104,10 +112,10 @@ pub fn choose(
 }
 
 /// All grids of as many ranks, with settings that are seldom bad.
-fn grids(question: &Question) -> Vec<Settings> {
+fn grids(question: &Question) -> Vec<HplSettings> {
     (1..=question.ranks)
         .filter(|rows| question.ranks.is_multiple_of(*rows))
-        .map(|rows| Settings {
+        .map(|rows| HplSettings {
             order: question.order,
             block: question.blocks[0],
             rows,
@@ -119,19 +127,19 @@ fn grids(question: &Question) -> Vec<Settings> {
         .collect()
 }
 
-fn broadcasts(settings: Settings, _: &Question) -> Vec<Settings> {
+fn broadcasts(settings: HplSettings, _: &Question) -> Vec<HplSettings> {
     let all = Broadcast::ALL.iter().map(|(_, broadcast)| *broadcast);
-    all.map(|broadcast| Settings {
+    all.map(|broadcast| HplSettings {
         broadcast,
         ..settings
     })
     .collect()
 }
 
-fn swaps_and_depths(settings: Settings, question: &Question) -> Vec<Settings> {
+fn swaps_and_depths(settings: HplSettings, question: &Question) -> Vec<HplSettings> {
     let mut all = Vec::new();
     for swap in [Swap::Binary, Swap::Long] {
-        all.extend(question.depths.iter().map(|depth| Settings {
+        all.extend(question.depths.iter().map(|depth| HplSettings {
             swap,
             depth: *depth,
             ..settings
@@ -140,24 +148,24 @@ fn swaps_and_depths(settings: Settings, question: &Question) -> Vec<Settings> {
     all
 }
 
-fn blocks(settings: Settings, question: &Question) -> Vec<Settings> {
+fn blocks(settings: HplSettings, question: &Question) -> Vec<HplSettings> {
     let all = question.blocks.iter();
-    all.map(|block| Settings {
+    all.map(|block| HplSettings {
         block: *block,
         ..settings
     })
     .collect()
 }
 
-struct Search<'a> {
+struct SettingsSearch<'a> {
     cluster: &'a Cluster,
     threads: usize,
     done: &'a (dyn Fn() + Sync),
 }
 
-impl Search<'_> {
+impl SettingsSearch<'_> {
     /// The fastest of some settings, in the order of their times.
-    fn fastest(&self, all: Vec<Settings>, count: usize) -> Result<Vec<Settings>, Error> {
+    fn fastest(&self, all: Vec<HplSettings>, count: usize) -> Result<Vec<HplSettings>, Error> {
         let seconds = parallel::map(&all, self.threads, |settings| {
             self.seconds(self.cluster, settings)
         });
@@ -167,14 +175,18 @@ impl Search<'_> {
         Ok(order.into_iter().take(count).map(|at| all[at]).collect())
     }
 
-    fn seconds(&self, cluster: &Cluster, settings: &Settings) -> Result<f64, Error> {
+    fn seconds(&self, cluster: &Cluster, settings: &HplSettings) -> Result<f64, Error> {
         let machine = cluster.machine(settings, 0);
         let found = estimate(settings, &machine, WINDOWS, 1)?;
         (self.done)();
         Ok(found.seconds)
     }
 
-    fn changes(&self, settings: Settings, other: Option<&Network>) -> Result<Vec<Change>, Error> {
+    fn changes(
+        &self,
+        settings: HplSettings,
+        other: Option<&Network>,
+    ) -> Result<Vec<ClusterChange>, Error> {
         let whole = self.cluster;
         let with_network = |change: &dyn Fn(&mut Network)| {
             let mut cluster = whole.clone();
@@ -214,7 +226,7 @@ impl Search<'_> {
         changes
             .map(|((what, _), seconds)| {
                 let factor = seconds? / now;
-                Ok(Change { what, factor })
+                Ok(ClusterChange { what, factor })
             })
             .collect()
     }
@@ -222,14 +234,14 @@ impl Search<'_> {
 
 /// Operations of a run as HPL counts them.
 #[must_use]
-pub fn operations(settings: &Settings) -> f64 {
+pub fn operations(settings: &HplSettings) -> f64 {
     let order = settings.order as f64;
     2.0 / 3.0 * order.powi(3) + 1.5 * order.powi(2)
 }
 
 /// HPL.dat of these settings.
 #[must_use]
-pub fn hpl_dat(settings: &Settings) -> String {
+pub fn hpl_dat(settings: &HplSettings) -> String {
     let broadcast = Broadcast::ALL
         .iter()
         .position(|(_, broadcast)| *broadcast == settings.broadcast)
@@ -239,7 +251,7 @@ pub fn hpl_dat(settings: &Settings) -> String {
         Swap::Long => (1, 64),
         Swap::Mix(threshold) => (2, threshold),
     };
-    let Settings {
+    let HplSettings {
         order,
         block,
         rows,

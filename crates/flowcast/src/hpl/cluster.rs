@@ -1,17 +1,17 @@
 //! A cluster for HPL: its network, its processors and the constants of its computations.
 
 use flowcast_model::{
-    costs::Costs,
+    costs::CostParameters,
     linpack_costs::LinpackCosts,
     network::{Network, OverheadPiece, Overheads},
     stats::resampling::Resampler,
 };
-use flowcast_replay::hpl::{Channel, Machine};
-use flowcast_trace::hpl::{KernelRates, NodeProcessors, Settings};
+use flowcast_replay::hpl::{HplChannel, Machine};
+use flowcast_trace::hpl::{HplSettings, KernelRates, NodeProcessors};
 use flowcast_units::{Bytes, TimePerByte};
 use thiserror::Error;
 
-use super::Extent;
+use super::SimulatedExtent;
 
 /// A run that a cluster cannot carry out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -81,7 +81,11 @@ impl Cluster {
     ///
     /// # Errors
     /// Too few nodes; a simulation of more than three hours.
-    pub fn check(&self, settings: &Settings, extent: Extent) -> Result<(), ClusterError> {
+    pub fn check(
+        &self,
+        settings: &HplSettings,
+        extent: SimulatedExtent,
+    ) -> Result<(), ClusterError> {
         let expected = self.nodes_of(settings);
         if expected > self.processors.nodes() {
             return Err(ClusterError::Nodes {
@@ -104,7 +108,7 @@ impl Cluster {
         })
     }
 
-    fn nodes_of(&self, settings: &Settings) -> usize {
+    fn nodes_of(&self, settings: &HplSettings) -> usize {
         settings.ranks().div_ceil(self.ranks_per_node) as usize
     }
 
@@ -114,7 +118,7 @@ impl Cluster {
     /// # Panics
     /// If the cluster has too few nodes.
     #[must_use]
-    pub fn machine(&self, settings: &Settings, member: u64) -> Machine {
+    pub fn machine(&self, settings: &HplSettings, member: u64) -> Machine {
         let costs = &self.costs;
         let nodes = self.nodes_of(settings);
         let mut random = Resampler::from_seed(member);
@@ -140,14 +144,14 @@ impl Cluster {
             ranks_per_node: per_node.min(ranks),
             processors,
             call_spread: costs.call_spread,
-            inside: Channel {
+            inside: HplChannel {
                 latency: costs.node_latency,
                 per_byte: costs.node_gap,
                 shared_per_byte: costs.node_copy_gap,
                 rendezvous_from,
                 overheads: Overheads::default(),
             },
-            between: Channel {
+            between: HplChannel {
                 latency: self.network.nic.latency.as_seconds(),
                 per_byte,
                 shared_per_byte: per_byte / f64::from(self.network.nic.count),

@@ -2,39 +2,39 @@
 
 use flowcast_model::stats::linear_fit::{LinearFit, LinearRow};
 use flowcast_replay::hpl::{Machine, Simulation, Spent};
-use flowcast_trace::hpl::{Pivots, Settings};
+use flowcast_trace::hpl::{HplSettings, Pivots};
 use flowcast_units::Time;
 
 use crate::{Error, error::finite_times};
 
 /// How much of a run is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum SimulatedExtent {
     /// All panels, unless swaps by spread and roll are too many or the simulation takes too long.
     Full,
     /// Some panels at each of so many places, at least four: the time of a panel changes steadily.
     Windows(u32),
 }
 
-impl Extent {
+impl SimulatedExtent {
     /// At how many places of a run panels are simulated; none: all panels are.
     #[must_use]
-    pub fn places(self, settings: &Settings) -> Option<u32> {
+    pub fn places(self, settings: &HplSettings) -> Option<u32> {
         let is_long = || {
             exchanges(settings) > MOST_EXCHANGES
                 || effort(settings, settings.panels()) > LONGEST_WHOLE
         };
         let places = match self {
-            Extent::Windows(places) => places.max(4),
-            Extent::Full if is_long() => WINDOWS,
-            Extent::Full => return None,
+            SimulatedExtent::Windows(places) => places.max(4),
+            SimulatedExtent::Full if is_long() => WINDOWS,
+            SimulatedExtent::Full => return None,
         };
         (places * (lead(settings) + MEASURED) < settings.panels()).then_some(places)
     }
 
     /// About how many hours of a processor a simulation takes.
     #[must_use]
-    pub fn hours(self, settings: &Settings) -> f64 {
+    pub fn hours(self, settings: &HplSettings) -> f64 {
         let panels = self.places(settings);
         let panels = panels.map(|places| places * (lead(settings) + MEASURED));
         effort(settings, panels.unwrap_or(settings.panels())) / 3600.0
@@ -42,7 +42,7 @@ impl Extent {
 }
 
 /// Panels of a window before those that are measured: they begin together, which those of a run do not.
-fn lead(settings: &Settings) -> u32 {
+fn lead(settings: &HplSettings) -> u32 {
     2 * settings.columns + settings.depth
 }
 
@@ -74,15 +74,15 @@ const LONGEST_WHOLE: f64 = 600.0;
 /// # Errors
 /// [`Error::NotFinite`], also of no time at all.
 pub fn estimate(
-    settings: &Settings,
+    settings: &HplSettings,
     machine: &Machine,
-    extent: Extent,
+    extent: SimulatedExtent,
     seed: u64,
 ) -> Result<Estimate, Error> {
     let found = simulated(settings, machine, extent, seed);
     // Runs are compared by the logarithms of their times.
     finite_times([Time::from_seconds(found.seconds.ln())], || {
-        let Settings {
+        let HplSettings {
             order,
             rows,
             columns,
@@ -96,7 +96,12 @@ pub fn estimate(
     Ok(found)
 }
 
-fn simulated(settings: &Settings, machine: &Machine, extent: Extent, seed: u64) -> Estimate {
+fn simulated(
+    settings: &HplSettings,
+    machine: &Machine,
+    extent: SimulatedExtent,
+    seed: u64,
+) -> Estimate {
     let Some(windows) = extent.places(settings) else {
         return full(settings, machine, seed);
     };
@@ -128,7 +133,7 @@ fn simulated(settings: &Settings, machine: &Machine, extent: Extent, seed: u64) 
     }
 }
 
-fn full(settings: &Settings, machine: &Machine, seed: u64) -> Estimate {
+fn full(settings: &HplSettings, machine: &Machine, seed: u64) -> Estimate {
     let pivots = Pivots::Random { seed };
     let outcome = Simulation::new(*settings, machine, pivots, 0..settings.panels(), seed).run();
     Estimate {
@@ -140,7 +145,7 @@ fn full(settings: &Settings, machine: &Machine, seed: u64) -> Estimate {
 }
 
 /// Exchanges of all processes in swaps by spread and roll.
-fn exchanges(settings: &Settings) -> f64 {
+fn exchanges(settings: &HplSettings) -> f64 {
     if !settings.swap.is_long(u64::from(settings.block) + 1) {
         return 0.0;
     }
@@ -150,7 +155,7 @@ fn exchanges(settings: &Settings) -> f64 {
 
 /// About how many seconds of a processor (of 2020) the simulation of so many panels takes: a process column that searches its
 /// pivots, exchanges of all processes, and probes for the next panel behind each block.
-fn effort(settings: &Settings, panels: u32) -> f64 {
+fn effort(settings: &HplSettings, panels: u32) -> f64 {
     let [rows, ranks, width] = [settings.rows, settings.ranks(), settings.block].map(f64::from);
     let rounds = 1.0 + rows.log2();
     let rolls = if settings.swap.is_long(u64::from(settings.block) + 1) {

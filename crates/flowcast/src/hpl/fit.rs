@@ -5,7 +5,7 @@
 //! of what is known before: between near values the order of actions changes the times by more than the constants do.
 
 use flowcast_model::{
-    costs::{Costs, FittedCosts},
+    costs::{CostParameters, FittedCosts},
     linpack_costs::{FittedLinpack, LinpackCosts},
     stats::linear_fit::{LinearFit, LinearRow},
 };
@@ -14,7 +14,7 @@ use flowcast_units::Time;
 
 use super::{
     Cluster, MeasuredRun,
-    estimate::{Extent, estimate},
+    estimate::{SimulatedExtent, estimate},
 };
 use crate::{Error, error::finite_times};
 
@@ -124,7 +124,7 @@ impl Trials<'_> {
                 ..self.cluster.clone()
             };
             let machine = cluster.machine(&run.settings, 0);
-            let found = estimate(&run.settings, &machine, Extent::Full, 1)?.seconds;
+            let found = estimate(&run.settings, &machine, SimulatedExtent::Full, 1)?.seconds;
             (self.done)();
             let error = (found / run.seconds).ln();
             finite_times([Time::from_seconds(error)], || {

@@ -9,8 +9,8 @@ mod fit;
 mod predict;
 
 pub use cases::{HPL_COLUMNS, MeasuredRun, measured_runs, settings};
-pub use choose::{Change, LinpackChoice, Question, choose, hpl_dat, operations};
+pub use choose::{ClusterChange, LinpackChoice, Question, choose, hpl_dat, operations};
 pub use cluster::{Cluster, ClusterError};
-pub use estimate::{Estimate, Extent, estimate};
+pub use estimate::{Estimate, SimulatedExtent, estimate};
 pub use fit::{LinpackFit, fit_linpack};
 pub use predict::{RunPrediction, predict_runs};

@@ -2,12 +2,12 @@
 
 use flowcast_model::{linpack_costs::FittedLinpack, stats::resampling::normal_score};
 use flowcast_replay::hpl::Spent;
-use flowcast_trace::{hpl::Settings, parallel};
+use flowcast_trace::{hpl::HplSettings, parallel};
 use flowcast_units::Time;
 
 use super::{
     Cluster,
-    estimate::{Estimate, Extent, estimate},
+    estimate::{Estimate, SimulatedExtent, estimate},
 };
 use crate::{Error, error::finite_times};
 
@@ -42,8 +42,8 @@ const UNFITTED: f64 = 0.04;
 /// If the cluster has too few nodes for a run.
 pub fn predict_runs(
     cluster: &Cluster,
-    runs: &[Settings],
-    extent: Extent,
+    runs: &[HplSettings],
+    extent: SimulatedExtent,
     members: u32,
     level: f64,
     threads: usize,

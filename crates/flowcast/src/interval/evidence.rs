@@ -203,12 +203,12 @@ impl<'a> ModelErrors<'a> {
 }
 
 /// What is known of a prediction's margin.
-pub(super) struct Evidence<'a> {
+pub(super) struct MarginEvidence<'a> {
     pub(super) drawn: &'a Drawn,
     pub(super) errors: &'a ModelErrors<'a>,
 }
 
-impl Evidence<'_> {
+impl MarginEvidence<'_> {
     /// The interval of a prediction; `single` is what draws are held against.
     pub(super) fn interval(
         &self,

@@ -27,7 +27,9 @@ use flowcast_trace::parallel;
 use flowcast_units::Time;
 
 use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};
-use evidence::{DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time};
+use evidence::{
+    DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, MarginEvidence, ModelErrors, draws_in_time,
+};
 pub(crate) use evidence::{matters, may_vary};
 
 /// Patterns of more flows than this take the fewer draws.
@@ -86,7 +88,7 @@ impl Prepared<'_> {
         match self {
             Prepared::Program(program) => program.interval(outcome, options),
             Prepared::Folded(folded) => {
-                let margin = Margin {
+                let margin = MarginSource {
                     network: folded.first().network,
                     model,
                     name: Some(folded.first().name_in_ledger()),
@@ -101,7 +103,7 @@ impl Prepared<'_> {
                 let Some(network) = schedule.network_in_use() else {
                     return Ok(None);
                 };
-                let margin = Margin {
+                let margin = MarginSource {
                     network,
                     model,
                     name: model.map(|model| model.name().to_owned()),
@@ -132,7 +134,7 @@ impl PreparedProgram<'_> {
         }
         let (network, model) = (self.network, self.model().contention.model());
         let walks = may_vary(network, model) && self.engine()?.is_free();
-        let margin = Margin {
+        let margin = MarginSource {
             network,
             model,
             name: Some(self.name_in_ledger()),
@@ -176,7 +178,7 @@ impl PreparedProgram<'_> {
 }
 
 /// What decides how far a makespan may be off.
-struct Margin<'a> {
+struct MarginSource<'a> {
     network: &'a Network,
     model: Option<Model>,
     /// Of the model in the accuracy record; without it no errors are known.
@@ -185,14 +187,14 @@ struct Margin<'a> {
     usual_draws: Option<usize>,
 }
 
-impl Margin<'_> {
+impl MarginSource<'_> {
     fn interval(
         self,
         outcome: &Outcome,
         options: &IntervalOptions<'_>,
         replay: impl FnOnce(Vec<Network>) -> Result<Drawn, Error>,
     ) -> Result<Option<Interval>, Error> {
-        let Margin { network, model, .. } = self;
+        let MarginSource { network, model, .. } = self;
         let drawn = &match options.draws.or(self.usual_draws) {
             _ if !may_vary(network, model) => Drawn::default(),
             None => Drawn::too_long(),
@@ -206,7 +208,7 @@ impl Margin<'_> {
         };
         let errors = &self.name.map(of_programs).unwrap_or_default();
         let makespan = outcome.makespan();
-        Ok(Evidence { drawn, errors }.interval(makespan, makespan, options.level)?)
+        Ok(MarginEvidence { drawn, errors }.interval(makespan, makespan, options.level)?)
     }
 }
 
@@ -250,20 +252,20 @@ pub fn pattern_intervals(
         (asked.on_draws)(1, draws);
         drawn
     });
-    let drawn: Vec<concurrent::Prediction> = drawn.into_iter().flatten().collect();
+    let drawn: Vec<concurrent::FlowsPrediction> = drawn.into_iter().flatten().collect();
     // Medians of several seeds are not what a single run gives: draws are held against a single one.
     let single = match options.runs {
         Some(_) if !drawn.is_empty() => &predict(network)?,
         _ => prediction,
     };
-    let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&concurrent::Prediction) -> Time| {
+    let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&concurrent::FlowsPrediction) -> Time| {
         let drawn = &Drawn::some(drawn.iter().map(of).collect(), networks.len());
-        Evidence { drawn, errors }.interval(of(prediction), of(single), asked.level)
+        MarginEvidence { drawn, errors }.interval(of(prediction), of(single), asked.level)
     };
     let errors = |kind| ModelErrors::from_network(network, name, kind, asked.held_out);
     let Some(makespan) = interval(
         &errors(CaseKind::Patterns),
-        &concurrent::Prediction::makespan,
+        &concurrent::FlowsPrediction::makespan,
     )?
     else {
         return Ok(None);

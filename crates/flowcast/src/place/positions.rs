@@ -101,7 +101,7 @@ fn groups(topology: &Topology) -> Result<Vec<Vec<Vec<Node>>>, PositionError> {
 #[cfg(test)]
 mod tests {
     use flowcast_model::topology::{
-        CableKind, Shape,
+        CableKind, TopologyShape,
         dragonfly::{Arrangement, Dragonfly, Inside},
     };
 
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn groups_and_switches_of_a_job_take_those_of_the_topology() {
-        let topology = Topology::new(Shape::Dragonfly {
+        let topology = Topology::new(TopologyShape::Dragonfly {
             groups: Dragonfly {
                 groups: 3,
                 inside: Inside::All { switches: 2 },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flowcast_model::{
     network::Network,
-    topology::{CableKind, Shape, Topology, tree::Level},
+    topology::{CableKind, Topology, TopologyShape, tree::Level},
 };
 use flowcast_table::Value;
 use flowcast_trace::parallel;
@@ -383,7 +383,7 @@ fn racks(network: &Network, nodes: usize) -> Option<Topology> {
     let racks = (nodes as u32).div_ceil(per_rack.max(1));
     let levels = [Level::new(per_rack, 1), Level::new(racks, 0)];
     let levels = levels.map(|level| (level, CableKind::default()));
-    (per_rack > 0 && racks > 1).then(|| Topology::new(Shape::Levels(levels.to_vec())))
+    (per_rack > 0 && racks > 1).then(|| Topology::new(TopologyShape::Levels(levels.to_vec())))
 }
 
 /// Whether two mappings are one but for the names of nodes.

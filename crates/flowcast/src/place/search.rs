@@ -71,12 +71,12 @@ enum SearchStage {
         left: AllMappings,
         times: Vec<Time>,
     },
-    Neighbours(Neighbours),
+    Neighbours(MappingSteps),
 }
 
 /// Steps from mapping to mapping.
 #[derive(Debug, Clone)]
-struct Neighbours {
+struct MappingSteps {
     random: Pcg64,
     /// At the end of each of the last batches; the oldest first.
     late: Vec<Time>,
@@ -106,7 +106,7 @@ impl MappingSearch {
         starts: Vec<Vec<Node>>,
         seed: u64,
     ) -> Self {
-        let stage = SearchStage::Neighbours(Neighbours {
+        let stage = SearchStage::Neighbours(MappingSteps {
             random: Pcg64::seed_from_u64(seed),
             late: Vec::new(),
             at_hand: None,
@@ -230,7 +230,7 @@ fn chances(matrix: &CommunicationMatrix, blamed: Option<&[f64]>) -> Vec<f64> {
     sums
 }
 
-impl Neighbours {
+impl MappingSteps {
     /// Goes to the candidate if it may.
     fn step(&mut self, candidate: TimedMapping, is_better: bool, best: &TimedMapping) {
         self.in_vain = if is_better { 0 } else { self.in_vain + 1 };

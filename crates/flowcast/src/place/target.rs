@@ -4,7 +4,7 @@ use std::{cmp::Reverse, ops::Range};
 
 use flowcast_model::{
     sharing::error::SharingError,
-    topology::{Shape, Topology},
+    topology::{Topology, TopologyShape},
 };
 use flowcast_units::{MOST_RANKS, Node};
 use thiserror::Error;
@@ -60,7 +60,7 @@ pub enum TargetError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     slots: Vec<u32>,
-    links: Links,
+    links: LinkDistances,
     order: NodeOrder,
 }
 
@@ -87,7 +87,7 @@ impl NodeOrder {
 
 /// How many there are between nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Links {
+pub(super) enum LinkDistances {
     /// None is above 255.
     Near(Table<u8>),
     /// Some are above 255.
@@ -118,7 +118,7 @@ impl Target {
         let links = match topology {
             None => {
                 let links = vec![OWN_LINKS as u8; nodes * nodes];
-                Links::Near(Table::new(nodes, links).off_diagonal())
+                LinkDistances::Near(Table::new(nodes, links).off_diagonal())
             }
             Some(topology) => {
                 check_positions(nodes, positions)?;
@@ -145,9 +145,9 @@ impl Target {
     /// How many links a message crosses between two nodes: those of both and the cables between; 0 inside a node.
     pub fn distance(&self, one: Node, other: Node) -> u32 {
         let links = match &self.links {
-            Links::Near(links) => links.between(one.0, other.0),
-            Links::Far(links) => links.between(one.0, other.0),
-            Links::Grid(links) => links.between(one.0, other.0),
+            LinkDistances::Near(links) => links.between(one.0, other.0),
+            LinkDistances::Far(links) => links.between(one.0, other.0),
+            LinkDistances::Grid(links) => links.between(one.0, other.0),
         };
         links as u32
     }
@@ -176,7 +176,7 @@ impl Target {
         &self.order
     }
 
-    pub(super) fn links(&self) -> &Links {
+    pub(super) fn links(&self) -> &LinkDistances {
         &self.links
     }
 }
@@ -219,7 +219,7 @@ fn near_together(
             borders,
         });
     };
-    if let Shape::Grid(grid, _) = &topology.shape {
+    if let TopologyShape::Grid(grid, _) = &topology.shape {
         let coordinates: Vec<Vec<u32>> = positions
             .iter()
             .map(|node| grid.coordinates(*node))
@@ -270,17 +270,20 @@ fn halve(nodes: &mut [u32], coordinates: &[Vec<u32>], borders: &mut [u32], borde
     }
 }
 
-fn links_by_topology(topology: &Topology, positions: &[Node]) -> Result<Links, TargetError> {
-    if let Shape::Grid(grid, _) = &topology.shape
+fn links_by_topology(
+    topology: &Topology,
+    positions: &[Node],
+) -> Result<LinkDistances, TargetError> {
+    if let TopologyShape::Grid(grid, _) = &topology.shape
         && let Some(links) = GridLinks::new(grid, positions)
     {
         topology.distances(positions)?;
-        return Ok(Links::Grid(links));
+        return Ok(LinkDistances::Grid(links));
     }
     match table(topology, positions)? {
-        Ok(near) => Ok(Links::Near(near)),
+        Ok(near) => Ok(LinkDistances::Near(near)),
         Err(_) => table(topology, positions)?
-            .map(Links::Far)
+            .map(LinkDistances::Far)
             .map_err(TargetError::TooFar),
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn header(form: Form, description: &Value, grid: &Grid, has_intervals
 
 /// What a set came to.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct SetResult {
     /// When the ranks ended.
     pub outcome: SetOutcome,
     /// If intervals are asked for, that of the makespan, if one is known.
@@ -64,7 +64,7 @@ pub(super) struct Found {
 }
 
 /// The line of a set.
-pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String {
+pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &SetResult) -> String {
     let (makespan, share) = (
         found.outcome.makespan().as_seconds(),
         found.outcome.communication_share(),
@@ -191,7 +191,7 @@ fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
 
 /// A file of results: whole, or as far as an interrupted run came.
 #[derive(Debug)]
-pub struct Part {
+pub struct ResultsPart {
     /// The lines before the rows.
     pub header: String,
     /// The rows that are whole.
@@ -200,12 +200,12 @@ pub struct Part {
     pub whole: usize,
 }
 
-impl Part {
+impl ResultsPart {
     /// Reads a part; half a line at the end is left out.
     ///
     /// # Errors
     /// The file does not say what was swept, or has a line that is no row.
-    pub fn read(name: &str, text: &str) -> Result<Part, RowsError> {
+    pub fn read(name: &str, text: &str) -> Result<ResultsPart, RowsError> {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let form = if text.starts_with('#') {
             Form::Csv
@@ -228,7 +228,7 @@ impl Part {
             };
             rows.insert(set, line.to_owned())?;
         }
-        Ok(Part {
+        Ok(ResultsPart {
             header,
             rows,
             whole,

@@ -6,7 +6,7 @@ use flowcast_trace::parallel::each_as_done;
 
 use super::{
     Study, StudyError,
-    rows::{Form, Found, row},
+    rows::{Form, SetResult, row},
 };
 use crate::{Contention, Error, IntervalOptions, Options, error::finite_times};
 
@@ -81,11 +81,11 @@ impl Study {
         Ok(lines)
     }
 
-    fn found(&self, networks: &[Network], options: &Options) -> Result<Vec<Found>, Error> {
+    fn found(&self, networks: &[Network], options: &Options) -> Result<Vec<SetResult>, Error> {
         let first = self.prepared(&networks[0], options)?;
         let Some(level) = self.level else {
             let outcomes = first.sweep(networks, options)?.into_iter();
-            let found = outcomes.map(|outcome| Found {
+            let found = outcomes.map(|outcome| SetResult {
                 outcome,
                 interval: None,
             });
@@ -103,7 +103,7 @@ impl Study {
             finite_times(interval.iter().flat_map(|one| [one.low, one.high]), || {
                 format!("the network {}", network.name)
             })?;
-            found.push(Found {
+            found.push(SetResult {
                 outcome: SetOutcome::from(&outcome),
                 interval: Some(interval),
             });

@@ -1,8 +1,8 @@
 //! Which changes would help a program most: candidates from the slopes of its time, each then replayed.
 
-use flowcast_graph::gradient::Gradient;
+use flowcast_graph::gradient::EventGradient;
 use flowcast_model::{
-    algorithm::{Algorithm, AlgorithmTable, Rule},
+    algorithm::{Algorithm, AlgorithmRule, AlgorithmTable},
     network::Network,
 };
 use flowcast_table::{self as table, Rows, figure, rows};
@@ -88,7 +88,7 @@ pub(super) fn changes_by(
     trace: &Trace,
     network: &Network,
     options: &Options,
-    gradient: Option<&Gradient>,
+    gradient: Option<&EventGradient>,
 ) -> Result<Vec<Change>, Error> {
     let base = predict(trace, network, options)?.outcome.makespan();
     let mut changes = of_fields(trace, network, options)?;
@@ -141,7 +141,7 @@ fn of_ranks(
     program: &Program,
     network: &Network,
     options: &Options,
-    gradient: &Gradient,
+    gradient: &EventGradient,
 ) -> Result<Vec<Change>, Error> {
     let mut ranks: Vec<usize> = (0..gradient.compute.len()).collect();
     ranks.sort_by_key(|rank| (Reverse(gradient.compute[*rank].now), *rank));
@@ -169,7 +169,7 @@ fn of_algorithms(
     program: &Program,
     network: &Network,
     options: &Options,
-    gradient: &Gradient,
+    gradient: &EventGradient,
 ) -> Result<Vec<Change>, Error> {
     let Some(table) = options.collectives.table(program, Some(network)) else {
         return Ok(Vec::new());
@@ -188,7 +188,7 @@ fn of_algorithms(
             .iter()
             .filter(|algorithm| from != algorithm.name())
         {
-            let Ok(rule) = algorithm.name().parse::<Rule>() else {
+            let Ok(rule) = algorithm.name().parse::<AlgorithmRule>() else {
                 continue;
             };
             let mut other: AlgorithmTable = table.clone();

@@ -1,6 +1,6 @@
 //! The slopes of the predicted time with respect to everything, and the changes that would help most.
 
-use flowcast_graph::gradient::{Gradient, Slope};
+use flowcast_graph::gradient::{EventGradient, Slope};
 use flowcast_model::network::Network;
 use flowcast_table::{self as table, Document, Rows, figure, rows};
 use flowcast_trace::Trace;
@@ -72,7 +72,7 @@ struct CostSlope {
 }
 
 /// Those that the end depends on, the largest first.
-fn costs(gradient: &Gradient) -> Vec<CostSlope> {
+fn costs(gradient: &EventGradient) -> Vec<CostSlope> {
     let mut costs = Vec::new();
     let mut add = |what, of: String, slope: Slope, unit, step| {
         if slope.per_unit != 0.0 {

@@ -4,7 +4,7 @@ use std::{fmt, ops::Range};
 
 use flowcast_graph::{
     EventGraph,
-    noise::{Noise, factors_of},
+    noise::{ComputeNoise, factors_of},
 };
 use flowcast_table::Record;
 use flowcast_trace::Program;
@@ -17,7 +17,7 @@ use crate::{Error, Interval, Prepared};
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseOptions {
     /// Distribution of a delay.
-    pub noise: Noise,
+    pub noise: ComputeNoise,
     /// Runs with random numbers of their own, at least 1.
     pub runs: usize,
     /// Start of the random numbers; equal seeds give equal runs.
@@ -43,14 +43,14 @@ pub struct Noisy {
     pub is_exact: bool,
 }
 
-/// Reads a distribution: as [`Noise::parse`], or `empirical`, which takes the variation of the computations of `recorded`.
+/// Reads a distribution: as [`ComputeNoise::parse`], or `empirical`, which takes the variation of the computations of `recorded`.
 ///
 /// # Errors
 /// [`Error::Noise`]; a recording without computations.
-pub fn parse_noise(text: &str, recorded: Option<&Program>) -> Result<Noise, Error> {
+pub fn parse_noise(text: &str, recorded: Option<&Program>) -> Result<ComputeNoise, Error> {
     let Some(recorded) = recorded.filter(|_| text == "empirical" || text.starts_with("empirical:"))
     else {
-        return Ok(Noise::parse(text)?);
+        return Ok(ComputeNoise::parse(text)?);
     };
     let factors = factors_of(recorded);
     if factors.is_empty() {
@@ -61,7 +61,7 @@ pub fn parse_noise(text: &str, recorded: Option<&Program>) -> Result<Noise, Erro
             expected,
         ));
     }
-    Ok(Noise::Factors(factors))
+    Ok(ComputeNoise::Factors(factors))
 }
 
 impl Prepared<'_> {
@@ -136,7 +136,7 @@ impl Prepared<'_> {
                 return Err(Error::option("--noise", "a GOAL schedule", expected));
             }
         };
-        if let Noise::Once { rank, .. } = options.noise
+        if let ComputeNoise::Once { rank, .. } = options.noise
             && rank.index() >= program.program().ranks()
         {
             let found = format!("rank {rank}");

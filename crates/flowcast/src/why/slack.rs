@@ -1,7 +1,7 @@
 //! How late ranks, messages and computations may be without moving the end.
 
 use flowcast_graph::{
-    selector::Link,
+    selector::MessageRoute,
     slack::{LinkSlack, RankSlack, Slacks},
 };
 use flowcast_model::network::Network;
@@ -29,7 +29,7 @@ type SlackHistogram = [[u64; CLASSES.len()]; 4];
 /// What the graph of events says.
 struct SlackResult {
     ranks: Vec<RankSlack>,
-    links: [LinkSlack; Link::ALL.len()],
+    links: [LinkSlack; MessageRoute::ALL.len()],
     histogram: SlackHistogram,
 }
 
@@ -51,7 +51,7 @@ pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Docu
     let mut ranks: Vec<&RankSlack> = found.ranks.iter().collect();
     let in_order = rank_table(&ranks);
     ranks.sort_by(|a, b| b.slower.total_cmp(&a.slower).then(a.rank.cmp(&b.rank)));
-    let links = Link::ALL.into_iter().zip(&found.links);
+    let links = MessageRoute::ALL.into_iter().zip(&found.links);
     let used = links.clone().filter(|(_, of)| of.messages > 0);
     Ok(told
         .document("slack", network, answer)
@@ -134,7 +134,7 @@ fn rank_table<'a>(ranks: &[&'a RankSlack]) -> Rows<&'a RankSlack> {
         .bars(|rank| rank.slower)
 }
 
-fn link_table<'a>(links: impl Iterator<Item = (Link, &'a LinkSlack)>) -> Table {
+fn link_table<'a>(links: impl Iterator<Item = (MessageRoute, &'a LinkSlack)>) -> Table {
     rows(links)
         .heading("messages, all at the same time")
         .field("link", |(link, _)| link.name())
@@ -147,11 +147,11 @@ fn link_table<'a>(links: impl Iterator<Item = (Link, &'a LinkSlack)>) -> Table {
         .into()
 }
 
-fn name_of(link: Link) -> &'static str {
+fn name_of(link: MessageRoute) -> &'static str {
     match link {
-        Link::Inside => "inside nodes",
-        Link::Between => "between nodes",
-        Link::Sites => "between sites",
+        MessageRoute::Inside => "inside nodes",
+        MessageRoute::Between => "between nodes",
+        MessageRoute::Sites => "between sites",
     }
 }
 

@@ -6,7 +6,7 @@ use flowcast::{
     model::{
         file_system::FileSystem,
         machine::{NodeGroup, wide_area::Site},
-        network::{LinkRate, LoneFlow, Network, Rule},
+        network::{LinkRate, LoneFlow, MessageRule, Network},
         sharing::model::Model,
     },
     replay::{Engine, costs::Rendezvous, placement::Placement, time_part::TimePart, walk::Replay},
@@ -16,7 +16,7 @@ use flowcast::{
 use proptest::prelude::*;
 
 /// 1 us of latency, a nanosecond a byte; files: 10 us, 2 ns a byte, so many requests at once.
-fn network(rule: Rule, requests: u32) -> Network {
+fn network(rule: MessageRule, requests: u32) -> Network {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.point_to_point.rule = rule;
     network.nic.latency = Time::from_nanos(1000.0);
@@ -118,10 +118,16 @@ fn a_transfer_takes_latency_and_bytes_and_leaves_the_target_alone() {
             &format!("30:{kind}:1:1:5000 1:0.000002 30:7:1:1:0"),
             "1:0.000001",
         ]);
-        assert_eq!(ends(&program, &network(Rule::Hockney, 0)), [6000.0, 1000.0]);
-        assert_eq!(ends(&program, &network(Rule::Dimemas, 0)), [6000.0, 1000.0]);
         assert_eq!(
-            ends(&program, &network(Rule::Loggops, 0)),
+            ends(&program, &network(MessageRule::Hockney, 0)),
+            [6000.0, 1000.0]
+        );
+        assert_eq!(
+            ends(&program, &network(MessageRule::Dimemas, 0)),
+            [6000.0, 1000.0]
+        );
+        assert_eq!(
+            ends(&program, &network(MessageRule::Loggops, 0)),
             [300.0 + 1000.0 + 4999.0, 1000.0]
         );
     }
@@ -136,7 +142,7 @@ fn transfers_follow_each_other_at_the_interface_and_a_flush_waits_for_its_own_ta
     ]);
     // The second starts when the interface has rested: at 100 + 4999, and arrives 300 + 1000 later.
     assert_eq!(
-        ends(&program, &network(Rule::Loggops, 0)),
+        ends(&program, &network(MessageRule::Loggops, 0)),
         [5099.0 + 1300.0, 0.0, 0.0]
     );
 }
@@ -147,7 +153,7 @@ fn a_fence_waits_for_all_transfers_and_all_ranks() {
         "30:0:1:1:5000 30:3:1:-1:0 1:0.000001",
         "1:0.000002 30:3:1:-1:0",
     ];
-    let found = ends(&program(&records), &network(Rule::Hockney, 0));
+    let found = ends(&program(&records), &network(MessageRule::Hockney, 0));
     // A barrier by formula: twice a latency and two overheads, for 2 ranks.
     assert_eq!(found, [6000.0 + 3200.0 + 1000.0, 6000.0 + 3200.0]);
 }
@@ -163,7 +169,7 @@ fn an_exclusive_lock_is_had_by_one_after_the_other_in_the_order_of_asking() {
         &format!("1:0.000001 {hold}"),
     ];
     assert_eq!(
-        ends(&program(&records), &network(Rule::Hockney, 0)),
+        ends(&program(&records), &network(MessageRule::Hockney, 0)),
         [0.0, 12_000.0, 34_000.0, 23_000.0]
     );
     let shared = hold.replace("30:5", "30:4");
@@ -174,7 +180,7 @@ fn an_exclusive_lock_is_had_by_one_after_the_other_in_the_order_of_asking() {
         &format!("1:0.000001 {shared}"),
     ];
     assert_eq!(
-        ends(&program(&records), &network(Rule::Hockney, 0)),
+        ends(&program(&records), &network(MessageRule::Hockney, 0)),
         [0.0, 12_000.0, 14_000.0, 13_000.0]
     );
 }
@@ -186,7 +192,7 @@ fn shared_locks_wait_behind_an_exclusive_one_that_was_asked_for_before() {
     let records = [String::new(), hold(4, 0), hold(5, 1), hold(4, 2)];
     let records: Vec<&str> = records.iter().map(String::as_str).collect();
     assert_eq!(
-        ends(&program(&records), &network(Rule::Hockney, 0)),
+        ends(&program(&records), &network(MessageRule::Hockney, 0)),
         [0.0, 12_000.0, 23_000.0, 34_000.0]
     );
 }
@@ -194,7 +200,7 @@ fn shared_locks_wait_behind_an_exclusive_one_that_was_asked_for_before() {
 #[test]
 fn who_never_gets_a_lock_is_told() {
     let program = program(&["", "30:5:1:0:0", "1:0.000001 30:5:1:0:0"]);
-    let network = network(Rule::Hockney, 0);
+    let network = network(MessageRule::Hockney, 0);
     let placement = Placement::new(&network.machine, None, 3).unwrap();
     let error = Engine::new(&program, &network, placement, Rendezvous::AsRecorded)
         .unwrap()
@@ -215,15 +221,15 @@ fn requests_to_files_take_turns_where_only_some_fit() {
     let late = format!("1:0.000001 {write}");
     let records = [&late, write, write];
     assert_eq!(
-        ends(&program(&records), &network(Rule::Hockney, 0)),
+        ends(&program(&records), &network(MessageRule::Hockney, 0)),
         [21_000.0, 20_000.0, 20_000.0]
     );
     assert_eq!(
-        ends(&program(&records), &network(Rule::Hockney, 2)),
+        ends(&program(&records), &network(MessageRule::Hockney, 2)),
         [40_000.0, 20_000.0, 20_000.0]
     );
     assert_eq!(
-        ends(&program(&records), &network(Rule::Hockney, 1)),
+        ends(&program(&records), &network(MessageRule::Hockney, 1)),
         [60_000.0, 20_000.0, 40_000.0]
     );
     // Opening and closing takes the latency; together, all wait for the last first.
@@ -232,10 +238,10 @@ fn requests_to_files_take_turns_where_only_some_fit() {
         "1:0.000005 31:2:0:1:5000",
         "31:2:0:1:0",
     ];
-    let found = ends(&program(&open[..1]), &network(Rule::Hockney, 0));
+    let found = ends(&program(&open[..1]), &network(MessageRule::Hockney, 0));
     assert_eq!(found, [20_000.0]);
     assert!(read_text(text(&open)).is_err(), "rank 0 does not take part");
-    let all = ends(&program(&open[1..]), &network(Rule::Hockney, 0));
+    let all = ends(&program(&open[1..]), &network(MessageRule::Hockney, 0));
     assert_eq!(
         all,
         [5000.0 + 3200.0 + 20_000.0, 5000.0 + 3200.0 + 10_000.0]
@@ -245,7 +251,7 @@ fn requests_to_files_take_turns_where_only_some_fit() {
 #[test]
 fn waiting_for_others_is_told_from_the_request_itself() {
     let program = program(&["31:3:0:0:5000", "31:3:0:0:5000"]);
-    let network = network(Rule::Hockney, 1);
+    let network = network(MessageRule::Hockney, 1);
     let placement = Placement::new(&network.machine, None, 2).unwrap();
     let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
     let (_, explanation) = explained(&engine);
@@ -292,7 +298,7 @@ fn transfers_take_turns_on_the_links_that_their_data_cross() {
             vec![6000.0, 11_000.0, 0.0],
         ),
     ] {
-        let (program, network) = (program(&records), network(Rule::Hockney, 0));
+        let (program, network) = (program(&records), network(MessageRule::Hockney, 0));
         assert_eq!(
             ends(&program, &limited(network, 1, 1)),
             expected,
@@ -306,7 +312,7 @@ fn transfers_take_turns_under_dimemas_rules_too() {
     let put = "30:0:1:0:5000 30:7:1:-1:0";
     let program = program(&["", put, put]);
     assert_eq!(
-        ends(&program, &limited(network(Rule::Dimemas, 0), 1, 1)),
+        ends(&program, &limited(network(MessageRule::Dimemas, 0), 1, 1)),
         [0.0, 6000.0, 11_000.0]
     );
 }
@@ -322,7 +328,7 @@ fn locks_and_files_under_limits_wait_as_without() {
     ];
     let program = program(&records.each_ref().map(String::as_str));
     let expected = [21_000.0, 12_000.0, 34_000.0, 23_000.0];
-    let network = network(Rule::Hockney, 1);
+    let network = network(MessageRule::Hockney, 1);
     assert_eq!(ends(&program, &network), expected);
     assert_eq!(ends(&program, &limited(network.clone(), 1, 1)), expected);
     for model in [Model::Fair, Model::ClosedLoop] {
@@ -340,14 +346,14 @@ fn an_unlock_waits_for_the_transfers_that_the_links_hold_up() {
         "1:0.0000015 30:0:1:0:5000 30:7:1:-1:0",
         "1:0.000003 30:5:1:0:0 30:6:1:0:0",
     ]);
-    let found = ends(&program, &limited(network(Rule::Hockney, 0), 1, 1));
+    let found = ends(&program, &limited(network(MessageRule::Hockney, 0), 1, 1));
     assert_eq!(found, [0.0, 12_500.0, 7500.0, 13_500.0]);
 }
 
 #[test]
 fn transfers_share_bandwidth_where_messages_do() {
     let put = "30:0:1:0:5000 30:7:1:-1:0";
-    let network = network(Rule::Hockney, 0);
+    let network = network(MessageRule::Hockney, 0);
     for model in [Model::Fair, Model::ClosedLoop] {
         let found = ends_sharing(&program(&["", put, put]), &network, model);
         assert!(
@@ -375,7 +381,7 @@ fn transfers_share_bandwidth_where_messages_do() {
 fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
     let put = "30:0:1:0:5000 30:7:1:-1:0";
     let program = program(&["", put, put]);
-    let network = network(Rule::Hockney, 0);
+    let network = network(MessageRule::Hockney, 0);
     let limits = limited(network, 1, 1);
     let placement = Placement::new(&limits.machine, None, 3).unwrap();
     let engine = Engine::new(&program, &limits, placement, Rendezvous::AsRecorded).unwrap();
@@ -448,7 +454,7 @@ proptest! {
     ) {
         let records: Vec<String> = records.iter().map(|own| own.join(" ")).collect();
         let program = program(&records.iter().map(String::as_str).collect::<Vec<_>>());
-        let network = network([Rule::Hockney, Rule::Dimemas, Rule::Loggops][rule], requests);
+        let network = network([MessageRule::Hockney, MessageRule::Dimemas, MessageRule::Loggops][rule], requests);
         let placement = || Placement::new(&network.machine, None, 4).unwrap();
         let contention = Engine::limited(Replay::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap(), &network);
         let by_events = contention.run().unwrap();

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use flowcast::{
     model::algorithm::{Algorithm, Choice},
     trace::expand::{
-        moves::{Effect, Layout, Move, MovedBlocks, Part, distances_with},
-        plan::Task,
+        moves::{BlockLayout, Effect, ExpandedMove, MessagePart, MovedBlocks, distances_with},
+        plan::ExpansionTask,
     },
     units::{Bytes, CollectiveOp},
 };
@@ -22,8 +22,8 @@ type Holdings = u128;
 type Key = (u32, u32);
 
 struct World {
-    task: Task,
-    layout: Layout,
+    task: ExpansionTask,
+    layout: BlockLayout,
     ranks: Vec<Party>,
     /// Under way, by sender and receiver.
     wires: BTreeMap<(u32, u32), VecDeque<Letter>>,
@@ -33,9 +33,9 @@ struct World {
 
 #[derive(Default)]
 struct Party {
-    moves: Vec<Move>,
+    moves: Vec<ExpandedMove>,
     at: usize,
-    posted: Vec<(u32, Part)>,
+    posted: Vec<(u32, MessagePart)>,
     blocks: BTreeMap<Key, Holdings>,
     /// What a scan has from lower ranks.
     result: Holdings,
@@ -44,14 +44,14 @@ struct Party {
 }
 
 struct Letter {
-    part: Part,
+    part: MessagePart,
     from: u32,
     blocks: Vec<(Key, Holdings)>,
     heard: Holdings,
 }
 
 impl World {
-    fn new(task: Task, layout: Layout) -> World {
+    fn new(task: ExpansionTask, layout: BlockLayout) -> World {
         let party = |rank: u32| {
             let mut moves = Vec::new();
             task.moves(rank, &layout, &mut |step| moves.push(step));
@@ -109,13 +109,15 @@ impl World {
             .copied()
         {
             let done = match step {
-                Move::Send { to, part } | Move::Start { to, part } => self.send(rank, to, part),
-                Move::Post { from, part } => {
+                ExpandedMove::Send { to, part } | ExpandedMove::Start { to, part } => {
+                    self.send(rank, to, part)
+                }
+                ExpandedMove::Post { from, part } => {
                     self.ranks[rank as usize].posted.push((from, part));
                     true
                 }
-                Move::Recv { from, part } => self.take(rank, from, part),
-                Move::WaitRecv { ago } => {
+                ExpandedMove::Recv { from, part } => self.take(rank, from, part),
+                ExpandedMove::WaitRecv { ago } => {
                     let posted = &mut self.ranks[rank as usize].posted;
                     let at = posted.len() - 1 - ago as usize;
                     let (from, part) = posted[at];
@@ -128,8 +130,8 @@ impl World {
                     taken
                 }
                 // Sends leave at once here.
-                Move::WaitSend { .. } | Move::WaitSends => true,
-                Move::WaitAll => {
+                ExpandedMove::WaitSend { .. } | ExpandedMove::WaitSends => true,
+                ExpandedMove::WaitAll => {
                     while let Some((from, part)) = self.ranks[rank as usize].posted.first().copied()
                     {
                         if !self.take(rank, from, part) {
@@ -150,7 +152,7 @@ impl World {
         moved
     }
 
-    fn send(&mut self, from: u32, to: u32, part: Part) -> bool {
+    fn send(&mut self, from: u32, to: u32, part: MessagePart) -> bool {
         assert!(from != to && to < self.task.ranks, "{from} sends to {to}");
         let party = &self.ranks[from as usize];
         let held = |key: Key| {
@@ -177,7 +179,7 @@ impl World {
         true
     }
 
-    fn take(&mut self, rank: u32, from: u32, expected: Part) -> bool {
+    fn take(&mut self, rank: u32, from: u32, expected: MessagePart) -> bool {
         let Some(letter) = self
             .wires
             .get_mut(&(from, rank))
@@ -211,7 +213,7 @@ impl World {
     /// Whether all ranks have what the operation promises.
     fn check(&self) {
         use CollectiveOp::*;
-        let Task {
+        let ExpansionTask {
             op, ranks, root, ..
         } = self.task;
         let all: Holdings = if ranks == 128 {
@@ -252,7 +254,7 @@ impl World {
 }
 
 /// What a rank begins with.
-fn start(task: &Task, layout: &Layout, rank: u32) -> BTreeMap<Key, Holdings> {
+fn start(task: &ExpansionTask, layout: &BlockLayout, rank: u32) -> BTreeMap<Key, Holdings> {
     use CollectiveOp::*;
     let parts = layout.parts();
     let own: Holdings = 1 << rank;
@@ -270,7 +272,7 @@ fn start(task: &Task, layout: &Layout, rank: u32) -> BTreeMap<Key, Holdings> {
     }
 }
 
-fn keys(blocks: MovedBlocks, sender: u32, layout: &Layout) -> Vec<Key> {
+fn keys(blocks: MovedBlocks, sender: u32, layout: &BlockLayout) -> Vec<Key> {
     let parts = layout.parts();
     match blocks {
         MovedBlocks::Nothing => Vec::new(),
@@ -294,19 +296,19 @@ fn keys(blocks: MovedBlocks, sender: u32, layout: &Layout) -> Vec<Key> {
 }
 
 /// The layout that a program's expansion would give.
-fn layout(task: &Task, bytes: u64) -> Layout {
+fn layout(task: &ExpansionTask, bytes: u64) -> BlockLayout {
     use CollectiveOp::*;
     let blocks = (0..u64::from(task.ranks)).map(|rank| bytes + rank % 3);
     match task.op {
         Barrier | Bcast | Reduce | Allreduce | Scan => task.layout(bytes),
-        Alltoall | Alltoallv | Alltoallw => Layout::pairs(
+        Alltoall | Alltoallv | Alltoallw => BlockLayout::pairs(
             vec![bytes * u64::from(task.ranks); task.ranks as usize],
             &[],
         ),
         Gather if task.choice.algorithm == Algorithm::LinearSync => {
-            Layout::given(blocks.flat_map(|size| [size.min(100), size.saturating_sub(100)]))
+            BlockLayout::given(blocks.flat_map(|size| [size.min(100), size.saturating_sub(100)]))
         }
-        _ => Layout::given(blocks),
+        _ => BlockLayout::given(blocks),
     }
 }
 
@@ -328,7 +330,7 @@ fn world(op: CollectiveOp, choice: Choice, (ranks, root): (u32, u32), bytes: u64
         algorithm: choice.algorithm.for_ranks(op, ranks),
         ..choice
     };
-    let task = Task {
+    let task = ExpansionTask {
         op,
         choice,
         ranks,

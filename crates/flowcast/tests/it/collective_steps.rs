@@ -6,7 +6,7 @@ use crate::random_programs::{as_program, read_text};
 use flowcast::{
     model::{
         algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent},
-        network::{LinkRate, Network, Rule},
+        network::{LinkRate, MessageRule, Network},
     },
     replay::{
         collective::{
@@ -63,7 +63,7 @@ fn replayed(program: &Program, table: &AlgorithmTable, per_byte: f64) -> f64 {
     .unwrap()
     .program;
     let mut network: Network = flowcast::model::builtin::network("gige-lam").unwrap();
-    network.point_to_point.rule = Rule::Loggops;
+    network.point_to_point.rule = MessageRule::Loggops;
     network.point_to_point.rendezvous_from = None;
     network.nic.latency = Time::from_seconds(LATENCY);
     network.nic.overhead = Time::from_seconds(OVERHEAD);

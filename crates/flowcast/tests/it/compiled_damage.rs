@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use crate::random_programs::any_records;
 use flowcast::{
     Collectives, Options, Outputs, Prepared,
-    convert::{self, Dialect, Losses, Tables},
+    convert::{self, Dialect, Losses, WriterTables},
     model::{
         algorithm::{AlgorithmTable, Base},
         builtin,
@@ -78,7 +78,7 @@ fn convert_all(program: &Program) {
     let blocking = convert::with_blocking_collectives(program);
     let program = blocking.as_ref().map_or(program, |(program, _)| program);
     let _ = convert::needs_messages(program);
-    let tables = Tables::new(program);
+    let tables = WriterTables::new(program);
     for rank in (0..program.ranks() as u32).map(Rank) {
         let _ = convert::ti_rank(&tables, rank, &mut Losses::default(), &mut out);
     }

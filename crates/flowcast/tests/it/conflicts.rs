@@ -2,7 +2,7 @@
 
 use flowcast::{
     calibrate::{
-        conflict_samples::{ConflictSamples, Measured},
+        conflict_samples::{ConflictSamples, MeasuredConflict},
         conflicts::{
             Bound, ConflictFit, ConflictFitError, ConflictFitOptions, ModelFit, Warning,
             fit_conflicts,
@@ -11,7 +11,7 @@ use flowcast::{
     flows::concurrent::{Method, predict_flows},
     model::{
         cluster::{
-            conflicts::{Conflict, ConflictPlan, Kind},
+            conflicts::{Conflict, ConflictKind, ConflictPlan},
             flow::Flow,
             racks::Racks,
         },
@@ -72,7 +72,7 @@ fn made_by(truth: &Network, model: Model, nodes: u32, noise: f64) -> ConflictSam
                 .map(|at| *time * (1.0 + noise * (at as f64 - 1.5)))
                 .collect()
         };
-        Measured {
+        MeasuredConflict {
             durations: true_durations.iter().map(noisy).collect(),
             conflict,
         }
@@ -419,7 +419,7 @@ fn a_model_that_misses_or_stands_at_a_bound_is_told_first_and_has_no_interval_th
     for measured in samples
         .measured
         .iter_mut()
-        .filter(|measured| measured.conflict.kind == Kind::Random)
+        .filter(|measured| measured.conflict.kind == ConflictKind::Random)
     {
         measured
             .durations
@@ -486,15 +486,15 @@ fn short_messages_give_the_latency_and_change_nothing_else() {
         .conflicts()
         .into_iter()
         .chain(plan.short_patterns(2, 1));
-    for conflict in
-        short.filter(|conflict| conflict.kind == Kind::Short || conflict.name == "alone-1kB")
+    for conflict in short
+        .filter(|conflict| conflict.kind == ConflictKind::Short || conflict.name == "alone-1kB")
     {
         let durations = durations(&conflict.flows, &long.racks, &truth, Model::ClosedLoop).unwrap();
         let durations = durations
             .iter()
             .map(|time| vec![*time; REPETITIONS])
             .collect();
-        with_short.measured.push(Measured {
+        with_short.measured.push(MeasuredConflict {
             conflict,
             durations,
         });
@@ -529,7 +529,7 @@ fn random_patterns_change_no_parameter() {
     for measured in samples
         .measured
         .iter_mut()
-        .filter(|measured| measured.conflict.kind == Kind::Random)
+        .filter(|measured| measured.conflict.kind == ConflictKind::Random)
     {
         measured
             .durations
@@ -553,10 +553,10 @@ fn without_a_flow_alone_or_a_conflict_there_is_nothing_to_fit() {
     let mut alone = samples.clone();
     alone
         .measured
-        .retain(|measured| measured.conflict.kind == Kind::Alone);
+        .retain(|measured| measured.conflict.kind == ConflictKind::Alone);
     assert!(matches!(refused(&alone), Err(ConflictFitError::NoConflict)));
     samples
         .measured
-        .retain(|measured| measured.conflict.kind != Kind::Alone);
+        .retain(|measured| measured.conflict.kind != ConflictKind::Alone);
     assert!(matches!(refused(&samples), Err(ConflictFitError::NotAlone)));
 }

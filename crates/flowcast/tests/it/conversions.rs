@@ -2,7 +2,7 @@
 
 use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
 use flowcast::{
-    convert::{self, Dialect, Tables},
+    convert::{self, Dialect, WriterTables},
     model::algorithm::{AlgorithmTable, Base},
     replay::{
         loggops::{self, Loggops},
@@ -24,7 +24,7 @@ fn as_dim(program: &Program, dialect: Dialect) -> Program {
 }
 
 fn as_ti(program: &Program) -> Program {
-    let tables = Tables::new(program);
+    let tables = WriterTables::new(program);
     let mut text = Vec::new();
     for rank in (0..program.ranks() as u32).map(Rank) {
         convert::ti_rank(&tables, rank, &mut convert::Losses::default(), &mut text).unwrap();
@@ -162,7 +162,7 @@ fn barriers_that_carry_bytes_are_counted_where_they_are_written_without() {
             format!("10:0:0:0:1:1:0:{bytes}:{bytes}:1\n10:1:0:0:1:0:0:{bytes}:{bytes}:1\n");
         let text = format!("#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n{records}");
         let program = as_program(read_text(text).unwrap());
-        let (tables, mut losses) = (Tables::new(&program), convert::Losses::default());
+        let (tables, mut losses) = (WriterTables::new(&program), convert::Losses::default());
         for rank in [Rank(0), Rank(1)] {
             convert::ti_rank(&tables, rank, &mut losses, &mut Vec::new()).unwrap();
         }

@@ -9,7 +9,7 @@ use crate::replay_contention::any_limits;
 use flowcast::{
     graph::{EventGraph, critical_path::CriticalPath},
     model::{
-        network::{Progress, Rule},
+        network::{MessageRule, Progress},
         sharing::model::Model,
     },
     replay::{Engine, outcome::Outcome, placement::Placement, time_part::TimePart},
@@ -20,7 +20,7 @@ use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 
 /// Latency 20 ns, a tenth of a nanosecond for each byte, overhead 5 ns, gap 7 ns, one rank on a node.
 const NUMBERS: Numbers = Numbers {
-    rule: Rule::Hockney,
+    rule: MessageRule::Hockney,
     latency: 20.0,
     per_byte: 0.1,
     overhead: 5.0,
@@ -95,7 +95,7 @@ fn start_ups_of_dimemas_are_overhead_on_both_sides_of_the_way() {
     let path = path_of(
         &[SEND_1000, RECV],
         Numbers {
-            rule: Rule::Dimemas,
+            rule: MessageRule::Dimemas,
             ..NUMBERS
         },
     );
@@ -129,7 +129,7 @@ fn an_interface_that_rests_leads_to_the_message_before() {
     let path = path_of(
         &[&sends, &recvs],
         Numbers {
-            rule: Rule::Loggops,
+            rule: MessageRule::Loggops,
             ..NUMBERS
         },
     );

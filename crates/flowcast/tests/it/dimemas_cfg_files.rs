@@ -15,7 +15,7 @@ use flowcast::{
             wide_area::{Site, Traffic},
         },
         name::is_hidden,
-        network::{Network, Rule},
+        network::{MessageRule, Network},
     },
     units::{Bytes, CollectiveOp, Rate, Time},
 };
@@ -80,7 +80,7 @@ fn a_plain_machine_becomes_one_group_and_everything_in_it_is_modelled() {
     let config = read(&golden("m_n4b1.cfg")).unwrap();
     assert_eq!(config.not_modelled, [""; 0]);
     let network = config.network;
-    assert_eq!(network.point_to_point.rule, Rule::Dimemas);
+    assert_eq!(network.point_to_point.rule, MessageRule::Dimemas);
     assert_eq!(network.nic.latency, Time::from_seconds(5e-5));
     assert_eq!(
         network.nic.rate.given_goodput(),

@@ -5,8 +5,8 @@
 use crate::event_driven::end_times_where;
 use crate::random_programs::{Numbers, Record, Records, any_numbers, any_records};
 use flowcast::{
-    graph::{EventGraph, noise::Noise, selector::Selector},
-    model::network::Rule,
+    graph::{EventGraph, noise::ComputeNoise, selector::Selector},
+    model::network::MessageRule,
     replay::{Engine, placement::Placement, walk::Replay},
     trace::slot::Slot,
     units::{Rank, Time},
@@ -95,7 +95,7 @@ proptest! {
         least in prop_oneof![Just(0u64), 1u64..6000],
         values in proptest::collection::vec(0.0..200_000.0f64, 4),
     ) {
-        prop_assume!(numbers.rule != Rule::Dimemas);
+        prop_assume!(numbers.rule != MessageRule::Dimemas);
         let records = messages_only(&records);
         let ranks = records.ranks.len();
         let (a, b) = (pair.0 % ranks, pair.1 % ranks);
@@ -139,7 +139,7 @@ proptest! {
     #[test]
     fn the_gradient_of_all_messages_is_the_slope_of_the_network(records in any_records(), numbers in any_numbers()) {
         prop_assume!(numbers.latency >= 2.0 && numbers.overhead >= 2.0 && numbers.gap >= 2.0);
-        let numbers = Numbers { rule: Rule::Loggops, ..numbers };
+        let numbers = Numbers { rule: MessageRule::Loggops, ..numbers };
         let records = messages_only(&records);
         let program = records.program();
         let of = |numbers: &Numbers| numbers.replay(&program).run().unwrap().makespan().as_nanos();
@@ -200,7 +200,7 @@ proptest! {
         numbers in any_numbers(),
         chosen in any::<prop::sample::Index>(),
     ) {
-        prop_assume!(numbers.rule != Rule::Dimemas);
+        prop_assume!(numbers.rule != MessageRule::Dimemas);
         let records = messages_only(&records);
         let program = records.program();
         let engine = engine(&program, &numbers);
@@ -260,9 +260,9 @@ proptest! {
         first.into_iter().for_each(|nanos| *nanos += 1_000_000);
         let expected = numbers.replay(&later.program()).run().unwrap();
         let delay = Time::from_nanos(1e6 / numbers.speed);
-        let once = graph.disturbed(&graph.disturbed_ends(&Noise::Once { rank: Rank(rank as u32), delay }, 1, 0..1, 1));
+        let once = graph.disturbed(&graph.disturbed_ends(&ComputeNoise::Once { rank: Rank(rank as u32), delay }, 1, 0..1, 1));
         prop_assert!((once.makespans[0] - expected.makespan()).as_nanos().abs() <= 1e-2);
-        let noise = Noise::Exponential(Time::from_nanos(1e4));
+        let noise = ComputeNoise::Exponential(Time::from_nanos(1e4));
         let drawn = |threads| graph.disturbed(&graph.disturbed_ends(&noise, 3, 0..20, threads));
         let parts = [0..3, 3..11, 11..20].into_iter().flat_map(|runs| graph.disturbed_ends(&noise, 3, runs, 1));
         prop_assert_eq!(drawn(1), graph.disturbed(&parts.collect::<Vec<_>>()));

@@ -7,7 +7,7 @@ use flowcast::{
     Collectives, Options,
     model::{
         algorithm::{Algorithm, AlgorithmTable, Base},
-        network::{LinkRate, Network, Rule},
+        network::{LinkRate, MessageRule, Network},
     },
     replay::{Engine, costs::Rendezvous, placement::Placement, walk::Replay},
     trace::{
@@ -55,7 +55,7 @@ fn expanded(program: &Program, table: &AlgorithmTable) -> Expanded {
 
 fn hockney() -> Network {
     let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
-    network.point_to_point.rule = Rule::Hockney;
+    network.point_to_point.rule = MessageRule::Hockney;
     network.nic.latency = Time::from_nanos(LATENCY);
     network.nic.rate = LinkRate::Goodput(Rate::from_bytes_per_second(1e9 / NANOS_PER_BYTE).into());
     network
@@ -297,7 +297,7 @@ fn a_pipeline_follows_the_loggops_formula() {
         for ranks in [3u32, 5, 8] {
             let bytes = u64::from(pieces) * 1000;
             let mut network = hockney();
-            network.point_to_point.rule = Rule::Loggops;
+            network.point_to_point.rule = MessageRule::Loggops;
             network.nic.latency = Time::from_nanos(latency);
             network.nic.overhead = Time::from_nanos(overhead);
             network.nic.gap = Time::from_nanos(gap);

@@ -4,14 +4,14 @@ use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read
 use flowcast::{
     model::{
         machine::NodeGroup,
-        network::{LinkRate, Network, Rule},
+        network::{LinkRate, MessageRule, Network},
         sharing::model::Model,
     },
     replay::{
         Engine,
         costs::Rendezvous,
         explain::{Explanation, Sums},
-        journal::{Journal, Keeps},
+        journal::{Keeps, ReplayJournal},
         outcome::Outcome,
         placement::Placement,
         run_times::RunTimer,
@@ -117,7 +117,7 @@ fn each_cause_is_told_from_the_others() {
         1:1:0:0.0\n3:1:0:0:-1:1000:0:1:0\n1:2:0:0.0\n3:2:0:0:-1:1000:0:1:1\n3:2:0:0:-1:1000:0:1:2\n";
     let program = as_program(read_text(text).unwrap());
     let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
-    network.point_to_point.rule = Rule::Hockney;
+    network.point_to_point.rule = MessageRule::Hockney;
     network.nic.latency = Time::from_nanos(500.0);
     network.nic.rate = LinkRate::Goodput(flowcast::units::Rate::from_bytes_per_second(1e9).into());
     network.machine.nodes = vec![NodeGroup {
@@ -166,7 +166,10 @@ fn calls_that_events_name_have_these_names_everywhere() {
         timeline: true,
         ..Keeps::FILES
     };
-    let (mut journal, mut timer) = (Journal::new(&program, keeps), RunTimer::new(&program, &[]));
+    let (mut journal, mut timer) = (
+        ReplayJournal::new(&program, keeps),
+        RunTimer::new(&program, &[]),
+    );
     let outcome = engine.observed(&mut (&mut journal, &mut timer)).unwrap();
     let tallies = journal.call_tallies().into_iter();
     let mut counts: Vec<(&str, u64)> = tallies

@@ -17,7 +17,7 @@ use flowcast::{
     replay::{
         Engine,
         costs::Rendezvous,
-        journal::{Journal, Keeps},
+        journal::{Keeps, ReplayJournal},
         loggops::{self, Loggops, sends::Sends},
         observer::Unobserved,
         outcome::Outcome,
@@ -49,7 +49,7 @@ struct Written {
 fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Written {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
-    let mut journal = Journal::new(program, Keeps::FILES);
+    let mut journal = ReplayJournal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
     assert_eq!(
         outcome,
@@ -71,7 +71,7 @@ fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Writte
             journal.traffic_received(rank).messages as usize,
             journal.received(rank).count()
         );
-        let mut lean = Journal::new(program, keeps);
+        let mut lean = ReplayJournal::new(program, keeps);
         engine.observed(&mut lean).unwrap();
         compare_lean(
             &written,
@@ -132,7 +132,7 @@ fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
     let placement = Placement::new(&Machine::default(), None, schedule.ranks()).unwrap();
     let sends = Sends::from_schedule(schedule);
     let replay = |keeps| {
-        let mut journal = Journal::of_schedule(&sends, keeps);
+        let mut journal = ReplayJournal::of_schedule(&sends, keeps);
         let outcome = loggops::placed(schedule, parameters.into(), &mut journal).unwrap();
         (journal, outcome)
     };

@@ -7,8 +7,8 @@ use crate::protobuf::{Value, fields, one};
 use flowcast::{
     Conversion, Options, Outputs, Prepared, TraceForm,
     convert::{
-        Tables,
-        generate::{Shape, Workload},
+        WriterTables,
+        generate::{ProgramShape, Workload},
         ti_rank, write,
     },
     model::{
@@ -27,7 +27,7 @@ use flowcast::{
     },
     trace::{
         Trace, compiled,
-        hpl::{Broadcast, CallSpread, KernelRates, Pivots, Processor, Script, Settings, Swap},
+        hpl::{Broadcast, CallSpread, HplSettings, KernelRates, Pivots, Processor, Script, Swap},
     },
     units::{Bytes, Rank, Rate, Time},
 };
@@ -93,7 +93,7 @@ fn check_forms(trace: &Trace) {
     let Trace::Program(program) = trace.unfolded().unwrap().into_owned() else {
         return;
     };
-    let tables = Tables::new(&program);
+    let tables = WriterTables::new(&program);
     let actions = read_actions(program.ranks() as u32, |rank, out| {
         ti_rank(&tables, rank, &mut Default::default(), out)
     });
@@ -172,7 +172,7 @@ proptest! {
         size in select(vec![0, 1, 8192, 900_000_000_000_000]),
         (compute, jitter) in (far_time(), select(vec![0.0, 0.2, 1.0])),
     ) {
-        let shape = Shape { workload, ranks, iterations, size: Bytes(size), compute, jitter, seed: 1, period };
+        let shape = ProgramShape { workload, ranks, iterations, size: Bytes(size), compute, jitter, seed: 1, period };
         let texts = [
             read_back("dim", written(|out| write::dim(shape, out))),
             read_back("goal", written(|out| write::goal(shape, out))),
@@ -198,7 +198,7 @@ proptest! {
         (cache_rate, memory_rate) in (far_rate(), far_rate()),
         (share, spread) in (select(vec![0.0, 1.0]), select(vec![0.0, 0.1, 1e300])),
     ) {
-        let settings = Settings {
+        let settings = HplSettings {
             order: 40,
             block: 8,
             rows: 2,
@@ -241,7 +241,7 @@ proptest! {
         compute in far_time(),
         size in select(vec![0, 8192, 9_000_000_000_000_000, u64::MAX / 5, u64::MAX - 1]),
     ) {
-        let shape = Shape {
+        let shape = ProgramShape {
             workload: Workload::Shift,
             ranks: 3,
             iterations: 2,

@@ -10,7 +10,7 @@ use flowcast::{
     },
     model::{
         loggp::LogGp,
-        network::{Network, Rule},
+        network::{MessageRule, Network},
         stats::resampling::Resampler,
     },
     units::{Bytes, Time, TimePerByte},
@@ -362,7 +362,7 @@ fn a_fit_becomes_a_network_file_that_reads_back() {
     let myrinet = network(3.4, 0.00409, 1.9, 24.3);
     let fit = fit_loggp(&noisy(&myrinet, 2), &few_replicates()).unwrap();
     let network = fit.to_network("mine", [("host".to_owned(), "a".to_owned())].into());
-    assert_eq!(network.point_to_point.rule, Rule::Loggops);
+    assert_eq!(network.point_to_point.rule, MessageRule::Loggops);
     assert_eq!(network.intervals["nic.gap_per_byte"].level, 0.95);
     assert_eq!(
         Network::from_toml(&network.to_toml(), &[]).unwrap(),

@@ -6,7 +6,7 @@ use crate::random_programs::{Numbers, any_alike, any_numbers, as_program, read_b
 use flowcast::{
     Contention, Options,
     convert::{
-        generate::{Shape, Workload},
+        generate::{ProgramShape, Workload},
         write,
     },
     model::sharing::model::Model,
@@ -141,7 +141,7 @@ fn a_rank_that_overtakes_after_a_million_iterations_is_not_jumped_over() {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.nic.latency = Time::from_nanos(5.0);
     network.nic.overhead = Time::ZERO;
-    network.point_to_point.rule = flowcast::model::network::Rule::Hockney;
+    network.point_to_point.rule = flowcast::model::network::MessageRule::Hockney;
     let options = Options {
         contention: Contention::Shared(Model::Independent),
         ..Options::default()
@@ -185,7 +185,7 @@ fn a_rank_that_overtakes_after_a_million_iterations_is_not_jumped_over() {
 fn a_generated_loop_is_what_the_generated_text_says() {
     for (name, workload) in Workload::ALL {
         let (compute, size) = (Time::from_micros(10.0), Bytes(8192));
-        let shape = Shape {
+        let shape = ProgramShape {
             workload,
             ranks: 9,
             iterations: 45,
@@ -238,7 +238,7 @@ proptest! {
 fn the_loop_of_a_text_is_found() {
     for (name, workload) in Workload::ALL {
         let (compute, size) = (Time::from_micros(10.0), Bytes(8192));
-        let shape = Shape {
+        let shape = ProgramShape {
             workload,
             ranks: 9,
             iterations: 47,
@@ -265,7 +265,7 @@ fn the_loop_of_a_text_is_found() {
             flat.compiled_bytes()
         );
     }
-    let shape = Shape {
+    let shape = ProgramShape {
         workload: Workload::Halo,
         ranks: 9,
         iterations: 40,

@@ -10,7 +10,7 @@ use flowcast::{
         cluster::{flow::Flow, racks::Racks},
         network::{LinkRate, Network},
         sharing::{fabric::Fabric, flow_cuts::Strictness, model::Model, rates::rate_model},
-        topology::{CableKind, Shape, Topology, tree::Level},
+        topology::{CableKind, Topology, TopologyShape, tree::Level},
     },
     units::{Bytes, Node, Rate, Time},
 };
@@ -57,7 +57,7 @@ fn networks() -> Vec<(Network, Racks)> {
         (Level::new(3, 1), rate(200.0)),
     ];
     let mut tree = network(&[]);
-    tree.topology = Some(Topology::new(Shape::Levels(levels)));
+    tree.topology = Some(Topology::new(TopologyShape::Levels(levels)));
     let half_duplex = network(&[("backbone.bandwidth", "250MB/s"), ("nic.duplex", "half")]);
     let buses = network(&[
         ("backbone.bandwidth", "250MB/s"),

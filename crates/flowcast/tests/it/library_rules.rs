@@ -51,7 +51,7 @@ fn open_mpi_uses(file: &str, op: u64, ranks: u64, bytes: u64) -> [u64; 4] {
 }
 
 fn rule(op: CollectiveOp, ranks: u32, from: u64, choice: &str) -> LibraryRule {
-    let rule: flowcast::model::algorithm::Rule = choice.parse().unwrap();
+    let rule: flowcast::model::algorithm::AlgorithmRule = choice.parse().unwrap();
     LibraryRule {
         op,
         ranks,

@@ -14,7 +14,7 @@ use flowcast::{
     replay::{
         Engine,
         costs::Rendezvous,
-        influence::{Done, without_influence},
+        influence::{FinishedReplay, without_influence},
         outcome::Outcome,
         placement::{Application, Placement},
     },
@@ -272,7 +272,7 @@ fn parameters_that_nothing_used_are_named_and_others_are_not() {
     );
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
     let outcome = replay(&program, &network);
-    let done = Done {
+    let done = FinishedReplay {
         program: &program,
         network: &network,
         placement: &placement,
@@ -315,7 +315,7 @@ fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked
     .unwrap();
     let outcome = engine.run().unwrap();
     let (program, network, placement, outcome) = (&program, &network, &placement, &outcome);
-    let done = Done {
+    let done = FinishedReplay {
         program,
         network,
         placement,

@@ -14,7 +14,7 @@ use flowcast::{
             pattern::{Pattern, Steps},
             racks::Racks,
         },
-        network::{Interval as OfField, Network},
+        network::{Network, ParameterInterval as OfField},
         quantity::Quantity,
         sharing::model::Model,
         stats::{conformal::share_interval, sample::median},

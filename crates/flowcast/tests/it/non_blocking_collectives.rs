@@ -9,13 +9,13 @@ use flowcast::{
     model::{
         algorithm::{Algorithm, AlgorithmTable, Base},
         machine::NodeGroup,
-        network::{LinkRate, Network, Rule},
+        network::{LinkRate, MessageRule, Network},
         sharing::model::Model,
     },
     replay::{
         Engine, SimulateError,
         costs::Rendezvous,
-        journal::{Journal, Keeps},
+        journal::{Keeps, ReplayJournal},
         placement::Placement,
         sweep::{self, WhatIf},
         walk::Replay,
@@ -87,7 +87,7 @@ fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
 }
 
 /// 10 us and 1 byte a nanosecond.
-fn network(rule: Rule) -> Network {
+fn network(rule: MessageRule) -> Network {
     let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
     network.point_to_point.rule = rule;
     network.nic.latency = Time::from_micros(10.0);
@@ -97,7 +97,7 @@ fn network(rule: Rule) -> Network {
 }
 
 /// One link each way and one processor.
-fn limited(rule: Rule) -> Network {
+fn limited(rule: MessageRule) -> Network {
     let mut network = network(rule);
     network.machine.nodes = vec![NodeGroup {
         count: 0,
@@ -166,9 +166,13 @@ fn what_is_waited_for_at_once_takes_as_long_as_the_blocking_call() {
             let table = by(op, algorithm.name());
             let [blocking, non_blocking] = [BLOCKING, IMMEDIATE]
                 .map(|mode| messages_of(&staggered(op, ranks, mode, 0), &table));
-            for network in [Rule::Hockney, Rule::Dimemas, Rule::Loggops]
-                .into_iter()
-                .flat_map(|rule| [network(rule), limited(rule)])
+            for network in [
+                MessageRule::Hockney,
+                MessageRule::Dimemas,
+                MessageRule::Loggops,
+            ]
+            .into_iter()
+            .flat_map(|rule| [network(rule), limited(rule)])
             {
                 let found =
                     [&blocking, &non_blocking].map(|program| micros(&engine(program, &network)));
@@ -191,7 +195,7 @@ fn what_is_waited_for_at_once_takes_as_long_as_the_blocking_call() {
 fn computation_hides_what_moves_meanwhile() {
     let op = CollectiveOp::Alltoall;
     let table = by(op, "pairwise");
-    for network in [network(Rule::Hockney), limited(Rule::Hockney)] {
+    for network in [network(MessageRule::Hockney), limited(MessageRule::Hockney)] {
         let time = |mode, between| {
             micros(&engine(
                 &messages_of(&staggered(op, 4, mode, between), &table),
@@ -227,11 +231,11 @@ fn messages_of_several_operations_under_way_compete_for_links() {
     let [one, three] = [1, 3].map(|times| messages_of(&program(&[&[0, 1]], &ranks(times)), &table));
     assert_eq!((one.streams(), three.streams()), (4, 8));
     // 100 us of bytes each, 10 us of latency in front of all.
-    let free = network(Rule::Hockney);
+    let free = network(MessageRule::Hockney);
     assert!(
         close(micros(&engine(&one, &free)), 110.0) && close(micros(&engine(&three, &free)), 110.0)
     );
-    let narrow = limited(Rule::Hockney);
+    let narrow = limited(MessageRule::Hockney);
     assert!(
         close(micros(&engine(&one, &narrow)), 110.0),
         "{}",
@@ -269,7 +273,7 @@ fn operations_on_two_communicators_may_be_called_in_any_order() {
     for base in [Base::OpenMpi, Base::Mpich] {
         let messages = messages_of(&program, &AlgorithmTable::from_base(base));
         assert_eq!((messages.ranks(), messages.streams()), (4, 4 + 6));
-        for network in [network(Rule::Dimemas), limited(Rule::Dimemas)] {
+        for network in [network(MessageRule::Dimemas), limited(MessageRule::Dimemas)] {
             let outcome = engine(&messages, &network).run().unwrap();
             assert!(
                 outcome.ranks.len() == 4 && outcome.makespan() > Time::ZERO,
@@ -288,10 +292,10 @@ fn one_that_is_never_waited_for_ends_by_itself() {
         &by(op, "binomial"),
     );
     assert!(close(
-        micros(&engine(&messages, &network(Rule::Hockney))),
+        micros(&engine(&messages, &network(MessageRule::Hockney))),
         3.0
     ));
-    let found = micros(&engine(&messages, &limited(Rule::Hockney)));
+    let found = micros(&engine(&messages, &limited(MessageRule::Hockney)));
     assert!(close(found, 3.0), "{found}");
 }
 
@@ -303,9 +307,10 @@ fn ranks_that_wait_for_each_other_are_told_without_their_strands() {
     let calls = call(op, 1, 0, (false, IMMEDIATE)) + &wait(op, 1);
     let stuck = program(&[&[0, 1]], &[calls.clone() + &send(1), receive(0) + &calls]);
     let messages = messages_of(&stuck, &AlgorithmTable::from_base(Base::OpenMpi));
-    let SimulateError::Deadlock { waiting, story } = engine(&messages, &network(Rule::Hockney))
-        .run()
-        .unwrap_err()
+    let SimulateError::Deadlock { waiting, story } =
+        engine(&messages, &network(MessageRule::Hockney))
+            .run()
+            .unwrap_err()
     else {
         panic!("expected a deadlock")
     };
@@ -320,7 +325,7 @@ fn ranks_that_wait_for_each_other_are_told_without_their_strands() {
 fn what_is_shown_is_of_ranks() {
     let op = CollectiveOp::Allreduce;
     let messages = messages_of(&staggered(op, 4, IMMEDIATE, 20), &by(op, "ring"));
-    for network in [network(Rule::Loggops), limited(Rule::Dimemas)] {
+    for network in [network(MessageRule::Loggops), limited(MessageRule::Dimemas)] {
         let engine = engine(&messages, &network);
         let (outcome, journal) = recorded(&messages, |journal| engine.observed(journal));
         let timeline = journal.timeline();
@@ -345,7 +350,7 @@ fn what_is_shown_is_of_ranks() {
             "{:?}",
             path.shares()
         );
-        let mut journal = Journal::new(&messages, Keeps::FILES);
+        let mut journal = ReplayJournal::new(&messages, Keeps::FILES);
         engine.observed(&mut journal).unwrap();
         let ranks = (0..4).map(Rank);
         let sent: Vec<_> = ranks
@@ -378,7 +383,7 @@ fn a_compiled_program_keeps_its_strands() {
         compiled::parts(&flowcast::trace::Trace::Program(messages.clone())).concat();
     let again = as_program(read_bytes("i.fct", bytes).unwrap());
     assert_eq!((again.ranks(), again.streams()), (5, 10));
-    let network = network(Rule::Loggops);
+    let network = network(MessageRule::Loggops);
     assert_eq!(
         engine(&again, &network).run().unwrap(),
         engine(&messages, &network).run().unwrap()
@@ -390,7 +395,7 @@ proptest! {
     fn both_engines_and_sweeps_agree(records in any_records(), mpich: bool) {
         let table = AlgorithmTable::from_base(if mpich { Base::Mpich } else { Base::OpenMpi });
         let messages = messages_of(&records.program(), &table);
-        let network = network(Rule::Hockney);
+        let network = network(MessageRule::Hockney);
         let walked = engine(&messages, &network).run().unwrap();
         let placement = Placement::of_program(&network.machine, None, &messages).unwrap();
         let events = Engine::limited(Replay::new(&messages, &network, placement, Rendezvous::from_network(&network, None)).unwrap(), &network).run().unwrap();

@@ -7,7 +7,7 @@ use flowcast::{
     Contention, Options, Prediction, Prepared, RailsOptions,
     model::{
         builtin,
-        network::{LinkRate, LoneFlow, Network, Rule},
+        network::{LinkRate, LoneFlow, MessageRule, Network},
         sharing::model::Model,
     },
     predict,
@@ -94,7 +94,7 @@ proptest! {
         records in any_records(), numbers in any_numbers(), in_calls in any::<bool>(),
     ) {
         // Without overheads that make interfaces rest, for which senders wait where there is one network.
-        let numbers = Numbers { rule: Rule::Hockney, per_byte: numbers.per_byte.max(0.01), ..numbers };
+        let numbers = Numbers { rule: MessageRule::Hockney, per_byte: numbers.per_byte.max(0.01), ..numbers };
         let (program, mut network) = (records.program(), numbers.network(records.ranks.len()));
         if in_calls {
             network = network.with_overrides(&[("point_to_point.progress".to_owned(), "in calls".to_owned())]).unwrap();

@@ -3,7 +3,7 @@
 use flowcast::{
     Contention, Options, PreparedProgram,
     model::{
-        network::{LinkRate, LoneFlow, Network, Progress, Rule},
+        network::{LinkRate, LoneFlow, MessageRule, Network, Progress},
         sharing::model::Model,
     },
     trace::{Program, ReadOptions, Trace, read},
@@ -59,7 +59,7 @@ fn program(ranks: [&str; 2]) -> Program {
 }
 
 /// Gigabit Ethernet in round numbers: 100 us of latency, 8 ns a byte; under LogGOPS 10 us of overhead, 20 us of gap.
-fn network(rule: Rule) -> Network {
+fn network(rule: MessageRule) -> Network {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.point_to_point.rule = rule;
     network.nic.latency = flowcast::units::Time::from_micros(100.0);
@@ -99,9 +99,9 @@ fn assert_near(found: f64, expected: f64, what: &str) {
 fn computation_hides_two_messages_under_every_rule_and_model() {
     let program = program(["i1000001 i1000001 c20000000 l1 l0", "p p w w"]);
     for (rule, expected) in [
-        (Rule::Hockney, 20_000.0),
-        (Rule::Dimemas, 20_200.0),
-        (Rule::Loggops, 20_020.0),
+        (MessageRule::Hockney, 20_000.0),
+        (MessageRule::Dimemas, 20_200.0),
+        (MessageRule::Loggops, 20_020.0),
     ] {
         for model in MODELS {
             let [sender, _] = ends(&program, &network(rule), model);
@@ -116,7 +116,7 @@ fn a_wait_ends_when_the_message_has_left_the_interface() {
     let first = 10.0 + 8000.0;
     let second = 10.0 + 8020.0 + 8000.0;
     for model in MODELS {
-        let network = network(Rule::Loggops);
+        let network = network(MessageRule::Loggops);
         for (records, expected) in [
             ("i1000001 i1000001 c1000000 l1 l0", second),
             ("i1000001 i1000001 c1000000 l0 l1", second),
@@ -144,7 +144,7 @@ fn a_blocking_send_waits_for_the_interface_and_goes_on_when_it_takes_the_message
             let receives = ["p w", "p p w w"][records.split(' ').count() - 1];
             let [sender, _] = ends(
                 &program([records, receives]),
-                &network(Rule::Loggops),
+                &network(MessageRule::Loggops),
                 model,
             );
             assert_near(sender, expected, &format!("{records} {model:?}"));
@@ -154,7 +154,7 @@ fn a_blocking_send_waits_for_the_interface_and_goes_on_when_it_takes_the_message
 
 #[test]
 fn messages_that_are_queued_arrive_as_those_of_a_sender_that_waits() {
-    let network = network(Rule::Loggops);
+    let network = network(MessageRule::Loggops);
     for model in MODELS {
         let [_, blocking] = ends(&program(["s1000001 s1000001", "p p w w"]), &network, model);
         let [_, queued] = ends(
@@ -167,7 +167,7 @@ fn messages_that_are_queued_arrive_as_those_of_a_sender_that_waits() {
 }
 
 /// A network whose messages wait for their receiver from 64 KiB on.
-fn rendezvous(rule: Rule, progress: Progress) -> Network {
+fn rendezvous(rule: MessageRule, progress: Progress) -> Network {
     let mut network = network(rule);
     network.point_to_point.rendezvous_from = Some(Bytes(65_536));
     network.point_to_point.progress = progress;
@@ -238,7 +238,7 @@ fn a_rendezvous_moves_while_ranks_compute_or_when_they_wait() {
                 (Progress::Asynchronous, asynchronous),
                 (Progress::InCalls, in_calls),
             ] {
-                let found = ends(&program, &rendezvous(Rule::Hockney, progress), model);
+                let found = ends(&program, &rendezvous(MessageRule::Hockney, progress), model);
                 for rank in [0, 1] {
                     assert_near(
                         found[rank],
@@ -257,7 +257,7 @@ fn packets_of_a_rendezvous_move_while_ranks_compute_if_progress_is_asynchronous(
     let packets = |progress| {
         ends(
             &program,
-            &rendezvous(Rule::Hockney, progress),
+            &rendezvous(MessageRule::Hockney, progress),
             Contention::Shared(Model::Packet),
         )
     };

@@ -2,14 +2,14 @@
 
 use flowcast::{
     Contention, Options,
-    flows::concurrent::{Method, Prediction, predict_flows, predict_seeds},
+    flows::concurrent::{FlowsPrediction, Method, predict_flows, predict_seeds},
     model::{
         builtin,
         cluster::{
             flow::Flow,
             pattern::Pattern,
             racks::Racks,
-            staggered::{Direction, staggered_chain},
+            staggered::{ChainDirection, staggered_chain},
         },
         network::Network,
         sharing::{flow_cuts::Strictness, model::Model},
@@ -43,7 +43,7 @@ fn network(rate: f64, overrides: &[(&str, &str)]) -> Network {
         .unwrap()
 }
 
-fn predict(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Prediction {
+fn predict(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> FlowsPrediction {
     predict_flows(
         flows,
         racks,
@@ -56,7 +56,7 @@ fn predict(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Pr
     .unwrap()
 }
 
-fn packets(flows: &[Flow]) -> Prediction {
+fn packets(flows: &[Flow]) -> FlowsPrediction {
     predict(flows, &Racks::default(), &network(WIRE, &[]), Model::Packet)
 }
 
@@ -148,13 +148,13 @@ fn every_byte_arrives_once_and_empty_messages_end_at_once() {
 
 #[test]
 fn the_closed_loop_is_near_its_packets_and_nearer_than_max_min() {
-    let directions: Vec<Direction> = "dduuuududdudduuuuduududuudduud"
+    let directions: Vec<ChainDirection> = "dduuuududdudduuuuduududuudduud"
         .chars()
         .map(|letter| {
             if letter == 'u' {
-                Direction::Up
+                ChainDirection::Up
             } else {
-                Direction::Down
+                ChainDirection::Down
             }
         })
         .collect();
@@ -186,7 +186,7 @@ fn with(overrides: &[(&str, &str)]) -> Network {
     )
 }
 
-fn by(network: &Network, flows: &[Flow]) -> Prediction {
+fn by(network: &Network, flows: &[Flow]) -> FlowsPrediction {
     predict(flows, &Racks::default(), network, Model::Packet)
 }
 
@@ -441,7 +441,7 @@ fn rounds_that_take_longer_than_the_first_do_not_run_into_each_other() {
         },
     ];
     let (cold, warm) = (by(&network("0"), &flows), by(&network("5"), &flows));
-    let seconds = |prediction: &Prediction| prediction.makespan().as_seconds();
+    let seconds = |prediction: &FlowsPrediction| prediction.makespan().as_seconds();
     assert_ne!(cold, warm);
     assert!(
         (seconds(&warm) / seconds(&cold) - 1.0).abs() < 0.3,

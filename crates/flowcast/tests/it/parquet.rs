@@ -6,7 +6,7 @@ use crate::random_programs::{any_numbers, any_records};
 use flowcast::{
     replay::{
         Engine,
-        journal::{Journal, Keeps},
+        journal::{Keeps, ReplayJournal},
         placement::Placement,
     },
     report::export::{Replayed, parquet, tables},
@@ -207,7 +207,7 @@ fn written(program: &Program, network: &flowcast::model::network::Network) -> (S
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = flowcast::replay::costs::Rendezvous::from_network(network, None);
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
-    let mut journal = Journal::new(program, Keeps::FILES);
+    let mut journal = ReplayJournal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
     let replayed = Replayed {
         trace: TraceRef::Program(program),

@@ -1,7 +1,7 @@
 //! What must hold for any pattern, whatever the numbers.
 
 use flowcast::{
-    flows::concurrent::{Method, Prediction, predict_flows},
+    flows::concurrent::{FlowsPrediction, Method, predict_flows},
     model::{
         builtin,
         cluster::{flow::Flow, racks::Racks},
@@ -51,7 +51,7 @@ fn racks() -> Racks {
     racks
 }
 
-fn predict_in(flows: &[Flow], racks: &Racks, model: Model, latency: &str) -> Prediction {
+fn predict_in(flows: &[Flow], racks: &Racks, model: Model, latency: &str) -> FlowsPrediction {
     let method = Method {
         model,
         strictness: Strictness::Extended,
@@ -59,7 +59,7 @@ fn predict_in(flows: &[Flow], racks: &Racks, model: Model, latency: &str) -> Pre
     predict_flows(flows, racks, &network(latency), method).unwrap()
 }
 
-fn predict(flows: &[Flow], model: Model) -> Prediction {
+fn predict(flows: &[Flow], model: Model) -> FlowsPrediction {
     predict_in(flows, &racks(), model, "0us")
 }
 
@@ -82,7 +82,7 @@ fn flows(most: usize) -> impl Strategy<Value = Vec<Flow>> {
     })
 }
 
-fn ends(prediction: &Prediction) -> Vec<f64> {
+fn ends(prediction: &FlowsPrediction) -> Vec<f64> {
     prediction
         .flows
         .iter()

@@ -8,11 +8,11 @@ use flowcast::{
         sharing::model::Model,
     },
     replay::{
-        journal::{Journal, Keeps},
+        journal::{Keeps, ReplayJournal},
         loggops::{
             self, Loggops,
-            costs::{Costs, PlacedCosts},
-            explain::Explainer,
+            costs::{LogGopsCosts, PlacedCosts},
+            explain::ScheduleExplainer,
             sends::Sends,
         },
         observer::Unobserved,
@@ -64,7 +64,7 @@ fn nodes(list: &[u32]) -> Placement {
     Placement::new(&machine, Some(&Mapping::List(list.to_vec())), list.len()).unwrap()
 }
 
-fn micros(schedule: &Schedule, costs: Costs<'_>) -> Vec<f64> {
+fn micros(schedule: &Schedule, costs: LogGopsCosts<'_>) -> Vec<f64> {
     let outcome = loggops::placed(schedule, costs, &mut Unobserved).unwrap();
     outcome
         .ranks
@@ -93,7 +93,7 @@ fn messages_between_nodes_share_the_network_and_those_inside_do_not_take_it() {
         let sharing = model.map(|model| (&network, Model::named(model).unwrap()));
         micros(
             &schedule,
-            Costs {
+            LogGopsCosts {
                 parameters: parameters(),
                 placed: Some(PlacedCosts { placement, sharing }),
             },
@@ -140,7 +140,7 @@ fn the_critical_path_leads_through_the_receiver_that_two_messages_want() {
     let shares = |gap: f64| {
         let mut parameters = parameters();
         parameters.gap = Time::from_micros(gap);
-        let costs = Costs::from(parameters);
+        let costs = LogGopsCosts::from(parameters);
         let mut recorder = ScheduleRecorder::new(&sends, costs).unwrap();
         loggops::placed(&schedule, costs, &mut recorder).unwrap();
         let path = recorder.finish().critical_path();
@@ -177,7 +177,7 @@ fn a_message_above_the_limit_moves_at_once_and_holds_its_sender_until_it_has_met
                 rank 1 {\nl1: calc 500000\nl2: recv 100001b from 0 tag 0\nl2 requires l1\n}\n";
     let (schedule, network, apart) = (schedule(text), network(), nodes(&[0, 1]));
     let sharing = Some((&network, Model::named("fair").unwrap()));
-    let mut costs = Costs {
+    let mut costs = LogGopsCosts {
         parameters: parameters(),
         placed: Some(PlacedCosts {
             placement: &apart,
@@ -202,7 +202,7 @@ fn packet_by_packet_a_message_is_frames_with_the_latency_behind_them() {
         let (placement, sharing) = (nodes(list), Some((&network, Model::named(model).unwrap())));
         micros(
             &schedule,
-            Costs {
+            LogGopsCosts {
                 parameters: parameters(),
                 placed: Some(PlacedCosts {
                     placement: &placement,
@@ -237,19 +237,19 @@ fn what_is_recorded_and_explained_adds_up() {
         let sharing = model.map(|model| (&network, Model::named(model).unwrap()));
         let mut parameters = parameters();
         parameters.gap = Time::from_micros(4.0);
-        let costs = Costs {
+        let costs = LogGopsCosts {
             parameters,
             placed: Some(PlacedCosts { placement, sharing }),
         };
         let sends = Sends::from_schedule(&schedule);
-        let mut journal = Journal::of_schedule(
+        let mut journal = ReplayJournal::of_schedule(
             &sends,
             Keeps {
                 timeline: true,
                 ..Keeps::FILES
             },
         );
-        let mut explainer = Explainer::new(&sends, costs);
+        let mut explainer = ScheduleExplainer::new(&sends, costs);
         let mut recorder = ScheduleRecorder::new(&sends, costs).unwrap();
         let outcome = loggops::placed(
             &schedule,
@@ -305,13 +305,13 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
     let schedule = schedule(text);
     let (sends, costs) = (
         Sends::from_schedule(&schedule),
-        Costs {
+        LogGopsCosts {
             parameters: parameters(),
             placed: None,
         },
     );
     assert_eq!(sends.cpus(), 2);
-    let mut journal = Journal::of_schedule(&sends, Keeps::TIMELINE);
+    let mut journal = ReplayJournal::of_schedule(&sends, Keeps::TIMELINE);
     let outcome = loggops::placed(&schedule, costs, &mut journal).unwrap();
     // By rank: end, computation, overhead, blocked; what its processors do at once counts once.
     let times = |rank: &RankOutcome| {
@@ -384,7 +384,7 @@ fn messages_of_one_tag_that_share_the_network_do_not_overtake_each_other() {
              rank 1 {{\nl1: recv 100000b from 0 tag 0\nl2: recv 10b from 0 tag {tag}\nl2 requires l1\nl3: calc 50000\n\
              l3 requires l1\n}}\n"
         );
-        let costs = Costs {
+        let costs = LogGopsCosts {
             parameters: parameters(),
             placed: Some(PlacedCosts {
                 placement: &apart,

@@ -9,11 +9,12 @@ use flowcast::{
     model::{
         dimemas_cfg::DimemasConfig,
         machine::Mapping,
-        network::{Network, Rule},
+        network::{MessageRule, Network},
     },
     replay::{
-        Engine, SimulateError, contention, costs::Rendezvous, flights::Flight, journal::Journal,
-        outcome::Outcome, placement::Placement, timeline::Activity, walk::Replay,
+        Engine, SimulateError, contention, costs::Rendezvous, flights::Flight,
+        journal::ReplayJournal, outcome::Outcome, placement::Placement, timeline::Activity,
+        walk::Replay,
     },
     trace::{Program, ReadOptions, read, slot::Slot},
     units::{Bytes, Node, Rank},
@@ -159,7 +160,7 @@ fn overlap(intervals: &[(f64, f64)]) -> u32 {
 /// The intervals in which messages of a kind are on links or buses.
 fn moving(
     program: &Program,
-    journal: &Journal<'_>,
+    journal: &ReplayJournal<'_>,
     bytes: impl Fn(&Flight) -> f64,
     chosen: impl Fn(Rank, Rank) -> bool,
 ) -> Vec<(f64, f64)> {
@@ -201,7 +202,7 @@ proptest! {
         let size = |flight: &Flight| program.classes()[flight.class as usize].size.0;
         // LogGOPS counts a byte less.
         let counted = |flight: &Flight| match numbers.rule {
-            Rule::Loggops => size(flight).saturating_sub(1) as f64,
+            MessageRule::Loggops => size(flight).saturating_sub(1) as f64,
             _ => size(flight) as f64,
         };
         let bytes = |flight: &Flight| counted(flight) * numbers.per_byte * (1.0 - 1e-9);
@@ -300,7 +301,7 @@ fn with_odd_computations(text: &str, seed: u64) -> String {
 #[test]
 fn the_engine_is_chosen_by_what_can_make_ranks_or_messages_wait() {
     let numbers = Numbers {
-        rule: Rule::Dimemas,
+        rule: MessageRule::Dimemas,
         latency: 1000.0,
         per_byte: 1.0,
         overhead: 0.0,

@@ -9,10 +9,10 @@ use crate::random_programs::{
 };
 use flowcast::{
     convert::{
-        generate::{Shape, Workload},
+        generate::{ProgramShape, Workload},
         write::dim,
     },
-    model::{builtin, machine::Mapping, network::Rule},
+    model::{builtin, machine::Mapping, network::MessageRule},
     replay::{costs::Rendezvous, outcome::Outcome, placement::Placement, walk::Replay},
     trace::{Program, ReadOptions, Trace, compiled},
     units::{Bytes, Rank, Time},
@@ -154,7 +154,7 @@ proptest! {
 
     #[test]
     fn without_latency_times_grow_as_sizes_do(records in any_records(), numbers in any_numbers(), by in 0u32..6) {
-        let rule = if numbers.rule == Rule::Loggops { Rule::Hockney } else { numbers.rule };
+        let rule = if numbers.rule == MessageRule::Loggops { MessageRule::Hockney } else { numbers.rule };
         let free = Numbers { rule, latency: 0.0, inside_latency: 0.0, overhead: 0.0, gap: 0.0, ..numbers };
         let free = Numbers { rendezvous_from: free.rendezvous_from.map(|_| 0), ..free };
         // Even sizes, because collectives halve some of them in whole bytes.
@@ -181,7 +181,7 @@ fn generated(workload: Workload, ranks: u32, iterations: u32) -> Program {
     let (size, compute) = (Bytes(8192), Time::from_micros(10.0));
     let mut text = Vec::new();
     dim(
-        Shape {
+        ProgramShape {
             workload,
             ranks,
             iterations,

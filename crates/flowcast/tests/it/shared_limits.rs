@@ -15,8 +15,8 @@ use flowcast::{
     replay::{
         Engine, SimulateError,
         costs::Rendezvous,
-        influence::{Done, without_influence},
-        journal::{Journal, Keeps},
+        influence::{FinishedReplay, without_influence},
+        journal::{Keeps, ReplayJournal},
         outcome::Outcome,
         placement::Placement,
         run_times::RunTimer,
@@ -258,7 +258,7 @@ fn all_observers_see_what_waits_and_what_shares() {
     );
     network.machine.mapping = Some(Mapping::List(vec![0, 0, 1, 1]));
     let engine = engine(&program, &network, Rendezvous::AsRecorded, Model::Fair);
-    let mut journal = Journal::new(
+    let mut journal = ReplayJournal::new(
         &program,
         Keeps {
             timeline: true,
@@ -327,7 +327,7 @@ fn limits_have_their_influence_under_a_model_and_links_have_none_on_packets() {
         let outcome = engine(&program, &network, rendezvous, model).run().unwrap();
         let (program, network, placement, outcome) = (&program, &network, &placement, &outcome);
         let unused = without_influence(
-            &Done {
+            &FinishedReplay {
                 program,
                 network,
                 placement,

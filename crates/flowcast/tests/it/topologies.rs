@@ -2,13 +2,13 @@
 
 use crate::random_programs::{any_groups, as_program, explained, read_text, recorded};
 use flowcast::{
-    flows::concurrent::{Method, Prediction, predict_flows},
+    flows::concurrent::{FlowsPrediction, Method, predict_flows},
     graph::EventGraph,
     model::{
         cluster::{flow::Flow, racks::Racks},
         network::Network,
         sharing::{
-            fabric::{Fabric, LinkId, Path},
+            fabric::{Fabric, FlowPath, LinkId},
             flow_cuts::Strictness,
             model::Model,
             rates::rate_model,
@@ -65,7 +65,7 @@ fn fabric(network: &Network, ends: &[(u32, u32)]) -> Fabric {
     Fabric::from_network(&flows(ends), &Racks::default(), network).unwrap()
 }
 
-fn predicted(network: &Network, flows: &[Flow], model: Model) -> Prediction {
+fn predicted(network: &Network, flows: &[Flow], model: Model) -> FlowsPrediction {
     let method = Method {
         model,
         strictness: Strictness::Extended,
@@ -80,7 +80,7 @@ fn makespan(network: &Network, ends: &[(u32, u32)], model: Model) -> Time {
 /// How many flows cross each link of a class, by its name.
 fn crossings(fabric: &Fabric, class: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for link in fabric.paths.iter().flat_map(Path::data) {
+    for link in fabric.paths.iter().flat_map(FlowPath::data) {
         if fabric.classes()[fabric.class(*link)] == class {
             *counts.entry(fabric.link(*link).to_string()).or_default() += 1;
         }

@@ -5,7 +5,7 @@ use crate::{
     random_programs::{Numbers, read_bytes},
 };
 use flowcast::{
-    model::network::Rule,
+    model::network::MessageRule,
     replay::{
         loggops::{self, Loggops},
         observer::Unobserved,
@@ -16,7 +16,7 @@ use flowcast::{
 use proptest::prelude::*;
 
 const NUMBERS: Numbers = Numbers {
-    rule: Rule::Dimemas,
+    rule: MessageRule::Dimemas,
     latency: 1000.0,
     per_byte: 1.0,
     overhead: 100.0,

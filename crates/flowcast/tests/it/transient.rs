@@ -1,7 +1,7 @@
 //! The closed loop in trains of packets, while its queues fill.
 
 use flowcast::{
-    flows::concurrent::{Method, Prediction, predict_flows},
+    flows::concurrent::{FlowsPrediction, Method, predict_flows},
     model::{
         builtin,
         cluster::{flow::Flow, racks::Racks},
@@ -46,7 +46,7 @@ fn network(window: &str, shape: Shape, times: f64, more: &[(&str, &str)]) -> (Ne
     (network.with_overrides(&all).unwrap(), racks)
 }
 
-fn settling(flows: &[Flow]) -> Prediction {
+fn settling(flows: &[Flow]) -> FlowsPrediction {
     let (network, racks) = transient(WINDOWS[0], Shape::Random, &[]);
     predict(flows, &racks, &network, Model::ClosedLoop)
 }
@@ -56,7 +56,7 @@ fn transient(window: &str, shape: Shape, more: &[(&str, &str)]) -> (Network, Rac
     network(window, shape, 1.0, &more)
 }
 
-fn predict(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Prediction {
+fn predict(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> FlowsPrediction {
     predict_flows(
         flows,
         racks,
@@ -81,7 +81,7 @@ fn flows(wishes: &[(u32, u32, u64, u32)]) -> Vec<Flow> {
     (1..).zip(wishes).map(flow).collect()
 }
 
-fn seconds(prediction: &Prediction) -> Vec<f64> {
+fn seconds(prediction: &FlowsPrediction) -> Vec<f64> {
     prediction
         .flows
         .iter()
@@ -206,7 +206,7 @@ proptest! {
         let prediction = settling(&flows(&wishes));
         for (place, flow) in prediction.flows.iter().enumerate() {
             let intervals = prediction.intervals_of(place);
-            let carried = |interval: &flowcast::model::sharing::completion::Interval| {
+            let carried = |interval: &flowcast::model::sharing::completion::RateInterval| {
                 interval.share.0 * (interval.to - interval.from).as_seconds() * GOODPUT * 1e6
             };
             let bytes: f64 = intervals.iter().map(carried).sum();

@@ -3,8 +3,8 @@
 use crate::random_programs::read_bytes;
 use flowcast::{
     Collectives, Contention, Options, Parameter, Prepared, changes,
-    convert::generate::{Shape, Workload},
-    graph::{To, noise::Noise, selector::Selector},
+    convert::generate::{ProgramShape, Workload},
+    graph::{To, noise::ComputeNoise, selector::Selector},
     model::{network::Network, quantity::Quantity, sharing::model::Model},
     predict, sensitivity,
     trace::Trace,
@@ -29,7 +29,7 @@ fn independent(threads: usize) -> Options {
     }
 }
 
-fn noise(noise: Noise) -> NoiseOptions {
+fn noise(noise: ComputeNoise) -> NoiseOptions {
     NoiseOptions {
         noise,
         runs: 50,
@@ -88,7 +88,7 @@ fn scenarios_are_what_is_predicted_of_them_on_any_number_of_threads() {
                 ..scenario("overlap", options)
             },
             Scenario {
-                noise: Some(noise(Noise::Exponential(Time::from_micros(20.0)))),
+                noise: Some(noise(ComputeNoise::Exponential(Time::from_micros(20.0)))),
                 ..scenario("noise", options)
             },
         ]
@@ -157,13 +157,14 @@ fn noise_is_the_same_for_a_seed_and_another_for_another() {
         let options = NoiseOptions {
             seed,
             threads,
-            ..noise(Noise::Exponential(Time::from_micros(5.0)))
+            ..noise(ComputeNoise::Exponential(Time::from_micros(5.0)))
         };
         prepared.with_noise(&options).unwrap()
     };
     assert_eq!(run(1, 1), run(1, 3));
     assert_ne!(run(1, 1).makespans, run(2, 1).makespans);
-    let Noise::Factors(factors) = parse_noise("empirical", prepared.program()).unwrap() else {
+    let ComputeNoise::Factors(factors) = parse_noise("empirical", prepared.program()).unwrap()
+    else {
         panic!("factors")
     };
     assert!(factors.iter().all(|factor| (0.0..=1.0).contains(factor)) && factors.len() > 100);
@@ -171,7 +172,7 @@ fn noise_is_the_same_for_a_seed_and_another_for_another() {
         prepared
             .with_noise(&NoiseOptions {
                 runs: 0,
-                ..noise(Noise::Factors(factors))
+                ..noise(ComputeNoise::Factors(factors))
             })
             .is_err()
     );
@@ -185,7 +186,7 @@ fn an_idle_wave_reaches_neighbours_and_leaves_far_ranks_alone() {
     let prepared = Prepared::new(&trace, Some(&network), &options).unwrap();
     let once = NoiseOptions {
         runs: 1,
-        ..noise(Noise::parse("once:10ms,0").unwrap())
+        ..noise(ComputeNoise::parse("once:10ms,0").unwrap())
     };
     let late = prepared.with_noise(&once).unwrap().later;
     let reached = late.iter().filter(|late| late.as_nanos() > 1e6).count();
@@ -288,7 +289,7 @@ fn under_limits_the_curve_of_a_fixed_order_stands_beside_and_meets_the_predictio
 
 #[test]
 fn a_program_that_takes_no_time_is_told_without_infinite_figures() {
-    let shape = Shape {
+    let shape = ProgramShape {
         workload: Workload::Shift,
         ranks: 2,
         iterations: 0,

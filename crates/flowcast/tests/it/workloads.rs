@@ -2,7 +2,7 @@
 
 use flowcast::{
     Contention, Options,
-    convert::generate::{Shape, Workload},
+    convert::generate::{ProgramShape, Workload},
     model::sharing::model::Model,
     predict,
     units::{Bytes, Time},
@@ -33,7 +33,7 @@ fn a_pipeline_waits_for_as_many_microbatches_as_stages_follow() {
     for (ranks, stages) in [(1, 1), (5, 1), (16, 4), (20, 4), (35, 5)] {
         let (compute, size) = (Time::from_micros(10.0), Bytes(8));
         let workload = Workload::Training;
-        let shape = Shape {
+        let shape = ProgramShape {
             workload,
             ranks,
             iterations: 3,

@@ -7,7 +7,7 @@ use flowcast::{
     model::{
         collective::{self, Collectives, Phase, PhaseSize, Repeats},
         dimemas_cfg::DimemasConfig,
-        network::{Network, Rule},
+        network::{MessageRule, Network},
     },
     replay::loggops::Loggops,
     units::{Bytes, CollectiveOp, Rate, Time, TimePerByte},
@@ -130,7 +130,7 @@ fn file(row: &Row, ending: &str) -> Result<PathBuf, Mismatch> {
     Ok(row.folder.join(format!("{}.{ending}", name.join("_"))))
 }
 
-fn common_model(rule: Rule) -> Network {
+fn common_model(rule: MessageRule) -> Network {
     network(
         rule,
         ns(LATENCY_NS),
@@ -168,7 +168,7 @@ fn goal(row: &Row, expected: &str, parameters: Loggops) -> Result<(), Mismatch> 
 
 /// SimGrid over a backbone that never fills: latency and bytes, no processor time.
 fn simgrid_backbone(row: &Row, expected: &str) -> Result<(), Mismatch> {
-    let mut network = common_model(Rule::Hockney);
+    let mut network = common_model(MessageRule::Hockney);
     network.nic.latency = ns(LATENCY_NS + ENVELOPE_NS);
     let outcome = replay(&open(&file(row, "ti.list")?)?, &network)?;
     same_nanos(expected, 1e6, outcome.makespan())
@@ -177,7 +177,10 @@ fn simgrid_backbone(row: &Row, expected: &str) -> Result<(), Mismatch> {
 /// SimGrid over links that the messages of a node share. The Dimemas trace of the same workload is replayed, whose
 /// sizes count the envelope that SMPI adds to those of the time-independent one.
 fn simgrid_shared(row: &Row, expected: &str) -> Result<(), Mismatch> {
-    let outcome = replay_fair(&open(&file(row, "dim")?)?, &common_model(Rule::Hockney))?;
+    let outcome = replay_fair(
+        &open(&file(row, "dim")?)?,
+        &common_model(MessageRule::Hockney),
+    )?;
     same_nanos(expected, 1e6, outcome.makespan())
 }
 
@@ -209,7 +212,7 @@ fn one_collective(row: &Row, expected: &str) -> Result<(), Mismatch> {
     let network = Network {
         collectives,
         machine,
-        ..common_model(Rule::Dimemas)
+        ..common_model(MessageRule::Dimemas)
     };
     let outcome = replay(&open(&row.folder.join(name))?, &network)?;
     same_nanos(expected, 1e9, outcome.makespan())

@@ -6,10 +6,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     Conversion, ConversionError, TraceForm,
-    convert::{self, Losses, Tables},
+    convert::{self, Losses, WriterTables},
     trace::{
         Program, Trace, compiled,
-        hpl::{Broadcast, CallSpread, KernelRates, NodeProcessors, Pivots, Script, Settings, Swap},
+        hpl::{
+            Broadcast, CallSpread, HplSettings, KernelRates, NodeProcessors, Pivots, Script, Swap,
+        },
     },
     units::{Bytes, Rate},
 };
@@ -84,7 +86,7 @@ fn grid(text: &str) -> Result<Grid, String> {
 }
 
 impl HplArgs {
-    fn settings(&self) -> Result<Settings> {
+    fn settings(&self) -> Result<HplSettings> {
         let Some(Grid { rows, columns }) = self.grid else {
             bail!("hpl: found no grid, expected --grid PxQ, such as 4x8");
         };
@@ -94,7 +96,7 @@ impl HplArgs {
         if self.block == 0 {
             bail!("--block: found 0, expected at least 1");
         }
-        let settings = Settings {
+        let settings = HplSettings {
             order: self.n,
             block: self.block,
             rows,
@@ -218,7 +220,7 @@ impl Generate {
         let Some(path) = &self.output else {
             bail!("--format ti: found no file name, expected -o LIST (it writes several files)");
         };
-        let (tables, mut losses) = (Tables::new(program), Losses::default());
+        let (tables, mut losses) = (WriterTables::new(program), Losses::default());
         write_list(path, program.ranks() as u32, |rank, out| {
             convert::ti_rank(&tables, rank, &mut losses, out)
         })?;

@@ -9,7 +9,7 @@ use flowcast::{
     units::{Rounded, Time},
 };
 use flowcast_measure::{
-    budget::{Batch, BudgetPlan, Budgeted, measure_budgeted},
+    budget::{BudgetBatch, BudgetPlan, Budgeted, measure_budgeted},
     loopback::with_loopback,
     prtt::Timed,
     tcp::Waiting,
@@ -42,7 +42,7 @@ pub(super) fn run(
     ]);
     let (mut kept, previous) = KeptSamples::open(output, resume, csv_header(&provenance, true))?;
     let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
-    let mut observe = |batch: &Batch| {
+    let mut observe = |batch: &BudgetBatch| {
         progress.at_seconds(batch.elapsed.as_seconds());
         progress.say(format!(", {} messages", batch.messages));
         let rows = batch.taken.iter();

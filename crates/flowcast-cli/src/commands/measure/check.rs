@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use flowcast::{
-    model::stats::still::Verdict,
+    model::stats::still::StillVerdict,
     table::{Document, rows},
     units::{Bytes, Time},
 };
@@ -110,10 +110,10 @@ impl MeasureCheck {
 }
 
 fn verdict(points: &[CheckedPoint]) -> &'static str {
-    let any = |wanted: &[Verdict]| points.iter().any(|point| wanted.contains(&point.verdict));
+    let any = |wanted: &[StillVerdict]| points.iter().any(|point| wanted.contains(&point.verdict));
     match () {
-        () if any(&[Verdict::Above, Verdict::Below]) => "changed",
-        () if any(&[Verdict::Open]) => "open",
+        () if any(&[StillVerdict::Above, StillVerdict::Below]) => "changed",
+        () if any(&[StillVerdict::Open]) => "open",
         () => "holds",
     }
 }
@@ -144,10 +144,10 @@ fn document(network: &str, verdict: &str, points: &[CheckedPoint]) -> Document {
         .column("found_us", "found", |checked| checked.found)
         .column("samples", "samples", |checked| checked.count)
         .column("verdict", "", |checked| match checked.verdict {
-            Verdict::Above => "slower",
-            Verdict::Below => "faster",
-            Verdict::Between => "holds",
-            Verdict::Open => "open",
+            StillVerdict::Above => "slower",
+            StillVerdict::Below => "faster",
+            StillVerdict::Between => "holds",
+            StillVerdict::Open => "open",
         });
     Document::new("network-check")
         .field("network", network)

@@ -12,11 +12,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::{
     calibrate::{
-        conflict_samples::{ConflictSamples, Measured, csv_header, push_rows},
+        conflict_samples::{ConflictSamples, MeasuredConflict, csv_header, push_rows},
         conflicts::PROCESSORS,
     },
     model::cluster::{
-        conflicts::{Conflict, ConflictPlan, Kind},
+        conflicts::{Conflict, ConflictKind, ConflictPlan},
         racks::Racks,
     },
     units::{Bytes, Node, Time},
@@ -74,7 +74,7 @@ pub(crate) struct MeasureConflicts {
     flows: u32,
     /// Only conflicts of these kinds, separated by commas (flows alone are always measured)
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
-    only: Vec<Kind>,
+    only: Vec<ConflictKind>,
     /// Random patterns for validation; at most 100000
     #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=100_000))]
     holdout: u32,
@@ -90,8 +90,9 @@ pub(crate) struct MeasureConflicts {
     going: Going,
 }
 
-fn kind(text: &str) -> Result<Kind, String> {
-    Kind::from_name(text).ok_or_else(|| format!("expected one of {}", Kind::names()))
+fn kind(text: &str) -> Result<ConflictKind, String> {
+    ConflictKind::from_name(text)
+        .ok_or_else(|| format!("expected one of {}", ConflictKind::names()))
 }
 
 impl MeasureConflicts {
@@ -199,7 +200,7 @@ impl MeasureConflicts {
 
     fn open(&self, plan: ConflictPlan, provenance: BTreeMap<String, String>) -> Result<Run> {
         let chosen = |conflict: &Conflict| {
-            conflict.kind == Kind::Alone
+            conflict.kind == ConflictKind::Alone
                 || self.only.is_empty()
                 || self.only.contains(&conflict.kind)
         };
@@ -241,7 +242,7 @@ struct Run {
     racks: Racks,
     provenance: BTreeMap<String, String>,
     file: GrowingFile,
-    known: Vec<Measured>,
+    known: Vec<MeasuredConflict>,
 }
 
 impl Run {
@@ -282,7 +283,7 @@ impl Run {
             let durations = (0..conflict.flows.len())
                 .map(|flow| run.durations_of(flow))
                 .collect();
-            let measured = Measured {
+            let measured = MeasuredConflict {
                 conflict: conflict.clone(),
                 durations,
             };
@@ -297,7 +298,7 @@ impl Run {
 
     fn deliver(self, format: Format) -> Result<()> {
         let mut measured = self.known;
-        measured.sort_by_key(|measured: &Measured| {
+        measured.sort_by_key(|measured: &MeasuredConflict| {
             self.wanted
                 .iter()
                 .position(|conflict| *conflict == measured.conflict)

@@ -1,9 +1,9 @@
 //! Measured conflicts as a table and as JSON.
 
 use flowcast::{
-    calibrate::conflict_samples::{ConflictSamples, Measured},
+    calibrate::conflict_samples::{ConflictSamples, MeasuredConflict},
     model::{
-        cluster::{conflicts::Kind, flow::Flow},
+        cluster::{conflicts::ConflictKind, flow::Flow},
         stats::interval::mean_interval,
     },
     table::{Document, Value, rows},
@@ -47,15 +47,18 @@ pub(super) fn document(samples: &ConflictSamples) -> Document {
         .field("provenance", &samples.provenance)
 }
 
-fn few(measured: &Measured) -> bool {
-    !matches!(measured.conflict.kind, Kind::Random | Kind::Short)
+fn few(measured: &MeasuredConflict) -> bool {
+    !matches!(
+        measured.conflict.kind,
+        ConflictKind::Random | ConflictKind::Short
+    )
 }
 
 fn listed(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join("  ")
 }
 
-fn flows(measured: &Measured) -> Value {
+fn flows(measured: &MeasuredConflict) -> Value {
     let medians = measured.medians();
     let flows = measured.conflict.flows.iter();
     let flows = flows.zip(&measured.durations).zip(&medians);
@@ -76,10 +79,10 @@ fn flows(measured: &Measured) -> Value {
 }
 
 /// The median of a message of whole size alone, in seconds.
-fn alone(all: &[Measured]) -> f64 {
+fn alone(all: &[MeasuredConflict]) -> f64 {
     let first = all
         .iter()
-        .find(|measured| measured.conflict.kind == Kind::Alone);
+        .find(|measured| measured.conflict.kind == ConflictKind::Alone);
     let median = first.and_then(|measured| measured.medians().first().copied());
     median.map_or(f64::NAN, Time::as_seconds)
 }

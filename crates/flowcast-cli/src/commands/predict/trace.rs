@@ -122,7 +122,7 @@ impl TraceArgs {
     }
 
     /// How delays are drawn.
-    fn noise(&self, noise: Noise, asked: &Asked<'_>) -> NoiseOptions {
+    fn noise(&self, noise: ComputeNoise, asked: &Asked<'_>) -> NoiseOptions {
         NoiseOptions {
             noise,
             runs: asked.args.replicates.unwrap_or(NOISE_DRAWS) as usize,

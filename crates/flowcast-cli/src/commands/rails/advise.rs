@@ -11,7 +11,7 @@ use flowcast::{
     Options, advise_rails,
     model::{
         loggp::LogGp,
-        network::{Interval, Network},
+        network::{Network, ParameterInterval},
     },
     scheduler::{
         RailId,
@@ -246,7 +246,7 @@ fn known_rail(network: &Network) -> KnownRail {
         network
             .intervals
             .get(field)
-            .map_or(0.0, Interval::standard_error)
+            .map_or(0.0, ParameterInterval::standard_error)
     };
     let [latency, overhead, gap] =
         ["nic.latency", "nic.overhead", "nic.gap"].map(|field| Time::from_nanos(nanos(field)));

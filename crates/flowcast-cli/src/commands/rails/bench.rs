@@ -14,7 +14,7 @@ use flowcast::{
 };
 use flowcast_rails::{
     exchange::end,
-    link::{Link, RailPath},
+    link::{RailLink, RailPath},
 };
 
 use super::{
@@ -129,7 +129,7 @@ impl Bench {
             Some(self.results(&subjects)?)
         };
         let paths: Vec<RailPath> = self.rails.iter().map(|rail| rail.path.clone()).collect();
-        let connect = || Link::connect(&paths, session_rule(token), self.waiting.waiting());
+        let connect = || RailLink::connect(&paths, session_rule(token), self.waiting.waiting());
         let mut link = connected(connect).map_err(lacking)?;
         let Some(results) = &mut results else {
             let plan = self.count.plan(&self.rails)?;
@@ -214,7 +214,12 @@ impl Bench {
 
     /// A round goes through all points before the next begins: what disturbs the machine for a while spoils one round of
     /// some points, not all rounds of one.
-    fn measure(&self, link: &mut Link, subjects: &[Subject], results: &mut Results) -> Result<()> {
+    fn measure(
+        &self,
+        link: &mut RailLink,
+        subjects: &[Subject],
+        results: &mut Results,
+    ) -> Result<()> {
         let mut points: Vec<PointRun<'_>> = self
             .points()
             .into_iter()

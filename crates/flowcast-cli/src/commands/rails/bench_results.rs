@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Result;
 use flowcast::{
-    fit::sample_table::{self, Form, Sample, head},
+    fit::sample_table::{self, Sample, SampleForm, head},
     model::stats::sample::median,
     units::{Bytes, Time},
 };
@@ -88,7 +88,7 @@ pub(super) struct Results {
     kept: Option<GrowingFile>,
 }
 
-const FORM: Form = Form {
+const FORM: SampleForm = SampleForm {
     required: &["what", "n", "size_B", "repetition", "time_us"],
     optional: &[],
 };

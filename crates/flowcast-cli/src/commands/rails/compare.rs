@@ -6,7 +6,7 @@ use flowcast::{
     model::loggp::LogGp,
     scheduler::{
         Rail,
-        compare::{Comparison, Ratios},
+        compare::{Ratios, SchedulerComparison},
         discipline::SchedulerName,
         random_sets::{SetPlan, thesis_rails},
     },
@@ -149,7 +149,7 @@ impl Compare {
             largest: self.max_size,
             window: self.span,
         };
-        let comparison = Comparison {
+        let comparison = SchedulerComparison {
             sets: self.count,
             plan,
             seed: self.seed,

@@ -12,7 +12,7 @@ use flowcast::{
 };
 use flowcast_rails::{
     exchange::{self, Course},
-    link::Link,
+    link::RailLink,
 };
 
 use super::{live::LiveRail, serve::unexpected};
@@ -80,7 +80,7 @@ impl CountArgs {
 
 /// Counts and prints; a message lost, spoilt or out of order is a finding.
 pub(super) fn run(
-    link: &mut Link,
+    link: &mut RailLink,
     rails: &[LiveRail],
     course: Course,
     plan: CountPlan,
@@ -94,7 +94,7 @@ pub(super) fn run(
         course,
         plan.messages,
         plan.size,
-        &mut |link: &mut Link, number: u64| {
+        &mut |link: &mut RailLink, number: u64| {
             if number == plan.messages / 2
                 && let Some(rail) = plan.withdraw
             {

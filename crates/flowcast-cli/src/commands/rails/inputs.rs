@@ -9,7 +9,7 @@ use flowcast::{
     model::loggp::LogGp,
     scheduler::{
         Rail, messages,
-        schedule::{Message, Schedule},
+        schedule::{RailMessage, RailSchedule},
         turns::Shares,
     },
     table::{Document, Rows, Value, rows},
@@ -47,7 +47,7 @@ pub(super) struct MessageArgs {
 
 impl MessageArgs {
     /// Reads the file.
-    pub(super) fn read(&self) -> Result<Vec<Message>> {
+    pub(super) fn read(&self) -> Result<Vec<RailMessage>> {
         let text = read_text(&self.messages)?;
         messages::read(&text).with_context(|| self.messages.display().to_string())
     }
@@ -55,9 +55,9 @@ impl MessageArgs {
     /// Which rail each message takes, and when it is delivered.
     pub(super) fn table<'a>(
         &self,
-        messages: &'a [Message],
+        messages: &'a [RailMessage],
         rails: &'a [Rail],
-        schedule: &'a Schedule,
+        schedule: &'a RailSchedule,
     ) -> Rows<usize> {
         rows(0..messages.len())
             .cell("message", |index| index)
@@ -79,7 +79,7 @@ pub(super) fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
 }
 
 /// A schedule for programs.
-pub(super) fn scheduled(schema: &'static str, schedule: &Schedule) -> Document {
+pub(super) fn scheduled(schema: &'static str, schedule: &RailSchedule) -> Document {
     Document::new(schema)
         .field(
             "choices",

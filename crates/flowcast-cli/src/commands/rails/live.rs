@@ -17,7 +17,7 @@ use flowcast::{
 };
 use flowcast_rails::{
     link::{LinkError, LinkWaiting, RailPath},
-    path::Path,
+    path::SessionPath,
     policy::Steering,
     session::SessionRule,
     token::Token,
@@ -92,7 +92,7 @@ pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
     };
     let (name, rest) = text.split_once('=').ok_or_else(expected)?;
     let mut parts = rest.split(',');
-    let mut path = Path::to(address(parts.next().unwrap_or_default())?);
+    let mut path = SessionPath::to(address(parts.next().unwrap_or_default())?);
     let mut cost = None;
     for part in parts {
         let (key, value) = part.split_once('=').ok_or_else(expected)?;

@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::units::Time;
 use flowcast_rails::{
     exchange::{ExchangeError, answer},
-    link::{Link, Listener},
+    link::{Listener, RailLink},
 };
 
 use super::live::{WaitingKind, address, lacking, session_rule};
@@ -59,8 +59,9 @@ impl Serve {
         println_out!("token {token}");
         let idle = Duration::from_secs_f64(self.idle.as_seconds().min(MOST_IDLE));
         loop {
-            let mut link = Link::accept(door, session_rule(token), self.waiting.waiting(), None)
-                .map_err(lacking)?;
+            let mut link =
+                RailLink::accept(door, session_rule(token), self.waiting.waiting(), None)
+                    .map_err(lacking)?;
             say!("flowcast: a conversation begins");
             let result = answer(&mut link, idle);
             for (rail, fault) in link.faults() {

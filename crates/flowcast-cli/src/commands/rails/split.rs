@@ -7,7 +7,7 @@ use flowcast::{
     scheduler::{
         Rail, RailSet,
         clock::{ClockArithmetic, Ticks},
-        schedule::Message,
+        schedule::RailMessage,
         split::{Split, SplitRule, Splitter, pays_from},
     },
     table::{Document, Value, rows, shown},
@@ -19,7 +19,7 @@ use crate::terminal::{output::Format, tables::Most};
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(
     rails: &[Rail],
-    messages: &[Message],
+    messages: &[RailMessage],
     most: Most,
     rule: SplitRule,
     format: Format,
@@ -28,7 +28,7 @@ pub(super) fn run(
     let mut splitter = Splitter::new(&costs, rule)?;
     let splits: Vec<Split> = messages
         .iter()
-        .map(&mut |message: &Message| {
+        .map(&mut |message: &RailMessage| {
             let split = splitter.split(
                 Ticks::from_time(message.arrival, ()),
                 message.size,

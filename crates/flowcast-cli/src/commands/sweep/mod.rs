@@ -19,7 +19,7 @@ use flowcast::{
     study::{
         Lines, Names, Study, StudyError,
         grid::Grid,
-        rows::{self, Form, Part, Rows},
+        rows::{self, Form, ResultsPart, Rows},
     },
     trace::Trace,
     units::Bytes,
@@ -330,7 +330,7 @@ fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
         } else {
             text
         };
-        Ok(Part::read(&target.display().to_string(), &text)?)
+        Ok(ResultsPart::read(&target.display().to_string(), &text)?)
     });
     part.is_ok_and(|part| part.header == header && sets.all(|set| part.rows.contains(set)))
 }
@@ -341,7 +341,7 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
     for path in parts {
         let name = path.display().to_string();
         let text = read_text(path)?;
-        let part = Part::read(&name, &text)?;
+        let part = ResultsPart::read(&name, &text)?;
         if part.whole < text.len() || part.header.is_empty() {
             bail!("{name}: found a file that ends in the middle of a line, expected a whole one");
         }

@@ -6,7 +6,7 @@ use std::{io::Write, path::Path};
 use anyhow::{Result, bail};
 use flowcast::{
     report::sweep_page,
-    study::rows::{Part, Rows},
+    study::rows::{ResultsPart, Rows},
 };
 
 use crate::terminal::{
@@ -36,7 +36,7 @@ impl Output {
         if let Some(path) = target.map(partial) {
             let (file, found) = GrowingFile::resume(&path, CONTENT, &header, |text| {
                 let name = path.display().to_string();
-                let part = Part::read(&name, text)?;
+                let part = ResultsPart::read(&name, text)?;
                 if part.header != header {
                     bail!(
                         "{name}: found the sets of another sweep, expected the same trace, network, fields and values"

@@ -17,7 +17,7 @@ use flowcast::{
     },
     report::validation::{
         FlowPlace, Validation,
-        app::{AppValidation, Quantity, observations},
+        app::{AppValidation, MeasuredQuantity, observations},
     },
     statements::DISTURBED_BY,
 };
@@ -147,9 +147,9 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
     let mut entries = Vec::new();
     for (place, predictor) in validation.predictors.iter().enumerate() {
         for (quantity, kind, on) in [
-            (Quantity::Total, CaseKind::Programs, "MPI programs"),
+            (MeasuredQuantity::Total, CaseKind::Programs, "MPI programs"),
             (
-                Quantity::Region,
+                MeasuredQuantity::Region,
                 CaseKind::Regions,
                 "regions of MPI programs",
             ),
@@ -158,7 +158,7 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
                 continue;
             };
             let errors = observed.errors_by(|row| match quantity {
-                Quantity::Total => name.to_owned(),
+                MeasuredQuantity::Total => name.to_owned(),
                 _ => format!("{name}/{row}"),
             });
             let entry = Accuracy::of_errors(predictor, kind, on, errors)?;

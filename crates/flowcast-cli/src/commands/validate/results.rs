@@ -10,7 +10,7 @@ use flowcast::{
     },
     packet::seeds::Runs,
     predict_steps,
-    report::validation::Case,
+    report::validation::CarriedPattern,
     trace::parallel,
 };
 use flowcast_measure::lab::LabSpec;
@@ -28,10 +28,10 @@ pub(super) fn cases(
     models: &[Model],
     network: &Network,
     seeds: Option<u32>,
-) -> Result<Vec<Case>> {
+) -> Result<Vec<CarriedPattern>> {
     let racks = racks_of(spec);
     let progress = Progress::of("predicting", "patterns", finished.len() as u64);
-    let mut cases: Vec<Option<Case>> = finished.iter().map(|_| None).collect();
+    let mut cases: Vec<Option<CarriedPattern>> = finished.iter().map(|_| None).collect();
     parallel::each_as_done(
         finished,
         threads(),
@@ -51,7 +51,7 @@ fn predicted(
     models: &[Model],
     network: &Network,
     seeds: Option<u32>,
-) -> Result<Case, Error> {
+) -> Result<CarriedPattern, Error> {
     let flows = measured.pattern_flows();
     let steps = Steps {
         steps: by_step(&flows, &measured.steps()),
@@ -76,7 +76,7 @@ fn predicted(
         let ends = spreads.map(|spread| (spread.low.duration, spread.high.duration));
         intervals.push(ends.collect());
     }
-    Ok(Case {
+    Ok(CarriedPattern {
         name: measured.name.clone(),
         configuration: measured.configuration.clone(),
         predicted,

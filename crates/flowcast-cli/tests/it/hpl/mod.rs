@@ -9,7 +9,7 @@ mod solves;
 
 use std::{env, fs, path::Path, process::Command};
 
-use flowcast::trace::hpl::{Broadcast, Settings, Swap};
+use flowcast::trace::hpl::{Broadcast, HplSettings, Swap};
 
 use crate::{outcome::said, recorder::OPEN_MPI};
 
@@ -30,11 +30,11 @@ fn input(swap: &str) -> String {
 }
 
 /// In the order in which the program goes through them.
-fn runs(swap: Swap) -> Vec<Settings> {
+fn runs(swap: Swap) -> Vec<HplSettings> {
     let mut runs = Vec::new();
     for (rows, columns) in [(3, 4), (6, 2), (5, 1), (1, 5)] {
         for depth in 0..3 {
-            runs.extend(Broadcast::ALL.map(|(_, broadcast)| Settings {
+            runs.extend(Broadcast::ALL.map(|(_, broadcast)| HplSettings {
                 order: 100,
                 block: 8,
                 rows,

@@ -8,21 +8,21 @@ use flowcast::{
         decode::{self, Item, RankFile},
         summary::rank_file,
     },
-    trace::hpl::Settings,
+    trace::hpl::HplSettings,
     units::Rank,
 };
 
 use super::solves::{Call, Calls, Function};
 
 /// What each rank of the grid called in each of these runs, which follow one another in the recording.
-pub(crate) fn solves(folder: &Path, runs: &[Settings]) -> Vec<Vec<Calls>> {
+pub(crate) fn solves(folder: &Path, runs: &[HplSettings]) -> Vec<Vec<Calls>> {
     let mut solves = vec![Vec::new(); runs.len()];
-    let ranks = runs.iter().map(Settings::ranks).max().unwrap();
+    let ranks = runs.iter().map(HplSettings::ranks).max().unwrap();
     for rank in 0..ranks {
         let name = rank_file(Rank(rank));
         let file = decode::read(&name, &fs::read(folder.join(&name)).unwrap()).unwrap();
-        let takes_part = |run: &&Settings| rank < run.ranks();
-        let own: Vec<Settings> = runs.iter().filter(takes_part).copied().collect();
+        let takes_part = |run: &&HplSettings| rank < run.ranks();
+        let own: Vec<HplSettings> = runs.iter().filter(takes_part).copied().collect();
         let found = of_rank(&file, &own);
         assert_eq!(found.len(), own.len(), "solves of rank {rank}");
         let parts = solves.iter_mut().zip(runs);
@@ -36,7 +36,7 @@ pub(crate) fn solves(folder: &Path, runs: &[Settings]) -> Vec<Vec<Calls>> {
 
 /// By the ranges of HPL's tags (`hpl_pgesv.h`): a solve is what has those of factorization, broadcasts and solution without
 /// interruption, with the last broadcast of the solution.
-fn of_rank(file: &RankFile, runs: &[Settings]) -> Vec<Calls> {
+fn of_rank(file: &RankFile, runs: &[HplSettings]) -> Vec<Calls> {
     let mut solves: Vec<Calls> = Vec::new();
     let mut column_communicator = None;
     let mut solving = false;

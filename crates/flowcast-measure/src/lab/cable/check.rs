@@ -21,7 +21,7 @@ use rustix::{
 
 use super::{
     queue::{Fate, VirtualQueue, wire_time},
-    socket::{Batch, StampedSocket},
+    socket::{ReceiveBuffers, StampedSocket},
     spec::DirectionSpec,
 };
 use crate::lab::{error::LabError, nominal::FRAME_OVERHEAD, running::Lab};
@@ -278,7 +278,7 @@ fn listen(
     largest: usize,
     finished: &AtomicBool,
 ) -> Vec<(u32, SystemTime)> {
-    let mut batch = Batch::new(largest);
+    let mut batch = ReceiveBuffers::new(largest);
     let mut all = Vec::new();
     let wait = Timespec {
         tv_sec: 0,

@@ -16,7 +16,7 @@ use rustix::{
 
 use super::{
     queue::{Fate, VirtualQueue},
-    socket::{Batch, Received, StampedSocket},
+    socket::{ReceiveBuffers, Received, StampedSocket},
 };
 use crate::lab::{error::LabError, names, spec::LabSpec};
 
@@ -47,7 +47,7 @@ pub fn serve_cables(spec: &LabSpec, ready: impl FnOnce()) -> Result<Infallible, 
 struct Cables {
     start: Instant,
     spin: Time,
-    batch: Batch,
+    batch: ReceiveBuffers,
     ports: Vec<StampedSocket>,
     /// The direction at index k takes what port k receives to the port beside it, k with its last bit flipped.
     directions: Vec<ServeDirection>,
@@ -73,7 +73,7 @@ impl Cables {
                 });
             }
         }
-        let batch = Batch::new((spec.nic.mtu.0 + HEADER) as usize);
+        let batch = ReceiveBuffers::new((spec.nic.mtu.0 + HEADER) as usize);
         Ok(Cables {
             start: Instant::now(),
             spin,

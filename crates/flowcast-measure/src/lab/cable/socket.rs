@@ -34,7 +34,7 @@ pub(super) struct Received {
 
 /// Buffers into which [`StampedSocket::receive`] reads.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct ReceiveBuffers {
     buffers: Vec<Vec<u8>>,
     largest: usize,
 }
@@ -44,10 +44,10 @@ pub(super) struct Batch {
 #[repr(C, align(8))]
 struct SocketControl([u8; 64]);
 
-impl Batch {
+impl ReceiveBuffers {
     /// Buffers for frames of up to `largest` bytes; longer frames are dropped.
-    pub(super) fn new(largest: usize) -> Batch {
-        Batch {
+    pub(super) fn new(largest: usize) -> ReceiveBuffers {
+        ReceiveBuffers {
             buffers: vec![vec![0; largest]; BATCH],
             largest,
         }
@@ -117,7 +117,7 @@ impl StampedSocket {
     }
 
     /// What has been received, in order, to a certain number; nothing if there is nothing.
-    pub(super) fn receive(&self, batch: &mut Batch) -> io::Result<Vec<Received>> {
+    pub(super) fn receive(&self, batch: &mut ReceiveBuffers) -> io::Result<Vec<Received>> {
         batch.fill_up();
         let mut parts: [libc::iovec; BATCH] = array::from_fn(|index| {
             let buffer = &mut batch.buffers[index];

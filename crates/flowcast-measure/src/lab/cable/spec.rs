@@ -8,7 +8,7 @@ use serde::{
     de::{IntoDeserializer, value::SeqAccessDeserializer},
 };
 
-use crate::lab::spec::Rails;
+use crate::lab::spec::RailRates;
 
 /// The link emulator between the two nodes of a testbed; one on each rail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ use crate::lab::spec::Rails;
 pub struct CableSpec {
     /// Wire rate, or one from node 0 and one from node 1; without it that of `nic.bandwidth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rails>,
+    pub rate: Option<RailRates>,
     /// From the last bit's departure to its arrival.
     #[serde(default)]
     pub delay: PerDirection<Time>,

@@ -7,7 +7,7 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer, de, de::value::SeqAccessDeserializer,
 };
 
-use super::{Rails, Window};
+use super::{RailRates, Window};
 
 /// In Mbit/s, as interfaces are sold.
 pub(super) fn rate_text(rate: Rate) -> String {
@@ -18,7 +18,7 @@ pub(super) fn serialize_rate<S: Serializer>(rate: &Rate, serializer: S) -> Resul
     serializer.serialize_str(&rate_text(*rate))
 }
 
-impl Serialize for Rails {
+impl Serialize for RailRates {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.as_slice() {
             [rate] => serialize_rate(rate, serializer),
@@ -27,19 +27,19 @@ impl Serialize for Rails {
     }
 }
 
-impl<'de> Deserialize<'de> for Rails {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rails, D::Error> {
+impl<'de> Deserialize<'de> for RailRates {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RailRates, D::Error> {
         struct OneOrMore;
         impl<'de> de::Visitor<'de> for OneOrMore {
-            type Value = Rails;
+            type Value = RailRates;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a rate with its unit, such as 50Mbit/s, or a list of rates")
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Rails, E> {
-                Ok(Rails(vec![Rate::parse(text).map_err(E::custom)?]))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<RailRates, E> {
+                Ok(RailRates(vec![Rate::parse(text).map_err(E::custom)?]))
             }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<Rails, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(items)).map(Rails)
+            fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<RailRates, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(items)).map(RailRates)
             }
         }
         deserializer.deserialize_any(OneOrMore)

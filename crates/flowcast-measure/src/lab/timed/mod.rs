@@ -51,7 +51,7 @@ impl Carried {
 
 /// Which flows share a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Connections {
+pub enum FlowConnections {
     /// None: those between the same two nodes are in flight at the same time.
     #[default]
     EachFlow,
@@ -63,7 +63,7 @@ pub enum Connections {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PatternOptions {
     /// Which flows share a connection.
-    pub connections: Connections,
+    pub connections: FlowConnections,
     /// Repetitions that are not counted.
     pub warm_ups: usize,
     /// When the others end.
@@ -82,7 +82,7 @@ impl Default for PatternOptions {
             ..StoppingRule::default()
         };
         PatternOptions {
-            connections: Connections::EachFlow,
+            connections: FlowConnections::EachFlow,
             warm_ups: 2,
             rule,
             pause: Duration::from_millis(20),

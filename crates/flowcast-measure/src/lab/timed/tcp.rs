@@ -12,7 +12,7 @@ use std::{
 use flowcast_model::cluster::flow::Flow;
 use flowcast_units::{Node, Time};
 
-use super::{Carried, Carrier, Connections, PatternOptions};
+use super::{Carried, Carrier, FlowConnections, PatternOptions};
 use crate::lab::{error::LabError, running::Lab};
 
 /// What a sender hands to the system at a time. The system takes no more than the window, so this is no limit.
@@ -35,11 +35,11 @@ struct TcpPair {
     sender: TcpStream,
     receiver: TcpStream,
     /// In the order in which they are sent.
-    messages: Vec<Message>,
+    messages: Vec<TcpMessage>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message {
+pub(super) struct TcpMessage {
     /// Place in the pattern.
     pub index: usize,
     pub start: Duration,
@@ -57,7 +57,7 @@ impl TcpCarrier {
         options: &PatternOptions,
     ) -> Result<TcpCarrier, LabError> {
         let connections = by_connection(flows, options.connections).into_iter().map(
-            |((from, to, _), messages): ((Node, Node, usize), Vec<Message>)| {
+            |((from, to, _), messages): ((Node, Node, usize), Vec<TcpMessage>)| {
                 let (sender, receiver) = lab.tcp_pair(from, to, 0, None)?;
                 let timeout = Some(options.timeout);
                 sender
@@ -81,11 +81,11 @@ impl TcpCarrier {
 /// The messages of each connection: between which nodes, and a number that sets flows apart which do not share one.
 fn by_connection(
     flows: &[Flow],
-    connections: Connections,
-) -> BTreeMap<(Node, Node, usize), Vec<Message>> {
-    let mut grouped: BTreeMap<(Node, Node, usize), Vec<Message>> = BTreeMap::new();
+    connections: FlowConnections,
+) -> BTreeMap<(Node, Node, usize), Vec<TcpMessage>> {
+    let mut grouped: BTreeMap<(Node, Node, usize), Vec<TcpMessage>> = BTreeMap::new();
     for (index, flow) in flows.iter().enumerate() {
-        let apart = if connections == Connections::EachFlow {
+        let apart = if connections == FlowConnections::EachFlow {
             index
         } else {
             0
@@ -94,7 +94,7 @@ fn by_connection(
         grouped
             .entry((flow.src, flow.dst, apart))
             .or_default()
-            .push(Message {
+            .push(TcpMessage {
                 index,
                 start,
                 size: flow.size.0,
@@ -153,7 +153,7 @@ impl Carrier for TcpCarrier {
 /// Sends each message when its time has come and those before it are sent; gives the starts.
 pub(super) fn send_all(
     mut stream: &TcpStream,
-    messages: &[Message],
+    messages: &[TcpMessage],
     block: &[u8],
     zero: Instant,
 ) -> io::Result<Vec<Time>> {
@@ -174,7 +174,7 @@ pub(super) fn send_all(
 /// Takes each message whole; gives the ends.
 pub(super) fn receive_all(
     mut stream: &TcpStream,
-    messages: &[Message],
+    messages: &[TcpMessage],
     zero: Instant,
 ) -> io::Result<Vec<Time>> {
     let mut block = vec![0u8; READ];
@@ -231,7 +231,10 @@ mod tests {
                 .map(|messages| messages.iter().map(|message| message.index).collect())
                 .collect()
         };
-        assert_eq!(orders(Connections::EachPair), [vec![2, 0], vec![1]]);
-        assert_eq!(orders(Connections::EachFlow), [vec![0], vec![2], vec![1]]);
+        assert_eq!(orders(FlowConnections::EachPair), [vec![2, 0], vec![1]]);
+        assert_eq!(
+            orders(FlowConnections::EachFlow),
+            [vec![0], vec![2], vec![1]]
+        );
     }
 }

@@ -8,7 +8,7 @@ use crate::{
         records::ConfigRecord,
     },
     machine::{
-        random::{Distribution, Randomness, Shape},
+        random::{RandomDistribution, Randomness, Shape},
         scheduler::{Policy, Scheduler},
     },
 };
@@ -129,15 +129,17 @@ pub(in crate::dimemas_cfg) fn random(text: &str) -> Result<Randomness, DimemasCo
             .iter()
             .position(|(one, other)| name == *one || name == *other)
         {
-            Some(0) => random.speed = Distribution::new(shape(&mut fields, 1.0)?),
-            Some(1) => random.bandwidth = Distribution::new(shape(&mut fields, MEGABYTES)?),
-            Some(2) => random.latency = Distribution::new(shape(&mut fields, 1.0)?),
-            Some(3) => random.intra_bandwidth = Distribution::new(shape(&mut fields, MEGABYTES)?),
-            Some(4) => random.intra_latency = Distribution::new(shape(&mut fields, 1.0)?),
-            Some(5) => {
-                random.wide_area_bandwidth = Distribution::new(shape(&mut fields, MEGABYTES)?)
+            Some(0) => random.speed = RandomDistribution::new(shape(&mut fields, 1.0)?),
+            Some(1) => random.bandwidth = RandomDistribution::new(shape(&mut fields, MEGABYTES)?),
+            Some(2) => random.latency = RandomDistribution::new(shape(&mut fields, 1.0)?),
+            Some(3) => {
+                random.intra_bandwidth = RandomDistribution::new(shape(&mut fields, MEGABYTES)?)
             }
-            _ => random.wide_area_latency = Distribution::new(shape(&mut fields, 1.0)?),
+            Some(4) => random.intra_latency = RandomDistribution::new(shape(&mut fields, 1.0)?),
+            Some(5) => {
+                random.wide_area_bandwidth = RandomDistribution::new(shape(&mut fields, MEGABYTES)?)
+            }
+            _ => random.wide_area_latency = RandomDistribution::new(shape(&mut fields, 1.0)?),
         }
     }
     Ok(random)

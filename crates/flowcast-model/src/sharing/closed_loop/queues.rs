@@ -8,7 +8,7 @@
 use super::Feedback;
 use crate::sharing::{
     active_flows::ActiveFlows,
-    fabric::{Fabric, LinkId, Path},
+    fabric::{Fabric, FlowPath, LinkId},
 };
 
 /// Steps of Newton's method for one link.
@@ -88,7 +88,7 @@ impl Queues {
     }
 
     /// The part of `sum of q over the data path + kappa * sum of q over the ACKs' path` between the two nodes' own links.
-    pub(in crate::sharing) fn inner_delay(&self, path: &Path) -> f64 {
+    pub(in crate::sharing) fn inner_delay(&self, path: &FlowPath) -> f64 {
         let data: f64 = path.data()[2..].iter().map(|link| self.seen(*link)).sum();
         let acks = path.acknowledgements()[2..].iter();
         let acks = acks.filter(|link| !self.is_paired(**link) && !self.is_shared[link.index()]);

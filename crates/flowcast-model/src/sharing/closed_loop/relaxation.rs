@@ -19,7 +19,7 @@ use super::{Feedback, queues::Queues};
 use crate::sharing::{
     Changes,
     active_flows::ActiveFlows,
-    fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId, Path},
+    fabric::{AllocatedFraction, Allocation, Fabric, FlowPath, Limit, LinkId},
 };
 
 /// How closely links are balanced.
@@ -193,7 +193,7 @@ struct RelaxationState {
 }
 
 impl RelaxationState {
-    fn new(fabric: &Fabric, path: &Path) -> RelaxationState {
+    fn new(fabric: &Fabric, path: &FlowPath) -> RelaxationState {
         RelaxationState {
             delay: 0.0,
             rate: 0.0,
@@ -533,7 +533,7 @@ impl Relaxation {
     }
 
     /// The longest queue on the way of the data or of their ACKs.
-    fn limit(&self, path: &Path) -> Limit {
+    fn limit(&self, path: &FlowPath) -> Limit {
         let mut longest = (0.0, Limit::Alone);
         let data = path
             .data()

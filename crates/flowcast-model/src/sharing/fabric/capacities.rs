@@ -10,7 +10,7 @@ use flowcast_units::Node;
 
 /// The interfaces of a node, and which of them messages take.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Interfaces {
+pub(super) struct NodeInterfaces {
     pub count: u32,
     pub choice: NicChoice,
     /// Bytes per second of each.
@@ -18,13 +18,13 @@ pub(super) struct Interfaces {
 }
 
 /// A node with one interface, whose rate is the unit.
-pub(super) const ONE_INTERFACE: Interfaces = Interfaces {
+pub(super) const ONE_INTERFACE: NodeInterfaces = NodeInterfaces {
     count: 1,
     choice: NicChoice::Pair,
     rate: 1.0,
 };
 
-impl Interfaces {
+impl NodeInterfaces {
     /// Whether all messages between two nodes take the same interface.
     pub(super) fn is_by_pair(&self) -> bool {
         self.count == 1 || self.choice == NicChoice::Pair
@@ -52,7 +52,7 @@ pub(crate) fn check_planes(network: &Network) -> Result<(), SharingError> {
 ///
 /// # Errors
 /// More planes of switches than interfaces.
-pub(super) fn interfaces(network: &Network) -> Result<Interfaces, SharingError> {
+pub(super) fn interfaces(network: &Network) -> Result<NodeInterfaces, SharingError> {
     let (planes, count) = (
         network
             .topology
@@ -67,7 +67,7 @@ pub(super) fn interfaces(network: &Network) -> Result<Interfaces, SharingError> 
             format!("at most nic.count = {count}, the interfaces of a node"),
         ));
     }
-    Ok(Interfaces {
+    Ok(NodeInterfaces {
         count,
         choice: network.nic.choice,
         rate: network.nic.rate().as_bytes_per_second(),

@@ -9,7 +9,7 @@ const FEW: usize = 4;
 
 /// The path of one flow.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Path {
+pub struct FlowPath {
     /// Dense number of the interface at the source.
     pub src: u32,
     /// Dense number of the interface at the destination.
@@ -22,14 +22,14 @@ pub struct Path {
     many: Option<Arc<[LinkId]>>,
 }
 
-impl Path {
+impl FlowPath {
     /// Between two interfaces, of the data and of the acknowledgements: the links out of the one and into the other, and those in
     /// between in the order of travel.
     pub(super) fn new(
         [src, dst]: [u32; 2],
         ends: [[LinkId; 2]; 2],
         between: [&[LinkId]; 2],
-    ) -> Path {
+    ) -> FlowPath {
         let mut few = [[LinkId(0); FEW]; 2];
         for way in 0..2 {
             few[way][..2].copy_from_slice(&ends[way]);
@@ -39,7 +39,7 @@ impl Path {
         }
         let is_long = between.iter().any(|links| links.len() > FEW - 2);
         let all = || [&ends[0], between[0], &ends[1], between[1]].concat().into();
-        Path {
+        FlowPath {
             src,
             dst,
             hops: between.map(|links| 2 + links.len() as u16),
@@ -49,11 +49,11 @@ impl Path {
     }
 
     /// The same between the interfaces 0 and 1, over links with other numbers.
-    pub(super) fn renumbered(&self, number: impl Fn(LinkId) -> LinkId) -> Path {
+    pub(super) fn renumbered(&self, number: impl Fn(LinkId) -> LinkId) -> FlowPath {
         let both = [self.data(), self.acknowledgements()];
         let between = both
             .map(|links| -> Vec<LinkId> { links[2..].iter().map(|link| number(*link)).collect() });
-        Path::new(
+        FlowPath::new(
             [0, 1],
             both.map(|links| [number(links[0]), number(links[1])]),
             [&between[0], &between[1]],
@@ -119,9 +119,9 @@ impl Path {
     }
 }
 
-impl Clone for Path {
-    fn clone(&self) -> Path {
-        Path {
+impl Clone for FlowPath {
+    fn clone(&self) -> FlowPath {
+        FlowPath {
             many: self.many.clone(),
             ..*self
         }
@@ -129,7 +129,7 @@ impl Clone for Path {
 
     /// Where both have few links nothing is counted.
     #[inline]
-    fn clone_from(&mut self, source: &Path) {
+    fn clone_from(&mut self, source: &FlowPath) {
         (self.src, self.dst) = (source.src, source.dst);
         (self.hops, self.few) = (source.hops, source.few);
         if self.many.is_some() || source.many.is_some() {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
 use super::{
-    AllocatedFraction, BusShare, Cabling, Fabric, Inner, InnerName, LinkId, Path, Port, Switches,
-    capacities::{self, Interfaces},
+    AllocatedFraction, BusShare, Cabling, Fabric, FlowPath, Inner, InnerName, LinkId, Port,
+    Switches,
+    capacities::{self, NodeInterfaces},
 };
 use crate::{
     cluster::{
@@ -52,12 +53,12 @@ pub(super) struct Trips {
     messages: Vec<RoutedMessage>,
     /// Ascending.
     ports: Vec<Port>,
-    interfaces: Interfaces,
+    interfaces: NodeInterfaces,
 }
 
 impl Trips {
     /// The flows of a pattern, and the interfaces that they take.
-    pub(super) fn of_pattern(flows: &[Flow], interfaces: Interfaces) -> Trips {
+    pub(super) fn of_pattern(flows: &[Flow], interfaces: NodeInterfaces) -> Trips {
         let mut turns: BTreeMap<(Node, Node), u32> = BTreeMap::new();
         let mut messages = Vec::with_capacity(flows.len());
         for (flow, message) in flows.iter().zip(0..) {
@@ -99,7 +100,7 @@ impl Trips {
     }
 
     /// Any messages between the ends of the flows, over any interface.
-    pub(super) fn of_any_message(flows: &[Flow], interfaces: Interfaces) -> Trips {
+    pub(super) fn of_any_message(flows: &[Flow], interfaces: NodeInterfaces) -> Trips {
         let mut trips = Trips::of_pattern(flows, interfaces);
         let mut nodes: Vec<Node> = trips.ports.iter().map(|port| port.node).collect();
         nodes.dedup();
@@ -120,7 +121,7 @@ fn ascending<T: Ord>(mut all: Vec<T>) -> Vec<T> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Router {
     ports: Vec<Port>,
-    interfaces: Interfaces,
+    interfaces: NodeInterfaces,
     duplex: Duplex,
     between: Between,
     /// The links between the ports.
@@ -143,7 +144,7 @@ impl Router {
         trips: &Trips,
         racks: &Racks,
         cabling: Cabling,
-        interfaces: Interfaces,
+        interfaces: NodeInterfaces,
     ) -> Router {
         let capacity = cabling.backbone.unwrap_or(AllocatedFraction(f64::INFINITY));
         let first_level: u16 = if cabling.bus.is_some() { 2 } else { 1 };
@@ -225,7 +226,7 @@ impl Router {
         between: Between,
         duplex: Duplex,
         classes: Vec<LinkClass>,
-        interfaces: Interfaces,
+        interfaces: NodeInterfaces,
     ) -> Router {
         Router {
             ports: trips.ports.clone(),
@@ -271,7 +272,7 @@ impl Router {
     }
 
     /// The paths of these messages; links get their numbers in the order in which they are used.
-    pub(super) fn paths(&mut self, trips: &Trips) -> Vec<Path> {
+    pub(super) fn paths(&mut self, trips: &Trips) -> Vec<FlowPath> {
         let is_by_pair = match &self.between {
             Between::Switches(switches, _) => switches.topology.routing.is_by_pair(),
             // Few links are found as fast as they are looked up.
@@ -279,7 +280,7 @@ impl Router {
                 return trips.messages.iter().map(|trip| self.path(trip)).collect();
             }
         };
-        let mut known: HashMap<RoutedMessage, Path> = HashMap::new();
+        let mut known: HashMap<RoutedMessage, FlowPath> = HashMap::new();
         let mut paths = Vec::with_capacity(trips.messages.len());
         for trip in &trips.messages {
             if !is_by_pair {
@@ -299,7 +300,7 @@ impl Router {
     }
 
     /// The longer ways of these messages, whose paths are those where there is none.
-    pub(super) fn detours(&mut self, trips: &Trips, paths: &[Path]) -> Vec<Path> {
+    pub(super) fn detours(&mut self, trips: &Trips, paths: &[FlowPath]) -> Vec<FlowPath> {
         let mut detours = Vec::with_capacity(paths.len());
         for (trip, path) in trips.messages.iter().zip(paths) {
             self.number_detour(trip);
@@ -319,7 +320,7 @@ impl Router {
     }
 
     /// The path of a message over links that have numbers.
-    pub(super) fn path(&self, trip: &RoutedMessage) -> Path {
+    pub(super) fn path(&self, trip: &RoutedMessage) -> FlowPath {
         let links = |trip: &RoutedMessage| match &self.between {
             Between::Racks(links) => links.between(trip.src, trip.dst),
             Between::Switches(..) => self.numbers_on(&self.hops(trip, Way::Routed)),
@@ -328,7 +329,7 @@ impl Router {
     }
 
     /// The path of the longer way, if there is one; acknowledgements return as the data go.
-    pub(super) fn detour(&self, trip: &RoutedMessage) -> Option<Path> {
+    pub(super) fn detour(&self, trip: &RoutedMessage) -> Option<FlowPath> {
         let is_choice = matches!(&self.between, Between::Switches(switches, _)
             if switches.topology.routing == topology::Routing::Ugal);
         if !is_choice {
@@ -341,7 +342,7 @@ impl Router {
     }
 
     /// The path of a message whose cables get numbers if they have none.
-    fn numbered_path(&mut self, trip: &RoutedMessage) -> Path {
+    fn numbered_path(&mut self, trip: &RoutedMessage) -> FlowPath {
         let [there, back] = [*trip, trip.back()].map(|trip| {
             let hops = self.hops(&trip, Way::Routed).into_iter();
             hops.map(|hop| LinkId(self.number(hop.cable) + u32::from(hop.is_backward)))
@@ -355,12 +356,12 @@ impl Router {
         place.expect("the interfaces of all messages have numbers") as u32
     }
 
-    fn with_ends(&self, trip: &RoutedMessage, between: [&[LinkId]; 2]) -> Path {
+    fn with_ends(&self, trip: &RoutedMessage, between: [&[LinkId]; 2]) -> FlowPath {
         let [src, dst] = trip.ports().map(|port| self.number_of(port));
         let inward = u32::from(self.duplex == Duplex::Full);
         let ends = [[src, dst], [dst, src]]
             .map(|[from, to]: [u32; 2]| [LinkId(2 * from), LinkId(2 * to + inward)]);
-        Path::new([src, dst], ends, between)
+        FlowPath::new([src, dst], ends, between)
     }
 
     /// The cables of a way; none where there are no switches.
@@ -444,7 +445,7 @@ impl Router {
         })
     }
 
-    pub(super) fn into_fabric(self, paths: Vec<Path>) -> Fabric {
+    pub(super) fn into_fabric(self, paths: Vec<FlowPath>) -> Fabric {
         let (longest, switches) = match self.between {
             Between::Racks(links) => (if links.buses.bus.is_some() { 4 } else { 2 }, None),
             Between::Switches(switches, _) => (switches.wiring.longest(), Some(switches)),

@@ -30,7 +30,7 @@ const LONG: u32 = u32::MAX;
 
 /// What a link advertises.
 #[derive(Debug, Clone, Copy)]
-struct Offer {
+struct AdvertisedOffer {
     /// Infinite where the link is no limit.
     rate: f64,
     capacity: f64,
@@ -44,7 +44,7 @@ struct Offer {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Advertised {
     /// By link.
-    offers: Vec<Offer>,
+    offers: Vec<AdvertisedOffer>,
     /// By flow: the numbers of its two links, one XOR the other, so that each link finds the other one; or [`LONG`].
     links: Vec<u32>,
     has_long_paths: bool,
@@ -56,10 +56,10 @@ pub(super) struct Advertised {
 }
 
 /// The tables of a change that is solved, each at hand; `LONG_PATHS`: whether there are flows over more than two links.
-struct Solver<'a, const LONG_PATHS: bool> {
+struct AdvertisedSolver<'a, const LONG_PATHS: bool> {
     fabric: &'a Fabric,
     active_flows: &'a ActiveFlows,
-    offers: &'a mut [Offer],
+    offers: &'a mut [AdvertisedOffer],
     links: &'a [u32],
     in_doubt: &'a mut [LinkId],
     /// How many links were ever put into the ring, and taken out of it.
@@ -98,7 +98,7 @@ impl Advertised {
             elsewhere,
             ..
         } = self;
-        let mut solver: Solver<'_, LONG_PATHS> = Solver {
+        let mut solver: AdvertisedSolver<'_, LONG_PATHS> = AdvertisedSolver {
             fabric,
             active_flows,
             offers,
@@ -124,7 +124,7 @@ impl Advertised {
     fn know(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         if self.offers.len() < fabric.link_count() {
             let links = (self.offers.len()..fabric.link_count()).map(|link| LinkId(link as u32));
-            self.offers.extend(links.map(|link| Offer {
+            self.offers.extend(links.map(|link| AdvertisedOffer {
                 rate: f64::INFINITY,
                 capacity: fabric.capacity(link).0,
                 is_in_doubt: false,
@@ -149,7 +149,7 @@ impl Advertised {
     }
 }
 
-impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
+impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     /// Until no link is in doubt.
     fn solve(&mut self, elsewhere: &mut Vec<f64>) {
         while self.taken < self.put {
@@ -420,7 +420,7 @@ mod tests {
             ..
         } = &mut advertised;
         let (fabric, active_flows) = (&fabric, &active_flows);
-        let mut solver: Solver<'_, false> = Solver {
+        let mut solver: AdvertisedSolver<'_, false> = AdvertisedSolver {
             fabric,
             active_flows,
             offers,

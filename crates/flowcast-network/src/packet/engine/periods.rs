@@ -1,8 +1,8 @@
 //! What the search for steady states sees of the engine, and how whole periods are passed over.
 
 use super::{
-    super::{link::Link, picos::Picos, shift::Shift, steady::Search},
-    Engine,
+    super::{link::PacketLink, picos::Picos, shift::Shift, steady::Search},
+    PacketEngine,
 };
 
 /// What the engine notes for the search.
@@ -42,8 +42,8 @@ impl Noted {
     }
 }
 
-impl Engine {
-    /// As [`Engine::run`], but what repeats exactly is passed over; how many events were carried out.
+impl PacketEngine {
+    /// As [`PacketEngine::run`], but what repeats exactly is passed over; how many events were carried out.
     pub(in super::super) fn run_skipping(&mut self) -> u64 {
         let of = vec![Of::default(); self.connections.len()];
         self.noted = Some(Noted {
@@ -114,7 +114,7 @@ impl Engine {
     pub(in super::super) fn skip_link(
         &mut self,
         lane: usize,
-        then: &Link,
+        then: &PacketLink,
         periods: u32,
         period: Picos,
         packets: &[u32],

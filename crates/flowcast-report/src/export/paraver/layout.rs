@@ -9,15 +9,15 @@ use super::{
 use flowcast_units::Node;
 
 /// Processors of the nodes, counted through from 1, and the one of each rank.
-pub(super) struct Layout {
+pub(super) struct ProcessorLayout {
     cpus_of_node: Vec<u32>,
     cpu_of_rank: Vec<u64>,
     node_of_rank: Vec<u32>,
 }
 
-impl Layout {
+impl ProcessorLayout {
     /// The ranks of a node take its processors in turn.
-    pub(super) fn new(replayed: Replayed<'_>) -> Layout {
+    pub(super) fn new(replayed: Replayed<'_>) -> ProcessorLayout {
         let placement = replayed.placement;
         let cpus_of_node: Vec<u32> = (0..placement.nodes() as u32)
             .map(|node| {
@@ -46,7 +46,7 @@ impl Layout {
                 first_cpu[node] + u64::from(turn % cpus_of_node[node])
             })
             .collect();
-        Layout {
+        ProcessorLayout {
             cpus_of_node,
             cpu_of_rank,
             node_of_rank,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{super::Replayed, event_of};
-use flowcast_replay::{explain::Call, journal::Function};
+use flowcast_replay::{explain::CallOrigin, journal::Function};
 use flowcast_trace::read::paraver_events::{
     CALLED, COLLECTIVE, COMMUNICATOR, IS_ROOT, MPI_EVENTS, OTHER, POINT_TO_POINT, RECV_SIZE,
     SEND_SIZE, function,
@@ -62,7 +62,7 @@ pub fn pcf(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
             for value in values {
                 let name = match value {
                     0 => "Outside MPI".to_owned(),
-                    _ => Call::Event(kind, value).name(),
+                    _ => CallOrigin::Event(kind, value).name(),
                 };
                 writeln!(out, "{value}   {name}")?;
             }

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 
 use super::{
     Replayed, nanos,
-    text::{ShortText, Text},
+    text::{ExportText, ShortText},
 };
 use details::Details;
 use flowcast_network::queues::{KeyQueue, NEVER, member_of, tournament::Tournament};
@@ -36,7 +36,7 @@ use flowcast_trace::read::paraver_events::{
     self, COLLECTIVE, MPI_EVENTS, POINT_TO_POINT, value_of,
 };
 use flowcast_units::Rank;
-use layout::Layout;
+use layout::ProcessorLayout;
 pub use legend::pcf;
 
 /// When the trace was written, as the header wants it: `dd/mm/yyyy at hh:mm`.
@@ -49,7 +49,7 @@ pub struct Stamp(pub String);
 /// Those of `out`, and of a replay of 2^61 nanoseconds or 2^63 bytes.
 pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
     replayed.outcome.in_nanos()?;
-    let layout = Layout::new(replayed);
+    let layout = ProcessorLayout::new(replayed);
     layout.write_header(replayed, stamp, out)?;
     let places = layout.places();
     let mut lines: Vec<_> = replayed
@@ -60,7 +60,7 @@ pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Re
     for (rank, line) in (0..).zip(&lines) {
         order.set(rank, line.key(rank));
     }
-    let mut text = Text::new(out);
+    let mut text = ExportText::new(out);
     while let Some(key) = order.first() {
         let rank = member_of(key);
         let line = &mut lines[rank as usize];
@@ -76,28 +76,33 @@ pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Re
 /// # Errors
 /// Those of `out`.
 pub fn row(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
-    Layout::new(replayed).write_names(replayed.trace.ranks(), out)
+    ProcessorLayout::new(replayed).write_names(replayed.trace.ranks(), out)
 }
 
 /// Kinds of records, in the order in which those of equal time are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RecordKind {
     State,
     Call,
     Mark,
     Message,
 }
 
-impl Kind {
-    const ALL: [Kind; 4] = [Kind::State, Kind::Call, Kind::Mark, Kind::Message];
+impl RecordKind {
+    const ALL: [RecordKind; 4] = [
+        RecordKind::State,
+        RecordKind::Call,
+        RecordKind::Mark,
+        RecordKind::Message,
+    ];
 }
 
 /// Where the kind of a record stands in its key: below the time and above the rank.
 const KIND_SHIFT: u32 = 32;
 
 /// The kind of a key.
-fn key_kind(key: u128) -> Kind {
-    Kind::ALL[(key >> KIND_SHIFT) as usize % Kind::ALL.len()]
+fn key_kind(key: u128) -> RecordKind {
+    RecordKind::ALL[(key >> KIND_SHIFT) as usize % RecordKind::ALL.len()]
 }
 
 /// Records in the order of their times, of which the first is known.
@@ -161,7 +166,9 @@ fn rank_records<'a>(
         messages: Sequence::new(journal.sent(rank).map(|(_, times)| times)),
         begins: [u64::MAX; 4],
     };
-    Kind::ALL.into_iter().for_each(|kind| records.look(kind));
+    RecordKind::ALL
+        .into_iter()
+        .for_each(|kind| records.look(kind));
     records
 }
 
@@ -177,7 +184,7 @@ where
     #[inline(always)]
     fn key(&self, rank: u32) -> u128 {
         let (mut kind, mut time) = (0, self.begins[0]);
-        for other in 1..Kind::ALL.len() {
+        for other in 1..RecordKind::ALL.len() {
             if self.begins[other] < time {
                 (kind, time) = (other, self.begins[other]);
             }
@@ -190,13 +197,13 @@ where
 
     /// Notes when the next record of a kind begins.
     #[inline(always)]
-    fn look(&mut self, kind: Kind) {
+    fn look(&mut self, kind: RecordKind) {
         let time = match kind {
-            Kind::State => self.states.first.as_ref().map(|state| state.start),
-            Kind::Call if self.is_inside => self.calls.first.as_ref().map(|call| call.end),
-            Kind::Call => self.calls.first.as_ref().map(|call| call.start),
-            Kind::Mark => self.marks.first.as_ref().map(|mark| nanos(mark.time)),
-            Kind::Message => self
+            RecordKind::State => self.states.first.as_ref().map(|state| state.start),
+            RecordKind::Call if self.is_inside => self.calls.first.as_ref().map(|call| call.end),
+            RecordKind::Call => self.calls.first.as_ref().map(|call| call.start),
+            RecordKind::Mark => self.marks.first.as_ref().map(|mark| nanos(mark.time)),
+            RecordKind::Message => self
                 .messages
                 .first
                 .as_ref()
@@ -207,19 +214,25 @@ where
 
     /// Writes the next record of a kind.
     #[inline(always)]
-    fn write(&mut self, kind: Kind, rank: u32, places: &[ShortText], text: &mut Text<'_>) {
+    fn write(
+        &mut self,
+        kind: RecordKind,
+        rank: u32,
+        places: &[ShortText],
+        text: &mut ExportText<'_>,
+    ) {
         let place = &places[rank as usize];
         match kind {
-            Kind::State => self.write_state(place, text),
-            Kind::Call => self.write_call(place, text),
-            Kind::Mark => self.write_marks(place, text),
-            Kind::Message => self.write_message(place, places, text),
+            RecordKind::State => self.write_state(place, text),
+            RecordKind::Call => self.write_call(place, text),
+            RecordKind::Mark => self.write_marks(place, text),
+            RecordKind::Message => self.write_message(place, places, text),
         }
         self.look(kind);
     }
 
     #[inline(always)]
-    fn write_state(&mut self, place: &ShortText, text: &mut Text<'_>) {
+    fn write_state(&mut self, place: &ShortText, text: &mut ExportText<'_>) {
         let Some(WholeSpan { start, end, what }) = self.states.next() else {
             return;
         };
@@ -230,7 +243,7 @@ where
     }
 
     #[inline(always)]
-    fn write_call(&mut self, place: &ShortText, text: &mut Text<'_>) {
+    fn write_call(&mut self, place: &ShortText, text: &mut ExportText<'_>) {
         let Some(WholeSpan {
             start,
             end,
@@ -257,7 +270,7 @@ where
 
     /// Marks of the same time stand on one line: what stands beside a call tells about it as long as it does.
     #[inline(never)]
-    fn write_marks(&mut self, place: &ShortText, text: &mut Text<'_>) {
+    fn write_marks(&mut self, place: &ShortText, text: &mut ExportText<'_>) {
         let Some(Mark { time, kind, value }) = self.marks.next() else {
             return;
         };
@@ -271,7 +284,12 @@ where
     }
 
     #[inline(always)]
-    fn write_message(&mut self, place: &ShortText, places: &[ShortText], text: &mut Text<'_>) {
+    fn write_message(
+        &mut self,
+        place: &ShortText,
+        places: &[ShortText],
+        text: &mut ExportText<'_>,
+    ) {
         let Some(MessageTimes {
             span,
             moved,
@@ -292,12 +310,12 @@ where
 }
 
 #[inline(always)]
-fn begin_event(time: u64, place: &ShortText, text: &mut Text<'_>) {
+fn begin_event(time: u64, place: &ShortText, text: &mut ExportText<'_>) {
     text.short_beginning_with(b'2', place).number(time);
 }
 
 #[inline(always)]
-fn write_event(kind: i64, value: i64, text: &mut Text<'_>) {
+fn write_event(kind: i64, value: i64, text: &mut ExportText<'_>) {
     text.sign(b':').signed(kind).sign(b':').signed(value);
 }
 

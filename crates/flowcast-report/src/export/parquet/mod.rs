@@ -59,7 +59,7 @@ pub fn messages(
         groups: Vec::new(),
         rows: 0,
     };
-    let mut group = Group::default();
+    let mut group = RowGroup::default();
     for span in replayed.messages() {
         group.push(&span);
         if group.rows == ROWS {
@@ -74,12 +74,12 @@ pub fn messages(
 
 /// The columns of the rows of a group, as they are written.
 #[derive(Default)]
-struct Group {
+struct RowGroup {
     columns: [Vec<u8>; COLUMNS.len()],
     rows: usize,
 }
 
-impl Group {
+impl RowGroup {
     fn push(&mut self, span: &MessageSpan) {
         let MessageSpan {
             src,
@@ -119,7 +119,7 @@ struct File<'a> {
 
 impl File<'_> {
     /// Writes a group, which is empty then.
-    fn write(&mut self, group: &mut Group) -> io::Result<()> {
+    fn write(&mut self, group: &mut RowGroup) -> io::Result<()> {
         let mut chunks = Vec::with_capacity(COLUMNS.len());
         let mut size = 0;
         for (column, (name, kind)) in group.columns.iter_mut().zip(COLUMNS) {

@@ -1,6 +1,6 @@
 //! The triangular system at the end (`HPL_pdtrsv`).
 
-use super::{Exchange, Kernel, Process, Purpose, Task};
+use super::{ActionPurpose, Exchange, Kernel, Process, Task};
 
 impl Process {
     /// A step of the solution: the right-hand side moves to the column that has the last of A; then block after block, backwards:
@@ -119,6 +119,6 @@ fn exchange(partner: u32, send: Option<u64>, receive: Option<u64>) -> Task {
         send,
         receive,
         synchronous: false,
-        purpose: Purpose::Solution,
+        purpose: ActionPurpose::Solution,
     })
 }

@@ -9,7 +9,7 @@ use flowcast_recording::decode::Members;
 
 /// How a rank came to a communicator. Parents are places in the rank's own list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum CommunicatorOrigin {
     /// All ranks, `MPI_COMM_WORLD`.
     World,
     /// The rank alone, `MPI_COMM_SELF`.
@@ -65,7 +65,7 @@ pub(crate) enum Group {
 }
 
 /// The members of each rank's communicators; nobody where they are not known.
-pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
+pub(super) fn resolve(ranks: &[&[CommunicatorOrigin]]) -> Vec<Vec<Members>> {
     let mut walk = CommunicatorWalk {
         ranks,
         known: vec![Vec::new(); ranks.len()],
@@ -81,7 +81,7 @@ pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
 }
 
 struct CommunicatorWalk<'a> {
-    ranks: &'a [&'a [Origin]],
+    ranks: &'a [&'a [CommunicatorOrigin]],
     known: Vec<Vec<Members>>,
     /// For each communicator that a rank knows, how many of the same members it knew before.
     before: Vec<Vec<usize>>,
@@ -97,7 +97,7 @@ impl CommunicatorWalk<'_> {
     }
 
     /// The next communicator of a rank.
-    fn next(&self, rank: u32) -> Option<&Origin> {
+    fn next(&self, rank: u32) -> Option<&CommunicatorOrigin> {
         let known = self.known.get(rank as usize)?.len();
         self.ranks[rank as usize].get(known)
     }
@@ -121,9 +121,9 @@ impl CommunicatorWalk<'_> {
         }
         for rank in 0..self.ranks.len() as u32 {
             let made = match self.next(rank) {
-                Some(Origin::Split(parent, ..)) => self.split(rank, *parent),
-                Some(Origin::Merge(parent, _)) => self.merge(rank, *parent),
-                Some(Origin::Between(leaders)) => self.between(rank, leaders),
+                Some(CommunicatorOrigin::Split(parent, ..)) => self.split(rank, *parent),
+                Some(CommunicatorOrigin::Merge(parent, _)) => self.merge(rank, *parent),
+                Some(CommunicatorOrigin::Between(leaders)) => self.between(rank, leaders),
                 _ => None,
             };
             for (member, members) in made.into_iter().flatten() {
@@ -135,12 +135,12 @@ impl CommunicatorWalk<'_> {
     }
 
     /// The members that a rank knows without the others.
-    fn alone(&self, rank: u32, origin: &Origin) -> Option<Members> {
+    fn alone(&self, rank: u32, origin: &CommunicatorOrigin) -> Option<Members> {
         let all = self.ranks.len() as u32;
         Some(match origin {
-            Origin::World => one_group((0..all).collect()),
-            Origin::Own => one_group(vec![rank]),
-            Origin::Known(members) => {
+            CommunicatorOrigin::World => one_group((0..all).collect()),
+            CommunicatorOrigin::Own => one_group(vec![rank]),
+            CommunicatorOrigin::Known(members) => {
                 let mut both = members.own.iter().chain(&members.remote);
                 if both.all(|member| *member < all) {
                     members.clone()
@@ -148,19 +148,23 @@ impl CommunicatorWalk<'_> {
                     Members::default()
                 }
             }
-            Origin::Same(place) => self.members(rank, *place),
+            CommunicatorOrigin::Same(place) => self.members(rank, *place),
             // What the other group gave is not known here.
-            Origin::Create(parent, _) if !self.members(rank, *parent).remote.is_empty() => {
+            CommunicatorOrigin::Create(parent, _)
+                if !self.members(rank, *parent).remote.is_empty() =>
+            {
                 Members::default()
             }
-            Origin::Create(_, group) => one_group(self.group(rank, group).unwrap_or_default()),
-            Origin::Slice(place, dimensions) => {
+            CommunicatorOrigin::Create(_, group) => {
+                one_group(self.group(rank, group).unwrap_or_default())
+            }
+            CommunicatorOrigin::Slice(place, dimensions) => {
                 one_group(slice(&self.members(rank, *place).own, rank, dimensions))
             }
-            Origin::Unknown => Members::default(),
-            Origin::Split(parent, ..)
-            | Origin::Merge(parent, _)
-            | Origin::Between(Leaders { local: parent, .. }) => {
+            CommunicatorOrigin::Unknown => Members::default(),
+            CommunicatorOrigin::Split(parent, ..)
+            | CommunicatorOrigin::Merge(parent, _)
+            | CommunicatorOrigin::Between(Leaders { local: parent, .. }) => {
                 let parent = self.members(rank, *parent);
                 return parent.own.is_empty().then_some(parent);
             }
@@ -207,7 +211,7 @@ impl CommunicatorWalk<'_> {
         &'a self,
         members: &Members,
         nth: usize,
-        argument: impl Fn(&'a Origin) -> Option<(usize, T)>,
+        argument: impl Fn(&'a CommunicatorOrigin) -> Option<(usize, T)>,
     ) -> Option<Vec<T>> {
         let given = members.own.iter().map(|member| {
             let (parent, value) = argument(self.next(*member)?)?;
@@ -247,7 +251,7 @@ impl CommunicatorWalk<'_> {
     /// Colour, key, place and rank of each member of the own group, once all have come to the split.
     fn colours(&self, members: &Members, nth: usize) -> Option<Vec<(i64, i64, usize, u32)>> {
         let given = self.given(members, nth, |origin| match origin {
-            Origin::Split(parent, colour, key) => Some((*parent, (*colour, *key))),
+            CommunicatorOrigin::Split(parent, colour, key) => Some((*parent, (*colour, *key))),
             _ => None,
         })?;
         let colours = given.into_iter().zip(&members.own).enumerate();
@@ -266,7 +270,7 @@ impl CommunicatorWalk<'_> {
         let mut groups = Vec::new();
         for view in [members.clone(), swapped(&members)] {
             let are_last = self.given(&view, nth, |origin| match origin {
-                Origin::Merge(parent, is_last) => Some((*parent, *is_last)),
+                CommunicatorOrigin::Merge(parent, is_last) => Some((*parent, *is_last)),
                 _ => None,
             })?;
             let is_last = are_last.last() == Some(&true);
@@ -281,7 +285,7 @@ impl CommunicatorWalk<'_> {
     /// Joins two groups whose leaders name each other if all of their members have come to it.
     fn between(&self, rank: u32, leaders: &Leaders) -> Option<Vec<(u32, Members)>> {
         let (own, remote_leader) = self.led(rank, leaders)?;
-        let Some(Origin::Between(others)) = self.next(remote_leader) else {
+        let Some(CommunicatorOrigin::Between(others)) = self.next(remote_leader) else {
             return None;
         };
         let (remote, own_leader) = self.led(remote_leader, others)?;
@@ -308,7 +312,7 @@ impl CommunicatorWalk<'_> {
         let local = self.members(rank, leaders.local);
         let nth = self.nth(rank, leaders.local);
         let given = self.given(&local, nth, |origin| match origin {
-            Origin::Between(leaders) => Some((leaders.local, leaders)),
+            CommunicatorOrigin::Between(leaders) => Some((leaders.local, leaders)),
             _ => None,
         })?;
         let place = usize::try_from(leaders.local_leader).ok()?;
@@ -408,8 +412,8 @@ fn slice(parent: &[u32], rank: u32, dimensions: &[(u32, bool)]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    fn own(ranks: &[Vec<Origin>]) -> Vec<Vec<Vec<u32>>> {
-        let origins: Vec<&[Origin]> = ranks.iter().map(|rank| &rank[..]).collect();
+    fn own(ranks: &[Vec<CommunicatorOrigin>]) -> Vec<Vec<Vec<u32>>> {
+        let origins: Vec<&[CommunicatorOrigin]> = ranks.iter().map(|rank| &rank[..]).collect();
         resolve(&origins)
             .into_iter()
             .map(|rank| rank.into_iter().map(|members| members.own).collect())
@@ -418,12 +422,12 @@ mod tests {
 
     #[test]
     fn a_split_orders_the_ranks_of_a_colour_by_key() {
-        let ranks: Vec<Vec<Origin>> = (0..4)
+        let ranks: Vec<Vec<CommunicatorOrigin>> = (0..4)
             .map(|rank| {
                 vec![
-                    Origin::World,
-                    Origin::Split(0, rank % 2, -rank),
-                    Origin::Same(1),
+                    CommunicatorOrigin::World,
+                    CommunicatorOrigin::Split(0, rank % 2, -rank),
+                    CommunicatorOrigin::Same(1),
                 ]
             })
             .collect();
@@ -432,16 +436,27 @@ mod tests {
         assert_eq!(known[3][1], [3, 1]);
     }
 
-    fn reversed() -> Origin {
-        Origin::Create(1, Group::Including(Box::new(Group::Of(1)), vec![1, 0]))
+    fn reversed() -> CommunicatorOrigin {
+        CommunicatorOrigin::Create(1, Group::Including(Box::new(Group::Of(1)), vec![1, 0]))
     }
 
     #[test]
     fn ranks_without_a_colour_get_nobody_and_parts_are_parts_of_their_parent() {
         let ranks = [
-            vec![Origin::World, Origin::Split(0, -1, 0)],
-            vec![Origin::World, Origin::Split(0, 5, 0), reversed()],
-            vec![Origin::World, Origin::Split(0, 5, 0), reversed()],
+            vec![
+                CommunicatorOrigin::World,
+                CommunicatorOrigin::Split(0, -1, 0),
+            ],
+            vec![
+                CommunicatorOrigin::World,
+                CommunicatorOrigin::Split(0, 5, 0),
+                reversed(),
+            ],
+            vec![
+                CommunicatorOrigin::World,
+                CommunicatorOrigin::Split(0, 5, 0),
+                reversed(),
+            ],
         ];
         let known = own(&ranks);
         assert!(known[0][1].is_empty());
@@ -451,15 +466,20 @@ mod tests {
     #[test]
     fn a_grid_is_cut_along_the_dimensions_that_remain() {
         let known = own(&(0..6)
-            .map(|_| vec![Origin::World, Origin::Slice(0, vec![(2, false), (3, true)])])
+            .map(|_| {
+                vec![
+                    CommunicatorOrigin::World,
+                    CommunicatorOrigin::Slice(0, vec![(2, false), (3, true)]),
+                ]
+            })
             .collect::<Vec<_>>());
         assert_eq!(known[1][1], [0, 1, 2]);
         assert_eq!(known[4][1], [3, 4, 5]);
     }
 
     /// Four ranks in two halves, each with a communicator of its own, and one between them.
-    fn halves(more: &dyn Fn(u32) -> Vec<Origin>) -> Vec<Vec<Members>> {
-        let ranks: Vec<Vec<Origin>> = (0..4)
+    fn halves(more: &dyn Fn(u32) -> Vec<CommunicatorOrigin>) -> Vec<Vec<Members>> {
+        let ranks: Vec<Vec<CommunicatorOrigin>> = (0..4)
             .map(|rank| {
                 let leaders = Leaders {
                     local: 1,
@@ -469,8 +489,12 @@ mod tests {
                     remote_leader: [2, -7, 0, 99][rank as usize],
                     tag: 5,
                 };
-                let split = Origin::Split(0, i64::from(rank / 2), 0);
-                let mut origins = vec![Origin::World, split, Origin::Between(leaders)];
+                let split = CommunicatorOrigin::Split(0, i64::from(rank / 2), 0);
+                let mut origins = vec![
+                    CommunicatorOrigin::World,
+                    split,
+                    CommunicatorOrigin::Between(leaders),
+                ];
                 origins.extend(more(rank));
                 origins
             })
@@ -489,10 +513,10 @@ mod tests {
     fn two_groups_are_joined_by_their_leaders_copied_split_and_merged() {
         let known = halves(&|rank| {
             vec![
-                Origin::Same(2),
-                Origin::Split(3, i64::from(rank % 2), 0),
-                Origin::Merge(2, rank < 2),
-                Origin::Create(2, Group::Of(1)),
+                CommunicatorOrigin::Same(2),
+                CommunicatorOrigin::Split(3, i64::from(rank % 2), 0),
+                CommunicatorOrigin::Merge(2, rank < 2),
+                CommunicatorOrigin::Create(2, Group::Of(1)),
             ]
         });
         assert_eq!(known[1][2], members(&[0, 1], &[2, 3]));
@@ -511,7 +535,13 @@ mod tests {
             remote_leader: 1 - tag,
             tag,
         };
-        let rank = |tag| vec![Origin::World, Origin::Own, Origin::Between(leaders(tag))];
+        let rank = |tag| {
+            vec![
+                CommunicatorOrigin::World,
+                CommunicatorOrigin::Own,
+                CommunicatorOrigin::Between(leaders(tag)),
+            ]
+        };
         assert!(own(&[rank(0), rank(1)])[0][2].is_empty());
     }
 
@@ -526,8 +556,13 @@ mod tests {
             Group::Sift(world(), some(&[0, 2]), false),
             Group::Union(some(&[1]), Box::new(Group::Unknown)),
         ];
-        let made = groups.into_iter().map(|group| Origin::Create(0, group));
-        let rank: Vec<Origin> = [Origin::World].into_iter().chain(made).collect();
+        let made = groups
+            .into_iter()
+            .map(|group| CommunicatorOrigin::Create(0, group));
+        let rank: Vec<CommunicatorOrigin> = [CommunicatorOrigin::World]
+            .into_iter()
+            .chain(made)
+            .collect();
         let known = own(&[rank.clone(), rank.clone(), rank.clone(), rank]);
         assert_eq!(
             known[0][1..],
@@ -538,8 +573,11 @@ mod tests {
     #[test]
     fn a_split_that_not_all_come_to_ends_all_the_same() {
         let ranks = [
-            vec![Origin::World, Origin::Split(0, 0, 0)],
-            vec![Origin::World],
+            vec![
+                CommunicatorOrigin::World,
+                CommunicatorOrigin::Split(0, 0, 0),
+            ],
+            vec![CommunicatorOrigin::World],
         ];
         assert!(own(&ranks)[0][1].is_empty());
     }

@@ -17,7 +17,7 @@ use crate::{
 use flowcast_units::CollectiveOp;
 use std::collections::BTreeMap;
 
-pub(crate) use communicators::{Group, Leaders, Origin};
+pub(crate) use communicators::{CommunicatorOrigin, Group, Leaders};
 
 /// A call; words are those of a recording's signature without the function, as far as they are known.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ pub(crate) struct TracedCall {
     /// Requests that it starts.
     pub starts: Vec<u64>,
     /// Requests that it completes.
-    pub completes: Vec<Done>,
+    pub completes: Vec<CompletedRequest>,
     /// Requests that it may have completed; the trace does not tell.
     pub tests: Vec<u64>,
     /// A request that it gives up.
@@ -50,7 +50,7 @@ pub(crate) struct TracedCall {
 
 /// A completed request, and the source and tag that it matched where they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct CompletedRequest {
     /// The request that is completed.
     pub request: u64,
     /// Source and tag that it matched, where they are told.
@@ -59,10 +59,10 @@ pub(crate) struct Done {
     pub cancelled: bool,
 }
 
-impl Done {
+impl CompletedRequest {
     /// A request whose status is not told.
-    pub(crate) fn new(request: u64) -> Done {
-        Done {
+    pub(crate) fn new(request: u64) -> CompletedRequest {
+        CompletedRequest {
             request,
             matched: None,
             cancelled: false,
@@ -141,7 +141,7 @@ pub(crate) struct RankCalls {
     /// In the order in which they returned.
     pub calls: Vec<TracedCall>,
     /// Where its communicators come from, in the order in which they were made.
-    pub communicators: Vec<Origin>,
+    pub communicators: Vec<CommunicatorOrigin>,
 }
 
 /// Makes a program of the calls of all ranks. `ignored` is what the reader has left out itself.
@@ -154,7 +154,8 @@ pub(crate) fn program(
     ignored: Vec<IgnoredRecords>,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
-    let origins: Vec<&[Origin]> = ranks.iter().map(|rank| &rank.communicators[..]).collect();
+    let origins: Vec<&[CommunicatorOrigin]> =
+        ranks.iter().map(|rank| &rank.communicators[..]).collect();
     let members = communicators::resolve(&origins);
     ranks
         .iter_mut()

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Done, RankCalls, TracedCall};
+use super::{CompletedRequest, RankCalls, TracedCall};
 use crate::lowest_free::LowestFree;
 use flowcast_recording::{
-    decode::{Call, Header, Item, Members, RankFile},
+    decode::{Header, Item, Members, RankFile, RecordedCall},
     format::{CANCELLED, MATCHED},
     operation,
 };
@@ -78,7 +78,7 @@ impl RankFileWriter {
         let before = self.returned.insert(call.thread, end).unwrap_or(call.begin);
         let burst = call.begin.saturating_sub(before);
         let (thread, begin, time) = (call.thread, call.begin, end - call.begin);
-        self.file.items.push(Item::Call(Call {
+        self.file.items.push(Item::Call(RecordedCall {
             thread,
             signature,
             begin,
@@ -140,7 +140,7 @@ impl RankFileWriter {
         self.requests.get(&request).map(|(slot, _)| *slot as i64)
     }
 
-    fn complete(&mut self, done: &Done, words: &mut Vec<i64>) {
+    fn complete(&mut self, done: &CompletedRequest, words: &mut Vec<i64>) {
         let Some((slot, persistent)) = self.requests.get(&done.request).copied() else {
             return;
         };

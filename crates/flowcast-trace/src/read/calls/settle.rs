@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Done, TracedCall};
+use super::{CompletedRequest, TracedCall};
 
 /// Adds the completions that tests have made.
 pub(super) fn settle(calls: &mut [TracedCall]) {
@@ -46,7 +46,7 @@ pub(super) fn settle(calls: &mut [TracedCall]) {
             .filter_map(|(request, known)| Some((known.tested?, request))),
     );
     for (test, request) in found {
-        calls[test].completes.push(Done::new(request));
+        calls[test].completes.push(CompletedRequest::new(request));
     }
 }
 

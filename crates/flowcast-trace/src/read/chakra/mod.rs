@@ -18,7 +18,7 @@ use crate::{
     program::{IgnoredRecords, Program},
 };
 use flowcast_units::Rank;
-use node::Node;
+use node::ChakraNode;
 use std::{borrow::Cow, collections::BTreeMap};
 
 /// Whether the bytes begin with the metadata of such a trace.
@@ -79,7 +79,7 @@ impl ChakraNotes {
 }
 
 /// Makes control dependencies orders of nodes, but those of PyTorch.
-fn keep_control(ranks: &mut [Vec<Node>], notes: &mut ChakraNotes) {
+fn keep_control(ranks: &mut [Vec<ChakraNode>], notes: &mut ChakraNotes) {
     let mut count = 0;
     for node in ranks.iter_mut().flatten() {
         count += u64::from(!node.control.is_empty());
@@ -106,7 +106,7 @@ fn read_part(
     rank: Rank,
     bytes: &[u8],
     notes: &mut ChakraNotes,
-) -> Result<Vec<Node>, TraceError> {
+) -> Result<Vec<ChakraNode>, TraceError> {
     let refuse = |at: usize, fault: Fault| fault.at(format!("{name}: byte {at}"), String::new);
     let mut at = 0;
     let first = wire::message(bytes, &mut at).filter(|message| node::is_metadata(message));

@@ -9,20 +9,20 @@ use flowcast_units::{CollectiveOp, Rank};
 
 /// What a node does.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Work {
+pub(super) enum NodeWork {
     /// Computes for so many ns.
     Compute(u64),
     /// Sends to a rank.
-    Send(Message),
+    Send(ChakraMessage),
     /// Receives from a rank.
-    Recv(Message),
+    Recv(ChakraMessage),
     /// Takes part in a collective.
-    Collective(Collective),
+    Collective(ChakraCollective),
 }
 
 /// A message, seen from either end.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Message {
+pub(super) struct ChakraMessage {
     /// The rank at the other end, by its number in the world.
     pub peer: Rank,
     /// Number by which send and receive find each other.
@@ -35,7 +35,7 @@ pub(super) struct Message {
 
 /// A collective, as one rank calls it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Collective {
+pub(super) struct ChakraCollective {
     /// The operation.
     pub op: CollectiveOp,
     /// Bytes that the rank puts in.
@@ -50,7 +50,7 @@ pub(super) struct Collective {
 
 /// A node of a rank's graph.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
+pub(super) struct ChakraNode {
     /// Number by which other nodes name it.
     pub id: u64,
     /// The nodes whose data it needs.
@@ -58,7 +58,7 @@ pub(super) struct Node {
     /// Its control dependencies: nodes that come before it, or nodes that called it.
     pub control: Vec<u64>,
     /// The computation, message or collective that it stands for.
-    pub work: Work,
+    pub work: NodeWork,
 }
 
 /// Whether a message can be the global metadata: a version and attributes, and nothing else.
@@ -194,7 +194,7 @@ impl<'a> NodeFields<'a> {
     }
 
     /// Computation for as long as the node took.
-    fn compute(&self) -> Result<Work, Fault> {
+    fn compute(&self) -> Result<NodeWork, Fault> {
         let micros = self.micros.unwrap_or(0);
         let nanos = micros.saturating_mul(1000);
         if nanos > 1 << 62 {
@@ -203,7 +203,7 @@ impl<'a> NodeFields<'a> {
                 "less than 146 years",
             ));
         }
-        Ok(Work::Compute(nanos))
+        Ok(NodeWork::Compute(nanos))
     }
 }
 
@@ -298,7 +298,7 @@ impl Communication {
         rank: Rank,
         (own, own_name): (Option<Rank>, &str),
         (peer, peer_name): (Option<Rank>, &str),
-    ) -> Result<Message, Fault> {
+    ) -> Result<ChakraMessage, Fault> {
         if own.is_some_and(|own| own != rank) {
             let found = format!("with {own_name} {}", own.map_or(0, |own| own.0));
             return Err(Fault::value(
@@ -309,7 +309,7 @@ impl Communication {
         let peer = peer.ok_or_else(|| {
             Fault::value(format!("without {peer_name}"), format!("its {peer_name}"))
         })?;
-        Ok(Message {
+        Ok(ChakraMessage {
             peer,
             tag: self.tag,
             group: self.group_name(),
@@ -317,7 +317,7 @@ impl Communication {
         })
     }
 
-    fn collective(&mut self, op: CollectiveOp) -> Result<Collective, Fault> {
+    fn collective(&mut self, op: CollectiveOp) -> Result<ChakraCollective, Fault> {
         let group = self.group_name();
         if self.is_partial && group.is_empty() {
             return Err(Fault::value(
@@ -334,7 +334,7 @@ impl Communication {
         let others = [(self.source, "comm_src"), (self.destination, "comm_dst")];
         let others = others.into_iter().filter(|(rank, _)| rank.is_some());
         self.unread.extend(others.map(|(_, name)| name.to_owned()));
-        Ok(Collective {
+        Ok(ChakraCollective {
             op,
             bytes: self.bytes.unwrap_or(0),
             group: match self.tag {
@@ -351,7 +351,11 @@ impl Communication {
 ///
 /// # Errors
 /// What was found, and what was expected.
-pub(super) fn read(message: &[u8], rank: Rank, notes: &mut ChakraNotes) -> Result<Node, Fault> {
+pub(super) fn read(
+    message: &[u8],
+    rank: Rank,
+    notes: &mut ChakraNotes,
+) -> Result<ChakraNode, Fault> {
     let fields = NodeFields::read(message).ok_or_else(|| {
         Fault::value(
             format!("{} bytes", message.len()),
@@ -365,7 +369,7 @@ pub(super) fn read(message: &[u8], rank: Rank, notes: &mut ChakraNotes) -> Resul
     let NodeFields {
         id, after, control, ..
     } = fields;
-    Ok(Node {
+    Ok(ChakraNode {
         id,
         after,
         control,
@@ -373,7 +377,7 @@ pub(super) fn read(message: &[u8], rank: Rank, notes: &mut ChakraNotes) -> Resul
     })
 }
 
-fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<Work, Fault> {
+fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<NodeWork, Fault> {
     let is_communication = (5..=7).contains(&fields.kind);
     let mut communication = if is_communication {
         Communication::read(&fields.attributes)?
@@ -383,7 +387,7 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
     let source = (communication.source, "comm_src");
     let destination = (communication.destination, "comm_dst");
     let work = match fields.kind {
-        1 => Work::Compute(0),
+        1 => NodeWork::Compute(0),
         2 | 3 => {
             notes.leave_out(
                 "memory operations; they take their durations, one after the other",
@@ -404,8 +408,8 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
             }
             fields.compute()?
         }
-        5 => Work::Send(communication.message(rank, source, destination)?),
-        6 => Work::Recv(communication.message(rank, destination, source)?),
+        5 => NodeWork::Send(communication.message(rank, source, destination)?),
+        6 => NodeWork::Recv(communication.message(rank, destination, source)?),
         7 => match communication.op.and_then(operation) {
             None => {
                 notes.leave_out(
@@ -414,7 +418,7 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
                 );
                 return fields.compute();
             }
-            Some(op) => Work::Collective(communication.collective(op)?),
+            Some(op) => NodeWork::Collective(communication.collective(op)?),
         },
         other => {
             return Err(Fault::value(

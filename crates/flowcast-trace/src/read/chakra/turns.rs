@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::node::{Collective, Message, Node, Work};
+use super::node::{ChakraCollective, ChakraMessage, ChakraNode, NodeWork};
 use crate::TraceError;
 use flowcast_units::{CollectiveOp, Rank};
 
@@ -22,14 +22,14 @@ pub(super) struct RankTurns<'a> {
 
 impl<'a> RankTurns<'a> {
     /// Orders the communications of a graph.
-    pub(super) fn new(nodes: &'a [Node]) -> RankTurns<'a> {
+    pub(super) fn new(nodes: &'a [ChakraNode]) -> RankTurns<'a> {
         let mut turns = RankTurns::default();
         for index in order(nodes) {
             let list = match &nodes[index as usize].work {
-                Work::Compute(_) => continue,
-                Work::Collective(call) => turns.collectives.entry(&call.group).or_default(),
-                Work::Send(message) => turns.sends.entry(channel(message)).or_default(),
-                Work::Recv(message) => turns.receives.entry(channel(message)).or_default(),
+                NodeWork::Compute(_) => continue,
+                NodeWork::Collective(call) => turns.collectives.entry(&call.group).or_default(),
+                NodeWork::Send(message) => turns.sends.entry(channel(message)).or_default(),
+                NodeWork::Recv(message) => turns.receives.entry(channel(message)).or_default(),
             };
             list.push(index);
         }
@@ -46,12 +46,12 @@ impl<'a> RankTurns<'a> {
     }
 }
 
-fn channel(message: &Message) -> (Rank, i32, &str) {
+fn channel(message: &ChakraMessage) -> (Rank, i32, &str) {
     (message.peer, message.tag, &message.group)
 }
 
 /// The nodes by number, each behind those that it depends on; circles are cut.
-fn order(nodes: &[Node]) -> Vec<u32> {
+fn order(nodes: &[ChakraNode]) -> Vec<u32> {
     let mut seen = vec![false; nodes.len()];
     let mut ordered = Vec::with_capacity(nodes.len());
     let mut open: Vec<(u32, usize)> = Vec::new();
@@ -77,13 +77,13 @@ fn order(nodes: &[Node]) -> Vec<u32> {
 }
 
 /// The graphs of all ranks with the names of their files, while what they have in common is checked.
-pub(super) struct Comparison<'a> {
+pub(super) struct GraphComparison<'a> {
     pub names: &'a [String],
-    pub ranks: &'a [Vec<Node>],
+    pub ranks: &'a [Vec<ChakraNode>],
     pub turns: &'a [RankTurns<'a>],
 }
 
-impl Comparison<'_> {
+impl GraphComparison<'_> {
     /// Checks that the ranks mean the same communication at each turn; gives how many all-to-alls have members that
     /// put in different sizes.
     ///
@@ -113,7 +113,7 @@ impl Comparison<'_> {
         Ok(uneven)
     }
 
-    fn node(&self, (rank, index): (usize, u32)) -> &Node {
+    fn node(&self, (rank, index): (usize, u32)) -> &ChakraNode {
         &self.ranks[rank][index as usize]
     }
 
@@ -121,7 +121,7 @@ impl Comparison<'_> {
     fn group_size(&self, rank: usize, index: u32, members: usize) -> Result<(), TraceError> {
         let node = self.node((rank, index));
         match &node.work {
-            Work::Collective(Collective {
+            NodeWork::Collective(ChakraCollective {
                 group,
                 group_size: Some(size),
                 ..
@@ -148,7 +148,7 @@ impl Comparison<'_> {
     /// Checks that the root of a call, if it names one, is in the group.
     fn root(&self, rank: usize, index: u32) -> Result<(), TraceError> {
         let node = self.node((rank, index));
-        let Work::Collective(Collective {
+        let NodeWork::Collective(ChakraCollective {
             root: Some(root),
             group,
             ..
@@ -166,7 +166,7 @@ impl Comparison<'_> {
 
     /// Compares two calls of one turn; gives whether they differ as calls of an all-to-all may.
     fn collective(&self, own: (usize, u32), other: (usize, u32)) -> Result<bool, TraceError> {
-        let (Work::Collective(call), Work::Collective(expected)) =
+        let (NodeWork::Collective(call), NodeWork::Collective(expected)) =
             (&self.node(own).work, &self.node(other).work)
         else {
             return Ok(false);
@@ -227,14 +227,14 @@ fn is_from_root(op: CollectiveOp) -> bool {
     matches!(op, CollectiveOp::Bcast | CollectiveOp::Scatter)
 }
 
-fn size(node: &Node) -> Option<u64> {
+fn size(node: &ChakraNode) -> Option<u64> {
     match &node.work {
-        Work::Send(message) | Work::Recv(message) => message.bytes,
+        NodeWork::Send(message) | NodeWork::Recv(message) => message.bytes,
         _ => None,
     }
 }
 
-fn described(call: &Collective) -> String {
+fn described(call: &ChakraCollective) -> String {
     let root = call.root.map(|root| format!(" with root {root}"));
     format!(
         "{} of {} bytes{}",

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
-    super::recorded::actions::{Action, RankActions, Step},
+    super::recorded::actions::{Action, ActionStep, RankActions},
     ChakraNotes,
-    node::{Collective, Message, Node, Work},
-    turns::{Comparison, RankTurns},
+    node::{ChakraCollective, ChakraMessage, ChakraNode, NodeWork},
+    turns::{GraphComparison, RankTurns},
 };
 use crate::{
     TraceError,
@@ -26,11 +26,11 @@ use flowcast_units::{Bytes, CollectiveOp, Rank};
 /// Ranks that mean different communications at one turn, a root outside the group.
 pub(super) fn walk(
     names: &[String],
-    ranks: Vec<Vec<Node>>,
+    ranks: Vec<Vec<ChakraNode>>,
     notes: &mut ChakraNotes,
 ) -> Result<(Vec<RankActions>, Vec<Communicator>), TraceError> {
     let turns: Vec<RankTurns<'_>> = ranks.iter().map(|nodes| RankTurns::new(nodes)).collect();
-    let comparison = Comparison {
+    let comparison = GraphComparison {
         names,
         ranks: &ranks,
         turns: &turns,
@@ -39,7 +39,7 @@ pub(super) fn walk(
     notes.leave_out(uneven, comparison.check()?);
     let groups = ChakraGroups::new(&ranks);
     let pairs: Vec<Vec<(u32, u32)>> = turns.iter().map(|turns| turns.pairs().collect()).collect();
-    let mut walk = Walk {
+    let mut walk = GraphWalk {
         ranks: Vec::new(),
         groups,
         counts: BTreeMap::new(),
@@ -55,7 +55,7 @@ pub(super) fn walk(
         active.extend(walk.advance(rank));
     }
     let mut nodes = walk.ranks.iter().flat_map(|graph| &graph.nodes);
-    let lacks_members = |node: &Node| matches!(&node.work, Work::Collective(call) if !call.group.is_empty() && call.group_size.is_none());
+    let lacks_members = |node: &ChakraNode| matches!(&node.work, NodeWork::Collective(call) if !call.group.is_empty() && call.group_size.is_none());
     let is_named_alone = nodes.any(lacks_members);
     for graph in &walk.ranks {
         notes.leave_out(
@@ -85,7 +85,7 @@ struct ChakraGroups {
 }
 
 impl ChakraGroups {
-    fn new(ranks: &[Vec<Node>]) -> ChakraGroups {
+    fn new(ranks: &[Vec<ChakraNode>]) -> ChakraGroups {
         let mut groups = ChakraGroups {
             numbers: BTreeMap::new(),
             members: Vec::new(),
@@ -94,8 +94,10 @@ impl ChakraGroups {
         for (rank, nodes) in (0..).map(Rank).zip(ranks) {
             for node in nodes {
                 match &node.work {
-                    Work::Collective(call) => groups.join(&call.group, rank),
-                    Work::Send(message) | Work::Recv(message) if !message.group.is_empty() => {
+                    NodeWork::Collective(call) => groups.join(&call.group, rank),
+                    NodeWork::Send(message) | NodeWork::Recv(message)
+                        if !message.group.is_empty() =>
+                    {
                         groups.of_messages.entry(message.group.clone()).or_default();
                     }
                     _ => {}
@@ -145,7 +147,7 @@ enum Thing {
     Came(u32, u32),
 }
 
-struct Walk {
+struct GraphWalk {
     ranks: Vec<ChakraGraph>,
     groups: ChakraGroups,
     counts: BTreeMap<Thing, u32>,
@@ -154,7 +156,7 @@ struct Walk {
 
 #[derive(Default)]
 struct ChakraGraph {
-    nodes: Vec<Node>,
+    nodes: Vec<ChakraNode>,
     /// Predecessors that are not done.
     open: Vec<u32>,
     dependents: Vec<Vec<u32>>,
@@ -173,7 +175,7 @@ struct ChakraGraph {
 }
 
 impl ChakraGraph {
-    fn new(nodes: Vec<Node>, pairs: &[(u32, u32)]) -> ChakraGraph {
+    fn new(nodes: Vec<ChakraNode>, pairs: &[(u32, u32)]) -> ChakraGraph {
         let mut dependents = vec![Vec::new(); nodes.len()];
         let mut open = vec![0; nodes.len()];
         let mut unknown = 0;
@@ -207,7 +209,7 @@ impl ChakraGraph {
 
     fn push(&mut self, action: Action) {
         let item = self.out.steps.len() as u32;
-        self.out.steps.push(Step {
+        self.out.steps.push(ActionStep {
             item,
             thread: 0,
             time: 0,
@@ -265,7 +267,7 @@ impl ChakraGraph {
     }
 }
 
-impl Walk {
+impl GraphWalk {
     /// Does all that a rank can do; gives the ranks that can go on because of it.
     fn advance(&mut self, rank: Rank) -> Vec<Rank> {
         let mut woken = Vec::new();
@@ -285,7 +287,7 @@ impl Walk {
     fn begin(&mut self, rank: Rank, index: u32) -> Vec<Rank> {
         let work = self.ranks[rank.index()].nodes[index as usize].work.clone();
         match work {
-            Work::Compute(nanos) => {
+            NodeWork::Compute(nanos) => {
                 let graph = &mut self.ranks[rank.index()];
                 if nanos > 0 {
                     graph.push(Action::Compute(nanos));
@@ -293,16 +295,16 @@ impl Walk {
                 graph.release_dependents(index);
                 Vec::new()
             }
-            Work::Send(message) => self.send(rank, index, &message),
-            Work::Recv(message) => {
+            NodeWork::Send(message) => self.send(rank, index, &message),
+            NodeWork::Recv(message) => {
                 self.recv(rank, index, &message);
                 Vec::new()
             }
-            Work::Collective(call) => self.collective(rank, index, &call),
+            NodeWork::Collective(call) => self.collective(rank, index, &call),
         }
     }
 
-    fn channel(&self, message: &Message) -> Channel {
+    fn channel(&self, message: &ChakraMessage) -> Channel {
         let number = self.groups.of_messages.get(&message.group);
         Channel {
             peer: message.peer,
@@ -311,7 +313,7 @@ impl Walk {
         }
     }
 
-    fn send(&mut self, rank: Rank, index: u32, message: &Message) -> Vec<Rank> {
+    fn send(&mut self, rank: Rank, index: u32, message: &ChakraMessage) -> Vec<Rank> {
         let channel = self.channel(message);
         let graph = &mut self.ranks[rank.index()];
         let bytes = Bytes(message.bytes.unwrap_or(0));
@@ -325,7 +327,7 @@ impl Walk {
         self.count(Thing::Sent(message.peer, seen))
     }
 
-    fn recv(&mut self, rank: Rank, index: u32, message: &Message) {
+    fn recv(&mut self, rank: Rank, index: u32, message: &ChakraMessage) {
         let channel = self.channel(message);
         let graph = &mut self.ranks[rank.index()];
         let post = graph.out.add_post(Some(channel), None);
@@ -336,7 +338,7 @@ impl Walk {
         self.wait_for(Thing::Sent(rank, channel), nth, (rank, index));
     }
 
-    fn collective(&mut self, rank: Rank, index: u32, call: &Collective) -> Vec<Rank> {
+    fn collective(&mut self, rank: Rank, index: u32, call: &ChakraCollective) -> Vec<Rank> {
         let number = self.groups.numbers.get(&call.group).copied().unwrap_or(0);
         let members = &self.groups.members[number as usize];
         let size = members.len() as u64;

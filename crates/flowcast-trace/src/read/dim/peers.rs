@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::{Cursor, DimSection, Message};
+use super::{Cursor, DimMessage, DimSection};
 use crate::{
     TraceError,
     build::{Channel, RankBuilder},
@@ -85,14 +85,14 @@ impl Peers {
                         && cursor.integer().is_some()
                         && cursor.eat(b':');
                     placed
-                        .then(|| Message::read(&mut cursor, form, self, &mut tail).ok())
+                        .then(|| DimMessage::read(&mut cursor, form, self, &mut tail).ok())
                         .flatten()
                 }
                 _ => None,
             };
             if let Some(message) = read.filter(|message| message.thread < 0) {
                 self.note_handler(side, section, &message).map_err(|other| {
-                    let Message { peer, tag, communicator, .. } = message;
+                    let DimMessage { peer, tag, communicator, .. } = message;
                     let found = format!(
                         "a {form} of thread {}, after one of thread {other} (task {}, peer {peer}, tag {tag}, \
                          communicator {communicator})",
@@ -111,7 +111,7 @@ impl Peers {
         &mut self,
         side: usize,
         section: &DimSection,
-        message: &Message,
+        message: &DimMessage,
     ) -> Result<(), u32> {
         let (from, to) = if side == SENDING {
             (section.task, message.peer)
@@ -153,19 +153,19 @@ impl Peers {
 
     /// The channel of a send, with the rank that receives.
     #[inline(always)]
-    pub(super) fn receiver(&self, task: u32, message: &Message) -> Channel {
+    pub(super) fn receiver(&self, task: u32, message: &DimMessage) -> Channel {
         self.channel(message, RECEIVING, task, message.peer)
     }
 
     /// The channel of a receive, with the rank that sends.
     #[inline(always)]
-    pub(super) fn sender(&self, task: u32, message: &Message) -> Channel {
+    pub(super) fn sender(&self, task: u32, message: &DimMessage) -> Channel {
         self.channel(message, SENDING, message.peer, task)
     }
 
     #[inline(always)]
-    fn channel(&self, message: &Message, side: usize, from: u32, to: u32) -> Channel {
-        let Message {
+    fn channel(&self, message: &DimMessage, side: usize, from: u32, to: u32) -> Channel {
+        let DimMessage {
             peer,
             tag,
             communicator,

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use super::{
     super::{
-        calls::{Done, Group, Leaders, Origin, RankCalls, Sizes, TracedCall},
+        calls::{
+            CommunicatorOrigin, CompletedRequest, Group, Leaders, RankCalls, Sizes, TracedCall,
+        },
         fault::Fault,
     },
-    lines::Record,
+    lines::DumpiRecord,
     types::Types,
 };
 use flowcast_recording::{
     format::{ANY_SOURCE, ANY_TAG, NO_RANK},
     operation,
-    table::Function,
+    table::MpiFunction,
 };
 
 const WORLD: i64 = 2;
@@ -22,8 +24,8 @@ const ANY: i64 = -1;
 const EMPTY_GROUP: i64 = 2;
 
 /// Notes one rank's calls.
-pub(super) struct Calls<'a> {
-    functions: &'a BTreeMap<&'static str, Function>,
+pub(super) struct DumpiCalls<'a> {
+    functions: &'a BTreeMap<&'static str, MpiFunction>,
     /// Sizes of the rank's datatypes.
     pub types: Types,
     /// Communicators by their number in the trace.
@@ -43,11 +45,14 @@ pub(super) struct Calls<'a> {
     pub out: RankCalls,
 }
 
-impl<'a> Calls<'a> {
+impl<'a> DumpiCalls<'a> {
     /// Nothing is noted yet.
-    pub(super) fn new(functions: &'a BTreeMap<&'static str, Function>, types: Types) -> Calls<'a> {
+    pub(super) fn new(
+        functions: &'a BTreeMap<&'static str, MpiFunction>,
+        types: Types,
+    ) -> DumpiCalls<'a> {
         let out = RankCalls {
-            communicators: vec![Origin::World, Origin::Own],
+            communicators: vec![CommunicatorOrigin::World, CommunicatorOrigin::Own],
             ..RankCalls::default()
         };
         let communicators = BTreeMap::from([(WORLD, 0), (WORLD + 1, 1)]);
@@ -55,7 +60,7 @@ impl<'a> Calls<'a> {
         let groups = BTreeMap::from([(EMPTY_GROUP, empty)]);
         let (grids, open) = (BTreeMap::new(), BTreeMap::new());
         let (rank, world_size, unfinished) = (None, None, 0);
-        Calls {
+        DumpiCalls {
             functions,
             types,
             communicators,
@@ -73,7 +78,7 @@ impl<'a> Calls<'a> {
     ///
     /// # Errors
     /// An argument is missing or no number.
-    pub(super) fn call(&mut self, record: &Record<'_>) -> Result<(), Fault> {
+    pub(super) fn call(&mut self, record: &DumpiRecord<'_>) -> Result<(), Fault> {
         let arguments = DumpiArguments(record);
         self.local(&arguments)?;
         // Calls that are not in the table concern no other rank; their time counts as computation.
@@ -109,7 +114,7 @@ impl<'a> Calls<'a> {
             }
             // These communicators have processes that the trace does not have.
             "Comm_accept" | "Comm_connect" | "Comm_spawn" | "Comm_spawn_multiple" => {
-                self.add_communicator(arguments, Origin::Unknown);
+                self.add_communicator(arguments, CommunicatorOrigin::Unknown);
             }
             name if name.starts_with("Group_") || name.ends_with("_group") => {
                 if let Some(group) = self.new_group(arguments)? {
@@ -160,7 +165,7 @@ impl<'a> Calls<'a> {
     /// The place of a communicator in the rank's list.
     fn communicator(&mut self, number: i64) -> usize {
         *self.communicators.entry(number).or_insert_with(|| {
-            self.out.communicators.push(Origin::Unknown);
+            self.out.communicators.push(CommunicatorOrigin::Unknown);
             self.out.communicators.len() - 1
         })
     }
@@ -168,7 +173,7 @@ impl<'a> Calls<'a> {
     fn meaning(
         &mut self,
         arguments: &DumpiArguments<'_>,
-        function: &Function,
+        function: &MpiFunction,
         call: &mut TracedCall,
     ) -> Result<(), Fault> {
         match function.kind.as_str() {
@@ -272,8 +277,8 @@ impl<'a> Calls<'a> {
     fn completed(
         &mut self,
         arguments: &DumpiArguments<'_>,
-        function: &Function,
-    ) -> Result<Vec<Done>, Fault> {
+        function: &MpiFunction,
+    ) -> Result<Vec<CompletedRequest>, Fault> {
         let one = ["wait", "test"].contains(&function.kind.as_str());
         let requests = arguments.requests(if one { "request" } else { "requests" });
         let statuses = arguments.statuses(if arguments.has("statuses") {
@@ -303,7 +308,7 @@ impl<'a> Calls<'a> {
             let matched = status.filter(|_| self.open.get(&request) == Some(&true));
             // Of other requests the status may be anything.
             let matched = matched.map(|status| (status.source, status.tag));
-            Some(Done {
+            Some(CompletedRequest {
                 request,
                 matched,
                 cancelled: false,
@@ -378,31 +383,33 @@ impl<'a> Calls<'a> {
         let parent = self.communicator(arguments.int(named.unwrap_or("comm"))?);
         let place = self.out.communicators.len();
         let origin = match arguments.0.name {
-            "Comm_dup" | "Comm_idup" => Origin::Same(parent),
-            "Comm_split" => Origin::Split(parent, arguments.int("color")?, arguments.int("key")?),
+            "Comm_dup" | "Comm_idup" => CommunicatorOrigin::Same(parent),
+            "Comm_split" => {
+                CommunicatorOrigin::Split(parent, arguments.int("color")?, arguments.int("key")?)
+            }
             "Comm_create" | "Comm_create_group" => {
                 let group = self.groups.get(&arguments.int("group")?);
-                Origin::Create(parent, group.cloned().unwrap_or(Group::Unknown))
+                CommunicatorOrigin::Create(parent, group.cloned().unwrap_or(Group::Unknown))
             }
-            "Intercomm_create" => Origin::Between(Leaders {
+            "Intercomm_create" => CommunicatorOrigin::Between(Leaders {
                 local: parent,
                 local_leader: arguments.int("localleader")?,
                 peer: self.communicator(arguments.int("remotecomm")?),
                 remote_leader: arguments.int("remoteleader")?,
                 tag: arguments.int("tag")?,
             }),
-            "Intercomm_merge" => Origin::Merge(parent, arguments.int("high")? != 0),
+            "Intercomm_merge" => CommunicatorOrigin::Merge(parent, arguments.int("high")? != 0),
             "Graph_create" => first_of(parent, u32::try_from(arguments.int("nodes")?).ok()),
             "Cart_create" => self.grid(parent, place, arguments),
             "Cart_sub" => self.slice(parent, place, arguments),
-            _ => Origin::Unknown,
+            _ => CommunicatorOrigin::Unknown,
         };
         self.add_communicator(arguments, origin);
         Ok(())
     }
 
     /// Adds a communicator under the number that the trace gives it from now on.
-    fn add_communicator(&mut self, arguments: &DumpiArguments<'_>, origin: Origin) {
+    fn add_communicator(&mut self, arguments: &DumpiArguments<'_>, origin: CommunicatorOrigin) {
         let place = self.out.communicators.len();
         self.out.communicators.push(origin);
         if let Ok(new) = arguments.int("newcomm") {
@@ -412,12 +419,17 @@ impl<'a> Calls<'a> {
 
     /// A grid has the first ranks of its parent. That they are put in another order is allowed, and done by no library
     /// that these traces come from.
-    fn grid(&mut self, parent: usize, place: usize, arguments: &DumpiArguments<'_>) -> Origin {
+    fn grid(
+        &mut self,
+        parent: usize,
+        place: usize,
+        arguments: &DumpiArguments<'_>,
+    ) -> CommunicatorOrigin {
         let dimensions: Option<Vec<u32>> = arguments
             .list("dims")
             .and_then(|dims| dims.iter().map(|width| (*width).try_into().ok()).collect());
         let Some(dimensions) = dimensions else {
-            return Origin::Unknown;
+            return CommunicatorOrigin::Unknown;
         };
         let size = dimensions
             .iter()
@@ -426,11 +438,16 @@ impl<'a> Calls<'a> {
         first_of(parent, size)
     }
 
-    fn slice(&mut self, parent: usize, place: usize, arguments: &DumpiArguments<'_>) -> Origin {
+    fn slice(
+        &mut self,
+        parent: usize,
+        place: usize,
+        arguments: &DumpiArguments<'_>,
+    ) -> CommunicatorOrigin {
         let (Some(dimensions), Some(remain)) =
             (self.grids.get(&parent), arguments.list("remain_dims"))
         else {
-            return Origin::Unknown;
+            return CommunicatorOrigin::Unknown;
         };
         let slice: Vec<(u32, bool)> = dimensions
             .iter()
@@ -443,16 +460,16 @@ impl<'a> Calls<'a> {
             .map(|(width, _)| *width)
             .collect();
         self.grids.insert(place, left);
-        Origin::Slice(parent, slice)
+        CommunicatorOrigin::Slice(parent, slice)
     }
 }
 
 /// The first ranks of a communicator; those of grids and graphs.
-fn first_of(parent: usize, size: Option<u32>) -> Origin {
+fn first_of(parent: usize, size: Option<u32>) -> CommunicatorOrigin {
     size.filter(|size| *size < 1 << 24)
-        .map_or(Origin::Unknown, |size| {
+        .map_or(CommunicatorOrigin::Unknown, |size| {
             let group = Box::new(Group::Of(parent));
-            Origin::Create(parent, Group::Including(group, (0..size).collect()))
+            CommunicatorOrigin::Create(parent, Group::Including(group, (0..size).collect()))
         })
 }
 
@@ -462,7 +479,7 @@ struct Status {
     tag: i64,
 }
 
-struct DumpiArguments<'a>(&'a Record<'a>);
+struct DumpiArguments<'a>(&'a DumpiRecord<'a>);
 
 impl DumpiArguments<'_> {
     fn value(&self, name: &str) -> Option<&str> {

@@ -8,7 +8,7 @@ pub(super) const ENTERING: &[u8] = b" entering at walltime ";
 const RETURNING: &[u8] = b" returning at walltime ";
 
 /// A call with its arguments as they stand there.
-pub(super) struct Record<'a> {
+pub(super) struct DumpiRecord<'a> {
     /// Where its first line begins.
     pub at: usize,
     /// Name of the function, without `MPI_`.
@@ -71,9 +71,9 @@ impl<'a> LineReader<'a> {
     ///
     /// # Errors
     /// A line is not what it must be.
-    pub(super) fn next(&mut self) -> Result<Option<Record<'a>>, TraceError> {
+    pub(super) fn next(&mut self) -> Result<Option<DumpiRecord<'a>>, TraceError> {
         let text: &'a [u8] = &self.input.text[..self.end];
-        let mut open: Option<Record<'a>> = None;
+        let mut open: Option<DumpiRecord<'a>> = None;
         for range in lines(text, self.at) {
             let line = std::str::from_utf8(&text[range.clone()]);
             let line = line.map_err(|_| {
@@ -117,7 +117,7 @@ impl<'a> LineReader<'a> {
         Ok(None)
     }
 
-    fn entering(&self, at: usize, line: &'a str) -> Result<Record<'a>, TraceError> {
+    fn entering(&self, at: usize, line: &'a str) -> Result<DumpiRecord<'a>, TraceError> {
         let (name, times) = split_at(line, ENTERING).unwrap_or((line, ""));
         let (begin, thread) = self.times(at, times)?;
         let name = name
@@ -127,7 +127,7 @@ impl<'a> LineReader<'a> {
             self.input
                 .fault(at, shown(line.as_bytes()), "MPI_NAME entering at walltime")
         })?;
-        Ok(Record {
+        Ok(DumpiRecord {
             at,
             name,
             arguments: Vec::new(),

@@ -17,7 +17,7 @@ use crate::{
     ReadOptions, TraceError,
     program::{IgnoredRecords, Program},
 };
-use call::Calls;
+use call::DumpiCalls;
 use flowcast_recording::table;
 use lines::LineReader;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(super) fn read(
             text: bytes_of(bytes),
         };
         for (start, end) in lines::sections(input.text) {
-            let mut calls = Calls::new(&functions, types::sizes(&input.text[start..end]));
+            let mut calls = DumpiCalls::new(&functions, types::sizes(&input.text[start..end]));
             let mut reader = LineReader::new(input, start, end);
             while let Some(record) = reader.next()? {
                 let at = record.at;

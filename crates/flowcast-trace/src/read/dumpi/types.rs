@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{super::scan::lines, lines::Record};
+use super::{super::scan::lines, lines::DumpiRecord};
 
 /// Sizes by the number of the type.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +62,7 @@ impl Types {
     /// Notes a type that is made of others, and the size that the program asked for.
     pub(super) fn note(
         &mut self,
-        record: &Record<'_>,
+        record: &DumpiRecord<'_>,
         int: &dyn Fn(&str) -> Option<i64>,
         list: &dyn Fn(&str) -> Option<Vec<i64>>,
     ) {

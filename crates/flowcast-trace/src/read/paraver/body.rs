@@ -27,7 +27,7 @@ const LATEST: i64 = i64::MAX / 4;
 
 /// A message; times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message {
+pub(super) struct ParaverMessage {
     pub from: Rank,
     pub to: Rank,
     pub tag: i32,
@@ -57,7 +57,7 @@ pub(super) struct ParaverTask {
 #[derive(Default)]
 pub(super) struct Body {
     pub tasks: Vec<ParaverTask>,
-    pub messages: Vec<Message>,
+    pub messages: Vec<ParaverMessage>,
     pub communicators: Vec<Communicator>,
     /// Types and values of events.
     pub events: KeyMap<(i64, i64)>,
@@ -289,7 +289,7 @@ impl Body {
         let size = u64::try_from(size)
             .map_err(|_| Fault::value(format!("size {size}"), "a size of at least 0 bytes"))?;
         let done = send.max(receive).max(arrival);
-        self.messages.push(Message {
+        self.messages.push(ParaverMessage {
             from,
             to,
             tag,

@@ -6,13 +6,13 @@ use std::{
 };
 
 use super::{
-    body::{Body, Message, ParaverTask},
+    body::{Body, ParaverMessage, ParaverTask},
     header::ParaverHeader,
 };
 use crate::{
     ReadOptions, TraceError,
     build::{CallRecord, Channel, NON_BLOCKING, RankBuilder, RecordFault},
-    link::{Parts, link},
+    link::{ProgramParts, link},
     opcodes::Record,
     program::{IgnoredRecords, MessageClass, Program},
 };
@@ -44,7 +44,7 @@ pub(super) fn build(
     }
     // What is joined next takes as much memory.
     drop((body.messages, body.tasks, slots, orders));
-    let parts = Parts {
+    let parts = ProgramParts {
         name: name.rsplit('/').next().unwrap_or(name).to_owned(),
         ranks,
         communicators: body.communicators,
@@ -125,9 +125,9 @@ fn calls_on(task: &ParaverTask) -> CallsOn {
 
 /// Gives messages of one sender, receiver and tag different lanes where a later one is received by an earlier receive.
 /// Records pair sends with receives; matching them again in order must not pair them otherwise.
-fn assign_lanes(messages: &mut [Message]) {
+fn assign_lanes(messages: &mut [ParaverMessage]) {
     let mut order: Vec<u32> = (0..messages.len() as u32).collect();
-    let channel = |message: &Message| (message.from, message.to, message.tag);
+    let channel = |message: &ParaverMessage| (message.from, message.to, message.tag);
     order.sort_unstable_by_key(|index| {
         let message = &messages[*index as usize];
         (channel(message), message.send, *index)
@@ -167,7 +167,7 @@ struct ProgramOrder {
 }
 
 impl Orders {
-    fn new(messages: &[Message], ranks: usize) -> Orders {
+    fn new(messages: &[ParaverMessage], ranks: usize) -> Orders {
         let mut orders = Orders {
             sends: vec![Vec::new(); ranks],
             receives: vec![Vec::new(); ranks],
@@ -179,7 +179,7 @@ impl Orders {
         orders
     }
 
-    fn take(&mut self, rank: usize, messages: &[Message]) -> ProgramOrder {
+    fn take(&mut self, rank: usize, messages: &[ParaverMessage]) -> ProgramOrder {
         let mut sends = std::mem::take(&mut self.sends[rank]);
         let mut posts = std::mem::take(&mut self.receives[rank]);
         let mut waits = posts.clone();
@@ -206,7 +206,7 @@ enum ParaverAction {
 }
 
 struct ParaverWalk<'a> {
-    messages: &'a [Message],
+    messages: &'a [ParaverMessage],
     events: &'a [(i64, i64)],
     /// The slot of each message at its receiver.
     slots: &'a mut [u32],
@@ -313,7 +313,7 @@ fn earliest(sources: &mut [TimedRecord<'_>; 5]) -> Option<(i64, ParaverAction)> 
 }
 
 /// Messages are told apart by lane where a trace of another form has the communicator.
-fn channel(message: &Message, peer: Rank) -> Channel {
+fn channel(message: &ParaverMessage, peer: Rank) -> Channel {
     Channel {
         peer,
         tag: message.tag,

@@ -18,14 +18,14 @@ use crate::{
     recorded_times::has_threads,
 };
 use flowcast_recording::{
-    decode::{Call, Item, Members, RankFile},
+    decode::{Item, Members, RankFile, RecordedCall},
     format::{ANY_SOURCE, ANY_TAG},
     operation, region_name,
     summary::bytes_sent,
-    table::{Function, FunctionNumber},
+    table::{FunctionNumber, MpiFunction},
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank};
-use neighbours::Exchange;
+use neighbours::NeighbourExchange;
 use one_sided::Epochs;
 
 /// Remarks on calls that are not replayed: how they differ from those that are, or what becomes of them.
@@ -71,7 +71,7 @@ pub(crate) struct Send {
 
 /// A collective call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Collective {
+pub(crate) struct CollectiveAction {
     /// The call as this rank makes it.
     pub record: CallRecord,
     /// Not all ranks came to it.
@@ -113,7 +113,7 @@ pub(crate) struct ThreadCall {
 
 /// An action and the call that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct ActionStep {
     /// The call's place among the rank's items.
     pub item: u32,
     /// The thread that does it.
@@ -128,13 +128,13 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RankActions {
     /// What the rank does, in program order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ActionStep>,
     /// All receives, by the index that steps name.
     pub posts: Vec<Post>,
     /// All sends, by the index that steps name.
     pub sends: Vec<Send>,
     /// All collective calls, by the index that steps name.
-    pub collectives: Vec<Collective>,
+    pub collectives: Vec<CollectiveAction>,
     /// All accesses to memory of other ranks, by the index that steps name.
     pub accesses: Vec<Access>,
     /// The calls in the order in which they returned; empty where there is one thread.
@@ -181,7 +181,7 @@ impl RankActions {
 
     /// A further collective call; gives its number.
     pub(crate) fn add_collective(&mut self, record: CallRecord) -> u32 {
-        self.collectives.push(Collective {
+        self.collectives.push(CollectiveAction {
             record,
             dropped: false,
         });
@@ -236,7 +236,7 @@ pub(crate) struct Context<'a> {
 
 /// What a request stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Request {
+enum RequestKind {
     Send(u32),
     /// A receive, posted by the call with this signature.
     Recv {
@@ -245,7 +245,7 @@ enum Request {
     },
     Collective(u32),
     /// Messages to and from neighbours.
-    Exchange(Exchange),
+    Exchange(NeighbourExchange),
     /// A transfer to or from a target's memory.
     Transfer {
         window: i32,
@@ -265,12 +265,12 @@ enum Started {
     Send(u32),
     Recv(u32),
     Collective(u32),
-    Exchange(Exchange),
+    Exchange(NeighbourExchange),
 }
 
 /// Turns a rank's calls into actions.
 pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
-    let functions = file.functions.iter().map(|name| Function::named(name));
+    let functions = file.functions.iter().map(|name| MpiFunction::named(name));
     let several = has_threads(file);
     let mut translation = Translation {
         file,
@@ -339,11 +339,11 @@ pub(crate) fn region_names(file: &RankFile) -> Vec<String> {
 struct Translation<'a> {
     file: &'a RankFile,
     context: &'a Context<'a>,
-    functions: Vec<Option<&'static Function>>,
+    functions: Vec<Option<&'static MpiFunction>>,
     /// Threads call at the same time: what blocks begins and ends at two places.
     several: bool,
     gaps: gaps::Gaps,
-    slots: Vec<Option<Request>>,
+    slots: Vec<Option<RequestKind>>,
     free_slots: LowestFree,
     epochs: Epochs,
     out: RankActions,
@@ -363,7 +363,7 @@ fn word(words: &[i64], index: usize) -> i64 {
 
 impl<'a> Translation<'a> {
     fn push(&mut self, time: u64, action: Action) {
-        self.out.steps.push(Step {
+        self.out.steps.push(ActionStep {
             item: self.item,
             thread: self.thread,
             time,
@@ -388,7 +388,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn call(&mut self, call: &Call) {
+    fn call(&mut self, call: &RecordedCall) {
         let file: &'a RankFile = self.file;
         let words = &file.signatures[call.signature as usize][..];
         let burst = match self.context.clock {
@@ -406,7 +406,7 @@ impl<'a> Translation<'a> {
             Some(function) if function.is_left_out(words) => {
                 self.leave_out(words, LEFT_OUT);
                 if words.len() > 1 {
-                    self.request(function, Request::Nothing);
+                    self.request(function, RequestKind::Nothing);
                 }
             }
             // A call that failed has no words but its function; so have those without arguments.
@@ -420,7 +420,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn meaning(&mut self, function: &Function, words: &[i64]) {
+    fn meaning(&mut self, function: &MpiFunction, words: &[i64]) {
         match function.kind.as_str() {
             "send" | "ssend" | "isend" | "issend" => self.send(function, words),
             "recv" | "mrecv" | "irecv" | "imrecv" => self.recv(function, words),
@@ -437,7 +437,7 @@ impl<'a> Translation<'a> {
                 if self.end > self.begin {
                     self.at_end(Action::Compute(self.end - self.begin));
                 }
-                self.request(function, Request::Nothing);
+                self.request(function, RequestKind::Nothing);
             }
             "pcontrol" => self.region(words),
             kind if kind.ends_with("-init") => self.persistent(),
@@ -483,13 +483,13 @@ impl<'a> Translation<'a> {
     }
 
     /// The lowest free slot is the new request's, as in the recorder.
-    fn request(&mut self, function: &Function, request: Request) {
+    fn request(&mut self, function: &MpiFunction, request: RequestKind) {
         if function.makes_request() {
             self.add(request);
         }
     }
 
-    fn add(&mut self, request: Request) {
+    fn add(&mut self, request: RequestKind) {
         let slot = self.free_slots.take();
         if slot == self.slots.len() {
             self.slots.push(None);
@@ -522,7 +522,7 @@ impl<'a> Translation<'a> {
         self.out.add_post(None, takes)
     }
 
-    fn send(&mut self, function: &Function, words: &[i64]) {
+    fn send(&mut self, function: &MpiFunction, words: &[i64]) {
         let returns_at_once = function.makes_request();
         let mode = SendMode {
             synchronous: function.kind.ends_with("ssend"),
@@ -534,10 +534,13 @@ impl<'a> Translation<'a> {
         if let (Some(send), true) = (send, self.several && !returns_at_once) {
             self.at_end(Action::WaitSend(send));
         }
-        self.request(function, send.map_or(Request::Nothing, Request::Send));
+        self.request(
+            function,
+            send.map_or(RequestKind::Nothing, RequestKind::Send),
+        );
     }
 
-    fn recv(&mut self, function: &Function, words: &[i64]) {
+    fn recv(&mut self, function: &MpiFunction, words: &[i64]) {
         let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
         let returns_at_once = function.makes_request();
         let matched = self.channel(words, source, tag);
@@ -545,7 +548,7 @@ impl<'a> Translation<'a> {
         let is_open = flags > 0 && (returns_at_once || matched.is_none());
         if matched.is_none() && !is_open {
             self.at_begin(Action::Nothing);
-            return self.request(function, Request::Nothing);
+            return self.request(function, RequestKind::Nothing);
         }
         let post = if is_open {
             self.add_wildcard(words)
@@ -558,7 +561,7 @@ impl<'a> Translation<'a> {
             self.receive(post);
         }
         let signature = self.signature();
-        self.request(function, Request::Recv { post, signature });
+        self.request(function, RequestKind::Recv { post, signature });
     }
 
     /// Receives what is posted before it goes on.
@@ -626,7 +629,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn collective(&mut self, function: &Function, op: CollectiveOp, words: &[i64]) {
+    fn collective(&mut self, function: &MpiFunction, op: CollectiveOp, words: &[i64]) {
         let returns_at_once = function.makes_request();
         let mode = if returns_at_once {
             CollectiveMode::NonBlocking
@@ -641,7 +644,7 @@ impl<'a> Translation<'a> {
         }
         self.request(
             function,
-            number.map_or(Request::Nothing, Request::Collective),
+            number.map_or(RequestKind::Nothing, RequestKind::Collective),
         );
     }
 

@@ -1,6 +1,6 @@
 //! From a rank's actions to the instructions of its stream.
 
-use super::actions::{Action, CalledFunction, RankActions, Step};
+use super::actions::{Action, ActionStep, CalledFunction, RankActions};
 use crate::{
     TraceError,
     build::{RankBuilder, RecordFault},
@@ -18,7 +18,7 @@ use flowcast_units::{Rank, Time};
 pub(super) fn instructions(
     rank: Rank,
     actions: &RankActions,
-    steps: &[Step],
+    steps: &[ActionStep],
 ) -> Result<RankBuilder, TraceError> {
     let mut instructions = InstructionBuilder {
         slots: vec![None; actions.posts.len()],
@@ -58,7 +58,7 @@ struct InstructionBuilder<'a> {
 }
 
 impl InstructionBuilder<'_> {
-    fn step(&mut self, step: &Step, record: Record) -> Result<(), RecordFault> {
+    fn step(&mut self, step: &ActionStep, record: Record) -> Result<(), RecordFault> {
         self.mark_call(step)?;
         match step.action {
             Action::Compute(nanos) => self.builder.compute(Time::from_nanos(nanos as f64)),
@@ -102,7 +102,7 @@ impl InstructionBuilder<'_> {
     }
 
     /// Marks the call of a step that takes time, if the replay would give it another name.
-    fn mark_call(&mut self, step: &Step) -> Result<(), RecordFault> {
+    fn mark_call(&mut self, step: &ActionStep) -> Result<(), RecordFault> {
         let called = self.actions.called.get(step.item as usize).copied();
         let Some(function) = called.flatten() else {
             return Ok(());

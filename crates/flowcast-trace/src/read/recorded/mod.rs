@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use super::{parts::OpenPart, scan::bytes_of};
 use crate::{
     ReadOptions, TraceError,
-    link::{Parts, link},
+    link::{ProgramParts, link},
     parallel::for_each_mut,
     program::{Communicator, IgnoredRecords, Program, SharedBytes},
     recorded_times::has_threads,
@@ -213,7 +213,7 @@ pub(super) fn assemble(
             builders.push(instructions::instructions(rank, actions, steps)?);
         }
     }
-    let parts = Parts {
+    let parts = ProgramParts {
         name,
         ranks: builders,
         communicators: streams.communicators,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    actions::{Action, RankActions, Step},
+    actions::{Action, ActionStep, RankActions},
     threads::ThreadOrder,
 };
 use crate::{
@@ -20,7 +20,7 @@ pub(super) struct Streams {
     /// Task and thread of each stream; empty if each rank has one.
     pub threads: Vec<(u32, u32)>,
     /// By rank: the steps of each of its streams.
-    pub steps: Vec<Vec<Vec<Step>>>,
+    pub steps: Vec<Vec<Vec<ActionStep>>>,
     /// The communicators, by streams.
     pub communicators: Vec<Communicator>,
 }
@@ -51,7 +51,7 @@ pub(super) fn divide(
         .map(Rank)
         .zip(ranks)
         .map(|(rank, actions)| numbers.split(rank, actions, &mut communicators));
-    let steps: Vec<Vec<Vec<Step>>> = steps.collect();
+    let steps: Vec<Vec<Vec<ActionStep>>> = steps.collect();
     let tasks = (0..)
         .zip(&steps)
         .flat_map(|(task, streams)| (0..streams.len() as u32).map(move |thread| (task, thread)));
@@ -102,7 +102,7 @@ impl StreamNumbers {
         rank: Rank,
         actions: &mut RankActions,
         communicators: &mut Vec<Communicator>,
-    ) -> Vec<Vec<Step>> {
+    ) -> Vec<Vec<ActionStep>> {
         let (first, threads) = &self.of_rank[rank.index()];
         let steps = std::mem::take(&mut actions.steps);
         if threads.is_empty() {
@@ -147,7 +147,7 @@ fn meet(actions: &mut RankActions, communicator: i32, mode: CollectiveMode) -> A
 }
 
 /// Appends a step; what begins and waits in one call blocks.
-fn push(stream: &mut Vec<Step>, step: Step, actions: &mut RankActions) {
+fn push(stream: &mut Vec<ActionStep>, step: ActionStep, actions: &mut RankActions) {
     let Some(last) = stream.last_mut().filter(|last| last.item == step.item) else {
         return stream.push(step);
     };

@@ -13,7 +13,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap, VecDeque},
 };
 
-use super::actions::{Action, RankActions, Step, ThreadCall};
+use super::actions::{Action, ActionStep, RankActions, ThreadCall};
 use crate::{build::Channel, program::Communicator};
 use flowcast_units::Rank;
 
@@ -53,7 +53,7 @@ pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -
 }
 
 /// Whether each thread waits for nothing but what it has begun itself.
-fn completes_its_own(done: &[Step]) -> bool {
+fn completes_its_own(done: &[ActionStep]) -> bool {
     let mut begun = BTreeMap::new();
     done.iter().all(|step| match step.action {
         Action::Send(send) => begun.insert(Action::WaitSend(send), step.thread).is_none(),
@@ -66,7 +66,7 @@ fn completes_its_own(done: &[Step]) -> bool {
 }
 
 /// The steps of all threads one after the other.
-fn in_a_row(calls: &[ThreadCall], mut done: Vec<Step>) -> Vec<Step> {
+fn in_a_row(calls: &[ThreadCall], mut done: Vec<ActionStep>) -> Vec<ActionStep> {
     done.retain(|step| {
         !matches!(
             step.action,
@@ -93,7 +93,7 @@ type ThreadPlace = (Rank, u32);
 struct ThreadWalk<'a> {
     ranks: &'a [RankActions],
     sizes: BTreeMap<i32, u32>,
-    queues: BTreeMap<ThreadPlace, VecDeque<Step>>,
+    queues: BTreeMap<ThreadPlace, VecDeque<ActionStep>>,
     ready: BinaryHeap<Reverse<(u64, ThreadPlace)>>,
     counts: BTreeMap<ThreadEvent, u32>,
     waiting: BTreeMap<ThreadEvent, Vec<ThreadPlace>>,
@@ -104,7 +104,7 @@ struct ThreadWalk<'a> {
     executed: BTreeMap<(Rank, i32), u32>,
     /// How often a thread of a rank has waited for another one: rank, the other one, itself.
     awaited: BTreeMap<(Rank, u32, u32), u32>,
-    done: Vec<Vec<Step>>,
+    done: Vec<Vec<ActionStep>>,
 }
 
 impl<'a> ThreadWalk<'a> {
@@ -172,7 +172,7 @@ impl<'a> ThreadWalk<'a> {
             return;
         }
         self.begin(place.0, &step, now);
-        self.done[place.0.index()].push(Step { time: now, ..step });
+        self.done[place.0.index()].push(ActionStep { time: now, ..step });
         if let Some(queue) = self.queues.get_mut(&place) {
             queue.pop_front();
             if let Some(next) = queue.front() {
@@ -182,7 +182,7 @@ impl<'a> ThreadWalk<'a> {
     }
 
     /// What has to be begun before this.
-    fn lacks(&self, rank: Rank, step: &Step) -> Option<ThreadEvent> {
+    fn lacks(&self, rank: Rank, step: &ActionStep) -> Option<ThreadEvent> {
         let actions = &self.ranks[rank.index()];
         let (thing, wanted) = match step.action {
             Action::WaitRecv(post) => {
@@ -222,7 +222,7 @@ impl<'a> ThreadWalk<'a> {
         (self.counts.get(&thing).copied().unwrap_or(0) < wanted).then_some(thing)
     }
 
-    fn begin(&mut self, rank: Rank, step: &Step, now: u64) {
+    fn begin(&mut self, rank: Rank, step: &ActionStep, now: u64) {
         let actions = &self.ranks[rank.index()];
         match step.action {
             Action::Signal(to) => self.count(ThreadEvent::Signalled(rank, step.thread, to), now),
@@ -263,7 +263,7 @@ impl<'a> ThreadWalk<'a> {
 }
 
 /// The steps with the computation before each.
-fn with_computation(computing: &[(u64, u64)], done: Vec<Step>) -> Vec<Step> {
+fn with_computation(computing: &[(u64, u64)], done: Vec<ActionStep>) -> Vec<ActionStep> {
     let mut steps = Vec::with_capacity(done.len() * 2);
     let mut now = 0;
     let mut spans = computing.iter().peekable();
@@ -277,7 +277,7 @@ fn with_computation(computing: &[(u64, u64)], done: Vec<Step>) -> Vec<Step> {
             spans.next();
         }
         if computed > 0 {
-            steps.push(Step {
+            steps.push(ActionStep {
                 action: Action::Compute(computed),
                 ..step
             });
@@ -330,7 +330,7 @@ mod tests {
             call(1, 20, 36, 40),
         ];
         assert_eq!(computing(&calls), [(0, 10), (15, 15), (16, 36)]);
-        let step = |time, action| Step {
+        let step = |time, action| ActionStep {
             item: 0,
             thread: 0,
             time,
@@ -375,7 +375,7 @@ mod tests {
             mode: NON_BLOCKING,
             dropped: false,
         };
-        let step = |thread, time, action| Step {
+        let step = |thread, time, action| ActionStep {
             item: 0,
             thread,
             time,

@@ -98,7 +98,7 @@ impl LeftWildcards {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::actions::{Post, Send, Step},
+        super::actions::{ActionStep, Post, Send},
         *,
     };
     use crate::build::EAGER;
@@ -112,7 +112,7 @@ mod tests {
             communicator: 0,
         };
         let sender = |time| RankActions {
-            steps: vec![Step {
+            steps: vec![ActionStep {
                 item: 0,
                 thread: 0,
                 time,

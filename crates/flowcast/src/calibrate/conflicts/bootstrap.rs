@@ -3,11 +3,11 @@
 use super::{
     ConflictFitError, ConflictFitOptions,
     duplex::Assumption,
-    links::{BackboneLimit, Links},
+    links::{BackboneLimit, PrivateAndSharedLinks},
     observe,
-    outcome::{BackboneFit, Estimate},
+    outcome::{BackboneFit, BoundedEstimate},
 };
-use crate::calibrate::conflict_samples::Measured;
+use crate::calibrate::conflict_samples::MeasuredConflict;
 use flowcast_model::stats::{
     descent::Lowest,
     resampling::{Resampler, percentile_interval},
@@ -16,7 +16,7 @@ use flowcast_units::{Rate, Time};
 
 /// A fit to repetitions that were drawn again.
 pub(super) struct Replicate {
-    pub links: Links,
+    pub links: PrivateAndSharedLinks,
     /// Where the search of each candidate ended, by candidate.
     pub found: Vec<Lowest>,
     /// By conflict, then by flow.
@@ -32,13 +32,13 @@ pub(super) struct Replicates {
 /// Draws repetitions again and fits everything again.
 pub(super) fn bootstrap(
     assumption: &Assumption<'_>,
-    conflicts: &[&Measured],
+    conflicts: &[&MeasuredConflict],
     options: &ConflictFitOptions,
 ) -> Result<Replicates, ConflictFitError> {
     let mut resampler = Resampler::from_seed(options.seed);
     let mut all = Vec::with_capacity(options.replicates);
     for _ in 0..options.replicates.max(1) {
-        let drawn: Vec<Measured> = conflicts
+        let drawn: Vec<MeasuredConflict> = conflicts
             .iter()
             .map(|measured| redraw(measured, &mut resampler))
             .collect();
@@ -57,9 +57,9 @@ pub(super) fn bootstrap(
 }
 
 /// Whole repetitions, because the flows of one belong together.
-fn redraw(measured: &Measured, resampler: &mut Resampler) -> Measured {
+fn redraw(measured: &MeasuredConflict, resampler: &mut Resampler) -> MeasuredConflict {
     let places = resampler.draw_places(measured.repetitions());
-    Measured {
+    MeasuredConflict {
         conflict: measured.conflict.clone(),
         durations: measured
             .durations
@@ -76,10 +76,10 @@ impl Replicates {
         value: T,
         of_one: impl Fn(&Replicate) -> f64,
         back: impl Fn(f64) -> T,
-    ) -> Result<Estimate<T>, ConflictFitError> {
+    ) -> Result<BoundedEstimate<T>, ConflictFitError> {
         let values: Vec<f64> = self.all.iter().map(of_one).collect();
         let (low, high) = percentile_interval(&values, self.level)?;
-        Ok(Estimate {
+        Ok(BoundedEstimate {
             value,
             low: back(low),
             high: back(high),
@@ -91,7 +91,7 @@ impl Replicates {
         &self,
         value: Rate,
         of_one: impl Fn(&Replicate) -> Option<Rate>,
-    ) -> Result<Estimate<Rate>, ConflictFitError> {
+    ) -> Result<BoundedEstimate<Rate>, ConflictFitError> {
         self.estimate(
             value,
             |one: &Replicate| of_one(one).unwrap_or(value).as_bytes_per_second(),
@@ -115,7 +115,7 @@ pub(super) fn estimate(
     value: f64,
     drawn: &[f64],
     level: f64,
-) -> Result<Estimate<f64>, ConflictFitError> {
+) -> Result<BoundedEstimate<f64>, ConflictFitError> {
     let (low, high) = percentile_interval(drawn, level)?;
-    Ok(Estimate { value, low, high })
+    Ok(BoundedEstimate { value, low, high })
 }

@@ -1,8 +1,8 @@
 //! What the two directions of a port share: all models under each assumption, and which explains more.
 
 use super::{
-    ConflictFitError, Links, Observed, OtherDuplex, outcome::name_of, parameters::Needs,
-    search::Fitter,
+    ConflictFitError, Observed, OtherDuplex, PrivateAndSharedLinks, outcome::name_of,
+    parameters::Needs, search::Fitter,
 };
 use flowcast_model::{
     cluster::flow::PatternFlow,
@@ -16,7 +16,7 @@ const CLEARLY: f64 = 0.9;
 pub(super) struct Assumption<'a> {
     pub fitter: Fitter<'a>,
     pub observed: &'a [Observed<'a>],
-    pub links: Links,
+    pub links: PrivateAndSharedLinks,
     /// Where each candidate explains the conflicts best.
     pub found: Vec<Lowest>,
     /// By candidate, the conflicts that it was fitted to.
@@ -28,7 +28,7 @@ impl<'a> Assumption<'a> {
         fitter: Fitter<'a>,
         observed: &'a [Observed<'a>],
     ) -> Result<Assumption<'a>, ConflictFitError> {
-        let links = Links::new(observed, fitter.ports)?;
+        let links = PrivateAndSharedLinks::new(observed, fitter.ports)?;
         let candidates = fitter.candidates.iter();
         let mut assumption = Assumption {
             found: candidates

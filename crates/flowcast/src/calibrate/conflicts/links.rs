@@ -6,7 +6,8 @@
 
 use super::{ConflictFitError, Observed};
 use flowcast_model::{
-    cluster::conflicts::Kind, network::Duplex, stats::regression::least_squares_at_least_zero,
+    cluster::conflicts::ConflictKind, network::Duplex,
+    stats::regression::least_squares_at_least_zero,
 };
 use flowcast_units::{Bytes, Rate, Time};
 
@@ -34,7 +35,7 @@ pub(super) enum Ports {
 
 /// What flows have to themselves, and what those between racks share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Links {
+pub struct PrivateAndSharedLinks {
     /// Start-up of a message.
     pub latency: Time,
     /// Of a flow alone.
@@ -58,15 +59,18 @@ pub struct BackboneLimit {
     pub from: u32,
 }
 
-impl Links {
+impl PrivateAndSharedLinks {
     /// From the medians of all conflicts.
     ///
     /// # Errors
     /// No flow was measured alone.
-    pub(super) fn new(observed: &[Observed<'_>], ports: Ports) -> Result<Links, ConflictFitError> {
+    pub(super) fn new(
+        observed: &[Observed<'_>],
+        ports: Ports,
+    ) -> Result<PrivateAndSharedLinks, ConflictFitError> {
         let alone = observed
             .iter()
-            .filter(|observed| observed.conflict.kind == Kind::Alone);
+            .filter(|observed| observed.conflict.kind == ConflictKind::Alone);
         let flows = alone.flat_map(|one| {
             one.conflict
                 .flows
@@ -82,7 +86,7 @@ impl Links {
         } else {
             Duplex::Full
         };
-        let links = Links {
+        let links = PrivateAndSharedLinks {
             latency,
             rate,
             smallest,
@@ -95,7 +99,7 @@ impl Links {
         } else {
             None
         };
-        Ok(Links {
+        Ok(PrivateAndSharedLinks {
             backbone: links.backbone(observed),
             bus,
             ..links
@@ -105,8 +109,9 @@ impl Links {
     /// What one flow into a node and one out of it carry together, where they slow each other down and yet are faster than one
     /// after the other.
     fn bus(&self, observed: &[Observed<'_>]) -> Option<Rate> {
-        let is_crossing =
-            |one: &&Observed<'_>| one.conflict.kind == Kind::InOut && one.conflict.flows.len() == 2;
+        let is_crossing = |one: &&Observed<'_>| {
+            one.conflict.kind == ConflictKind::InOut && one.conflict.flows.len() == 2
+        };
         let crossing = observed.iter().find(is_crossing)?;
         let slowdown = self.slowdown(crossing);
         (CROSSING.0..CROSSING.1)
@@ -122,7 +127,7 @@ impl Links {
     fn backbone(&self, observed: &[Observed<'_>]) -> Option<BackboneLimit> {
         let mut between: Vec<&Observed<'_>> = observed
             .iter()
-            .filter(|observed| observed.conflict.kind == Kind::InterRack)
+            .filter(|observed| observed.conflict.kind == ConflictKind::InterRack)
             .collect();
         between.sort_by_key(|observed| std::cmp::Reverse(observed.conflict.flows.len()));
         let saturated: Vec<&Observed<'_>> = between

@@ -29,10 +29,10 @@ mod warnings;
 
 use thiserror::Error;
 
-use super::conflict_samples::{ConflictSamples, Measured};
+use super::conflict_samples::{ConflictSamples, MeasuredConflict};
 use flowcast_model::{
     cluster::{
-        conflicts::{Conflict, Kind},
+        conflicts::{Conflict, ConflictKind},
         flow::{Flow, PatternFlow},
         racks::Racks,
     },
@@ -45,9 +45,10 @@ use flowcast_units::Time;
 use bootstrap::{Replicates, bootstrap, estimate};
 use duplex::Assumption;
 use links::Ports;
-pub use links::{BackboneLimit, Links, SATURATED};
+pub use links::{BackboneLimit, PrivateAndSharedLinks, SATURATED};
 pub use outcome::{
-    BackboneFit, Bound, ConflictFit, Estimate, FittedParameter, ModelFit, OtherDuplex, Slowdown,
+    BackboneFit, Bound, BoundedEstimate, ConflictFit, ConflictParameter, ModelFit, OtherDuplex,
+    Slowdown,
 };
 use parameters::Needs;
 use search::Fitter;
@@ -108,7 +109,7 @@ pub struct Observed<'a> {
 impl Observed<'_> {
     /// Whether parameters of models are fitted to it: flows alone give the links.
     fn is_fitted_to(&self) -> bool {
-        self.conflict.kind != Kind::Alone
+        self.conflict.kind != ConflictKind::Alone
     }
 }
 
@@ -121,19 +122,19 @@ pub fn fit_conflicts(
     options: ConflictFitOptions,
     predictor: &Predictor<'_>,
 ) -> Result<ConflictFit, ConflictFitError> {
-    let of_kind = |wanted: fn(Kind) -> bool| -> Vec<&Measured> {
+    let of_kind = |wanted: fn(ConflictKind) -> bool| -> Vec<&MeasuredConflict> {
         samples
             .measured
             .iter()
             .filter(|measured| wanted(measured.conflict.kind))
             .collect()
     };
-    let conflicts = of_kind(|kind| !matches!(kind, Kind::Random | Kind::Short));
-    let random = observe(&of_kind(|kind| kind == Kind::Random));
-    let short = observe(&of_kind(|kind| kind == Kind::Short));
+    let conflicts = of_kind(|kind| !matches!(kind, ConflictKind::Random | ConflictKind::Short));
+    let random = observe(&of_kind(|kind| kind == ConflictKind::Random));
+    let short = observe(&of_kind(|kind| kind == ConflictKind::Short));
     if conflicts
         .iter()
-        .all(|measured| measured.conflict.kind == Kind::Alone)
+        .all(|measured| measured.conflict.kind == ConflictKind::Alone)
         && !conflicts.is_empty()
     {
         return Err(ConflictFitError::NoConflict);
@@ -153,7 +154,9 @@ pub fn fit_conflicts(
             &observed,
         )
     };
-    let has_bus = Links::new(&observed, Ports::Bus)?.bus.is_some();
+    let has_bus = PrivateAndSharedLinks::new(&observed, Ports::Bus)?
+        .bus
+        .is_some();
     let bus = has_bus.then(|| assume(Ports::Bus)).transpose()?;
     let (best, other_duplex) = duplex::better(assume(Ports::Full)?, assume(Ports::Half)?, bus);
     let replicates = bootstrap(&best, &conflicts, &options)?;
@@ -186,7 +189,11 @@ pub fn fit_conflicts(
         counts: (
             observed.len(),
             random.len() + short.len(),
-            samples.measured.iter().map(Measured::repetitions).sum(),
+            samples
+                .measured
+                .iter()
+                .map(MeasuredConflict::repetitions)
+                .sum(),
         ),
         has_racks: samples.racks.count() > 1,
         nodes_per_rack: samples.racks.block().unwrap_or(0),
@@ -195,10 +202,10 @@ pub fn fit_conflicts(
     })
 }
 
-fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {
+fn observe<'a>(measured: &[&'a MeasuredConflict]) -> Vec<Observed<'a>> {
     measured
         .iter()
-        .map(|measured: &&'a Measured| Observed {
+        .map(|measured: &&'a MeasuredConflict| Observed {
             conflict: &measured.conflict,
             medians: measured.medians(),
         })
@@ -215,8 +222,11 @@ fn best_of(models: &[ModelFit]) -> usize {
 
 impl Assumption<'_> {
     /// What other values of the same conflicts give, near what was found.
-    fn near(&self, observed: &[Observed<'_>]) -> Result<(Links, Vec<Lowest>), ConflictFitError> {
-        let links = Links::new(observed, self.fitter.ports)?;
+    fn near(
+        &self,
+        observed: &[Observed<'_>],
+    ) -> Result<(PrivateAndSharedLinks, Vec<Lowest>), ConflictFitError> {
+        let links = PrivateAndSharedLinks::new(observed, self.fitter.ports)?;
         let mut found = Vec::new();
         for (candidate, known) in self.fitter.candidates.iter().zip(&self.found) {
             found.push(self.fitter.refine(candidate, &known.at, &links, observed));
@@ -256,7 +266,7 @@ impl Assumption<'_> {
             let estimate = estimate(value, &values, replicates.level)?;
             let is_measured = self.found[place].is_felt[at];
             let bound = parameter.bound(self.found[place].at[at]);
-            parameters.push(FittedParameter {
+            parameters.push(ConflictParameter {
                 field: parameter.field,
                 estimate,
                 bound,
@@ -296,7 +306,7 @@ impl Assumption<'_> {
             }
             let mut others = self.observed.to_vec();
             others.remove(at);
-            let links = Links::new(&others, fitter.ports)?;
+            let links = PrivateAndSharedLinks::new(&others, fitter.ports)?;
             let found = fitter.refine(candidate, &self.found[place].at, &links, &others);
             let network = fitter.network_with(candidate, &found.at, &links);
             held_out.extend(fitter.observations(candidate.model, &network, left));
@@ -317,7 +327,7 @@ impl Assumption<'_> {
             });
             let predicted: Vec<_> = predicted.map(Result::ok).collect();
             for (place, flow) in one.conflict.flows.iter().enumerate() {
-                let times_alone = |time: Time, links: &Links| {
+                let times_alone = |time: Time, links: &PrivateAndSharedLinks| {
                     time.as_seconds() / links.alone(flow.size).as_seconds()
                 };
                 let drawn: Vec<f64> = replicates

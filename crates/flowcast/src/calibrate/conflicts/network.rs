@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BackboneLimit, ConflictFit, Estimate, FittedParameter, Links, ModelFit,
+    BackboneLimit, BoundedEstimate, ConflictFit, ConflictParameter, ModelFit,
+    PrivateAndSharedLinks,
     parameters::known,
     search::{SETTLING, add_packets, plain_network},
 };
 use flowcast_model::{
     accuracy::{Accuracy, CaseKind},
     cluster::flow::PatternFlow,
-    network::{FitQuality, Interval, Network},
+    network::{FitQuality, Network, ParameterInterval},
     sharing::model::Model,
     stats::observation::Observations,
 };
@@ -43,7 +44,7 @@ impl ConflictFit {
             .parameters()
             .filter(|parameter| !written.contains(parameter))
         {
-            let Estimate { value, low, high } = parameter.estimate;
+            let BoundedEstimate { value, low, high } = parameter.estimate;
             let text = format!("{} ({} to {})", tidy(value), tidy(low), tidy(high));
             provenance.insert(format!("fitted.{}", parameter.field), text);
         }
@@ -65,8 +66,8 @@ impl ConflictFit {
         }
     }
 
-    fn tidy_links(&self) -> Links {
-        Links {
+    fn tidy_links(&self) -> PrivateAndSharedLinks {
+        PrivateAndSharedLinks {
             latency: tidy_time(self.latency.value),
             rate: tidy_rate(self.rate.value),
             smallest: self.smallest,
@@ -98,31 +99,34 @@ impl ConflictFit {
             .is_some_and(|best| best.is_settling)
     }
 
-    fn parameters(&self) -> impl Iterator<Item = &FittedParameter> {
+    fn parameters(&self) -> impl Iterator<Item = &ConflictParameter> {
         self.models.iter().flat_map(|fit| &fit.parameters)
     }
 
     /// Those of a closed loop that settles are fixed.
-    fn written_parameters(&self) -> Vec<&FittedParameter> {
+    fn written_parameters(&self) -> Vec<&ConflictParameter> {
         let settles = self.settles();
         self.parameters()
-            .filter(|parameter: &&FittedParameter| {
+            .filter(|parameter: &&ConflictParameter| {
                 !(settles && parameter.field.starts_with("sharing.closed_loop."))
             })
             .collect()
     }
 
-    fn parameter_intervals(&self, written: &[&FittedParameter]) -> BTreeMap<String, Interval> {
+    fn parameter_intervals(
+        &self,
+        written: &[&ConflictParameter],
+    ) -> BTreeMap<String, ParameterInterval> {
         let level = self.options.level;
-        let times = |e: &Estimate<Time>| {
+        let times = |e: &BoundedEstimate<Time>| {
             let around = |[low, high]: [Time; 2]| (tidy_time(low), tidy_time(high));
             e.interval()
-                .map(|ends| Interval::around(tidy_time(e.value), around(ends), level))
+                .map(|ends| ParameterInterval::around(tidy_time(e.value), around(ends), level))
         };
-        let rates = |e: &Estimate<Rate>| {
+        let rates = |e: &BoundedEstimate<Rate>| {
             let around = |[low, high]: [Rate; 2]| (tidy_rate(low), tidy_rate(high));
             e.interval()
-                .map(|ends| Interval::around(tidy_rate(e.value), around(ends), level))
+                .map(|ends| ParameterInterval::around(tidy_rate(e.value), around(ends), level))
         };
         let mut all = vec![
             ("nic.latency", times(&self.latency)),
@@ -132,15 +136,16 @@ impl ConflictFit {
             all.push(("backbone.bandwidth", rates(&backbone.rate)));
             let ends = backbone.from.interval().map(|ends| ends.map(f64::from));
             let flows = ends.map(|[low, high]| {
-                Interval::around(f64::from(backbone.from.value), (low, high), level)
+                ParameterInterval::around(f64::from(backbone.from.value), (low, high), level)
             });
             all.push(("sharing.asymmetric.backbone_from", flows));
         }
         for parameter in written.iter().filter(|parameter| parameter.is_measured) {
             let estimate = &parameter.estimate;
             let ends = estimate.interval().map(|ends| ends.map(tidy));
-            let interval =
-                ends.map(|[low, high]| Interval::around(tidy(estimate.value), (low, high), level));
+            let interval = ends.map(|[low, high]| {
+                ParameterInterval::around(tidy(estimate.value), (low, high), level)
+            });
             all.push((parameter.field, interval));
         }
         all.into_iter()

@@ -3,7 +3,7 @@
 use super::ConflictFitOptions;
 use flowcast_model::{
     cluster::{
-        conflicts::Kind,
+        conflicts::ConflictKind,
         flow::{Flow, PatternFlow},
     },
     network::Duplex,
@@ -14,7 +14,7 @@ use flowcast_units::{Bytes, Rate, Time, named};
 
 /// A number and where it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate<T> {
+pub struct BoundedEstimate<T> {
     /// The estimate from all repetitions together.
     pub value: T,
     /// Lower end of the interval.
@@ -23,7 +23,7 @@ pub struct Estimate<T> {
     pub high: T,
 }
 
-impl<T: Copy + PartialEq> Estimate<T> {
+impl<T: Copy + PartialEq> BoundedEstimate<T> {
     /// Where it lies; `None` if nothing says so, because all replicates gave the same: of one repetition, at a bound of
     /// the range, or for a parameter that nothing depends on.
     pub fn interval(&self) -> Option<[T; 2]> {
@@ -35,9 +35,9 @@ impl<T: Copy + PartialEq> Estimate<T> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConflictFit {
     /// Start-up of a message.
-    pub latency: Estimate<Time>,
+    pub latency: BoundedEstimate<Time>,
     /// Of a flow alone.
-    pub rate: Estimate<Rate>,
+    pub rate: BoundedEstimate<Rate>,
     /// The size of the smallest flow that was alone, and its time.
     pub smallest: (Bytes, Time),
     /// The backbone, if it was saturated.
@@ -81,9 +81,9 @@ pub struct OtherDuplex {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BackboneFit {
     /// What all flows over it get together.
-    pub rate: Estimate<Rate>,
+    pub rate: BoundedEstimate<Rate>,
     /// The number of flows from which it is the limit.
-    pub from: Estimate<u32>,
+    pub from: BoundedEstimate<u32>,
 }
 
 /// What conflicts say about a model.
@@ -94,7 +94,7 @@ pub struct ModelFit {
     /// Whether it is the closed loop followed while queues fill (`sharing.transient`).
     pub is_settling: bool,
     /// Its parameters as fitted, empty for a model without any.
-    pub parameters: Vec<FittedParameter>,
+    pub parameters: Vec<ConflictParameter>,
     /// Predictions of the conflicts that it was fitted to.
     pub fitted: Observations<PatternFlow>,
     /// Predictions of each conflict by a fit to all others.
@@ -122,11 +122,11 @@ impl ModelFit {
 
 /// A parameter of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FittedParameter {
+pub struct ConflictParameter {
     /// Dotted name of the field in the network file.
     pub field: &'static str,
     /// Where it lies; `low` and `high` are `value` if nothing was measured that it matters to.
-    pub estimate: Estimate<f64>,
+    pub estimate: BoundedEstimate<f64>,
     /// The bound of its range at which it stands, if it does.
     pub bound: Option<Bound>,
     /// Whether any conflict depends on it.
@@ -149,11 +149,11 @@ pub struct Slowdown {
     /// Name of the conflict.
     pub conflict: String,
     /// What kind of conflict it is: not a flow alone and not a random pattern.
-    pub kind: Kind,
+    pub kind: ConflictKind,
     /// The flow as the conflict has it.
     pub flow: Flow,
     /// Measured duration over that of the flow alone: 1 is no slowdown.
-    pub measured: Estimate<f64>,
+    pub measured: BoundedEstimate<f64>,
     /// The same as predicted by each model, in the order of [`ConflictFit::models`]; NaN where a model predicts nothing.
     pub predicted: Vec<f64>,
 }

@@ -6,7 +6,7 @@ use super::{links::Ports, outcome::Bound};
 
 /// A field of the network file that conflicts say something about.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Parameter {
+pub(super) struct ConflictField {
     /// Dotted name of the field in the network file.
     pub field: &'static str,
     /// What it may be.
@@ -27,7 +27,7 @@ enum ParameterScale {
     LogarithmOfOneMore,
 }
 
-impl Parameter {
+impl ConflictField {
     /// As the search has it.
     pub(super) fn to_search(self, value: f64) -> f64 {
         match self.scale {
@@ -80,7 +80,7 @@ pub(super) struct Candidate {
     /// What it needs besides its parameters.
     pub needs: Needs,
     /// The parameters that the search varies.
-    pub parameters: &'static [Parameter],
+    pub parameters: &'static [ConflictField],
     /// Where searches begin, in the order of the parameters.
     pub starts: &'static [&'static [f64]],
 }
@@ -98,8 +98,8 @@ pub(super) enum Needs {
 
 const CUT: (f64, f64) = (0.0, 20.0);
 
-const fn cut(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> Parameter {
-    Parameter {
+const fn cut(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> ConflictField {
+    ConflictField {
         field,
         range: CUT,
         scale: ParameterScale::LogarithmOfOneMore,
@@ -107,8 +107,8 @@ const fn cut(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -
     }
 }
 
-const fn alpha(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> Parameter {
-    Parameter {
+const fn alpha(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> ConflictField {
+    ConflictField {
         field,
         range: (0.1, 100.0),
         scale: ParameterScale::Logarithm,
@@ -116,11 +116,11 @@ const fn alpha(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>)
     }
 }
 
-const LOOP: [Parameter; 2] = [
+const LOOP: [ConflictField; 2] = [
     alpha("sharing.closed_loop.alpha", |sharing| {
         &mut sharing.closed_loop.alpha
     }),
-    Parameter {
+    ConflictField {
         field: "sharing.closed_loop.kappa",
         range: (0.0, 2.0),
         scale: ParameterScale::Linear,
@@ -128,12 +128,12 @@ const LOOP: [Parameter; 2] = [
     },
 ];
 
-const ALPHA_FAIR: [Parameter; 1] = [alpha("sharing.alpha_fair.alpha", |sharing| {
+const ALPHA_FAIR: [ConflictField; 1] = [alpha("sharing.alpha_fair.alpha", |sharing| {
     &mut sharing.alpha_fair.alpha
 })];
 
 /// `start_end` is no parameter: a flow alone is cut by it, and what a flow alone gets is the unit of all cuts.
-const CUTS: [Parameter; 4] = [
+const CUTS: [ConflictField; 4] = [
     cut("sharing.flow_cuts.odd_end", |sharing| {
         &mut sharing.flow_cuts.odd_end
     }),
@@ -148,7 +148,7 @@ const CUTS: [Parameter; 4] = [
     }),
 ];
 
-const ZIG_ZAG_CUTS: [Parameter; 2] = [CUTS[0], CUTS[1]];
+const ZIG_ZAG_CUTS: [ConflictField; 2] = [CUTS[0], CUTS[1]];
 
 const fn plain(model: Model) -> Candidate {
     Candidate {
@@ -235,7 +235,7 @@ pub(super) fn candidates(transport: Option<&PacketParameters>, ports: Ports) -> 
 }
 
 /// The parameter that stands in this field.
-pub(super) fn known(field: &str) -> Option<Parameter> {
+pub(super) fn known(field: &str) -> Option<ConflictField> {
     FLUID
         .iter()
         .flat_map(|candidate| candidate.parameters)

@@ -1,17 +1,17 @@
 //! The parameters of one model that explain the conflicts best, and how well they do.
 
 use super::{
-    Links, Observed, Predictor,
+    Observed, Predictor, PrivateAndSharedLinks,
     links::Ports,
     parameters::{Candidate, Needs},
 };
 use flowcast_model::{
     cluster::{
-        conflicts::{Conflict, Kind},
+        conflicts::{Conflict, ConflictKind},
         flow::PatternFlow,
         racks::Racks,
     },
-    network::{Bus, Duplex, LinkRate, Network, Nic, Rule},
+    network::{Bus, Duplex, LinkRate, MessageRule, Network, Nic},
     sharing::{
         LoopParameters, PacketParameters, SharingError,
         model::Model,
@@ -46,7 +46,7 @@ impl Fitter<'_> {
     pub(super) fn search(
         &self,
         candidate: &Candidate,
-        links: &Links,
+        links: &PrivateAndSharedLinks,
         observed: &[Observed<'_>],
     ) -> Lowest {
         let from = |start: &&[f64]| {
@@ -67,7 +67,7 @@ impl Fitter<'_> {
         &self,
         candidate: &Candidate,
         start: &[f64],
-        links: &Links,
+        links: &PrivateAndSharedLinks,
         observed: &[Observed<'_>],
     ) -> Lowest {
         let ranges: Vec<BoundedParameter> = candidate
@@ -97,7 +97,7 @@ impl Fitter<'_> {
         &self,
         candidate: &Candidate,
         at: &[f64],
-        links: &Links,
+        links: &PrivateAndSharedLinks,
         observed: &[Observed<'_>],
     ) -> Option<Vec<f64>> {
         let network = self.network_with(candidate, at, links);
@@ -116,7 +116,12 @@ impl Fitter<'_> {
     }
 
     /// The network of a place of the search.
-    pub(super) fn network_with(&self, candidate: &Candidate, at: &[f64], links: &Links) -> Network {
+    pub(super) fn network_with(
+        &self,
+        candidate: &Candidate,
+        at: &[f64],
+        links: &PrivateAndSharedLinks,
+    ) -> Network {
         let mut network = plain_network(links);
         for (parameter, value) in candidate.parameters.iter().zip(at) {
             parameter.set(&mut network.sharing, parameter.in_file(*value));
@@ -156,7 +161,7 @@ impl Fitter<'_> {
             .durations(model, network, observed.conflict)
             .unwrap_or_else(none);
         // What waits behind others waits longer than it takes: its error is a share of what all of them take together.
-        let is_short = observed.conflict.kind == Kind::Short;
+        let is_short = observed.conflict.kind == ConflictKind::Short;
         let measured = observed.medians.iter().map(|time| time.as_seconds());
         let together = measured.clone().fold(0.0, f64::max);
         let flows = observed.conflict.flows.iter().zip(durations).zip(measured);
@@ -185,7 +190,11 @@ pub(super) const SETTLING: LoopParameters = LoopParameters {
 
 /// What the packet level has to know. It counts frames: wire rates, and no latency that is a frame's own way through the
 /// switch. Over half-duplex ports the ACKs of a flow, one for two packets, take their part of what it gets alone.
-pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &PacketParameters) {
+pub(super) fn add_packets(
+    network: &mut Network,
+    links: &PrivateAndSharedLinks,
+    transport: &PacketParameters,
+) {
     let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
     let frame = |acknowledgement: f64| {
         let bytes = (segment.0 + FRAME_OVERHEAD) as f64 + acknowledgement;
@@ -221,7 +230,7 @@ pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &Pack
 
 /// What is left of the time of the smallest message alone, or of the start-up of all where that fills no frame, without the
 /// frame's own way over the links of sender and receiver. A link that lets so much through after a pause takes no time for it.
-fn packet_latency(links: &Links, transport: &PacketParameters) -> Time {
+fn packet_latency(links: &PrivateAndSharedLinks, transport: &PacketParameters) -> Time {
     let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
     let (size, time) = links.smallest;
     let of_links = match transport.burst {
@@ -235,13 +244,13 @@ fn packet_latency(links: &Links, transport: &PacketParameters) -> Time {
 
 /// A network of these links whose messages follow Hockney's rule, with what is not searched for: the backbone's limit, and
 /// the cut of a flow alone.
-pub(super) fn plain_network(links: &Links) -> Network {
+pub(super) fn plain_network(links: &PrivateAndSharedLinks) -> Network {
     let mut network = Network {
         backbone: links.backbone.map(|limit| LinkRate::Goodput(limit.rate)),
         bus: links.bus.map(|rate| bus(LinkRate::Goodput(rate))),
         ..Network::new(
             "",
-            Rule::Hockney,
+            MessageRule::Hockney,
             Nic {
                 duplex: links.duplex,
                 ..Nic::new(links.latency, links.rate)

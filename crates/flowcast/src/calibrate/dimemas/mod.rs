@@ -60,7 +60,7 @@ pub struct MeasuredRegion {
 
 /// The links of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Links {
+pub struct NodeLinks {
     /// Into it; 0 with `outgoing` 0 is no limit.
     pub incoming: u32,
     /// Out of it; 0 means that the incoming ones serve both directions.
@@ -75,7 +75,7 @@ pub struct DimemasFit {
     /// `BW`: rate of a message that has the links to itself.
     pub bandwidth: Rate,
     /// Links of each node, which bound its concurrent messages.
-    pub links: Links,
+    pub links: NodeLinks,
     /// Messages that may be in flight together; 0 is no limit.
     pub buses: u32,
     /// Fan-in and fan-out of each measured collective, by operation.

@@ -6,7 +6,7 @@ use super::{DimemasFit, DimemasIntervals};
 use flowcast_model::{
     collective::Collectives,
     machine::{Machine, NodeGroup},
-    network::{Interval, Network, Nic, PointToPoint, Progress, Rule},
+    network::{MessageRule, Network, Nic, ParameterInterval, PointToPoint, Progress},
 };
 use flowcast_units::{Bytes, Rate, Time};
 
@@ -35,11 +35,11 @@ impl DimemasFit {
             correlation,
             level,
         } = self.intervals;
-        let mut of_latency = Interval::around(latency, (least, most), level);
+        let mut of_latency = ParameterInterval::around(latency, (least, most), level);
         let correlation =
             correlation.map(|found| ("nic.bandwidth".to_owned(), (found * 1e3).round() / 1e3));
         of_latency.correlations.extend(correlation);
-        let of_bandwidth = Interval::around(bandwidth, (slowest, fastest), level);
+        let of_bandwidth = ParameterInterval::around(bandwidth, (slowest, fastest), level);
         Network {
             intervals: [
                 ("nic.latency".to_owned(), of_latency),
@@ -49,7 +49,7 @@ impl DimemasFit {
             title: "Dimemas' parameters found by search".to_owned(),
             source: format!("flowcast fit of {} regions", self.regions.all().len()),
             point_to_point: PointToPoint {
-                rule: Rule::Dimemas,
+                rule: MessageRule::Dimemas,
                 rendezvous_from,
                 progress: Progress::Asynchronous,
             },
@@ -60,7 +60,7 @@ impl DimemasFit {
             },
             collectives,
             provenance,
-            ..Network::new(name, Rule::Dimemas, Nic::new(latency, bandwidth))
+            ..Network::new(name, MessageRule::Dimemas, Nic::new(latency, bandwidth))
         }
     }
 }
@@ -68,7 +68,7 @@ impl DimemasFit {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Exercise, Links, MeasuredRegion},
+        super::{Exercise, MeasuredRegion, NodeLinks},
         *,
     };
     use flowcast_model::stats::observation::{Observation, Observations};
@@ -86,7 +86,7 @@ mod tests {
         let fit = DimemasFit {
             latency: Time::from_micros(120.0),
             bandwidth: Rate::from_bytes_per_second(2.35e6),
-            links: Links {
+            links: NodeLinks {
                 incoming: 1,
                 outgoing: 0,
             },

@@ -1,6 +1,6 @@
 //! What a region takes under given parameters.
 
-use super::{Exercise, Links, MeasuredRegion};
+use super::{Exercise, MeasuredRegion, NodeLinks};
 use flowcast_model::collective::{PhaseMessage, Row};
 use flowcast_units::{Bytes, Rate, Time};
 
@@ -9,7 +9,7 @@ use flowcast_units::{Bytes, Rate, Time};
 pub(super) struct Parameters {
     pub latency: Time,
     pub bandwidth: Rate,
-    pub links: Links,
+    pub links: NodeLinks,
     pub buses: u32,
 }
 
@@ -19,7 +19,7 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
     let latency = parameters.latency;
     let bytes = parameters.bandwidth.time_for(region.size);
     let limit = |links: u32| least([links, parameters.buses]);
-    let Links { incoming, outgoing } = parameters.links;
+    let NodeLinks { incoming, outgoing } = parameters.links;
     let out = if outgoing > 0 { outgoing } else { incoming };
     Some(match region.exercise {
         Exercise::PingPong => (latency + bytes) * 2.0,
@@ -114,7 +114,7 @@ fn collected(came: Vec<Time>, begin: Time, latency: Time) -> Time {
 mod tests {
     use super::*;
 
-    fn time(exercise: Exercise, links: Links, buses: u32) -> f64 {
+    fn time(exercise: Exercise, links: NodeLinks, buses: u32) -> f64 {
         let region = MeasuredRegion {
             name: String::new(),
             exercise,
@@ -140,16 +140,16 @@ mod tests {
     fn regions_of_messages_take_what_a_hand_calculation_says() {
         // L is 10 us, the bytes take 100 us.
         let (full, half) = (
-            Links {
+            NodeLinks {
                 incoming: 1,
                 outgoing: 1,
             },
-            Links {
+            NodeLinks {
                 incoming: 1,
                 outgoing: 0,
             },
         );
-        let free = Links {
+        let free = NodeLinks {
             incoming: 0,
             outgoing: 0,
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    DimemasFit, DimemasFitError, DimemasIntervals, Exercise, Links, MeasuredRegion,
+    DimemasFit, DimemasFitError, DimemasIntervals, Exercise, MeasuredRegion, NodeLinks,
     regions::{Parameters, by_row, once},
 };
 use crate::calibrate::narrowing::by_smaller_steps;
@@ -82,7 +82,7 @@ fn line(regions: &[MeasuredRegion]) -> Result<Parameters, DimemasFitError> {
     Ok(Parameters {
         latency: Time::from_nanos(intercept),
         bandwidth: Rate::from_bytes_per_second(1e9 / slope),
-        links: Links {
+        links: NodeLinks {
             incoming: 1,
             outgoing: 1,
         },
@@ -100,7 +100,7 @@ struct SearchTask<'a> {
     /// Regions of each operation, with the bytes sent and received.
     operations: BTreeMap<CollectiveOp, Vec<SizedRegion<'a>>>,
     rows: Vec<Row>,
-    links: Vec<Links>,
+    links: Vec<NodeLinks>,
     most_buses: u32,
 }
 
@@ -153,7 +153,7 @@ impl<'a> SearchTask<'a> {
     fn settled(&self, parameters: Parameters) -> Settled {
         let mut best: Option<Settled> = None;
         for buses in 0..=self.most_buses {
-            let (parameters, of_messages) = smallest(self.links.iter().map(|links: &Links| {
+            let (parameters, of_messages) = smallest(self.links.iter().map(|links: &NodeLinks| {
                 let parameters = Parameters {
                     links: *links,
                     buses,
@@ -366,16 +366,16 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// One link each way first.
-fn all_links() -> Vec<Links> {
-    let mut all = vec![Links {
+fn all_links() -> Vec<NodeLinks> {
+    let mut all = vec![NodeLinks {
         incoming: 1,
         outgoing: 0,
     }];
     for incoming in 1..=MOST_LINKS {
-        all.extend((1..=MOST_LINKS).map(|outgoing| Links { incoming, outgoing }));
+        all.extend((1..=MOST_LINKS).map(|outgoing| NodeLinks { incoming, outgoing }));
     }
     all.sort_by_key(|links| (links.outgoing == 0, links.incoming + links.outgoing));
-    all.push(Links {
+    all.push(NodeLinks {
         incoming: 0,
         outgoing: 0,
     });
@@ -392,7 +392,7 @@ mod tests {
         let parameters = Parameters {
             latency: Time::from_micros(130.0),
             bandwidth: Rate::from_bytes_per_second(2.4e6),
-            links: Links {
+            links: NodeLinks {
                 incoming: 1,
                 outgoing: 2,
             },

@@ -3,7 +3,7 @@
 use flowcast_model::algorithm::Algorithm;
 use flowcast_units::CollectiveOp;
 
-use super::{LIBRARY, selection::Selection};
+use super::{LIBRARY, selection::AlgorithmSelection};
 use crate::library_rules::{LibraryRule, LibraryRuleError};
 
 /// What a function does where it may be used, and `otherwise` where MPICH would stop or combine in a wrong order: buffers in
@@ -11,9 +11,9 @@ use crate::library_rules::{LibraryRule, LibraryRuleError};
 pub(super) fn where_allowed(
     op: CollectiveOp,
     algorithm: Algorithm,
-    function: Selection,
-    otherwise: &Selection,
-) -> Selection {
+    function: AlgorithmSelection,
+    otherwise: &AlgorithmSelection,
+) -> AlgorithmSelection {
     use Algorithm::*;
     use CollectiveOp as Op;
     let condition = match (op, algorithm) {
@@ -27,7 +27,7 @@ pub(super) fn where_allowed(
     };
     let function = match algorithm {
         Rabenseifner => {
-            Selection::either(["count<pow2", "count=any"], [otherwise.clone(), function])
+            AlgorithmSelection::either(["count<pow2", "count=any"], [otherwise.clone(), function])
         }
         _ => function,
     };
@@ -35,7 +35,7 @@ pub(super) fn where_allowed(
         Some(question) => format!("{question}no"),
         None => condition.replace("=no", "=yes"),
     };
-    Selection::either([condition, &opposite], [function, otherwise.clone()])
+    AlgorithmSelection::either([condition, &opposite], [function, otherwise.clone()])
 }
 
 /// The algorithms of an operation and the ends of their functions' names; those of MPICH 4.0.

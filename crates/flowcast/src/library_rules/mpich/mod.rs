@@ -13,7 +13,7 @@ use flowcast_units::{Bytes, CollectiveOp};
 use self::{
     functions::{function, where_allowed},
     own::own_selection,
-    selection::Selection,
+    selection::AlgorithmSelection,
 };
 use super::{LibraryRule, LibraryRuleError, sorted};
 
@@ -29,7 +29,7 @@ pub fn mpich_rules(
     rules: &[LibraryRule],
     selection: Option<&str>,
 ) -> Result<String, LibraryRuleError> {
-    let mut selection: Selection = match selection {
+    let mut selection: AlgorithmSelection = match selection {
         Some(text) => serde_json::from_str(text)
             .map_err(|error| LibraryRuleError::Generic(error.to_string()))?,
         None => own_selection(),
@@ -45,7 +45,7 @@ pub fn mpich_rules(
             Some(inside) => inside,
             None => {
                 let all = std::mem::take(decides);
-                *decides = Selection::either([INTRA, INTER], [all.clone(), all]);
+                *decides = AlgorithmSelection::either([INTRA, INTER], [all.clone(), all]);
                 &mut decides.0[0].1
             }
         };
@@ -59,8 +59,11 @@ const INTER: &str = "comm_type=inter";
 const LIBRARY: &str = "MPICH";
 
 /// By number of ranks, what the library does without rules in between.
-fn with_rules(rules: &[LibraryRule], own: &Selection) -> Result<Selection, LibraryRuleError> {
-    let mut by_ranks = Selection::default();
+fn with_rules(
+    rules: &[LibraryRule],
+    own: &AlgorithmSelection,
+) -> Result<AlgorithmSelection, LibraryRuleError> {
+    let mut by_ranks = AlgorithmSelection::default();
     let mut last = 0;
     for rules in rules.chunk_by(|one, other| one.ranks == other.ranks) {
         let ranks = rules[0].ranks;
@@ -74,12 +77,15 @@ fn with_rules(rules: &[LibraryRule], own: &Selection) -> Result<Selection, Libra
     Ok(by_ranks)
 }
 
-fn by_size(rules: &[LibraryRule], own: &Selection) -> Result<Selection, LibraryRuleError> {
+fn by_size(
+    rules: &[LibraryRule],
+    own: &AlgorithmSelection,
+) -> Result<AlgorithmSelection, LibraryRuleError> {
     let quantity = compared(rules[0].op);
-    let mut by_size = Selection::default();
+    let mut by_size = AlgorithmSelection::default();
     let mut before = own.clone();
     for rule in rules {
-        let found = Selection::function(&function(rule)?);
+        let found = AlgorithmSelection::function(&function(rule)?);
         let found = where_allowed(rule.op, rule.choice.algorithm, found, own);
         let before = std::mem::replace(&mut before, found);
         if rule.from == Bytes(0) {

@@ -5,25 +5,26 @@
 //! without an algorithm to choose. Persistent operations use what the non-blocking ones do.
 
 use flowcast_model::algorithm::{
-    Algorithm, AlgorithmTable, Base, Measure, Relation, Rule, RuleCondition, mpich_non_blocking,
+    Algorithm, AlgorithmRule, AlgorithmTable, Base, Measure, Relation, RuleCondition,
+    mpich_non_blocking,
 };
 use flowcast_units::CollectiveOp;
 
 use super::{
     INTER, INTRA, compared,
     functions::{algorithms, where_allowed},
-    selection::Selection,
+    selection::AlgorithmSelection,
 };
 
 /// The selection for MPICH 4.0.
-pub(super) fn own_selection() -> Selection {
-    let mut whole = Selection::default();
-    for call in [Call::Blocking, Call::NonBlocking] {
+pub(super) fn own_selection() -> AlgorithmSelection {
+    let mut whole = AlgorithmSelection::default();
+    for call in [CallMode::Blocking, CallMode::NonBlocking] {
         for op in CollectiveOp::ALL {
             whole.put(key(call.operation_name(op)), operation(op, call));
         }
     }
-    let only = |function: &str| Selection::function(function);
+    let only = |function: &str| AlgorithmSelection::function(function);
     whole.put(key("exscan"), only("MPIR_Exscan_intra_recursive_doubling"));
     whole.put(
         key("iexscan"),
@@ -50,43 +51,43 @@ fn key(operation: &str) -> String {
 
 /// How a program calls an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
+enum CallMode {
     Blocking,
     NonBlocking,
 }
 
-impl Call {
+impl CallMode {
     const fn operation_name(self, op: CollectiveOp) -> &'static str {
         match self {
-            Call::Blocking => op.name(),
-            Call::NonBlocking => op.non_blocking_name(),
+            CallMode::Blocking => op.name(),
+            CallMode::NonBlocking => op.non_blocking_name(),
         }
     }
 
     /// The function of MPICH, among `intra`, `inter` or `allcomm`.
-    fn function(self, op: CollectiveOp, among: &str, name: &str) -> Selection {
+    fn function(self, op: CollectiveOp, among: &str, name: &str) -> AlgorithmSelection {
         let schedule = match self {
-            Call::Blocking => "",
-            Call::NonBlocking => "sched_",
+            CallMode::Blocking => "",
+            CallMode::NonBlocking => "sched_",
         };
-        Selection::function(&format!(
+        AlgorithmSelection::function(&format!(
             "MPIR_{}_{among}_{schedule}{name}",
             self.operation_name(op)
         ))
     }
 }
 
-fn operation(op: CollectiveOp, call: Call) -> Selection {
+fn operation(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     if matches!(op, CollectiveOp::Gatherv | CollectiveOp::Scatterv) {
         return call.function(op, "allcomm", "linear");
     }
     let inside = inside(op, call);
     let between = match call {
         _ if op == CollectiveOp::Scan => return inside,
-        Call::Blocking => call.function(op, "allcomm", "nb"),
-        Call::NonBlocking => call.function(op, "inter", between_groups(op)),
+        CallMode::Blocking => call.function(op, "allcomm", "nb"),
+        CallMode::NonBlocking => call.function(op, "inter", between_groups(op)),
     };
-    Selection::either([INTRA, INTER], [inside, between])
+    AlgorithmSelection::either([INTRA, INTER], [inside, between])
 }
 
 /// The non-blocking function between two groups of ranks; where MPICH has two, the one for large blocks.
@@ -107,57 +108,65 @@ const fn between_groups(op: CollectiveOp) -> &'static str {
 }
 
 /// What is used among the ranks of one group.
-fn inside(op: CollectiveOp, call: Call) -> Selection {
+fn inside(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     let table = match call {
-        Call::Blocking => AlgorithmTable::from_base(Base::Mpich),
-        Call::NonBlocking => mpich_non_blocking().clone(),
+        CallMode::Blocking => AlgorithmTable::from_base(Base::Mpich),
+        CallMode::NonBlocking => mpich_non_blocking().clone(),
     };
     let otherwise = without_condition(op, call);
     let flat = by_rules(op, call, &table.rows[&op], &otherwise);
     let by_node = call.function(op, "intra", "smp");
     let conditions = match (op, call) {
-        (CollectiveOp::Scan, Call::Blocking) => {
+        (CollectiveOp::Scan, CallMode::Blocking) => {
             ["is_node_consecutive=yes", "is_node_consecutive=no"]
         }
-        (CollectiveOp::Barrier, Call::Blocking)
-        | (CollectiveOp::Bcast | CollectiveOp::Reduce | CollectiveOp::Scan, Call::NonBlocking) => {
-            ["comm_hierarchy=parent", "comm_hierarchy=any"]
-        }
+        (CollectiveOp::Barrier, CallMode::Blocking)
+        | (
+            CollectiveOp::Bcast | CollectiveOp::Reduce | CollectiveOp::Scan,
+            CallMode::NonBlocking,
+        ) => ["comm_hierarchy=parent", "comm_hierarchy=any"],
         _ => return flat,
     };
     let by_node = match op {
-        CollectiveOp::Reduce => Selection::either(
+        CollectiveOp::Reduce => AlgorithmSelection::either(
             ["is_commutative=yes", "is_commutative=no"],
             [by_node, otherwise],
         ),
         _ => by_node,
     };
-    Selection::either(conditions, [by_node, flat])
+    AlgorithmSelection::either(conditions, [by_node, flat])
 }
 
 /// The function that is right for every call of an operation, where the others are not; else nothing.
-fn without_condition(op: CollectiveOp, call: Call) -> Selection {
+fn without_condition(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     use CollectiveOp::*;
     let inside = |name| call.function(op, "intra", name);
     match (op, call) {
-        (Alltoall | Alltoallv | Alltoallw, Call::Blocking) => inside("pairwise_sendrecv_replace"),
-        (Alltoall | Alltoallv | Alltoallw, Call::NonBlocking) => inside("inplace"),
+        (Alltoall | Alltoallv | Alltoallw, CallMode::Blocking) => {
+            inside("pairwise_sendrecv_replace")
+        }
+        (Alltoall | Alltoallv | Alltoallw, CallMode::NonBlocking) => inside("inplace"),
         (Reduce, _) => inside("binomial"),
         (Allreduce, _) => inside("recursive_doubling"),
         (ReduceScatter | ReduceScatterBlock, _) => {
             let doubling = inside("recursive_doubling");
-            let by_ranks = Selection::either(
+            let by_ranks = AlgorithmSelection::either(
                 ["comm_size=pow2", "comm_size=any"],
                 [inside("noncommutative"), doubling.clone()],
             );
             where_allowed(op, Algorithm::InterleavedHalving, by_ranks, &doubling)
         }
-        _ => Selection::default(),
+        _ => AlgorithmSelection::default(),
     }
 }
 
 /// The first rule that holds, as conditions below conditions.
-fn by_rules(op: CollectiveOp, call: Call, rules: &[Rule], otherwise: &Selection) -> Selection {
+fn by_rules(
+    op: CollectiveOp,
+    call: CallMode,
+    rules: &[AlgorithmRule],
+    otherwise: &AlgorithmSelection,
+) -> AlgorithmSelection {
     let algorithm = rules[0].choice.algorithm;
     let Some(condition) = rules[0].conditions.first() else {
         let function = call.function(op, "intra", function_name(op, call, algorithm));
@@ -178,7 +187,7 @@ fn by_rules(op: CollectiveOp, call: Call, rules: &[Rule], otherwise: &Selection)
     } else {
         [holds, fails]
     };
-    Selection::either([&key, &format!("{quantity}=any")], follow)
+    AlgorithmSelection::either([&key, &format!("{quantity}=any")], follow)
 }
 
 /// The key of a condition, or of its opposite. MPICH 4.0 takes `comm_size<` in one place for `comm_size<=`, so only that is used.
@@ -200,14 +209,14 @@ fn condition_key(op: CollectiveOp, condition: RuleCondition) -> (String, bool) {
     }
 }
 
-fn function_name(op: CollectiveOp, call: Call, algorithm: Algorithm) -> &'static str {
+fn function_name(op: CollectiveOp, call: CallMode, algorithm: Algorithm) -> &'static str {
     use CollectiveOp::*;
     match (op, call) {
-        (Barrier, Call::NonBlocking) => return "recursive_doubling",
-        (Alltoall, Call::NonBlocking) if algorithm == Algorithm::Linear => {
+        (Barrier, CallMode::NonBlocking) => return "recursive_doubling",
+        (Alltoall, CallMode::NonBlocking) if algorithm == Algorithm::Linear => {
             return "permuted_sendrecv";
         }
-        (Alltoallv | Alltoallw, Call::NonBlocking) => return "blocked",
+        (Alltoallv | Alltoallw, CallMode::NonBlocking) => return "blocked",
         _ => {}
     }
     let known = algorithms(op).iter().find(|(known, _)| *known == algorithm);

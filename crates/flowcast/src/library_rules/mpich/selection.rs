@@ -10,55 +10,64 @@ use serde::{
 
 /// Conditions in their order, each with what follows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Selection(pub(super) Vec<(String, Selection)>);
+pub(super) struct AlgorithmSelection(pub(super) Vec<(String, AlgorithmSelection)>);
 
-impl Selection {
+impl AlgorithmSelection {
     /// One function, without conditions.
-    pub(super) fn function(name: &str) -> Selection {
-        Selection(vec![(format!("algorithm={name}"), Selection::default())])
+    pub(super) fn function(name: &str) -> AlgorithmSelection {
+        AlgorithmSelection(vec![(
+            format!("algorithm={name}"),
+            AlgorithmSelection::default(),
+        )])
     }
 
     /// What follows where a condition holds, and behind another where it does not.
-    pub(super) fn either(conditions: [&str; 2], follow: [Selection; 2]) -> Selection {
+    pub(super) fn either(
+        conditions: [&str; 2],
+        follow: [AlgorithmSelection; 2],
+    ) -> AlgorithmSelection {
         let keys = conditions.map(str::to_owned);
-        Selection(keys.into_iter().zip(follow).collect())
+        AlgorithmSelection(keys.into_iter().zip(follow).collect())
     }
 
-    pub(super) fn find(&mut self, key: &str) -> Option<&mut Selection> {
+    pub(super) fn find(&mut self, key: &str) -> Option<&mut AlgorithmSelection> {
         let mut entries = self.0.iter_mut();
         entries
             .find(|(name, _)| name == key)
             .map(|(_, below)| below)
     }
 
-    pub(super) fn put(&mut self, key: String, below: Selection) {
+    pub(super) fn put(&mut self, key: String, below: AlgorithmSelection) {
         self.0.push((key, below));
     }
 }
 
-impl<'de> Deserialize<'de> for Selection {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Selection, D::Error> {
+impl<'de> Deserialize<'de> for AlgorithmSelection {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AlgorithmSelection, D::Error> {
         struct Entries;
         impl<'de> Visitor<'de> for Entries {
-            type Value = Selection;
+            type Value = AlgorithmSelection;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of conditions")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Selection, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<AlgorithmSelection, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Selection(entries))
+                Ok(AlgorithmSelection(entries))
             }
         }
         deserializer.deserialize_map(Entries)
     }
 }
 
-impl Serialize for Selection {
+impl Serialize for AlgorithmSelection {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, below) in &self.0 {

@@ -19,7 +19,7 @@ const PASSES: usize = 6;
 const NONE: u32 = u32::MAX;
 
 /// A graph whose vertices are drawn to one side or the other.
-pub(super) struct Graph {
+pub(super) struct BisectionGraph {
     /// By vertex: the vertices at the other ends of its edges, and what it costs if they are on the other side.
     pub edges: Lists<(u32, i64)>,
     /// By vertex: what it costs more on the second side than on the first.
@@ -30,20 +30,20 @@ pub(super) struct Graph {
 
 /// How many ranks may be on the second side.
 #[derive(Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct SideRoom {
     pub least: i64,
     pub most: i64,
 }
 
-impl Room {
+impl SideRoom {
     fn excess(self, size: i64) -> i64 {
         (size - self.most).max(self.least - size).max(0)
     }
 }
 
-impl Graph {
-    pub(super) fn new() -> Graph {
-        Graph {
+impl BisectionGraph {
+    pub(super) fn new() -> BisectionGraph {
+        BisectionGraph {
             edges: Lists::new(),
             pulls: Vec::new(),
             sizes: Vec::new(),
@@ -77,7 +77,7 @@ impl Graph {
 }
 
 /// By vertex whether it is on the second side.
-pub(super) fn bisected(graph: &Graph, room: Room, random: &mut Pcg64Mcg) -> Vec<bool> {
+pub(super) fn bisected(graph: &BisectionGraph, room: SideRoom, random: &mut Pcg64Mcg) -> Vec<bool> {
     let coarser = (graph.vertices() as usize > COARSE)
         .then(|| coarsened(graph, random))
         .filter(|(coarse, _)| coarse.sizes.len() * 20 < graph.sizes.len() * 19);
@@ -96,7 +96,7 @@ pub(super) fn bisected(graph: &Graph, room: Room, random: &mut Pcg64Mcg) -> Vec<
 }
 
 /// Pairs along heavy edges of light vertices.
-fn coarsened(graph: &Graph, random: &mut Pcg64Mcg) -> (Graph, Vec<u32>) {
+fn coarsened(graph: &BisectionGraph, random: &mut Pcg64Mcg) -> (BisectionGraph, Vec<u32>) {
     let mut order: Vec<u32> = (0..graph.vertices()).collect();
     order.shuffle(random);
     let all: i64 = graph.sizes.iter().sum();
@@ -130,8 +130,8 @@ fn coarsened(graph: &Graph, random: &mut Pcg64Mcg) -> (Graph, Vec<u32>) {
     (joined(graph, &groups, &firsts), groups)
 }
 
-fn joined(graph: &Graph, groups: &[u32], members: &[[u32; 2]]) -> Graph {
-    let mut coarse = Graph::new();
+fn joined(graph: &BisectionGraph, groups: &[u32], members: &[[u32; 2]]) -> BisectionGraph {
+    let mut coarse = BisectionGraph::new();
     // By group: where the last group with an edge to it has that edge.
     let mut known = vec![(NONE, 0); members.len()];
     let mut edges: Vec<(u32, i64)> = Vec::new();
@@ -161,7 +161,7 @@ fn joined(graph: &Graph, groups: &[u32], members: &[[u32; 2]]) -> Graph {
 }
 
 /// The best of some halves that grow from a vertex, refined.
-fn started(graph: &Graph, room: Room, random: &mut Pcg64Mcg) -> Vec<bool> {
+fn started(graph: &BisectionGraph, room: SideRoom, random: &mut Pcg64Mcg) -> Vec<bool> {
     let mut best: Option<((i64, i64), Vec<bool>)> = None;
     for _ in 0..STARTS {
         let mut is_second = grown(graph, room, random);
@@ -173,7 +173,7 @@ fn started(graph: &Graph, room: Room, random: &mut Pcg64Mcg) -> Vec<bool> {
     best.map_or(Vec::new(), |(_, is_second)| is_second)
 }
 
-fn grown(graph: &Graph, room: Room, random: &mut Pcg64Mcg) -> Vec<bool> {
+fn grown(graph: &BisectionGraph, room: SideRoom, random: &mut Pcg64Mcg) -> Vec<bool> {
     let mut is_second = vec![false; graph.sizes.len()];
     let mut order: Vec<u32> = (0..graph.vertices()).collect();
     order.shuffle(random);
@@ -205,8 +205,8 @@ fn grown(graph: &Graph, room: Room, random: &mut Pcg64Mcg) -> Vec<bool> {
 
 /// Passes of moves, of which the best prefix is kept.
 struct Refinement<'a> {
-    graph: &'a Graph,
-    room: Room,
+    graph: &'a BisectionGraph,
+    room: SideRoom,
     is_second: &'a mut Vec<bool>,
     random: &'a mut Pcg64Mcg,
     gains: Vec<i64>,
@@ -219,8 +219,8 @@ struct Refinement<'a> {
 
 impl<'a> Refinement<'a> {
     fn new(
-        graph: &'a Graph,
-        room: Room,
+        graph: &'a BisectionGraph,
+        room: SideRoom,
         is_second: &'a mut Vec<bool>,
         random: &'a mut Pcg64Mcg,
     ) -> Refinement<'a> {

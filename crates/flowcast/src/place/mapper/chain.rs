@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{
     super::links::Metric,
-    placement::{Instance, Placement},
+    placement::{Instance, SlotPlacement},
 };
 
 /// Tries for each rank in the first annealings.
@@ -45,10 +45,10 @@ impl Temperatures {
 }
 
 /// One search on one thread.
-pub(super) struct Chain<'a, M: Metric> {
+pub(super) struct SearchChain<'a, M: Metric> {
     instance: &'a Instance<'a, M>,
-    placement: Placement,
-    best: Placement,
+    placement: SlotPlacement,
+    best: SlotPlacement,
     random: Pcg64Mcg,
     costs: Temperatures,
     /// Annealings that are over.
@@ -57,13 +57,13 @@ pub(super) struct Chain<'a, M: Metric> {
     done: u64,
 }
 
-impl<'a, M: Metric> Chain<'a, M> {
+impl<'a, M: Metric> SearchChain<'a, M> {
     pub(super) fn new(
         instance: &'a Instance<'a, M>,
-        placement: Placement,
+        placement: SlotPlacement,
         seed: u64,
-    ) -> Chain<'a, M> {
-        let mut chain = Chain {
+    ) -> SearchChain<'a, M> {
+        let mut chain = SearchChain {
             instance,
             best: placement.clone(),
             placement,
@@ -80,12 +80,12 @@ impl<'a, M: Metric> Chain<'a, M> {
         chain
     }
 
-    pub(super) fn best(&self) -> &Placement {
+    pub(super) fn best(&self) -> &SlotPlacement {
         &self.best
     }
 
     /// Begins its next annealing with this placement, if it is better.
-    pub(super) fn learn(&mut self, placement: &Placement) {
+    pub(super) fn learn(&mut self, placement: &SlotPlacement) {
         if placement.hops < self.best.hops {
             self.best.clone_from(placement);
         }

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{
     super::links::Metric,
-    placement::{EMPTY, Instance, Placement},
+    placement::{EMPTY, Instance, SlotPlacement},
 };
 
 /// Growths tried.
@@ -37,7 +37,7 @@ struct Growth<'a, M> {
 }
 
 /// The best of some growths; none where ranks have so many partners that a single one takes long.
-pub(super) fn grown<M: Metric>(instance: &Instance<'_, M>, seed: u64) -> Option<Placement> {
+pub(super) fn grown<M: Metric>(instance: &Instance<'_, M>, seed: u64) -> Option<SlotPlacement> {
     let growths = MOST_WORK / (50 * instance.partnerships() as u64 + 1);
     let all = (0..growths.min(GROWTHS)).map(|growth| {
         let seed = seed.wrapping_add(growth << 32);
@@ -69,7 +69,7 @@ impl<'a, M: Metric> Growth<'a, M> {
     }
 
     /// From a corner of the ranks at a corner of the nodes, or from the midst of both.
-    fn placement(mut self, begins_at_corner: bool) -> Placement {
+    fn placement(mut self, begins_at_corner: bool) -> SlotPlacement {
         let sign = if begins_at_corner { 1 } else { -1 };
         let partners = |rank: u32| sign * self.instance.partners(rank).len() as i64;
         let ranks = least_of(&self.instance.movable, partners);
@@ -161,7 +161,7 @@ impl<'a, M: Metric> Growth<'a, M> {
             .expect("there is a slot for each rank")
     }
 
-    fn finished(self) -> Placement {
+    fn finished(self) -> SlotPlacement {
         let mut first = self.instance.first_slot.clone();
         let slots = self.node_of_rank.iter().map(|node| {
             if *node == NONE {
@@ -171,6 +171,6 @@ impl<'a, M: Metric> Growth<'a, M> {
             *slot += 1;
             *slot - 1
         });
-        Placement::new(self.instance, slots.collect())
+        SlotPlacement::new(self.instance, slots.collect())
     }
 }

@@ -8,8 +8,8 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{
     super::{links::Metric, target::NodeOrder},
-    bisection::{Graph, Room, bisected},
-    placement::{EMPTY, Instance, Placement},
+    bisection::{BisectionGraph, SideRoom, bisected},
+    placement::{EMPTY, Instance, SlotPlacement},
 };
 
 /// Nodes by whose distances those of two parts are told.
@@ -21,7 +21,7 @@ const PARTS: i64 = 16;
 const NONE: u32 = u32::MAX;
 
 /// Ranks for some nodes, which stand together in the order.
-struct Part {
+struct RankPart {
     nodes: Range<usize>,
     ranks: Vec<u32>,
 }
@@ -49,14 +49,14 @@ pub(super) fn halved<M: Metric>(
     instance: &Instance<'_, M>,
     order: &NodeOrder,
     seed: u64,
-) -> Placement {
+) -> SlotPlacement {
     let count = (MOST_PARTNERS / instance.partnerships().max(1)).clamp(1, MOST_HALVINGS) as u64;
     let all = (0..count).map(|halving| placed(instance, order, seed.wrapping_add(halving << 40)));
     all.min_by_key(|placement| placement.hops)
         .expect("there is at least one")
 }
 
-fn placed<M: Metric>(instance: &Instance<'_, M>, order: &NodeOrder, seed: u64) -> Placement {
+fn placed<M: Metric>(instance: &Instance<'_, M>, order: &NodeOrder, seed: u64) -> SlotPlacement {
     let mut slots_before = vec![0];
     for node in &order.nodes {
         slots_before.push(slots_before[slots_before.len() - 1] + instance.slots_of(*node).len());
@@ -75,8 +75,8 @@ fn placed<M: Metric>(instance: &Instance<'_, M>, order: &NodeOrder, seed: u64) -
 }
 
 impl<M: Metric> Halving<'_, M> {
-    fn placement(mut self) -> Placement {
-        let all = Part {
+    fn placement(mut self) -> SlotPlacement {
+        let all = RankPart {
             nodes: 0..self.order.nodes.len(),
             ranks: self.instance.movable.clone(),
         };
@@ -92,23 +92,23 @@ impl<M: Metric> Halving<'_, M> {
                 parts.extend(self.halves(part));
             }
         }
-        Placement::new(self.instance, slots)
+        SlotPlacement::new(self.instance, slots)
     }
 
-    fn halves(&mut self, part: Part) -> [Part; 2] {
+    fn halves(&mut self, part: RankPart) -> [RankPart; 2] {
         let middle = self.order.cut(part.nodes.clone());
         let nodes = [part.nodes.start..middle, middle..part.nodes.end];
         let [first, second] = nodes
             .clone()
             .map(|nodes| (self.slots_before[nodes.end] - self.slots_before[nodes.start]) as i64);
         let ranks = part.ranks.len() as i64;
-        let room = Room {
+        let room = SideRoom {
             least: (ranks - first).max(0),
             most: second.min(ranks),
         };
         let graph = self.graph(&part, &nodes);
         let is_second = bisected(&graph, room, &mut self.random);
-        let [mut low, mut high] = nodes.map(|nodes| Part {
+        let [mut low, mut high] = nodes.map(|nodes| RankPart {
             nodes,
             ranks: Vec::new(),
         });
@@ -132,14 +132,14 @@ impl<M: Metric> Halving<'_, M> {
     }
 
     /// The ranks of a part with what draws them to its halves.
-    fn graph(&mut self, part: &Part, halves: &[Range<usize>; 2]) -> Graph {
+    fn graph(&mut self, part: &RankPart, halves: &[Range<usize>; 2]) -> BisectionGraph {
         for (number, rank) in (0..).zip(&part.ranks) {
             self.number[*rank as usize] = number;
         }
         let [low, high] = halves;
         let across =
             2 * self.distance(low, high) - self.distance(low, low) - self.distance(high, high);
-        let mut graph = Graph::new();
+        let mut graph = BisectionGraph::new();
         let mut edges = Vec::new();
         for rank in &part.ranks {
             let mut pull = 0;

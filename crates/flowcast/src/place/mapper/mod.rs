@@ -21,9 +21,9 @@ use flowcast_units::Node;
 use super::{
     links::Metric,
     matrix::CommunicationMatrix,
-    target::{Links, Target, TargetError},
+    target::{LinkDistances, Target, TargetError},
 };
-use chain::Chain;
+use chain::SearchChain;
 use placement::{Instance, traffic};
 
 /// Chains that are annealed side by side, however many threads there are.
@@ -75,9 +75,9 @@ pub fn least_hops(
 ) -> Result<FoundMapping, TargetError> {
     target.check_ranks(matrix.ranks())?;
     let found = match target.links() {
-        Links::Near(links) => search(matrix, target, links, limits, keeps_going),
-        Links::Far(links) => search(matrix, target, links, limits, keeps_going),
-        Links::Grid(links) => search(matrix, target, links, limits, keeps_going),
+        LinkDistances::Near(links) => search(matrix, target, links, limits, keeps_going),
+        LinkDistances::Far(links) => search(matrix, target, links, limits, keeps_going),
+        LinkDistances::Grid(links) => search(matrix, target, links, limits, keeps_going),
     };
     debug_assert_eq!(found.hops, target.hops(matrix, &found.node_of_rank));
     Ok(found)
@@ -96,7 +96,10 @@ fn search<M: Metric>(
     let mut moves = 0;
     let tries = instance.tries_of_round();
     loop {
-        let best = chains.iter().map(Chain::best).min_by_key(|best| best.hops);
+        let best = chains
+            .iter()
+            .map(SearchChain::best)
+            .min_by_key(|best| best.hops);
         let best = best.expect("there are chains").clone();
         let hops = best.hops as u64 * unit;
         let is_over = moves >= limits.moves || instance.movable.is_empty();
@@ -119,7 +122,7 @@ fn chains<'a, M: Metric>(
     instance: &'a Instance<'a, M>,
     target: &Target,
     limits: SearchLimits,
-) -> Vec<Chain<'a, M>> {
+) -> Vec<SearchChain<'a, M>> {
     let first = limits.seed.wrapping_mul(CHAINS);
     let seeds: Vec<u64> = (0..CHAINS).map(|chain| first.wrapping_add(chain)).collect();
     parallel::map(&seeds, limits.threads, |seed| {
@@ -134,6 +137,6 @@ fn chains<'a, M: Metric>(
                 if other.hops < best.hops { other } else { best }
             },
         );
-        Chain::new(instance, first, *seed)
+        SearchChain::new(instance, first, *seed)
     })
 }

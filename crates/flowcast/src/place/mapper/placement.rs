@@ -16,7 +16,7 @@ pub(super) const EMPTY: u32 = u32::MAX;
 pub(super) struct Instance<'a, M> {
     pub metric: &'a M,
     /// By rank: with whom it communicates.
-    pub traffic: Lists<Partner>,
+    pub traffic: Lists<RankPartner>,
     /// By slot: its node.
     pub node_of_slot: Vec<u32>,
     /// By node: its first slot; one more entry at the end.
@@ -28,18 +28,18 @@ pub(super) struct Instance<'a, M> {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Partner {
+pub(super) struct RankPartner {
     pub rank: u32,
     pub weight: i64,
 }
 
 /// Who communicates with whom, in units of so many bytes, which divide all sums.
-pub(super) fn traffic(matrix: &CommunicationMatrix) -> (Lists<Partner>, u64) {
+pub(super) fn traffic(matrix: &CommunicationMatrix) -> (Lists<RankPartner>, u64) {
     let bytes = matrix.pairs().map(|pair| pair.bytes.0);
     let unit = bytes.fold(0, greatest_divisor).max(1);
     let mut traffic = Lists::new();
     for rank in Rank::all(matrix.ranks()) {
-        traffic.push(matrix.partners(rank).map(|(partner, bytes)| Partner {
+        traffic.push(matrix.partners(rank).map(|(partner, bytes)| RankPartner {
             rank: partner.0,
             weight: (bytes / unit) as i64,
         }));
@@ -48,7 +48,11 @@ pub(super) fn traffic(matrix: &CommunicationMatrix) -> (Lists<Partner>, u64) {
 }
 
 impl<'a, M: Metric> Instance<'a, M> {
-    pub(super) fn new(traffic: Lists<Partner>, slots: &[u32], metric: &'a M) -> Instance<'a, M> {
+    pub(super) fn new(
+        traffic: Lists<RankPartner>,
+        slots: &[u32],
+        metric: &'a M,
+    ) -> Instance<'a, M> {
         let (mut node_of_slot, mut first_slot) = (Vec::new(), vec![0]);
         for (node, slots) in (0..).zip(slots) {
             node_of_slot.extend(std::iter::repeat_n(node, *slots as usize));
@@ -88,7 +92,7 @@ impl<'a, M: Metric> Instance<'a, M> {
     }
 
     #[inline]
-    pub(super) fn partners(&self, rank: u32) -> &[Partner] {
+    pub(super) fn partners(&self, rank: u32) -> &[RankPartner] {
         self.traffic.list(rank)
     }
 
@@ -134,19 +138,19 @@ fn near_nodes<M: Metric>(metric: &M, slots: &[u32]) -> Lists<u32> {
 
 /// Which rank is in which slot.
 #[derive(Clone)]
-pub(super) struct Placement {
+pub(super) struct SlotPlacement {
     pub node_of_rank: Vec<u32>,
     pub slot_of_rank: Vec<u32>,
     pub rank_of_slot: Vec<u32>,
     pub hops: i64,
 }
 
-impl Placement {
+impl SlotPlacement {
     /// The ranks in these slots; those that are [`EMPTY`] take what is left.
     pub(super) fn new<M: Metric>(
         instance: &Instance<'_, M>,
         mut slot_of_rank: Vec<u32>,
-    ) -> Placement {
+    ) -> SlotPlacement {
         let mut rank_of_slot = vec![EMPTY; instance.node_of_slot.len()];
         let ranks_with_slots = (0..).zip(&slot_of_rank);
         for (rank, slot) in ranks_with_slots.filter(|(_, slot)| **slot != EMPTY) {
@@ -165,7 +169,7 @@ impl Placement {
             .iter()
             .map(|slot| instance.node_of_slot[*slot as usize])
             .collect();
-        let mut placement = Placement {
+        let mut placement = SlotPlacement {
             node_of_rank,
             slot_of_rank,
             rank_of_slot,
@@ -181,7 +185,7 @@ impl Placement {
     /// Of all messages of a rank.
     fn cost<M: Metric>(&self, instance: &Instance<'_, M>, rank: u32) -> i64 {
         let node = self.node_of_rank[rank as usize];
-        let of = |partner: &Partner| {
+        let of = |partner: &RankPartner| {
             let other = self.node_of_rank[partner.rank as usize];
             partner.weight * instance.metric.between(node, other)
         };

@@ -1,6 +1,6 @@
 //! Searches of small cases beside reference implementations.
 
-use flowcast_model::topology::{CableKind, Shape, Topology, grid::Grid, tree::Level};
+use flowcast_model::topology::{CableKind, Topology, TopologyShape, grid::Grid, tree::Level};
 use flowcast_units::Node;
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ fn grid(sides: &[u32], is_torus: bool) -> Topology {
         is_torus,
         nodes_per_switch: 1,
     };
-    Topology::new(Shape::Grid(grid, CableKind::default()))
+    Topology::new(TopologyShape::Grid(grid, CableKind::default()))
 }
 
 fn tree(downs: &[u32]) -> Topology {
@@ -32,7 +32,7 @@ fn tree(downs: &[u32]) -> Topology {
     let level = |(at, down): (usize, &u32)| Level::new(*down, u32::from(at < last));
     let levels = downs.iter().enumerate().map(level);
     let kinds = levels.map(|level| (level, CableKind::default()));
-    Topology::new(Shape::Levels(kinds.collect()))
+    Topology::new(TopologyShape::Levels(kinds.collect()))
 }
 
 fn matrix(ranks: usize, messages: &[[u32; 3]]) -> CommunicationMatrix {

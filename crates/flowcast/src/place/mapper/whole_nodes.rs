@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::{
     super::{links::Metric, lists::Lists, target::Target},
-    chain::Chain,
+    chain::SearchChain,
     growth, halving,
-    placement::{Instance, Partner, Placement},
+    placement::{Instance, RankPartner, SlotPlacement},
 };
 
 /// Moves for each node, and in all.
@@ -28,12 +28,12 @@ pub(super) fn grouped<M: Metric>(
     instance: &Instance<'_, M>,
     target: &Target,
     seed: u64,
-) -> Option<Placement> {
+) -> Option<SlotPlacement> {
     let alike = Instance::new(instance.traffic.clone(), target.slots(), &Alike);
     let groups = halving::halved(&alike, target.order(), seed);
     exchanged(
         instance,
-        &Placement::new(instance, groups.slot_of_rank),
+        &SlotPlacement::new(instance, groups.slot_of_rank),
         seed,
     )
 }
@@ -41,9 +41,9 @@ pub(super) fn grouped<M: Metric>(
 /// The best that is found by exchanging nodes; none where they have different or single slots, or none communicate.
 pub(super) fn exchanged<M: Metric>(
     instance: &Instance<'_, M>,
-    placement: &Placement,
+    placement: &SlotPlacement,
     seed: u64,
-) -> Option<Placement> {
+) -> Option<SlotPlacement> {
     let nodes = instance.first_slot.len() - 1;
     let slots = instance.slots_of(0).len();
     let is_equal = (0..nodes as u32).all(|node| instance.slots_of(node).len() == slots);
@@ -58,9 +58,9 @@ pub(super) fn exchanged<M: Metric>(
     if whole.movable.is_empty() {
         return None;
     }
-    let standing = Placement::new(&whole, (0..nodes as u32).collect());
+    let standing = SlotPlacement::new(&whole, (0..nodes as u32).collect());
     let grown = growth::grown(&whole, seed).filter(|grown| grown.hops < standing.hops);
-    let mut chain = Chain::new(&whole, grown.unwrap_or(standing), seed);
+    let mut chain = SearchChain::new(&whole, grown.unwrap_or(standing), seed);
     chain.advance(MOST_TRIES.min(TRIES * nodes as u64));
     let node_of_node = &chain.best().node_of_rank;
     let moved = |slot: &u32| {
@@ -69,15 +69,15 @@ pub(super) fn exchanged<M: Metric>(
         instance.first_slot[node_of_node[node as usize] as usize] + within
     };
     let slots = placement.slot_of_rank.iter().map(moved).collect();
-    Some(Placement::new(instance, slots))
+    Some(SlotPlacement::new(instance, slots))
 }
 
 /// What all ranks of a node send those of others.
 fn traffic_of_nodes<M: Metric>(
     instance: &Instance<'_, M>,
-    placement: &Placement,
+    placement: &SlotPlacement,
     nodes: usize,
-) -> Lists<Partner> {
+) -> Lists<RankPartner> {
     let mut weights: Vec<BTreeMap<u32, i64>> = vec![BTreeMap::new(); nodes];
     for rank in 0..instance.ranks() as u32 {
         let node = placement.node_of_rank[rank as usize];
@@ -91,7 +91,7 @@ fn traffic_of_nodes<M: Metric>(
     let mut traffic = Lists::new();
     for partners in weights {
         let partners = partners.into_iter();
-        traffic.push(partners.map(|(rank, weight)| Partner { rank, weight }));
+        traffic.push(partners.map(|(rank, weight)| RankPartner { rank, weight }));
     }
     traffic
 }

@@ -9,7 +9,7 @@ use std::{
     collections::{BinaryHeap, HashMap, VecDeque},
 };
 
-use flowcast::model::network::Rule;
+use flowcast::model::network::MessageRule;
 
 use crate::random_programs::{Mode, Numbers, Record, Records};
 
@@ -474,18 +474,18 @@ impl World<'_> {
             held: 0.0,
         };
         match rule {
-            Rule::Hockney => Cost {
+            MessageRule::Hockney => Cost {
                 delay: latency + transfer,
                 held: transfer,
                 ..none
             },
-            Rule::Dimemas => Cost {
+            MessageRule::Dimemas => Cost {
                 sender: latency,
                 receiver_before: latency,
                 delay: transfer,
                 ..none
             },
-            Rule::Loggops => {
+            MessageRule::Loggops => {
                 let transfer = bytes.saturating_sub(1) as f64 * per_byte;
                 Cost {
                     sender: overhead,

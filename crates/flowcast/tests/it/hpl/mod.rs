@@ -11,7 +11,7 @@ use flowcast::{
     predict,
     trace::{
         Trace,
-        hpl::{Broadcast, Pivots, Purpose, ScriptStep, Settings, Swap},
+        hpl::{ActionPurpose, Broadcast, HplSettings, Pivots, ScriptStep, Swap},
     },
     units::Rank,
 };
@@ -54,7 +54,7 @@ fn every_call_is_that_of_the_recordings() {
     }
 }
 
-fn settings(heading: &str) -> Settings {
+fn settings(heading: &str) -> HplSettings {
     fn read<T: FromStr<Err: std::fmt::Debug>>(word: &str) -> T {
         word.parse().unwrap()
     }
@@ -62,7 +62,7 @@ fn settings(heading: &str) -> Settings {
     let [order, block, rows, columns, depth, broadcast, swap] = words[..] else {
         panic!("{heading}")
     };
-    Settings {
+    HplSettings {
         order: read(order),
         block: read(block),
         rows: read(rows),
@@ -81,9 +81,9 @@ fn rendezvous() -> Network {
 }
 
 /// Sizes of all messages from one rank to another for one purpose, in order.
-type Sizes = BTreeMap<(u32, u32, Purpose), Vec<u64>>;
+type Sizes = BTreeMap<(u32, u32, ActionPurpose), Vec<u64>>;
 
-fn check(settings: Settings, seed: u64, network: &Network) {
+fn check(settings: HplSettings, seed: u64, network: &Network) {
     let script = solves::script(settings, &Pivots::Random { seed });
     let (mut sent, mut received) = (Sizes::new(), Sizes::new());
     for rank in 0..settings.ranks() {
@@ -119,7 +119,7 @@ fn each_way_to_broadcast_and_to_swap_comes_to_its_end_at_each_depth() {
         for depth in 0..3 {
             for (_, broadcast) in Broadcast::ALL {
                 for swap in [Swap::Binary, Swap::Long, Swap::Mix(12)] {
-                    let settings = Settings {
+                    let settings = HplSettings {
                         order: 90,
                         block: 8,
                         rows,
@@ -135,7 +135,7 @@ fn each_way_to_broadcast_and_to_swap_comes_to_its_end_at_each_depth() {
     }
 }
 
-fn any_settings() -> impl Strategy<Value = Settings> {
+fn any_settings() -> impl Strategy<Value = HplSettings> {
     let swap = prop_oneof![
         Just(Swap::Binary),
         Just(Swap::Long),
@@ -144,7 +144,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
     let grid = (1u32..8, 1u32..8);
     (1u64..150, 1u32..20, grid, 0u32..4, 0usize..6, swap).prop_map(
         |(order, block, (rows, columns), depth, broadcast, swap)| {
-            let mut settings = Settings {
+            let mut settings = HplSettings {
                 order,
                 block,
                 rows,

@@ -2,13 +2,15 @@
 
 use flowcast::{
     Contention, Options,
-    hpl::{Cluster, Extent, MeasuredRun, estimate, fit_linpack, predict_runs},
+    hpl::{Cluster, MeasuredRun, SimulatedExtent, estimate, fit_linpack, predict_runs},
     model::network::{Network, Overheads},
     predict,
-    replay::hpl::{Channel, Machine, Simulation},
+    replay::hpl::{HplChannel, Machine, Simulation},
     trace::{
         Trace,
-        hpl::{Broadcast, KernelRates, NodeProcessors, Pivots, Processor, Script, Settings, Swap},
+        hpl::{
+            Broadcast, HplSettings, KernelRates, NodeProcessors, Pivots, Processor, Script, Swap,
+        },
     },
 };
 use proptest::prelude::*;
@@ -30,7 +32,7 @@ fn processors(ranks: u32) -> Vec<Processor> {
 
 /// A rank on each node, and interfaces that take any number of messages at once.
 fn machine(ranks: u32) -> Machine {
-    let channel = Channel {
+    let channel = HplChannel {
         latency: LATENCY,
         per_byte: PER_BYTE,
         shared_per_byte: 0.0,
@@ -50,7 +52,7 @@ fn machine(ranks: u32) -> Machine {
 }
 
 /// What the trace takes whose messages cost the same.
-fn replayed(settings: Settings) -> f64 {
+fn replayed(settings: HplSettings) -> f64 {
     let pivots = Pivots::Random { seed: 7 };
     let script = Script::new(
         settings,
@@ -70,7 +72,7 @@ fn replayed(settings: Settings) -> f64 {
     prediction.outcome.makespan().as_seconds()
 }
 
-fn simulated(settings: Settings) -> f64 {
+fn simulated(settings: HplSettings) -> f64 {
     let pivots = Pivots::Random { seed: 7 };
     let panels = 0..settings.panels();
     let machine = machine(settings.ranks());
@@ -90,7 +92,7 @@ proptest! {
         broadcast in 0usize..4,
         swap in prop::sample::select(vec![Swap::Binary, Swap::Long, Swap::Mix(20)]),
     ) {
-        let settings = Settings {
+        let settings = HplSettings {
             order,
             block,
             rows,
@@ -125,8 +127,8 @@ fn cluster(nodes: NodeProcessors, bandwidth: &str) -> Cluster {
     Cluster::new(Network::from_toml(&network, &[]).unwrap(), nodes, 4)
 }
 
-fn run(order: u64, rows: u32, columns: u32) -> Settings {
-    Settings {
+fn run(order: u64, rows: u32, columns: u32) -> HplSettings {
+    HplSettings {
         order,
         block: 64,
         rows,
@@ -137,9 +139,9 @@ fn run(order: u64, rows: u32, columns: u32) -> Settings {
     }
 }
 
-fn seconds(cluster: &Cluster, settings: Settings) -> f64 {
+fn seconds(cluster: &Cluster, settings: HplSettings) -> f64 {
     let machine = cluster.machine(&settings, 0);
-    estimate(&settings, &machine, Extent::Full, 1)
+    estimate(&settings, &machine, SimulatedExtent::Full, 1)
         .unwrap()
         .seconds
 }
@@ -161,8 +163,8 @@ fn some_panels_tell_the_time_of_all_within_the_error_that_is_said() {
     let cluster = cluster(nodes(4, 1.0), "10GB/s");
     for settings in [run(20_000, 4, 4), run(20_000, 8, 2)] {
         let machine = cluster.machine(&settings, 0);
-        let whole = estimate(&settings, &machine, Extent::Full, 1).unwrap();
-        let some = estimate(&settings, &machine, Extent::Windows(6), 1).unwrap();
+        let whole = estimate(&settings, &machine, SimulatedExtent::Full, 1).unwrap();
+        let some = estimate(&settings, &machine, SimulatedExtent::Windows(6), 1).unwrap();
         assert!(some.simulated < 0.7 * whole.seconds);
         let error = (some.seconds / whole.seconds - 1.0).abs();
         assert!(error < some.error.max(0.02), "{error} {}", some.error);
@@ -173,7 +175,17 @@ fn some_panels_tell_the_time_of_all_within_the_error_that_is_said() {
 fn predictions_are_equal_on_any_number_of_threads_and_intervals_hold_them() {
     let cluster = cluster(nodes(6, 1.0), "10GB/s");
     let runs = [run(3000, 2, 8), run(3000, 4, 4), run(3000, 16, 1)];
-    let predict = |threads| predict_runs(&cluster, &runs, Extent::Full, 3, 0.9, threads, &|| ());
+    let predict = |threads| {
+        predict_runs(
+            &cluster,
+            &runs,
+            SimulatedExtent::Full,
+            3,
+            0.9,
+            threads,
+            &|| (),
+        )
+    };
     let predictions = predict(1).unwrap();
     assert_eq!(predictions, predict(3).unwrap());
     for prediction in predictions {
@@ -211,7 +223,15 @@ fn products_that_take_forever_have_no_time_and_no_fit() {
         settings,
         seconds: 1.0,
     };
-    let found = predict_runs(&endless, &[settings], Extent::Full, 1, 0.9, 1, &|| ());
+    let found = predict_runs(
+        &endless,
+        &[settings],
+        SimulatedExtent::Full,
+        1,
+        0.9,
+        1,
+        &|| (),
+    );
     let error = found.unwrap_err().to_string();
     assert!(error.contains("a run of N = 3000 on 2x2 ranks"), "{error}");
     let slow = cluster(nodes(4, 1e308), "10GB/s");

@@ -13,13 +13,13 @@ use flowcast::{
     graph::critical_path::CriticalPath,
     model::{
         machine::{Machine, Mapping, NodeGroup},
-        network::{LinkRate, LoneFlow, Network, Rule},
+        network::{LinkRate, LoneFlow, MessageRule, Network},
     },
     replay::{
         Engine, SimulateError,
         costs::Rendezvous,
         explain::{Explainer, Explanation},
-        journal::{Journal, Keeps},
+        journal::{Keeps, ReplayJournal},
         outcome::Outcome,
         placement::Placement,
         time_part::TimePart,
@@ -33,16 +33,16 @@ use proptest::prelude::*;
 /// The replay that `run` carries out, with its timeline.
 pub(crate) fn recorded<'a>(
     program: &'a Program,
-    run: impl FnOnce(&mut Journal<'a>) -> Result<Outcome, SimulateError>,
-) -> (Outcome, Journal<'a>) {
-    let mut journal = Journal::new(program, Keeps::TIMELINE);
+    run: impl FnOnce(&mut ReplayJournal<'a>) -> Result<Outcome, SimulateError>,
+) -> (Outcome, ReplayJournal<'a>) {
+    let mut journal = ReplayJournal::new(program, Keeps::TIMELINE);
     let outcome = run(&mut journal).unwrap();
     assert_times_add_up(&outcome, &journal);
     (outcome, journal)
 }
 
 /// Computation, overhead and blocked time of each rank are its time, and what was observed of it says the same.
-pub(crate) fn assert_times_add_up(outcome: &Outcome, journal: &Journal<'_>) {
+pub(crate) fn assert_times_add_up(outcome: &Outcome, journal: &ReplayJournal<'_>) {
     for (rank, times) in (0..).map(Rank).zip(&outcome.ranks) {
         assert_eq!(
             times.compute + times.overhead + times.blocked,
@@ -682,7 +682,7 @@ pub(crate) fn as_program(trace: Trace) -> Program {
 /// A network by its numbers: times in nanoseconds, rates in nanoseconds for each byte.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
-    pub rule: Rule,
+    pub rule: MessageRule,
     pub latency: f64,
     pub per_byte: f64,
     pub overhead: f64,
@@ -697,9 +697,9 @@ pub(crate) struct Numbers {
 /// Networks of all rules; one in two places several ranks on a node.
 pub(crate) fn any_numbers() -> impl Strategy<Value = Numbers> {
     let rule = prop_oneof![
-        Just(Rule::Hockney),
-        Just(Rule::Dimemas),
-        Just(Rule::Loggops)
+        Just(MessageRule::Hockney),
+        Just(MessageRule::Dimemas),
+        Just(MessageRule::Loggops)
     ];
     let time = || prop_oneof![1 => Just(0.0), 3 => 1.0..100_000.0f64, 2 => (1u32..100_000).prop_map(f64::from)];
     let between = (

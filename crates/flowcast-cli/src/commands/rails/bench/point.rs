@@ -11,8 +11,8 @@ use flowcast::{
     units::{Bytes, Time},
 };
 use flowcast_rails::{
-    exchange::{Exchange, exchange},
-    link::Link,
+    exchange::{ExchangeTest, exchange},
+    link::RailLink,
 };
 
 use super::Bench;
@@ -30,7 +30,7 @@ const LONGEST: u32 = 200;
 pub(super) struct PointRun<'a> {
     subjects: &'a [Subject],
     split: SplitRule,
-    once: Exchange,
+    once: ExchangeTest,
     lasts: Time,
     /// Exchanges of a visit, for each subject that has been visited.
     repetitions: Vec<Option<u32>>,
@@ -47,7 +47,7 @@ impl<'a> PointRun<'a> {
         PointRun {
             subjects,
             split: bench.split.rule(),
-            once: Exchange {
+            once: ExchangeTest {
                 messages,
                 size,
                 repetitions: 1,
@@ -59,7 +59,7 @@ impl<'a> PointRun<'a> {
     }
 
     /// Measures every subject once, and gives the median one-way times.
-    pub(super) fn visit(&mut self, link: &mut Link, round: usize) -> Result<Vec<Time>> {
+    pub(super) fn visit(&mut self, link: &mut RailLink, round: usize) -> Result<Vec<Time>> {
         let count = self.subjects.len();
         let mut one_way = vec![Time::ZERO; count];
         // Each begins a round in turn: what follows on a slow one does not always meet the same.
@@ -77,13 +77,13 @@ impl<'a> PointRun<'a> {
     }
 
     /// The time of two exchanges sets how many are made; a guard makes its first measurements.
-    fn warm_up(&mut self, link: &mut Link, index: usize) -> Result<u32> {
+    fn warm_up(&mut self, link: &mut RailLink, index: usize) -> Result<u32> {
         let subject = &self.subjects[index];
         let course = subject.chosen.course(subject.rails, self.split);
         let times = exchange(
             link,
             course,
-            Exchange {
+            ExchangeTest {
                 repetitions: 2,
                 ..self.once
             },
@@ -99,13 +99,18 @@ impl<'a> PointRun<'a> {
     }
 
     /// A guarded subject decides before each block; the others run all in a row.
-    fn run(&mut self, link: &mut Link, subject: &Subject, repetitions: u32) -> Result<Vec<Time>> {
+    fn run(
+        &mut self,
+        link: &mut RailLink,
+        subject: &Subject,
+        repetitions: u32,
+    ) -> Result<Vec<Time>> {
         if subject.chosen != Chosen::Guarded {
             let course = subject.chosen.course(subject.rails, self.split);
             return exchange(
                 link,
                 course,
-                Exchange {
+                ExchangeTest {
                     repetitions,
                     ..self.once
                 },
@@ -121,13 +126,18 @@ impl<'a> PointRun<'a> {
         Ok(times)
     }
 
-    fn block(&mut self, link: &mut Link, subject: &Subject, repetitions: u32) -> Result<Vec<Time>> {
+    fn block(
+        &mut self,
+        link: &mut RailLink,
+        subject: &Subject,
+        repetitions: u32,
+    ) -> Result<Vec<Time>> {
         let arm = self.guard.choose();
         let course = subject.chosen.course(arm.rails(subject.rails), self.split);
         let times = exchange(
             link,
             course,
-            Exchange {
+            ExchangeTest {
                 repetitions,
                 ..self.once
             },

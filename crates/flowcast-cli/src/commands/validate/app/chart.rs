@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
-    report::chart_svg::{Axis, Chart, Panel},
+    report::chart_svg::{Chart, ChartAxis, Panel},
     table::{Document, RESULT, Value, figure, percent, rows},
 };
 use serde::Deserialize;
@@ -171,14 +171,14 @@ fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[Stri
         names: predictions.to_vec(),
         panels: vec![Panel {
             title: String::new(),
-            x: Axis {
+            x: ChartAxis {
                 title: "program".to_owned(),
                 range: [-0.5, reports.len() as f64 - 0.5],
                 ticks: names
                     .map(|(at, named)| (at as f64, named.name.clone()))
                     .collect(),
             },
-            y: Axis::new(
+            y: ChartAxis::new(
                 "predicted less measured (%)",
                 [-largest, largest],
                 |share| format!("{:+.0} %", share * 100.0),

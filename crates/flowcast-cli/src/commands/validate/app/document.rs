@@ -8,7 +8,7 @@ use flowcast::{
         network::Network,
         stats::{StatsError, observation::Observations},
     },
-    report::validation::app::{AppValidation, Fared, Quantity, Row},
+    report::validation::app::{AppValidation, Fared, MeasuredQuantity, QuantityRow},
     statements::{margin, of_runs},
     table::{Document, Record, Rows, Value, figure, json, percent, relative_error, rows},
     units::{Rounded, Time},
@@ -67,13 +67,13 @@ pub(super) fn document(
         .table("predictions", predictions)
         .shown(in_regions);
     for (quantity, heading) in [
-        (Quantity::Total, "the whole run"),
+        (MeasuredQuantity::Total, "the whole run"),
         (
-            Quantity::Region,
+            MeasuredQuantity::Region,
             "regions, on the rank that was longest in each",
         ),
-        (Quantity::Rank, "communication of each rank"),
-        (Quantity::Call, "calls, all ranks together"),
+        (MeasuredQuantity::Rank, "communication of each rank"),
+        (MeasuredQuantity::Call, "calls, all ranks together"),
     ] {
         let part = all.iter().filter(|row| row.quantity == quantity);
         document = document.shown(quantities(names, part).heading(heading));
@@ -128,7 +128,7 @@ fn regions(of: &Observations<String>) -> Record {
         )
 }
 
-fn row_fields<'a>(names: &[String], all: &'a [Row]) -> Rows<&'a Row> {
+fn row_fields<'a>(names: &[String], all: &'a [QuantityRow]) -> Rows<&'a QuantityRow> {
     rows(all)
         .field("quantity", |row| row.quantity.name())
         .field("name", |row| &row.name)
@@ -155,7 +155,10 @@ fn by_name<V: Into<Value>>(names: &[String], values: impl IntoIterator<Item = Op
         .into()
 }
 
-fn quantities<'a>(names: &[String], part: impl Iterator<Item = &'a Row>) -> Rows<&'a Row> {
+fn quantities<'a>(
+    names: &[String],
+    part: impl Iterator<Item = &'a QuantityRow>,
+) -> Rows<&'a QuantityRow> {
     let mut table = rows(part)
         .cell("", |row| &row.name)
         .cell("measured", |row| row.measured)

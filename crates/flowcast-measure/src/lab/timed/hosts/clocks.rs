@@ -7,7 +7,7 @@ use flowcast_units::{ClockLine, Time};
 
 use super::{
     driver::Hosts,
-    orders::{Order, Reply},
+    orders::{HostOrder, HostReply},
 };
 use crate::lab::{
     clocks::{ClockRun, Deviation},
@@ -55,12 +55,13 @@ impl Hosts {
         let mut learned = vec![Learned::itself(); self.links.len()];
         for round in rounds(self.links.len() as u32) {
             for (guide, learner) in &round {
-                self.links[guide.index()].notify(&Order::Guide(learned[guide.index()].line))?;
+                self.links[guide.index()].notify(&HostOrder::Guide(learned[guide.index()].line))?;
                 let address = self.links[guide.index()].address.clone();
-                self.links[learner.index()].notify(&Order::Learn(address, *plan))?;
+                self.links[learner.index()].notify(&HostOrder::Learn(address, *plan))?;
             }
             for (guide, learner) in round {
-                let Reply::Learned(found) = self.links[learner.index()].answer_or_failure()? else {
+                let HostReply::Learned(found) = self.links[learner.index()].answer_or_failure()?
+                else {
                     return Err(io::Error::other("found another answer, expected a clock"));
                 };
                 self.expect_guided(guide.index())?;
@@ -74,10 +75,10 @@ impl Hosts {
     fn look_at_clocks(&mut self, learned: &[Learned]) -> io::Result<Vec<(Time, Time)>> {
         let mut errors = vec![(Time::ZERO, Time::ZERO)];
         for (rank, learned) in learned.iter().enumerate().skip(1) {
-            self.links[0].notify(&Order::Guide(ClockLine::default()))?;
+            self.links[0].notify(&HostOrder::Guide(ClockLine::default()))?;
             let address = self.links[0].address.clone();
-            self.links[rank].notify(&Order::Look(address, LOOKS))?;
-            let Reply::Looked(Glance {
+            self.links[rank].notify(&HostOrder::Look(address, LOOKS))?;
+            let HostReply::Looked(Glance {
                 own,
                 ahead,
                 round_trip,
@@ -95,7 +96,7 @@ impl Hosts {
 
     fn expect_guided(&mut self, rank: usize) -> io::Result<()> {
         match self.links[rank].answer_or_failure()? {
-            Reply::Guided => Ok(()),
+            HostReply::Guided => Ok(()),
             other => Err(self.links[rank].unexpected(&other)),
         }
     }

@@ -11,7 +11,7 @@ use crate::tcp::{Entrance, TOKEN};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_units::{Node, Rank, Time};
 
-use super::orders::{Leg, Order, Reply};
+use super::orders::{HostOrder, HostReply, Leg};
 use crate::{
     lab::{
         error::LabError,
@@ -44,12 +44,12 @@ pub enum NodeOf {
 /// Ranks that wait for orders, one for each node.
 #[derive(Debug)]
 pub struct Hosts {
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<HostLink>,
     origin: Instant,
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct HostLink {
     rank: Rank,
     host: String,
     pub address: String,
@@ -71,12 +71,12 @@ impl Hosts {
     ) -> io::Result<Hosts> {
         let until = Instant::now() + timeout;
         let mut entrance = Entrance::new(door, token)?;
-        let (mut links, mut size): (Vec<Link>, Option<u32>) = (Vec::new(), None);
+        let (mut links, mut size): (Vec<HostLink>, Option<u32>) = (Vec::new(), None);
         while size.is_none_or(|size| links.len() < size as usize) {
             for (link, of) in entrance
                 .entered()
                 .into_iter()
-                .filter_map(|stream| Link::meet(stream).ok())
+                .filter_map(|stream| HostLink::meet(stream).ok())
             {
                 // Ranks of another program are closed.
                 let is_new = links.iter().all(|known| known.rank != link.rank);
@@ -94,7 +94,7 @@ impl Hosts {
             thread::sleep(Duration::from_millis(1));
         }
         links.sort_by_key(|link| link.rank);
-        let mut chosen: Vec<Link> = Vec::new();
+        let mut chosen: Vec<HostLink> = Vec::new();
         for link in links {
             if nodes == NodeOf::Rank || chosen.iter().all(|known| known.host != link.host) {
                 chosen.push(link);
@@ -132,7 +132,7 @@ impl Hosts {
             let own = all()
                 .zip(0..)
                 .filter(|(flow, _)| flow.src == node || flow.dst == node);
-            link.notify(&Order::Open(
+            link.notify(&HostOrder::Open(
                 own.map(|(flow, number)| {
                     let to = (flow.src == node).then(|| addresses[flow.dst.index()].clone());
                     let start = Duration::from_secs_f64(flow.start.as_seconds());
@@ -149,7 +149,7 @@ impl Hosts {
         }
         for link in &mut self.links {
             match link.answer().map_err(refused)? {
-                Reply::Opened => {}
+                HostReply::Opened => {}
                 other => return Err(refused(link.unexpected(&other))),
             }
         }
@@ -194,7 +194,7 @@ impl Hosts {
         let start = origin.elapsed() + LEAD + LEAD_PER_RANK * ahead.len() as u32;
         for (at, ahead) in &ahead {
             let zero = Duration::from_secs_f64((start.as_secs_f64() + ahead).max(0.0));
-            self.links[*at].notify(&Order::Carry(zero, numbers.to_vec()))?;
+            self.links[*at].notify(&HostOrder::Carry(zero, numbers.to_vec()))?;
         }
         let mut carried = vec![
             Carried {
@@ -205,7 +205,7 @@ impl Hosts {
         ];
         for (at, _) in &ahead {
             let link = &mut self.links[*at];
-            let Reply::Carried { sent, taken } = link.answer_or_failure()? else {
+            let HostReply::Carried { sent, taken } = link.answer_or_failure()? else {
                 return Err(io::Error::other(
                     "found another answer, expected the times of flows",
                 ));
@@ -234,13 +234,13 @@ fn time(time: Duration) -> Time {
     Time::from_seconds(time.as_secs_f64())
 }
 
-impl Link {
+impl HostLink {
     /// Who connects, and how many there are.
-    fn meet(stream: TcpStream) -> io::Result<(Link, u32)> {
+    fn meet(stream: TcpStream) -> io::Result<(HostLink, u32)> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(INTRODUCED_WITHIN))?;
-        let mut link = Link {
+        let mut link = HostLink {
             rank: Rank(0),
             host: String::new(),
             address: String::new(),
@@ -253,13 +253,13 @@ impl Link {
             .read_line(&mut line)?;
         link.orders.set_read_timeout(Some(TIMEOUT))?;
         match serde_json::from_str(&line) {
-            Ok(Reply::Hello {
+            Ok(HostReply::Hello {
                 rank,
                 size,
                 host,
                 address,
             }) => Ok((
-                Link {
+                HostLink {
                     rank: Rank(rank),
                     host,
                     address,
@@ -271,11 +271,11 @@ impl Link {
         }
     }
 
-    pub(super) fn notify(&mut self, order: &Order) -> io::Result<()> {
+    pub(super) fn notify(&mut self, order: &HostOrder) -> io::Result<()> {
         self.orders.write_all(line_of(order).as_bytes())
     }
 
-    fn answer(&mut self) -> io::Result<Reply> {
+    fn answer(&mut self) -> io::Result<HostReply> {
         let mut line = String::new();
         if self.replies.read_line(&mut line)? == 0 {
             let problem = format!("rank {} on {} has ended", self.rank, self.host);
@@ -286,16 +286,16 @@ impl Link {
         })
     }
 
-    pub(super) fn answer_or_failure(&mut self) -> io::Result<Reply> {
+    pub(super) fn answer_or_failure(&mut self) -> io::Result<HostReply> {
         match self.answer()? {
-            failed @ Reply::Failed(_) => Err(self.unexpected(&failed)),
+            failed @ HostReply::Failed(_) => Err(self.unexpected(&failed)),
             other => Ok(other),
         }
     }
 
-    pub(super) fn unexpected(&self, reply: &Reply) -> io::Error {
+    pub(super) fn unexpected(&self, reply: &HostReply) -> io::Error {
         let reply = match reply {
-            Reply::Failed(why) => format!("failed {why}"),
+            HostReply::Failed(why) => format!("failed {why}"),
             other => line_of(other).trim().to_owned(),
         };
         io::Error::other(format!("rank {} on {}: {reply}", self.rank, self.host))
@@ -306,8 +306,8 @@ impl Link {
         let (mut shortest, mut ahead) = (f64::INFINITY, 0.0);
         for _ in 0..EXCHANGES {
             let asked = origin.elapsed().as_secs_f64();
-            self.notify(&Order::Clock)?;
-            let Reply::Clock(clock) = self.answer_or_failure()? else {
+            self.notify(&HostOrder::Clock)?;
+            let HostReply::Clock(clock) = self.answer_or_failure()? else {
                 return Err(io::Error::other("found another answer, expected the time"));
             };
             let came = origin.elapsed().as_secs_f64();

@@ -10,7 +10,7 @@ use flowcast_units::ClockLine;
 /// What a rank is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum HostOrder {
     /// Send the time of the clock.
     Clock,
     /// Connect the flows of these ends.
@@ -41,7 +41,7 @@ pub struct Leg {
 /// What a rank answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reply {
+pub enum HostReply {
     /// Which of how many it is, where it runs and where it listens.
     Hello {
         /// Number of the rank.
@@ -95,7 +95,7 @@ mod tests {
             "{\"carry\":[1]}",
             "{\"guide\":{\"at\":null,\"offset\":0,\"drift\":0}}",
         ] {
-            assert!(serde_json::from_str::<Order>(line).is_err(), "{line}");
+            assert!(serde_json::from_str::<HostOrder>(line).is_err(), "{line}");
         }
     }
 
@@ -119,52 +119,52 @@ mod tests {
             offset: Time::from_nanos(-1.5e10),
             drift: -1e-4,
         };
-        let learn = Order::Learn("node0:40321".into(), ClockPlan::default());
-        let carry = Order::Carry(nanos(71_340_123), vec![0, 1]);
-        let look = Order::Look("node0:1".into(), 200);
+        let learn = HostOrder::Learn("node0:40321".into(), ClockPlan::default());
+        let carry = HostOrder::Carry(nanos(71_340_123), vec![0, 1]);
+        let look = HostOrder::Look("node0:1".into(), 200);
         for order in [
-            Order::Clock,
-            Order::Open(vec![send, take]),
+            HostOrder::Clock,
+            HostOrder::Open(vec![send, take]),
             carry,
-            Order::Guide(line),
+            HostOrder::Guide(line),
             learn,
             look,
         ] {
-            assert_eq!(read::<Order>(&order), order);
+            assert_eq!(read::<HostOrder>(&order), order);
         }
-        let hello = Reply::Hello {
+        let hello = HostReply::Hello {
             rank: 1,
             size: 4,
             host: "node7".into(),
             address: "node7:40123".into(),
         };
-        let carried = Reply::Carried {
+        let carried = HostReply::Carried {
             sent: vec![(0, nanos(1200))],
             taken: vec![(1, nanos(340_012_345))],
         };
-        let learned = Reply::Learned(Learned {
+        let learned = HostReply::Learned(Learned {
             line,
             drift_deviation: 1e-9,
             ..Learned::itself()
         });
         let time = Time::from_nanos(1.0);
-        let looked = Reply::Looked(Glance {
+        let looked = HostReply::Looked(Glance {
             own: time,
             ahead: time * -3.0,
             round_trip: time,
         });
-        let failed = Reply::Failed("no\nway".into());
+        let failed = HostReply::Failed("no\nway".into());
         for reply in [
             hello,
             carried,
-            Reply::Clock(nanos(7)),
-            Reply::Opened,
-            Reply::Guided,
+            HostReply::Clock(nanos(7)),
+            HostReply::Opened,
+            HostReply::Guided,
             learned,
             looked,
             failed,
         ] {
-            assert_eq!(read::<Reply>(&reply), reply);
+            assert_eq!(read::<HostReply>(&reply), reply);
         }
     }
 }

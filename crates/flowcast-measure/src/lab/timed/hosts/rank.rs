@@ -14,9 +14,9 @@ use crate::{
 };
 use flowcast_units::{ClockLine, Rank};
 
-use super::orders::{Leg, Order, Reply};
+use super::orders::{HostOrder, HostReply, Leg};
 use crate::{
-    lab::timed::tcp::{BLOCK, Message, receive_all, send_all},
+    lab::timed::tcp::{BLOCK, TcpMessage, receive_all, send_all},
     wire::line_of,
 };
 
@@ -60,7 +60,7 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
     introduce(control, &token)?;
     say(
         control,
-        &Reply::Hello {
+        &HostReply::Hello {
             rank: rank.0,
             size,
             host,
@@ -81,13 +81,13 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
         let reply = order.and_then(|order| follower.follow(order));
         say(
             control,
-            &reply.unwrap_or_else(|error| Reply::Failed(error.to_string())),
+            &reply.unwrap_or_else(|error| HostReply::Failed(error.to_string())),
         )?;
     }
     Ok(())
 }
 
-fn say(mut control: &TcpStream, reply: &Reply) -> io::Result<()> {
+fn say(mut control: &TcpStream, reply: &HostReply) -> io::Result<()> {
     control.write_all(line_of(reply).as_bytes())
 }
 
@@ -105,22 +105,22 @@ struct Follower<'a> {
     door: TcpListener,
     origin: Instant,
     /// Whether it is sent, its number; its connection and its message.
-    legs: BTreeMap<(bool, u32), (TcpStream, Message)>,
+    legs: BTreeMap<(bool, u32), (TcpStream, TcpMessage)>,
 }
 
 impl Follower<'_> {
-    fn follow(&mut self, order: Order) -> io::Result<Reply> {
+    fn follow(&mut self, order: HostOrder) -> io::Result<HostReply> {
         match order {
-            Order::Clock => Ok(Reply::Clock(self.origin.elapsed())),
-            Order::Open(legs) => self.open(&legs).map(|()| Reply::Opened),
-            Order::Carry(zero, flows) => self.carry(self.origin + zero, &flows),
-            Order::Guide(line) => self.guide(&line).map(|()| Reply::Guided),
-            Order::Learn(address, plan) => self
+            HostOrder::Clock => Ok(HostReply::Clock(self.origin.elapsed())),
+            HostOrder::Open(legs) => self.open(&legs).map(|()| HostReply::Opened),
+            HostOrder::Carry(zero, flows) => self.carry(self.origin + zero, &flows),
+            HostOrder::Guide(line) => self.guide(&line).map(|()| HostReply::Guided),
+            HostOrder::Learn(address, plan) => self
                 .ask(&address, |clock| learn(clock, &plan))
-                .map(Reply::Learned),
-            Order::Look(address, exchanges) => self
+                .map(HostReply::Learned),
+            HostOrder::Look(address, exchanges) => self
                 .ask(&address, |clock| look(clock, exchanges))
-                .map(Reply::Looked),
+                .map(HostReply::Looked),
         }
     }
 
@@ -142,7 +142,7 @@ impl Follower<'_> {
             stream.set_nodelay(true)?;
             stream.set_write_timeout(Some(TIMEOUT))?;
             stream.set_read_timeout(Some(TIMEOUT))?;
-            let message = Message {
+            let message = TcpMessage {
                 index: leg.flow as usize,
                 start: leg.start,
                 size: leg.size,
@@ -204,7 +204,7 @@ impl Follower<'_> {
         Ok(stream)
     }
 
-    fn carry(&self, zero: Instant, flows: &[u32]) -> io::Result<Reply> {
+    fn carry(&self, zero: Instant, flows: &[u32]) -> io::Result<HostReply> {
         let block = vec![0u8; BLOCK];
         let wanted: BTreeSet<u32> = flows.iter().copied().collect();
         let legs = self
@@ -230,7 +230,7 @@ impl Follower<'_> {
                 let times = if is_sent { &mut sent } else { &mut taken };
                 times.push((flow, Duration::from_secs_f64(time.as_seconds())));
             }
-            Ok(Reply::Carried { sent, taken })
+            Ok(HostReply::Carried { sent, taken })
         })
     }
 }

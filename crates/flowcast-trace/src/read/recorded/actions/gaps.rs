@@ -5,9 +5,9 @@
 //! first thread starts and joins the others: a thread's first call waits for what the first thread did before, and the
 //! first thread's next call for each thread that has made its last one.
 
-use super::{Action, Step, ThreadCall, Translation};
+use super::{Action, ActionStep, ThreadCall, Translation};
 use crate::read::recorded::Clock;
-use flowcast_recording::decode::{Call, Item};
+use flowcast_recording::decode::{Item, RecordedCall};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A gap is slept in if its computation leaves out more than this part of it: the recorded share is known to half a 255th,
@@ -29,7 +29,7 @@ pub(super) struct Gaps {
     /// Last calls of threads that the first thread has not waited for.
     finished: Vec<usize>,
     /// Signals, and the number of steps before each.
-    signals: Vec<(usize, Step)>,
+    signals: Vec<(usize, ActionStep)>,
 }
 
 impl Gaps {
@@ -60,7 +60,7 @@ fn thread(item: &Item) -> Option<u32> {
 
 impl Translation<'_> {
     /// What lies between a call and the one before it on its thread.
-    pub(super) fn gap(&mut self, call: &Call, computed: u64) {
+    pub(super) fn gap(&mut self, call: &RecordedCall, computed: u64) {
         let is_first = self.gaps.threads.insert(call.thread);
         let computed = if is_first && self.context.clock == Clock::Wall {
             0
@@ -105,7 +105,7 @@ impl Translation<'_> {
         });
     }
 
-    fn is_first_thread(&self, call: &Call) -> bool {
+    fn is_first_thread(&self, call: &RecordedCall) -> bool {
         self.out
             .calls
             .first()
@@ -113,7 +113,7 @@ impl Translation<'_> {
     }
 
     /// The last calls of threads that ended before this call of the rank's first thread, and not before the one before.
-    fn joined(&mut self, call: &Call) -> Vec<usize> {
+    fn joined(&mut self, call: &RecordedCall) -> Vec<usize> {
         if !self.is_first_thread(call) {
             return Vec::new();
         }
@@ -125,7 +125,7 @@ impl Translation<'_> {
     }
 
     /// The last call of the rank's first thread before this thread began to compute.
-    fn starter(&self, call: &Call, computed: u64) -> Vec<usize> {
+    fn starter(&self, call: &RecordedCall, computed: u64) -> Vec<usize> {
         let (calls, of_first) = (&self.out.calls, &self.gaps.of_first);
         let began = call.begin.saturating_sub(computed);
         let before = of_first.partition_point(|number| calls[*number].end <= began);
@@ -133,7 +133,7 @@ impl Translation<'_> {
     }
 
     /// The last calls of other threads that ended in a gap of which the thread slept a part.
-    fn ended_while_asleep(&self, call: &Call, computed: u64) -> Vec<usize> {
+    fn ended_while_asleep(&self, call: &RecordedCall, computed: u64) -> Vec<usize> {
         let slept = call.burst.saturating_sub(computed);
         if slept <= self.file.header.cpu_threshold.max(call.burst / PART) {
             return Vec::new();
@@ -154,7 +154,7 @@ impl Translation<'_> {
 
     fn wait_for(&mut self, number: usize) {
         let other = self.out.calls[number];
-        let signal = Step {
+        let signal = ActionStep {
             item: self.gaps.items[number],
             thread: other.thread,
             time: other.end,

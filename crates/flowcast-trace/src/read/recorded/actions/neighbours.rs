@@ -1,8 +1,8 @@
 //! Collectives between neighbours: a message to each destination and from each source.
 
-use super::{Action, Request, Translation};
+use super::{Action, RequestKind, Translation};
 use crate::build::NON_BLOCKING;
-use flowcast_recording::{summary::neighbours, table::Function};
+use flowcast_recording::{summary::neighbours, table::MpiFunction};
 use flowcast_units::Bytes;
 
 /// The tag of these messages, above those that programs use.
@@ -10,7 +10,7 @@ const TAG: i32 = i32::MAX;
 
 /// The messages of a rank in one execution, by their numbers among its sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exchange {
+pub(super) struct NeighbourExchange {
     first_send: u32,
     sends: u32,
     first_post: u32,
@@ -18,17 +18,17 @@ pub(super) struct Exchange {
 }
 
 impl Translation<'_> {
-    pub(super) fn between_neighbours(&mut self, function: &Function, words: &[i64]) {
+    pub(super) fn between_neighbours(&mut self, function: &MpiFunction, words: &[i64]) {
         let exchange = self.begin_exchange(words);
         if function.makes_request() {
-            self.add(Request::Exchange(exchange));
+            self.add(RequestKind::Exchange(exchange));
         } else {
             self.end_exchange(exchange);
         }
     }
 
     /// Posts the receives and sends to the destinations.
-    pub(super) fn begin_exchange(&mut self, words: &[i64]) -> Exchange {
+    pub(super) fn begin_exchange(&mut self, words: &[i64]) -> NeighbourExchange {
         let (destinations, sources) = neighbours(words);
         let (first_send, first_post) = (self.out.sends.len() as u32, self.out.posts.len() as u32);
         self.at_begin(Action::Nothing);
@@ -44,7 +44,7 @@ impl Translation<'_> {
                 self.at_begin(Action::Send(send));
             }
         }
-        Exchange {
+        NeighbourExchange {
             first_send,
             sends: self.out.sends.len() as u32 - first_send,
             first_post,
@@ -53,7 +53,7 @@ impl Translation<'_> {
     }
 
     /// Waits for all messages.
-    pub(super) fn end_exchange(&mut self, exchange: Exchange) {
+    pub(super) fn end_exchange(&mut self, exchange: NeighbourExchange) {
         for post in 0..exchange.posts {
             self.at_end(Action::WaitRecv(exchange.first_post + post));
         }

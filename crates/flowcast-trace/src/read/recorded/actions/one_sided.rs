@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Action, LEFT_OUT, Request, Translation, word};
+use super::{Action, LEFT_OUT, RequestKind, Translation, word};
 use crate::{
     access::{Access, LockKind, TransferKind},
     build::{CallRecord, Channel, NON_BLOCKING},
@@ -14,7 +14,7 @@ use crate::{
 use flowcast_recording::{
     decode::Members,
     format::{LOCK_EXCLUSIVE, LOCK_SHARED},
-    table::Function,
+    table::MpiFunction,
 };
 use flowcast_units::{Bytes, Rank};
 
@@ -36,11 +36,11 @@ pub(super) struct Epochs {
 }
 
 impl<'a> Translation<'a> {
-    pub(super) fn one_sided(&mut self, function: &Function, words: &[i64]) {
+    pub(super) fn one_sided(&mut self, function: &MpiFunction, words: &[i64]) {
         let (begin, end) = (self.begin, self.end);
         let Some((window, members)) = self.window(words) else {
             self.leave_out(words, LEFT_OUT);
-            return self.request(function, Request::Nothing);
+            return self.request(function, RequestKind::Nothing);
         };
         let target = members.world_rank(word(words, 2));
         match (function.name.as_str(), target) {
@@ -67,14 +67,14 @@ impl<'a> Translation<'a> {
                         },
                         begin,
                     );
-                    return self.request(function, Request::Transfer { window, target });
+                    return self.request(function, RequestKind::Transfer { window, target });
                 }
                 None => self.at_begin(Action::Nothing),
             },
             // A lock of all costs nothing, and neither does what has no target.
             (_, None) => self.at_begin(Action::Nothing),
         }
-        self.request(function, Request::Nothing);
+        self.request(function, RequestKind::Nothing);
     }
 
     /// Gives back what a program was ended with.

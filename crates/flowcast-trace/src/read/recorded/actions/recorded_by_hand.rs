@@ -4,7 +4,7 @@ use crate::{
     Program, ReadOptions,
     read::recorded::{Clock, program},
 };
-use flowcast_recording::decode::{Call, Header, Item, Members, RankFile};
+use flowcast_recording::decode::{Header, Item, Members, RankFile, RecordedCall};
 use flowcast_units::Rank;
 
 /// A call: function, words behind it, thread.
@@ -42,7 +42,7 @@ fn file(rank: Rank, calls: &[TestCall<'_>]) -> RankFile {
         file.signatures
             .push([&[i64::from(number)], *words].concat());
         let begin = 1000 * u64::from(number);
-        file.items.push(Item::Call(Call {
+        file.items.push(Item::Call(RecordedCall {
             thread: *thread,
             signature: number,
             begin,

@@ -1,6 +1,6 @@
 //! Requests that outlast their call: persistent ones, and those that a wait or test completes.
 
-use super::{Action, Post, Request, Started, Translation, word};
+use super::{Action, Post, RequestKind, Started, Translation, word};
 use crate::program::{CollectiveMode, SendMode};
 use flowcast_recording::{
     decode::{Item, RankFile},
@@ -12,7 +12,7 @@ use flowcast_units::CollectiveOp;
 impl<'a> Translation<'a> {
     /// A persistent request is made; each start of it is a call of its own.
     pub(super) fn persistent(&mut self) {
-        self.add(Request::Persistent {
+        self.add(RequestKind::Persistent {
             signature: self.signature(),
             started: Started::Not,
         });
@@ -29,7 +29,7 @@ impl<'a> Translation<'a> {
 
     /// A persistent request starts.
     pub(super) fn start(&mut self, slot: i64) {
-        let Some(Some(Request::Persistent { signature, .. })) = self.slot(slot).copied() else {
+        let Some(Some(RequestKind::Persistent { signature, .. })) = self.slot(slot).copied() else {
             return;
         };
         let file: &'a RankFile = self.file;
@@ -56,7 +56,7 @@ impl<'a> Translation<'a> {
             }
         };
         if let Some(place) = self.slot(slot) {
-            *place = Some(Request::Persistent { signature, started });
+            *place = Some(RequestKind::Persistent { signature, started });
         }
     }
 
@@ -82,7 +82,7 @@ impl<'a> Translation<'a> {
         })
     }
 
-    fn slot(&mut self, slot: i64) -> Option<&mut Option<Request>> {
+    fn slot(&mut self, slot: i64) -> Option<&mut Option<RequestKind>> {
         self.slots.get_mut(usize::try_from(slot).ok()?)
     }
 
@@ -109,23 +109,23 @@ impl<'a> Translation<'a> {
         };
         let Some(request) = *place else { return false };
         let action = match request {
-            Request::Persistent { signature, started } => {
-                *place = Some(Request::Persistent {
+            RequestKind::Persistent { signature, started } => {
+                *place = Some(RequestKind::Persistent {
                     signature,
                     started: Started::Not,
                 });
                 started
             }
-            Request::Send(send) => Started::Send(send),
-            Request::Recv { post, .. } => Started::Recv(post),
-            Request::Collective(number) => Started::Collective(number),
-            Request::Exchange(exchange) => Started::Exchange(exchange),
-            Request::Transfer { .. } | Request::Nothing => Started::Not,
+            RequestKind::Send(send) => Started::Send(send),
+            RequestKind::Recv { post, .. } => Started::Recv(post),
+            RequestKind::Collective(number) => Started::Collective(number),
+            RequestKind::Exchange(exchange) => Started::Exchange(exchange),
+            RequestKind::Transfer { .. } | RequestKind::Nothing => Started::Not,
         };
-        if !matches!(request, Request::Persistent { .. }) {
+        if !matches!(request, RequestKind::Persistent { .. }) {
             self.free(slot);
         }
-        if let Request::Transfer { window, target } = request {
+        if let RequestKind::Transfer { window, target } = request {
             self.flush(window, Some(target), self.end);
             return true;
         }
@@ -147,10 +147,10 @@ impl<'a> Translation<'a> {
     }
 
     /// The words of the call that posted a receive.
-    fn words_of_post(&self, request: Request) -> Option<&'a [i64]> {
+    fn words_of_post(&self, request: RequestKind) -> Option<&'a [i64]> {
         let file: &'a RankFile = self.file;
         match request {
-            Request::Persistent { signature, .. } | Request::Recv { signature, .. } => {
+            RequestKind::Persistent { signature, .. } | RequestKind::Recv { signature, .. } => {
                 Some(&file.signatures[signature as usize])
             }
             _ => None,

@@ -5,7 +5,7 @@ mod matrix;
 use std::fmt::Write;
 
 use flowcast::{
-    trace::hpl::{Exchange, KernelRates, Pivots, Processor, Script, ScriptStep, Settings},
+    trace::hpl::{Exchange, HplSettings, KernelRates, Pivots, Processor, Script, ScriptStep},
     units::Rank,
 };
 
@@ -34,7 +34,7 @@ pub(crate) enum Function {
 }
 
 impl Calls {
-    pub(crate) fn push(&mut self, settings: &Settings, rank: u32, call: Call) {
+    pub(crate) fn push(&mut self, settings: &HplSettings, rank: u32, call: Call) {
         let same_row = rank / settings.columns == call.peer / settings.columns;
         let calls = if same_row {
             &mut self.row
@@ -46,7 +46,7 @@ impl Calls {
 }
 
 /// A run on processors that are all alike.
-pub(crate) fn script(settings: Settings, pivots: &Pivots) -> Script {
+pub(crate) fn script(settings: HplSettings, pivots: &Pivots) -> Script {
     let processor = Processor {
         intercept: 1e-6,
         per_mnk: 1e-10,
@@ -57,7 +57,7 @@ pub(crate) fn script(settings: Settings, pivots: &Pivots) -> Script {
 }
 
 /// What each rank calls by the description of a run of HPL's test program, with the pivots of its matrix.
-pub(crate) fn described(settings: Settings) -> Vec<Calls> {
+pub(crate) fn described(settings: HplSettings) -> Vec<Calls> {
     let pivots = matrix::pivots(settings.order as usize);
     let script = script(settings, &Pivots::Given(pivots));
     let ranks = 0..settings.ranks();
@@ -92,7 +92,7 @@ fn calls_of(exchange: &Exchange) -> Vec<Call> {
 }
 
 /// A line with the settings, then two for each rank: its row's calls, its column's.
-pub(crate) fn text(settings: &Settings, ranks: &[Calls]) -> String {
+pub(crate) fn text(settings: &HplSettings, ranks: &[Calls]) -> String {
     let mut text = heading(settings);
     for (rank, calls) in ranks.iter().enumerate() {
         for (name, calls) in [("row", &calls.row), ("column", &calls.column)] {
@@ -112,8 +112,8 @@ pub(crate) fn text(settings: &Settings, ranks: &[Calls]) -> String {
     text
 }
 
-fn heading(settings: &Settings) -> String {
-    let Settings {
+fn heading(settings: &HplSettings) -> String {
+    let HplSettings {
         order,
         block,
         rows,
