@@ -132,7 +132,7 @@ pub fn fit_loggp(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit
         points_excluded: design.gap_points() - best.gap_points,
         samples: samples.len(),
         model_error,
-        warnings: warnings(&design, &best, model_error, (failed, options.replicates)),
+        warnings: warnings(&design, &best, model_error, failed, options.replicates),
     })
 }
 

@@ -50,10 +50,10 @@ impl LogGpFit {
         } = self.intervals;
         let level = self.options.level;
         let of_time = |value: Time, (low, high): (Time, Time)| {
-            ParameterInterval::around(tidy_time(value), (tidy_time(low), tidy_time(high)), level)
+            ParameterInterval::around(tidy_time(value), tidy_time(low), tidy_time(high), level)
         };
-        let (least, most) = gap_per_byte;
-        let ends = (tidy_per_byte(least), tidy_per_byte(most));
+        let [per_byte, least, most] =
+            [self.parameters.gap_per_byte, gap_per_byte.0, gap_per_byte.1].map(tidy_per_byte);
         let mut all = BTreeMap::from([
             (
                 "nic.latency".to_owned(),
@@ -66,7 +66,7 @@ impl LogGpFit {
             ("nic.gap".to_owned(), of_time(self.parameters.gap, gap)),
             (
                 "nic.gap_per_byte".to_owned(),
-                ParameterInterval::around(tidy_per_byte(self.parameters.gap_per_byte), ends, level),
+                ParameterInterval::around(per_byte, least, most, level),
             ),
         ]);
         for (field, other, found) in [
@@ -121,7 +121,7 @@ impl LogGpFit {
             ("nic.gap", most(gap, 0.5)),
         ];
         let level = self.options.level;
-        let around = |most| ParameterInterval::around(Time::ZERO, (Time::ZERO, most), level);
+        let around = |most| ParameterInterval::around(Time::ZERO, Time::ZERO, most, level);
         held.into_iter()
             .filter_map(|(field, most)| Some((field, around(most?))))
             .collect()

@@ -109,12 +109,13 @@ pub struct ModelError {
     pub worst_point: PrttPoint,
 }
 
-/// What a reader of the fit should know; `failed` replicates out of all.
+/// What a reader of the fit should know; `failed` of all `replicates` had no fit.
 pub(super) fn warnings(
     design: &Design,
     best: &MedianEstimate,
     error: ModelError,
-    failed: (usize, usize),
+    failed: usize,
+    replicates: usize,
 ) -> Vec<FitWarning> {
     let time = |nanos| rounded(nanos).to_string();
     let values = [
@@ -165,10 +166,10 @@ pub(super) fn warnings(
             FitWarning::FewSamples(fewest),
         ),
         (
-            failed.0 > 0,
+            failed > 0,
             FitWarning::FailedReplicates {
-                failed: failed.0,
-                of: failed.1,
+                failed,
+                of: replicates,
             },
         ),
         (

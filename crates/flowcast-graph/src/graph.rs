@@ -216,13 +216,7 @@ impl RecordedEvents {
 
     /// The event at which a message is there that moves from another on, where that takes longer than its delay alone; else that
     /// other one.
-    fn arrive(
-        &mut self,
-        slot: Slot,
-        sender: Rank,
-        from: u32,
-        (delay, arrival): (Time, Time),
-    ) -> u32 {
+    fn arrive(&mut self, slot: Slot, sender: Rank, from: u32, delay: Time, arrival: Time) -> u32 {
         let (begun, arrival) = (self.times[from as usize], arrival.as_nanos());
         if is_near(arrival, begun + delay.as_nanos()) {
             return from;

@@ -31,7 +31,8 @@ impl ParameterInterval {
     /// From `low` to `high`, widened to the field's value where a bootstrap left it outside.
     pub fn around(
         value: impl Into<Quantity>,
-        (low, high): (impl Into<Quantity>, impl Into<Quantity>),
+        low: impl Into<Quantity>,
+        high: impl Into<Quantity>,
         level: f64,
     ) -> ParameterInterval {
         let (value, low, high) = (value.into(), low.into(), high.into());

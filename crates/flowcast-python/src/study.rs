@@ -112,7 +112,7 @@ impl Study {
         beside(py, move || {
             let sets: Vec<usize> = (start..end.min(study.grid().len())).collect();
             let mut all: Lines = Vec::with_capacity(sets.len());
-            study.run((&sets, form), threads, |lines| {
+            study.run(&sets, form, threads, |lines| {
                 all.extend(lines);
                 anyhow::Ok(())
             })?;

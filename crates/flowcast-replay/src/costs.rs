@@ -237,7 +237,8 @@ impl Costs {
         op: CollectiveOp,
         communicator: u32,
         root: Rank,
-        sizes: (Bytes, Bytes),
+        send: Bytes,
+        recv: Bytes,
     ) -> Time {
         let shape = &self.communicators[communicator as usize];
         let row = self.network.collectives.row(op);
@@ -251,12 +252,12 @@ impl Costs {
                 } else {
                     site.first_group
                 };
-                self.inside_site(row, site, &self.groups[first], sizes)
+                self.inside_site(row, site, &self.groups[first], send, recv)
             })
             .max()
             .unwrap_or_default();
         if shape.sites.len() > 1 {
-            takes += self.between_sites(op, shape, &self.groups[group], sizes);
+            takes += self.between_sites(op, shape, &self.groups[group], send, recv);
         }
         takes
     }
@@ -266,18 +267,19 @@ impl Costs {
         row: Row,
         site: &SiteShape,
         group: &NodeGroup,
-        sizes: (Bytes, Bytes),
+        send: Bytes,
+        recv: Bytes,
     ) -> Time {
         let between = if self.site_nodes[site.site as usize] > 1 {
             let buses = site_buses(&self.network, site.site);
-            row.time(self.between_message(group, sizes), site.nodes, buses)
+            row.time(self.between_message(group, send, recv), site.nodes, buses)
         } else {
             Time::ZERO
         };
         let inside = site
             .on_nodes
             .iter()
-            .map(|(group, tasks)| self.inside_time(row, *group, *tasks, sizes));
+            .map(|(group, tasks)| self.inside_time(row, *group, *tasks, send, recv));
         inside.max().unwrap_or_default() + between
     }
 
@@ -287,10 +289,10 @@ impl Costs {
         op: CollectiveOp,
         shape: &CostsShape,
         group: &NodeGroup,
-        sizes: (Bytes, Bytes),
+        send: Bytes,
+        recv: Bytes,
     ) -> Time {
         let wide_area = &self.network.machine.wide_area;
-        let (send, recv) = sizes;
         let message = PhaseMessage {
             latency: group.wide_area_latency,
             bandwidth: wide_area.bandwidth,
@@ -317,7 +319,7 @@ impl Costs {
             .map(|site| site.site)
     }
 
-    fn between_message(&self, group: &NodeGroup, (send, recv): (Bytes, Bytes)) -> PhaseMessage {
+    fn between_message(&self, group: &NodeGroup, send: Bytes, recv: Bytes) -> PhaseMessage {
         let nic = &self.network.nic;
         let latency = group.latency.unwrap_or(nic.latency) + nic.overhead * 2.0;
         PhaseMessage {
@@ -328,13 +330,7 @@ impl Costs {
         }
     }
 
-    fn inside_time(
-        &self,
-        row: Row,
-        group: usize,
-        tasks: u32,
-        (send, recv): (Bytes, Bytes),
-    ) -> Time {
+    fn inside_time(&self, row: Row, group: usize, tasks: u32, send: Bytes, recv: Bytes) -> Time {
         let group = &self.groups[group];
         let InsideNode { latency, rate } = match tasks {
             // The tool counts a constant phase of one task as well, but nothing is sent that a stand-in would be for.

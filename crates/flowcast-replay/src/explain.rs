@@ -192,12 +192,12 @@ impl<'a> Explainer<'a> {
         account.add(site, TimePart::Contention, moving - asked);
         let cables = self.cables.get(slot.index()).copied().unwrap_or_default();
         let cost = &path.classes[flight.class as usize];
-        let alone = (path.latency + cost.added_latency + cables, cost.bytes);
+        let latency = path.latency + cost.added_latency + cables;
         let whole = flight
             .arrival
             .zip(flight.start)
             .map_or(Time::ZERO, |(arrival, start)| arrival - start);
-        account.add_moving(site, arrived - moving, whole, alone);
+        account.add_moving(site, arrived - moving, whole, latency, cost.bytes);
         account.add(site, TimePart::Processor, end - arrived);
     }
 
@@ -277,14 +277,8 @@ impl Account {
         self.reached = until;
     }
 
-    /// A part of the time in which a message moves, `alone` being its latency and the time of its bytes.
-    fn add_moving(
-        &mut self,
-        site: CallSite,
-        time: Time,
-        whole: Time,
-        (latency, bytes): (Time, Time),
-    ) {
+    /// A part of the time in which a message moves, of which alone it takes `latency` and `bytes`.
+    fn add_moving(&mut self, site: CallSite, time: Time, whole: Time, latency: Time, bytes: Time) {
         if time <= Time::ZERO {
             return;
         }

@@ -497,14 +497,14 @@ impl Pairs {
                 let ends = (rank.min(other), rank.max(other));
                 let (opener, first) = *known
                     .entry(ends)
-                    .or_insert_with(|| (rank, pairs.add((src, dst))));
+                    .or_insert_with(|| (rank, pairs.add(src, dst)));
                 pairs.of_slot[slot] = first + u32::from(rank != opener);
             }
         }
         pairs
     }
 
-    fn add(&mut self, (src, dst): (Node, Node)) -> u32 {
+    fn add(&mut self, src: Node, dst: Node) -> u32 {
         let first = self.flows.len() as u32;
         self.flows
             .extend([flow(first, src, dst), flow(first + 1, dst, src)]);

@@ -118,12 +118,12 @@ pub fn route(
         return Route::Inside;
     }
     let site = |node: Node| placement.groups()[placement.group_index(node)].site;
-    let sites = (site(from), site(to));
-    if sites.0 == sites.1 {
+    let (from, to) = (site(from), site(to));
+    if from == to {
         return Route::Between;
     }
-    match network.machine.wide_area.connection(sites, tag, size) {
+    match network.machine.wide_area.connection(from, to, tag, size) {
         Some(connection) => Route::By(connection),
-        None => Route::ToSite(sites.1 as usize),
+        None => Route::ToSite(to as usize),
     }
 }

@@ -89,13 +89,13 @@ impl ClockArithmetic for Ticks {
     const ZERO: Ticks = Ticks(0);
 
     #[inline]
-    fn from_time(time: Time, (): ()) -> Ticks {
+    fn from_time(time: Time, _scale: Self::Scale) -> Ticks {
         Ticks((time.as_nanos() * Ticks::PER_NANO as f64).round() as u64).bounded()
     }
-    fn per_byte(per_byte: TimePerByte, (): ()) -> u64 {
+    fn per_byte(per_byte: TimePerByte, _scale: Self::Scale) -> u64 {
         (per_byte.as_nanos() * (Ticks::PER_NANO << Ticks::PER_BYTE_BITS) as f64).round() as u64
     }
-    fn time(self, (): ()) -> Time {
+    fn time(self, _scale: Self::Scale) -> Time {
         Time::from_nanos(self.0 as f64 / Ticks::PER_NANO as f64)
     }
     #[inline]
@@ -133,13 +133,13 @@ impl ClockArithmetic for Time {
     type Scale = ();
     const ZERO: Time = Time::ZERO;
 
-    fn from_time(time: Time, (): ()) -> Time {
+    fn from_time(time: Time, _scale: Self::Scale) -> Time {
         time
     }
-    fn per_byte(per_byte: TimePerByte, (): ()) -> f64 {
+    fn per_byte(per_byte: TimePerByte, _scale: Self::Scale) -> f64 {
         per_byte.as_nanos()
     }
-    fn time(self, (): ()) -> Time {
+    fn time(self, _scale: Self::Scale) -> Time {
         self
     }
     #[inline]
@@ -180,13 +180,13 @@ impl ClockArithmetic for Exact {
     type Scale = ();
     const ZERO: Exact = Exact(0);
 
-    fn from_time(time: Time, (): ()) -> Exact {
+    fn from_time(time: Time, _scale: Self::Scale) -> Exact {
         Exact((time.as_nanos() * 1e9).round() as i128)
     }
-    fn per_byte(per_byte: TimePerByte, (): ()) -> i128 {
+    fn per_byte(per_byte: TimePerByte, _scale: Self::Scale) -> i128 {
         (per_byte.as_nanos() * 1e9).round() as i128
     }
-    fn time(self, (): ()) -> Time {
+    fn time(self, _scale: Self::Scale) -> Time {
         Time::from_nanos(self.0 as f64 / 1e9)
     }
     fn plus(self, duration: Exact) -> Exact {

@@ -276,8 +276,7 @@ impl MeasurePairs {
                 let mut flows = steps
                     .iter()
                     .flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
-                flows
-                    .any(|(company, flow)| !samples.has((flow.size, company), (flow.src, flow.dst)))
+                flows.any(|(company, flow)| !samples.has(flow.size, company, flow.src, flow.dst))
             })
             .collect();
         let mut carrying = Carrying::of(missing.len());
@@ -290,11 +289,7 @@ impl MeasurePairs {
                 .flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
             let mut measured = PairSamples::default();
             for (at, (company, flow)) in named.enumerate() {
-                measured.extend(
-                    (flow.size, company),
-                    (flow.src, flow.dst),
-                    run.durations_of(at),
-                );
+                measured.extend(flow.size, company, flow.src, flow.dst, run.durations_of(at));
             }
             file.append(&measured.rows())?;
             samples.add(&measured);

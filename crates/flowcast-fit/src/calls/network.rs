@@ -234,7 +234,7 @@ impl CallsByKind<'_> {
         let mut intervals = BTreeMap::new();
         for (field, value, (low, high)) in ends {
             let [low, high] = [low, high].map(|number| value.with_number(tidy(number)));
-            let interval = ParameterInterval::around(value, (low, high), options.level);
+            let interval = ParameterInterval::around(value, low, high, options.level);
             intervals.insert(field.to_owned(), interval);
         }
         intervals.retain(|_, interval| interval.has_width());

@@ -33,7 +33,7 @@ pub(super) fn half_trips(section: &LogSection<'_>) -> Result<Vec<SizedTime>, Csv
     let trips = section
         .rows
         .iter()
-        .map(|row| columns.row(row, (element, first_rank)));
+        .map(|row| columns.row(row, element, first_rank));
     trips.filter_map(Result::transpose).collect()
 }
 
@@ -79,9 +79,13 @@ impl ReprompiColumns {
     }
 
     /// Half of a round trip; none of a row of another process, or that is void.
-    fn row(&self, row: &LogRow<'_>, of: (u64, &str)) -> Result<Option<SizedTime>, CsvError> {
+    fn row(
+        &self,
+        row: &LogRow<'_>,
+        element: u64,
+        first_rank: &str,
+    ) -> Result<Option<SizedTime>, CsvError> {
         let (line, words) = (row.line, &row.words);
-        let (element, first_rank) = of;
         let is = |place: Option<usize>, wanted: &str| {
             place.is_none_or(|at| words.get(at) == Some(&wanted))
         };

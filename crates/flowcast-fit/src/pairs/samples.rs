@@ -50,31 +50,33 @@ impl PairSamples {
     /// Adds the times of messages from one node to another.
     pub fn extend(
         &mut self,
-        (size, company): (Bytes, Company),
-        pair: (Node, Node),
+        size: Bytes,
+        company: Company,
+        from: Node,
+        to: Node,
         times: impl IntoIterator<Item = Time>,
     ) {
         self.times
             .entry((size, company))
             .or_default()
-            .entry(pair)
+            .entry((from, to))
             .or_default()
             .extend(times);
     }
 
     /// Whether messages from one node to another were measured so.
-    pub fn has(&self, kind: (Bytes, Company), pair: (Node, Node)) -> bool {
+    pub fn has(&self, size: Bytes, company: Company, from: Node, to: Node) -> bool {
         self.times
-            .get(&kind)
-            .is_some_and(|pairs| pairs.contains_key(&pair))
+            .get(&(size, company))
+            .is_some_and(|pairs| pairs.contains_key(&(from, to)))
     }
 
     /// Adds all times of other samples; what stands behind them is left out.
     pub fn add(&mut self, other: &PairSamples) {
-        for (kind, pairs) in &other.times {
-            pairs
-                .iter()
-                .for_each(|(pair, times)| self.extend(*kind, *pair, times.iter().copied()));
+        for ((size, company), pairs) in &other.times {
+            for ((from, to), times) in pairs {
+                self.extend(*size, *company, *from, *to, times.iter().copied());
+            }
         }
     }
 
@@ -106,7 +108,7 @@ impl PairSamples {
             let company = Company::from_name(sample.what)
                 .ok_or_else(|| CsvError::field(line, "what", sample.what, "alone or both"))?;
             let [from, to] = sample.message(line)?;
-            samples.extend((sample.size, company), (from, to), [sample.time]);
+            samples.extend(sample.size, company, from, to, [sample.time]);
             Ok(())
         })?;
         Ok(samples)
@@ -152,8 +154,8 @@ mod tests {
         let mut samples = PairSamples::default();
         samples.provenance.insert("host".into(), "a".into());
         let times = [3.0, 1.0, 2.5].map(Time::from_micros);
-        samples.extend((Bytes(8), Company::Alone), (Node(0), Node(1)), times);
-        samples.extend((Bytes(8), Company::Both), (Node(1), Node(0)), [times[0]]);
+        samples.extend(Bytes(8), Company::Alone, Node(0), Node(1), times);
+        samples.extend(Bytes(8), Company::Both, Node(1), Node(0), [times[0]]);
         let read = PairSamples::from_csv(&samples.to_csv()).unwrap();
         assert_eq!(read, samples);
         assert_eq!(

@@ -153,7 +153,7 @@ impl<'a> ProgramRecorder<'a> {
         let cables = self.cables.get(slot.index()).copied().unwrap_or_default();
         let delay = self.path(slot).classes[self.class_of[slot] as usize].delay + cables;
         let rank = Rank(self.sender_of[slot]);
-        self.events.arrive(slot, rank, from, (delay, arrival))
+        self.events.arrive(slot, rank, from, delay, arrival)
     }
 
     /// A message begins to move at `start`, or whenever sender and receiver are ready.
@@ -244,7 +244,8 @@ impl<'a> ProgramRecorder<'a> {
                 made.op,
                 made.communicator,
                 rank,
-                (made.send, made.recv),
+                made.send,
+                made.recv,
             ),
         }
     }

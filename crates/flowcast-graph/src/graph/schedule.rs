@@ -134,7 +134,7 @@ impl Observer for ScheduleRecorder<'_> {
         let (place, travel) = (self.place(slot), self.travel(slot));
         let alone = travel.latency + travel.bytes;
         let (sender, from) = (self.sends.sender(slot), self.messages[place]);
-        self.messages[place] = self.events.arrive(slot, sender, from, (alone, arrival));
+        self.messages[place] = self.events.arrive(slot, sender, from, alone, arrival);
     }
 
     fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {

@@ -30,7 +30,7 @@ fn measured(lab: &Lab) -> PairSamples {
         for (company, flows) in steps(&round, &[SIZE]) {
             let run = run_pattern(lab, &flows, &options).unwrap();
             for (at, flow) in flows.iter().enumerate() {
-                samples.extend((SIZE, company), (flow.src, flow.dst), run.durations_of(at));
+                samples.extend(SIZE, company, flow.src, flow.dst, run.durations_of(at));
             }
         }
     }

@@ -109,7 +109,7 @@ impl WideArea {
     }
 
     /// The dedicated connection that takes a message, by index.
-    pub fn connection(&self, (from, to): (u32, u32), tag: i32, size: Bytes) -> Option<usize> {
+    pub fn connection(&self, from: u32, to: u32, tag: i32, size: Bytes) -> Option<usize> {
         let joins = |connection: &Connection| {
             connection.sites == [from, to] || connection.sites == [to, from]
         };

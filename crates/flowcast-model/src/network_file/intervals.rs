@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn a_bootstrap_that_missed_the_value_is_widened_to_it() {
         let rate = Rate::from_bytes_per_second;
-        let interval = ParameterInterval::around(rate(10.0), (rate(11.0), rate(12.0)), 0.9);
+        let interval = ParameterInterval::around(rate(10.0), rate(11.0), rate(12.0), 0.9);
         assert_eq!(
             (interval.low, interval.high),
             (Quantity::Rate(rate(10.0)), Quantity::Rate(rate(12.0)))

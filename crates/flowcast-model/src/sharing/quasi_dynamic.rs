@@ -174,25 +174,23 @@ impl QuasiDynamicQueues {
         let (out, into) = (link.min(other), link.max(other));
         let goal = self
             .queues
-            .split(out, (self.balance(out), self.balance(into)));
+            .split(out, [self.balance(out), self.balance(into)]);
         let before = self.queues.pair(out);
-        let apart = (goal.0 - before.0, goal.1 - before.1);
+        let [near, far] = [0, 1].map(|at| goal[at] - before[at]);
         self.queues
-            .set_pair(out, (before.0 + part * apart.0, before.1 + part * apart.1));
+            .set_pair(out, [before[0] + part * near, before[1] + part * far]);
         // Of what data see: at kappa = 1 the rates do not depend on which of the two links holds the queue.
         let kappa = self.queues.feedback.kappa;
-        (apart.0 + kappa * apart.1)
-            .abs()
-            .max((apart.1 + kappa * apart.0).abs())
+        (near + kappa * far).abs().max((far + kappa * near).abs())
     }
 
     /// One step of Newton's method to the delay that fills the link.
     fn balance(&self, link: LinkId) -> f64 {
-        let load = self.loads[link.index()];
-        if load.0 == 0.0 {
+        let (load, slope) = self.loads[link.index()];
+        if load == 0.0 {
             0.0
         } else {
-            self.queues.newton_step(link, load)
+            self.queues.newton_step(link, load, slope)
         }
     }
 
@@ -202,10 +200,7 @@ impl QuasiDynamicQueues {
             return self.queues.set(link, delay);
         }
         let (out, into) = (LinkId(link.0 & !1), LinkId(link.0 | 1));
-        let seen = (
-            self.filling(fabric, active_flows, out),
-            self.filling(fabric, active_flows, into),
-        );
+        let seen = [out, into].map(|link| self.filling(fabric, active_flows, link));
         self.queues.set_pair(out, self.queues.split(out, seen));
     }
 

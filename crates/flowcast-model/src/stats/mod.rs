@@ -95,17 +95,19 @@ pub(crate) fn check(
 
 /// Refuses lists of different length.
 fn check_pairs(
-    left: (&'static str, &[f64]),
-    right: (&'static str, &[f64]),
+    left_name: &'static str,
+    left: &[f64],
+    right_name: &'static str,
+    right: &[f64],
 ) -> Result<(), StatsError> {
-    if left.1.len() == right.1.len() {
+    if left.len() == right.len() {
         return Ok(());
     }
     Err(StatsError::Lengths {
-        left_name: left.0,
-        left: left.1.len(),
-        right_name: right.0,
-        right: right.1.len(),
+        left_name,
+        left: left.len(),
+        right_name,
+        right: right.len(),
     })
 }
 

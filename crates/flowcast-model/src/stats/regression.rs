@@ -138,7 +138,7 @@ pub fn theil_sen_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsError>
 }
 
 fn check_points(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
-    check_pairs(("x", x), ("y", y))?;
+    check_pairs("x", x, "y", y)?;
     check("line", x, 2)?;
     check("line", y, 2)?;
     if x.iter().all(|value| *value == x[0]) {

@@ -30,8 +30,8 @@ pub fn weighted_line_at_least_zero(
     y: &[f64],
     weights: &[f64],
 ) -> Result<Line, StatsError> {
-    check_pairs(("x", x), ("y", y))?;
-    check_pairs(("x", x), ("weights", weights))?;
+    check_pairs("x", x, "y", y)?;
+    check_pairs("x", x, "weights", weights)?;
     [x, y, weights]
         .into_iter()
         .try_for_each(|values| check("line", values, 1))?;
@@ -42,7 +42,7 @@ pub fn weighted_line_at_least_zero(
 const LEAST: f64 = 1e-300;
 
 pub(super) fn check_relative(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
-    check_pairs(("x", x), ("y", y))?;
+    check_pairs("x", x, "y", y)?;
     check("line", x, 1)?;
     check("line", y, 1)?;
     let refused = |name, found, expected| {

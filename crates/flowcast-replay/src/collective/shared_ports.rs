@@ -42,7 +42,7 @@ impl SharedPorts {
         let ends =
             |message: &PlannedMessage| (places[message.from as usize], places[message.to as usize]);
         let loads = |count: usize, place: &dyn Fn(&PlannedMessage) -> u32| {
-            TurnLoads::new((count, turns), &plan.messages, place)
+            TurnLoads::new(count, turns, &plan.messages, place)
         };
         let mut own = loads(places.len(), &|message| message.from);
         let mut out = loads(nodes, &|message| ends(message).0.node);
@@ -106,7 +106,8 @@ struct TurnLoads {
 
 impl TurnLoads {
     fn new(
-        (places, turns): (usize, usize),
+        places: usize,
+        turns: usize,
         messages: &[PlannedMessage],
         place: &dyn Fn(&PlannedMessage) -> u32,
     ) -> TurnLoads {

@@ -33,8 +33,10 @@ impl<'a> Family<'a> {
     /// The obstacle, if the makespan is not piecewise linear.
     pub fn new(
         program: &'a Program,
-        (placement, rendezvous): (&'a Placement, Rendezvous),
-        (values, networks): (&[f64], &[Network]),
+        placement: &'a Placement,
+        rendezvous: Rendezvous,
+        values: &[f64],
+        networks: &[Network],
     ) -> Result<Family<'a>, Obstacle> {
         if !program.accesses().is_empty() {
             return Err(Obstacle::Accesses);

@@ -159,7 +159,7 @@ impl LinearCostsCollectives {
             return;
         }
         let takes = |costs: &Costs| {
-            costs.collective(made.op, made.communicator, rank, (made.send, made.recv))
+            costs.collective(made.op, made.communicator, rank, made.send, made.recv)
         };
         let first = &samples.costs[0];
         let line = *self

@@ -254,10 +254,11 @@ fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
                 continue;
             };
             let made = program.call(call);
-            let sizes = (made.send, made.recv);
             let cost = known
                 .entry((call, costs.group_index(rank)))
-                .or_insert_with(|| costs.collective(made.op, made.communicator, rank, sizes));
+                .or_insert_with(|| {
+                    costs.collective(made.op, made.communicator, rank, made.send, made.recv)
+                });
             executions[instance as usize].add(*cost, made.mode, made.is_root);
         }
     }

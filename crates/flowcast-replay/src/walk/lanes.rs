@@ -226,12 +226,17 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
     /// What the operation takes after all have come if this rank's call, number `index`, decides.
     pub(super) fn duration(&mut self, index: u32, call: &CollectiveCall, rank: Rank) -> &Times<W> {
         let networks = self.networks;
-        let sizes = (call.send, call.recv);
         let key = (index, self.group(rank));
         self.durations.entry(key).or_insert_with(|| {
             from_fn(|lane: usize| {
-                self.grid
-                    .round(networks[lane].collective(call.op, call.communicator, rank, sizes))
+                let takes = networks[lane].collective(
+                    call.op,
+                    call.communicator,
+                    rank,
+                    call.send,
+                    call.recv,
+                );
+                self.grid.round(takes)
             })
         })
     }

@@ -94,8 +94,14 @@ impl ExactSearch<'_> {
         if let Some(reason) = self.differs(&networks)? {
             return Ok(Err(reason));
         }
-        let place = (&self.prepared.placement, self.prepared.rendezvous);
-        let family = match Family::new(self.prepared.program(), place, (&values, &networks)) {
+        let prepared = self.prepared;
+        let family = match Family::new(
+            prepared.program(),
+            &prepared.placement,
+            prepared.rendezvous,
+            &values,
+            &networks,
+        ) {
             Ok(family) => family,
             Err(obstacle) => return Ok(Err(Inexact::Obstacle(obstacle))),
         };

@@ -83,7 +83,8 @@ pub enum Inexact {
 pub fn sensitivity(
     trace: &Trace,
     network: &Network,
-    (parameter, most_walks): (Parameter, usize),
+    parameter: Parameter,
+    most_walks: usize,
     options: &Options,
 ) -> Result<Sensitivity, Error> {
     let trace = &*trace.unfolded()?;

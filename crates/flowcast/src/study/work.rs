@@ -23,7 +23,8 @@ impl Study {
     /// A set without a prediction; those of `done`.
     pub fn run<E: From<StudyError>>(
         &self,
-        (sets, form): (&[usize], Form),
+        sets: &[usize],
+        form: Form,
         threads: usize,
         mut done: impl FnMut(Lines) -> Result<(), E>,
     ) -> Result<(), E> {

@@ -206,8 +206,8 @@ fn every_record_has_its_effect() {
         (wide_area.traffic, wide_area.flight_time(0, 1)),
         (Traffic::Linear, Time::from_seconds(1e-3))
     );
-    assert_eq!(wide_area.connection((1, 0), 3, Bytes(1025)), Some(0));
-    assert_eq!(wide_area.connection((1, 0), 3, Bytes(1024)), None);
+    assert_eq!(wide_area.connection(1, 0, 3, Bytes(1025)), Some(0));
+    assert_eq!(wide_area.connection(1, 0, 3, Bytes(1024)), None);
     assert_eq!(
         wide_area.collectives.row(CollectiveOp::Barrier),
         "LOG S+R | LOG S+R".parse().unwrap()

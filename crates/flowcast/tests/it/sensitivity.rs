@@ -69,7 +69,7 @@ proptest! {
         let trace = Trace::Program(records.program());
         let network = numbers.network(trace.ranks());
         let options = Options { rendezvous_from: numbers.rendezvous_from.map(Bytes), ..independent() };
-        let curve = sensitivity(&trace, &network, (parameter(field), 10_000), &options).unwrap();
+        let curve = sensitivity(&trace, &network, parameter(field), 10_000, &options).unwrap();
         if let Some(reason) = curve.inexact {
             prop_assert!(matches!(reason, Inexact::Obstacle(_) | Inexact::Error(_)), "{reason}");
             if reason != Inexact::Error(10_000) {
@@ -111,7 +111,7 @@ fn curves_of_bundled_traces_are_what_is_predicted() {
             ("nic.overhead", "0us", "90us"),
         ] {
             let curve =
-                sensitivity(&trace, &network, (parameter(field), 10_000), &independent()).unwrap();
+                sensitivity(&trace, &network, parameter(field), 10_000, &independent()).unwrap();
             let error = curve.curve.error.as_nanos();
             assert!(
                 curve.inexact.is_none() || error <= 3.0,
@@ -136,7 +136,8 @@ fn the_tolerance_is_where_the_time_is_that_much_longer() {
     let curve = sensitivity(
         &trace,
         &network,
-        (parameter(("nic.latency", "0us", "1ms")), 1000),
+        parameter(("nic.latency", "0us", "1ms")),
+        1000,
         &independent(),
     )
     .unwrap();
@@ -161,7 +162,7 @@ fn what_depends_on_the_order_of_events_is_sampled_and_says_so() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = bundled("tests/golden/replay/halo_16_5_8192.dim");
     let run = |field, options: &Options| {
-        sensitivity(&trace, &network, (parameter(field), 1000), options).unwrap()
+        sensitivity(&trace, &network, parameter(field), 1000, options).unwrap()
     };
     let fair = Options {
         contention: Contention::Shared(Model::Fair),
@@ -187,7 +188,7 @@ fn accelerators_hinder_a_curve_only_where_speeds_of_their_ranks_change() {
     network.machine.nodes = vec![group; 2];
     let curve = |field| {
         let range = parameter((field, "0.25", "4"));
-        sensitivity(&trace, &network, (range, 1000), &independent()).unwrap()
+        sensitivity(&trace, &network, range, 1000, &independent()).unwrap()
     };
     let other = curve("machine.nodes.1.speed");
     assert_eq!((other.inexact, other.curve.pieces.len()), (None, 2));
@@ -235,7 +236,7 @@ fn many_pieces_are_joined_to_rows_that_lead_over_the_whole_range() {
     let trace = flowcast::read_files(flowcast::recording::format::RECORDING, open).unwrap();
     let network = builtin::network("gige-tcp").unwrap();
     let parameter = Parameter::parse("nic.latency", "0us..100us").unwrap();
-    let found = sensitivity(&trace, &network, (parameter, 10_000), &independent()).unwrap();
+    let found = sensitivity(&trace, &network, parameter, 10_000, &independent()).unwrap();
     let rows = |most: usize| {
         found
             .answer("", &network, most)

@@ -264,7 +264,7 @@ fn under_limits_the_curve_of_a_fixed_order_stands_beside_and_meets_the_predictio
     };
     let range = ["0us", "1ms"].map(|value| Quantity::parse(value).unwrap());
     let parameter = |field: &str| Parameter::new(field, range[0], range[1]).unwrap();
-    let found = sensitivity(&trace, &network, (parameter("nic.latency"), 1000), &options).unwrap();
+    let found = sensitivity(&trace, &network, parameter("nic.latency"), 1000, &options).unwrap();
     let fixed = found
         .fixed_order
         .as_ref()
@@ -279,7 +279,8 @@ fn under_limits_the_curve_of_a_fixed_order_stands_beside_and_meets_the_predictio
     let selected = sensitivity(
         &trace,
         &network,
-        (parameter("latency[link=between]"), 1000),
+        parameter("latency[link=between]"),
+        1000,
         &options,
     )
     .unwrap();

@@ -296,7 +296,8 @@ impl Sweep {
                 executor.run(trace, &sets, remote::job(self, &name, study)?, done)?;
             }
             None => study.run(
-                (&sets, form),
+                &sets,
+                form,
                 self.threads.unwrap_or_else(threads).max(1),
                 done,
             )?,

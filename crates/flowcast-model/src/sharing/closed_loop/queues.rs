@@ -110,11 +110,11 @@ impl Queues {
     }
 
     /// The delays of a paired link that points outward, and of its opposite.
-    pub(in crate::sharing) fn pair(&self, out: LinkId) -> (f64, f64) {
-        (self.delays[out.index()], self.delays[out.index() + 1])
+    pub(in crate::sharing) fn pair(&self, out: LinkId) -> [f64; 2] {
+        [self.delays[out.index()], self.delays[out.index() + 1]]
     }
 
-    pub(in crate::sharing) fn set_pair(&mut self, out: LinkId, (delay, other): (f64, f64)) {
+    pub(in crate::sharing) fn set_pair(&mut self, out: LinkId, [delay, other]: [f64; 2]) {
         let (out, into, kappa) = (out.index(), out.index() + 1, self.feedback.kappa);
         (self.delays[out], self.delays[into]) = (delay, other);
         (self.seen[out], self.seen[into]) = (delay + kappa * other, other + kappa * delay);
@@ -122,19 +122,19 @@ impl Queues {
 
     /// The delays of a paired link that points outward and of its opposite whose data would each fill their link with
     /// these delays seen. For kappa > 1 either of the two may hold the queue; it stays where it is.
-    pub(in crate::sharing) fn split(&self, link: LinkId, (out, into): (f64, f64)) -> (f64, f64) {
+    pub(in crate::sharing) fn split(&self, link: LinkId, [out, into]: [f64; 2]) -> [f64; 2] {
         let (kappa, before) = (self.feedback.kappa, self.pair(link));
-        let stays_in = before.1 > before.0 && kappa * into >= out;
+        let stays_in = before[1] > before[0] && kappa * into >= out;
         if kappa * out >= into && !stays_in {
-            (out, 0.0)
+            [out, 0.0]
         } else if kappa * into >= out {
-            (0.0, into)
+            [0.0, into]
         } else {
             let determinant = 1.0 - kappa * kappa;
-            (
+            [
                 (out - kappa * into) / determinant,
                 (into - kappa * out) / determinant,
-            )
+            ]
         }
     }
 
@@ -177,7 +177,7 @@ impl Queues {
 
     /// One step of Newton's method towards the delay that fills a link: `load` is the sum of its flows' rates, `slope`
     /// that of each rate over the flow's delay.
-    pub(in crate::sharing) fn newton_step(&self, link: LinkId, (load, slope): (f64, f64)) -> f64 {
+    pub(in crate::sharing) fn newton_step(&self, link: LinkId, load: f64, slope: f64) -> f64 {
         let excess = power(load / self.capacity(link), self.feedback.alpha) - 1.0;
         (self.seen(link) + excess * load / slope).max(0.0)
     }

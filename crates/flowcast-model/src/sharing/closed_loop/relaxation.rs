@@ -144,17 +144,17 @@ struct RelaxationPace {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct RelaxationStep {
     part: f64,
-    last: (f64, f64),
+    last: [f64; 2],
 }
 
 impl RelaxationStep {
     const START: RelaxationStep = RelaxationStep {
         part: 1.0,
-        last: (0.0, 0.0),
+        last: [0.0; 2],
     };
 
-    fn adapt(&mut self, apart: (f64, f64), boldness: f64) {
-        let has_turned = apart.0 * self.last.0 + apart.1 * self.last.1 < 0.0;
+    fn adapt(&mut self, apart: [f64; 2], boldness: f64) {
+        let has_turned = apart[0] * self.last[0] + apart[1] * self.last[1] < 0.0;
         let part = self.part * if has_turned { SHORTER } else { LONGER };
         *self = RelaxationStep {
             part: part.clamp(LEAST_STEP, boldness),
@@ -353,7 +353,7 @@ impl Relaxation {
         let before = self.queues.delay(link);
         let filling = self.filling_delay(fabric, active_flows, link, pace);
         let delay = self
-            .step(link, (filling - before, 0.0), pace)
+            .step(link, [filling - before, 0.0], pace)
             .toward(before, filling);
         if delay == before {
             return;
@@ -379,12 +379,9 @@ impl Relaxation {
     ) {
         let (into, before) = (fabric.opposite(out), self.queues.pair(out));
         let filling = [out, into].map(|link| self.filling_delay(fabric, active_flows, link, pace));
-        let delays = self.queues.split(out, filling.into());
-        let step = self.step(out, (delays.0 - before.0, delays.1 - before.1), pace);
-        let delays = (
-            step.toward(before.0, delays.0),
-            step.toward(before.1, delays.1),
-        );
+        let delays = self.queues.split(out, filling);
+        let step = self.step(out, [0, 1].map(|at| delays[at] - before[at]), pace);
+        let delays = [0, 1].map(|at| step.toward(before[at], delays[at]));
         if delays == before {
             return;
         }
@@ -401,7 +398,7 @@ impl Relaxation {
     }
 
     /// The step of a link that is so far from its balance.
-    fn step(&mut self, link: LinkId, apart: (f64, f64), pace: RelaxationPace) -> RelaxationStep {
+    fn step(&mut self, link: LinkId, apart: [f64; 2], pace: RelaxationPace) -> RelaxationStep {
         let step = &mut self.steps[link.index()];
         if let Some(boldness) = pace.boldness {
             if *step == RelaxationStep::START {

@@ -199,7 +199,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let call = self.program.call(call);
         let takes = self
             .costs
-            .collective(call.op, call.communicator, rank, (call.send, call.recv));
+            .collective(call.op, call.communicator, rank, call.send, call.recv);
         self.pending
             .at(self.pending.now() + takes, Kind::Gathered.event(number));
     }

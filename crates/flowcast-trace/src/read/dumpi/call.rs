@@ -178,7 +178,7 @@ impl<'a> DumpiCalls<'a> {
     ) -> Result<(), Fault> {
         match function.kind.as_str() {
             "send" | "ssend" | "isend" | "issend" | "send-init" | "ssend-init" => {
-                call.words = self.send(arguments, ("count", "datatype", "tag"))?;
+                call.words = self.send(arguments, ["count", "datatype", "tag"])?;
             }
             "recv" | "irecv" | "recv-init" => {
                 let communicator = self.communicator(arguments.int("comm")?) as i64;
@@ -195,9 +195,9 @@ impl<'a> DumpiCalls<'a> {
             "sendrecv" => {
                 let replaces = arguments.has("count");
                 let what = if replaces {
-                    ("count", "datatype", "sendtag")
+                    ["count", "datatype", "sendtag"]
                 } else {
-                    ("sendcount", "sendtype", "sendtag")
+                    ["sendcount", "sendtype", "sendtag"]
                 };
                 call.words = self.send(arguments, what)?;
                 call.words.extend(self.received(arguments, "recvtag")?);
@@ -241,7 +241,7 @@ impl<'a> DumpiCalls<'a> {
     fn send(
         &mut self,
         arguments: &DumpiArguments<'_>,
-        (count, datatype, tag): (&str, &str, &str),
+        [count, datatype, tag]: [&str; 3],
     ) -> Result<Vec<i64>, Fault> {
         let communicator = self.communicator(arguments.int("comm")?) as i64;
         let elements = arguments.int(count)?;
@@ -338,17 +338,16 @@ impl<'a> DumpiCalls<'a> {
         if arguments.has("recvcount") {
             sizes.into = self.bytes(arguments, "recvcount", in_type)?;
         }
-        sizes.outs = self.vector(arguments, ("sendcounts", out_type, "sendtypes"))?;
-        sizes.ins = self.vector(arguments, ("recvcounts", in_type, "recvtypes"))?;
+        sizes.outs = self.vector(arguments, ["sendcounts", out_type, "sendtypes"])?;
+        sizes.ins = self.vector(arguments, ["recvcounts", in_type, "recvtypes"])?;
         Ok(sizes)
     }
 
     fn vector(
         &mut self,
         arguments: &DumpiArguments<'_>,
-        names: (&str, &str, &str),
+        [counts, datatype, datatypes]: [&str; 3],
     ) -> Result<Option<Vec<i64>>, Fault> {
-        let (counts, datatype, datatypes) = names;
         let Some(counts) = arguments.list(counts) else {
             return Ok(None);
         };

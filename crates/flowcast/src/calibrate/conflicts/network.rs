@@ -119,14 +119,16 @@ impl ConflictFit {
     ) -> BTreeMap<String, ParameterInterval> {
         let level = self.options.level;
         let times = |e: &BoundedEstimate<Time>| {
-            let around = |[low, high]: [Time; 2]| (tidy_time(low), tidy_time(high));
-            e.interval()
-                .map(|ends| ParameterInterval::around(tidy_time(e.value), around(ends), level))
+            e.interval().map(|[low, high]| {
+                let [value, low, high] = [e.value, low, high].map(tidy_time);
+                ParameterInterval::around(value, low, high, level)
+            })
         };
         let rates = |e: &BoundedEstimate<Rate>| {
-            let around = |[low, high]: [Rate; 2]| (tidy_rate(low), tidy_rate(high));
-            e.interval()
-                .map(|ends| ParameterInterval::around(tidy_rate(e.value), around(ends), level))
+            e.interval().map(|[low, high]| {
+                let [value, low, high] = [e.value, low, high].map(tidy_rate);
+                ParameterInterval::around(value, low, high, level)
+            })
         };
         let mut all = vec![
             ("nic.latency", times(&self.latency)),
@@ -136,7 +138,7 @@ impl ConflictFit {
             all.push(("backbone.bandwidth", rates(&backbone.rate)));
             let ends = backbone.from.interval().map(|ends| ends.map(f64::from));
             let flows = ends.map(|[low, high]| {
-                ParameterInterval::around(f64::from(backbone.from.value), (low, high), level)
+                ParameterInterval::around(f64::from(backbone.from.value), low, high, level)
             });
             all.push(("sharing.asymmetric.backbone_from", flows));
         }
@@ -144,7 +146,7 @@ impl ConflictFit {
             let estimate = &parameter.estimate;
             let ends = estimate.interval().map(|ends| ends.map(tidy));
             let interval = ends.map(|[low, high]| {
-                ParameterInterval::around(tidy(estimate.value), (low, high), level)
+                ParameterInterval::around(tidy(estimate.value), low, high, level)
             });
             all.push((parameter.field, interval));
         }

@@ -35,11 +35,11 @@ impl DimemasFit {
             correlation,
             level,
         } = self.intervals;
-        let mut of_latency = ParameterInterval::around(latency, (least, most), level);
+        let mut of_latency = ParameterInterval::around(latency, least, most, level);
         let correlation =
             correlation.map(|found| ("nic.bandwidth".to_owned(), (found * 1e3).round() / 1e3));
         of_latency.correlations.extend(correlation);
-        let of_bandwidth = ParameterInterval::around(bandwidth, (slowest, fastest), level);
+        let of_bandwidth = ParameterInterval::around(bandwidth, slowest, fastest, level);
         Network {
             intervals: [
                 ("nic.latency".to_owned(), of_latency),

@@ -56,11 +56,11 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
 /// A collective that follows a row.
 pub(super) fn by_row(
     region: &MeasuredRegion,
-    sizes: (Bytes, Bytes),
+    send: Bytes,
+    recv: Bytes,
     row: Row,
     parameters: &Parameters,
 ) -> Time {
-    let (send, recv) = sizes;
     let Parameters {
         latency,
         bandwidth,

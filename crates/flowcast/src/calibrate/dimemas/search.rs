@@ -302,7 +302,7 @@ fn predicted(
     parameters: &Parameters,
 ) -> Time {
     match region.exercise {
-        Exercise::Collective(op, send, recv) => by_row(region, (send, recv), rows[&op], parameters),
+        Exercise::Collective(op, send, recv) => by_row(region, send, recv, rows[&op], parameters),
         _ => once(region, parameters).expect("not a collective"),
     }
 }
@@ -314,7 +314,9 @@ fn miss_of(
 ) -> f64 {
     regions
         .iter()
-        .map(|(region, sizes)| off(by_row(region, *sizes, row, parameters), region.once))
+        .map(|(region, (send, recv))| {
+            off(by_row(region, *send, *recv, row, parameters), region.once)
+        })
         .sum()
 }
 
@@ -436,7 +438,7 @@ mod tests {
             for (op, row) in &rows {
                 let (send, recv) = (size, Bytes(size.0 * u64::from(ranks)));
                 let region = blank(Exercise::Collective(*op, send, recv));
-                let once = by_row(&region, (send, recv), row.parse().unwrap(), &parameters);
+                let once = by_row(&region, send, recv, row.parse().unwrap(), &parameters);
                 regions.push(MeasuredRegion { once, ..region });
             }
         }
