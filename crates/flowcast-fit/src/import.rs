@@ -261,10 +261,11 @@ fn listed(sections: &[&LogSection<'_>]) -> String {
 }
 
 fn no_messages(sections: &[LogSection<'_>]) -> ImportError {
-    let measured = |section: &&LogSection<'_>| section.test.is_none() && !section.rows.is_empty();
     let Some(LogSection {
         line, benchmark, ..
-    }) = sections.iter().find(measured)
+    }) = sections
+        .iter()
+        .find(|section| section.test.is_none() && !section.rows.is_empty())
     else {
         let without_rows = sections.iter().all(|section| section.rows.is_empty());
         let mut found = listed(&sections.iter().collect::<Vec<_>>());

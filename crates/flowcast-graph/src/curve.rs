@@ -44,9 +44,10 @@ impl Selected {
     /// The value that all of them have: nanoseconds, nanoseconds per byte, or a factor; none if they differ.
     pub fn base(&self) -> Option<f64> {
         let first = self.shares.first()?.unit;
-        let is_same =
-            |share: &CurveShare| (share.unit - first).abs() <= 1e-9 * first.abs().max(1.0);
-        self.shares.iter().all(is_same).then_some(first)
+        self.shares
+            .iter()
+            .all(|share| (share.unit - first).abs() <= 1e-9 * first.abs().max(1.0))
+            .then_some(first)
     }
 }
 

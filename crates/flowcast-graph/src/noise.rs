@@ -182,16 +182,17 @@ impl EventGraph<'_> {
             .map(|ends: &Vec<Time>| ends.iter().copied().max().unwrap_or_default())
             .collect();
         makespans.sort();
-        let quiet = |rank: usize| self.times[self.ends[rank] as usize];
-        let later = |rank: usize| {
-            runs.iter()
-                .map(|ends| (ends[rank].as_nanos() - quiet(rank)) / runs.len() as f64)
-                .sum()
-        };
         Disturbed {
             makespans,
             later: (0..self.ends.len())
-                .map(later)
+                .map(|rank| {
+                    runs.iter()
+                        .map(|ends| {
+                            (ends[rank].as_nanos() - self.times[self.ends[rank] as usize])
+                                / runs.len() as f64
+                        })
+                        .sum()
+                })
                 .map(Time::from_nanos)
                 .collect(),
         }

@@ -182,14 +182,15 @@ impl Slacks<'_> {
         let graph = self.graph;
         let makespan = graph.makespan();
         let end = |rank: usize| makespan - Time::from_nanos(graph.times[graph.ends[rank] as usize]);
-        let none = |rank: usize| RankSlack {
-            rank: Rank(rank as u32),
-            end: end(rank),
-            compute: Time::ZERO,
-            least: end(rank),
-            slower: f64::INFINITY,
-        };
-        let mut ranks: Vec<RankSlack> = (0..graph.ends.len()).map(none).collect();
+        let mut ranks: Vec<RankSlack> = (0..graph.ends.len())
+            .map(|rank| RankSlack {
+                rank: Rank(rank as u32),
+                end: end(rank),
+                compute: Time::ZERO,
+                least: end(rank),
+                slower: f64::INFINITY,
+            })
+            .collect();
         for (_, node, total) in self.computed() {
             let rank = &mut ranks[graph.owner(node.rank())];
             let slack = Time::from_nanos(total);

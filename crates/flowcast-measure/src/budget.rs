@@ -22,7 +22,7 @@ use flowcast_model::stats::resampling::Resampler;
 use flowcast_units::{Bytes, Time};
 
 use crate::{
-    prtt::{Client, PrttError, Stop, Timed},
+    prtt::{Client, PrttError, Stop, Timed, wrong_plan},
     script::{MAX_SIZE, greet, send_script},
     transport::Transport,
 };
@@ -183,28 +183,21 @@ impl Budgeted {
 }
 
 fn check(plan: &BudgetPlan) -> Result<(), PrttError> {
-    let wrong = |field, found: String, expected: &str| {
-        Err(PrttError::Plan {
-            field,
-            found,
-            expected: expected.to_owned(),
-        })
-    };
     if !(Bytes(4096)..=MAX_SIZE).contains(&plan.largest) {
-        return wrong(
+        return wrong_plan(
             "max-size",
             plan.largest.to_string(),
             "a size from 4 KiB to 64 MiB",
         );
     }
     if plan.messages < FEWEST_MESSAGES {
-        return wrong("most-messages", plan.messages.to_string(), "200 or more");
+        return wrong_plan("most-messages", plan.messages.to_string(), "200 or more");
     }
     if plan.max_time <= Time::ZERO {
-        return wrong("budget", plan.max_time.to_string(), "a time above 0");
+        return wrong_plan("budget", plan.max_time.to_string(), "a time above 0");
     }
     if !(plan.precision > 0.0 && plan.precision < 1.0) {
-        return wrong(
+        return wrong_plan(
             "precision",
             plan.precision.to_string(),
             "a share between 0 and 1",

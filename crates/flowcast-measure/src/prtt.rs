@@ -388,40 +388,45 @@ pub(crate) fn largest(plan: &PrttPlan) -> Bytes {
     plan.sizes.iter().copied().max().unwrap_or_default()
 }
 
+pub(crate) fn wrong_plan(
+    field: &'static str,
+    found: String,
+    expected: &str,
+) -> Result<(), PrttError> {
+    Err(PrttError::Plan {
+        field,
+        found,
+        expected: expected.to_owned(),
+    })
+}
+
 fn check(plan: &PrttPlan) -> Result<(), PrttError> {
-    let wrong = |field, found, expected: &str| {
-        Err(PrttError::Plan {
-            field,
-            found,
-            expected: expected.to_owned(),
-        })
-    };
     let ascending = plan.sizes.is_sorted_by(|low, high| low < high);
     if plan.sizes.len() < 2 || plan.sizes.len() > 10_000 || !ascending {
-        return wrong(
+        return wrong_plan(
             "sizes",
             format!("{} sizes", plan.sizes.len()),
             "2 to 10000 different sizes in ascending order",
         );
     }
     if plan.sizes[0] == Bytes(0) || largest(plan) > MAX_SIZE {
-        return wrong(
+        return wrong_plan(
             "sizes",
             format!("{} to {}", plan.sizes[0], largest(plan)),
             "sizes from 1 B to 64 MiB",
         );
     }
     if !(2..=MAX_MESSAGES).contains(&plan.messages) {
-        return wrong("messages", plan.messages.to_string(), "2 to 4096");
+        return wrong_plan("messages", plan.messages.to_string(), "2 to 4096");
     }
     if plan.delay.is_some_and(|delay| delay <= Time::ZERO) {
-        return wrong("delay", "0".into(), "a time above 0");
+        return wrong_plan("delay", "0".into(), "a time above 0");
     }
     if plan.max_time <= Time::ZERO {
-        return wrong("max-time", plan.max_time.to_string(), "a time above 0");
+        return wrong_plan("max-time", plan.max_time.to_string(), "a time above 0");
     }
     if !(plan.level > 0.0 && plan.level < 1.0) {
-        return wrong("level", plan.level.to_string(), "a number between 0 and 1");
+        return wrong_plan("level", plan.level.to_string(), "a number between 0 and 1");
     }
     Ok(())
 }

@@ -35,8 +35,8 @@ pub fn question<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Str
 }
 
 fn is_near(name: &str, known: &str) -> bool {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    let (name, known) = (last(name), last(&known.to_lowercase()));
+    let [name, known] = [name, &known.to_lowercase()]
+        .map(|name| name.rsplit('.').next().unwrap_or_default().to_owned());
     let is_beginning = name.chars().count() >= SHORTEST_BEGINNING && known.starts_with(&name);
     is_beginning || damerau_levenshtein(&name, &known) * 3 <= known.chars().count()
 }

@@ -32,7 +32,7 @@ use crate::{link_rate::LinkRate, sharing::error::SharingError};
 use dragonfly::{Dragonfly, Inside, RoutedDragonfly};
 use flowcast_units::{Node, Rate, Time};
 use graph::{RoutedGraph, SwitchGraph};
-use grid::Grid;
+use grid::SwitchGrid;
 use tree::{Level, RoutedTree, Tree, TreeError};
 pub use wiring::Routing;
 use wiring::{Cable, Switch, Trip, Wiring};
@@ -85,7 +85,7 @@ pub enum TopologyShape {
     /// Level by level, the lowest first, with the cables upward.
     Levels(Vec<(Level, CableKind)>),
     /// A torus or a mesh, and all of its cables.
-    Grid(Grid, CableKind),
+    Grid(SwitchGrid, CableKind),
     /// A Dragonfly or Dragonfly+.
     Dragonfly {
         /// Its groups.
@@ -440,7 +440,7 @@ impl TopologyShape {
                 levels(upward.map(|(_, kind)| *kind).collect())
             }
             TopologyShape::Grid(grid, cables) => (0..grid.sides.len())
-                .map(|at| class(Grid::dimension(at), *cables))
+                .map(|at| class(SwitchGrid::dimension(at), *cables))
                 .collect(),
             TopologyShape::Dragonfly { local, global, .. } => vec![
                 class("local".to_owned(), *local),
@@ -522,7 +522,7 @@ pub(crate) fn check_node(wiring: &dyn Wiring, node: Node) -> Result<(), SharingE
 /// More switches than any machine has.
 const MOST_SWITCHES: u64 = 1 << 22;
 
-fn checked_grid(grid: &Grid) -> Result<&Grid, SharingError> {
+fn checked_grid(grid: &SwitchGrid) -> Result<&SwitchGrid, SharingError> {
     let field = if grid.is_torus { "torus" } else { "mesh" };
     let sides = &grid.sides;
     if sides.is_empty() || sides.len() > 16 {

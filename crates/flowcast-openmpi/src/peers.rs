@@ -86,13 +86,12 @@ impl RailPeer {
 
     /// Nothing moves on these paths now. Where its address is not known, one of them may lead to it.
     pub(crate) fn avoid(&self, stuck: &BTreeSet<PeerPath>) {
-        let leads_here = |path: &&PeerPath| {
-            let far = self.addresses[path.rail.index()].load(Ordering::Relaxed);
-            far == 0 || far == path.far.0
-        };
         let rails = stuck
             .iter()
-            .filter(leads_here)
+            .filter(|path| {
+                let far = self.addresses[path.rail.index()].load(Ordering::Relaxed);
+                far == 0 || far == path.far.0
+            })
             .fold(RailSet::NONE, |set, path| set.with(path.rail));
         self.stuck.store(rails.bits(), Ordering::Relaxed);
     }

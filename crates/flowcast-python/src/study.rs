@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use flowcast::study::{
     Lines, Names,
-    grid::{Grid, full_name},
+    grid::{ParameterGrid, full_name},
     rows::Form,
 };
 use pyo3::prelude::*;
@@ -65,7 +65,7 @@ impl Study {
             .iter()
             .filter_map(|one| one.mapping.clone())
             .collect();
-        let grid = Grid::new(&networks, &mappings, &texts).context("grid");
+        let grid = ParameterGrid::new(&networks, &mappings, &texts).context("grid");
         let grid = grid.map_err(|error| raised(py, &error))?;
         let study = beside(py, move || {
             let names = Names {

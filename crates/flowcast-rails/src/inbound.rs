@@ -140,11 +140,10 @@ impl Inbound {
         let first = sequence
             .checked_sub(u64::from(piece.index))
             .ok_or(RailFault::Piece(piece))?;
-        let new = || PartialMessage {
+        let joining = self.joining.entry(first).or_insert_with(|| PartialMessage {
             order,
             pieces: vec![None; of],
-        };
-        let joining = self.joining.entry(first).or_insert_with(new);
+        });
         if joining.order != order || joining.pieces.len() != of {
             return Err(RailFault::Piece(piece));
         }

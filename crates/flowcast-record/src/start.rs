@@ -163,9 +163,10 @@ pub(crate) fn explain_absence(function: &WrappedFunction) {
 /// A launcher of one library starts a program of the other as many programs of one rank: nothing of it is worth a
 /// recording.
 fn lonely_world(library: &LoadedMpi) -> Option<String> {
-    let number = |name: &str| env::var(name).ok()?.parse::<i32>().ok();
     let launched = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
-    let size = launched.into_iter().find_map(number)?;
+    let size = launched
+        .into_iter()
+        .find_map(|name| env::var(name).ok()?.parse::<i32>().ok())?;
     (size > 1 && library.world_size() == 1).then(|| {
         format!(
             "the launcher started {size} processes, but each of them is alone: the program's library ({}) is not the \

@@ -136,8 +136,10 @@ pub fn functions() -> &'static [MpiFunction] {
 
 /// All functions by their names.
 pub fn by_name() -> BTreeMap<&'static str, MpiFunction> {
-    let named = |function: &'static MpiFunction| (function.name.as_str(), function.clone());
-    FUNCTIONS.iter().map(named).collect()
+    FUNCTIONS
+        .iter()
+        .map(|function| (function.name.as_str(), function.clone()))
+        .collect()
 }
 
 fn lines() -> impl Iterator<Item = &'static str> {

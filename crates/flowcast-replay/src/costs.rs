@@ -151,9 +151,11 @@ impl Costs {
         let group_of_rank: Vec<usize> = ranks
             .map(|rank| placement.group_index(placement.node(rank)))
             .collect();
-        let paced =
-            |(group, rank): (&usize, u32)| speed(groups[*group].speed * placement.pace(Rank(rank)));
-        let speeds: Vec<f64> = group_of_rank.iter().zip(0..).map(paced).collect();
+        let speeds: Vec<f64> = group_of_rank
+            .iter()
+            .zip(0..)
+            .map(|(group, rank)| speed(groups[*group].speed * placement.pace(Rank(rank))))
+            .collect();
         Costs {
             is_as_traced: speeds.iter().all(|speed| *speed == 1.0),
             paths: routes(network, placement)
@@ -562,9 +564,10 @@ impl CostsShape {
 
 impl SiteShape {
     fn new(ranks: &[(u32, Node)], placement: &Placement) -> SiteShape {
-        let on_node =
-            |chunk: &[(u32, Node)]| (placement.group_index(chunk[0].1), chunk.len() as u32);
-        let mut on_nodes: Vec<(usize, u32)> = ranks.chunk_by(|a, b| a == b).map(on_node).collect();
+        let mut on_nodes: Vec<(usize, u32)> = ranks
+            .chunk_by(|a, b| a == b)
+            .map(|chunk| (placement.group_index(chunk[0].1), chunk.len() as u32))
+            .collect();
         let nodes = on_nodes.len() as u32;
         on_nodes.sort_unstable();
         on_nodes.dedup();

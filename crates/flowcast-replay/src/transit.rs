@@ -265,13 +265,12 @@ impl Shared {
         let routes = routes_of_program(program, placement);
         let order = matches!(rule, Rule::QuasiDynamic(..))
             .then(|| RankOrder::by_colour(program, placement));
-        let renumber = |flows: &mut [Flow]| {
+        let transfers = transfers_of(program, placement);
+        Shared::from_routes(routes, transfers, (network, rule), |flows| {
             if let Some(order) = &order {
                 order.renumber_nodes(flows, network);
             }
-        };
-        let transfers = transfers_of(program, placement);
-        Shared::from_routes(routes, transfers, (network, rule), renumber)
+        })
     }
 
     /// For what so many ranks send, in so many slots: `sends` gives slot and receiver of each message of a rank.
@@ -401,8 +400,9 @@ impl Shared {
         }
         let message = &mut self.in_flight[number];
         let (ends, turn) = &mut own_ways.pairs[message.route as usize];
-        let load = |link| self.traffic.flows_over(link);
-        let Some(path) = self.fabric.way(*ends, *turn, message.slot.0, load) else {
+        let Some(path) = self.fabric.way(*ends, *turn, message.slot.0, |link| {
+            self.traffic.flows_over(link)
+        }) else {
             return false;
         };
         *turn += 1;
@@ -559,10 +559,9 @@ impl Shared {
         let (fabric, now) = (&self.fabric, self.now);
         match &mut self.delays {
             None => self.traffic.update_rates(fabric, now, |_| {}),
-            Some(delays) => {
-                let note = |change| delays.change(fabric, change, now);
-                self.traffic.update_rates(fabric, now, note)
-            }
+            Some(delays) => self
+                .traffic
+                .update_rates(fabric, now, |change| delays.change(fabric, change, now)),
         }
     }
 

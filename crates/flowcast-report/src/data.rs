@@ -350,10 +350,9 @@ fn size_data(traffic: &DrawnTraffic) -> Vec<SizeData> {
         .iter()
         .enumerate()
         .filter(|(_, (messages, _))| *messages > 0);
-    let from = |class: usize| class.checked_sub(1).map_or(0, |power| 1 << power);
     sizes
         .map(|(class, (messages, bytes))| SizeData {
-            from: from(class),
+            from: class.checked_sub(1).map_or(0, |power| 1 << power),
             messages: *messages,
             bytes: *bytes,
         })

@@ -182,10 +182,9 @@ impl NetworkView {
 
     /// The predicted time, with its interval if one is known.
     fn time(&self) -> String {
-        let shown = || html::shown(self.outcome.makespan());
         self.interval
             .as_ref()
-            .map_or_else(shown, |of| of.to_string())
+            .map_or_else(|| html::shown(self.outcome.makespan()), |of| of.to_string())
     }
 
     /// Time in communication: the part of the ranks' time that is not the program's own computation, 0 to 1.

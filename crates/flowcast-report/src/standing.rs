@@ -51,18 +51,19 @@ pub fn standings(all: &[PredictedTime<'_>]) -> Vec<Standing> {
     };
     let level = (0..all.len()).filter_map(overlap).min_by(f64::total_cmp);
     let is_known = all.iter().all(|(_, interval)| interval.is_some());
-    let of_one = |at: usize| {
-        let ratio = all[at].0.as_nanos() / least.as_nanos();
-        match (overlap(at), level) {
-            (Some(level), _) => Standing::NotDistinguishable(level),
-            (None, Some(level)) if at == shortest => Standing::NotDistinguishable(level),
-            (None, None) if at == shortest && is_known => Standing::Fastest,
-            (None, None) if is_known => Standing::TimesFastest(ratio),
-            _ if ratio < 1.0 + LEAST_DIFFERENCE && !is_known => Standing::Shortest,
-            _ => Standing::TimesShortest(ratio),
-        }
-    };
-    (0..all.len()).map(of_one).collect()
+    (0..all.len())
+        .map(|at| {
+            let ratio = all[at].0.as_nanos() / least.as_nanos();
+            match (overlap(at), level) {
+                (Some(level), _) => Standing::NotDistinguishable(level),
+                (None, Some(level)) if at == shortest => Standing::NotDistinguishable(level),
+                (None, None) if at == shortest && is_known => Standing::Fastest,
+                (None, None) if is_known => Standing::TimesFastest(ratio),
+                _ if ratio < 1.0 + LEAST_DIFFERENCE && !is_known => Standing::Shortest,
+                _ => Standing::TimesShortest(ratio),
+            }
+        })
+        .collect()
 }
 
 /// Predictions that differ by less than this share show as the same ratio.

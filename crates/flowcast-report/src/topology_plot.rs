@@ -84,8 +84,10 @@ fn draw_counts(out: &mut String, layout: &TopologyLayout) {
     let mut written: Vec<[f64; 2]> = names.collect();
     for cable in layout.cables.iter().filter(|cable| cable.count > 1) {
         let [x, y] = near_drawn_end(curve_of(cable), cable.drawn_end);
-        let covers = |other: &[f64; 2]| (x - other[0]).abs() < 20.0 && (y - other[1]).abs() < 9.0;
-        if !written.iter().any(covers) {
+        if !written
+            .iter()
+            .any(|other| (x - other[0]).abs() < 20.0 && (y - other[1]).abs() < 9.0)
+        {
             written.push([x, y]);
             framed(out, [x, y + 3.0], &format!("×{}", cable.count));
         }
@@ -215,7 +217,7 @@ mod tests {
     use flowcast_model::topology::{
         CableKind, TopologyShape,
         dragonfly::{Arrangement, Dragonfly, Inside},
-        grid::Grid,
+        grid::SwitchGrid,
         tree::Level,
     };
 
@@ -252,7 +254,7 @@ mod tests {
     }
 
     fn mesh(sides: &[u32]) -> TopologyShape {
-        let grid = Grid {
+        let grid = SwitchGrid {
             sides: sides.to_vec(),
             is_torus: false,
             nodes_per_switch: 1,
@@ -261,7 +263,7 @@ mod tests {
     }
 
     fn grid(sides: &[u32]) -> TopologyShape {
-        let grid = Grid {
+        let grid = SwitchGrid {
             sides: sides.to_vec(),
             is_torus: true,
             nodes_per_switch: 1,

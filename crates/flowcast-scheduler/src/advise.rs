@@ -29,7 +29,7 @@ pub struct KnownRail {
 
 /// A burst of messages, and from which gain on several rails are worth it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct RailQuestion {
     /// Messages that are sent at once.
     pub messages: usize,
     /// Sizes, in ascending order.
@@ -70,11 +70,11 @@ pub struct SizeAdvice {
     pub interval: (f64, f64),
 }
 
-impl Question {
+impl RailQuestion {
     /// For `messages` at once, each power of two from 1 B to 4 MiB.
-    pub fn about(messages: usize) -> Question {
+    pub fn about(messages: usize) -> RailQuestion {
         let sizes = (0..=22).map(|bits| Bytes(1 << bits)).collect();
-        Question {
+        RailQuestion {
             messages,
             sizes,
             worthwhile: 0.02,
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn two_equal_rails_nearly_halve_the_time_of_many_large_messages() {
         let rail = known("a=1,0.08,6,60us", 0.0);
-        let advice = Question::about(16).answer(&[rail, rail]).unwrap();
+        let advice = RailQuestion::about(16).answer(&[rail, rail]).unwrap();
         let last = advice.sizes.last().unwrap();
         assert!(
             last.gain > 1.99 && last.interval == (last.gain, last.gain),
@@ -233,7 +233,7 @@ mod tests {
             ]
         };
         let [sure, unsure] =
-            [0.0, 0.05].map(|share| Question::about(16).answer(&rails(share)).unwrap());
+            [0.0, 0.05].map(|share| RailQuestion::about(16).answer(&rails(share)).unwrap());
         assert_eq!(sure.sizes[0].taken, [16, 0]);
         assert_eq!((sure.sizes[0].gain, sure.sizes[0].alone), (1.0, RailId(0)));
         let width = |advice: &Advice| {

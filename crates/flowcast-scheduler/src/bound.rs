@@ -45,9 +45,12 @@ pub fn lower_bound(rails: &[LogGp], messages: &[RailMessage]) -> Result<Time, Ra
 
 /// When a message is delivered on the rail that delivers it first, with rails busy until `free`.
 pub(super) fn earliest(rails: &[LogGp], free: &[Time; MAX_RAILS], message: &RailMessage) -> Time {
-    let on =
-        |(rail, free): (&LogGp, &Time)| message.arrival.max(*free) + rail.one_way(message.size);
-    rails.iter().zip(free).map(on).min().unwrap_or(Time::ZERO)
+    rails
+        .iter()
+        .zip(free)
+        .map(|(rail, free)| message.arrival.max(*free) + rail.one_way(message.size))
+        .min()
+        .unwrap_or(Time::ZERO)
 }
 
 /// Weights of the rails in the relaxation.

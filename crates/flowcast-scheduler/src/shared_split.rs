@@ -87,9 +87,12 @@ impl<'a> SharedSplitter<'a> {
             .gap
             .plus(entry.transfer(self.table.tail(size)))
             .nanos();
-        let add = |until: u64| Some(until.max(now).saturating_add(busy));
         // Never fails: `add` always has a value.
-        let _ = self.accounts[rail.index()].fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let _ = self.accounts[rail.index()].fetch_update(
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+            |until| Some(until.max(now).saturating_add(busy)),
+        );
     }
 }
 
@@ -103,14 +106,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn rails(numbers: &[(u32, u32)]) -> Vec<LogGp> {
-        let rail = |(gap, latency): &(u32, u32)| LogGp {
-            gap: Time::from_nanos(f64::from(*gap)),
-            latency: Time::from_nanos(f64::from(*latency)),
-            overhead: Time::from_nanos(10.0),
-            // Whole nanoseconds, as the accounts have.
-            gap_per_byte: TimePerByte::from_nanos(f64::from(gap % 100 + 1)),
-        };
-        numbers.iter().map(rail).collect()
+        numbers
+            .iter()
+            .map(|(gap, latency)| LogGp {
+                gap: Time::from_nanos(f64::from(*gap)),
+                latency: Time::from_nanos(f64::from(*latency)),
+                overhead: Time::from_nanos(10.0),
+                // Whole nanoseconds, as the accounts have.
+                gap_per_byte: TimePerByte::from_nanos(f64::from(gap % 100 + 1)),
+            })
+            .collect()
     }
 
     fn accounts() -> Vec<AtomicU64> {

@@ -64,9 +64,10 @@ pub struct Split {
 impl Split {
     /// The pieces in the order of the rails, each with its length; their lengths add up to that of the message.
     pub fn pieces(&self) -> impl Iterator<Item = (RailId, Bytes)> + use<> {
-        let taken =
-            |(rail, bytes): (usize, u64)| (bytes > 0).then_some((RailId(rail as u8), Bytes(bytes)));
-        self.pieces.into_iter().enumerate().filter_map(taken)
+        self.pieces
+            .into_iter()
+            .enumerate()
+            .filter_map(|(rail, bytes)| (bytes > 0).then_some((RailId(rail as u8), Bytes(bytes))))
     }
 
     /// How many rails take part.

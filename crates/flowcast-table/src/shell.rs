@@ -4,8 +4,12 @@ use std::borrow::Cow;
 
 /// A word in single quotes, unless it holds only letters, digits and signs that no shell expands.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "_-+./:@%,=".contains(letter);
-    if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
+    if !word.is_empty()
+        && !word.starts_with('=')
+        && word
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || "_-+./:@%,=".contains(letter))
+    {
         return Cow::Borrowed(word);
     }
     // A quote inside ends the quotes, stands there escaped, and begins them again.

@@ -175,10 +175,6 @@ impl Value {
 
     /// Whether all figures in it can be told.
     pub(crate) fn check(&self) -> Result<(), NotFinite> {
-        let finite = |number: f64| match number.is_finite() {
-            true => Ok(()),
-            false => Err(NotFinite::number(number)),
-        };
         match self {
             Value::Count(u64::MAX) | Value::Bytes(Bytes(u64::MAX)) => Err(NotFinite::count()),
             Value::Number(number) => finite(*number),
@@ -239,6 +235,13 @@ impl Value {
             Value::List(values) => values.iter().any(|value| matches!(value, Value::Record(_))),
             value => matches!(value, Value::Absent | Value::Text(_) | Value::Flag(_)),
         }
+    }
+}
+
+fn finite(number: f64) -> Result<(), NotFinite> {
+    match number.is_finite() {
+        true => Ok(()),
+        false => Err(NotFinite::number(number)),
     }
 }
 

@@ -704,8 +704,10 @@ mod tests {
         ] {
             assert_eq!(Rounded(Bytes(bytes)).to_string(), text, "{bytes}");
         }
-        let rate = |rate| Rounded(Rate::from_bytes_per_second(rate)).to_string();
-        assert_eq!([1500.0, 0.5].map(rate), ["1.5 kB/s", "0.5 B/s"]);
+        assert_eq!(
+            [1500.0, 0.5].map(|rate| Rounded(Rate::from_bytes_per_second(rate)).to_string()),
+            ["1.5 kB/s", "0.5 B/s"]
+        );
     }
 
     #[test]

@@ -27,8 +27,10 @@ pub fn plain_text(bytes: &[u8]) -> Cow<'_, [u8]> {
     if !ends_lines_with_returns(&unmarked) {
         return unmarked;
     }
-    let newline = |byte: &u8| if *byte == b'\r' { b'\n' } else { *byte };
-    unmarked.iter().map(newline).collect()
+    unmarked
+        .iter()
+        .map(|byte| if *byte == b'\r' { b'\n' } else { *byte })
+        .collect()
 }
 
 fn from_utf16(text: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Vec<u8>> {
@@ -40,8 +42,11 @@ fn from_utf16(text: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Vec<u8>> {
 
 /// Whether this is a text without a newline whose lines end all the same.
 fn ends_lines_with_returns(text: &[u8]) -> bool {
-    let is_of_text = |byte: &u8| *byte >= b' ' || matches!(byte, b'\t' | b'\r' | 0x1b);
-    !text.contains(&b'\n') && text.contains(&b'\r') && text.iter().all(is_of_text)
+    !text.contains(&b'\n')
+        && text.contains(&b'\r')
+        && text
+            .iter()
+            .all(|byte| *byte >= b' ' || matches!(byte, b'\t' | b'\r' | 0x1b))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use flowcast_model::{
-    accuracy::{self, Accuracy, CaseKind},
+    accuracy::{self, CaseKind},
     machine::{NodeGroup, inside::InsideSource},
     network::{Network, Progress},
     sharing::{
@@ -165,10 +165,10 @@ impl ModelChoice {
         let best = network
             .accuracy_record()
             .best(CaseKind::Programs, Some(load.usual));
-        let is_of_programs =
-            |best: &Accuracy| matches!(best.judged, Some(CaseKind::Programs | CaseKind::Regions));
         if !network.accuracy_record().is_empty()
-            && !best.is_some_and(is_of_programs)
+            && !best.is_some_and(|best| {
+                matches!(best.judged, Some(CaseKind::Programs | CaseKind::Regions))
+            })
             && let Some(packet) = ModelChoice::by_laboratories(load, network)
         {
             return Some(packet);

@@ -90,8 +90,9 @@ pub fn advise_rails(
             cases.push(case(others, Some(*policy)));
         }
     }
-    let predict = |one: &RailsCase| one.case.predict(Outputs::default(), &[], None);
-    let results = parallel::map(&cases, options.threads, predict);
+    let results = parallel::map(&cases, options.threads, |one| {
+        one.case.predict(Outputs::default(), &[], None)
+    });
     let mut advice = RailAdvice {
         names: networks
             .iter()

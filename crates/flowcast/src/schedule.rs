@@ -193,8 +193,10 @@ impl<'a> PreparedSchedule<'a> {
         let mut explainer = outputs
             .explanation
             .then(|| ScheduleExplainer::new(&sends, self.costs()));
-        let records = || ScheduleRecorder::new(&sends, self.costs());
-        let mut recorder = outputs.view.then(records).flatten();
+        let mut recorder = outputs
+            .view
+            .then(|| ScheduleRecorder::new(&sends, self.costs()))
+            .flatten();
         let all = ((journal.as_mut(), explainer.as_mut()), recorder.as_mut());
         let outcome = finite(self.watched(all)?, self.setting.network, &[])?;
         let path = recorder.map(|recorder| recorder.finish().critical_path());

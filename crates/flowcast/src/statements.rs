@@ -189,16 +189,18 @@ pub const DIVIDED: &str = "long messages are divided over the networks, as by fl
 /// Sentences about several things, each once: those that are not about all of them with the names that they are about.
 pub fn by_name(all: &[(String, String)]) -> Vec<String> {
     let known = once(all.iter().map(|(name, _)| name.clone()));
-    let named = |sentence: String| {
-        let names = all.iter().filter(|(_, of)| *of == sentence);
-        let names = once(names.map(|(name, _)| name.clone()));
-        match names.len() == known.len() {
-            true => sentence,
-            false => format!("{}: {sentence}", names.join(", ")),
-        }
-    };
     let sentences = once(all.iter().map(|(_, sentence)| sentence.clone()));
-    sentences.into_iter().map(named).collect()
+    sentences
+        .into_iter()
+        .map(|sentence| {
+            let names = all.iter().filter(|(_, of)| *of == sentence);
+            let names = once(names.map(|(name, _)| name.clone()));
+            match names.len() == known.len() {
+                true => sentence,
+                false => format!("{}: {sentence}", names.join(", ")),
+            }
+        })
+        .collect()
 }
 
 /// Each sentence once, in its first place.

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     hpl::{
-        Cluster, ClusterChange, LinpackChoice, LinpackFit, MeasuredRun, Question, RunPrediction,
-        SimulatedExtent, choose, fit_linpack, hpl_dat, measured_runs, operations, predict_runs,
-        settings,
+        Cluster, ClusterChange, LinpackChoice, LinpackFit, MeasuredRun, RunPrediction,
+        SettingsQuestion, SimulatedExtent, choose, fit_linpack, hpl_dat, measured_runs, operations,
+        predict_runs, settings,
     },
     model::{costs::CostParameters, csv::Table, linpack_costs::LinpackCosts},
     statements::of_networks,
@@ -306,7 +306,7 @@ impl Choose {
             Some(name) => Some(network_args::load(name, &[])?),
             None => None,
         };
-        let question = Question {
+        let question = SettingsQuestion {
             order: self.n,
             ranks: self.ranks,
             blocks: self.blocks,

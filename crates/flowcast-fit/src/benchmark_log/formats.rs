@@ -104,13 +104,15 @@ pub(super) fn number_of_row(words: &[&str]) -> Option<u64> {
 
 /// The words of a test's name before the version: `(Version 2.0)`, `v7.3`.
 fn without_version(test: &[&str]) -> String {
-    let is_version = |word: &&str| {
-        let number = word.strip_prefix(['v', 'V']);
-        let is_number =
-            number.is_some_and(|rest| rest.starts_with(|sign: char| sign.is_ascii_digit()));
-        is_number || word.starts_with("(Version")
-    };
-    let end = test.iter().position(is_version).unwrap_or(test.len());
+    let end = test
+        .iter()
+        .position(|word| {
+            let number = word.strip_prefix(['v', 'V']);
+            let is_number =
+                number.is_some_and(|rest| rest.starts_with(|sign: char| sign.is_ascii_digit()));
+            is_number || word.starts_with("(Version")
+        })
+        .unwrap_or(test.len());
     test[..end].join(" ")
 }
 
@@ -196,8 +198,11 @@ pub(super) fn is_row(section: &LogSection<'_>, words: &[&str]) -> bool {
             is_whole(first) && matches!(words[1..], ["-", ..] | ["bytes", "->", _, "us", ..])
         }
         _ => {
-            let is_first = || words.get(1).is_some_and(|word| is_number(word));
-            is_whole(first) && section.rows.first().map_or_else(is_first, is_like_others)
+            is_whole(first)
+                && section.rows.first().map_or_else(
+                    || words.get(1).is_some_and(|word| is_number(word)),
+                    is_like_others,
+                )
         }
     }
 }

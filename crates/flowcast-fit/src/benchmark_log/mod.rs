@@ -200,10 +200,9 @@ impl<'a> SectionReader<'a> {
     }
 
     fn open(&mut self, benchmark: Benchmark, test: Option<String>, number: usize) {
-        let own = |(of, name, _): &mut (Benchmark, &str, _)| {
+        let settings = self.settings.extract_if(.., |(of, name, _)| {
             *of == benchmark && formats::is_setting_of(name, test.as_deref())
-        };
-        let settings = self.settings.extract_if(.., own);
+        });
         let settings = settings.map(|(_, name, value)| (name, value)).collect();
         self.sections.push(LogSection {
             benchmark,
@@ -231,8 +230,10 @@ impl<'a> SectionReader<'a> {
             // Names of columns stand before the table of each data type.
             Some(last) if benchmark == Benchmark::Osu => last.test.clone(),
             _ => {
-                let is_own = |name: &&&str| formats::program_of(name) == Some(benchmark);
-                let mut own = self.programs.iter().filter(is_own);
+                let mut own = self
+                    .programs
+                    .iter()
+                    .filter(|name| formats::program_of(name) == Some(benchmark));
                 let test = own.next().map(|name| (*name).to_owned());
                 test.filter(|_| own.next().is_none())
             }
@@ -246,11 +247,15 @@ impl<'a> SectionReader<'a> {
             return false;
         };
         let size = |words: &[&str]| words[0].parse::<u64>();
-        let grows = |row: &LogRow<'_>| match (size(&row.words), size(words)) {
-            (Ok(before), Ok(own)) => before < own,
-            _ => true,
-        };
-        formats::is_row(last, words) && (!self.is_interrupted || last.rows.last().is_none_or(grows))
+        formats::is_row(last, words)
+            && (!self.is_interrupted
+                || last
+                    .rows
+                    .last()
+                    .is_none_or(|row| match (size(&row.words), size(words)) {
+                        (Ok(before), Ok(own)) => before < own,
+                        _ => true,
+                    }))
     }
 
     fn take_row(&mut self, line: &'a LogLine, words: Vec<&'a str>) {
@@ -273,8 +278,10 @@ impl<'a> SectionReader<'a> {
     /// Sizes that come again are of another run, and so are smaller ones just before.
     fn begin_again(&mut self, size: u64, line: &'a LogLine) {
         let last = self.sections.last_mut().expect("one is open");
-        let is_before = |row: &LogRow<'_>| formats::number_of_row(&row.words) >= Some(size);
-        let kept = last.rows.iter().rposition(is_before);
+        let kept = last
+            .rows
+            .iter()
+            .rposition(|row| formats::number_of_row(&row.words) >= Some(size));
         let rows = last.rows.split_off(kept.map_or(0, |at| at + 1));
         let numbers = rows.iter().map(|row| formats::number_of_row(&row.words));
         self.sizes = numbers
@@ -304,10 +311,11 @@ impl<'a> SectionReader<'a> {
             return;
         }
         let line = last.line;
-        let is_own = |section: &LogSection<'_>| {
-            section.line == line && section.test.as_deref() == Some(call)
-        };
-        let section = match self.sections.iter().rposition(is_own) {
+        let section = match self
+            .sections
+            .iter()
+            .rposition(|section| section.line == line && section.test.as_deref() == Some(call))
+        {
             Some(at) => self.sections.remove(at),
             None => LogSection {
                 test: Some(call.to_owned()),
@@ -321,7 +329,6 @@ impl<'a> SectionReader<'a> {
     /// Keeps the programs that a line names, and the lines inside a table that are no rows of it.
     fn take_other(&mut self, line: &'a LogLine, words: &[&'a str]) {
         self.is_interrupted = true;
-        let is_rule = |word: &str| word.starts_with('#') || word.starts_with("--");
         let names = words.iter().map(|word| formats::base_name(word));
         let programs = names.filter(|name| formats::program_of(name).is_some());
         self.programs.extend(programs);
@@ -336,7 +343,7 @@ impl<'a> SectionReader<'a> {
             last.is_complete |= formats::is_row(last, words);
             last.strays.append(&mut self.strays);
             last.strays.push(line);
-        } else if !last.rows.is_empty() && !is_rule(first) {
+        } else if !last.rows.is_empty() && !first.starts_with('#') && !first.starts_with("--") {
             self.strays.push(line);
         }
     }

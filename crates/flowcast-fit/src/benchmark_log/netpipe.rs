@@ -73,10 +73,12 @@ impl RoundedRate {
 /// The row, if one of the rates carries its bytes in about its time.
 fn agreeing(bytes: f64, rates: &[RoundedRate], seconds: f64) -> Option<NetpipeRow> {
     let bits = 8.0 * bytes;
-    let agrees = |rate: &RoundedRate| {
-        (rate.value * seconds - bits).abs() <= 0.05 * bits + rate.rounded * seconds
-    };
-    let is_one = bytes >= 1.0 && seconds > 0.0 && seconds.is_finite() && rates.iter().any(agrees);
+    let is_one = bytes >= 1.0
+        && seconds > 0.0
+        && seconds.is_finite()
+        && rates.iter().any(|rate| {
+            (rate.value * seconds - bits).abs() <= 0.05 * bits + rate.rounded * seconds
+        });
     is_one.then(|| (Bytes(bytes.round() as u64), Time::from_seconds(seconds)))
 }
 

@@ -109,8 +109,11 @@ fn after_label(line: &str) -> Option<&str> {
 fn after_brackets(line: &str) -> Option<&str> {
     let (mut rest, mut last) = (line, "");
     while let Some((inside, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "@,.:_-".contains(sign);
-        if inside.is_empty() || !inside.chars().all(is_plain) {
+        if inside.is_empty()
+            || !inside
+                .chars()
+                .all(|sign| sign.is_ascii_alphanumeric() || "@,.:_-".contains(sign))
+        {
             return None;
         }
         (rest, last) = (after, inside);

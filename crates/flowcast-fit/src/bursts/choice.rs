@@ -166,13 +166,11 @@ impl Information {
         ];
         // Half an interval is about two standard errors.
         let enough = (room.precision / 2.0).powi(2);
-        let relative =
-            |(variance, value): (f64, f64)| (variance / value.max(1e-3).powi(2) + enough).ln();
         Some(
             variances
                 .into_iter()
                 .zip(fit.parameters.as_nanos())
-                .map(relative)
+                .map(|(variance, value)| (variance / value.max(1e-3).powi(2) + enough).ln())
                 .sum(),
         )
     }

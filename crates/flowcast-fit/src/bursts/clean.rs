@@ -56,9 +56,9 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
         let busy = nanos(samples.busy(point));
         let own = busy.iter().copied().fold(f64::INFINITY, f64::min)
             + FAR * of_busy * f64::from(point.messages).sqrt();
-        let undisturbed =
-            |at: &usize| times[*at] <= bound && busy.get(*at).is_none_or(|busy| *busy <= own);
-        let kept: Vec<usize> = (0..times.len()).filter(undisturbed).collect();
+        let kept: Vec<usize> = (0..times.len())
+            .filter(|at| times[*at] <= bound && busy.get(*at).is_none_or(|busy| *busy <= own))
+            .collect();
         all += packets(point) * times.len() as f64;
         outliers += times.len() - kept.len();
         let times: Vec<f64> = kept.iter().map(|at| times[*at]).collect();

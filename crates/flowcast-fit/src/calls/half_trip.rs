@@ -116,12 +116,14 @@ impl HalfTrips {
         transfer: Transfer,
     ) -> Result<Line, StatsError> {
         let trips = &self.trips[piece.trips.clone()];
-        let left = |trip: &HalfTrip| {
-            let overheads = trip.send + warmth * trip.receive;
-            trip.half - overheads - transfer.latency - transfer.per_byte * trip.size
-        };
         let x: Vec<f64> = trips.iter().map(|trip| trip.size).collect();
-        let y: Vec<f64> = trips.iter().map(left).collect();
+        let y: Vec<f64> = trips
+            .iter()
+            .map(|trip| {
+                let overheads = trip.send + warmth * trip.receive;
+                trip.half - overheads - transfer.latency - transfer.per_byte * trip.size
+            })
+            .collect();
         let weights: Vec<f64> = trips.iter().map(|trip| 1.0 / trip.half).collect();
         weighted_line_at_least_zero(&x, &y, &weights)
     }

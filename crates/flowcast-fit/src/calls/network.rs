@@ -20,7 +20,6 @@ use super::{
 use crate::network::{tidy, tidy_per_byte, tidy_time};
 use flowcast_model::{
     link_rate::{LinkRate, LoneFlow},
-    machine::NodeGroup,
     network::{FitQuality, MessageRule, Network, Nic, OverheadPiece, Overheads, ParameterInterval},
     quantity::Quantity,
     stats::{
@@ -401,9 +400,11 @@ fn warnings(network: &Network, warmth: f64) -> Vec<String> {
         );
     }
     let nodes = &network.machine.nodes;
-    let inside_is_known =
-        |group: &NodeGroup| group.intra_latency.is_some() && group.intra_bandwidth.is_some();
-    if nodes.is_empty() || !nodes.iter().all(inside_is_known) {
+    if nodes.is_empty()
+        || !nodes
+            .iter()
+            .all(|group| group.intra_latency.is_some() && group.intra_bandwidth.is_some())
+    {
         warnings.push(
             "calls between two nodes show nothing of messages inside a node: the built-in network shared-memory stands in \
              (--network NET states intra_latency, intra_bandwidth, ranks on a node and switches)"
@@ -468,19 +469,16 @@ fn pieces(curve: &PiecewiseLine) -> Vec<OverheadPiece> {
 
 /// What the network adds by size, to a millionth of a nanosecond; nothing where that is 0 for all sizes.
 fn added(lines: &[(f64, Line)]) -> Vec<OverheadPiece> {
-    let rounded = |number: f64| (number * 1e6).round() / 1e6;
     let lines = lines.iter().map(|(from, line)| {
-        let line = Line {
-            intercept: rounded(line.intercept),
-            slope: rounded(line.slope),
-        };
-        (*from, line)
+        let [intercept, slope] =
+            [line.intercept, line.slope].map(|number| (number * 1e6).round() / 1e6);
+        (*from, Line { intercept, slope })
     });
     let pieces = by_size(lines);
-    let is_nothing = |piece: &OverheadPiece| {
-        piece.fixed == Time::ZERO && piece.per_byte == TimePerByte::default()
-    };
-    if pieces.iter().all(is_nothing) {
+    if pieces
+        .iter()
+        .all(|piece| piece.fixed == Time::ZERO && piece.per_byte == TimePerByte::default())
+    {
         return Vec::new();
     }
     pieces
@@ -529,15 +527,17 @@ mod tests {
 
     /// The limit where `MPI_Send` takes so many nanoseconds at 1, 2, 4, .. bytes and `MPI_Isend` 100.
     fn limit(sends: &[f64]) -> Option<EagerLimit> {
-        let of_call = |(experiment, call): (&str, &str)| {
-            let sizes = sends.iter().enumerate().map(|(at, send)| {
-                let time = if call == "MPI_Send" { *send } else { 100.0 };
-                (Bytes(1 << at), Time::from_nanos(time))
-            });
-            (CallName::new("k", experiment, call), sizes.collect())
-        };
         let times = CallTimes {
-            calls: CALLS.into_iter().map(of_call).collect(),
+            calls: CALLS
+                .into_iter()
+                .map(|(experiment, call)| {
+                    let sizes = sends.iter().enumerate().map(|(at, send)| {
+                        let time = if call == "MPI_Send" { *send } else { 100.0 };
+                        (Bytes(1 << at), Time::from_nanos(time))
+                    });
+                    (CallName::new("k", experiment, call), sizes.collect())
+                })
+                .collect(),
         };
         let fits = fit_calls(&times, 2).unwrap();
         CallsByKind::new(&fits).unwrap().eager_limit()

@@ -131,17 +131,14 @@ impl ReprompiColumns {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     use crate::import::{ImportChoice, read};
 
     fn of(text: &str) -> Vec<(u64, f64)> {
-        let round = |time: Time| (time.as_micros() * 2e3).round() / 1e3;
         read(text, &ImportChoice::default())
             .unwrap()
             .one_way
             .into_iter()
-            .map(|(size, time)| (size.0, round(time)))
+            .map(|(size, time)| (size.0, (time.as_micros() * 2e3).round() / 1e3))
             .collect()
     }
 

@@ -18,8 +18,11 @@ impl EventGraph<'_> {
     /// The chain of events behind the makespan.
     pub fn critical_path(&self) -> CriticalPath {
         let makespan = self.makespan();
-        let is_last = |end: &u32| self.times[*end as usize] == makespan.as_nanos();
-        let last = self.ends.iter().position(is_last).unwrap_or(0);
+        let last = self
+            .ends
+            .iter()
+            .position(|end| self.times[*end as usize] == makespan.as_nanos())
+            .unwrap_or(0);
         let mut walk = PathWalk {
             graph: self,
             rounding: self.rounding(),
@@ -171,8 +174,10 @@ impl PathWalk<'_, '_> {
         let cost = node.edge(edge).map_or(0.0, |(_, cost)| cost);
         let mut rest = cost - parts.iter().map(|part| part.nanos).sum::<f64>();
         if rest > self.rounding {
-            let is_other = |part: &EdgePart| part.limit != TimePart::Overhead;
-            let place = parts.iter().rposition(is_other).map_or(0, |last| last + 1);
+            let place = parts
+                .iter()
+                .rposition(|part| part.limit != TimePart::Overhead)
+                .map_or(0, |last| last + 1);
             let limit = graph.waited(node);
             parts.insert(
                 place,

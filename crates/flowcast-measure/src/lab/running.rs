@@ -203,19 +203,15 @@ impl Lab {
         supervisor: SupervisorId,
         own: Option<Supervisor>,
     ) -> Result<Lab, LabError> {
-        let open = |path: PathBuf| match File::open(&path) {
-            Ok(file) => Ok(OwnedFd::from(file)),
-            Err(source) => Err(LabError::File { path, source }),
-        };
         // The supervisor's view of the file system: only there are the namespaces mounted.
         let inside = supervisor
             .file("root")
             .join(folder.strip_prefix("/").unwrap_or(&folder))
             .join("ns");
-        let user = open(supervisor.file("ns/user"))?;
+        let user = open_file(supervisor.file("ns/user"))?;
         let nodes = spec
             .nodes()
-            .map(|node| open(inside.join(names::host(node)).with_extension("net")));
+            .map(|node| open_file(inside.join(names::host(node)).with_extension("net")));
         let nodes = nodes.collect::<Result<_, _>>()?;
         Ok(Lab {
             spec,
@@ -254,6 +250,13 @@ impl Lab {
             Some(supervisor) => supervisor.end(),
             None => supervisor::end(self.supervisor),
         }
+    }
+}
+
+fn open_file(path: PathBuf) -> Result<OwnedFd, LabError> {
+    match File::open(&path) {
+        Ok(file) => Ok(OwnedFd::from(file)),
+        Err(source) => Err(LabError::File { path, source }),
     }
 }
 

@@ -183,10 +183,12 @@ fn passed(
 /// The rate that is farthest off; their mean where directions share a bus, because then any split of it between two
 /// neighbours of the ring fills all buses.
 fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
-    let farthest =
-        |a: &&Rate, b: &&Rate| distance(**a, expected).total_cmp(&distance(**b, expected));
     if lab.spec().nic.duplex == Duplex::Full {
-        return rates.iter().max_by(farthest).copied().unwrap_or_default();
+        return rates
+            .iter()
+            .max_by(|a, b| distance(**a, expected).total_cmp(&distance(**b, expected)))
+            .copied()
+            .unwrap_or_default();
     }
     let sum: f64 = rates.iter().map(|rate| rate.as_bytes_per_second()).sum();
     Rate::from_bytes_per_second(sum / rates.len().max(1) as f64)

@@ -389,10 +389,13 @@ fn with_field(text: &str, key: &str, value: &str) -> Result<String, LabError> {
         let below = inner
             .entry(part)
             .or_insert_with(|| toml::Table::new().into());
-        let problem = || format!("found the field `{part}`, expected the name of a section");
-        inner = below
-            .as_table_mut()
-            .ok_or_else(|| refused_override(key, value, &problem()))?;
+        inner = below.as_table_mut().ok_or_else(|| {
+            refused_override(
+                key,
+                value,
+                &format!("found the field `{part}`, expected the name of a section"),
+            )
+        })?;
     }
     inner.insert(last.to_owned(), typed(value));
     let merged = table.to_string();

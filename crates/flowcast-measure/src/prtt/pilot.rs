@@ -64,12 +64,10 @@ pub(crate) fn fitted_into_time<T: Transport>(
     plan: &PrttPlan,
 ) -> Result<PrttPlan, PrttError> {
     let pilot = Pilot::measure(client, plan)?;
-    let fits =
-        |count: &usize| pilot.round(&spread(&plan.sizes, *count)) * ROUNDS_IN_TIME <= plan.max_time;
     let all = plan.sizes.len();
     let count = (FEWEST_SIZES..=all)
         .rev()
-        .find(fits)
+        .find(|count| pilot.round(&spread(&plan.sizes, *count)) * ROUNDS_IN_TIME <= plan.max_time)
         .unwrap_or(FEWEST_SIZES.min(all));
     let sizes = spread(&plan.sizes, count);
     let round = pilot.round(&sizes);

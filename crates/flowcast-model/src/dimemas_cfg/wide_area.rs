@@ -160,9 +160,11 @@ pub(super) fn connections(
     machines: u32,
 ) -> Result<Vec<Connection>, DimemasConfigError> {
     records.sort_by_key(|record| record.number);
-    let outside =
-        |record: &&NumberedConnection| record.connection.sites.iter().any(|site| *site >= machines);
-    if let Some(record) = records.iter().find(outside).filter(|_| machines > 1) {
+    if let Some(record) = records
+        .iter()
+        .find(|record| record.connection.sites.iter().any(|site| *site >= machines))
+        .filter(|_| machines > 1)
+    {
         return Err(DimemasConfigError::Field {
             place: record.place.clone(),
             found: format!(

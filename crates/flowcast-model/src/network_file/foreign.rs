@@ -31,8 +31,11 @@ pub(super) fn refuse(text: &str) -> Result<(), NetworkError> {
         false => !line.is_empty() && !line.starts_with('#'),
     };
     let mut contents = lines.clone().filter(|(_, line)| is_content(line));
-    let is_markup = |(_, line): &(_, &str)| is_xml && line.starts_with('<');
-    let first = contents.next().or_else(|| lines.clone().find(is_markup));
+    let first = contents.next().or_else(|| {
+        lines
+            .clone()
+            .find(|(_, line)| is_xml && line.starts_with('<'))
+    });
     // Some tools begin with a comment of their own.
     let comment = lines
         .clone()
@@ -81,7 +84,6 @@ fn of_content(line: &str) -> Option<&'static str> {
         ("rule-file-version-", "a rules file of Open MPI"),
     ];
     let known = start_of(line, &known);
-    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     // A rules file begins with the number of its collectives.
     let mut words = line
         .split('#')
@@ -90,6 +92,10 @@ fn of_content(line: &str) -> Option<&'static str> {
         .split_whitespace();
     let mut is_rules = || words.next().is_some_and(is_number) && words.all(is_number);
     known.or_else(|| is_rules().then_some("numbers, such as a rules file of Open MPI"))
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn start_of(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> {
@@ -111,13 +117,18 @@ pub(super) fn missing(error: &toml::de::Error, text: &str) -> Option<NetworkErro
     if !error.message().starts_with("missing field") {
         return None;
     }
-    let is_missing = |field: &&str| super::value_at(&table, field).is_none();
-    let missing: Vec<&str> = REQUIRED.into_iter().filter(is_missing).collect();
-    let has_section = |field: &&&str| match field.split_once('.') {
-        Some((section, _)) => !missing.contains(&section),
-        None => true,
-    };
-    let named: Vec<&str> = missing.iter().filter(has_section).copied().collect();
+    let missing: Vec<&str> = REQUIRED
+        .into_iter()
+        .filter(|field| super::value_at(&table, field).is_none())
+        .collect();
+    let named: Vec<&str> = missing
+        .iter()
+        .filter(|field| match field.split_once('.') {
+            Some((section, _)) => !missing.contains(&section),
+            None => true,
+        })
+        .copied()
+        .collect();
     let first = *named.first()?;
     let found = format!("found no {}", named.join(", no "));
     Some(field_error(
@@ -128,9 +139,8 @@ pub(super) fn missing(error: &toml::de::Error, text: &str) -> Option<NetworkErro
 
 /// The error of a text that is neither TOML nor meant as a network file.
 fn not_toml(text: &str) -> Option<NetworkError> {
-    let is_content = |line: &&str| !line.is_empty() && !line.starts_with('#');
     let mut lines = (1..).zip(text.lines().map(str::trim));
-    let (number, line) = lines.find(|(_, line)| is_content(line))?;
+    let (number, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
     let line: String = line.chars().take(60).collect();
     let problem = format!("found `{line}`, expected {NETWORK_FILE}");
     let is_foreign = !text.contains("flowcast/network");

@@ -7,7 +7,7 @@ use crate::{
         CableKind, Routing, Topology, TopologyShape,
         dragonfly::{Arrangement, Dragonfly, Inside},
         graph::{Edges, SwitchGraph},
-        grid::Grid,
+        grid::SwitchGrid,
         refused,
         tree::Level,
     },
@@ -231,7 +231,7 @@ impl TopologyFile {
         let is_torus = self.torus.is_some();
         if let Some(sides) = self.torus.take().or(self.mesh.take()) {
             let nodes_per_switch = self.nodes_per_switch.take().unwrap_or(1);
-            let grid = Grid {
+            let grid = SwitchGrid {
                 sides,
                 is_torus,
                 nodes_per_switch,
@@ -252,9 +252,10 @@ impl TopologyFile {
             // What belongs to a shape is more telling than that there is none.
             self.refuse_rest()?;
         }
-        let level = |(place, file): (usize, &LevelFile)| file.level(place);
         Ok(TopologyShape::Levels(
-            levels.map(level).collect::<Result<_, _>>()?,
+            levels
+                .map(|(place, file)| file.level(place))
+                .collect::<Result<_, _>>()?,
         ))
     }
 

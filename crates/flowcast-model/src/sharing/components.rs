@@ -56,14 +56,16 @@ mod tests {
     #[test]
     fn what_a_model_does_not_reach_is_another_component() {
         let ends = [(0, 1), (1, 0), (2, 1), (3, 4), (0, 0)];
-        let flow = |(id, (src, dst)): (u32, &(u32, u32))| Flow {
-            id,
-            src: Node(*src),
-            dst: Node(*dst),
-            size: Bytes(1),
-            start: Time::ZERO,
-        };
-        let flows: Vec<Flow> = (0..).zip(&ends).map(flow).collect();
+        let flows: Vec<Flow> = (0..)
+            .zip(&ends)
+            .map(|(id, (src, dst))| Flow {
+                id,
+                src: Node(*src),
+                dst: Node(*dst),
+                size: Bytes(1),
+                start: Time::ZERO,
+            })
+            .collect();
         let fabric = Fabric::new(&flows, &Racks::default(), None);
         let of = |reach| components(&fabric, &fabric.paths, reach);
         let links = of(Reach::Links);

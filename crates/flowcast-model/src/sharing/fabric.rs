@@ -268,10 +268,9 @@ impl Fabric {
     ) -> bool {
         let product = |path: &FlowPath| {
             let inner = &path.data()[2..];
-            let is_last = |link: &LinkId| self.class(*link) == links::GLOBAL_CLASS;
             let first = inner
                 .iter()
-                .position(is_last)
+                .position(|link| self.class(*link) == links::GLOBAL_CLASS)
                 .map_or(inner.len(), |at| at + 1);
             let highest = inner[..first].iter().map(|link| load(*link)).max();
             highest.unwrap_or(0) * inner.len() as u64
@@ -300,15 +299,14 @@ impl Fabric {
             .collect();
         inner.sort_unstable();
         inner.dedup();
-        let number = |link: LinkId| {
-            let both = match (link.index() / 2).checked_sub(self.ports.len()) {
-                Some(place) => ends.len() + inner.partition_point(|other| *other < place),
-                None => usize::from(link.index() / 2 != path.src as usize),
-            };
-            LinkId(2 * both as u32 + link.0 % 2)
-        };
         Fabric {
-            paths: vec![path.renumbered(number)],
+            paths: vec![path.renumbered(|link| {
+                let both = match (link.index() / 2).checked_sub(self.ports.len()) {
+                    Some(place) => ends.len() + inner.partition_point(|other| *other < place),
+                    None => usize::from(link.index() / 2 != path.src as usize),
+                };
+                LinkId(2 * both as u32 + link.0 % 2)
+            })],
             ports: ends.map(|end| self.ports[end as usize]).to_vec(),
             inner: inner
                 .iter()

@@ -31,9 +31,8 @@ pub struct LinkLoads {
 impl LinkLoads {
     /// Nothing yet.
     pub fn new(fabric: &Fabric) -> LinkLoads {
-        let nothing = || AtomicU64::new(0f64.to_bits());
         LinkLoads {
-            work: std::iter::repeat_with(nothing)
+            work: std::iter::repeat_with(|| AtomicU64::new(0f64.to_bits()))
                 .take(fabric.link_count())
                 .collect(),
             fabric: fabric.without_paths(),

@@ -264,13 +264,16 @@ impl RoutedDragonfly {
     /// The cables inside a group on ways between nodes of these groups: all, or those that join its gateways to them.
     fn local_cables(&self, group: u32, used: &[u32], cables: &mut Vec<Cable>) {
         let (shape, numbers) = (self.shape, 0..self.shape.cables_per_pair());
-        let to = |other: u32| {
-            let numbers = numbers.clone();
-            numbers.map(move |number| shape.gateway(group, other, number))
-        };
         let gateways: BTreeSet<u32> = match used.binary_search(&group) {
             Ok(_) => (0..shape.gateways()).collect(),
-            Err(_) => used.iter().copied().flat_map(to).collect(),
+            Err(_) => used
+                .iter()
+                .copied()
+                .flat_map(|other| {
+                    let numbers = numbers.clone();
+                    numbers.map(move |number| shape.gateway(group, other, number))
+                })
+                .collect(),
         };
         let first = group * shape.leaves();
         match shape.inside {
@@ -280,11 +283,10 @@ impl RoutedDragonfly {
                 cables.extend(pairs.map(|(from, port)| cable(LOCAL, first + from, *port)));
             }
             Inside::LeavesAndSpines { leaves, .. } => {
-                let spines = |leaf| {
+                cables.extend((0..leaves).flat_map(|leaf| {
                     let spines = gateways.iter();
                     spines.map(move |spine| cable(LOCAL, first + leaf, *spine))
-                };
-                cables.extend((0..leaves).flat_map(spines));
+                }));
             }
         }
     }

@@ -81,8 +81,11 @@ impl RoutedGraph {
         }
         let distances: Vec<Vec<u16>> = (0..switches).map(|to| distances(&around, to)).collect();
         let first = graph.nodes.first().copied().unwrap_or(0) as usize;
-        let is_far = |switch: &u32| distances[first][*switch as usize] == FAR;
-        if let Some(node) = graph.nodes.iter().position(is_far) {
+        if let Some(node) = graph
+            .nodes
+            .iter()
+            .position(|switch| distances[first][*switch as usize] == FAR)
+        {
             return Err([0, node]);
         }
         Ok(RoutedGraph {

@@ -9,7 +9,7 @@ use flowcast_units::Node;
 
 /// A torus or a mesh.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grid {
+pub struct SwitchGrid {
     /// Switches along each dimension.
     pub sides: Vec<u32>,
     /// Whether each row is closed to a ring.
@@ -21,7 +21,7 @@ pub struct Grid {
 /// Names of the first dimensions.
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
-impl Grid {
+impl SwitchGrid {
     /// What a dimension is called, from 0.
     pub(crate) fn dimension(at: usize) -> String {
         let name = NAMES.get(at).map(|name| (*name).to_owned());
@@ -90,25 +90,28 @@ impl Grid {
 
     fn distance(&self, one: Node, other: Node) -> u32 {
         let (from, to) = (self.switch_of(one).number, self.switch_of(other).number);
-        let along = |dimension| {
-            let (from, to) = (
-                self.coordinate(from, dimension),
-                self.coordinate(to, dimension),
-            );
-            self.steps(dimension, from, to).0
-        };
-        (0..self.sides.len()).map(along).sum()
+        (0..self.sides.len())
+            .map(|dimension| {
+                let (from, to) = (
+                    self.coordinate(from, dimension),
+                    self.coordinate(to, dimension),
+                );
+                self.steps(dimension, from, to).0
+            })
+            .sum()
     }
 }
 
-impl Wiring for Grid {
+impl Wiring for SwitchGrid {
     fn nodes(&self) -> Option<u64> {
         Some(u64::from(self.switches()) * u64::from(self.nodes_per_switch))
     }
 
     fn longest(&self) -> u32 {
-        let of_side = |side: &u32| if self.is_torus { side / 2 } else { side - 1 };
-        self.sides.iter().map(of_side).sum()
+        self.sides
+            .iter()
+            .map(|side| if self.is_torus { side / 2 } else { side - 1 })
+            .sum()
     }
 
     fn way(&self, trip: &Trip, way: &mut Vec<Hop>) {
@@ -182,12 +185,13 @@ impl Wiring for Grid {
         if meeting > 0 {
             return Vec::new();
         }
-        let cables = |side: &u32| match side {
-            1 => 0,
-            2 => 1,
-            _ => 2,
-        };
-        (1..).zip(self.sides.iter().map(cables)).collect()
+        (1..)
+            .zip(self.sides.iter().map(|side| match side {
+                1 => 0,
+                2 => 1,
+                _ => 2,
+            }))
+            .collect()
     }
 
     fn name(&self, hop: Hop) -> String {
@@ -197,7 +201,7 @@ impl Wiring for Grid {
         }
         format!(
             "{} cable from {} to {}",
-            Grid::dimension(usize::from(hop.cable.class) - 1),
+            SwitchGrid::dimension(usize::from(hop.cable.class) - 1),
             self.switch_name(from),
             self.switch_name(to)
         )
@@ -215,8 +219,8 @@ mod tests {
     use super::*;
     use crate::topology::tests::{check_ways, hops};
 
-    fn grid(sides: &[u32], is_torus: bool) -> Grid {
-        Grid {
+    fn grid(sides: &[u32], is_torus: bool) -> SwitchGrid {
+        SwitchGrid {
             sides: sides.to_vec(),
             is_torus,
             nodes_per_switch: 1,
@@ -237,15 +241,16 @@ mod tests {
             check_ways(&grid, grid.nodes().unwrap() as u32);
             for src in 0..grid.switches() {
                 for dst in 0..grid.switches() {
-                    let apart = |dimension: usize| {
-                        let (a, b) = (
-                            grid.coordinate(src, dimension),
-                            grid.coordinate(dst, dimension),
-                        );
-                        let around = sides[dimension] - a.abs_diff(b);
-                        a.abs_diff(b).min(if is_torus { around } else { u32::MAX })
-                    };
-                    let distance: u32 = (0..sides.len()).map(apart).sum();
+                    let distance: u32 = (0..sides.len())
+                        .map(|dimension| {
+                            let (a, b) = (
+                                grid.coordinate(src, dimension),
+                                grid.coordinate(dst, dimension),
+                            );
+                            let around = sides[dimension] - a.abs_diff(b);
+                            a.abs_diff(b).min(if is_torus { around } else { u32::MAX })
+                        })
+                        .sum();
                     assert_eq!(hops(&grid, src, dst).len() as u32, distance);
                 }
             }

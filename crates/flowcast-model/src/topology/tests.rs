@@ -111,7 +111,7 @@ fn distances_are_as_long_as_the_shortest_ways() {
         },
     );
     let grid = |sides: &[u32], is_torus| {
-        let grid = Grid {
+        let grid = SwitchGrid {
             sides: sides.to_vec(),
             is_torus,
             nodes_per_switch: 2,

@@ -62,47 +62,48 @@ pub struct Tree {
     levels: Vec<Level>,
 }
 
+fn refused(level: usize, found: String, expected: &str) -> Result<Tree, TreeError> {
+    Err(TreeError {
+        level,
+        found,
+        expected: expected.to_owned(),
+    })
+}
+
 impl Tree {
     /// From its levels, the lowest first.
     ///
     /// # Errors
     /// No level or too many, a level that joins nothing, cables that lead nowhere or are missing.
     pub fn new(levels: Vec<Level>) -> Result<Tree, TreeError> {
-        let error = |level, found: String, expected: &str| {
-            Err(TreeError {
-                level,
-                found,
-                expected: expected.to_owned(),
-            })
-        };
         if levels.is_empty() || levels.len() > MOST_LEVELS {
-            return error(0, format!("{} levels", levels.len()), "1 to 8 levels");
+            return refused(0, format!("{} levels", levels.len()), "1 to 8 levels");
         }
         let mut switches = 1u64;
         for (place, level) in levels.iter().enumerate() {
             if !(1..=1 << 16).contains(&level.down) {
-                return error(
+                return refused(
                     place,
                     format!("down = {}", level.down),
                     "1 to 65536 nodes or switches below",
                 );
             }
             if level.up > 1 << 10 {
-                return error(
+                return refused(
                     place,
                     format!("up = {}", level.up),
                     "at most 1024 switches above",
                 );
             }
             if !(1..=1 << 10).contains(&level.cables) {
-                return error(
+                return refused(
                     place,
                     format!("cables = {}", level.cables),
                     "1 to 1024 cables to each switch above",
                 );
             }
             if level.up == 0 && place + 1 < levels.len() {
-                return error(
+                return refused(
                     place,
                     "up = 0".into(),
                     "a cable to the level above (0 only in the last level)",
@@ -110,7 +111,7 @@ impl Tree {
             }
             switches = switches.saturating_mul(u64::from(level.up.max(1)));
             if switches > 1 << 20 {
-                return error(
+                return refused(
                     place,
                     format!("{switches} switches of a group above"),
                     "at most 1048576",
@@ -119,7 +120,7 @@ impl Tree {
         }
         let nodes = levels.iter().map(|level| u64::from(level.down));
         if nodes.fold(1, u64::saturating_mul) > 1 << 31 {
-            return error(
+            return refused(
                 levels.len() - 1,
                 "more than 2147483648 nodes".into(),
                 "at most as many",

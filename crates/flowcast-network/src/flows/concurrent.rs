@@ -201,8 +201,12 @@ fn predict_keeping(
     keeps_intervals: bool,
 ) -> Result<FlowsPrediction, SharingError> {
     if let Some(windows) = transient_windows(method.model, network)? {
-        let part_of_mean = |flow: &Flow| flow.size.0 / flows.len() as u64;
-        let usual = Bytes(flows.iter().map(part_of_mean).sum());
+        let usual = Bytes(
+            flows
+                .iter()
+                .map(|flow| flow.size.0 / flows.len() as u64)
+                .sum(),
+        );
         let goodput = finite_rate(network)?.as_bytes_per_second();
         let network = network.in_trains(windows, usual);
         let fabric = Fabric::from_network(flows, racks, &network)?;

@@ -292,8 +292,7 @@ impl<'a, P: FlowProgress> FluidEngine<'a, P> {
         let fabric = self.fabric;
         if let Some(detour) = fabric.detour(flow) {
             let [shortest, longer] = [flow, detour].map(|path| &fabric.paths[path]);
-            let load = |link| self.in_flight.flows_over(link);
-            if fabric.is_less_loaded(longer, shortest, load) {
+            if fabric.is_less_loaded(longer, shortest, |link| self.in_flight.flows_over(link)) {
                 self.taken[flow] = detour;
             }
         }

@@ -137,8 +137,11 @@ impl FlowsInFlight {
             return;
         };
         let path = &fabric.paths[flow as usize];
-        let is_alone = |link: &LinkId| self.active_flows.members(*link).len() == 1;
-        if path.data().iter().all(is_alone) {
+        if path
+            .data()
+            .iter()
+            .all(|link| self.active_flows.members(*link).len() == 1)
+        {
             self.active_flows.remove(flow, path);
             self.note_lone(fabric, flow);
         }

@@ -128,12 +128,11 @@ impl Routes {
             return;
         };
         let [shortest, longer] = [flow, detour].map(|path| &fabric.paths[path]);
-        let waiting = |id: LinkId| {
+        let is_detour = fabric.is_less_loaded(longer, shortest, |id| {
             let (link, chosen) = (&links[id.index()], over[id.index()].iter());
             let in_flight = chosen.filter(|other| !connections[**other as usize].stream.is_whole());
             link.waiting(now).0 + link.full_frame().0 * in_flight.count() as u64
-        };
-        let is_detour = fabric.is_less_loaded(longer, shortest, waiting);
+        });
         for link in if is_detour { longer } else { shortest }.data() {
             over[link.index()].push(connection as u32);
         }

@@ -62,48 +62,48 @@ impl Rounds {
     /// The rounds from `first` on, each as if it were the only one.
     fn from(self, first: u32, carried: CarriedPackets) -> Vec<CarriedPackets> {
         let flows = (carried.completions.len() / self.count()).max(1);
-        let alone = |(round, (completions, intervals)): (
-            u32,
-            (&[FlowCompletion], &[Vec<RateInterval>]),
-        )| {
-            let shift = self.start(round);
-            let sooner = |time: Time| {
-                if time > shift {
-                    time - shift
-                } else {
-                    Time::ZERO
-                }
-            };
-            CarriedPackets {
-                completions: completions
-                    .iter()
-                    .map(|one| FlowCompletion {
-                        end: sooner(one.end),
-                        ..*one
-                    })
-                    .collect(),
-                intervals: intervals
-                    .iter()
-                    .map(|of_one| {
-                        of_one
-                            .iter()
-                            .map(|interval: &RateInterval| RateInterval {
-                                from: sooner(interval.from),
-                                to: sooner(interval.to),
-                                ..*interval
-                            })
-                            .collect()
-                    })
-                    .collect(),
-                detoured: carried.detoured.clone(),
-                ..carried
-            }
-        };
         let rounds = carried
             .completions
             .chunks(flows)
             .zip(carried.intervals.chunks(flows));
-        (0..).zip(rounds).skip(first as usize).map(alone).collect()
+        (0..)
+            .zip(rounds)
+            .skip(first as usize)
+            .map(|(round, (completions, intervals))| {
+                let shift = self.start(round);
+                let sooner = |time: Time| {
+                    if time > shift {
+                        time - shift
+                    } else {
+                        Time::ZERO
+                    }
+                };
+                CarriedPackets {
+                    completions: completions
+                        .iter()
+                        .map(|one| FlowCompletion {
+                            end: sooner(one.end),
+                            ..*one
+                        })
+                        .collect(),
+                    intervals: intervals
+                        .iter()
+                        .map(|of_one| {
+                            of_one
+                                .iter()
+                                .map(|interval: &RateInterval| RateInterval {
+                                    from: sooner(interval.from),
+                                    to: sooner(interval.to),
+                                    ..*interval
+                                })
+                                .collect()
+                        })
+                        .collect(),
+                    detoured: carried.detoured.clone(),
+                    ..carried
+                }
+            })
+            .collect()
     }
 }
 

@@ -125,8 +125,11 @@ impl Incomplete {
         let (offset, length) = (header.offset as usize, piece.len());
         let alike =
             (header.tag, header.of, header.total as usize) == (self.tag, self.of, self.total);
-        let overlaps = |(at, other): &(usize, usize)| offset < at + other && *at < offset + length;
-        let is_free = offset + length <= self.total && !self.came.iter().any(overlaps);
+        let is_free = offset + length <= self.total
+            && !self
+                .came
+                .iter()
+                .any(|(at, other)| offset < at + other && *at < offset + length);
         self.came.push((offset, length));
         let all: usize = self.came.iter().map(|(_, length)| length).sum();
         let left = usize::from(self.of).checked_sub(self.came.len());

@@ -70,10 +70,11 @@ impl Listener {
     /// # Errors
     /// An address that is not this machine's, or is taken.
     pub fn open(addresses: &[SocketAddr]) -> Result<Listener, LinkError> {
-        let open =
-            |at: &SocketAddr| listen(*at).map_err(|error| failed(format!("listen at {at}"), error));
         Ok(Listener {
-            listeners: addresses.iter().map(open).collect::<Result<_, _>>()?,
+            listeners: addresses
+                .iter()
+                .map(|at| listen(*at).map_err(|error| failed(format!("listen at {at}"), error)))
+                .collect::<Result<_, _>>()?,
             arriving: VecDeque::new(),
             waiting: Vec::new(),
         })

@@ -93,8 +93,13 @@ impl CollectivePlan {
 
     /// Whether stages of so many ranks have no more than [`CollectivePlan::MOST_MESSAGES`].
     pub fn is_possible(stages: &[Stage], ranks: u32) -> bool {
-        let each = |stage: &Stage| 4 * stage.layout.parts().max(ranks) as usize;
-        if ranks as usize * stages.iter().map(each).sum::<usize>() <= Self::MOST_MESSAGES {
+        if ranks as usize
+            * stages
+                .iter()
+                .map(|stage| 4 * stage.layout.parts().max(ranks) as usize)
+                .sum::<usize>()
+            <= Self::MOST_MESSAGES
+        {
             return true;
         }
         let mut messages = 0;

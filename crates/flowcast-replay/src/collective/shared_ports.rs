@@ -64,27 +64,31 @@ impl SharedPorts {
             }
         }
         let links = group_links as f32;
-        let stretch = |message: &PlannedMessage| {
-            let (from, to) = ends(message);
-            let turn = message.turn as usize;
-            let own = own.at(message.from, turn);
-            let level = from.level(to);
-            if level == JoinLevel::Node || own <= 0.0 {
-                return 1.0;
-            }
-            let mut most = match shares_nodes {
-                true => out.at(from.node, turn).max(into.at(to.node, turn)),
-                false => own,
-            };
-            if level == JoinLevel::Global {
-                most = most
-                    .max(up.at(from.group, turn) / links)
-                    .max(down.at(to.group, turn) / links);
-            }
-            (most / own).max(1.0)
-        };
         SharedPorts {
-            stretches: Some(plan.messages.iter().map(stretch).collect()),
+            stretches: Some(
+                plan.messages
+                    .iter()
+                    .map(|message| {
+                        let (from, to) = ends(message);
+                        let turn = message.turn as usize;
+                        let own = own.at(message.from, turn);
+                        let level = from.level(to);
+                        if level == JoinLevel::Node || own <= 0.0 {
+                            return 1.0;
+                        }
+                        let mut most = match shares_nodes {
+                            true => out.at(from.node, turn).max(into.at(to.node, turn)),
+                            false => own,
+                        };
+                        if level == JoinLevel::Global {
+                            most = most
+                                .max(up.at(from.group, turn) / links)
+                                .max(down.at(to.group, turn) / links);
+                        }
+                        (most / own).max(1.0)
+                    })
+                    .collect(),
+            ),
         }
     }
 
@@ -113,8 +117,11 @@ impl TurnLoads {
     ) -> TurnLoads {
         let mut known = Vec::new();
         if places * turns > FEW.max(4 * messages.len()) {
-            let index = |message| place(message) as usize * turns + message.turn as usize;
-            known.extend(messages.iter().map(index));
+            known.extend(
+                messages
+                    .iter()
+                    .map(|message| place(message) as usize * turns + message.turn as usize),
+            );
             known.sort_unstable();
             known.dedup();
         }

@@ -71,9 +71,9 @@ impl From<Loggops> for LogGopsCosts<'_> {
 impl LogGopsCosts<'_> {
     /// Whether every message travels as LogGOPSim has it.
     pub(crate) fn are_plain(&self) -> bool {
-        let is_plain =
-            |placed: &PlacedCosts<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
-        self.placed.as_ref().is_none_or(is_plain)
+        self.placed
+            .as_ref()
+            .is_none_or(|placed| placed.sharing.is_none() && !placed.placement.is_shared())
     }
 
     /// Of a message between two ranks.

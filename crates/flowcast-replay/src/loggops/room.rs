@@ -21,17 +21,16 @@ pub(super) fn is_lacking(schedule: &Schedule) -> bool {
                 | Operation::Send { tag: None, .. }
         )
     };
-    let receiver = |own: Rank, operation: &Operation| match operation {
-        Operation::Send { to, .. } => *to,
-        _ => own,
-    };
     let operations = || {
         let ranks = (0..).map(Rank).zip(&schedule.graphs);
         ranks.flat_map(|(rank, graph)| graph.nodes.iter().map(move |node| (rank, &node.operation)))
     };
     let with_wildcards: HashSet<Rank> = operations()
         .filter(|(_, operation)| has_wildcard(operation))
-        .map(|(rank, operation)| receiver(rank, operation))
+        .map(|(rank, operation)| match operation {
+            Operation::Send { to, .. } => *to,
+            _ => rank,
+        })
         .collect();
     let channel =
         |to: Rank, from, tag| (to, (!with_wildcards.contains(&to)).then_some((from, tag)));

@@ -238,11 +238,11 @@ mod tests {
     }
 
     fn traced(lines: &[(f64, f64)], most: usize) -> Curve {
-        let walk =
-            |values: &[f64]| Ok::<_, ()>(values.iter().map(|at| highest(lines, *at)).collect());
-        trace_curve(0.0, 100.0, most, Time::ZERO, walk)
-            .unwrap()
-            .unwrap()
+        trace_curve(0.0, 100.0, most, Time::ZERO, |values| {
+            Ok::<_, ()>(values.iter().map(|at| highest(lines, *at)).collect())
+        })
+        .unwrap()
+        .unwrap()
     }
 
     #[test]

@@ -7,7 +7,6 @@ use flowcast_model::{
     cluster::{flow::Flow, racks::Racks},
     network::Network,
     sharing::SharingError,
-    topology::LinkClass,
 };
 use flowcast_trace::{
     access::{Access, TransferKind},
@@ -38,8 +37,10 @@ pub(crate) fn cable_latencies(
         return Ok(Vec::new());
     };
     let classes = topology.classes();
-    let latency = |class: &LinkClass| class.cables.latency;
-    if classes.iter().all(|class| latency(class) == Time::ZERO) {
+    if classes
+        .iter()
+        .all(|class| class.cables.latency == Time::ZERO)
+    {
         return Ok(Vec::new());
     }
     let (flows, route_of) = routes_of_program(program, placement);
@@ -47,7 +48,7 @@ pub(crate) fn cable_latencies(
     let mut latencies = Vec::with_capacity(pairs.len());
     for crossed in topology.crossed(&pairs)? {
         let cables = classes.iter().zip(crossed);
-        let times = cables.map(|(class, count)| latency(class) * f64::from(count));
+        let times = cables.map(|(class, count)| class.cables.latency * f64::from(count));
         latencies.push(times.fold(Time::ZERO, |sum, time| sum + time));
     }
     let of_slot = route_of.iter().map(|route| latencies[*route as usize]);

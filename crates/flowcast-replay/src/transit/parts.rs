@@ -75,10 +75,12 @@ impl Division {
             part_of[component] = least as u8;
         }
         let is_worth_it = dealt.iter().max()? * 5 <= route_of.len() as u64 * 4;
-        let part = |route: &u32| part_of[components[*route as usize] as usize];
         is_worth_it.then(|| Division {
             parts,
-            of_slot: route_of.iter().map(part).collect(),
+            of_slot: route_of
+                .iter()
+                .map(|route| part_of[components[*route as usize] as usize])
+                .collect(),
             look_ahead,
         })
     }
@@ -261,16 +263,19 @@ pub(crate) fn side_by_side<R>(
     threads: usize,
     follow: impl FnOnce(&mut PartedNetwork<'_>) -> R,
 ) -> R {
-    let round = |network: Shared| PartRound {
-        network,
-        departures: Vec::new(),
-        found: Vec::new(),
-        next: Time::NEVER,
-        failure: None,
-    };
     let count = parts.len();
     let meeting = ThreadMeeting {
-        rounds: parts.into_iter().map(round).map(Mutex::new).collect(),
+        rounds: parts
+            .into_iter()
+            .map(|network| PartRound {
+                network,
+                departures: Vec::new(),
+                found: Vec::new(),
+                next: Time::NEVER,
+                failure: None,
+            })
+            .map(Mutex::new)
+            .collect(),
         are_open: (0..count).map(|_| AtomicBool::new(false)).collect(),
         horizon: AtomicU64::new(0),
         number: AtomicU32::new(0),

@@ -187,12 +187,13 @@ impl Seats<'_> {
     /// Cables that pass by other switches of their row or column bend.
     fn bow(&self, [[x1, y1], [x2, y2]]: [[f64; 2]; 2]) -> f64 {
         let apart = [x2 - x1, y2 - y1];
-        let passes_along =
-            |way: &usize| apart[1 - way].abs() < 1e-6 && apart[*way].abs() > 1.5 * self.step[*way];
-        let bent = [0, 1].into_iter().find(passes_along).map(|way| {
-            let widest = WIDEST_BEND.min(self.step[1 - way]);
-            -BEND.min(widest / apart[way].abs()) * apart[way].signum()
-        });
+        let bent = [0, 1]
+            .into_iter()
+            .find(|way| apart[1 - way].abs() < 1e-6 && apart[*way].abs() > 1.5 * self.step[*way])
+            .map(|way| {
+                let widest = WIDEST_BEND.min(self.step[1 - way]);
+                -BEND.min(widest / apart[way].abs()) * apart[way].signum()
+            });
         bent.unwrap_or(0.0)
     }
 }

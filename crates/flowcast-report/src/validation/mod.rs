@@ -124,19 +124,20 @@ impl Validation {
     pub fn flows(&self) -> Result<Vec<Observations<FlowPlace>>, StatsError> {
         let medians = self.cases.iter().map(CarriedPattern::medians);
         let medians = medians.collect::<Result<Vec<_>, _>>()?;
-        let of_model = |model: usize| {
-            let cases = medians.iter().enumerate();
-            Observations::new(cases.flat_map(|(case, medians)| {
-                let predicted = &self.cases[case].predicted[model];
-                let flows = medians.iter().zip(predicted).enumerate();
-                flows.map(move |(flow, (measured, predicted))| Observation {
-                    of: FlowPlace { case, flow },
-                    predicted: predicted.as_seconds(),
-                    measured: *measured,
-                })
-            }))
-        };
-        (0..self.models.len()).map(of_model).collect()
+        (0..self.models.len())
+            .map(|model| {
+                let cases = medians.iter().enumerate();
+                Observations::new(cases.flat_map(|(case, medians)| {
+                    let predicted = &self.cases[case].predicted[model];
+                    let flows = medians.iter().zip(predicted).enumerate();
+                    flows.map(move |(flow, (measured, predicted))| Observation {
+                        of: FlowPlace { case, flow },
+                        predicted: predicted.as_seconds(),
+                        measured: *measured,
+                    })
+                }))
+            })
+            .collect()
     }
 
     /// By model, each whole pattern beside its prediction: the time until its last flow has ended. The measured value is the
@@ -147,15 +148,16 @@ impl Validation {
     pub fn patterns(&self) -> Result<Vec<Observations<&str>>, StatsError> {
         let whole = self.cases.iter().map(CarriedPattern::whole);
         let whole = whole.collect::<Result<Vec<_>, _>>()?;
-        let of_model = |model: usize| {
-            let cases = self.cases.iter().zip(&whole);
-            Observations::new(cases.map(|(case, whole)| Observation {
-                of: &*case.name,
-                predicted: whole.predicted[model].as_seconds(),
-                measured: whole.measured,
-            }))
-        };
-        (0..self.models.len()).map(of_model).collect()
+        (0..self.models.len())
+            .map(|model| {
+                let cases = self.cases.iter().zip(&whole);
+                Observations::new(cases.map(|(case, whole)| Observation {
+                    of: &*case.name,
+                    predicted: whole.predicted[model].as_seconds(),
+                    measured: whole.measured,
+                }))
+            })
+            .collect()
     }
 
     /// The coverage of a model's intervals; none where it gives none.

@@ -25,7 +25,6 @@ pub(crate) struct Ob1 {
 impl Ob1 {
     /// Nothing has been sent.
     pub(crate) fn new(rails: &[LogGp], eager_limit: Bytes) -> Ob1 {
-        let bandwidth = |rail: &LogGp| 1.0 / rail.gap_per_byte.as_nanos().max(f64::MIN_POSITIVE);
         let total: f64 = rails.iter().map(bandwidth).sum();
         let mut order: Vec<(RailId, f64)> = (0u8..)
             .map(RailId)
@@ -75,19 +74,25 @@ impl Ob1 {
     }
 }
 
+fn bandwidth(rail: &LogGp) -> f64 {
+    1.0 / rail.gap_per_byte.as_nanos().max(f64::MIN_POSITIVE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use flowcast_units::{Time, TimePerByte};
 
     fn rails(per_byte: &[f64]) -> Vec<LogGp> {
-        let rail = |nanos: &f64| LogGp {
-            gap: Time::ZERO,
-            overhead: Time::ZERO,
-            latency: Time::ZERO,
-            gap_per_byte: TimePerByte::from_nanos(*nanos),
-        };
-        per_byte.iter().map(rail).collect()
+        per_byte
+            .iter()
+            .map(|nanos| LogGp {
+                gap: Time::ZERO,
+                overhead: Time::ZERO,
+                latency: Time::ZERO,
+                gap_per_byte: TimePerByte::from_nanos(*nanos),
+            })
+            .collect()
     }
 
     fn given(ob1: &mut Ob1, pair: u64, size: u64) -> Vec<(u8, u64)> {

@@ -173,8 +173,6 @@ impl BlockLayout {
 
     /// Number of blocks along the vector; ranks where blocks lie between pairs.
     pub fn parts(&self) -> u32 {
-        let pieces =
-            |total: u64, segment: u64| total.div_ceil(segment.max(1)).clamp(1, 1 << 24) as u32;
         match self {
             BlockLayout::Even { parts, .. } => *parts,
             BlockLayout::Segments { total, segment } => pieces(*total, *segment),
@@ -249,6 +247,10 @@ impl BlockLayout {
             |rank: u32| u128::from(sent[from as usize]) * u128::from(shares[rank as usize]) / all;
         (up_to(to + 1) - up_to(to)) as u64
     }
+}
+
+fn pieces(total: u64, segment: u64) -> u32 {
+    total.div_ceil(segment.max(1)).clamp(1, 1 << 24) as u32
 }
 
 /// How many distances from 1 to `ranks - 1` have this bit.

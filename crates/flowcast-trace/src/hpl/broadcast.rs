@@ -80,14 +80,13 @@ pub fn broadcast_step(
         (1, 0) => Some(exchange(at(0), None, Some(bytes), true)),
         (1, _) => None,
         _ => {
-            let beside = |place: u32| at(place + place.min(1));
             let number = number - u32::from(distance == 0);
             spread_and_roll(
                 columns - 1,
                 distance.saturating_sub(1),
                 bytes,
                 number,
-                beside,
+                |place| at(place + place.min(1)),
             )
         }
     }

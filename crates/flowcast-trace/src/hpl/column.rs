@@ -184,10 +184,9 @@ impl Swapped {
             .map(|distance| (distance + self.root) % self.processes())
             .collect();
         let mut lengths: Vec<u32> = order.iter().map(|row| self.spread[*row as usize]).collect();
-        let ones = |place: usize| place.count_ones();
-        for level in 1..=(0..processes).map(ones).max().unwrap_or(0) {
-            for near in (1..processes).filter(|place| ones(*place) == level) {
-                for far in (2..processes).filter(|place| ones(*place) > level) {
+        for level in 1..=(0..processes).map(usize::count_ones).max().unwrap_or(0) {
+            for near in (1..processes).filter(|place| place.count_ones() == level) {
+                for far in (2..processes).filter(|place| place.count_ones() > level) {
                     if lengths[near] < lengths[far] {
                         lengths.swap(near, far);
                         order.swap(near, far);

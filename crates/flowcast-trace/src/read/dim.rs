@@ -498,9 +498,9 @@ impl DimSection {
             .ok()
             .and_then(|op| CollectiveOp::ALL.get(op % 16))
             .filter(|_| op < 32);
-        let op_found =
-            || Fault::value(format!("operation {op}"), "a collective operation, 0 to 31");
-        let operation = *known.ok_or_else(op_found)?;
+        let operation = *known.ok_or_else(|| {
+            Fault::value(format!("operation {op}"), "a collective operation, 0 to 31")
+        })?;
         if communicator <= 0 {
             self.builder.ignored(NO_COMMUNICATOR);
             return Ok(());

@@ -149,13 +149,12 @@ impl<'a> GoalReader<'a> {
         let rank = number(word)
             .map(|rank| rank as usize)
             .filter(|rank| *rank < ranks);
-        let value = || {
+        let rank = rank.ok_or_else(|| {
             Fault::value(
                 format!("rank {}", shown(word)),
                 format!("a rank below {ranks}"),
             )
-        };
-        let rank = rank.ok_or_else(value)?;
+        })?;
         if self.graphs[rank].is_some() {
             return Err(Fault::value(format!("rank {rank} again"), "each rank once"));
         }

@@ -517,10 +517,12 @@ impl<'a> LiballprofArguments<'a> {
         let vectors = ['v', 'V']
             .into_iter()
             .filter_map(|letter| self.function.position(letter));
-        let doubled =
-            |vector: usize| usize::from(vector < place) + behind * usize::from(vector + 1 < place);
         let extra: usize = if self.fields.len() > self.function.arity {
-            vectors.map(doubled).sum()
+            vectors
+                .map(|vector| {
+                    usize::from(vector < place) + behind * usize::from(vector + 1 < place)
+                })
+                .sum()
         } else {
             0
         };

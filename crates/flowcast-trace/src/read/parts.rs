@@ -88,9 +88,8 @@ pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<P
         .into_iter()
         .map(|range| {
             let file = file_name(text, &range);
-            let place = || ScanInput { name, text }.place(range.start);
             let content = open(&file).map_err(|error| TraceError::Part {
-                place: place(),
+                place: ScanInput { name, text }.place(range.start),
                 file: file.clone(),
                 error,
             })?;

@@ -79,8 +79,10 @@ impl Allocations {
 
 /// Places of all ranks with `ranks_per_node` ranks on each node, node after node.
 pub fn on_ranks(nodes: &[RankPlace], ranks_per_node: u32) -> Vec<RankPlace> {
-    let on_one = |place: &RankPlace| std::iter::repeat_n(*place, ranks_per_node as usize);
-    nodes.iter().flat_map(on_one).collect()
+    nodes
+        .iter()
+        .flat_map(|place| std::iter::repeat_n(*place, ranks_per_node as usize))
+        .collect()
 }
 
 /// A rank's node, and where that is.

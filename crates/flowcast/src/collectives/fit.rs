@@ -204,11 +204,10 @@ impl SystemFit {
         let jobs: BTreeSet<&JobKey> = self.placed.iter().map(|placed| &placed.case.job).collect();
         let nodes: BTreeSet<u32> = jobs.iter().map(|job| job.nodes).collect();
         if nodes.len() == 1 {
-            let without = |job: &&JobKey| self.held_out_jobs(&|own| own == *job, others, threads);
             return jobs
                 .iter()
                 .filter(|_| jobs.len() > 1)
-                .map(without)
+                .map(|job| self.held_out_jobs(&|own| own == *job, others, threads))
                 .collect();
         }
         nodes
@@ -225,8 +224,8 @@ impl SystemFit {
         others: &LeftOver,
         threads: usize,
     ) -> HeldOut {
-        let is_short = |at: &usize| messages(&self.placed[*at].case) <= MOST_HELD_OUT;
-        let all = (0..self.placed.len()).filter(is_short);
+        let all =
+            (0..self.placed.len()).filter(|at| messages(&self.placed[*at].case) <= MOST_HELD_OUT);
         let (asked, known): (Vec<usize>, Vec<usize>) =
             all.partition(|at| is_asked(&self.placed[*at].case.job));
         let logs = |of: &[usize]| of.iter().map(|at| self.logs[*at]).collect::<Vec<f64>>();

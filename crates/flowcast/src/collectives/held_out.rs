@@ -103,11 +103,14 @@ impl HeldOut {
 
     /// The logarithm of the errors' density under a spread.
     fn log_density(&self, spread: &ResidualSpread) -> f64 {
-        let density = |error: HeldOutError| {
-            let score = error.error / error.expected;
-            -0.5 * (FREEDOM + 1.0) * (score * score / FREEDOM).ln_1p() - error.expected.ln()
-        };
-        self.errors(spread).into_iter().map(density).sum::<f64>() / ALIKE
+        self.errors(spread)
+            .into_iter()
+            .map(|error| {
+                let score = error.error / error.expected;
+                -0.5 * (FREEDOM + 1.0) * (score * score / FREEDOM).ln_1p() - error.expected.ln()
+            })
+            .sum::<f64>()
+            / ALIKE
     }
 }
 

@@ -45,13 +45,12 @@ pub(super) fn without_effect_are_chosen(
         };
         // What the library chooses, by whatever label, with the default's own noise or without.
         let chosen: Vec<_> = labels.values().filter(|own| is_chosen(own)).collect();
-        let is_like_one = |own: &&BTreeMap<Bytes, usize>| {
-            let mut chosen = chosen.iter();
-            chosen.any(|chosen| is_same(own, chosen, &steps, &seconds))
-        };
         let others = labels.values().filter(|own| !is_chosen(own));
         let without_effect: Vec<(usize, usize)> = others
-            .filter(is_like_one)
+            .filter(|own| {
+                let mut chosen = chosen.iter();
+                chosen.any(|chosen| is_same(own, chosen, &steps, &seconds))
+            })
             .flat_map(|own| pairs(own, default))
             .collect();
         for (own, default) in without_effect {

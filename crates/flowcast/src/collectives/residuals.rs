@@ -64,7 +64,6 @@ impl ResidualPlace {
 
     /// The covariance of two residuals, without what is only one's own.
     fn covariance(&self, other: &ResidualPlace, spread: &ResidualSpread) -> f64 {
-        let bell = |distance: f64, scale: f64| (-0.5 * (distance / scale).powi(2)).exp();
         let size = self.size - other.size;
         let mut covariance = 0.0;
         if self.op == other.op {
@@ -89,6 +88,10 @@ impl ResidualPlace {
     fn own_variance(&self, spread: &ResidualSpread) -> f64 {
         spread.single.powi(2) + (spread.disturbance * self.nodes).powi(2)
     }
+}
+
+fn bell(distance: f64, scale: f64) -> f64 {
+    (-0.5 * (distance / scale).powi(2)).exp()
 }
 
 /// Residuals and where they are.

@@ -211,16 +211,19 @@ impl<'a> PreparedCase<'a> {
             + bytes * (costs.copy + count * fresh)
             + beyond_cache(bytes) * costs.far_copy
             + combining(combined_at_end as f64);
-        let message = |size: &MessageSize| {
-            let mut message = message_costs(size, costs);
-            if size.is_combined {
-                message.receive += combining(size.bytes as f64);
-            }
-            message
-        };
         StepCosts {
             start,
-            messages: self.sizes.iter().map(message).collect(),
+            messages: self
+                .sizes
+                .iter()
+                .map(|size| {
+                    let mut message = message_costs(size, costs);
+                    if size.is_combined {
+                        message.receive += combining(size.bytes as f64);
+                    }
+                    message
+                })
+                .collect(),
             noise: costs.noise,
         }
     }

@@ -17,7 +17,7 @@ use crate::Error;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct SettingsQuestion {
     /// Order of the matrix.
     pub order: u64,
     /// Ranks: all of them are used.
@@ -30,7 +30,7 @@ pub struct Question {
     pub other_network: Option<Network>,
 }
 
-impl Question {
+impl SettingsQuestion {
     /// Whether the cluster has the nodes, and all grids can be simulated with all block sizes.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ const FINALISTS: usize = 3;
 /// If the cluster has too few nodes.
 pub fn choose(
     cluster: &Cluster,
-    question: &Question,
+    question: &SettingsQuestion,
     members: u32,
     level: f64,
     threads: usize,
@@ -112,7 +112,7 @@ pub fn choose(
 }
 
 /// All grids of as many ranks, with settings that are seldom bad.
-fn grids(question: &Question) -> Vec<HplSettings> {
+fn grids(question: &SettingsQuestion) -> Vec<HplSettings> {
     (1..=question.ranks)
         .filter(|rows| question.ranks.is_multiple_of(*rows))
         .map(|rows| HplSettings {
@@ -127,7 +127,7 @@ fn grids(question: &Question) -> Vec<HplSettings> {
         .collect()
 }
 
-fn broadcasts(settings: HplSettings, _: &Question) -> Vec<HplSettings> {
+fn broadcasts(settings: HplSettings, _: &SettingsQuestion) -> Vec<HplSettings> {
     let all = Broadcast::ALL.iter().map(|(_, broadcast)| *broadcast);
     all.map(|broadcast| HplSettings {
         broadcast,
@@ -136,7 +136,7 @@ fn broadcasts(settings: HplSettings, _: &Question) -> Vec<HplSettings> {
     .collect()
 }
 
-fn swaps_and_depths(settings: HplSettings, question: &Question) -> Vec<HplSettings> {
+fn swaps_and_depths(settings: HplSettings, question: &SettingsQuestion) -> Vec<HplSettings> {
     let mut all = Vec::new();
     for swap in [Swap::Binary, Swap::Long] {
         all.extend(question.depths.iter().map(|depth| HplSettings {
@@ -148,7 +148,7 @@ fn swaps_and_depths(settings: HplSettings, question: &Question) -> Vec<HplSettin
     all
 }
 
-fn blocks(settings: HplSettings, question: &Question) -> Vec<HplSettings> {
+fn blocks(settings: HplSettings, question: &SettingsQuestion) -> Vec<HplSettings> {
     let all = question.blocks.iter();
     all.map(|block| HplSettings {
         block: *block,

@@ -9,7 +9,7 @@ mod fit;
 mod predict;
 
 pub use cases::{HPL_COLUMNS, MeasuredRun, measured_runs, settings};
-pub use choose::{ClusterChange, LinpackChoice, Question, choose, hpl_dat, operations};
+pub use choose::{ClusterChange, LinpackChoice, SettingsQuestion, choose, hpl_dat, operations};
 pub use cluster::{Cluster, ClusterError};
 pub use estimate::{Estimate, SimulatedExtent, estimate};
 pub use fit::{LinpackFit, fit_linpack};

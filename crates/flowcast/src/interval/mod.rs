@@ -203,10 +203,12 @@ impl MarginSource<'_> {
                 replay(network.drawn(&|field: &str| matters(field, model), draws, options.seed)?)?
             }
         };
-        let of_programs = |name: String| {
-            ModelErrors::from_network(network, &name, CaseKind::Programs, options.held_out)
-        };
-        let errors = &self.name.map(of_programs).unwrap_or_default();
+        let errors = &self
+            .name
+            .map(|name| {
+                ModelErrors::from_network(network, &name, CaseKind::Programs, options.held_out)
+            })
+            .unwrap_or_default();
         let makespan = outcome.makespan();
         Ok(MarginEvidence { drawn, errors }.interval(makespan, makespan, options.level)?)
     }

@@ -101,11 +101,13 @@ impl GridBlocks {
     pub fn all(dims: &[u32], ranks_of_node: u32) -> Vec<GridBlocks> {
         let mut blocks = Vec::new();
         blocks_of(dims, ranks_of_node, &mut Vec::new(), &mut blocks);
-        let with_grid = |block| GridBlocks {
-            dims: dims.to_vec(),
-            block,
-        };
-        blocks.into_iter().map(with_grid).collect()
+        blocks
+            .into_iter()
+            .map(|block| GridBlocks {
+                dims: dims.to_vec(),
+                block,
+            })
+            .collect()
     }
 
     /// The node of each rank, blocks and nodes numbered alike.
@@ -132,8 +134,9 @@ fn blocks_of(dims: &[u32], ranks: u32, before: &mut Vec<u32>, blocks: &mut Vec<V
         }
         return;
     };
-    let fits = |block: &u32| side.is_multiple_of(*block) && ranks.is_multiple_of(*block);
-    for block in (1..=*side.min(&ranks)).filter(fits) {
+    for block in (1..=*side.min(&ranks))
+        .filter(|block| side.is_multiple_of(*block) && ranks.is_multiple_of(*block))
+    {
         before.push(block);
         blocks_of(rest, ranks / block, before, blocks);
         before.pop();

@@ -68,11 +68,10 @@ impl AllMappings {
         if self.mapping.len() == self.ranks {
             return None;
         }
-        let has_slot = |node: &usize| {
+        (self.first..=self.used.len()).find(|node| {
             let used = self.used.get(*node).unwrap_or(&0);
             self.slots.get(*node).is_some_and(|slots| used < slots)
-        };
-        (self.first..=self.used.len()).find(has_slot)
+        })
     }
 }
 

@@ -1,9 +1,6 @@
 //! What a mapping gains over another, and how sure that is.
 
-use flowcast_model::{
-    network::Network,
-    stats::resampling::{normal_score, percentile_interval},
-};
+use flowcast_model::stats::resampling::{normal_score, percentile_interval};
 use flowcast_trace::parallel;
 
 use super::{options::PlaceOptions, predictor::MappingPredictor, search::TimedMapping};
@@ -69,15 +66,15 @@ pub fn gain(
     let network = predictor.network();
     let model = predictor.sharing_model()?;
     let predicted = ratio(best.time.as_nanos(), other.time.as_nanos());
-    let ratio_on = |network: &Network| -> Result<f64, Error> {
-        let time = |mapping: &TimedMapping| predictor.makespan_on(network, &mapping.node_of_rank);
-        Ok(ratio(time(best)?.as_nanos(), time(other)?.as_nanos()))
-    };
     let mut ratios = vec![predicted];
     if may_vary(network, model) {
         let networks = network.drawn(&|field: &str| matters(field, model), draws, seed)?;
         // A network that the model refuses says nothing of the gain.
-        let drawn = parallel::map(&networks, threads, ratio_on);
+        let drawn = parallel::map(&networks, threads, |network| -> Result<f64, Error> {
+            let time =
+                |mapping: &TimedMapping| predictor.makespan_on(network, &mapping.node_of_rank);
+            Ok(ratio(time(best)?.as_nanos(), time(other)?.as_nanos()))
+        });
         ratios.extend(drawn.into_iter().flatten());
     }
     let (drawn_low, drawn_high) = percentile_interval(&ratios, level)?;

@@ -108,10 +108,9 @@ pub fn positions(list: &str, text: &str) -> Result<Vec<Node>, HostListError> {
     for line in lines(list, text) {
         for word in line.words() {
             let room = (MOST_POSITIONS - positions.len()) as u64;
-            let fits = |[first, last]: &[u64; 2]| {
+            let numbers = ends(word.text).filter(|[first, last]| {
                 first <= last && last - first < room && *last <= u64::from(u32::MAX)
-            };
-            let numbers = ends(word.text).filter(fits);
+            });
             let [first, last] = numbers.ok_or_else(|| word.wrong(EXPECTED))?;
             for number in first as u32..=last as u32 {
                 if !known.insert(number) {
@@ -308,13 +307,15 @@ impl<'a> HostEntry<'a> {
             if names.len() * numbers.len() > MOST_HOSTS {
                 return Err(self.wrong(format!("at most {MOST_HOSTS} hosts")));
             }
-            let longer = |name: &String| -> Vec<String> {
-                numbers
-                    .iter()
-                    .map(|number| format!("{name}{plain}{number}"))
-                    .collect()
-            };
-            names = names.iter().flat_map(longer).collect();
+            names = names
+                .iter()
+                .flat_map(|name| -> Vec<String> {
+                    numbers
+                        .iter()
+                        .map(|number| format!("{name}{plain}{number}"))
+                        .collect()
+                })
+                .collect();
             rest = behind;
         }
         names.iter_mut().for_each(|name| name.push_str(rest));
@@ -328,10 +329,9 @@ impl<'a> HostEntry<'a> {
     fn numbers(&self, ranges: &str) -> Result<Vec<String>, HostListError> {
         let mut numbers = Vec::new();
         for range in ranges.split(',') {
-            let expected = || {
+            let [first, last] = ends(range).ok_or_else(|| {
                 self.wrong(format!("numbers of at most {MOST_DIGITS} digits and ranges in brackets, such as [001-032,040]"))
-            };
-            let [first, last] = ends(range).ok_or_else(expected)?;
+            })?;
             if first > last {
                 return Err(self.wrong(format!("a range that ascends in place of {range}")));
             }
@@ -348,10 +348,12 @@ impl<'a> HostEntry<'a> {
 /// Both ends of `001-032`; of `7` that number.
 fn ends(range: &str) -> Option<[u64; 2]> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
-    let is_number =
-        |text: &str| text.len() <= MOST_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = |text: &str| text.parse().ok().filter(|_| is_number(text));
     Some([number(first)?, number(last)?])
+}
+
+fn number(text: &str) -> Option<u64> {
+    let is_number = text.len() <= MOST_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
 }
 
 #[cfg(test)]

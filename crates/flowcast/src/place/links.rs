@@ -1,6 +1,6 @@
 //! How many links are between nodes: read from a table, or counted from their places in a grid.
 
-use flowcast_model::topology::grid::Grid;
+use flowcast_model::topology::grid::SwitchGrid;
 use flowcast_units::Node;
 
 /// Links of two nodes on the same switch: one of each.
@@ -58,7 +58,7 @@ pub(super) struct GridLinks {
 
 impl GridLinks {
     /// Of nodes at these places; none of more than four dimensions.
-    pub(super) fn new(grid: &Grid, positions: &[Node]) -> Option<GridLinks> {
+    pub(super) fn new(grid: &SwitchGrid, positions: &[Node]) -> Option<GridLinks> {
         if grid.sides.len() > DIMENSIONS {
             return None;
         }
@@ -66,15 +66,17 @@ impl GridLinks {
         for (side, given) in sides.iter_mut().zip(&grid.sides).filter(|_| grid.is_torus) {
             *side = *given as i16;
         }
-        let coordinates_of = |node: &Node| {
-            let mut coordinates = [0; DIMENSIONS];
-            for (own, given) in coordinates.iter_mut().zip(grid.coordinates(*node)) {
-                *own = given as i16;
-            }
-            coordinates
-        };
         Some(GridLinks {
-            coordinates: positions.iter().map(coordinates_of).collect(),
+            coordinates: positions
+                .iter()
+                .map(|node| {
+                    let mut coordinates = [0; DIMENSIONS];
+                    for (own, given) in coordinates.iter_mut().zip(grid.coordinates(*node)) {
+                        *own = given as i16;
+                    }
+                    coordinates
+                })
+                .collect(),
             sides,
         })
     }

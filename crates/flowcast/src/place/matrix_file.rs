@@ -94,8 +94,14 @@ fn from_table(text: &str) -> Result<MatrixFile, CsvError> {
                 .parse()
                 .ok()
                 .filter(|rank: &u32| *rank < MOST_RANKS);
-            let expected = || format!("the number of a rank below {MOST_RANKS}");
-            number.ok_or_else(|| CsvError::field(line, column, field, expected()))
+            number.ok_or_else(|| {
+                CsvError::field(
+                    line,
+                    column,
+                    field,
+                    format!("the number of a rank below {MOST_RANKS}"),
+                )
+            })
         };
         let (from, to) = (rank("from", from)?, rank("to", to)?);
         let size = bytes.trim().parse();
@@ -218,8 +224,8 @@ impl MetisForm {
         while let Some(word) = words.next() {
             let vertex = word.parse().ok();
             let vertex = vertex.filter(|vertex| (1..=self.vertices).contains(vertex));
-            let expected = || format!("a vertex from 1 to {}", self.vertices);
-            let vertex = vertex.ok_or_else(|| fail(word, expected()))?;
+            let vertex = vertex
+                .ok_or_else(|| fail(word, format!("a vertex from 1 to {}", self.vertices)))?;
             let weight = if self.has_weights {
                 let word = words.next().unwrap_or("");
                 let weight = word.parse();

@@ -27,9 +27,11 @@ pub fn matrix_picture(matrix: &CommunicationMatrix, node_of_rank: &[Node]) -> Re
             cells[row * side + place[partner] / ranks_per_cell] += bytes;
         }
     }
-    let begins = |at: &usize| node_of_rank[order[*at]] != node_of_rank[order[at - 1]];
     let nodes: Vec<u64> = match ranks_per_cell {
-        1 => (1..ranks).filter(begins).map(|at| at as u64).collect(),
+        1 => (1..ranks)
+            .filter(|at| node_of_rank[order[*at]] != node_of_rank[order[at - 1]])
+            .map(|at| at as u64)
+            .collect(),
         _ => Vec::new(),
     };
     let record = Record::new()

@@ -113,10 +113,9 @@ impl Placed {
 
     /// The document, without what only the caller knows.
     pub fn document(&self) -> Document {
-        let value = |mapping: &ValuedMapping| mapping.value;
         let baselines = Record::new()
-            .field("fill", value(&self.fill))
-            .field("round-robin", value(&self.round_robin));
+            .field("fill", self.fill.value)
+            .field("round-robin", self.round_robin.value);
         let best = Record::new()
             .field("value", self.best.value)
             .field("node_of_rank", &self.best.node_of_rank);

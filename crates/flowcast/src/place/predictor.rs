@@ -248,11 +248,10 @@ impl<'a> MappingPredictor<'a> {
             .map(|message| alone(message.bytes))
             .sum();
         let scale = (MOST_WEIGHT / all).min(1.0);
-        let weight = |slot: usize, bytes| {
+        Ok(messages_of(program, |slot, bytes| {
             let nanos = alone(bytes) * urgency[slot] * scale;
             Bytes(nanos.max(1.0) as u64)
-        };
-        Ok(messages_of(program, weight))
+        }))
     }
 
     /// How much each rank has to do with the makespan under a mapping: of a program its time on the critical path, of steps the
@@ -292,8 +291,12 @@ impl<'a> MappingPredictor<'a> {
     }
 
     fn mapping(&self, node_of_rank: &[Node]) -> Mapping {
-        let position = |node: &Node| self.positions.get(node.index()).unwrap_or(node).0;
-        Mapping::List(node_of_rank.iter().map(position).collect())
+        Mapping::List(
+            node_of_rank
+                .iter()
+                .map(|node| self.positions.get(node.index()).unwrap_or(node).0)
+                .collect(),
+        )
     }
 }
 

@@ -331,8 +331,7 @@ impl<'a> PlaceQuestion<'a> {
     /// The best of [`PlaceQuestion::grid_blocks`] by bytes times links.
     fn best_blocks(&self) -> Vec<GridBlocks> {
         let mut blocks = self.grid_blocks();
-        let hops = |blocks: &GridBlocks| self.target.hops(&self.matrix, &blocks.mapping());
-        blocks.sort_by_key(hops);
+        blocks.sort_by_key(|blocks| self.target.hops(&self.matrix, &blocks.mapping()));
         blocks.truncate(MOST_BLOCKS);
         blocks
     }

@@ -35,8 +35,9 @@ pub fn traffic(
         if nodes[0] == nodes[1] {
             traffic.inside.0 += pair.bytes.0;
         } else {
-            let position = |node: Node| positions.get(node.index()).copied().unwrap_or(node);
-            *between.entry(nodes.map(position)).or_default() += pair.bytes.0;
+            *between
+                .entry(nodes.map(|node| positions.get(node.index()).copied().unwrap_or(node)))
+                .or_default() += pair.bytes.0;
         }
     }
     traffic.between = Bytes(between.values().sum());

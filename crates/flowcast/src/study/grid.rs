@@ -228,15 +228,21 @@ fn range(from: &str, rest: &str) -> Result<GridValues, GridFault> {
             "FROM above 0 for steps of equal ratio (log)",
         ));
     }
-    let point = |index: usize| match index as f64 / (count - 1) as f64 {
-        0.0 => from,
-        1.0 => to,
-        part if log => six_digits(from * (to / from).powf(part)),
-        part => six_digits(from + (to - from) * part),
-    };
     Ok((
         suffix(kind),
-        (0..count).map(|index| value(kind, point(index))).collect(),
+        (0..count)
+            .map(|index| {
+                value(
+                    kind,
+                    match index as f64 / (count - 1) as f64 {
+                        0.0 => from,
+                        1.0 => to,
+                        part if log => six_digits(from * (to / from).powf(part)),
+                        part => six_digits(from + (to - from) * part),
+                    },
+                )
+            })
+            .collect(),
     ))
 }
 
@@ -283,12 +289,12 @@ fn value(kind: Quantity, number: f64) -> GridValue {
 
 /// All combinations: the last field changes from one set to the next.
 #[derive(Debug, Clone)]
-pub struct Grid {
+pub struct ParameterGrid {
     axes: Vec<Axis>,
     sets: usize,
 }
 
-impl Grid {
+impl ParameterGrid {
     /// Of networks, then mappings by name, then texts `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`; every value is tried on
     /// every network. A single network or mapping is no axis.
     ///
@@ -299,7 +305,7 @@ impl Grid {
         networks: &[Network],
         mappings: &[String],
         texts: &[String],
-    ) -> Result<Grid, GridError> {
+    ) -> Result<ParameterGrid, GridError> {
         let fields: Vec<Axis> = texts
             .iter()
             .map(|text| Axis::parse(text))
@@ -339,7 +345,7 @@ impl Grid {
             .iter()
             .try_fold(1usize, |product, axis| product.checked_mul(axis.len()));
         match product.filter(|sets| *sets <= MOST_SETS) {
-            Some(sets) => Ok(Grid { axes, sets }),
+            Some(sets) => Ok(ParameterGrid { axes, sets }),
             None => Err(GridError::new(
                 "",
                 format!("more than {MOST_SETS} combinations"),
@@ -432,10 +438,14 @@ fn field(axis: &Axis) -> String {
 mod tests {
     use super::*;
 
-    fn new(network: &Network, mappings: &[&str], texts: &[&str]) -> Result<Grid, GridError> {
+    fn new(
+        network: &Network,
+        mappings: &[&str],
+        texts: &[&str],
+    ) -> Result<ParameterGrid, GridError> {
         let [mappings, texts] = [mappings, texts]
             .map(|all| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
-        Grid::new(std::slice::from_ref(network), &mappings, &texts)
+        ParameterGrid::new(std::slice::from_ref(network), &mappings, &texts)
     }
 
     fn shown(text: &str) -> Vec<String> {
@@ -501,7 +511,8 @@ mod tests {
         let networks =
             ["gige-tcp", "gige-lam"].map(|name| flowcast_model::builtin::network(name).unwrap());
         let mappings = ["fill", "round-robin"].map(str::to_owned);
-        let grid = Grid::new(&networks, &mappings, &["latency=1us,2us,3us".to_owned()]).unwrap();
+        let grid =
+            ParameterGrid::new(&networks, &mappings, &["latency=1us,2us,3us".to_owned()]).unwrap();
         assert_eq!(grid.len(), 12);
         assert_eq!(
             grid.shown(7).collect::<Vec<_>>(),

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use self::{
-    grid::{Grid, GridError},
+    grid::{GridError, ParameterGrid},
     rows::{Form, header},
 };
 use crate::{
@@ -56,7 +56,7 @@ pub enum StudyError {
 pub struct Study {
     program: Program,
     networks: Vec<Network>,
-    grid: Grid,
+    grid: ParameterGrid,
     /// One for each mapping.
     options: Vec<Options>,
     level: Option<f64>,
@@ -84,7 +84,7 @@ impl Study {
     pub fn new(
         trace: &Trace,
         networks: Vec<Network>,
-        grid: Grid,
+        grid: ParameterGrid,
         options: Vec<Options>,
         names: Names<'_>,
     ) -> Result<Study, StudyError> {
@@ -197,7 +197,7 @@ impl Study {
     }
 
     /// The fields and their values.
-    pub fn grid(&self) -> &Grid {
+    pub fn grid(&self) -> &ParameterGrid {
         &self.grid
     }
 
@@ -265,7 +265,7 @@ fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -
 }
 
 /// What is swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
-fn describe(trace: &Trace, networks: &[Network], grid: &Grid, names: Names<'_>) -> Value {
+fn describe(trace: &Trace, networks: &[Network], grid: &ParameterGrid, names: Names<'_>) -> Value {
     json!({
         "schema": "flowcast/sweep/1",
         "flowcast": env!("CARGO_PKG_VERSION"),

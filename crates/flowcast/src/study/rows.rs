@@ -6,7 +6,7 @@ use flowcast_replay::sweep::SetOutcome;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::grid::Grid;
+use super::grid::ParameterGrid;
 use crate::Interval;
 
 /// Why lines are no rows of a sweep.
@@ -39,7 +39,12 @@ pub enum Form {
 }
 
 /// The lines before the rows: equal for all parts of a sweep and for no other sweep.
-pub(super) fn header(form: Form, description: &Value, grid: &Grid, has_intervals: bool) -> String {
+pub(super) fn header(
+    form: Form,
+    description: &Value,
+    grid: &ParameterGrid,
+    has_intervals: bool,
+) -> String {
     match form {
         Form::JsonLines => format!("{description}\n"),
         Form::Csv => {
@@ -64,7 +69,7 @@ pub(super) struct SetResult {
 }
 
 /// The line of a set.
-pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &SetResult) -> String {
+pub(super) fn row(form: Form, grid: &ParameterGrid, set: usize, found: &SetResult) -> String {
     let (makespan, share) = (
         found.outcome.makespan().as_seconds(),
         found.outcome.communication_share(),
@@ -155,7 +160,7 @@ impl Rows {
     }
 
     /// The fields that made no difference to any makespan, if all sets are there.
-    pub fn without_influence<'a>(&self, form: Form, grid: &'a Grid) -> Vec<&'a str> {
+    pub fn without_influence<'a>(&self, form: Form, grid: &'a ParameterGrid) -> Vec<&'a str> {
         if self.len() < grid.len() {
             return Vec::new();
         }

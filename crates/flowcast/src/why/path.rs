@@ -24,11 +24,10 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
     let (model, path, notes) = match trace {
         Trace::Schedule(schedule) => {
             let prepared = PreparedSchedule::new(schedule, Some(network), options)?;
-            let several = || {
+            let (_, path) = prepared.critical_path()?.ok_or_else(|| {
                 let found = "a GOAL schedule whose ranks have several processors";
                 Error::option("TRACE", found, "one processor for each rank")
-            };
-            let (_, path) = prepared.critical_path()?.ok_or_else(several)?;
+            })?;
             (prepared.model().clone(), path, prepared.notes())
         }
         _ => {

@@ -15,7 +15,7 @@ use flowcast::{
     },
     scheduler::{
         RailId,
-        advise::{Advice, KnownRail, Question},
+        advise::{Advice, KnownRail, RailQuestion},
         policy::MessagePolicy,
     },
     statements::{DIVIDED, marked_name, of_networks},
@@ -99,7 +99,7 @@ impl Advise {
         );
         let interfaces = self.interfaces(&networks)?;
         let rails: Vec<KnownRail> = networks.iter().map(known_rail).collect();
-        let advice = Question::about(self.burst).answer(&rails)?;
+        let advice = RailQuestion::about(self.burst).answer(&rails)?;
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let settings = settings::nearest(&interfaces, &costs, &advice);
         self.format

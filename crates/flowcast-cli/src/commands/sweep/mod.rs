@@ -18,7 +18,7 @@ use flowcast::{
     statements::once,
     study::{
         Lines, Names, Study, StudyError,
-        grid::Grid,
+        grid::ParameterGrid,
         rows::{self, Form, ResultsPart, Rows},
     },
     trace::Trace,

@@ -171,7 +171,6 @@ impl ReferenceCable {
     }
 
     fn sockets(&self, lab: &Lab) -> std::io::Result<(StampedSocket, StampedSocket)> {
-        let other = |error: LabError| std::io::Error::other(error.to_string());
         let open = |node| lab.socket_in(node, SocketType::DGRAM).map_err(other);
         let to = Node(1 - self.from.0);
         let address: Ipv4Addr = lab.address(to, self.rail).map_err(other)?;
@@ -266,6 +265,10 @@ impl ReferenceCable {
             unexplained: count(&|sent, arrived| due(sent) != arrived),
         }
     }
+}
+
+fn other(error: LabError) -> std::io::Error {
+    std::io::Error::other(error.to_string())
 }
 
 fn due(sent: &SentFrame) -> bool {

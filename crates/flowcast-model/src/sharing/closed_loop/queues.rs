@@ -61,9 +61,9 @@ impl Queues {
 
     /// Gives each link of a path `lean` times more capacity than the link before it has.
     pub(in crate::sharing) fn lean(&mut self, fabric: &Fabric, lean: f64) {
-        let capacity =
-            |link| fabric.capacity(link).0 * (1.0 + lean * f64::from(fabric.place(link)));
-        self.capacities = links(fabric).map(capacity).collect();
+        self.capacities = links(fabric)
+            .map(|link| fabric.capacity(link).0 * (1.0 + lean * f64::from(fabric.place(link))))
+            .collect();
     }
 
     pub(in crate::sharing) fn delays(&self) -> &[f64] {

@@ -486,9 +486,8 @@ impl Relaxation {
         let [first, others @ ..] = active_flows.members(link) else {
             return true;
         };
-        let path = |flow: &u32| &fabric.paths[*flow as usize];
         let before = |flow: &u32| {
-            path(flow)
+            fabric.paths[*flow as usize]
                 .data_in_order()
                 .take_while(|earlier| *earlier != link)
         };

@@ -38,13 +38,12 @@ impl FlowPath {
             }
         }
         let is_long = between.iter().any(|links| links.len() > FEW - 2);
-        let all = || [&ends[0], between[0], &ends[1], between[1]].concat().into();
         FlowPath {
             src,
             dst,
             hops: between.map(|links| 2 + links.len() as u16),
             few,
-            many: is_long.then(all),
+            many: is_long.then(|| [&ends[0], between[0], &ends[1], between[1]].concat().into()),
         }
     }
 

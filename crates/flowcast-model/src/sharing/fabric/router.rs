@@ -104,8 +104,10 @@ impl Trips {
         let mut trips = Trips::of_pattern(flows, interfaces);
         let mut nodes: Vec<Node> = trips.ports.iter().map(|port| port.node).collect();
         nodes.dedup();
-        let all = |node: Node| (0..interfaces.count).map(move |nic| Port { node, nic });
-        trips.ports = nodes.into_iter().flat_map(all).collect();
+        trips.ports = nodes
+            .into_iter()
+            .flat_map(|node| (0..interfaces.count).map(move |nic| Port { node, nic }))
+            .collect();
         trips
     }
 }
@@ -387,8 +389,9 @@ impl Router {
         let Between::Switches(_, numbers) = &self.between else {
             return Vec::new();
         };
-        let number = |hop: &Hop| LinkId(numbers[&hop.cable] + u32::from(hop.is_backward));
-        hops.iter().map(number).collect()
+        hops.iter()
+            .map(|hop| LinkId(numbers[&hop.cable] + u32::from(hop.is_backward)))
+            .collect()
     }
 
     /// Numbers the cables of the longer way there and back.

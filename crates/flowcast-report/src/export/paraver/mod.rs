@@ -276,9 +276,10 @@ where
         };
         begin_event(nanos(time), place, text);
         write_event(kind, value, text);
-        let beside =
-            |next: &Mark| nanos(next.time) == nanos(time) && !MPI_EVENTS.contains(&next.kind);
-        while let Some(Mark { kind, value, .. }) = self.marks.next_if(beside) {
+        while let Some(Mark { kind, value, .. }) = self
+            .marks
+            .next_if(|next| nanos(next.time) == nanos(time) && !MPI_EVENTS.contains(&next.kind))
+        {
             write_event(kind, value, text);
         }
     }

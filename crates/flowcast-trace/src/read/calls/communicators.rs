@@ -179,8 +179,10 @@ impl CommunicatorWalk<'_> {
             Group::Remote(place) => some(self.members(rank, *place).remote),
             Group::Including(group, places) => {
                 let group = self.group(rank, group)?;
-                let member = |place: &u32| group.get(*place as usize).copied();
-                places.iter().map(member).collect()
+                places
+                    .iter()
+                    .map(|place| group.get(*place as usize).copied())
+                    .collect()
             }
             Group::Union(one, other) => {
                 let mut members = self.group(rank, one)?;
@@ -528,18 +530,17 @@ mod tests {
 
     #[test]
     fn leaders_that_give_other_tags_do_not_meet() {
-        let leaders = |tag| Leaders {
-            local: 1,
-            local_leader: 0,
-            peer: 0,
-            remote_leader: 1 - tag,
-            tag,
-        };
         let rank = |tag| {
             vec![
                 CommunicatorOrigin::World,
                 CommunicatorOrigin::Own,
-                CommunicatorOrigin::Between(leaders(tag)),
+                CommunicatorOrigin::Between(Leaders {
+                    local: 1,
+                    local_leader: 0,
+                    peer: 0,
+                    remote_leader: 1 - tag,
+                    tag,
+                }),
             ]
         };
         assert!(own(&[rank(0), rank(1)])[0][2].is_empty());

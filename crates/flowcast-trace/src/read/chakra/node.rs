@@ -396,10 +396,9 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
             fields.compute()?
         }
         4 => {
-            let is_on_accelerator = |attribute: &Attribute<'_>| {
+            let accelerator = fields.attributes.iter().any(|attribute| {
                 attribute.name == "is_cpu_op" && attribute.number().is_ok_and(|number| number == 0)
-            };
-            let accelerator = fields.attributes.iter().any(is_on_accelerator);
+            });
             if fields.micros.is_none() {
                 notes.leave_out("computations without a duration; they take no time", 1);
             } else if accelerator {

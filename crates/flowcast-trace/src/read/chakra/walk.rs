@@ -55,8 +55,7 @@ pub(super) fn walk(
         active.extend(walk.advance(rank));
     }
     let mut nodes = walk.ranks.iter().flat_map(|graph| &graph.nodes);
-    let lacks_members = |node: &ChakraNode| matches!(&node.work, NodeWork::Collective(call) if !call.group.is_empty() && call.group_size.is_none());
-    let is_named_alone = nodes.any(lacks_members);
+    let is_named_alone = nodes.any(|node| matches!(&node.work, NodeWork::Collective(call) if !call.group.is_empty() && call.group_size.is_none()));
     for graph in &walk.ranks {
         notes.leave_out(
             "nodes that cannot begin; they depend on each other or on messages that never come",

@@ -152,8 +152,8 @@ impl<'a> LineReader<'a> {
 fn times(text: &str) -> Option<(u64, u32)> {
     let (wall, rest) = text.split_once(',')?;
     let (seconds, nanos) = wall.split_once('.')?;
-    let is_whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_whole(seconds) || !is_whole(nanos) || nanos.len() != 9 {
+    let mut digits = seconds.bytes().chain(nanos.bytes());
+    if !digits.all(|byte| byte.is_ascii_digit()) || nanos.len() != 9 {
         return None;
     }
     let (seconds, nanos): (u64, u64) = (seconds.parse().ok()?, nanos.parse().ok()?);

@@ -327,11 +327,9 @@ fn called(file: &RankFile) -> Vec<Option<CalledFunction>> {
 
 /// The names of a rank's regions; numbered ones are named by their number.
 pub(crate) fn region_names(file: &RankFile) -> Vec<String> {
-    let is_region =
-        |words: &&Vec<i64>| file.functions[words[0] as usize] == "Pcontrol" && words.len() == 3;
     file.signatures
         .iter()
-        .filter(is_region)
+        .filter(|words| file.functions[words[0] as usize] == "Pcontrol" && words.len() == 3)
         .map(|words| region_name(file, words))
         .collect()
 }

@@ -37,10 +37,9 @@ pub(super) fn instructions(
             Record::Begins
         };
         item = Some(step.item);
-        let place = || format!("rank {rank}, call {}", step.item + 1);
-        instructions
-            .step(step, record)
-            .map_err(|fault| Fault::from(fault).at(place(), String::new))?;
+        instructions.step(step, record).map_err(|fault| {
+            Fault::from(fault).at(format!("rank {rank}, call {}", step.item + 1), String::new)
+        })?;
     }
     Ok(instructions.builder)
 }

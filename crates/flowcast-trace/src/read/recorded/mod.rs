@@ -390,8 +390,6 @@ impl WallFault {
                 .or_default()
                 .push((field("host"), processors));
         }
-        let has_hosts =
-            |ranks: &Vec<(&str, u64)>| ranks.iter().any(|(host, _)| *host != ranks[0].0);
         match () {
             () if machines.values().any(|ranks| {
                 ranks
@@ -401,7 +399,12 @@ impl WallFault {
             {
                 Some(WallFault::Turns)
             }
-            () if machines.values().any(has_hosts) => Some(WallFault::OneMachine),
+            () if machines
+                .values()
+                .any(|ranks| ranks.iter().any(|(host, _)| *host != ranks[0].0)) =>
+            {
+                Some(WallFault::OneMachine)
+            }
             () => None,
         }
     }

@@ -109,10 +109,9 @@ impl PrivateAndSharedLinks {
     /// What one flow into a node and one out of it carry together, where they slow each other down and yet are faster than one
     /// after the other.
     fn bus(&self, observed: &[Observed<'_>]) -> Option<Rate> {
-        let is_crossing = |one: &&Observed<'_>| {
+        let crossing = observed.iter().find(|one| {
             one.conflict.kind == ConflictKind::InOut && one.conflict.flows.len() == 2
-        };
-        let crossing = observed.iter().find(is_crossing)?;
+        })?;
         let slowdown = self.slowdown(crossing);
         (CROSSING.0..CROSSING.1)
             .contains(&slowdown)

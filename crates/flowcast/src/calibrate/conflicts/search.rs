@@ -49,15 +49,14 @@ impl Fitter<'_> {
         links: &PrivateAndSharedLinks,
         observed: &[Observed<'_>],
     ) -> Lowest {
-        let from = |start: &&[f64]| {
+        let ends = candidate.starts.iter().map(|start| {
             let start: Vec<f64> = start
                 .iter()
                 .zip(candidate.parameters)
                 .map(|(x, p)| p.to_search(*x))
                 .collect();
             self.refine(candidate, &start, links, observed)
-        };
-        let ends = candidate.starts.iter().map(from);
+        });
         ends.min_by(|a, b| a.squares.total_cmp(&b.squares))
             .expect("each candidate has a start")
     }
@@ -156,10 +155,9 @@ impl Fitter<'_> {
         network: &Network,
         observed: &Observed<'_>,
     ) -> Vec<Observation<PatternFlow>> {
-        let none = |_| vec![Time::ZERO; observed.medians.len()];
         let durations = self
             .durations(model, network, observed.conflict)
-            .unwrap_or_else(none);
+            .unwrap_or_else(|_| vec![Time::ZERO; observed.medians.len()]);
         // What waits behind others waits longer than it takes: its error is a share of what all of them take together.
         let is_short = observed.conflict.kind == ConflictKind::Short;
         let measured = observed.medians.iter().map(|time| time.as_seconds());

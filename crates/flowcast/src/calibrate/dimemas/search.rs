@@ -348,11 +348,11 @@ fn all_rows() -> Vec<Row> {
         repeats: Null,
         size: Max,
     };
-    let with =
-        |repeats| [Max, Min, Mean, TwiceMax, Sum, Send, Recv].map(|size| Phase { repeats, size });
     let phases: Vec<Phase> = [Constant, Logarithmic, Linear]
         .into_iter()
-        .flat_map(with)
+        .flat_map(|repeats| {
+            [Max, Min, Mean, TwiceMax, Sum, Send, Recv].map(|size| Phase { repeats, size })
+        })
         .collect();
     let alone = phases.iter().map(|phase| Row {
         fan_in: *phase,

@@ -224,9 +224,8 @@ impl<'a> Refinement<'a> {
         is_second: &'a mut Vec<bool>,
         random: &'a mut Pcg64Mcg,
     ) -> Refinement<'a> {
-        let second = |vertex: &u32| is_second[*vertex as usize];
         let size = (0..graph.vertices())
-            .filter(second)
+            .filter(|vertex| is_second[*vertex as usize])
             .map(|vertex| graph.sizes[vertex as usize])
             .sum();
         let mut twice = 0;

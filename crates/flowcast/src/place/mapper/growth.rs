@@ -49,8 +49,10 @@ pub(super) fn grown<M: Metric>(instance: &Instance<'_, M>, seed: u64) -> Option<
 /// All for which the measure is least.
 fn least_of(all: &[u32], measure: impl Fn(u32) -> i64) -> Vec<u32> {
     let least = all.iter().map(|one| measure(*one)).min();
-    let is_least = |one: &u32| Some(measure(*one)) == least;
-    all.iter().copied().filter(is_least).collect()
+    all.iter()
+        .copied()
+        .filter(|one| Some(measure(*one)) == least)
+        .collect()
 }
 
 impl<'a, M: Metric> Growth<'a, M> {
@@ -71,17 +73,17 @@ impl<'a, M: Metric> Growth<'a, M> {
     /// From a corner of the ranks at a corner of the nodes, or from the midst of both.
     fn placement(mut self, begins_at_corner: bool) -> SlotPlacement {
         let sign = if begins_at_corner { 1 } else { -1 };
-        let partners = |rank: u32| sign * self.instance.partners(rank).len() as i64;
-        let ranks = least_of(&self.instance.movable, partners);
-        let near = |node: u32| -> i64 {
-            let near = self.instance.near(node).iter();
-            let links = near.map(|other| self.instance.metric.between(node, *other));
-            -sign * links.sum::<i64>()
-        };
+        let ranks = least_of(&self.instance.movable, |rank| {
+            sign * self.instance.partners(rank).len() as i64
+        });
         let nodes: Vec<u32> = (0..self.free.len() as u32)
             .filter(|node| self.free[*node as usize] > 0)
             .collect();
-        let nodes = least_of(&nodes, near);
+        let nodes = least_of(&nodes, |node| -> i64 {
+            let near = self.instance.near(node).iter();
+            let links = near.map(|other| self.instance.metric.between(node, *other));
+            -sign * links.sum::<i64>()
+        });
         if !ranks.is_empty() {
             let first = ranks[self.random.random_range(0..ranks.len())];
             let node = nodes[self.random.random_range(0..nodes.len())];

@@ -185,11 +185,14 @@ impl SlotPlacement {
     /// Of all messages of a rank.
     fn cost<M: Metric>(&self, instance: &Instance<'_, M>, rank: u32) -> i64 {
         let node = self.node_of_rank[rank as usize];
-        let of = |partner: &RankPartner| {
-            let other = self.node_of_rank[partner.rank as usize];
-            partner.weight * instance.metric.between(node, other)
-        };
-        instance.partners(rank).iter().map(of).sum()
+        instance
+            .partners(rank)
+            .iter()
+            .map(|partner| {
+                let other = self.node_of_rank[partner.rank as usize];
+                partner.weight * instance.metric.between(node, other)
+            })
+            .sum()
     }
 
     /// How many hops more there are if the rank goes to the slot, and what is there to where the rank was.

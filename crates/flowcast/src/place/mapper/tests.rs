@@ -1,6 +1,6 @@
 //! Searches of small cases beside reference implementations.
 
-use flowcast_model::topology::{CableKind, Topology, TopologyShape, grid::Grid, tree::Level};
+use flowcast_model::topology::{CableKind, Topology, TopologyShape, grid::SwitchGrid, tree::Level};
 use flowcast_units::Node;
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ const LIMITS: SearchLimits = SearchLimits {
 };
 
 fn grid(sides: &[u32], is_torus: bool) -> Topology {
-    let grid = Grid {
+    let grid = SwitchGrid {
         sides: sides.to_vec(),
         is_torus,
         nodes_per_switch: 1,

@@ -63,12 +63,15 @@ pub(super) fn exchanged<M: Metric>(
     let mut chain = SearchChain::new(&whole, grown.unwrap_or(standing), seed);
     chain.advance(MOST_TRIES.min(TRIES * nodes as u64));
     let node_of_node = &chain.best().node_of_rank;
-    let moved = |slot: &u32| {
-        let node = instance.node_of_slot[*slot as usize];
-        let within = slot - instance.first_slot[node as usize];
-        instance.first_slot[node_of_node[node as usize] as usize] + within
-    };
-    let slots = placement.slot_of_rank.iter().map(moved).collect();
+    let slots = placement
+        .slot_of_rank
+        .iter()
+        .map(|slot| {
+            let node = instance.node_of_slot[*slot as usize];
+            let within = slot - instance.first_slot[node as usize];
+            instance.first_slot[node_of_node[node as usize] as usize] + within
+        })
+        .collect();
     Some(SlotPlacement::new(instance, slots))
 }
 

@@ -394,8 +394,7 @@ mod tests {
             let mut hosts = Vec::new();
             match (listed, read("m", &text, &mut hosts)) {
                 (Ok(listed), Ok(Mapping::List(nodes))) => {
-                    let own = |node: u32| nodes.iter().filter(|one| **one == node).count() as u32;
-                    let ranks: Vec<u32> = (0..hosts.len() as u32).map(own).collect();
+                    let ranks: Vec<u32> = (0..hosts.len() as u32).map(|node| nodes.iter().filter(|one| **one == node).count() as u32).collect();
                     let slots = match listed.slots.is_empty() {
                         true => vec![1; listed.hosts.len()],
                         false => listed.slots,

@@ -197,9 +197,9 @@ impl Follower<'_> {
             Some((host, port)) if host == self.host => format!("127.0.0.1:{port}"),
             _ => to.to_owned(),
         };
-        let failed =
-            |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
-        let stream = TcpStream::connect(&to).map_err(failed)?;
+        let stream = TcpStream::connect(&to).map_err(|error| {
+            io::Error::new(error.kind(), format!("connecting to {to}: {error}"))
+        })?;
         introduce(&stream, &self.token)?;
         Ok(stream)
     }
