@@ -10,7 +10,7 @@ use clap::Args;
 use flowcast::{
     Collectives, Contention, Error, IntervalOptions, Options, Outputs, Parameter, Prepared,
     answers::PredictionAnswer,
-    graph::noise::Noise,
+    graph::noise::ComputeNoise,
     model::{machine::Mapping, network::Network},
     replay::loggops::Loggops,
     report::chart_page::Picture,
@@ -299,9 +299,9 @@ impl Request {
                     most_walks,
                 } = request;
                 let (network, options) = (needed()?, replay.options(reader)?);
-                let asked = (Parameter::parse(parameter, range)?, *most_walks);
+                let asked = Parameter::parse(parameter, range)?;
                 let trace = open()?;
-                let found = sensitivity(trace.borrow(), network, asked, &options)
+                let found = sensitivity(trace.borrow(), network, asked, *most_walks, &options)
                     .with_context(|| format!("--parameter {parameter} --range {range}"))?;
                 found.answer(trace.borrow().name(), network, most_rows)
             }
@@ -311,7 +311,7 @@ impl Request {
                     .map(|(field, value)| (full_name(field), value.clone()))
                     .collect();
                 let noise = NoiseOptions {
-                    noise: Noise::Exponential(Time::ZERO),
+                    noise: ComputeNoise::Exponential(Time::ZERO),
                     runs: request.replicates,
                     seed: request.seed,
                     level: request.level,

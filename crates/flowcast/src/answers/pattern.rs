@@ -3,7 +3,7 @@
 use flowcast_model::{
     network::Network,
     quantity::Quantity,
-    sharing::{completion::Interval, link_loads::ClassLoad},
+    sharing::{completion::RateInterval, link_loads::ClassLoad},
 };
 use flowcast_network::{
     flows::concurrent::FlowPrediction,
@@ -175,7 +175,7 @@ impl<'a> PatternAnswer<'a> {
         table.most(self.most_rows, ROWS)
     }
 
-    fn interval_table(&self) -> Rows<(FlowOfStep<'a>, &'a Interval)> {
+    fn interval_table(&self) -> Rows<(FlowOfStep<'a>, &'a RateInterval)> {
         let lone = Quantity::Rate(self.network.nic.rate());
         let all = FlowOfStep::all(self.predicted);
         rows(all.flat_map(|of| of.intervals().iter().map(move |interval| (of, interval))))
@@ -223,11 +223,11 @@ impl<'a> FlowOfStep<'a> {
         self.of.spreads.get(self.index)
     }
 
-    fn intervals(self) -> &'a [Interval] {
+    fn intervals(self) -> &'a [RateInterval] {
         self.of.prediction.intervals_of(self.index)
     }
 
-    fn reason(self, interval: &Interval) -> String {
+    fn reason(self, interval: &RateInterval) -> String {
         self.of.prediction.reason(self.index, interval.limit)
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::{
     Collectives, Contention, Error, Options, Outputs, Prepared, PreparedProgram,
     answers::{Application, PredictionAnswer},
-    graph::noise::Noise,
+    graph::noise::ComputeNoise,
     model::machine::Mapping,
     report::Page,
     trace::{Program, Trace},

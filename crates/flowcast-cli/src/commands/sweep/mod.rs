@@ -208,7 +208,7 @@ impl Sweep {
 
     fn study(&self, input: &Path, trace: &Trace) -> Result<Study> {
         let networks = load_all(&self.network, &parse_overrides(&self.overrides)?)?;
-        let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
+        let grid = ParameterGrid::new(&networks, &self.mapping, &self.grid)?;
         let request = ReplayRequest {
             model: self.model.clone(),
             rendezvous_from: self.rendezvous_from,
