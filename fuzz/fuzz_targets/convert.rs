@@ -5,7 +5,8 @@ mod predict;
 use std::sync::Arc;
 
 use flowcast::convert::{self, Dialect, Losses, WriterTables};
-use flowcast::trace::{ReadOptions, Trace, read};
+use flowcast::formats::read;
+use flowcast::trace::{ReadOptions, Trace};
 use flowcast::units::Rank;
 
 fn read_back(written: Vec<u8>) -> Trace {

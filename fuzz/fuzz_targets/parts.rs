@@ -6,8 +6,9 @@ mod predict;
 use std::sync::Arc;
 
 use flowcast::trace::SharedBytes;
-use flowcast::trace::read::{is_part, listed, read_parts};
-use flowcast::trace::{ReadOptions, read};
+use flowcast::formats::read::{is_part, listed, read_parts};
+use flowcast::formats::read;
+use flowcast::trace::ReadOptions;
 
 const BETWEEN: &[u8] = b"\n%%\n";
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use flowcast::model::builtin;
 use flowcast::model::sharing::model::Model;
 use flowcast::convert::{self, Dialect, Losses, WriterTables};
-use flowcast::trace::read::OpenPart;
-use flowcast::trace::{Program, ReadOptions, Trace, read};
+use flowcast::formats::read::OpenPart;
+use flowcast::formats::read;
+use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::Rank;
 use flowcast::{Collectives, Contention, Options, Outputs, Prepared};
 

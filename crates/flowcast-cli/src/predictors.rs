@@ -8,9 +8,10 @@ use std::{
 use anyhow::{Context, Result};
 use flowcast::{
     Collectives, Contention, IntervalOptions, Options, Recorded, RecordingPrediction,
+    formats::read::Clock,
     model::{machine::Mapping, network::Network, sharing::model::Model},
     recording::decode::RankFile,
-    trace::{read::Clock, run_times::RunTimes},
+    trace::run_times::RunTimes,
     units::Bytes,
 };
 

@@ -11,11 +11,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use flowcast::{
+    formats::read::{self, recorded_files},
     recording::{decode::RankFile, format},
-    trace::{
-        ReadOptions,
-        read::{self, recorded_files},
-    },
+    trace::ReadOptions,
     units::{Bytes, Time},
 };
 use tempfile::TempDir;

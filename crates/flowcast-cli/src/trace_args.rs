@@ -16,10 +16,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use flowcast::trace::{
-    self, SharedBytes, Trace,
-    program::IgnoredRecords,
-    read::{Clock, Holds},
+use flowcast::{
+    formats::read::{Clock, Holds},
+    trace::{SharedBytes, Trace, program::IgnoredRecords},
 };
 use flowcast_io::Reader;
 pub(crate) use flowcast_io::{threads, whole_recording as refuse_cut};
@@ -91,7 +90,9 @@ pub(crate) fn program_help() -> String {
 
 /// What an argument says that takes traces of some formats.
 pub(crate) fn input_help(holds: Holds) -> String {
-    let formats = trace::read::formats(holds).collect::<Vec<_>>().join(", ");
+    let formats = flowcast::formats::read::formats(holds)
+        .collect::<Vec<_>>()
+        .join(", ");
     format!(
         "Trace: {formats}, or an OTF2 archive; plain, gzip or zstd; a folder with one; - for the standard input"
     )

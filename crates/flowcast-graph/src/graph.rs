@@ -3,6 +3,7 @@
 mod record;
 mod schedule;
 
+use flowcast_program::slot::Slot;
 use flowcast_replay::{
     Engine, SimulateError,
     loggops::{costs::LogGopsCosts, sends::Sends},
@@ -10,7 +11,6 @@ use flowcast_replay::{
     time_part::TimePart,
     walk::Replay,
 };
-use flowcast_trace::slot::Slot;
 use flowcast_units::{CollectiveOp, Node as NodeNumber, Rank, Time};
 
 pub use record::ProgramRecorder;

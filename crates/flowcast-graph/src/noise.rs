@@ -6,7 +6,7 @@
 
 use std::{array::from_fn, collections::BTreeMap, ops::Range};
 
-use flowcast_trace::{opcodes::Op, parallel, program::Program};
+use flowcast_program::{opcodes::Op, parallel, program::Program};
 use flowcast_units::{Rank, Time};
 use thiserror::Error;
 

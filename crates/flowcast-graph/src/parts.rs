@@ -1,6 +1,7 @@
 //! What the cost between two events consists of.
 
 use flowcast_model::network::MessageRule;
+use flowcast_program::{expand::operation_of, slot::Slot};
 use flowcast_replay::{
     costs::PathCosts,
     loggops::costs::{LogGopsCosts, Travel},
@@ -8,7 +9,6 @@ use flowcast_replay::{
     time_part::TimePart,
     walk::Replay,
 };
-use flowcast_trace::{expand::operation_of, slot::Slot};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 use crate::graph::{Edge, EventGraph, EventKind, EventNode, NONE, ReplayedInput};

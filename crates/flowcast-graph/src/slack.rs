@@ -6,7 +6,7 @@
 //! for it: all messages may use theirs at the same time, and nothing changes (critical path method; Kelley, Operations
 //! Research 9, 1961).
 
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 use crate::{

@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use flowcast::{
+    formats::read::{is_part, listed},
     recording::format::RECORDING,
-    trace::read::{is_part, listed},
 };
 
 use crate::near::{beginning, beside};

@@ -11,12 +11,10 @@ use std::{
 use crate::otf2::Otf2Error;
 use anyhow::{Context, Result, anyhow, bail};
 use flowcast::{
+    formats::read::{Clock, Unpacking},
     model::cluster::pattern::Pattern,
     recording::format::RECORDING_MAGIC,
-    trace::{
-        self, ReadOptions, SharedBytes, Trace, TraceError, compiled,
-        read::{Clock, Unpacking},
-    },
+    trace::{ReadOptions, SharedBytes, Trace, TraceError, compiled},
     units::Bytes,
 };
 
@@ -76,7 +74,7 @@ pub fn open_trace_by(
     }
     let mut unpacking = unpacking()?;
     let plain = unpacked(&mut unpacking, name, bytes)?;
-    if trace::read::is_part((*plain).as_ref()) {
+    if flowcast::formats::read::is_part((*plain).as_ref()) {
         let parts = rank_files::of_all_ranks(path)?
             .into_iter()
             .map(&mut |file: PathBuf| -> Result<(String, SharedBytes)> {
@@ -88,7 +86,7 @@ pub fn open_trace_by(
                 Ok((name, plain))
             })
             .collect::<Result<Vec<_>>>()?;
-        return Ok(trace::read::read_parts(name, parts, options)?);
+        return Ok(flowcast::formats::read::read_parts(name, parts, options)?);
     }
     let mut opened = HashSet::new();
     let mut open = |part: &str| {
@@ -103,10 +101,11 @@ pub fn open_trace_by(
     };
     if clock.is_some() {
         let text = (*plain).as_ref();
-        let program = trace::read::read_recording(name, text, &mut open, (options, clock))?;
+        let program =
+            flowcast::formats::read::read_recording(name, text, &mut open, (options, clock))?;
         return Ok(Trace::Program(program));
     }
-    Ok(trace::read(name, plain, &mut open, options)?)
+    Ok(flowcast::formats::read(name, plain, &mut open, options)?)
 }
 
 /// Whether an input is a pattern: by content; a garbled pattern by its ending, so that its first line is what the error is
@@ -144,7 +143,7 @@ pub fn whole_recording(trace: &Trace) -> Result<()> {
     let ignored = trace.ignored();
     if let Some(cut) = ignored
         .iter()
-        .find(|ignored| ignored.kind == trace::read::CUT)
+        .find(|ignored| ignored.kind == flowcast::formats::read::CUT)
     {
         bail!(
             "found {} of {} ranks that were not recorded to their end, expected whole ones: the program, its disk or its \
@@ -155,7 +154,7 @@ pub fn whole_recording(trace: &Trace) -> Result<()> {
     }
     if ignored
         .iter()
-        .any(|ignored| ignored.kind == trace::read::FAILED)
+        .any(|ignored| ignored.kind == flowcast::formats::read::FAILED)
     {
         bail!(
             "found the recording of a program that failed, expected one of a program that ended with code 0 (--incomplete \

@@ -9,14 +9,10 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use flowcast::{
     Recorded,
+    formats::read::{Clock, recorded_files},
     recording::{decode::RankFile, format::RECORDING},
     report::validation::app::{AppValidation, QuantityRow},
-    trace::{
-        ReadOptions, SharedBytes,
-        read::{Clock, recorded_files},
-        recorded_times::measured,
-        run_times::RunTimes,
-    },
+    trace::{ReadOptions, SharedBytes, recorded_times::measured, run_times::RunTimes},
     units::Time,
 };
 use pyo3::prelude::*;

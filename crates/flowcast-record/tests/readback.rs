@@ -2,11 +2,10 @@
 
 use std::{io, sync::Arc};
 
+use flowcast_formats::read::CUT;
+use flowcast_program::{Program, ReadOptions, SharedBytes, Trace, TraceError, opcodes::Op};
 use flowcast_record::encoder::{Encoder, Rest, Times};
 use flowcast_recording::format::{self, control};
-use flowcast_trace::{
-    Program, ReadOptions, SharedBytes, Trace, TraceError, opcodes::Op, read::CUT,
-};
 use flowcast_units::{Rank, Time};
 use proptest::prelude::*;
 
@@ -92,7 +91,7 @@ fn read(files: &[Vec<u8>; 2]) -> Result<Program, TraceError> {
                 .clone(),
         ))
     };
-    match flowcast_trace::read(
+    match flowcast_formats::read(
         "recording",
         Arc::new(text.into_bytes()),
         &mut open,
@@ -196,7 +195,7 @@ fn no_flipped_bit_makes_another_program() {
 }
 
 fn compiled(program: Program) -> Vec<u8> {
-    flowcast_trace::compiled::parts(&Trace::Program(program)).concat()
+    flowcast_program::compiled::parts(&Trace::Program(program)).concat()
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::{
     transit::Departure,
 };
 use flowcast_model::file_system::FileSystem;
-use flowcast_trace::{
+use flowcast_program::{
     access::{Access, FileKind, LockKind},
     program::Program,
 };

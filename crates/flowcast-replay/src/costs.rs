@@ -24,7 +24,7 @@ use flowcast_model::{
     machine::{NodeGroup, inside::InsideNode, wide_area::Site},
     network::{MessageRule, Network, Overheads, Progress},
 };
-use flowcast_trace::{
+use flowcast_program::{
     access::Access,
     opcodes::Op,
     program::{CollectiveCall, Communicator, MessageClass, Program, SendMode},

@@ -5,7 +5,7 @@ use super::{
     deadlock::{Wait, deadlock},
     last_sends::LastSends,
 };
-use flowcast_trace::{
+use flowcast_program::{
     opcodes::{self, Op},
     program::Program,
     slot::Slot,

@@ -30,7 +30,7 @@ use flowcast_model::{
     sharing::{active_flows::Reach, model::Model, rates::transient_windows},
 };
 use flowcast_network::flows::traffic::Rule;
-use flowcast_trace::program::Program;
+use flowcast_program::program::Program;
 use flowcast_units::{Bytes, Time};
 
 /// The replay of a program: without limits and sharing a walk without events.

@@ -28,10 +28,10 @@ use super::{
     time_part::TimePart,
 };
 use crate::walk::Replay;
-use flowcast_trace::{
+use flowcast_program::{
     expand::operation_of,
+    paraver_events::{REGION, function_name},
     program::{MessageClass, Program},
-    read::{REGION, paraver_events::function_name},
     slot::Slot,
 };
 use flowcast_units::{Rank, Time};

@@ -8,7 +8,7 @@ use crate::{
     observer::{Observer, ReceivedMessage, Sent},
     prefetch::prefetch_behind,
 };
-use flowcast_trace::{
+use flowcast_program::{
     program::{MessageClass, Program},
     slot::Slot,
 };

@@ -14,7 +14,7 @@ use crate::{
     transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
 };
 use flowcast_model::{network, sharing::SharingError};
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Brings senders and receivers together above a transit that carries their data.

@@ -22,7 +22,7 @@ use flowcast_model::{
     network_file::upgrade::current_name,
     sharing::{Sharing, model::Model},
 };
-use flowcast_trace::{access::Access, opcodes::Op, program::Program};
+use flowcast_program::{access::Access, opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Which models read what others do not.
@@ -729,15 +729,15 @@ fn links(group: &NodeGroup) -> bool {
 mod tests {
     use super::*;
     use crate::walk::Replay;
-    use flowcast_model::machine::Machine;
-    use flowcast_trace::{
-        ReadOptions, Trace,
+    use flowcast_formats::{
         convert::{
             generate::{ProgramShape, Workload},
             write,
         },
         read,
     };
+    use flowcast_model::machine::Machine;
+    use flowcast_program::{ReadOptions, Trace};
     use proptest::prelude::*;
     use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::{influence::size_of, loggops::sends::Sends, placement::Placement};
 use flowcast_model::machine::inside::InsideSource;
-use flowcast_trace::{opcodes::Op, program::Program};
+use flowcast_program::{opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// The messages between ranks of one node.

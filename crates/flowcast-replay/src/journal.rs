@@ -16,11 +16,11 @@ use super::{
     timeline::{Activity, MessageSpan, Segment, Timeline, busiest, merged},
 };
 use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
-use flowcast_trace::{
+use flowcast_program::{
     expand::operation_of,
     packed::{Packed, PackedNumbers},
+    paraver_events::{FunctionNumber, MPI_EVENTS},
     program::{MessageClass, Program},
-    read::paraver_events::{FunctionNumber, MPI_EVENTS},
     slot::Slot,
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};

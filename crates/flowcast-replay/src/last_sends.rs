@@ -3,7 +3,7 @@
 //! A wait names a message by how many sends ago it was sent, and a program says how far back the waits of each rank reach. So
 //! each rank has a ring of as many of its last sends, and nothing is ever asked for that the ring no longer has.
 
-use flowcast_trace::program::Program;
+use flowcast_program::program::Program;
 use flowcast_units::Rank;
 
 /// What is known of the last sends of all ranks: when their messages leave the interfaces, or their slots.

@@ -8,7 +8,8 @@
 //! ```
 //! use flowcast_model::builtin;
 //! use flowcast_replay::{Engine, costs::Rendezvous, journal::{Journal, Keeps}, placement::Placement};
-//! use flowcast_trace::{ReadOptions, Trace, read};
+//! use flowcast_formats::read;
+//! use flowcast_program::{ReadOptions, Trace};
 //! use flowcast_units::{Rank, Rounded};
 //!
 //! // Rank 0 computes for 1 ms and sends 1000 bytes to rank 1, which receives them.

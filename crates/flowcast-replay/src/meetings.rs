@@ -11,7 +11,7 @@ use crate::{
     observer::{Observer, Sent},
     walk::Replay,
 };
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Node, Rank, Time};
 
 /// Overlaps up to this come from rounding.

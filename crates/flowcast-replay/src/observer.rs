@@ -7,7 +7,7 @@
 //! is one that may be missing, so that one replay is enough for all of them.
 
 use crate::time_part::TimePart;
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Hands all methods of an observer to a macro, behind what else it is given.

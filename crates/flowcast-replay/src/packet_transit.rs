@@ -32,7 +32,7 @@ use flowcast_network::{
         live::{ConnectionId, Live},
     },
 };
-use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
+use flowcast_program::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time, TimePerByte};
 
 /// Bytes of an RTS or a CTS.

@@ -2,7 +2,7 @@
 
 use super::SimulateError;
 use flowcast_model::machine::{Machine, Mapping, NodeGroup};
-use flowcast_trace::program::Program;
+use flowcast_program::program::Program;
 use flowcast_units::{Node, Rank};
 
 /// More than any machine has; a larger number is a slip of the pen that would only exhaust the memory.

@@ -31,11 +31,11 @@ use flowcast_model::{
     network::Network,
     sharing::{SharingError, model::Model},
 };
+use flowcast_program::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_scheduler::{
     RailId, RailSet,
     policy::{MessagePolicy, NodeAccount, RailPiece, ReadyMessage},
 };
-use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// One of the networks over which the messages of a program go.

@@ -7,7 +7,7 @@
 
 use super::placement::Placement;
 use flowcast_model::{cluster::flow::Flow, network::Network};
-use flowcast_trace::{access::Access, opcodes::Op, program::Program};
+use flowcast_program::{access::Access, opcodes::Op, program::Program};
 use flowcast_units::{Node, Rank};
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -2,7 +2,7 @@
 
 use super::{SimulateError, placement::Placement};
 use flowcast_model::network::Network;
-use flowcast_trace::{opcodes::Op, program::Program};
+use flowcast_program::{opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Node, Rank};
 
 /// The numbers of routes, for [`Costs::paths`](super::costs::Costs::paths): two for each group of nodes (between nodes of a site, inside

@@ -9,10 +9,10 @@ use super::{
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     outcome::Outcome,
 };
-use flowcast_trace::{
+use flowcast_program::{
     expand::operation_of,
+    paraver_events::REGION,
     program::{MessageClass, Program},
-    read::REGION,
     run_times::{OpenRegions, RunTimes},
     slot::Slot,
 };
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::{Engine, costs::Rendezvous, placement::Placement};
     use flowcast_model::network::Network;
-    use flowcast_trace::{ReadOptions, SharedBytes, Trace};
+    use flowcast_program::{ReadOptions, SharedBytes, Trace};
     use std::sync::Arc;
 
     /// Rank 0 computes 1 ms and sends 1000 bytes to rank 1 inside region 1; a barrier follows.
@@ -160,7 +160,7 @@ mod tests {
     fn program() -> Program {
         let mut none =
             |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
-        match flowcast_trace::read(
+        match flowcast_formats::read(
             "x.dim",
             Arc::new(TRACE.as_bytes()),
             &mut none,

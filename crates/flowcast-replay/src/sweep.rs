@@ -19,7 +19,7 @@ use super::{
     walk::{LaneCosts, Replay, Walk, awaited_sends},
 };
 use flowcast_model::{machine::Mapping, network::Network};
-use flowcast_trace::program::Program;
+use flowcast_program::program::Program;
 use flowcast_units::Time;
 
 /// How many networks share a walk at most.

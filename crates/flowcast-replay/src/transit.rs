@@ -35,7 +35,7 @@ use flowcast_model::{
     },
 };
 use flowcast_network::flows::traffic::{NetworkTraffic, Rule};
-use flowcast_trace::{program::Program, slot::Slot};
+use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.

@@ -43,7 +43,7 @@ use super::{
     prefetch::{prefetch, prefetch_at},
     transit::{Delivery, Departure, Progress, Transit},
 };
-use flowcast_trace::{
+use flowcast_program::{
     opcodes::{self, Op},
     program::Program,
     slot::Slot,

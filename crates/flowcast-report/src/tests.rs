@@ -1,12 +1,12 @@
 use super::*;
 use flowcast_model::builtin;
+use flowcast_program::slot::Slot;
 use flowcast_replay::{
     journal::call_tallies::CallTally,
     outcome::RankOutcome,
     time_part::TimePart,
     timeline::{Activity, MessageSpan, Segment},
 };
-use flowcast_trace::slot::Slot;
 use flowcast_units::Node;
 use serde_json::Value;
 

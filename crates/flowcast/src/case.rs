@@ -2,10 +2,10 @@
 //!
 //! Whatever asks for predictions asks for cases: `predict` for one, a comparison for a list of them, the search for a
 //! mapping for one of each mapping, a validation for one of each pattern that was measured. Cases are independent of each
-//! other, so they are run on threads ([`flowcast_trace::parallel`]) with the same results on any number of them.
+//! other, so they are run on threads ([`flowcast_program::parallel`]) with the same results on any number of them.
 
 use flowcast_model::{cluster::pattern::Steps, machine::Mapping, network::Network};
-use flowcast_trace::Trace;
+use flowcast_program::Trace;
 use flowcast_units::{Node, Time};
 
 use crate::{

@@ -10,8 +10,8 @@ use flowcast_model::{
         LIMITS, PacketParameters, model::Model, protocol::SEGMENT, rates::transient_windows,
     },
 };
+use flowcast_program::{Folded, Program, opcodes::Op, schedule::Schedule};
 use flowcast_report::NetworkView;
-use flowcast_trace::{Folded, Program, opcodes::Op, schedule::Schedule};
 use flowcast_units::{Bytes, Rank, Rounded, Time};
 
 use crate::Contention;

@@ -6,10 +6,13 @@ use std::{
     str::FromStr,
 };
 
+use flowcast_formats::{
+    convert,
+    convert::{Dialect, Losses},
+};
 use flowcast_model::network::Network;
-use flowcast_trace::{
+use flowcast_program::{
     Program, ReadOptions, Trace, TraceError,
-    convert::{self as convert, Dialect, Losses},
     expand::{NonBlocking, expand},
 };
 use thiserror::Error;

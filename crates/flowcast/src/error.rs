@@ -6,8 +6,8 @@ use flowcast_model::{
     sharing::SharingError,
     stats::StatsError,
 };
+use flowcast_program::TraceError;
 use flowcast_replay::{SimulateError, outcome::Outcome};
-use flowcast_trace::TraceError;
 use flowcast_units::Time;
 use thiserror::Error;
 

@@ -3,6 +3,10 @@
 use std::{borrow::Cow, fmt};
 
 use flowcast_model::{network::Network, sharing::model::Model};
+use flowcast_program::{
+    folded::{Folded, Part, map_all, pieces},
+    program::{IgnoredRecords, Transfers},
+};
 use flowcast_replay::{
     SimulateError,
     influence::Unused,
@@ -11,10 +15,6 @@ use flowcast_replay::{
     walk::{FoldedOutcome, FoldedReplay, Replay},
 };
 use flowcast_report::export::Replayed;
-use flowcast_trace::{
-    folded::{Folded, Part, map_all, pieces},
-    program::{IgnoredRecords, Transfers},
-};
 use flowcast_units::Time;
 
 use crate::{

@@ -67,16 +67,17 @@ pub use choice::ModelChoice;
 pub use conversion::{Conversion, ConversionError, TraceForm};
 pub use error::Error;
 pub use flowcast_fit as fit;
+pub use flowcast_formats::{self as formats, convert};
 pub use flowcast_graph as graph;
 pub use flowcast_model as model;
 pub use flowcast_network::{flows, packet};
+pub use flowcast_program as trace;
 pub use flowcast_recording as recording;
 pub use flowcast_replay as replay;
 pub use flowcast_report as report;
 pub use flowcast_report::standing::Interval;
 pub use flowcast_scheduler as scheduler;
 pub use flowcast_table as table;
-pub use flowcast_trace::{self as trace, convert};
 pub use flowcast_units as units;
 pub use folded::{Loops, PreparedFolded};
 pub use interval::{IntervalOptions, PatternIntervals, pattern_intervals};
@@ -103,7 +104,7 @@ use trace::{ReadOptions, SharedBytes, Trace, TraceError};
 /// # Errors
 /// [`TraceError`] with line, what was found and what was expected.
 pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
-    trace::read(
+    flowcast_formats::read(
         name,
         Arc::new(text.into()),
         &mut |_: &str| Err(io::ErrorKind::NotFound.into()),
@@ -132,7 +133,7 @@ pub fn read_files(
         file: first.to_owned(),
         error,
     })?;
-    trace::read(
+    flowcast_formats::read(
         first,
         Arc::new(bytes),
         &mut |file: &str| Ok(Arc::new(open(file)?) as SharedBytes),

@@ -7,11 +7,11 @@ use flowcast_model::{
     sharing::{SharingError, model::Model},
 };
 use flowcast_network::packet::seeds::Runs;
-use flowcast_replay::loggops::Loggops;
-use flowcast_trace::{
+use flowcast_program::{
     Program, ReadOptions, TraceError,
     expand::{Expanded, Expansion, NonBlocking},
 };
+use flowcast_replay::loggops::Loggops;
 use flowcast_units::Bytes;
 
 use crate::RailsOptions;

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 
 use flowcast_model::network::Network;
+use flowcast_program::{
+    Program, Trace,
+    program::{IgnoredRecords, Transfers},
+};
 use flowcast_replay::{
     explain::Explanation, influence::Unused, inside::InsideTraffic, journal::Keeps,
     outcome::Outcome,
 };
 use flowcast_report::{NetworkView, export::Replayed};
-use flowcast_trace::{
-    Program, Trace,
-    program::{IgnoredRecords, Transfers},
-};
 
 use crate::{
     Error, Interval, ModelChoice, Options, RailsPrediction,

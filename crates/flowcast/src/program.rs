@@ -9,6 +9,7 @@ use flowcast_model::{
     sharing::{model::Model, rates::quasi_dynamic_feedback},
     topology::{CableKind, Topology},
 };
+use flowcast_program::{Program, TraceRef, run_times::RunTimes, together::together};
 use flowcast_replay::{
     Engine, contention,
     costs::Rendezvous,
@@ -25,7 +26,6 @@ use flowcast_replay::{
 };
 use flowcast_report::{NetworkView, export::Replayed};
 use flowcast_table::Grouped;
-use flowcast_trace::{Program, TraceRef, run_times::RunTimes, together::together};
 use flowcast_units::{Bytes, Rank};
 
 use crate::{

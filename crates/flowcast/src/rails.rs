@@ -7,6 +7,7 @@ use flowcast_model::{
     network::{Network, Progress},
     sharing::model::Model,
 };
+use flowcast_program::Program;
 use flowcast_replay::{
     costs::Rendezvous,
     outcome::RailTraffic,
@@ -17,7 +18,6 @@ use flowcast_scheduler::{
     policy::{EAGER_LIMIT, MessagePolicy},
     split::SplitRule,
 };
-use flowcast_trace::Program;
 use flowcast_units::{Bytes, Rank};
 
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};

@@ -2,14 +2,10 @@
 
 use std::borrow::Cow;
 
+use flowcast_formats::read::{Clock, recorded_program, recorded_regions};
 use flowcast_model::{machine::Mapping, network::Network};
+use flowcast_program::{Program, ReadOptions, TraceError, expand::Expanded, run_times::RunTimes};
 use flowcast_recording::decode::RankFile;
-use flowcast_trace::{
-    Program, ReadOptions, TraceError,
-    expand::Expanded,
-    read::{Clock, recorded_program, recorded_regions},
-    run_times::RunTimes,
-};
 
 use crate::{
     Collectives, CollectivesWay, Error, Interval, IntervalOptions, Options, PreparedProgram,

@@ -2,6 +2,7 @@
 
 use flowcast_graph::{ScheduleRecorder, critical_path::CriticalPath};
 use flowcast_model::{machine::Machine, network::Network, sharing::model::Model};
+use flowcast_program::{TraceRef, program::Transfers, schedule::Schedule};
 use flowcast_replay::{
     contention,
     influence::Unused,
@@ -18,7 +19,6 @@ use flowcast_replay::{
     placement::Placement,
 };
 use flowcast_report::{Drawing, Limits, NetworkView, export::Replayed};
-use flowcast_trace::{TraceRef, program::Transfers, schedule::Schedule};
 use flowcast_units::{Bytes, Rounded};
 
 use crate::{

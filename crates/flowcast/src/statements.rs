@@ -9,9 +9,9 @@ use flowcast_model::{
     network::Network,
     origin::{Origin, OriginKind},
 };
+use flowcast_program::{Program, Trace, program::IgnoredRecords};
 use flowcast_report::standing::Interval;
 use flowcast_table::{Document, Grouped, Value, rows};
-use flowcast_trace::{Program, Trace, program::IgnoredRecords};
 use flowcast_units::{Rounded, Time};
 
 /// The name of a network, with an asterisk where values stand in.

@@ -1,8 +1,8 @@
 //! One program on many networks.
 
 use flowcast_model::{network::Network, sharing::model::Model};
+use flowcast_program::Program;
 use flowcast_replay::sweep::{SetOutcome, WhatIf, run};
-use flowcast_trace::Program;
 
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram, error::finite_times};
 

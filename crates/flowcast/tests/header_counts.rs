@@ -15,13 +15,14 @@ use std::{
 use flowcast::{
     calibrate::conflict_samples::ConflictSamples,
     fit::samples::PrttSamples,
+    formats::read,
     model::{
         algorithm::AlgorithmTable, cluster::pattern::Steps, dimemas_cfg::DimemasConfig,
         network::Network,
     },
     place::mapping_file,
     recording::format,
-    trace::{ReadOptions, SharedBytes, Trace, compiled, read},
+    trace::{ReadOptions, SharedBytes, Trace, compiled},
 };
 
 struct Counting;

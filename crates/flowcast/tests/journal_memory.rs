@@ -17,6 +17,7 @@ use flowcast::{
         generate::{ProgramShape, Workload},
         write,
     },
+    formats::read,
     replay::{
         Engine,
         costs::Rendezvous,
@@ -24,7 +25,7 @@ use flowcast::{
         loggops::{self, Loggops, costs::LogGopsCosts},
         placement::Placement,
     },
-    trace::{ReadOptions, Trace, read},
+    trace::{ReadOptions, Trace},
     units::{Bytes, Time, TimePerByte},
 };
 

@@ -14,6 +14,7 @@ use flowcast::{
         generate::{ProgramShape, Workload},
         write,
     },
+    formats::read,
     graph::ScheduleRecorder,
     replay::{
         explain::Explanation,
@@ -26,7 +27,7 @@ use flowcast::{
         time_part::TimePart,
     },
     trace::{
-        ReadOptions, Trace, read,
+        ReadOptions, Trace,
         schedule::{After, Dependency, Operation, Schedule, graph, node},
         slot::Slot,
     },

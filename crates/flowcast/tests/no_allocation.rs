@@ -13,13 +13,14 @@ use std::{
 };
 
 use flowcast::{
+    formats::read,
     model::{
         machine::{Machine, NodeGroup},
         network::Network,
         sharing::model::Model,
     },
     replay::{Engine, costs::Rendezvous, placement::Placement},
-    trace::{Program, ReadOptions, Trace, read},
+    trace::{Program, ReadOptions, Trace},
     units::Bytes,
 };
 

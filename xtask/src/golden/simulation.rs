@@ -10,7 +10,7 @@ use flowcast::{
         sharing::model::Model,
     },
     replay::{loggops::Loggops, observer::Unobserved, outcome::Outcome},
-    trace::{self, ReadOptions, SharedBytes, Trace},
+    trace::{ReadOptions, SharedBytes, Trace},
     units::{Rate, Time},
 };
 
@@ -23,7 +23,7 @@ pub(super) fn open(path: &Path) -> Result<Trace, Mismatch> {
     let bytes =
         read(path).map_err(|error| Mismatch::Malformed(format!("{}: {error}", path.display())))?;
     let mut part = |name: &str| read(&folder.join(name));
-    trace::read(
+    flowcast::formats::read(
         &path.display().to_string(),
         bytes,
         &mut part,

@@ -12,18 +12,19 @@ use super::{circles::circle_of, programs::output};
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "flowcast",
     "flowcast-fit",
+    "flowcast-formats",
     "flowcast-graph",
     "flowcast-model",
     "flowcast-network",
+    "flowcast-program",
     "flowcast-recording",
     "flowcast-replay",
     "flowcast-report",
     "flowcast-scheduler",
     "flowcast-table",
-    "flowcast-trace",
     "flowcast-units",
 ];
 
@@ -33,7 +34,8 @@ const LOADED: [(&str, &[&str]); 2] = [
         "flowcast-record",
         &[
             "flowcast-model",
-            "flowcast-trace",
+            "flowcast-formats",
+            "flowcast-program",
             "serde",
             "statrs",
             "toml",
@@ -46,7 +48,8 @@ const LOADED: [(&str, &[&str]); 2] = [
             "flowcast-network",
             "flowcast-replay",
             "flowcast-report",
-            "flowcast-trace",
+            "flowcast-formats",
+            "flowcast-program",
             "zstd",
         ],
     ),

@@ -7,6 +7,7 @@ use clap::Args;
 use flowcast::{
     PreparedProgram,
     answers::ROWS,
+    formats::read::disturbance,
     model::stats::{
         sample::median,
         two_sample::{DifferenceTest, RunNoise, TwoSamples},
@@ -14,7 +15,7 @@ use flowcast::{
     recording::format::RECORDING,
     statements::by_name,
     table::{Document, Part, Table, rows},
-    trace::{Trace, read::disturbance, recorded_times::measured, run_times::RunTimes},
+    trace::{Trace, recorded_times::measured, run_times::RunTimes},
     units::{Rounded, Time},
     why::{change_words, compare_runs, relative_change},
 };

@@ -9,10 +9,11 @@ use anyhow::Result;
 use flowcast::{
     Collectives, Contention, Options, Recorded,
     calibrate::narrowing::least_cost,
+    formats::read::Clock,
     model::{network::Network, sharing::model::Model},
     recording::decode::RankFile,
     table::Record,
-    trace::{read::Clock, recorded_times::measured},
+    trace::recorded_times::measured,
     units::{Rounded, Time},
 };
 

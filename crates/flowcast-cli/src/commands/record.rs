@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
+    formats::read::{PROVENANCE, disturbance},
     recording::{
         decode::RankFile,
         format,
@@ -17,10 +18,7 @@ use flowcast::{
         time_axis::{Clocks, TimeAxis},
     },
     table::{Document, Grouped, Record as Fields, Table, rows},
-    trace::{
-        read::{PROVENANCE, disturbance},
-        recorded_times::measured,
-    },
+    trace::recorded_times::measured,
     units::{Bytes, Rounded, Time},
 };
 

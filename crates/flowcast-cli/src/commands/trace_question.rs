@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::trace::read::Holds;
+use flowcast::formats::read::Holds;
 use flowcast_io::{ReplayRequest, Request, SensitivityRequest};
 
 use crate::{

@@ -3,18 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use flowcast_model::network::MessageRule;
+use flowcast_program::{
+    opcodes::Op,
+    paraver_events::REGION,
+    program::{CollectiveMode, Program},
+    slot::Slot,
+};
 use flowcast_replay::{
     Engine,
     costs::PathCosts,
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     time_part::TimePart,
     walk::Replay,
-};
-use flowcast_trace::{
-    opcodes::Op,
-    program::{CollectiveMode, Program},
-    read::REGION,
-    slot::Slot,
 };
 use flowcast_units::{CollectiveOp, Rank, Time};
 

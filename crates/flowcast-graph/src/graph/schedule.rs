@@ -4,6 +4,7 @@
 //! come for the receiving one. What an operation requires is no event of its own: it was done when the processor was free, or
 //! what freed the processor did it.
 
+use flowcast_program::slot::Slot;
 use flowcast_replay::{
     loggops::{
         costs::{LogGopsCosts, Travel},
@@ -13,7 +14,6 @@ use flowcast_replay::{
     observer::{Observer, ReceivedMessage, Sent},
     time_part::TimePart,
 };
-use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 use super::{EventGraph, EventKind, EventNode, NONE, RecordedEvents, ReplayedInput};

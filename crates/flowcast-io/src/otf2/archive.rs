@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use flowcast::trace::otf2::{Definitions, Events};
+use flowcast::formats::otf2::{Definitions, Events};
 
 use super::{
     Otf2Error, anchor,

@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use flowcast::trace::otf2::{Collective, Definitions, Event, Events, Peer};
+use flowcast::formats::otf2::{Collective, Definitions, Event, Events, Peer};
 
 use super::library::Callback;
 

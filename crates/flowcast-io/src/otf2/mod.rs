@@ -1,7 +1,7 @@
 //! OTF2 archives through the OTF2 library (Debian: `libopen-trace-format2-10`), which is loaded when an archive is read.
 //!
 //! The encoding of archives is not documented, so nobody else reads them. Loading at run time lets one program work with
-//! and without the library; nothing of it is needed to build. What the archive says goes to [`flowcast::trace::otf2`],
+//! and without the library; nothing of it is needed to build. What the archive says goes to [`flowcast::formats::otf2`],
 //! where it is understood; unsafe code lives here.
 
 #![expect(unsafe_code, reason = "calls the C functions of the OTF2 library")]
@@ -13,7 +13,10 @@ mod library;
 
 use std::path::{Path, PathBuf};
 
-use flowcast::trace::{Program, ReadOptions, TraceError, otf2::Events};
+use flowcast::{
+    formats::otf2::Events,
+    trace::{Program, ReadOptions, TraceError},
+};
 use thiserror::Error;
 
 use archive::Archive;

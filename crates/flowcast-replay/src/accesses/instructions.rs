@@ -11,7 +11,7 @@
 
 use super::{AccessCosts, AccessFlight, Accesses, LockRequest};
 use crate::{costs::ClassCost, observer::Accessed, transit::Departure};
-use flowcast_trace::{
+use flowcast_program::{
     access::{Access, TransferKind},
     slot::Slot,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flowcast_trace::expand::{
+use flowcast_program::expand::{
     group::Stage,
     moves::{Effect, ExpandedMove, MessagePart, MovedBlocks},
 };

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{costs::ClassCost, walk::Known};
 use flowcast_network::queues::lanes::Lane;
-use flowcast_trace::{opcodes, slot::Slot};
+use flowcast_program::{opcodes, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// So many receives are posted together at most.

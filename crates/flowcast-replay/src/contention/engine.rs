@@ -31,7 +31,7 @@ use crate::{
     walk::{Handshakes, Replay, Slots},
 };
 use collective::CollectiveState;
-use flowcast_trace::{
+use flowcast_program::{
     opcodes::{self, Op},
     program::Program,
     slot::Slot,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::prefetch::prefetch_behind;
 use flowcast_model::network::Network;
-use flowcast_trace::program::Program;
+use flowcast_program::program::Program;
 use flowcast_units::Rank;
 
 /// All links and buses of a machine.

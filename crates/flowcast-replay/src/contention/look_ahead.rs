@@ -11,7 +11,7 @@ use super::{
     ranks::ContendedRank,
 };
 use crate::prefetch::{prefetch, prefetch_behind};
-use flowcast_trace::{opcodes, slot::Slot};
+use flowcast_program::{opcodes, slot::Slot};
 use flowcast_units::Rank;
 
 /// How many events before its own what an event needs is fetched, one thing after what leads to it.

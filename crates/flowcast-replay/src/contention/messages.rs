@@ -1,7 +1,7 @@
 //! The messages that are in flight or wait for something, and the queues in which they wait.
 
 use crate::slab::Slab;
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// No message, pool, rank or bus.

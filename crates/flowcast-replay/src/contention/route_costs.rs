@@ -5,7 +5,7 @@ use super::{
     events::{Event, Pending},
 };
 use flowcast_network::queues::lanes::Lane;
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::Time;
 
 /// A delay that many events have.

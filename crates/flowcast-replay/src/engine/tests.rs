@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use flowcast_model::{builtin, sharing::closed_loop::Feedback};
-use flowcast_network::flows::quasi_dynamic::Pace;
-use flowcast_trace::{
-    ReadOptions, Trace,
+use flowcast_formats::{
     convert::{
         generate::{ProgramShape, Workload},
         write,
     },
     read,
 };
+use flowcast_model::{builtin, sharing::closed_loop::Feedback};
+use flowcast_network::flows::quasi_dynamic::Pace;
+use flowcast_program::{ReadOptions, Trace};
 use flowcast_units::{Bytes, Time};
 
 use super::*;

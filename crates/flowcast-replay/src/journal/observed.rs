@@ -12,7 +12,7 @@ use crate::{
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     timeline::{Activity, Segment},
 };
-use flowcast_trace::{read::paraver_events::CALLED, slot::Slot};
+use flowcast_program::{paraver_events::CALLED, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
 
 impl ReplayJournal<'_> {

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use super::Function;
-use flowcast_trace::{
+use flowcast_program::{
     expand::operation_of,
     opcodes::Op,
+    paraver_events::{CALLED, FunctionNumber, MPI_EVENTS, function},
     program::{CollectiveCall, CollectiveMode, MessageClass, Program},
-    read::paraver_events::{CALLED, FunctionNumber, MPI_EVENTS, function},
     slot::Slot,
 };
 use flowcast_units::Rank;

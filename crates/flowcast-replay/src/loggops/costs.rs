@@ -20,7 +20,7 @@ use flowcast_model::{
     sharing::{SharingError, model::Model},
 };
 use flowcast_network::flows::traffic::Rule;
-use flowcast_trace::{
+use flowcast_program::{
     schedule::{Operation, Schedule},
     slot::Slot,
 };

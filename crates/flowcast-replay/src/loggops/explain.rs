@@ -24,7 +24,7 @@ use crate::{
     observer::{Observer, ReceivedMessage, Sent},
     time_part::TimePart,
 };
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// An observer that adds up what the communication of a schedule costs.

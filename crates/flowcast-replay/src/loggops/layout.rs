@@ -2,7 +2,7 @@
 
 use super::{costs::LogGopsCosts, plain, prepared::PreparedOperations, queues, sends::Sends};
 use crate::{SimulateError, observer::Observer, outcome::Outcome};
-use flowcast_trace::schedule::Schedule;
+use flowcast_program::schedule::Schedule;
 
 /// A schedule in one of its two layouts.
 // There is one of them at a time.

@@ -33,7 +33,7 @@ use super::{
     outcome::Outcome,
 };
 use flowcast_model::network::Network;
-use flowcast_trace::schedule::Schedule;
+use flowcast_program::schedule::Schedule;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 use costs::LogGopsCosts;

@@ -22,7 +22,7 @@ use crate::{
     timeline::{Activity, Segment, busiest},
     transit::Delivery,
 };
-use flowcast_trace::{
+use flowcast_program::{
     schedule::{Operation, OperationNode, Schedule},
     slot::Slot,
 };
@@ -126,7 +126,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         let hosts = schedule
             .graphs
             .iter()
-            .map(|graph: &flowcast_trace::schedule::Graph| PlainHost {
+            .map(|graph: &flowcast_program::schedule::Graph| PlainHost {
                 cpus: vec![Time::ZERO; cpus],
                 sending: vec![Time::ZERO; nics],
                 receiving: vec![Time::ZERO; nics],

@@ -6,7 +6,7 @@
 //! in which their receiver asks.
 
 use super::message::ScheduleMessage;
-use flowcast_trace::{
+use flowcast_program::{
     key_map::KeyMap,
     schedule::{Graph, Operation, Schedule},
 };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::prepared::{OperationKind, PreparedOperations};
-use flowcast_trace::schedule::{Operation, Schedule};
+use flowcast_program::schedule::{Operation, Schedule};
 use flowcast_units::{Bytes, Rank};
 
 /// Whether some message of a schedule is larger than each receive that is left for it.

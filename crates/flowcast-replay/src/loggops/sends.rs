@@ -4,7 +4,7 @@ use super::{
     message::ScheduleMessage,
     prepared::{OperationKind, PreparedOperations},
 };
-use flowcast_trace::{
+use flowcast_program::{
     schedule::{Operation, Schedule},
     slot::Slot,
 };

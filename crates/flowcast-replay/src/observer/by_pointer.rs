@@ -1,7 +1,7 @@
 //! Any observer behind a pointer, for engines whose events cost so much more than a call through a table that they need not
 //! be compiled once for each observer.
 
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 use super::{Accessed, Gathered, Observer, ReceivedMessage, Sent};

@@ -13,7 +13,7 @@ use crate::{
     walk::Replay,
 };
 use flowcast_model::network::Network;
-use flowcast_trace::program::Program;
+use flowcast_program::program::Program;
 use flowcast_units::Time;
 
 /// A program on networks that differ in one parameter, of which all costs are linear functions.

@@ -7,7 +7,7 @@ use crate::{
     costs::{ClassCost, Costs, PathCosts},
     placement::Placement,
 };
-use flowcast_trace::{
+use flowcast_program::{
     opcodes::Op,
     program::{CollectiveMode, Program},
 };

@@ -7,7 +7,7 @@ use crate::{
     observer::{Gathered, Observer, ReceivedMessage, Sent},
     walk::Replay,
 };
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Follows a walk and adds up slopes where it adds up times: of two times the slope of the later one counts, of equal times

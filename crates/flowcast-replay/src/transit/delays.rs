@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flowcast_model::sharing::fabric::{Fabric, Limit, LinkId};
 use flowcast_network::flows::traffic::RateChange;
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::Time;
 
 use crate::outcome::{DelayedMessage, LevelDelay};

@@ -8,7 +8,7 @@ use flowcast_model::{
     network::Network,
     sharing::SharingError,
 };
-use flowcast_trace::{
+use flowcast_program::{
     access::{Access, TransferKind},
     opcodes::Op,
     program::Program,

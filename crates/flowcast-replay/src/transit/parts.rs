@@ -21,7 +21,7 @@ use std::{
 
 use super::{Delivery, Departure, Leaving, Progress, Shared, Transit};
 use flowcast_model::sharing::SharingError;
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::Time;
 
 /// Parts for each thread, so that those that are ahead help the others.

@@ -11,7 +11,7 @@ use crate::{
     observer::{Accessed, Observer},
     transit::{Departure, Transit},
 };
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>

@@ -22,7 +22,7 @@ use crate::{
     transit::{Delivery, Departure, Progress, Transit},
 };
 use flowcast_model::sharing::SharingError;
-use flowcast_trace::{program::Program, slot::Slot};
+use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// With fewer messages than this, threads cost more than they save.

@@ -10,7 +10,7 @@ use crate::{
     slab::Slab,
     transit::Transit,
 };
-use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_program::program::{CollectiveMode, Program};
 use flowcast_units::{Rank, Time};
 use std::array::from_fn;
 

@@ -18,7 +18,7 @@ use crate::{
     outcome::{Outcome, RankOutcome},
     transit::Undisturbed,
 };
-use flowcast_trace::{
+use flowcast_program::{
     folded::{Part, map_all, pieces},
     opcodes::Op,
     program::{CollectiveMode, Program},

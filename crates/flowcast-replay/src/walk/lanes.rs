@@ -4,7 +4,7 @@ use std::{array::from_fn, collections::HashMap};
 
 use super::grid::LaneGrid;
 use crate::costs::{Costs, PathCosts};
-use flowcast_trace::{program::CollectiveCall, slot::Slot};
+use flowcast_program::{program::CollectiveCall, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// A time on each network.

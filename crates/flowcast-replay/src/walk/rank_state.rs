@@ -2,7 +2,7 @@
 
 use super::lanes::{Times, later};
 use crate::{outcome::RankOutcome, transit::ReceivePosted};
-use flowcast_trace::{program::Program, slot::Slot};
+use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// Where a rank is. The order in which ranks run does not depend on times, so only these differ between networks.

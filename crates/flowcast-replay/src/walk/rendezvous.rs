@@ -15,7 +15,7 @@ use crate::{
     slab::Slab,
     transit::{Departure, ReceivePosted, Rts, Transit},
 };
-use flowcast_trace::{program::Program, slot::Slot};
+use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 use std::array::from_fn;
 

@@ -13,7 +13,7 @@ use crate::{
     transit::{Transit, Undisturbed},
 };
 use flowcast_model::network::Network;
-use flowcast_trace::{program::Program, slot::Slot};
+use flowcast_program::{program::Program, slot::Slot};
 
 /// A program on a network, ready to run.
 pub struct Replay<'a> {

@@ -9,7 +9,7 @@ use crate::{
     observer::{Observer, Sent},
     transit::Transit,
 };
-use flowcast_trace::slot::Slot;
+use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// A message that is sent, and what it costs on its route.

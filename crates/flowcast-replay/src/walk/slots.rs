@@ -4,7 +4,7 @@
 
 use super::lanes::Times;
 use crate::{prefetch::prefetch_behind, slab::Slab};
-use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
+use flowcast_program::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 

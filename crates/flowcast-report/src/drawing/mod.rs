@@ -10,12 +10,12 @@ pub(crate) use traffic::DrawnTraffic;
 pub use traffic::MAX_MESSAGES;
 
 use super::export::Replayed;
+use flowcast_program::slot::Slot;
 use flowcast_replay::{
     journal::call_tallies::{CallKind, CallTally},
     outcome::{Outcome, RankOutcome},
     timeline::{Activity, MessageSpan, Segment},
 };
-use flowcast_trace::slot::Slot;
 use flowcast_units::{Node, Rank, Time};
 
 /// Times by activity, in the order of [`Activity::ALL`].

@@ -11,13 +11,13 @@ mod text;
 
 use std::collections::BTreeSet;
 
+use flowcast_program::TraceRef;
 use flowcast_replay::{
     journal::{ReplayJournal, Slice, nanos},
     outcome::Outcome,
     placement::Placement,
     timeline::{Activity, MessageSpan},
 };
-use flowcast_trace::TraceRef;
 use flowcast_units::{Node, Rank};
 
 /// A replay, to be written.

@@ -12,7 +12,7 @@ use flowcast_model::stats::{
     observation::{Observation, Observations},
     sample::{median, quantile},
 };
-use flowcast_trace::run_times::RunTimes;
+use flowcast_program::run_times::RunTimes;
 use flowcast_units::Time;
 
 const LEVEL: f64 = 0.95;

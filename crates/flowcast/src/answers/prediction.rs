@@ -1,10 +1,10 @@
 //! The document of a prediction: what the command prints, its JSON has, and Python's attributes are.
 
 use flowcast_model::network::{self, Network};
+use flowcast_program::{Program, program::Transfers};
 use flowcast_replay::{outcome::Outcome, sweep::SetOutcome};
 use flowcast_report::standing::Interval;
 use flowcast_table::{Document, Grouped, Record, Rows, figure, percent, rows};
-use flowcast_trace::{Program, program::Transfers};
 use flowcast_units::{Rank, Rounded};
 
 use super::{

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use crate::calibrate::dimemas::{Exercise, MeasuredRegion};
+use flowcast_program::recorded_times::measured;
 use flowcast_recording::{
     decode::{Item, RankFile},
     operation, region_name,
     table::MpiFunction,
 };
-use flowcast_trace::recorded_times::measured;
 use flowcast_units::{Bytes, CollectiveOp};
 
 /// The regions that are understood, and the names of the others.

@@ -12,7 +12,7 @@ use flowcast_model::{
         resampling::normal_score,
     },
 };
-use flowcast_trace::parallel;
+use flowcast_program::parallel;
 use thiserror::Error;
 
 use super::{

@@ -4,7 +4,7 @@ use flowcast_model::{
     measured_collectives::ResidualSpread,
     stats::{resampling::normal_score, sample::quantile},
 };
-use flowcast_trace::parallel;
+use flowcast_program::parallel;
 
 use super::residuals::{LeftOver, Residuals};
 use crate::calibrate::narrowing::by_smaller_steps;

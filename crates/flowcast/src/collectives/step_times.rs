@@ -6,12 +6,12 @@ use flowcast_model::{
     algorithm::{AlgorithmTable, RuleExtent},
     collective_costs::CollectiveCosts,
 };
-use flowcast_replay::collective::{
-    CollectivePlan, MessageCosts, MessageSize, RankPlace, SharedPorts, StepCosts, slowest_rank,
-};
-use flowcast_trace::{
+use flowcast_program::{
     expand::group::{Stage, uniform_stages},
     parallel,
+};
+use flowcast_replay::collective::{
+    CollectivePlan, MessageCosts, MessageSize, RankPlace, SharedPorts, StepCosts, slowest_rank,
 };
 use thiserror::Error;
 

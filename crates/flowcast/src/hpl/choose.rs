@@ -1,7 +1,7 @@
 //! The best settings of HPL for a cluster, and why.
 
 use flowcast_model::network::{LinkRate, LoneFlow, Network};
-use flowcast_trace::{
+use flowcast_program::{
     hpl::{Broadcast, HplSettings, Swap},
     parallel,
 };

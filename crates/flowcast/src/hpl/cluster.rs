@@ -6,8 +6,8 @@ use flowcast_model::{
     network::{Network, OverheadPiece, Overheads},
     stats::resampling::Resampler,
 };
+use flowcast_program::hpl::{HplSettings, KernelRates, NodeProcessors};
 use flowcast_replay::hpl::{HplChannel, Machine};
-use flowcast_trace::hpl::{HplSettings, KernelRates, NodeProcessors};
 use flowcast_units::{Bytes, TimePerByte};
 use thiserror::Error;
 

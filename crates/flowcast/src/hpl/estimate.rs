@@ -1,8 +1,8 @@
 //! The time of a run, from all of its panels or from some.
 
 use flowcast_model::stats::linear_fit::{LinearFit, LinearRow};
+use flowcast_program::hpl::{HplSettings, Pivots};
 use flowcast_replay::hpl::{Machine, Simulation, Spent};
-use flowcast_trace::hpl::{HplSettings, Pivots};
 use flowcast_units::Time;
 
 use crate::{Error, error::finite_times};

@@ -9,7 +9,7 @@ use flowcast_model::{
     linpack_costs::{FittedLinpack, LinpackCosts},
     stats::linear_fit::{LinearFit, LinearRow},
 };
-use flowcast_trace::parallel;
+use flowcast_program::parallel;
 use flowcast_units::Time;
 
 use super::{

@@ -1,8 +1,8 @@
 //! The times of runs with intervals.
 
 use flowcast_model::{linpack_costs::FittedLinpack, stats::resampling::normal_score};
+use flowcast_program::{hpl::HplSettings, parallel};
 use flowcast_replay::hpl::Spent;
-use flowcast_trace::{hpl::HplSettings, parallel};
 use flowcast_units::Time;
 
 use super::{

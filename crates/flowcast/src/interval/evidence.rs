@@ -9,9 +9,9 @@ use flowcast_model::{
         conformal::{self, Margin},
     },
 };
+use flowcast_program::parallel;
 use flowcast_replay::{SimulateError, outcome::Outcome};
 use flowcast_report::standing::Interval;
-use flowcast_trace::parallel;
 use flowcast_units::{Bytes, Time};
 
 use super::IntervalOptions;

@@ -18,12 +18,12 @@ use flowcast_model::{
     sharing::{model::Model, rates::transient_windows},
 };
 use flowcast_network::flows::concurrent::{self, predict_ends};
+use flowcast_program::parallel;
 use flowcast_replay::{
     outcome::Outcome,
     sweep::{self, WhatIf},
 };
 use flowcast_report::standing::Interval;
-use flowcast_trace::parallel;
 use flowcast_units::Time;
 
 use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};

@@ -10,7 +10,7 @@ use flowcast_model::{
     },
     network::Network,
 };
-use flowcast_trace::Trace;
+use flowcast_program::Trace;
 use flowcast_units::{Bytes, Node, Time};
 use thiserror::Error;
 

@@ -2,7 +2,7 @@
 
 use flowcast_graph::EventGraph;
 use flowcast_model::{machine::Mapping, network::Network, sharing::model::Model};
-use flowcast_trace::{Program, Trace, opcodes::Op, schedule::Operation};
+use flowcast_program::{Program, Trace, opcodes::Op, schedule::Operation};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 use super::{input::PlaceInput, matrix::RankMessage};

@@ -6,8 +6,8 @@ use flowcast_model::{
     network::Network,
     topology::{CableKind, Topology, TopologyShape, tree::Level},
 };
+use flowcast_program::parallel;
 use flowcast_table::Value;
-use flowcast_trace::parallel;
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 use super::{

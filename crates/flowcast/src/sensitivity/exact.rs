@@ -4,13 +4,13 @@ use flowcast_model::{
     network::{Network, Overheads},
     sharing::model::Model,
 };
+use flowcast_program::{Program, parallel};
 use flowcast_replay::{
     contention,
     costs::Rendezvous,
     placement::Placement,
     sensitivity::{Curve, Family, Obstacle, Tangent, trace_curve},
 };
-use flowcast_trace::{Program, parallel};
 
 use super::{Inexact, Parameter};
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};

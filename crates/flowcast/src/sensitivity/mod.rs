@@ -13,8 +13,8 @@ mod selected;
 mod words;
 
 use flowcast_model::network::Network;
+use flowcast_program::Trace;
 use flowcast_replay::sensitivity::{Curve, Obstacle, Piece};
-use flowcast_trace::Trace;
 use flowcast_units::Time;
 use thiserror::Error;
 

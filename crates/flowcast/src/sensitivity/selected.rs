@@ -2,8 +2,8 @@
 
 use flowcast_graph::{EventGraph, selector::Selector};
 use flowcast_model::network::Network;
+use flowcast_program::Trace;
 use flowcast_replay::{sensitivity::Curve, time_part::TimePart};
-use flowcast_trace::Trace;
 use flowcast_units::Time;
 
 use super::{Inexact, Parameter, Sensitivity};

@@ -13,7 +13,7 @@ use flowcast_model::{
     algorithm::AlgorithmTable,
     network::{Network, NetworkError},
 };
-use flowcast_trace::{Program, Trace, compiled};
+use flowcast_program::{Program, Trace, compiled};
 use serde_json::{Value, json};
 use thiserror::Error;
 

@@ -5,8 +5,8 @@ use flowcast_model::{
     algorithm::{Algorithm, AlgorithmRule, AlgorithmTable},
     network::Network,
 };
+use flowcast_program::{Program, Trace};
 use flowcast_table::{self as table, Rows, figure, rows};
-use flowcast_trace::{Program, Trace};
 use flowcast_units::{CollectiveOp, Rank, Time};
 use std::cmp::Reverse;
 

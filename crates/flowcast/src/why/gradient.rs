@@ -2,8 +2,8 @@
 
 use flowcast_graph::gradient::{EventGradient, Slope};
 use flowcast_model::network::Network;
+use flowcast_program::Trace;
 use flowcast_table::{self as table, Document, Rows, figure, rows};
-use flowcast_trace::Trace;
 use flowcast_units::Time;
 
 use super::{

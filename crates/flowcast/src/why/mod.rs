@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use flowcast_graph::EventGraph;
 use flowcast_model::network::Network;
-use flowcast_trace::{Program, Trace};
+use flowcast_program::{Program, Trace};
 use flowcast_units::{Rounded, Time};
 
 use crate::{Error, ModelChoice, Options, PreparedProgram, error::finite, statements::marked_name};

@@ -6,8 +6,8 @@ use flowcast_graph::{
     EventGraph,
     noise::{ComputeNoise, factors_of},
 };
+use flowcast_program::Program;
 use flowcast_table::Record;
-use flowcast_trace::Program;
 use flowcast_units::{Rounded, Time};
 
 use super::with_graph;

@@ -2,8 +2,8 @@
 
 use flowcast_graph::critical_path::CriticalPath;
 use flowcast_model::network::Network;
+use flowcast_program::Trace;
 use flowcast_table::{self as table, Document, Grouped, rows};
-use flowcast_trace::Trace;
 use flowcast_units::Rounded;
 
 use super::{

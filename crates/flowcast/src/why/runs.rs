@@ -6,8 +6,8 @@ use flowcast_model::stats::{
     sample::median,
     two_sample::{DifferenceTest, TwoSamples},
 };
+use flowcast_program::run_times::RunTimes;
 use flowcast_table::{Document, rows};
-use flowcast_trace::run_times::RunTimes;
 use flowcast_units::{Rounded, Time};
 
 use super::{change_words, relative_change};

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use flowcast_graph::{EventGraph, Selected, To, selector::Selector};
 use flowcast_model::network::Network;
+use flowcast_program::{Program, Trace, aggregate::aggregated, parallel};
 use flowcast_replay::{sweep::SetOutcome, time_part::TimePart};
 use flowcast_table::{self as table, Document, fixed, rows, shown};
-use flowcast_trace::{Program, Trace, aggregate::aggregated, parallel};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 use super::{NoiseOptions, Noisy, program_of, ratio};

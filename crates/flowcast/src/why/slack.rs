@@ -5,8 +5,8 @@ use flowcast_graph::{
     slack::{LinkSlack, RankSlack, Slacks},
 };
 use flowcast_model::network::Network;
+use flowcast_program::Trace;
 use flowcast_table::{self as table, Document, Rows, Table, figure, rows};
-use flowcast_trace::Trace;
 use flowcast_units::Time;
 
 use super::{percent, recorded};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flowcast::{
     model::dimemas_cfg::DimemasConfig,
     replay::{costs::Rendezvous, placement::Placement, walk::Replay},
-    trace::{self, ReadOptions, Trace},
+    trace::{ReadOptions, Trace},
 };
 
 /// One rank computes 10 us and sends 1000 bytes to another, which computes 4 us and receives.
@@ -23,7 +23,7 @@ fn makespan_ns(node_of_rank_1: &str) -> f64 {
         .unwrap()
         .network;
     let bytes = Arc::new(TRACE.as_bytes().to_vec());
-    let trace = trace::read(
+    let trace = flowcast::formats::read(
         "t.dim",
         bytes,
         &mut |_| unreachable!("one file"),

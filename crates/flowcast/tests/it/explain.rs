@@ -23,7 +23,7 @@ use flowcast::{
     },
     trace::{
         Program, TraceRef,
-        read::paraver_events::{CALLED, FunctionNumber},
+        paraver_events::{CALLED, FunctionNumber},
     },
     units::Time,
 };

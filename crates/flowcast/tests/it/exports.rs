@@ -13,6 +13,7 @@ use crate::{
     random_programs::{any_numbers, any_records, as_program},
 };
 use flowcast::{
+    formats::read,
     model::{dimemas_cfg::DimemasConfig, machine::Machine, network::Network},
     replay::{
         Engine,
@@ -28,7 +29,7 @@ use flowcast::{
         paraver::{self, Stamp},
         perfetto, tables,
     },
-    trace::{Program, ReadOptions, Trace, TraceRef, read, schedule::Schedule},
+    trace::{Program, ReadOptions, Trace, TraceRef, schedule::Schedule},
     units::{Bytes, Rank, Time, TimePerByte},
 };
 use proptest::prelude::*;

@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 
 use flowcast::{
     convert::{self, Dialect},
+    formats::read,
     model::{
         dimemas_cfg::DimemasConfig,
         machine::{Machine, Mapping, NodeGroup, scheduler::Policy},
@@ -18,7 +19,7 @@ use flowcast::{
         outcome::Outcome,
         placement::{Application, Placement},
     },
-    trace::{Program, ReadOptions, Trace, compiled, read, together::together},
+    trace::{Program, ReadOptions, Trace, compiled, together::together},
     units::Rank,
 };
 

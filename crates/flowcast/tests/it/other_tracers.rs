@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::mutations::{any_mutations, mutate};
-use flowcast::trace::{
-    Program, ReadOptions, Trace, TraceError,
-    read::{Part, is_part, read_parts},
+use flowcast::{
+    formats::read::{Part, is_part, read_parts},
+    trace::{Program, ReadOptions, Trace, TraceError},
 };
 use proptest::prelude::*;
 

@@ -2,11 +2,12 @@
 
 use flowcast::{
     Contention, Options, PreparedProgram,
+    formats::read,
     model::{
         network::{LinkRate, LoneFlow, MessageRule, Network, Progress},
         sharing::model::Model,
     },
-    trace::{Program, ReadOptions, Trace, read},
+    trace::{Program, ReadOptions, Trace},
     units::{Bytes, TimePerByte},
 };
 use std::sync::Arc;

@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 
 use crate::random_programs::{Numbers, any_numbers, any_records, as_program, check_path, recorded};
 use flowcast::{
+    formats::read,
     graph::EventGraph,
     model::{
         dimemas_cfg::DimemasConfig,
@@ -16,7 +17,7 @@ use flowcast::{
         journal::ReplayJournal, outcome::Outcome, placement::Placement, timeline::Activity,
         walk::Replay,
     },
-    trace::{Program, ReadOptions, read, slot::Slot},
+    trace::{Program, ReadOptions, slot::Slot},
     units::{Bytes, Node, Rank},
 };
 use proptest::prelude::*;

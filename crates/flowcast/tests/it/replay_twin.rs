@@ -114,7 +114,7 @@ proptest! {
     fn threads_that_read_change_nothing(records in any_records(), numbers in any_numbers()) {
         let text = std::sync::Arc::new(records.to_dim(Offsets::Absent).into_bytes());
         let mut none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-        let program = flowcast::trace::read("trace", text, &mut none, ReadOptions { threads: 4 }).unwrap();
+        let program = flowcast::formats::read("trace", text, &mut none, ReadOptions { threads: 4 }).unwrap();
         let program = as_program(program);
         prop_assert_eq!(compiled_form(program.clone()), compiled_form(records.program()));
         prop_assert_eq!(outcome(&numbers, &program), outcome(&numbers, &records.program()));

@@ -19,7 +19,7 @@ use crate::{
     routes::route_to_memory,
     transit::{Departure, Transit},
 };
-use flowcast_trace::{
+use flowcast_program::{
     access::Access,
     opcodes::{self, Op},
     slot::Slot,

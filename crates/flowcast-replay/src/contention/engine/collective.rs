@@ -13,7 +13,7 @@ use crate::{
     routes::Route,
     transit::Transit,
 };
-use flowcast_trace::{program::CollectiveMode, slot::Slot};
+use flowcast_program::{program::CollectiveMode, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// A rank that has come, and its call.

@@ -12,7 +12,7 @@ use crate::{
     transit::Transit,
 };
 use flowcast_model::machine::scheduler::{Policy, Scheduler};
-use flowcast_trace::opcodes::{self, Op};
+use flowcast_program::opcodes::{self, Op};
 use flowcast_units::{Rank, Time};
 
 /// What the scheduler knows about a rank.

@@ -19,7 +19,7 @@ use crate::{
     transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
 };
 use flowcast_model::sharing::SharingError;
-use flowcast_trace::{program::Program, slot::Slot};
+use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// What has to be known of messages that share the network; nothing if they do not.

@@ -15,7 +15,7 @@ mod placement;
 mod tests;
 mod whole_nodes;
 
-use flowcast_trace::parallel;
+use flowcast_program::parallel;
 use flowcast_units::Node;
 
 use super::{

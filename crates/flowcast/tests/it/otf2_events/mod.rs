@@ -1,8 +1,8 @@
 //! Sequences of events as no archive should have them, out of numbers that a test or a fuzzer chooses.
 
-use flowcast::trace::{
-    Program, ReadOptions,
-    otf2::{Collective, Definitions, Event, Events, Peer},
+use flowcast::{
+    formats::otf2::{Collective, Definitions, Event, Events, Peer},
+    trace::{Program, ReadOptions},
 };
 
 /// Sparse locations, as tracers number them; the last one is of no rank.

@@ -10,6 +10,7 @@
 use std::{fmt::Write as _, sync::Arc};
 
 use flowcast::{
+    formats::read,
     graph::critical_path::CriticalPath,
     model::{
         machine::{Machine, Mapping, NodeGroup},
@@ -25,7 +26,7 @@ use flowcast::{
         time_part::TimePart,
         walk::Replay,
     },
-    trace::{Program, ReadOptions, Trace, TraceError, read},
+    trace::{Program, ReadOptions, Trace, TraceError},
     units::{CollectiveOp, Rank, Rate, Time, TimePerByte},
 };
 use proptest::prelude::*;

@@ -14,10 +14,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     IntervalOptions, RecordingPrediction,
+    formats::read::Clock,
     model::{machine::NodeGroup, network::Network, sharing::model::Model},
     report::{chart_page::Picture, validation::app::AppValidation},
     statements::DISTURBED_BY,
-    trace::{read::Clock, recorded_times::worked},
+    trace::recorded_times::worked,
     units::{Bytes, Time},
 };
 use flowcast_measure::lab::{LabSpec, network_of};

@@ -1,0 +1,419 @@
+//! Synthetic workloads, step by step: nothing is ever held for more than one iteration of one rank.
+
+use std::io;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::{StepMessage, StreamStep};
+use flowcast_program::{
+    Trace, TraceError,
+    build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
+    folded::{Folded, Part},
+    link::link_generated,
+    opcodes::{Record, is_duration},
+    program::{MessageClass, Program, SendMode},
+};
+use flowcast_units::{Bytes, Rank, Time};
+
+/// What the ranks do in each iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// Exchange with four neighbours on a two-dimensional torus.
+    Halo,
+    /// Send to the right, receive from the left.
+    Shift,
+    /// One message goes round the ring, each rank computing before it passes it on.
+    Chain,
+    /// `ceil(log2 P)` rounds, in round `k` with the ranks `2^k` away.
+    Dissemination,
+    /// Each rank with each other.
+    Alltoall,
+    /// Each rank with each other in its row of a grid that is as square as the number of ranks allows.
+    Rows,
+    /// A broadcast from rank 0 over a binomial tree.
+    BinomialBroadcast,
+    /// Training of a neural network by replicas of a pipeline of stages: each stage passes as many microbatches on as there
+    /// are stages, one forward and one backward in turn; then each stage's replicas reduce their gradients over a ring.
+    Training,
+}
+
+impl Workload {
+    /// All of them, with the names of the command line.
+    pub const ALL: [(&'static str, Workload); 8] = [
+        ("halo", Workload::Halo),
+        ("shift", Workload::Shift),
+        ("chain", Workload::Chain),
+        ("dissemination", Workload::Dissemination),
+        ("alltoall", Workload::Alltoall),
+        ("rows", Workload::Rows),
+        ("binomial-broadcast", Workload::BinomialBroadcast),
+        ("training", Workload::Training),
+    ];
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        Workload::ALL
+            .iter()
+            .find(|(_, workload)| *workload == self)
+            .map_or("", |(name, _)| name)
+    }
+}
+
+/// How large and how long.
+///
+/// ```
+/// use flowcast_program::Trace;
+/// use flowcast_formats::convert::generate::{ProgramShape, Workload};
+/// use flowcast_units::{Bytes, Time};
+///
+/// let shape = ProgramShape {
+///     workload: Workload::Shift,
+///     ranks: 4,
+///     iterations: 100,
+///     size: Bytes(8),
+///     compute: Time::from_micros(1.0),
+///     jitter: 0.0,
+///     seed: 1,
+///     period: 0,
+/// };
+/// let trace = shape.trace()?;
+/// assert_eq!((trace.ranks(), trace.messages()), (4, 400));
+/// assert!(matches!(trace, Trace::Folded(_)), "all iterations are alike");
+/// # Ok::<(), flowcast_program::TraceError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProgramShape {
+    /// The pattern of messages that each iteration has.
+    pub workload: Workload,
+    /// Ranks, at least 1.
+    pub ranks: u32,
+    /// How often computation and messages are repeated; 0 gives empty ranks.
+    pub iterations: u32,
+    /// Bytes of each message.
+    pub size: Bytes,
+    /// Computation before each iteration's messages.
+    pub compute: Time,
+    /// The computation varies by up to this fraction, evenly distributed, in whole nanoseconds.
+    pub jitter: f64,
+    /// Start of the random numbers.
+    pub seed: u64,
+    /// After so many iterations the computations repeat themselves; never if 0.
+    pub period: u32,
+}
+
+impl ProgramShape {
+    /// The trace in memory: with its iterations as a loop where they repeat themselves.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`] for more messages than can be numbered.
+    pub fn trace(self) -> Result<Trace, TraceError> {
+        let period = if self.jitter == 0.0 { 1 } else { self.period };
+        if period == 0 || period >= self.iterations {
+            return self.program().map(Trace::Program);
+        }
+        let body = vec![Part::Once(
+            ProgramShape {
+                iterations: period,
+                ..self
+            }
+            .program()?,
+        )];
+        let mut parts = vec![Part::Loop(u64::from(self.iterations / period), body)];
+        let rest = self.iterations % period;
+        if rest > 0 {
+            parts.push(Part::Once(
+                ProgramShape {
+                    iterations: rest,
+                    ..self
+                }
+                .program()?,
+            ));
+        }
+        Folded::new(parts).map(Trace::Folded)
+    }
+
+    /// What no format refuses when it is read.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for computations that vary beyond [`Time::LONGEST`].
+    pub(super) fn check(self) -> io::Result<()> {
+        // A layer's backward pass takes twice its forward pass.
+        let most = if self.workload == Workload::Training {
+            2.0
+        } else {
+            1.0
+        };
+        let longest = self.compute * most * (1.0 + self.jitter);
+        match is_duration(longest.as_nanos()) {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "found computations of up to {longest}, expected at most {}",
+                    Time::LONGEST
+                ),
+            )),
+        }
+    }
+
+    fn program(self) -> Result<Program, TraceError> {
+        link_generated(self.workload.name(), self.ranks, |rank| self.build(rank))
+    }
+
+    fn build(self, rank: Rank) -> Result<RankBuilder, RecordFault> {
+        let mut builder = RankBuilder::default();
+        let (mut posted, mut sent) = (Vec::new(), Vec::new());
+        for step in self.steps(rank) {
+            match step {
+                StreamStep::Compute(time) => builder.compute(time),
+                StreamStep::Send(message) => {
+                    let StepMessage { size, mode, .. } = message;
+                    let class = MessageClass {
+                        size,
+                        tag: message.tag as i32,
+                        communicator: COMMUNICATOR,
+                        mode,
+                    };
+                    if mode.non_blocking {
+                        sent.push(builder.sends());
+                    }
+                    builder.send(message.peer, class, Record::Begins)?;
+                }
+                StreamStep::Receive(message) => {
+                    let channel = builder.channel(channel(&message));
+                    builder.recv(channel, Record::Begins)?;
+                }
+                StreamStep::Post(message) => {
+                    let channel = builder.channel(channel(&message));
+                    posted.push(builder.irecv_waited_by_slot(channel)?);
+                }
+                StreamStep::AwaitAll => {
+                    posted
+                        .drain(..)
+                        .for_each(|slot| builder.wait_slot(slot, Record::Begins));
+                    sent.drain(..)
+                        .try_for_each(|number| builder.wait_send(number, Record::Begins))?;
+                }
+                StreamStep::AwaitReceive(_)
+                | StreamStep::AwaitSend(_)
+                | StreamStep::Collective(..)
+                | StreamStep::Meeting(..) => {
+                    unreachable!("no workload has them")
+                }
+            }
+        }
+        builder.finish();
+        Ok(builder)
+    }
+
+    /// The steps of a rank.
+    pub(crate) fn steps(self, rank: Rank) -> impl Iterator<Item = StreamStep> {
+        let stream = u64::from(rank.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let start = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
+        let mut random = start.clone();
+        let mut steps = Vec::new();
+        (0..self.iterations).flat_map(move |iteration| {
+            if self.period > 0 && iteration.is_multiple_of(self.period) {
+                random = start.clone();
+            }
+            let factor = 1.0 + self.jitter * (2.0 * random.random::<f64>() - 1.0);
+            let compute = Time::from_nanos((self.compute.as_nanos() * factor).round().max(0.0));
+            self.iteration(rank, compute, &mut steps);
+            std::mem::take(&mut steps)
+        })
+    }
+
+    fn iteration(&self, rank: Rank, compute: Time, steps: &mut Vec<StreamStep>) {
+        match self.workload {
+            Workload::Chain if rank > Rank(0) => return self.pass_on(rank, compute, steps),
+            Workload::Training => return self.train(rank, compute, steps),
+            _ => {}
+        }
+        steps.push(StreamStep::Compute(compute));
+        match self.workload {
+            Workload::Halo => self.exchange_halo(rank, steps),
+            Workload::Shift if self.ranks > 1 => self.exchange(
+                steps,
+                &[(self.before(rank, 1), 0)],
+                &[(self.after(rank, 1), 0)],
+            ),
+            Workload::Chain if self.ranks > 1 => {
+                steps.extend([
+                    self.send(self.after(rank, 1)),
+                    self.receive(self.before(rank, 1)),
+                ]);
+            }
+            Workload::Dissemination => {
+                for (round, distance) in powers_below(self.ranks).enumerate() {
+                    let tag = round as u32;
+                    self.exchange(
+                        steps,
+                        &[(self.before(rank, distance), tag)],
+                        &[(self.after(rank, distance), tag)],
+                    );
+                }
+            }
+            Workload::Alltoall => self.exchange_within(self.ranks, rank, steps),
+            Workload::Rows => self.exchange_within(self.grid().1, rank, steps),
+            Workload::BinomialBroadcast => self.broadcast(rank, steps),
+            Workload::Shift | Workload::Chain | Workload::Training => {}
+        }
+    }
+
+    /// The schedule "1F1B" of PipeDream (Narayanan et al., SOSP 2019): a stage begins with as many microbatches as stages follow
+    /// it, then does one forward, one backward, and so on. Going backward takes twice as long. The ring of the all-reduce has
+    /// `2 (replicas - 1)` steps (Patarasuk and Yuan, 2009).
+    fn train(&self, Rank(rank): Rank, compute: Time, steps: &mut Vec<StreamStep>) {
+        const RING: u32 = 2;
+        let (stages, replicas) = self.grid();
+        let (stage, replica) = (rank % stages, rank / stages);
+        let at = |stage: u32, replica: u32| Rank(replica * stages + stage);
+        let before = (stage > 0).then(|| at(stage - 1, replica));
+        let after = (stage + 1 < stages).then(|| at(stage + 1, replica));
+        let mut pass = |from: Option<Rank>, to: Option<Rank>, tag: u32, time: Time| {
+            steps.extend(from.map(|rank| StreamStep::Receive(self.message(0, rank, tag, EAGER))));
+            steps.push(StreamStep::Compute(time));
+            steps.extend(to.map(|rank| StreamStep::Send(self.message(0, rank, tag, EAGER))));
+        };
+        let ahead = stages - 1 - stage;
+        for turn in 0..stages + ahead {
+            if turn < stages {
+                pass(before, after, 0, compute);
+            }
+            if turn >= ahead {
+                pass(after, before, 1, compute * 2.0);
+            }
+        }
+        for _ in 0..RING * (replicas - 1) {
+            let (left, right) = (
+                at(stage, (replica + replicas - 1) % replicas),
+                at(stage, (replica + 1) % replicas),
+            );
+            self.exchange(steps, &[(left, RING)], &[(right, RING)]);
+        }
+    }
+
+    fn pass_on(&self, rank: Rank, compute: Time, steps: &mut Vec<StreamStep>) {
+        steps.extend([
+            self.receive(self.before(rank, 1)),
+            StreamStep::Compute(compute),
+            self.send(self.after(rank, 1)),
+        ]);
+    }
+
+    fn after(&self, Rank(rank): Rank, distance: u32) -> Rank {
+        Rank((rank + distance) % self.ranks)
+    }
+
+    fn before(&self, Rank(rank): Rank, distance: u32) -> Rank {
+        Rank((rank + self.ranks - distance) % self.ranks)
+    }
+
+    /// The shorter and the longer side of a grid of all ranks that is as square as their number allows.
+    fn grid(&self) -> (u32, u32) {
+        let shorter = (1..=self.ranks.isqrt())
+            .rev()
+            .find(|side| self.ranks.is_multiple_of(*side))
+            .unwrap_or(1);
+        (shorter, self.ranks / shorter)
+    }
+
+    /// With each other of so many neighbouring ranks.
+    fn exchange_within(&self, ranks: u32, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
+        let (first, own) = (rank - rank % ranks, rank % ranks);
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        for distance in 1..ranks {
+            from.push((Rank(first + (own + ranks - distance) % ranks), 0));
+            to.push((Rank(first + (own + distance) % ranks), 0));
+        }
+        self.exchange(steps, &from, &to);
+    }
+
+    /// A side of one has no neighbours.
+    fn exchange_halo(&self, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
+        let (height, width) = self.grid();
+        let (x, y) = (rank % width, rank / width);
+        let at = |x: u32, y: u32| Rank((y % height) * width + x % width);
+        let sides = [
+            at(x + 1, y),
+            at(x + width - 1, y),
+            at(x, y + 1),
+            at(x, y + height - 1),
+        ];
+        let mut from = Vec::with_capacity(4);
+        let mut to = Vec::with_capacity(4);
+        for (direction, side) in sides
+            .into_iter()
+            .enumerate()
+            .filter(|(_, side)| side.0 != rank)
+        {
+            // What comes from a side was sent in the opposite direction.
+            from.push((side, direction as u32 ^ 1));
+            to.push((side, direction as u32));
+        }
+        self.exchange(steps, &from, &to);
+    }
+
+    fn broadcast(&self, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
+        let mut distance = if rank == 0 {
+            self.ranks.next_power_of_two()
+        } else {
+            rank & rank.wrapping_neg()
+        };
+        if rank > 0 {
+            steps.push(self.receive(Rank(rank - distance)));
+        }
+        while distance > 1 {
+            distance /= 2;
+            if rank + distance < self.ranks {
+                steps.push(self.send(Rank(rank + distance)));
+            }
+        }
+    }
+
+    /// Receives from all of some ranks while it sends to all of others; each with its tag.
+    fn exchange(&self, steps: &mut Vec<StreamStep>, from: &[(Rank, u32)], to: &[(Rank, u32)]) {
+        let message = |(number, (peer, tag)): (u32, &(Rank, u32))| {
+            self.message(number, *peer, *tag, NON_BLOCKING)
+        };
+        steps.extend((0..).zip(from).map(message).map(StreamStep::Post));
+        steps.extend((0..).zip(to).map(message).map(StreamStep::Send));
+        steps.push(StreamStep::AwaitAll);
+    }
+
+    fn send(&self, to: Rank) -> StreamStep {
+        StreamStep::Send(self.message(0, to, 0, EAGER))
+    }
+
+    fn receive(&self, from: Rank) -> StreamStep {
+        StreamStep::Receive(self.message(0, from, 0, EAGER))
+    }
+
+    fn message(&self, number: u32, peer: Rank, tag: u32, mode: SendMode) -> StepMessage {
+        StepMessage {
+            number,
+            peer,
+            size: self.size,
+            tag,
+            mode,
+        }
+    }
+}
+
+fn channel(message: &StepMessage) -> Channel {
+    Channel {
+        peer: message.peer,
+        tag: message.tag as i32,
+        communicator: COMMUNICATOR,
+    }
+}
+
+/// Of all messages.
+const COMMUNICATOR: i32 = 1;
+
+fn powers_below(ranks: u32) -> impl Iterator<Item = u32> {
+    (0..32)
+        .map(|power| 1u32 << power)
+        .take_while(move |distance| *distance < ranks)
+}

@@ -1,0 +1,161 @@
+//! Programs and generated workloads written in the formats of other tools: Dimemas' `.dim`, LogGOPSim's GOAL as text
+//! and binary, SimGrid's time-independent traces.
+//!
+//! Each format can express less than a program contains. What is left out or written differently is counted
+//! ([`Losses`]).
+
+mod dim;
+pub mod generate;
+mod goal;
+mod goal_binary;
+mod prepare;
+mod steps;
+mod ti;
+pub mod write;
+
+use std::collections::BTreeMap;
+
+pub(crate) use dim::dim_steps;
+pub use dim::{Dialect, dim};
+pub(crate) use goal::goal_steps;
+pub use goal::{as_schedule, goal, schedule};
+pub use goal_binary::goal_binary;
+pub use prepare::{is_plain_world, with_blocking_collectives};
+pub(crate) use steps::{StepMessage, StreamStep};
+pub(crate) use ti::ti_steps;
+pub use ti::{needs_messages, ti_rank};
+
+use flowcast_program::{
+    key_map::KeyMap,
+    opcodes::Op,
+    program::{CollectiveCall, Communicator, MessageClass, Program},
+    slot::Slot,
+};
+use flowcast_units::Rank;
+
+/// What a format cannot express, by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses(BTreeMap<&'static str, u64>);
+
+impl Losses {
+    fn count(&mut self, kind: &'static str) {
+        self.add(kind, 1);
+    }
+
+    fn add(&mut self, kind: &'static str, count: u64) {
+        if count > 0 {
+            *self.0.entry(kind).or_default() += count;
+        }
+    }
+
+    /// Together with other losses.
+    pub fn and(mut self, others: Losses) -> Losses {
+        others
+            .0
+            .into_iter()
+            .for_each(|(kind, count)| self.add(kind, count));
+        self
+    }
+
+    /// Kinds with their counts.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().map(|(kind, count)| (*kind, *count))
+    }
+}
+
+/// What writers look up.
+pub struct WriterTables<'a> {
+    program: &'a Program,
+    /// Sender and class of the message of each slot.
+    sources: Vec<(Rank, u32)>,
+    /// Communicator and tag of messages, numbered.
+    tags: KeyMap<(i32, i32)>,
+    /// Whether the tags stay what they are.
+    keeps_tags: bool,
+    /// The calls of each execution of a collective, by rank.
+    executions: Vec<Vec<(Rank, u32)>>,
+}
+
+impl<'a> WriterTables<'a> {
+    /// Looks through the whole program.
+    pub fn new(program: &'a Program) -> WriterTables<'a> {
+        let mut executions = vec![Vec::new(); program.instances().len()];
+        for rank in (0..program.streams() as u32).map(Rank) {
+            for (_, op) in program.ops(rank) {
+                if let Op::Collective { call, instance } = op {
+                    executions[instance as usize].push((rank, call));
+                }
+            }
+        }
+        let mut tags = KeyMap::default();
+        for class in program.classes() {
+            tags.number((class.communicator, class.tag));
+        }
+        let first = program.classes().first().map(|class| class.communicator);
+        let keeps_tags = program
+            .classes()
+            .iter()
+            .all(|class| Some(class.communicator) == first && class.tag >= 0);
+        WriterTables {
+            program,
+            sources: program.sources(),
+            tags,
+            keeps_tags,
+            executions,
+        }
+    }
+
+    /// A tag for formats without communicators: two messages have the same one if tag and communicator are the same.
+    fn tag(&self, class: &MessageClass) -> u32 {
+        if self.keeps_tags {
+            class.tag.unsigned_abs()
+        } else {
+            self.tags.get(&(class.communicator, class.tag)).unwrap_or(0)
+        }
+    }
+
+    fn class(&self, number: u32) -> &'a MessageClass {
+        &self.program.classes()[number as usize]
+    }
+
+    /// Sender and class of a message.
+    fn message(&self, slot: Slot) -> (Rank, &'a MessageClass) {
+        let (sender, class) = self.sources[slot.index()];
+        (sender, self.class(class))
+    }
+
+    fn call(&self, number: u32) -> &'a CollectiveCall {
+        &self.program.calls()[number as usize]
+    }
+
+    /// Whether a call is no collective of MPI: threads of a rank wait for one another.
+    fn is_of_threads(&self, call: u32) -> bool {
+        let communicator = &self.program.communicators()[self.call(call).communicator as usize];
+        is_of_threads(self.program, communicator)
+    }
+
+    /// The root of an execution.
+    fn root(&self, instance: u32) -> Option<Rank> {
+        let mut calls = self.executions[instance as usize].iter();
+        calls
+            .find(|(_, call)| self.call(*call).is_root)
+            .map(|(rank, _)| *rank)
+    }
+}
+
+/// Whether threads of a rank wait for one another in the collectives of a communicator.
+fn is_of_threads(program: &Program, communicator: &Communicator) -> bool {
+    program.is_inside_a_task(communicator)
+        && communicator
+            .members
+            .iter()
+            .all(|member| member.index() < program.ranks())
+}
+
+const RMA_AND_IO: &str = "one-sided operations and requests to files";
+const EVENTS: &str = "events";
+const THREADS: &str = "waits of a thread for another one of its rank";
+const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary ones";
+const SYNCHRONOUS: &str = "synchronous sends; the format decides by size which sends are";
+const BARRIER_BYTES: &str = "barriers that carry bytes; they are written without";
+const ROOT_SYNCHRONOUS: &str = "root-synchronous collectives; they are written as ordinary ones";

@@ -1,0 +1,159 @@
+//! What a stream does as formats without communicators, RMA and I/O see it: who, how much, which tag.
+//!
+//! The steps come from a program in memory ([`StepFile`]) or from a workload as it is generated. What such a format leaves
+//! out is counted here, so that the writers only have to find the text.
+
+use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, THREADS, WriterTables};
+use flowcast_program::{
+    opcodes::{self, Op},
+    paraver_events::CALLED,
+    program::{CollectiveMode, MessageClass, SendMode},
+    slot::Slot,
+};
+use flowcast_units::{Bytes, Rank, Time};
+
+/// What a stream does next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum StreamStep {
+    /// Computation that takes so long.
+    Compute(Time),
+    /// A send, blocking or not as its mode says.
+    Send(StepMessage),
+    /// A blocking receive, which waits for the message.
+    Receive(StepMessage),
+    /// A non-blocking receive, which a later step awaits.
+    Post(StepMessage),
+    /// The wait for a non-blocking receive.
+    AwaitReceive(StepMessage),
+    /// The wait for a send.
+    AwaitSend(StepMessage),
+    /// The wait for all non-blocking operations, which all began after the last blocking one.
+    AwaitAll,
+    /// A collective: call and execution.
+    Collective(u32, u32),
+    /// A rank meets its progress stream, without blocking where an operation begins.
+    Meeting(Rank, CollectiveMode),
+}
+
+/// A message as one of its ends sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepMessage {
+    /// Counted among the receives, or among the sends, of the stream.
+    pub number: u32,
+    /// The rank at the other end.
+    pub peer: Rank,
+    /// Size of the message's data.
+    pub size: Bytes,
+    /// Tag in the written file; see [`WriterTables::tag`].
+    pub tag: u32,
+    /// Mode of the send, at the receiving end too.
+    pub mode: SendMode,
+}
+
+/// A stream on the way through its instructions.
+pub(super) struct StepFile<'a> {
+    tables: &'a WriterTables<'a>,
+    stream: Rank,
+    words: &'a [u32],
+    at: usize,
+    received: u32,
+    sent: Vec<StepMessage>,
+}
+
+impl<'a> StepFile<'a> {
+    /// At the beginning.
+    pub(super) fn new(tables: &'a WriterTables<'a>, stream: Rank) -> StepFile<'a> {
+        StepFile {
+            tables,
+            stream,
+            words: tables.program.words(stream),
+            at: 0,
+            received: 0,
+            sent: Vec::new(),
+        }
+    }
+
+    /// The next step; what is passed over on the way to it is counted.
+    pub(super) fn next(&mut self, losses: &mut Losses) -> Option<StreamStep> {
+        while let Some((op, next)) = opcodes::decode(self.words, self.at) {
+            self.at = next;
+            match op {
+                Op::Compute(time) => return Some(StreamStep::Compute(time)),
+                Op::Accelerator(time) => {
+                    losses.count(ACCELERATOR);
+                    return Some(StreamStep::Compute(time));
+                }
+                Op::Send { class, slot } => {
+                    return Some(StreamStep::Send(self.send(class, slot, losses)));
+                }
+                Op::Recv => return Some(StreamStep::Receive(self.post())),
+                Op::Irecv => return Some(StreamStep::Post(self.post())),
+                Op::WaitRecv(slot) => return Some(StreamStep::AwaitReceive(self.incoming(slot))),
+                Op::WaitSend(ago) => {
+                    return Some(StreamStep::AwaitSend(
+                        self.sent[self.sent.len() - 1 - ago as usize],
+                    ));
+                }
+                Op::Collective { call, .. } if self.tables.is_of_threads(call) => {
+                    losses.count(THREADS)
+                }
+                Op::Collective { call, instance } => return Some(self.collective(call, instance)),
+                Op::Event(event) if self.tables.program.events()[event as usize].0 != CALLED => {
+                    losses.count(EVENTS)
+                }
+                Op::Access(_) => losses.count(RMA_AND_IO),
+                // What the reader left out it has told.
+                Op::WaitCollective(_) | Op::Event(_) | Op::Nothing | Op::Ignored(_) => {}
+            }
+        }
+        None
+    }
+
+    fn send(&mut self, class: u32, slot: Slot, losses: &mut Losses) -> StepMessage {
+        let message = self.message(
+            self.sent.len() as u32,
+            self.tables.program.receiver(slot),
+            self.tables.class(class),
+        );
+        if message.mode.synchronous {
+            losses.count(SYNCHRONOUS);
+        }
+        self.sent.push(message);
+        message
+    }
+
+    fn post(&mut self) -> StepMessage {
+        self.received += 1;
+        self.incoming(self.received - 1)
+    }
+
+    fn incoming(&self, number: u32) -> StepMessage {
+        let (peer, class) = self
+            .tables
+            .message(self.tables.program.first_slot(self.stream) + number);
+        self.message(number, peer, class)
+    }
+
+    fn message(&self, number: u32, peer: Rank, class: &MessageClass) -> StepMessage {
+        let peer = self.tables.program.owner(peer);
+        StepMessage {
+            number,
+            peer,
+            size: class.size,
+            tag: self.tables.tag(class),
+            mode: class.mode,
+        }
+    }
+
+    fn collective(&self, call: u32, instance: u32) -> StreamStep {
+        let made = self.tables.call(call);
+        let members = &self.tables.program.communicators()[made.communicator as usize].members;
+        match members
+            .iter()
+            .find(|member| member.index() >= self.tables.program.ranks())
+        {
+            Some(stream) => StreamStep::Meeting(*stream, made.mode),
+            None => StreamStep::Collective(call, instance),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! SimGrid's time-independent traces: one rank's actions. Sizes are bytes; computations count operations of a host of
+//! 1 Gflop/s. All collectives are on all ranks there.
+
+use std::io::{self, Write};
+
+use super::{
+    BARRIER_BYTES, Losses, ROOT_SYNCHRONOUS, WriterTables, is_plain_world,
+    steps::{StepFile, StepMessage, StreamStep},
+};
+use flowcast_program::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_units::{CollectiveOp, Rank};
+
+/// Whether the collectives have to be messages first: one is on some of the ranks only, or its sizes do not tell who
+/// sends how much to whom.
+pub fn needs_messages(program: &Program) -> bool {
+    let tables = WriterTables::new(program);
+    let ranks = program.ranks() as u64;
+    program
+        .calls()
+        .iter()
+        .any(|call| !is_plain_world(program, call.communicator))
+        || tables.executions.iter().any(|calls| {
+            let Some(first) = calls.first().map(|(_, call)| tables.call(*call)) else {
+                return false;
+            };
+            let is_even = |call: &CollectiveCall| {
+                (call.send, call.recv) == (first.send, first.recv)
+                    && call.send == call.recv
+                    && call.send.0.is_multiple_of(ranks)
+            };
+            let is_exchange = matches!(
+                first.op,
+                CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw
+            );
+            is_exchange && !calls.iter().all(|(_, call)| is_even(tables.call(*call)))
+        })
+}
+
+/// Writes a rank's actions. Its collectives are as [`needs_messages`] wants them, and all are blocking.
+///
+/// # Errors
+/// Those of `out`.
+pub fn ti_rank(
+    tables: &WriterTables<'_>,
+    rank: Rank,
+    losses: &mut Losses,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut writer = TiWriter {
+        out,
+        tables,
+        rank,
+        losses,
+    };
+    writeln!(writer.out, "{rank} init")?;
+    let mut steps = StepFile::new(tables, rank);
+    while let Some(step) = steps.next(writer.losses) {
+        match step {
+            StreamStep::Collective(call, instance) => writer.collective(call, instance)?,
+            step => action(step, rank, writer.out)?,
+        }
+    }
+    writeln!(writer.out, "{rank} finalize")
+}
+
+/// Writes a rank's actions from steps without collectives.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn ti_steps(
+    steps: impl Iterator<Item = StreamStep>,
+    rank: Rank,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{rank} init")?;
+    for step in steps {
+        action(step, rank, out)?;
+    }
+    writeln!(out, "{rank} finalize")
+}
+
+fn action(step: StreamStep, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+    let mut message = |action: &str, message: StepMessage| {
+        let StepMessage {
+            peer, tag, size, ..
+        } = message;
+        // Without the datatype, 6 for bytes, a small count reads as the datatype of a form without tags.
+        writeln!(out, "{rank} {action} {peer} {tag} {} 6", size.0)
+    };
+    match step {
+        StreamStep::Send(sent) if sent.mode.non_blocking => message("isend", sent),
+        StreamStep::Send(sent) => message("send", sent),
+        StreamStep::Receive(received) => message("recv", received),
+        StreamStep::Post(posted) => message("irecv", posted),
+        StreamStep::Compute(time) => writeln!(out, "{rank} compute {}", time.as_nanos()),
+        StreamStep::AwaitReceive(StepMessage { peer, tag, .. }) => {
+            writeln!(out, "{rank} wait {peer} {rank} {tag}")
+        }
+        StreamStep::AwaitSend(StepMessage {
+            peer, tag, mode, ..
+        }) if mode.non_blocking => {
+            writeln!(out, "{rank} wait {rank} {peer} {tag}")
+        }
+        StreamStep::AwaitAll => writeln!(out, "{rank} waitall"),
+        StreamStep::AwaitSend(_) | StreamStep::Collective(..) | StreamStep::Meeting(..) => Ok(()),
+    }
+}
+
+struct TiWriter<'a> {
+    out: &'a mut dyn Write,
+    tables: &'a WriterTables<'a>,
+    rank: Rank,
+    losses: &'a mut Losses,
+}
+
+impl TiWriter<'_> {
+    fn collective(&mut self, call: u32, instance: u32) -> io::Result<()> {
+        use CollectiveOp::*;
+        let own = self.tables.call(call);
+        if own.mode == CollectiveMode::RootSynchronous {
+            self.losses.count(ROOT_SYNCHRONOUS);
+        }
+        let calls: Vec<&CollectiveCall> = self.tables.executions[instance as usize]
+            .iter()
+            .map(|(_, call)| self.tables.call(*call))
+            .collect();
+        let ranks = calls.len() as u64;
+        let root = self.tables.root(instance).unwrap_or(Rank(0));
+        let (send, recv) = (own.send.0, own.recv.0);
+        let list = |bytes: &dyn Fn(&CollectiveCall) -> u64| {
+            calls
+                .iter()
+                .map(|call| bytes(call).to_string())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let sent = list(&|call| call.send.0);
+        let received = list(&|call| call.recv.0);
+        let same_sent = calls.iter().all(|call| call.send == own.send);
+        let same_received = calls.iter().all(|call| call.recv == own.recv);
+        let text = match own.op {
+            Barrier => {
+                if own.send.0 + own.recv.0 > 0 {
+                    self.losses.count(BARRIER_BYTES);
+                }
+                "barrier".to_owned()
+            }
+            Bcast => format!("bcast {} {root}", send.max(recv)),
+            Reduce => format!("reduce {send} 0 {root}"),
+            Allreduce => format!("allreduce {send} 0"),
+            Scan => format!("scan {send} 0"),
+            Alltoall | Alltoallv | Alltoallw => {
+                format!("alltoall {} {}", send / ranks, recv / ranks)
+            }
+            Gather | Gatherv if same_sent => format!("gather {send} {send} {root}"),
+            Gather | Gatherv => format!("gatherv {send} {sent} {root}"),
+            Scatter | Scatterv if same_received => format!("scatter {recv} {recv} {root}"),
+            Scatter | Scatterv => format!("scatterv {received} {recv} {root}"),
+            Allgather | Allgatherv if same_sent => format!("allgather {send} {send}"),
+            Allgather | Allgatherv => format!("allgatherv {send} {sent}"),
+            ReduceScatter | ReduceScatterBlock => format!("reducescatter {received} 0"),
+        };
+        writeln!(self.out, "{} {text}", self.rank)
+    }
+}

@@ -1,0 +1,457 @@
+//! From events to calls.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Collective, Event, Peer, definitions::Definitions};
+use crate::read::calls::{self, CommunicatorOrigin, CompletedRequest, RankCalls, TracedCall};
+use flowcast_program::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
+use flowcast_recording::{
+    format::{ANY_SOURCE, ANY_TAG},
+    table::{self, MpiFunction},
+};
+
+/// Names by OTF2's number of the operation, with that of the non-blocking form.
+const OPERATIONS: [(&str, &str); 17] = [
+    ("Barrier", "Ibarrier"),
+    ("Bcast", "Ibcast"),
+    ("Gather", "Igather"),
+    ("Gatherv", "Igatherv"),
+    ("Scatter", "Iscatter"),
+    ("Scatterv", "Iscatterv"),
+    ("Allgather", "Iallgather"),
+    ("Allgatherv", "Iallgatherv"),
+    ("Alltoall", "Ialltoall"),
+    ("Alltoallv", "Ialltoallv"),
+    ("Alltoallw", "Ialltoallw"),
+    ("Allreduce", "Iallreduce"),
+    ("Reduce", "Ireduce"),
+    ("Reduce_scatter", "Ireduce_scatter"),
+    ("Scan", "Iscan"),
+    ("Exscan", "Iexscan"),
+    ("Reduce_scatter_block", "Ireduce_scatter_block"),
+];
+
+/// Takes the events of an archive.
+pub struct Events<'a> {
+    definitions: &'a Definitions,
+    functions: BTreeMap<u32, Option<&'static str>>,
+    table: BTreeMap<&'static str, MpiFunction>,
+    /// The rank of each location.
+    rank_of: BTreeMap<u64, usize>,
+    ranks: Vec<EventRank>,
+    left_out: BTreeMap<String, u64>,
+}
+
+impl<'a> Events<'a> {
+    /// Notes events of an archive with these definitions; there are none yet.
+    pub fn new(definitions: &'a Definitions) -> Events<'a> {
+        let locations = definitions.ranks();
+        let count = locations.len() as u32;
+        let ranks = (0..count)
+            .map(|rank| EventRank::new(definitions.communicators_of(rank, count)))
+            .collect();
+        let (functions, table) = (definitions.functions(), table::by_name());
+        let rank_of = locations.into_iter().zip(0..).collect();
+        Events {
+            definitions,
+            functions,
+            table,
+            rank_of,
+            ranks,
+            left_out: BTreeMap::new(),
+        }
+    }
+
+    /// An event; those of a location come in the order of their time.
+    pub fn event(&mut self, location: u64, time: u64, event: Event) {
+        let Some(rank) = self.rank_of.get(&location) else {
+            if !matches!(event, Event::Enter(_) | Event::Leave(_) | Event::Other) {
+                self.leave_out("events of threads that are no rank of MPI");
+            }
+            return;
+        };
+        let rank = &mut self.ranks[*rank];
+        rank.now = self.definitions.nanos(time);
+        if rank.out.calls.is_empty() {
+            rank.call("Init", Vec::new());
+        }
+        let note = match event {
+            Event::Enter(region) => {
+                rank.enter(self.functions.get(&region).copied());
+                None
+            }
+            Event::Leave(region) => {
+                let function = self.functions.get(&region).copied();
+                rank.leave(function, &self.table)
+            }
+            Event::Measurement(on) => rank.measurement(on),
+            other => rank.communication(other, self.definitions.creator.contains("Score-P")),
+        };
+        if let Some(kind) = note {
+            self.leave_out(&kind);
+        }
+    }
+
+    fn leave_out(&mut self, kind: &str) {
+        match self.left_out.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.left_out.insert(kind.to_owned(), 1)),
+        }
+    }
+
+    /// The program.
+    ///
+    /// # Errors
+    /// Ranks that call different collectives at one turn; an archive without ranks.
+    pub fn program(self, name: &str, options: ReadOptions) -> Result<Program, TraceError> {
+        if self.ranks.is_empty() {
+            let problem =
+                "found no location of an MPI process, expected one for each rank".to_owned();
+            return Err(TraceError::Damaged {
+                name: name.to_owned(),
+                problem,
+            });
+        }
+        let ranks = self.ranks.into_iter().map(EventRank::end).collect();
+        let ignored = self
+            .left_out
+            .into_iter()
+            .map(|(kind, count)| IgnoredRecords { kind, count })
+            .collect();
+        calls::program(name, ranks, ignored, options)
+    }
+}
+
+/// One rank's events so far.
+struct EventRank {
+    out: RankCalls,
+    /// The place of each communicator of the archive in the rank's list.
+    communicators: BTreeMap<u32, usize>,
+    /// In ns.
+    now: u64,
+    /// Regions of MPI that the rank is in; when it came to the first, its function, calls so far.
+    depth: u32,
+    since: u64,
+    function: Option<&'static str>,
+    calls_before: usize,
+    off_since: Option<u64>,
+    /// The call that posted each receive, or started each collective, that is in flight.
+    posted: BTreeMap<u64, usize>,
+    /// The posts that nothing has completed, oldest first.
+    open: VecDeque<u64>,
+    /// Requests that stand for the sending half of `MPI_Sendrecv`.
+    halves: Vec<u64>,
+}
+
+impl EventRank {
+    fn new(communicators: Vec<(u32, CommunicatorOrigin)>) -> EventRank {
+        let numbers = communicators
+            .iter()
+            .map(|(number, _)| *number)
+            .zip(0..)
+            .collect();
+        let origins = communicators
+            .into_iter()
+            .map(|(_, origin)| origin)
+            .collect();
+        EventRank {
+            out: RankCalls {
+                communicators: origins,
+                ..RankCalls::default()
+            },
+            communicators: numbers,
+            now: 0,
+            depth: 0,
+            since: 0,
+            function: None,
+            calls_before: 0,
+            off_since: None,
+            posted: BTreeMap::new(),
+            open: VecDeque::new(),
+            halves: Vec::new(),
+        }
+    }
+
+    /// A call that goes on until now.
+    fn call(&mut self, function: &'static str, words: Vec<i64>) -> &mut TracedCall {
+        let begin = if self.depth > 0 { self.since } else { self.now };
+        self.since = self.now;
+        self.out.calls.push(TracedCall {
+            function,
+            words,
+            begin,
+            end: self.now,
+            ..TracedCall::default()
+        });
+        self.out.calls.last_mut().expect("it was put there")
+    }
+
+    /// `function` is nothing where the region is not MPI's.
+    fn enter(&mut self, function: Option<Option<&'static str>>) {
+        let Some(function) = function else { return };
+        if self.depth == 0 {
+            self.since = self.now;
+            self.function = function;
+            self.calls_before = self.out.calls.len();
+        }
+        self.depth += 1;
+    }
+
+    fn leave(
+        &mut self,
+        function: Option<Option<&'static str>>,
+        table: &BTreeMap<&'static str, MpiFunction>,
+    ) -> Option<String> {
+        function?;
+        self.depth = self.depth.saturating_sub(1);
+        if self.depth > 0 {
+            return None;
+        }
+        self.depth = 1;
+        for half in std::mem::take(&mut self.halves) {
+            self.call("Wait", Vec::new())
+                .completes
+                .push(CompletedRequest::new(half));
+        }
+        let told = self.out.calls.len() > self.calls_before;
+        let name = self.function.take();
+        let note = name
+            .filter(|_| !told)
+            .and_then(|name| self.untold(name, table.get(name)?.kind.as_str()));
+        self.depth = 0;
+        if let Some(last) = self.out.calls.last_mut().filter(|_| told) {
+            last.end = self.now;
+        }
+        note
+    }
+
+    /// A function without an event inside: some have none to tell, of others the tracer told nothing.
+    fn untold(&mut self, name: &'static str, kind: &str) -> Option<String> {
+        match kind {
+            "wait" | "waitany" => {
+                let oldest = self.open.pop_front();
+                self.complete_untold(name, oldest.into_iter().collect());
+            }
+            "waitall" => {
+                let all = self.open.drain(..).collect();
+                self.complete_untold(name, all);
+            }
+            "send" | "ssend" | "isend" | "issend" | "recv" | "irecv" | "sendrecv" => {
+                self.call("Init", Vec::new());
+                return Some(format!(
+                    "calls of MPI_{name} of which the trace tells only the name,"
+                ));
+            }
+            kind if flowcast_recording::operation(name).is_some() && !kind.ends_with("-init") => {
+                self.call("Init", Vec::new());
+                return Some(format!(
+                    "calls of MPI_{name} of which the trace tells only the name,"
+                ));
+            }
+            _ => drop(self.call(name, Vec::new())),
+        }
+        None
+    }
+
+    /// Some tracers do not tell which receives a wait has completed: those that were posted first.
+    fn complete_untold(&mut self, name: &'static str, requests: Vec<u64>) {
+        let completes = requests
+            .iter()
+            .map(|request| CompletedRequest::new(*request))
+            .collect();
+        self.call(name, Vec::new()).completes = completes;
+    }
+
+    fn measurement(&mut self, on: bool) -> Option<String> {
+        if !on {
+            self.call("Init", Vec::new());
+            self.off_since = Some(self.now);
+            return None;
+        }
+        let since = self.off_since.take()?;
+        let call = self.call("Init", Vec::new());
+        call.begin = since.min(call.begin);
+        Some("intervals in which measurement was off,".to_owned())
+    }
+
+    /// The place of a communicator in the rank's list.
+    fn communicator(&mut self, number: u32) -> i64 {
+        let next = self.out.communicators.len();
+        let place = *self.communicators.entry(number).or_insert(next);
+        if place == next {
+            self.out.communicators.push(CommunicatorOrigin::Unknown);
+        }
+        place as i64
+    }
+
+    fn words(&mut self, peer: Peer, last: i64) -> Vec<i64> {
+        vec![
+            self.communicator(peer.communicator),
+            i64::from(peer.rank),
+            i64::from(peer.tag as i32),
+            last,
+        ]
+    }
+
+    fn communication(&mut self, event: Event, is_score_p: bool) -> Option<String> {
+        let function = self.function.unwrap_or("");
+        match event {
+            Event::Send { to, bytes } => {
+                let words = self.words(to, bytes as i64);
+                if function.starts_with("Sendrecv") {
+                    let half = u64::MAX - self.halves.len() as u64;
+                    self.halves.push(half);
+                    self.call("Isend", words).makes = Some(half);
+                } else {
+                    self.call(if function == "Ssend" { "Ssend" } else { "Send" }, words);
+                }
+            }
+            Event::Isend { to, bytes, request } => {
+                let words = self.words(to, bytes as i64);
+                self.call(
+                    if function == "Issend" {
+                        "Issend"
+                    } else {
+                        "Isend"
+                    },
+                    words,
+                )
+                .makes = Some(request);
+            }
+            Event::Recv(from) => {
+                let words = self.words(from, 0);
+                self.call("Recv", words);
+            }
+            Event::IrecvPosted(request) => {
+                self.posted.insert(request, self.out.calls.len());
+                self.open.push_back(request);
+                self.call("Irecv", Vec::new()).makes = Some(request);
+            }
+            Event::Irecv { from, request } => self.received(from, request),
+            Event::IsendComplete(request) => self.complete(CompletedRequest::new(request)),
+            Event::Cancelled(request) => {
+                self.open.retain(|other| *other != request);
+                let done = CompletedRequest {
+                    cancelled: true,
+                    ..CompletedRequest::new(request)
+                };
+                self.complete(done);
+            }
+            Event::Collective(collective) => return self.collective(collective, None, is_score_p),
+            Event::CollectivePosted(request) => {
+                self.posted.insert(request, self.out.calls.len());
+                self.call("Init", Vec::new());
+            }
+            Event::CollectiveComplete(collective, request) => {
+                return self.collective(collective, Some(request), is_score_p);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// A request is completed by the function that the rank is in, if it is one that completes requests.
+    fn complete(&mut self, done: CompletedRequest) {
+        let function = self.function.unwrap_or_default();
+        let completes = function.starts_with("Wait") || function.starts_with("Test");
+        let function = if completes { function } else { "Wait" };
+        self.call(function, Vec::new()).completes.push(done);
+    }
+
+    /// The end of a receive tells what it was; without a post it is one that blocks.
+    fn received(&mut self, from: Peer, request: u64) {
+        let words = self.words(from, 0);
+        self.open.retain(|other| *other != request);
+        match self.posted.remove(&request) {
+            Some(post) => {
+                self.out.calls[post].words = words;
+                self.complete(CompletedRequest::new(request));
+            }
+            None => drop(self.call("Recv", words)),
+        }
+    }
+
+    fn collective(
+        &mut self,
+        collective: Collective,
+        request: Option<u64>,
+        is_score_p: bool,
+    ) -> Option<String> {
+        let Some((blocking, non_blocking)) = OPERATIONS.get(usize::from(collective.operation))
+        else {
+            self.call("Init", Vec::new());
+            return Some("collective operations on windows, files and communicators".to_owned());
+        };
+        let place = self.communicator(collective.communicator);
+        let ranks = match &self.out.communicators[place as usize] {
+            CommunicatorOrigin::Known(members) => members.own.len() as u64,
+            _ => 1,
+        };
+        let root = i64::from(collective.root);
+        let root = if root < ranks as i64 { root } else { -1 };
+        let (send, recv) = if is_score_p {
+            once(&collective, ranks)
+        } else {
+            (collective.sent, collective.received)
+        };
+        let words = vec![place, root, send as i64, recv as i64];
+        match request {
+            None => drop(self.call(blocking, words)),
+            Some(request) => {
+                if let Some(post) = self.posted.remove(&request) {
+                    let call = &mut self.out.calls[post];
+                    (call.function, call.words, call.makes) = (non_blocking, words, Some(request));
+                }
+                self.complete(CompletedRequest::new(request));
+            }
+        }
+        None
+    }
+
+    /// What was posted and never completed gets what is left over; the rank computes until its last event.
+    fn end(mut self) -> RankCalls {
+        let world = (0..self.out.communicators.len())
+            .max_by_key(|place| size(&self.out.communicators[*place]));
+        for call in &mut self.out.calls {
+            if call.function == "Irecv" && call.words.is_empty() {
+                call.words = vec![world.unwrap_or(0) as i64, -1, -1, ANY_SOURCE | ANY_TAG];
+            }
+        }
+        self.depth = 0;
+        self.call("Init", Vec::new());
+        self.out
+    }
+}
+
+fn size(origin: &CommunicatorOrigin) -> usize {
+    if let CommunicatorOrigin::Known(members) = origin {
+        members.own.len()
+    } else {
+        0
+    }
+}
+
+/// Bytes as recordings count them. Score-P multiplies what an operation hands to each rank with their number, also where
+/// each gets the same.
+fn once(collective: &Collective, ranks: u64) -> (u64, u64) {
+    let Collective {
+        operation,
+        sent,
+        received,
+        ..
+    } = *collective;
+    let ranks = ranks.max(1);
+    match OPERATIONS[usize::from(operation)].0 {
+        "Bcast" => {
+            let bytes = if received > 0 { received } else { sent / ranks };
+            (bytes, bytes)
+        }
+        "Allreduce" => (sent / ranks, received / ranks),
+        "Reduce" => (sent, sent),
+        "Allgather" | "Allgatherv" => (sent / ranks, received),
+        _ => (sent, received),
+    }
+}

@@ -1,0 +1,219 @@
+//! Calls of MPI as other tracers write them, put into the form of our own recordings.
+//!
+//! A tracer tells functions with their arguments and times. What differs is how: handles of communicators and requests
+//! are numbers or addresses, the members of a communicator follow from how it was made (`communicators`), and some do
+//! not tell whether a test found its request completed (`settle`). With that known a rank's calls are those of a
+//! recording (`rank_file`), and are lowered, matched and ordered like them.
+
+mod communicators;
+mod rank_file;
+mod settle;
+
+use super::recorded;
+use flowcast_program::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
+use flowcast_units::CollectiveOp;
+use std::collections::BTreeMap;
+
+pub(crate) use communicators::{CommunicatorOrigin, Group, Leaders};
+
+/// A call; words are those of a recording's signature without the function, as far as they are known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TracedCall {
+    /// Name of the function, without `MPI_`.
+    pub function: &'static str,
+    /// Words; the first is the communicator's number at this rank where the kind has one.
+    pub words: Vec<i64>,
+    /// The sizes of a collective, whose bytes depend on the communicator.
+    pub sizes: Option<Sizes>,
+    /// The request that it makes.
+    pub makes: Option<u64>,
+    /// Whether that request is started and completed again and again.
+    pub persistent: bool,
+    /// Requests that it starts.
+    pub starts: Vec<u64>,
+    /// Requests that it completes.
+    pub completes: Vec<CompletedRequest>,
+    /// Requests that it may have completed; the trace does not tell.
+    pub tests: Vec<u64>,
+    /// A request that it gives up.
+    pub frees: Option<u64>,
+    /// Number of the thread that called.
+    pub thread: u32,
+    /// When it began, in ns.
+    pub begin: u64,
+    /// When it returned, in ns.
+    pub end: u64,
+}
+
+/// A completed request, and the source and tag that it matched where they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CompletedRequest {
+    /// The request that is completed.
+    pub request: u64,
+    /// Source and tag that it matched, where they are told.
+    pub matched: Option<(i64, i64)>,
+    /// Whether it was cancelled instead.
+    pub cancelled: bool,
+}
+
+impl CompletedRequest {
+    /// A request whose status is not told.
+    pub(crate) fn new(request: u64) -> CompletedRequest {
+        CompletedRequest {
+            request,
+            matched: None,
+            cancelled: false,
+        }
+    }
+}
+
+/// Bytes in the arguments of a collective.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Count and type sent.
+    pub out: i64,
+    /// Count and type received.
+    pub into: i64,
+    /// The same by rank.
+    pub outs: Option<Vec<i64>>,
+    /// The same by rank.
+    pub ins: Option<Vec<i64>>,
+    /// What is sent stands in the other buffer.
+    pub send_in_place: bool,
+    /// What is received stands in the other buffer.
+    pub recv_in_place: bool,
+}
+
+impl Sizes {
+    /// Bytes that a rank sends and receives, all peers together, as recordings count them.
+    fn volume(&self, op: CollectiveOp, size: i64, position: usize, is_root: bool) -> (i64, i64) {
+        use CollectiveOp::*;
+        let all_in = || {
+            self.ins
+                .as_deref()
+                .map_or_else(|| self.into.saturating_mul(size), sum)
+        };
+        let all_out = || {
+            self.outs
+                .as_deref()
+                .map_or_else(|| self.out.saturating_mul(size), sum)
+        };
+        let share =
+            |all: i64, in_place: bool, own: i64| if in_place { all / size.max(1) } else { own };
+        match op {
+            Barrier => (0, 0),
+            Bcast | Reduce | Allreduce | Scan => (self.out, self.out),
+            Gather | Gatherv => {
+                let all = if is_root { all_in() } else { 0 };
+                (share(all, self.send_in_place, self.out), all)
+            }
+            Scatter | Scatterv => {
+                let all = if is_root { all_out() } else { 0 };
+                (all, share(all, self.recv_in_place, self.into))
+            }
+            Allgather | Allgatherv => (share(all_in(), self.send_in_place, self.out), all_in()),
+            Alltoall | Alltoallv | Alltoallw if self.send_in_place => (all_in(), all_in()),
+            Alltoall | Alltoallv | Alltoallw => (all_out(), all_in()),
+            ReduceScatter | ReduceScatterBlock => {
+                let own = self
+                    .ins
+                    .as_ref()
+                    .map_or(self.into, |ins| ins.get(position).copied().unwrap_or(0));
+                (all_in(), own)
+            }
+        }
+    }
+}
+
+fn sum(list: &[i64]) -> i64 {
+    list.iter()
+        .fold(0i64, |sum, bytes| sum.saturating_add(*bytes))
+}
+
+/// What a rank called.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RankCalls {
+    /// Name of the program, where it is told.
+    pub program: String,
+    /// In the order in which they returned.
+    pub calls: Vec<TracedCall>,
+    /// Where its communicators come from, in the order in which they were made.
+    pub communicators: Vec<CommunicatorOrigin>,
+}
+
+/// Makes a program of the calls of all ranks. `ignored` is what the reader has left out itself.
+///
+/// # Errors
+/// Ranks that call different collectives at one turn, and what the compiled form cannot number.
+pub(crate) fn program(
+    name: &str,
+    mut ranks: Vec<RankCalls>,
+    ignored: Vec<IgnoredRecords>,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let origins: Vec<&[CommunicatorOrigin]> =
+        ranks.iter().map(|rank| &rank.communicators[..]).collect();
+    let members = communicators::resolve(&origins);
+    ranks
+        .iter_mut()
+        .for_each(|rank| settle::settle(&mut rank.calls));
+    let count = ranks.len() as u32;
+    let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut files = Vec::with_capacity(ranks.len());
+    for ((rank, calls), members) in (0..count).zip(ranks).zip(members) {
+        let (file, skipped) = rank_file::rank_file(rank, count, calls, members);
+        for (kind, count) in skipped {
+            *left_out.entry(kind).or_default() += count;
+        }
+        files.push(file);
+    }
+    let mut program = recorded::program(name, &files, recorded::Clock::Wall, options)?;
+    program
+        .ignored
+        .extend(ignored.into_iter().filter(|record| record.count > 0));
+    let left_out = left_out.into_iter().map(|(kind, count)| IgnoredRecords {
+        kind: kind.to_owned(),
+        count,
+    });
+    program.ignored.extend(left_out);
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_collective_are_those_of_all_peers() {
+        let sizes = Sizes {
+            out: 8,
+            into: 4,
+            ..Sizes::default()
+        };
+        assert_eq!(sizes.volume(CollectiveOp::Alltoall, 4, 0, false), (32, 16));
+        assert_eq!(sizes.volume(CollectiveOp::Gather, 4, 0, true), (8, 16));
+        assert_eq!(sizes.volume(CollectiveOp::Gather, 4, 1, false), (8, 0));
+        assert_eq!(sizes.volume(CollectiveOp::Scatter, 4, 0, true), (32, 4));
+        assert_eq!(sizes.volume(CollectiveOp::Bcast, 4, 0, true), (8, 8));
+        let vector = Sizes {
+            ins: Some(vec![8, 16, 24]),
+            ..Sizes::default()
+        };
+        assert_eq!(
+            vector.volume(CollectiveOp::ReduceScatter, 3, 1, false),
+            (48, 16)
+        );
+        let in_place = Sizes {
+            send_in_place: true,
+            into: 4,
+            ..Sizes::default()
+        };
+        assert_eq!(
+            in_place.volume(CollectiveOp::Allgather, 4, 0, false),
+            (4, 16)
+        );
+    }
+}

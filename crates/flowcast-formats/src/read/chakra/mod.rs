@@ -1,0 +1,141 @@
+//! Chakra execution traces (`.et`): a file for each accelerator with a graph of nodes, in Protocol Buffers.
+//!
+//! A file is a sequence of messages with their lengths before them: the global metadata, then nodes
+//! (`schema/protobuf/et_def.proto` of mlcommons/chakra). A node computes for a time, sends, receives or takes part in a
+//! collective when the nodes that it depends on are done. Control dependencies count but in traces of PyTorch, where they
+//! tell callers, and go round in circles. Here a rank does one thing after the other, so the graphs of all
+//! ranks are walked through together (`walk`): what is ready begins, communication in the background, and a rank waits for
+//! it before what depends on it. Each rank's graph gives the order of its communications (`turns`).
+
+mod node;
+mod turns;
+mod walk;
+mod wire;
+
+use super::{fault::Fault, parts::Part, recorded, scan::bytes_of};
+use flowcast_program::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
+use flowcast_units::Rank;
+use node::ChakraNode;
+use std::{borrow::Cow, collections::BTreeMap};
+
+/// Whether the bytes begin with the metadata of such a trace.
+pub(super) fn recognises(bytes: &[u8]) -> bool {
+    let mut at = 0;
+    wire::message(bytes, &mut at).is_some_and(node::is_metadata)
+}
+
+/// Reads the trace.
+pub(super) fn read(
+    name: &str,
+    parts: &[Part],
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let mut notes = ChakraNotes::default();
+    let mut ranks = Vec::with_capacity(parts.len());
+    for ((name, bytes), rank) in parts.iter().zip(0..) {
+        ranks.push(read_part(name, Rank(rank), bytes_of(bytes), &mut notes)?);
+    }
+    keep_control(&mut ranks, &mut notes);
+    let names: Vec<String> = parts.iter().map(|(name, _)| name.clone()).collect();
+    let (ranks, communicators) = walk::walk(&names, ranks, &mut notes)?;
+    let title = name.rsplit('/').next().unwrap_or(name).to_owned();
+    let mut program = recorded::assemble(title, ranks, communicators, options)?;
+    let left_out = notes.left_out.into_iter();
+    program
+        .ignored
+        .extend(left_out.map(|(kind, count)| IgnoredRecords {
+            kind: kind.into_owned(),
+            count,
+        }));
+    let assumed = notes.assumed.into_iter();
+    program.assumed.extend(assumed.map(str::to_owned));
+    Ok(program)
+}
+
+/// Parts of a trace that the program does not have in full, and signs of the tool that wrote it.
+#[derive(Default)]
+struct ChakraNotes {
+    /// Numbers of what is left out or simplified, by kind.
+    left_out: BTreeMap<Cow<'static, str>, u64>,
+    /// Meanings that the trace leaves open.
+    assumed: Vec<&'static str>,
+    /// PyTorch's converter wrote the nodes.
+    is_pytorch: bool,
+}
+
+impl ChakraNotes {
+    fn leave_out(&mut self, kind: impl Into<Cow<'static, str>>, count: u64) {
+        if count > 0 {
+            *self.left_out.entry(kind.into()).or_default() += count;
+        }
+    }
+
+    fn assume(&mut self, is_so: bool, text: &'static str) {
+        self.assumed.extend(is_so.then_some(text));
+    }
+}
+
+/// Makes control dependencies orders of nodes, but those of PyTorch.
+fn keep_control(ranks: &mut [Vec<ChakraNode>], notes: &mut ChakraNotes) {
+    let mut count = 0;
+    for node in ranks.iter_mut().flatten() {
+        count += u64::from(!node.control.is_empty());
+        if !notes.is_pytorch {
+            node.after.append(&mut node.control);
+        }
+        node.after.sort_unstable();
+        node.after.dedup();
+    }
+    if notes.is_pytorch {
+        let callers =
+            "nodes' control dependencies, which in PyTorch's traces tell who called a node,";
+        notes.leave_out(callers, count);
+    } else {
+        notes.assume(
+            count > 0,
+            "control dependencies order nodes: the trace is not of PyTorch's converter",
+        );
+    }
+}
+
+fn read_part(
+    name: &str,
+    rank: Rank,
+    bytes: &[u8],
+    notes: &mut ChakraNotes,
+) -> Result<Vec<ChakraNode>, TraceError> {
+    let refuse = |at: usize, fault: Fault| fault.at(format!("{name}: byte {at}"), String::new);
+    let mut at = 0;
+    let first = wire::message(bytes, &mut at).filter(|message| node::is_metadata(message));
+    let metadata = first.ok_or_else(|| {
+        let expected = "the length and the metadata of a Chakra trace";
+        refuse(0, Fault::value("no metadata", expected))
+    })?;
+    notes.is_pytorch |= node::is_pytorch(metadata);
+    let mut nodes = Vec::new();
+    while at < bytes.len() {
+        let start = at;
+        let message = wire::message(bytes, &mut at).ok_or_else(|| {
+            Fault::value(
+                "a length beyond the end of the file",
+                "the length of a node and the node",
+            )
+        });
+        let node = message.and_then(|message| node::read(message, rank, notes));
+        nodes.push(node.map_err(|fault| refuse(start, fault))?);
+    }
+    nodes.sort_by_key(|node| node.id);
+    match nodes.windows(2).find(|pair| pair[0].id == pair[1].id) {
+        Some(pair) => Err(refuse(
+            bytes.len(),
+            Fault::value(format!("node {} twice", pair[0].id), "each node once"),
+        )),
+        None => Ok(nodes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

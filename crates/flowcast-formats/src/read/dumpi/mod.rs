@@ -1,0 +1,105 @@
+//! DUMPI traces (SST) in the text form that `dumpi2ascii` makes of them: for each call a line at its begin, one for each
+//! argument, one at its end. A file for each rank, or all ranks one after the other.
+//!
+//! Communicators, groups and requests are numbered by each rank; the members of a communicator follow from the calls
+//! that made it. The binary form is not read.
+
+mod call;
+mod lines;
+mod types;
+
+use super::{
+    calls::{self, RankCalls},
+    parts::Part,
+    scan::{ScanInput, bytes_of},
+};
+use call::DumpiCalls;
+use flowcast_program::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
+use flowcast_recording::table;
+use lines::LineReader;
+use std::collections::BTreeMap;
+
+/// Whether the text is such a trace.
+pub(super) fn recognises(text: &[u8]) -> bool {
+    let head = &text[..text.len().min(4096)];
+    head.starts_with(b"MPI_")
+        && lines::is_entering(head.split(|byte| *byte == b'\n').next().unwrap_or(head))
+        || head.starts_with(b"version=") && memchr::memmem::find(head, lines::ENTERING).is_some()
+}
+
+/// Reads the trace.
+pub(super) fn read(
+    name: &str,
+    parts: &[Part],
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let functions = table::by_name();
+    let mut sections = Vec::new();
+    for (name, bytes) in parts {
+        let input = ScanInput {
+            name,
+            text: bytes_of(bytes),
+        };
+        for (start, end) in lines::sections(input.text) {
+            let mut calls = DumpiCalls::new(&functions, types::sizes(&input.text[start..end]));
+            let mut reader = LineReader::new(input, start, end);
+            while let Some(record) = reader.next()? {
+                let at = record.at;
+                calls
+                    .call(&record)
+                    .map_err(|fault| input.refuse(at, fault))?;
+            }
+            calls.unfinished += u64::from(reader.is_unfinished);
+            sections.push((input, start, calls));
+        }
+    }
+    let count = sections.len();
+    let mut ranks: Vec<Option<RankCalls>> = vec![None; count];
+    let (mut unfinished, mut unsized_types) = (0, BTreeMap::new());
+    for (number, (input, start, calls)) in sections.into_iter().enumerate() {
+        if calls.world_size.is_some_and(|size| size != count as i64) {
+            let found = format!("{count} ranks");
+            let expected = format!(
+                "{}: a file for each rank, or one after the other",
+                calls.world_size.unwrap_or(0)
+            );
+            return Err(input.fault(start, found, expected));
+        }
+        let rank = calls
+            .rank
+            .and_then(|rank| usize::try_from(rank).ok())
+            .unwrap_or(number);
+        if ranks.get(rank).is_none_or(Option::is_some) {
+            return Err(input.fault(
+                start,
+                format!("rank {rank} again"),
+                format!("each rank below {count} once"),
+            ));
+        }
+        unfinished += calls.unfinished;
+        for (described, uses) in calls.types.unknown {
+            *unsized_types.entry(described).or_default() += uses;
+        }
+        ranks[rank] = Some(calls.out);
+    }
+    let unsized_types = unsized_types.into_iter().map(|(described, count)| {
+        let kind = format!(
+            "uses of {described}, whose size the trace does not hold; an element counts as one byte"
+        );
+        IgnoredRecords { kind, count }
+    });
+    let unfinished = IgnoredRecords {
+        kind: "calls that did not return".to_owned(),
+        count: unfinished,
+    };
+    let ignored = [unfinished].into_iter().chain(unsized_types).collect();
+    calls::program(
+        name,
+        ranks.into_iter().map(Option::unwrap_or_default).collect(),
+        ignored,
+        options,
+    )
+}

@@ -1,0 +1,260 @@
+//! LogGOPSim's binary GOAL, which its `txt2bin` writes and in which ATLAHS distributes its traces.
+//!
+//! All numbers are little-endian and nothing is aligned. Offsets count from behind the magic number:
+//!
+//! | part | content |
+//! |---|---|
+//! | magic | u64: 4223; 2342 in a file that `LogGOPSim --save-mem` has overwritten while it simulated |
+//! | header | u32 ranks, u8 highest processor, u8 highest network interface |
+//! | table | for each rank u64 begin and u64 end of its part |
+//! | part | u32 operations, u32 roots, the roots as u32 each, the operations of 39 bytes each, the dependents as u32 each |
+//! | operation | u32 operations that it waits for, u8 kind, u32 peer, u64 bytes or nanoseconds, u32 tag, u8 processor, u8 network interface, then twice u32 count and u32 index of its first dependent: those that wait for its end, those that wait for its start |
+//!
+//! A peer or tag of 2^32 - 1 is any. The roots are the operations that wait for nothing.
+
+use flowcast_program::{
+    TraceError,
+    schedule::{After, Dependency, Graph, Operation, OperationNode, Schedule, graph, node},
+};
+use flowcast_units::{Bytes, Rank, Time};
+
+/// The first eight bytes of a file.
+pub const MAGIC: [u8; 8] = 4223u64.to_le_bytes();
+const OVERWRITTEN: [u8; 8] = 2342u64.to_le_bytes();
+/// Kind of an operation that sends.
+pub const SEND: u8 = 1;
+/// Kind of an operation that receives.
+pub(crate) const RECEIVE: u8 = 2;
+/// Kind of an operation that computes.
+pub(crate) const CALCULATION: u8 = 3;
+/// A peer or tag that is any.
+pub const ANY: u32 = u32::MAX;
+/// Bytes of the header behind the magic number.
+pub(crate) const HEADER_BYTES: u64 = 6;
+/// Bytes of each rank in the table.
+pub(crate) const RANGE_BYTES: u64 = 16;
+/// Bytes of an operation.
+pub(crate) const OPERATION_BYTES: usize = 39;
+
+/// Whether the file is a binary schedule, even one that cannot be used any more.
+pub(super) fn recognises(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC) || bytes.starts_with(&OVERWRITTEN)
+}
+
+/// Reads a schedule.
+pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Schedule, TraceError> {
+    let problem = |problem: String| TraceError::Damaged {
+        name: name.to_owned(),
+        problem,
+    };
+    if bytes.starts_with(&OVERWRITTEN) {
+        let overwritten = "found a schedule that `LogGOPSim --save-mem` has overwritten, expected one that `txt2bin` wrote";
+        return Err(problem(overwritten.to_owned()));
+    }
+    let graphs = read_ranks(&bytes[MAGIC.len()..]).map_err(|BinaryDamage(text)| problem(text))?;
+    Ok(Schedule {
+        name: name.to_owned(),
+        graphs,
+    })
+}
+
+/// What does not fit.
+struct BinaryDamage(String);
+
+impl From<&str> for BinaryDamage {
+    fn from(problem: &str) -> BinaryDamage {
+        BinaryDamage(problem.to_owned())
+    }
+}
+
+/// Takes fields off the front of bytes.
+struct GoalBinaryFields<'a>(&'a [u8]);
+
+impl<'a> GoalBinaryFields<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], BinaryDamage> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or("found a file that ends too early")?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], BinaryDamage> {
+        Ok(self.bytes(N)?.try_into().expect("so many were taken"))
+    }
+
+    fn u8(&mut self) -> Result<u8, BinaryDamage> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32, BinaryDamage> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, BinaryDamage> {
+        self.array().map(u64::from_le_bytes)
+    }
+}
+
+fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, BinaryDamage> {
+    let mut fields = GoalBinaryFields(bytes);
+    let ranks = fields.u32()? as usize;
+    let _highest = (fields.u8()?, fields.u8()?);
+    let table = ranks
+        .checked_mul(RANGE_BYTES as usize)
+        .ok_or("found more ranks than the file describes")?;
+    let mut table = GoalBinaryFields(fields.bytes(table)?);
+    if ranks == 0 {
+        return Err("found no ranks, expected at least one".into());
+    }
+    let mut graphs = Vec::with_capacity(ranks);
+    let mut behind = HEADER_BYTES + ranks as u64 * RANGE_BYTES;
+    for rank in 0..ranks {
+        let (begin, end) = (table.u64()?, table.u64()?);
+        // Parts that overlap would let a small file describe any number of operations.
+        if begin < behind || end < begin || end > bytes.len() as u64 {
+            let found = format!("found rank {rank} at bytes {begin} to {end}");
+            return Err(BinaryDamage(format!(
+                "{found}, expected it between bytes {behind} and {}",
+                bytes.len()
+            )));
+        }
+        let part = GoalBinaryFields(&bytes[begin as usize..end as usize]);
+        graphs
+            .push(read_rank(part, ranks).map_err(|BinaryDamage(problem)| {
+                BinaryDamage(format!("rank {rank}: {problem}"))
+            })?);
+        behind = end;
+    }
+    Ok(graphs)
+}
+
+fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, BinaryDamage> {
+    let (operations, roots) = (part.u32()? as usize, part.u32()? as usize);
+    let roots = part.bytes(roots.checked_mul(4).ok_or("found more roots than bytes")?)?;
+    let stated = operations
+        .checked_mul(OPERATION_BYTES)
+        .ok_or("found more operations than bytes")?;
+    let records = part.bytes(stated)?.chunks_exact(OPERATION_BYTES);
+    let dependents = part.0;
+    let mut nodes = Vec::with_capacity(operations);
+    let mut dependencies = Vec::with_capacity(dependents.len() / 4);
+    let mut waits = Vec::with_capacity(operations);
+    for (record, number) in records.zip(1..) {
+        let place = |BinaryDamage(problem)| BinaryDamage(format!("operation {number}: {problem}"));
+        let mut record = GoalBinaryFields(record);
+        waits.push(record.u32()?);
+        nodes.push(read_operation(&mut record, ranks).map_err(place)?);
+        for after in [After::End, After::Start] {
+            let (count, first) = (record.u32()? as usize, record.u32()? as usize);
+            let later = dependents_of(dependents, first, count, operations).map_err(place)?;
+            let earlier = number - 1;
+            dependencies.extend(later.map(|later| Dependency {
+                later,
+                earlier,
+                after,
+            }));
+            if dependencies.len() > dependents.len() / 4 {
+                return Err(place("found dependents that other operations have".into()));
+            }
+        }
+    }
+    let graph = graph(nodes, &dependencies);
+    check_counts(&graph, &waits, roots)?;
+    Ok(graph)
+}
+
+/// The operations with these numbers among the dependents of a rank.
+fn dependents_of(
+    dependents: &[u8],
+    first: usize,
+    count: usize,
+    operations: usize,
+) -> Result<impl Iterator<Item = u32> + '_, BinaryDamage> {
+    // The number of the first means nothing where there are none.
+    let first = if count == 0 { 0 } else { first };
+    let range = first
+        .checked_mul(4)
+        .zip(first.checked_add(count).and_then(|end| end.checked_mul(4)));
+    let found = range
+        .and_then(|(begin, end)| dependents.get(begin..end))
+        .ok_or("found dependents outside the rank")?;
+    let numbers = found
+        .chunks_exact(4)
+        .map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
+    match numbers
+        .clone()
+        .find(|number| *number as usize >= operations)
+    {
+        Some(number) => Err(BinaryDamage(format!(
+            "found dependent {number} in a rank of {operations} operations"
+        ))),
+        None => Ok(numbers),
+    }
+}
+
+fn read_operation(
+    record: &mut GoalBinaryFields<'_>,
+    ranks: usize,
+) -> Result<OperationNode, BinaryDamage> {
+    let (kind, peer, amount, tag) = (record.u8()?, record.u32()?, record.u64()?, record.u32()?);
+    let (cpu, nic) = (record.u8()?, record.u8()?);
+    let peer = if peer == ANY { None } else { Some(Rank(peer)) };
+    if let Some(peer) = peer.filter(|peer| peer.0 as usize >= ranks) {
+        return Err(BinaryDamage(format!(
+            "found rank {peer}, expected a rank below {ranks}"
+        )));
+    }
+    let tag = if tag == ANY { None } else { Some(tag) };
+    let operation = match kind {
+        SEND => Operation::Send {
+            to: peer.ok_or("found a send to any rank")?,
+            size: Bytes(amount),
+            tag,
+        },
+        RECEIVE => Operation::Recv {
+            from: peer,
+            size: Bytes(amount),
+            tag,
+        },
+        CALCULATION => Operation::Calc(Time::from_nanos(amount as f64)),
+        other => {
+            let expected = "send (1), receive (2) or calculation (3); LogGOPSim 2 has others, and longer records";
+            return Err(BinaryDamage(format!(
+                "found kind {other}, expected {expected}"
+            )));
+        }
+    };
+    Ok(OperationNode {
+        cpu,
+        nic,
+        ..node(operation, 0)
+    })
+}
+
+/// What the file says about who waits for how many, against who names whom.
+fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), BinaryDamage> {
+    let wrong = graph
+        .nodes
+        .iter()
+        .zip(waits)
+        .zip(1..)
+        .find(|((node, waits), _)| node.dependencies != **waits);
+    if let Some(((node, waits), number)) = wrong {
+        let found = format!("operation {number}: found that it waits for {waits} operations");
+        return Err(BinaryDamage(format!(
+            "{found}, expected {}, which name it",
+            node.dependencies
+        )));
+    }
+    let are_roots = (0u32..)
+        .zip(waits)
+        .filter(|(_, waits)| **waits == 0)
+        .flat_map(|(number, _)| number.to_le_bytes());
+    if are_roots.eq(roots.iter().copied()) {
+        Ok(())
+    } else {
+        Err("found other roots than the operations that wait for nothing".into())
+    }
+}

@@ -1,0 +1,671 @@
+//! Text traces of liballprof, LogGOPSim's tracer: a file for each rank, a line for each call,
+//! `MPI_Name:begin:argument:...:end` with times in microseconds and arguments as in the C prototype.
+//!
+//! A datatype is `handle,size,extent`, a communicator `handle,rank,size`; buffers, and the requests that are known by them,
+//! are addresses; a vector of counts or displacements is an address and `n,n,...`. Statuses are not written: what a receive
+//! from any source got is not known, nor what a test found. Constants tell which MPI library it was.
+
+use std::collections::BTreeMap;
+
+use super::{
+    calls::{self, CommunicatorOrigin, CompletedRequest, Leaders, RankCalls, Sizes, TracedCall},
+    fault::Fault,
+    parts::Part,
+    scan::{ScanInput, bytes_of, lines, shown},
+};
+use flowcast_program::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
+use flowcast_recording::{
+    format::{ANY_SOURCE, ANY_TAG, NO_RANK},
+    operation,
+    table::{self, MpiFunction},
+};
+
+/// Whether the text is such a trace: its first line with content is a call of `MPI_Init`, after comments.
+pub(super) fn recognises(text: &[u8]) -> bool {
+    let first = lines(text, 0)
+        .map(|range| text[range].trim_ascii())
+        .find(|line| !line.is_empty() && line[0] != b'#');
+    first.is_some_and(is_start)
+}
+
+fn is_start(line: &[u8]) -> bool {
+    line.starts_with(b"MPI_Init:-:") || line.starts_with(b"MPI_Init_thread:-:")
+}
+
+/// Reads the trace; parts may hold several ranks one after the other.
+pub(super) fn read(
+    name: &str,
+    parts: &[Part],
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let mut sections = Vec::new();
+    for (name, bytes) in parts {
+        let input = ScanInput {
+            name,
+            text: bytes_of(bytes),
+        };
+        let starts: Vec<usize> = lines(input.text, 0)
+            .filter(|range| is_start(&input.text[range.clone()]))
+            .map(|range| range.start)
+            .collect();
+        let ends = starts.iter().skip(1).copied().chain([input.text.len()]);
+        sections.extend(
+            starts
+                .iter()
+                .copied()
+                .zip(ends)
+                .map(|(start, end)| (input, start, end)),
+        );
+    }
+    let functions = table::by_name();
+    let mut ranks: Vec<Option<RankCalls>> = vec![None; sections.len()];
+    let (mut some_of_several, mut without_types) = (0, 0);
+    for (number, (input, start, end)) in sections.iter().copied().enumerate() {
+        let mut section = LiballprofSection::new(input, &functions, sections.len());
+        section.read(start, end)?;
+        let rank = section.rank.unwrap_or(number);
+        if ranks[rank].is_some() {
+            return Err(input.fault(start, format!("rank {rank} again"), "each rank once"));
+        }
+        some_of_several += section.some_of_several;
+        without_types += section.without_types;
+        ranks[rank] = Some(section.out);
+    }
+    let ranks = ranks.into_iter().map(Option::unwrap_or_default).collect();
+    let ignored = [
+        (
+            "waits for any of several requests; they are taken in their order",
+            some_of_several,
+        ),
+        (
+            "all-to-alls with a type for each rank, whose size the trace does not hold; an element counts as one byte",
+            without_types,
+        ),
+    ];
+    let ignored = ignored.map(|(kind, count)| IgnoredRecords {
+        kind: kind.to_owned(),
+        count,
+    });
+    calls::program(name, ranks, ignored.to_vec(), options)
+}
+
+/// The constants of the library that the program ran with.
+#[derive(Debug, Clone, Copy)]
+struct Constants {
+    any_source: i64,
+    no_rank: i64,
+    /// Bytes of a request: arrays of them are told by address.
+    request: u64,
+}
+
+const ANY_TAG_VALUE: i64 = -1;
+
+impl Constants {
+    /// From the handle of the communicator of all ranks: a fixed number in MPICH, an address in Open MPI's C, 0 in its
+    /// Fortran.
+    fn new(world: u64) -> Constants {
+        match world {
+            0x4400_0000 => Constants {
+                any_source: -2,
+                no_rank: -1,
+                request: 4,
+            },
+            world if world > u64::from(u32::MAX) => Constants {
+                any_source: -1,
+                no_rank: -2,
+                request: 8,
+            },
+            _ => Constants {
+                any_source: -1,
+                no_rank: -2,
+                request: 4,
+            },
+        }
+    }
+}
+
+/// One rank's lines.
+struct LiballprofSection<'a> {
+    input: ScanInput<'a>,
+    functions: &'a BTreeMap<&'static str, MpiFunction>,
+    ranks: usize,
+    rank: Option<usize>,
+    constants: Constants,
+    /// Microseconds by which the rank's clock is ahead.
+    ahead: f64,
+    communicators: BTreeMap<u64, usize>,
+    /// Rank and size in each communicator, once its handle has appeared.
+    places: Vec<Option<(u64, u64)>>,
+    /// Requests in flight, and whether they stay.
+    requests: BTreeMap<u64, bool>,
+    some_of_several: u64,
+    /// Calls of `MPI_Alltoallw`.
+    without_types: u64,
+    out: RankCalls,
+}
+
+impl<'a> LiballprofSection<'a> {
+    fn new(
+        input: ScanInput<'a>,
+        functions: &'a BTreeMap<&'static str, MpiFunction>,
+        ranks: usize,
+    ) -> LiballprofSection<'a> {
+        LiballprofSection {
+            input,
+            functions,
+            ranks,
+            rank: None,
+            constants: Constants::new(0),
+            ahead: 0.0,
+            communicators: BTreeMap::new(),
+            places: Vec::new(),
+            requests: BTreeMap::new(),
+            some_of_several: 0,
+            without_types: 0,
+            out: RankCalls::default(),
+        }
+    }
+
+    fn read(&mut self, start: usize, end: usize) -> Result<(), TraceError> {
+        self.ahead = clock_difference(&self.input.text[..start]);
+        for range in lines(&self.input.text[..end], start) {
+            let line = self.input.text[range.clone()].trim_ascii();
+            if line.is_empty() || line[0] == b'#' {
+                continue;
+            }
+            self.line(line)
+                .map_err(|fault| self.input.refuse(range.start, fault))?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
+        const FORMAT: &str = "MPI_NAME:BEGIN:ARGUMENT:...:END";
+        let wrong = || Fault::malformed(FORMAT);
+        let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+        let name = fields[0]
+            .strip_prefix(b"MPI_")
+            .and_then(|name| std::str::from_utf8(name).ok())
+            .ok_or_else(wrong)?;
+        let [begin, .., end] = fields[1..] else {
+            return Err(wrong());
+        };
+        let times = (
+            self.time(begin).ok_or_else(wrong)?,
+            self.time(end).ok_or_else(wrong)?,
+        );
+        // Calls that are not in the table concern no other rank; their time counts as computation.
+        let Some((name, function)) = self.functions.get_key_value(name) else {
+            return Ok(());
+        };
+        let arguments = LiballprofArguments {
+            fields: &fields[2..fields.len() - 1],
+            function,
+        };
+        let mut call = self.call(&arguments)?;
+        call.function = name;
+        (call.begin, call.end) = match times {
+            (None, Some(end)) => (end, end),
+            (Some(begin), None) => (begin, begin),
+            (Some(begin), Some(end)) => (begin, end.max(begin)),
+            (None, None) => return Err(wrong()),
+        };
+        self.out.calls.push(call);
+        Ok(())
+    }
+
+    /// Nanoseconds, or nothing where a `-` stands; the outer `None` is for what is no time.
+    #[allow(clippy::option_option)]
+    fn time(&self, field: &[u8]) -> Option<Option<u64>> {
+        if field == b"-" {
+            return Some(None);
+        }
+        let micros: f64 = std::str::from_utf8(field).ok()?.parse().ok()?;
+        let nanos = (micros - self.ahead) * 1e3;
+        (micros.is_finite() && micros.abs() < 1e16).then_some(Some(nanos.max(0.0) as u64))
+    }
+
+    fn call(&mut self, arguments: &LiballprofArguments<'_>) -> Result<TracedCall, Fault> {
+        let function = arguments.function;
+        let mut call = TracedCall::default();
+        match function.kind.as_str() {
+            "send" | "ssend" | "isend" | "issend" | "send-init" | "ssend-init" => {
+                call.words = self.send_words(arguments)?.to_vec();
+            }
+            "recv" | "irecv" | "recv-init" => {
+                let communicator = self.communicator(arguments, 'c')?;
+                arguments.bytes('n', 't')?;
+                call.words = vec![communicator];
+                call.words.extend(self.received(arguments, 'd', 'g')?);
+            }
+            "sendrecv" => {
+                call.words = self.send_words(arguments)?.to_vec();
+                call.words.extend(self.received(arguments, 'D', 'G')?);
+            }
+            "wait" | "waitall" | "waitany" | "waitsome" => {
+                call.completes = self.waited_for(arguments)?
+            }
+            "test" | "testall" | "testany" | "testsome" => {
+                call.tests = self.named_requests(arguments)?
+            }
+            "start" | "startall" => call.starts = self.named_requests(arguments)?,
+            "request-free" => {
+                call.frees = Some(arguments.address('q')?);
+                self.requests.remove(&arguments.address('q')?);
+            }
+            "comm" | "icomm" => self.new_communicator(arguments)?,
+            _ if operation(&function.name).is_some() => self.collective(arguments, &mut call)?,
+            _ => {}
+        }
+        if function.makes_request() && !call.words.is_empty() {
+            let request = arguments.address('q')?;
+            call.makes = Some(request);
+            call.persistent = function.kind.ends_with("-init");
+            self.requests.insert(request, call.persistent);
+        }
+        Ok(call)
+    }
+
+    fn peer(&self, rank: i64) -> i64 {
+        if rank == self.constants.no_rank {
+            NO_RANK
+        } else {
+            rank
+        }
+    }
+
+    fn send_words(&mut self, arguments: &LiballprofArguments<'_>) -> Result<[i64; 4], Fault> {
+        let communicator = self.communicator(arguments, 'c')?;
+        let (peer, tag) = (arguments.int('d')?, arguments.int('g')?);
+        Ok([
+            communicator,
+            self.peer(peer),
+            tag,
+            arguments.bytes('n', 't')?,
+        ])
+    }
+
+    /// Source, tag and flags.
+    fn received(
+        &self,
+        arguments: &LiballprofArguments<'_>,
+        source: char,
+        tag: char,
+    ) -> Result<[i64; 3], Fault> {
+        let (source, tag) = (arguments.int(source)?, arguments.int(tag)?);
+        let any_source = if source == self.constants.any_source {
+            ANY_SOURCE
+        } else {
+            0
+        };
+        let any_tag = if tag == ANY_TAG_VALUE { ANY_TAG } else { 0 };
+        if source == self.constants.no_rank {
+            return Ok([NO_RANK, tag, 0]);
+        }
+        Ok([
+            if any_source > 0 { NO_RANK } else { source },
+            tag,
+            any_source | any_tag,
+        ])
+    }
+
+    /// The number of a communicator; the first one of all ranks is the world.
+    fn communicator(
+        &mut self,
+        arguments: &LiballprofArguments<'_>,
+        letter: char,
+    ) -> Result<i64, Fault> {
+        self.communicator_at(arguments, arguments.place(letter)?)
+    }
+
+    /// The number of the communicator that an argument is, by its place in the prototype.
+    fn communicator_at(
+        &mut self,
+        arguments: &LiballprofArguments<'_>,
+        place: usize,
+    ) -> Result<i64, Fault> {
+        let [handle, rank, size] = arguments.triple_at(place)?;
+        let place = (rank, size);
+        // The handle of one that was freed may come again.
+        if let Some(number) = self
+            .communicators
+            .get(&handle)
+            .filter(|number| self.places[**number] == Some(place))
+        {
+            return Ok(*number as i64);
+        }
+        let number = match self.rank {
+            None if size > 1 || self.ranks == 1 => self.world(handle, place)?,
+            _ => self.made(place).unwrap_or_else(|| {
+                self.out.communicators.push(if size == 1 {
+                    CommunicatorOrigin::Own
+                } else {
+                    CommunicatorOrigin::Unknown
+                });
+                self.places.push(None);
+                self.places.len() - 1
+            }),
+        };
+        self.places[number] = Some(place);
+        self.communicators.insert(handle, number);
+        Ok(number as i64)
+    }
+
+    fn world(&mut self, handle: u64, (rank, size): (u64, u64)) -> Result<usize, Fault> {
+        if size != self.ranks as u64 {
+            return Err(Fault::value(
+                format!("rank {rank} of {size}"),
+                format!("one of {}, as there are files", self.ranks),
+            ));
+        }
+        let place = usize::try_from(rank).ok().filter(|rank| *rank < self.ranks);
+        self.rank = Some(place.ok_or_else(|| {
+            Fault::value(
+                format!("rank {rank} of {size}"),
+                format!("a rank below {size}"),
+            )
+        })?);
+        self.constants = Constants::new(handle);
+        self.out.communicators.push(CommunicatorOrigin::World);
+        self.places.push(None);
+        Ok(self.places.len() - 1)
+    }
+
+    /// The trace has only the address of the variable that a new communicator was written to: a handle that appears for
+    /// the first time belongs to the first one made of which it can be.
+    fn made(&self, place: (u64, u64)) -> Option<usize> {
+        let open = || {
+            self.places
+                .iter()
+                .enumerate()
+                .filter(|(_, known)| known.is_none())
+                .map(|(number, _)| number)
+        };
+        open()
+            .find(|number| match &self.out.communicators[*number] {
+                CommunicatorOrigin::Same(parent) => self.places[*parent] == Some(place),
+                CommunicatorOrigin::Between(leaders) => self.places[leaders.local] == Some(place),
+                _ => false,
+            })
+            .or_else(|| {
+                open().find(|number| match self.out.communicators[*number] {
+                    CommunicatorOrigin::Split(parent, colour, _) => {
+                        colour >= 0 && self.places[parent].is_some_and(|(_, size)| place.1 <= size)
+                    }
+                    CommunicatorOrigin::Merge(parent, _) => {
+                        self.places[parent].is_some_and(|(_, size)| place.1 > size)
+                    }
+                    CommunicatorOrigin::Unknown => true,
+                    _ => false,
+                })
+            })
+    }
+
+    fn new_communicator(&mut self, arguments: &LiballprofArguments<'_>) -> Result<(), Fault> {
+        let parent = self.communicator(arguments, 'c')? as usize;
+        let origin = match arguments.function.name.as_str() {
+            "Comm_dup" | "Comm_dup_with_info" | "Comm_idup" => CommunicatorOrigin::Same(parent),
+            "Comm_split" => {
+                CommunicatorOrigin::Split(parent, arguments.int_at(1)?, arguments.int_at(2)?)
+            }
+            "Intercomm_merge" => CommunicatorOrigin::Merge(parent, arguments.int_at(1)? != 0),
+            "Intercomm_create" => {
+                let local_leader = arguments.int_at(1)?;
+                let own = self.places[parent].map(|(rank, _)| rank as i64);
+                // Others than the leader may give anything for the peer.
+                let peer = if own == Some(local_leader) {
+                    self.communicator_at(arguments, 2)? as usize
+                } else {
+                    parent
+                };
+                CommunicatorOrigin::Between(Leaders {
+                    local: parent,
+                    local_leader,
+                    peer,
+                    remote_leader: arguments.int_at(3)?,
+                    tag: arguments.int_at(4)?,
+                })
+            }
+            _ => CommunicatorOrigin::Unknown,
+        };
+        self.out.communicators.push(origin);
+        self.places.push(None);
+        Ok(())
+    }
+
+    /// The requests in flight that a call names: one address, or an array of them.
+    fn named_requests(&self, arguments: &LiballprofArguments<'_>) -> Result<Vec<u64>, Fault> {
+        let first = arguments.address('q')?;
+        let count = if arguments.function.position('l').is_some() {
+            arguments.int('l')?
+        } else {
+            1
+        };
+        let count = u64::try_from(count)
+            .map_err(|_| Fault::value(format!("{count} requests"), "at least 0"))?;
+        let end = first.saturating_add(count.saturating_mul(self.constants.request));
+        Ok(self
+            .requests
+            .range(first..end)
+            .map(|(request, _)| *request)
+            .collect())
+    }
+
+    fn waited_for(
+        &mut self,
+        arguments: &LiballprofArguments<'_>,
+    ) -> Result<Vec<CompletedRequest>, Fault> {
+        let mut named = self.named_requests(arguments)?;
+        if arguments.function.kind == "waitany" {
+            self.some_of_several += u64::from(named.len() > 1);
+            named.truncate(1);
+        }
+        for request in &named {
+            if self.requests.get(request) == Some(&false) {
+                self.requests.remove(request);
+            }
+        }
+        Ok(named.into_iter().map(CompletedRequest::new).collect())
+    }
+
+    fn collective(
+        &mut self,
+        arguments: &LiballprofArguments<'_>,
+        call: &mut TracedCall,
+    ) -> Result<(), Fault> {
+        let communicator = self.communicator(arguments, 'c')?;
+        let root = if arguments.function.position('r').is_some() {
+            arguments.int('r')?
+        } else {
+            -1
+        };
+        call.words = vec![communicator, root];
+        call.sizes = Some(arguments.sizes()?);
+        self.without_types += u64::from(arguments.function.name.ends_with("lltoallw"));
+        Ok(())
+    }
+}
+
+/// `# clockdiff: SECONDS s` of the comments before the first call, in microseconds.
+fn clock_difference(before: &[u8]) -> f64 {
+    const NAME: &[u8] = b"# clockdiff:";
+    let comments = lines(before, 0).filter_map(|range| before[range].strip_prefix(NAME));
+    let seconds = comments.last().and_then(|rest| {
+        rest.split(u8::is_ascii_whitespace)
+            .find(|word| !word.is_empty())
+    });
+    let seconds = seconds.and_then(|word| std::str::from_utf8(word).ok()?.parse::<f64>().ok());
+    seconds
+        .filter(|seconds| seconds.abs() < 1e6)
+        .map_or(0.0, |seconds| seconds * 1e6)
+}
+
+/// What stands between the two times.
+struct LiballprofArguments<'a> {
+    fields: &'a [&'a [u8]],
+    function: &'a MpiFunction,
+}
+
+impl<'a> LiballprofArguments<'a> {
+    /// The field of an argument by its place in the prototype. Vectors of counts take two fields, and so do the
+    /// displacements behind them.
+    fn field(&self, place: usize) -> Result<&'a [u8], Fault> {
+        let behind = usize::from(!self.function.kind.contains("reduce"));
+        let vectors = ['v', 'V']
+            .into_iter()
+            .filter_map(|letter| self.function.position(letter));
+        let extra: usize = if self.fields.len() > self.function.arity {
+            vectors
+                .map(|vector| {
+                    usize::from(vector < place) + behind * usize::from(vector + 1 < place)
+                })
+                .sum()
+        } else {
+            0
+        };
+        self.fields
+            .get(place + extra)
+            .copied()
+            .ok_or_else(|| self.missing())
+    }
+
+    fn missing(&self) -> Fault {
+        let found = format!(
+            "MPI_{} with {} fields",
+            self.function.name,
+            self.fields.len()
+        );
+        Fault::value(found, format!("its {} arguments", self.function.arity))
+    }
+
+    fn place(&self, letter: char) -> Result<usize, Fault> {
+        self.function.position(letter).ok_or_else(|| self.missing())
+    }
+
+    fn int_at(&self, place: usize) -> Result<i64, Fault> {
+        let field = self.field(place)?;
+        whole(field).ok_or_else(|| {
+            Fault::value(
+                shown(field),
+                format!("a whole number in MPI_{}", self.function.name),
+            )
+        })
+    }
+
+    fn int(&self, letter: char) -> Result<i64, Fault> {
+        self.int_at(self.place(letter)?)
+    }
+
+    fn address(&self, letter: char) -> Result<u64, Fault> {
+        let field = self.field(self.place(letter)?)?;
+        address(field).ok_or_else(|| {
+            Fault::value(
+                shown(field),
+                format!("an address in MPI_{}", self.function.name),
+            )
+        })
+    }
+
+    /// A datatype or communicator: handle and two numbers.
+    fn triple(&self, letter: char) -> Result<[u64; 3], Fault> {
+        self.triple_at(self.place(letter)?)
+    }
+
+    fn triple_at(&self, place: usize) -> Result<[u64; 3], Fault> {
+        let field = self.field(place)?;
+        let mut numbers = field.split(|byte| *byte == b',').map(address);
+        let mut next = || {
+            numbers.next().flatten().ok_or_else(|| {
+                Fault::value(
+                    shown(field),
+                    "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator",
+                )
+            })
+        };
+        Ok([next()?, next()?, next()?])
+    }
+
+    fn bytes(&self, count: char, datatype: char) -> Result<i64, Fault> {
+        let count = self.int(count)?.max(0);
+        // A count of 0 may come with any datatype.
+        if count == 0 {
+            Ok(0)
+        } else {
+            Ok(count.saturating_mul(self.type_size(datatype)?))
+        }
+    }
+
+    fn type_size(&self, letter: char) -> Result<i64, Fault> {
+        Ok(i64::try_from(self.triple(letter)?[1]).unwrap_or(0))
+    }
+
+    /// The bytes of a vector of counts.
+    fn vector(&self, letter: char, datatype: char) -> Result<Option<Vec<i64>>, Fault> {
+        let Some(place) = self.function.position(letter) else {
+            return Ok(None);
+        };
+        let is_doubled = self.fields.len() > self.function.arity;
+        let field = if is_doubled {
+            let before = self.field(place)?;
+            let at = self
+                .fields
+                .iter()
+                .position(|field| std::ptr::eq(field.as_ptr(), before.as_ptr()));
+            at.and_then(|at| self.fields.get(at + 1))
+                .copied()
+                .ok_or_else(|| self.missing())?
+        } else {
+            self.field(place)?
+        };
+        let list = field.strip_prefix(b"[").unwrap_or(field);
+        let list = list.strip_suffix(b"]").unwrap_or(list);
+        // The types of MPI_Alltoallw are an address: their sizes are not told.
+        let unit = self.type_size(datatype).unwrap_or(1);
+        Ok(Some(
+            list.split(|byte| *byte == b',')
+                .map(|field| {
+                    whole(field)
+                        .map(|count| count.max(0).saturating_mul(unit))
+                        .ok_or_else(|| Fault::value(shown(field), "counts separated by commas"))
+                })
+                .collect::<Result<_, _>>()?,
+        ))
+    }
+
+    fn sizes(&self) -> Result<Sizes, Fault> {
+        let has = |letter| self.function.position(letter).is_some();
+        let (datatype, recv_type) = ('t', 'T');
+        let in_place = |letter| has(letter) && matches!(self.address(letter), Ok(1 | u64::MAX));
+        Ok(Sizes {
+            out: if has('n') {
+                self.bytes('n', datatype)?
+            } else {
+                0
+            },
+            into: if has('N') {
+                self.bytes('N', recv_type)?
+            } else {
+                0
+            },
+            outs: self.vector('v', datatype)?,
+            ins: self.vector('V', recv_type)?,
+            send_in_place: in_place('b'),
+            recv_in_place: in_place('B'),
+        })
+    }
+}
+
+fn whole(field: &[u8]) -> Option<i64> {
+    std::str::from_utf8(field).ok()?.trim().parse().ok()
+}
+
+/// A handle or address; handles of 32 bits are written with their sign spread to 64.
+fn address(field: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(field).ok()?.trim();
+    text.parse::<u64>()
+        .ok()
+        .or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
+}

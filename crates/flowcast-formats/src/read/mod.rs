@@ -1,0 +1,226 @@
+//! Readers: one module for each format; `FORMATS` tells by content which of them reads a file.
+
+pub(super) mod calls;
+mod chakra;
+mod cursor;
+mod dim;
+mod dumpi;
+mod fault;
+mod goal;
+pub mod goal_binary;
+mod known_lines;
+mod liballprof;
+mod paraver;
+mod parts;
+mod recorded;
+mod scan;
+mod simgrid;
+mod unknown;
+
+use flowcast_program::{
+    ReadOptions, Trace, TraceError, compiled,
+    program::{Program, SharedBytes},
+    schedule::Schedule,
+};
+use scan::bytes_of;
+
+pub use parts::{OpenPart, Part, Unpacking, listed, unpacked};
+pub use recorded::{
+    CUT, Clock, FAILED, PROVENANCE, disturbance, disturbed_by, files as recorded_files,
+    program as recorded_program, read as read_recording, region_names as recorded_regions,
+};
+
+/// A format: its name for messages, what a file in it looks like, and its reader.
+struct TraceFormat {
+    name: &'static str,
+    recognises: fn(&[u8]) -> bool,
+    read: FormatReader,
+}
+
+/// A reader, by the files that it needs.
+enum FormatReader {
+    /// The file alone, which holds graphs of operations.
+    Schedule(fn(&str, &[u8]) -> Result<Schedule, TraceError>),
+    /// The first file alone.
+    Alone(fn(&str, SharedBytes, ReadOptions) -> Result<Trace, TraceError>),
+    /// The first file, and those that it names.
+    Opening(fn(&str, SharedBytes, OpenPart<'_>, ReadOptions) -> Result<Trace, TraceError>),
+    /// A file for each rank, in the order of the ranks.
+    PerRank(fn(&str, &[Part], ReadOptions) -> Result<Program, TraceError>),
+}
+
+const FORMATS: &[TraceFormat] = &[
+    TraceFormat {
+        name: "a Dimemas trace (#DIMEMAS:)",
+        recognises: |text| text.starts_with(b"#DIMEMAS:"),
+        read: FormatReader::Alone(|name, bytes, options| {
+            dim::read(name, bytes, options).map(Trace::Program)
+        }),
+    },
+    TraceFormat {
+        name: "a compiled trace (.fct)",
+        recognises: |bytes| bytes.starts_with(compiled::MAGIC),
+        read: FormatReader::Alone(|name, bytes, _| compiled::read(name, bytes)),
+    },
+    TraceFormat {
+        name: "a Paraver trace (#Paraver)",
+        recognises: |text| text.starts_with(paraver::MAGIC),
+        read: FormatReader::Alone(|name, bytes, options| {
+            paraver::read(name, bytes, options).map(Trace::Program)
+        }),
+    },
+    TraceFormat {
+        name: "a recording (of `flowcast record`)",
+        recognises: recorded::recognises,
+        read: FormatReader::Opening(|name, bytes, open, options| {
+            recorded::read(name, bytes_of(&bytes), open, (options, None)).map(Trace::Program)
+        }),
+    },
+    TraceFormat {
+        name: "a GOAL schedule (num_ranks)",
+        recognises: goal::recognises,
+        read: FormatReader::Schedule(goal::read),
+    },
+    TraceFormat {
+        name: "a binary GOAL schedule (of LogGOPSim's txt2bin)",
+        recognises: goal_binary::recognises,
+        read: FormatReader::Schedule(goal_binary::read),
+    },
+    TraceFormat {
+        name: "a liballprof trace",
+        recognises: liballprof::recognises,
+        read: FormatReader::PerRank(liballprof::read),
+    },
+    TraceFormat {
+        name: "a DUMPI trace (text)",
+        recognises: dumpi::recognises,
+        read: FormatReader::PerRank(dumpi::read),
+    },
+    TraceFormat {
+        name: "a Chakra trace",
+        recognises: chakra::recognises,
+        read: FormatReader::PerRank(chakra::read),
+    },
+    TraceFormat {
+        name: "a SimGrid time-independent trace",
+        recognises: simgrid::recognises,
+        read: FormatReader::Alone(|name, bytes, options| {
+            simgrid::read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program)
+        }),
+    },
+    TraceFormat {
+        name: "a SimGrid deployment (XML) with the files of one",
+        recognises: parts::is_deployment,
+        read: FormatReader::Opening(read_list),
+    },
+    TraceFormat {
+        name: "a list of the files of one",
+        recognises: parts::is_list,
+        read: FormatReader::Opening(read_list),
+    },
+];
+
+/// Reads a trace of any known format. `name` stands in messages only.
+///
+/// # Errors
+/// [`TraceError`]: what was found at which line, and what was expected.
+pub fn read(
+    name: &str,
+    bytes: SharedBytes,
+    open: OpenPart<'_>,
+    options: ReadOptions,
+) -> Result<Trace, TraceError> {
+    let bytes = unpacked(name, bytes)?;
+    match format_of(bytes_of(&bytes)).map(|format| &format.read) {
+        Some(FormatReader::Schedule(read)) => read(name, bytes_of(&bytes)).map(Trace::Schedule),
+        Some(FormatReader::Alone(read)) => read(name, bytes, options),
+        Some(FormatReader::Opening(read)) => read(name, bytes, open, options),
+        Some(FormatReader::PerRank(read)) => {
+            read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program)
+        }
+        None => Err(unrecognised(name, bytes_of(&bytes))),
+    }
+}
+
+/// What traces can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Programs, or graphs of operations.
+    Any,
+    /// Formats of programs, without those of GOAL schedules.
+    Program,
+}
+
+/// The formats that are read, in the words of messages.
+///
+/// ```
+/// use flowcast_formats::read::{Holds, formats};
+///
+/// assert!(formats(Holds::Program).any(|format| format == "a Chakra trace"));
+/// assert!(formats(Holds::Any).count() > formats(Holds::Program).count());
+/// ```
+pub fn formats(holds: Holds) -> impl Iterator<Item = &'static str> {
+    let wanted = move |format: &&TraceFormat| {
+        holds == Holds::Any || !matches!(format.read, FormatReader::Schedule(_))
+    };
+    FORMATS.iter().filter(wanted).map(|format| format.name)
+}
+
+/// Whether a file holds what one rank did, in a format that has a file for each rank.
+pub fn is_part(text: &[u8]) -> bool {
+    format_of(text).is_some_and(|format| matches!(format.read, FormatReader::PerRank(_)))
+}
+
+/// Reads a trace with a file for each rank, in the order of the ranks; the first file tells the format.
+///
+/// # Errors
+/// [`TraceError`], as [`read`].
+pub fn read_parts(name: &str, parts: Vec<Part>, options: ReadOptions) -> Result<Trace, TraceError> {
+    let mut unpacking = Unpacking::default();
+    let parts: Vec<Part> = parts
+        .into_iter()
+        .map(|(name, bytes)| unpacking.unpack(&name, bytes).map(|bytes| (name, bytes)))
+        .collect::<Result<_, _>>()?;
+    let first = parts.first().map_or(&[][..], |(_, bytes)| bytes_of(bytes));
+    match format_of(first).map(|format| &format.read) {
+        Some(FormatReader::PerRank(read)) => read(name, &parts, options).map(Trace::Program),
+        _ => Err(unrecognised(name, first)),
+    }
+}
+
+/// Reads the files of a list: those of ranks, or the parts of a SimGrid trace.
+fn read_list(
+    name: &str,
+    bytes: SharedBytes,
+    open: OpenPart<'_>,
+    options: ReadOptions,
+) -> Result<Trace, TraceError> {
+    let parts = parts::named(name, bytes_of(&bytes), open)?;
+    if parts
+        .first()
+        .is_some_and(|(_, bytes)| is_part(bytes_of(bytes)))
+    {
+        read_parts(name, parts, options)
+    } else {
+        simgrid::read(name, &parts, options).map(Trace::Program)
+    }
+}
+
+fn format_of(text: &[u8]) -> Option<&'static TraceFormat> {
+    FORMATS.iter().find(|format| (format.recognises)(text))
+}
+
+/// `a, b or c`.
+fn either(names: &[&str]) -> String {
+    let (last, others) = names.split_last().expect("there are formats");
+    format!("{} or {last}", others.join(", "))
+}
+
+fn unrecognised(name: &str, text: &[u8]) -> TraceError {
+    let expected = either(&formats(Holds::Any).collect::<Vec<_>>());
+    TraceError::Unknown {
+        name: name.to_owned(),
+        found: unknown::described(text),
+        expected,
+    }
+}

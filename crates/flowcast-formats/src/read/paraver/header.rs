@@ -1,0 +1,116 @@
+//! The first line: unit of time, nodes, applications and their tasks.
+
+use super::super::{cursor::Cursor, scan::ScanInput};
+use flowcast_program::TraceError;
+use flowcast_units::Rank;
+
+const FORMAT: &str = "#Paraver (date):time[_ns]:nodes(processors,...):applications:tasks(threads:node,...)[,communicators]";
+
+/// More tasks than this are taken for a mistake.
+const MOST_TASKS: i64 = 1 << 24;
+
+/// What the header says.
+#[derive(Debug, Clone)]
+pub(super) struct ParaverHeader {
+    /// Nanoseconds in the unit of time: 1 or 1000.
+    pub unit: i64,
+    /// The first rank of each application, and the number of all.
+    pub first_ranks: Vec<u32>,
+}
+
+impl ParaverHeader {
+    /// Number of tasks.
+    pub(super) fn ranks(&self) -> u32 {
+        self.first_ranks.last().copied().unwrap_or(0)
+    }
+
+    /// The rank of a task of an application, both counted from 1.
+    pub(super) fn rank(&self, application: i64, task: i64) -> Option<Rank> {
+        let index = usize::try_from(application.checked_sub(1)?).ok()?;
+        let (first, next) = (
+            *self.first_ranks.get(index)?,
+            *self.first_ranks.get(index + 1)?,
+        );
+        let task = u32::try_from(task.checked_sub(1)?).ok()?;
+        let rank = first.checked_add(task)?;
+        (rank < next).then_some(Rank(rank))
+    }
+}
+
+/// Reads the header; gives where the line after it begins.
+pub(super) fn read(input: ScanInput<'_>) -> Result<(ParaverHeader, usize), TraceError> {
+    let wrong = || input.fault(0, input.shown(0), FORMAT);
+    let line_end = memchr::memchr(b'\n', input.text).unwrap_or(input.text.len());
+    // The date has colons of its own.
+    let date_end = memchr::memmem::find(&input.text[..line_end], b"):").ok_or_else(wrong)?;
+    let mut cursor = Cursor {
+        text: &input.text[..line_end],
+        at: date_end + 2,
+    };
+    cursor.integer().ok_or_else(wrong)?;
+    let unit = if cursor.eat_all(b"_ns") { 1 } else { 1000 };
+    cursor.integer_behind(b':').ok_or_else(wrong)?;
+    if cursor.eat(b'(') {
+        cursor.until(b')');
+        if !cursor.eat(b')') {
+            return Err(wrong());
+        }
+    }
+    let applications = cursor.integer_behind(b':');
+    let applications = applications
+        .filter(|number| (1..=MOST_TASKS).contains(number))
+        .ok_or_else(wrong)?;
+    let mut first_ranks = vec![0];
+    for _ in 0..applications {
+        let tasks = read_application(input, &mut cursor)?;
+        let all = i64::from(first_ranks[first_ranks.len() - 1]) + tasks;
+        if all > MOST_TASKS {
+            return Err(input.fault(0, format!("{all} tasks"), format!("at most {MOST_TASKS}")));
+        }
+        first_ranks.push(all as u32);
+    }
+    if !cursor.eat_line_end() {
+        return Err(wrong());
+    }
+    Ok((
+        ParaverHeader { unit, first_ranks },
+        (line_end + 1).min(input.text.len()),
+    ))
+}
+
+/// Number of tasks of `:tasks(threads:node,...)[,communicators]`.
+fn read_application(input: ScanInput<'_>, cursor: &mut Cursor<'_>) -> Result<i64, TraceError> {
+    let wrong = || input.fault(0, input.shown(0), FORMAT);
+    let tasks = cursor
+        .integer_behind(b':')
+        .filter(|tasks| (1..=MOST_TASKS).contains(tasks))
+        .ok_or_else(wrong)?;
+    if !cursor.eat(b'(') {
+        return Err(wrong());
+    }
+    for task in 1..=tasks {
+        let threads = cursor.integer().ok_or_else(wrong)?;
+        if threads != 1 {
+            let found = format!("{threads} threads in task {task}");
+            return Err(input.fault(
+                0,
+                found,
+                "one thread in each task (more are not replayed yet)",
+            ));
+        }
+        if !cursor.eat(b':') || cursor.integer().is_none() {
+            return Err(wrong());
+        }
+        if !cursor.eat(if task == tasks { b')' } else { b',' }) {
+            return Err(input.fault(
+                0,
+                format!("threads of another number than {tasks} tasks"),
+                FORMAT,
+            ));
+        }
+    }
+    if cursor.eat(b',') && cursor.integer().is_none() {
+        return Err(wrong());
+    }
+    Ok(tasks)
+}

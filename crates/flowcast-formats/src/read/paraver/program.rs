@@ -1,0 +1,346 @@
+//! From what happened to what the program called.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter::Peekable,
+};
+
+use super::{
+    body::{Body, ParaverMessage, ParaverTask},
+    header::ParaverHeader,
+};
+use flowcast_program::{
+    ReadOptions, TraceError,
+    build::{CallRecord, Channel, NON_BLOCKING, RankBuilder, RecordFault},
+    link::{ProgramParts, link},
+    opcodes::Record,
+    program::{IgnoredRecords, MessageClass, Program},
+};
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
+
+/// Puts the program together.
+pub(super) fn build(
+    name: &str,
+    header: ParaverHeader,
+    mut body: Body,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    drop_partial_calls(&mut body);
+    note_missing_states(&mut body);
+    assign_lanes(&mut body.messages);
+    let events: Vec<(i64, i64)> = body.events.keys().collect();
+    let mut orders = Orders::new(&body.messages, header.ranks() as usize);
+    let mut slots = vec![0; body.messages.len()];
+    let mut ranks = Vec::with_capacity(body.tasks.len());
+    for (rank, task) in body.tasks.iter_mut().enumerate() {
+        let order = orders.take(rank, &body.messages);
+        let walk = ParaverWalk {
+            messages: &body.messages,
+            events: &events,
+            slots: &mut slots,
+        };
+        let task = std::mem::take(task);
+        ranks.push(walk.rank(&task, &order).map_err(|_| TOO_MANY)?);
+    }
+    // What is joined next takes as much memory.
+    drop((body.messages, body.tasks, slots, orders));
+    let parts = ProgramParts {
+        name: name.rsplit('/').next().unwrap_or(name).to_owned(),
+        ranks,
+        communicators: body.communicators,
+        ignored_kind: |kind| format!("records of type {kind}"),
+        source: None,
+        threads: Vec::new(),
+    };
+    let mut program = link(parts, options)?;
+    program.ignored.extend(
+        body.ignored
+            .into_iter()
+            .map(|(kind, count)| IgnoredRecords { kind, count }),
+    );
+    Ok(program)
+}
+
+const TOO_MANY: TraceError =
+    TraceError::Limit("more messages or events than a compiled trace can number (2^27)");
+
+/// Leaves out the collective calls of communicators whose members do not all make the same calls, as happens where
+/// tracing began late.
+fn drop_partial_calls(body: &mut Body) {
+    let made: Vec<CallsOn> = body.tasks.iter().map(calls_on).collect();
+    let mut callers: BTreeMap<i32, usize> = BTreeMap::new();
+    made.iter()
+        .flat_map(BTreeMap::keys)
+        .for_each(|communicator| *callers.entry(*communicator).or_default() += 1);
+    let whole: BTreeSet<i32> = body
+        .communicators
+        .iter()
+        .filter(|communicator| {
+            let mut calls = communicator
+                .members
+                .iter()
+                .map(|member| made[member.index()].get(&communicator.id));
+            let first = calls.next().flatten();
+            first.is_some()
+                && calls.all(|other| other == first)
+                && callers.get(&communicator.id) == Some(&communicator.members.len())
+        })
+        .map(|communicator| communicator.id)
+        .collect();
+    let mut dropped = 0;
+    for task in &mut body.tasks {
+        let before = task.calls.len();
+        task.calls
+            .retain(|(_, call)| whole.contains(&call.communicator));
+        dropped += (before - task.calls.len()) as u64;
+    }
+    if dropped > 0 {
+        body.ignored.insert(
+            "collective calls that not all tasks of their communicator make".to_owned(),
+            dropped,
+        );
+    }
+}
+
+/// Dimemas writes traces without running states: what such a program computes is not in them.
+fn note_missing_states(body: &mut Body) {
+    if body.tasks.iter().all(|task| task.bursts.end() == 0) {
+        body.ignored.insert(
+            "tasks without running states (their computation)".to_owned(),
+            body.tasks.len() as u64,
+        );
+    }
+}
+
+/// The operations that a task calls on each communicator.
+type CallsOn = BTreeMap<i32, Vec<CollectiveOp>>;
+
+fn calls_on(task: &ParaverTask) -> CallsOn {
+    let mut calls = CallsOn::new();
+    task.calls
+        .iter()
+        .for_each(|(_, call)| calls.entry(call.communicator).or_default().push(call.op));
+    calls
+}
+
+/// Gives messages of one sender, receiver and tag different lanes where a later one is received by an earlier receive.
+/// Records pair sends with receives; matching them again in order must not pair them otherwise.
+fn assign_lanes(messages: &mut [ParaverMessage]) {
+    let mut order: Vec<u32> = (0..messages.len() as u32).collect();
+    let channel = |message: &ParaverMessage| (message.from, message.to, message.tag);
+    order.sort_unstable_by_key(|index| {
+        let message = &messages[*index as usize];
+        (channel(message), message.send, *index)
+    });
+    let mut lanes: Vec<(i64, u32)> = Vec::new();
+    let mut current = None;
+    for index in order {
+        let message = &mut messages[index as usize];
+        if current != Some(channel(message)) {
+            current = Some(channel(message));
+            lanes.clear();
+        }
+        let posted = (message.receive, index);
+        let lane = lanes
+            .iter()
+            .position(|last| *last < posted)
+            .unwrap_or(lanes.len());
+        message.lane = lane as u32;
+        match lanes.get_mut(lane) {
+            Some(last) => *last = posted,
+            None => lanes.push(posted),
+        }
+    }
+}
+
+/// The messages that each rank sends and receives.
+struct Orders {
+    sends: Vec<Vec<u32>>,
+    receives: Vec<Vec<u32>>,
+}
+
+/// One rank's messages in the order of its calls.
+struct ProgramOrder {
+    sends: Vec<u32>,
+    posts: Vec<u32>,
+    waits: Vec<u32>,
+}
+
+impl Orders {
+    fn new(messages: &[ParaverMessage], ranks: usize) -> Orders {
+        let mut orders = Orders {
+            sends: vec![Vec::new(); ranks],
+            receives: vec![Vec::new(); ranks],
+        };
+        for (index, message) in messages.iter().enumerate() {
+            orders.sends[message.from.index()].push(index as u32);
+            orders.receives[message.to.index()].push(index as u32);
+        }
+        orders
+    }
+
+    fn take(&mut self, rank: usize, messages: &[ParaverMessage]) -> ProgramOrder {
+        let mut sends = std::mem::take(&mut self.sends[rank]);
+        let mut posts = std::mem::take(&mut self.receives[rank]);
+        let mut waits = posts.clone();
+        sends.sort_unstable_by_key(|index| (messages[*index as usize].send, *index));
+        posts.sort_unstable_by_key(|index| (messages[*index as usize].receive, *index));
+        waits.sort_unstable_by_key(|index| (messages[*index as usize].done, *index));
+        ProgramOrder {
+            sends,
+            posts,
+            waits,
+        }
+    }
+}
+
+/// What a rank may do next, in the order in which things of equal time are done: nobody waits, for a message or in a
+/// collective call, with something to send at that time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ParaverAction {
+    Event(u32),
+    Post(u32),
+    Send(u32),
+    Call(u32),
+    Wait(u32),
+}
+
+struct ParaverWalk<'a> {
+    messages: &'a [ParaverMessage],
+    events: &'a [(i64, i64)],
+    /// The slot of each message at its receiver.
+    slots: &'a mut [u32],
+}
+
+impl ParaverWalk<'_> {
+    fn rank(self, task: &ParaverTask, order: &ProgramOrder) -> Result<RankBuilder, RecordFault> {
+        let ParaverWalk {
+            messages,
+            events,
+            slots,
+        } = self;
+        let mut builder = RankBuilder::default();
+        let mut bursts = Bursts {
+            rest: task.bursts.spans().map(|(begin, end, _)| (begin, end)),
+            current: None,
+        };
+        let at = |index: &u32| &messages[*index as usize];
+        let mut sources: [TimedRecord<'_>; 5] = [
+            boxed(
+                task.events
+                    .spans()
+                    .map(|(time, _, number)| (time as i64, ParaverAction::Event(number as u32))),
+            ),
+            boxed(
+                order
+                    .posts
+                    .iter()
+                    .map(|index| (at(index).receive, ParaverAction::Post(*index))),
+            ),
+            boxed(
+                order
+                    .sends
+                    .iter()
+                    .map(|index| (at(index).send, ParaverAction::Send(*index))),
+            ),
+            boxed(
+                task.calls
+                    .iter()
+                    .zip(0..)
+                    .map(|((time, _), number)| (*time, ParaverAction::Call(number))),
+            ),
+            boxed(
+                order
+                    .waits
+                    .iter()
+                    .map(|index| (at(index).done, ParaverAction::Wait(*index))),
+            ),
+        ];
+        while let Some((time, action)) = earliest(&mut sources) {
+            bursts.until(time as u64, &mut builder);
+            match action {
+                ParaverAction::Event(number) => {
+                    let (kind, value) = events[number as usize];
+                    builder.event(kind, value)?;
+                }
+                ParaverAction::Call(number) => {
+                    let (_, call): (i64, CallRecord) = task.calls[number as usize];
+                    builder.collective(call)?;
+                }
+                ParaverAction::Post(index) => {
+                    let message = at(&index);
+                    let channel = builder.channel(channel(message, message.from));
+                    slots[index as usize] = builder.irecv_waited_by_slot(channel)?;
+                }
+                ParaverAction::Send(index) => {
+                    let message = at(&index);
+                    let Channel {
+                        tag, communicator, ..
+                    } = channel(message, message.to);
+                    let class = MessageClass {
+                        size: Bytes(message.size),
+                        tag,
+                        communicator,
+                        mode: NON_BLOCKING,
+                    };
+                    builder.send(message.to, class, Record::Begins)?;
+                }
+                ParaverAction::Wait(index) => {
+                    builder.wait_slot(slots[index as usize], Record::Begins)
+                }
+            }
+        }
+        bursts.until(u64::MAX, &mut builder);
+        Ok(builder)
+    }
+}
+
+/// Actions with their times, in time order.
+type TimedRecord<'a> = Peekable<Box<dyn Iterator<Item = (i64, ParaverAction)> + 'a>>;
+
+fn boxed<'a>(items: impl Iterator<Item = (i64, ParaverAction)> + 'a) -> TimedRecord<'a> {
+    (Box::new(items) as Box<dyn Iterator<Item = (i64, ParaverAction)> + 'a>).peekable()
+}
+
+/// The first of what comes next; of equal times the first source's.
+fn earliest(sources: &mut [TimedRecord<'_>; 5]) -> Option<(i64, ParaverAction)> {
+    let next = sources
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(number, source)| Some((source.peek()?.0, number)))
+        .min();
+    sources[next?.1].next()
+}
+
+/// Messages are told apart by lane where a trace of another form has the communicator.
+fn channel(message: &ParaverMessage, peer: Rank) -> Channel {
+    Channel {
+        peer,
+        tag: message.tag,
+        communicator: message.lane as i32 + 1,
+    }
+}
+
+/// The running states that are still to be computed.
+struct Bursts<I> {
+    rest: I,
+    current: Option<(u64, u64)>,
+}
+
+impl<I: Iterator<Item = (u64, u64)>> Bursts<I> {
+    /// Computes what lies before `time`; a state that goes on then is split.
+    fn until(&mut self, time: u64, builder: &mut RankBuilder) {
+        while let Some((begin, end)) = self.current.take().or_else(|| self.rest.next()) {
+            if begin >= time {
+                self.current = Some((begin, end));
+                return;
+            }
+            let stop = end.min(time);
+            builder.compute(Time::from_nanos((stop - begin) as f64));
+            if end > time {
+                self.current = Some((time, end));
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The files that a trace consists of: packed ones, lists with a name on each line, and SimGrid's deployments.
+
+use std::{
+    borrow::Cow,
+    io::{self, Read},
+    ops::Range,
+    sync::Arc,
+};
+
+use super::{
+    scan::{ScanInput, lines},
+    unknown,
+};
+use flowcast_program::{TraceError, program::SharedBytes};
+use flowcast_units::{Bytes, plain_text};
+
+/// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.
+pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
+
+/// A file's name and content.
+pub type Part = (String, SharedBytes);
+
+/// Names of files: one printable word on each line, with a dot or a slash in it.
+pub(super) fn is_list(text: &[u8]) -> bool {
+    text.len() < 1 << 24
+        && std::str::from_utf8(text).is_ok()
+        && content_lines(text).next().is_some()
+        && content_lines(text).all(|range| is_name(&text[range]))
+}
+
+/// One word that names a file.
+fn is_name(line: &[u8]) -> bool {
+    words_of(line).count() == 1
+        && line.iter().any(|byte| matches!(byte, b'.' | b'/'))
+        && line
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte >= 0x80)
+}
+
+/// A SimGrid deployment: XML with the actors, each of which has its file as an argument.
+pub(super) fn is_deployment(text: &[u8]) -> bool {
+    let head = &text[..text.len().min(1 << 16)];
+    head.trim_ascii_start().starts_with(b"<")
+        && [&b"<actor"[..], b"<process"]
+            .iter()
+            .any(|tag| memchr::memmem::find(head, tag).is_some())
+        && !files_of_actors(text).is_empty()
+}
+
+/// Where the arguments of actors that are names of files stand, outside comments.
+fn files_of_actors(text: &[u8]) -> Vec<Range<usize>> {
+    let mut files = Vec::new();
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'<', &text[at..]) {
+        at += found;
+        let is_comment = text[at..].starts_with(b"<!--");
+        let end: &[u8] = if is_comment { b"-->" } else { b">" };
+        let Some(length) = memchr::memmem::find(&text[at..], end) else {
+            break;
+        };
+        if text[at..].starts_with(b"<argument") {
+            files.extend(
+                value_in(text, at..at + length).filter(|value| is_name(&text[value.clone()])),
+            );
+        }
+        at += length;
+    }
+    files
+}
+
+/// Where the `value` of a tag stands, without its quotes.
+fn value_in(text: &[u8], tag: Range<usize>) -> Option<Range<usize>> {
+    let quote = tag.start + memchr::memmem::find(&text[tag.clone()], b"value=")? + "value=".len();
+    let mark = *text
+        .get(quote)
+        .filter(|mark| matches!(mark, b'"' | b'\''))?;
+    let length = memchr::memchr(mark, &text[quote + 1..tag.end.max(quote + 1)])?;
+    Some(quote + 1..quote + 1 + length)
+}
+
+/// The files of a list, or of a deployment, with their contents.
+///
+/// # Errors
+/// A file cannot be read or unpacked.
+pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
+    let mut unpacking = Unpacking::default();
+    ranges_of_names(text)
+        .into_iter()
+        .map(|range| {
+            let file = file_name(text, &range);
+            let content = open(&file).map_err(|error| TraceError::Part {
+                place: ScanInput { name, text }.place(range.start),
+                file: file.clone(),
+                error,
+            })?;
+            let content = unpacking.unpack(&file, content)?;
+            Ok((file, content))
+        })
+        .collect()
+}
+
+/// The names of files in a list or deployment; none if the text is neither.
+pub fn listed(text: &[u8]) -> Vec<String> {
+    let text = &*plain_text(text);
+    let ranges = if is_deployment(text) || is_list(text) {
+        ranges_of_names(text)
+    } else {
+        Vec::new()
+    };
+    ranges.iter().map(|range| file_name(text, range)).collect()
+}
+
+fn ranges_of_names(text: &[u8]) -> Vec<Range<usize>> {
+    if is_deployment(text) {
+        files_of_actors(text)
+    } else {
+        content_lines(text).collect()
+    }
+}
+
+fn file_name(text: &[u8], range: &Range<usize>) -> String {
+    String::from_utf8_lossy(text[range.clone()].trim_ascii()).into_owned()
+}
+
+/// How many times its size a packed file may have inside. Traces are packed to a tenth or a hundredth.
+const USUAL_RATIO: u64 = 200;
+/// A small file may have so much inside whatever its size.
+const USUAL_LEAST: Bytes = Bytes(64 << 20);
+/// The window of a zstd frame is no larger than 2 to this power; that of its usual levels is at most 27.
+const MOST_ZSTD_WINDOW: u32 = 27;
+
+/// The content behind gzip or zstd, or the bytes themselves, as [`Unpacking`] gives it and within its limit.
+///
+/// # Errors
+/// [`TraceError::Damaged`] for damage, and for an archive of files; [`TraceError::TooLarge`].
+pub fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
+    Unpacking::default().unpack(name, bytes)
+}
+
+/// Unpacks the files of a trace within one limit for all: 64 MiB, or 200 times their packed size if that is more, unless the
+/// caller says another. Memory then stays in proportion to what was given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unpacking {
+    given: Option<Bytes>,
+    files: usize,
+    packed: Bytes,
+    plain: Bytes,
+}
+
+impl Unpacking {
+    /// Within this limit instead of the usual one.
+    pub fn within(most: Option<Bytes>) -> Unpacking {
+        Unpacking {
+            given: most,
+            ..Unpacking::default()
+        }
+    }
+
+    /// The content behind gzip or zstd, or the bytes themselves; of a text, as [`plain_text`] has it.
+    ///
+    /// # Errors
+    /// As [`unpacked`].
+    pub fn unpack(&mut self, name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
+        let packed = Bytes(self.packed.0.saturating_add((*bytes).as_ref().len() as u64));
+        let most = self
+            .given
+            .unwrap_or(USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO))));
+        let files = self.files + 1;
+        match content(name, bytes, Bytes(most.0.saturating_sub(self.plain.0)))? {
+            PartContent::Plain(bytes) => Ok(match plain_text((*bytes).as_ref()) {
+                Cow::Owned(text) => Arc::new(text),
+                Cow::Borrowed(_) => bytes,
+            }),
+            PartContent::TooLarge => Err(TraceError::TooLarge {
+                name: name.to_owned(),
+                files,
+                packed,
+                most,
+            }),
+            PartContent::Unpacked(plain) => {
+                (self.files, self.packed, self.plain.0) =
+                    (files, packed, self.plain.0 + plain.len() as u64);
+                Ok(match plain_text(&plain) {
+                    Cow::Owned(text) => Arc::new(text),
+                    Cow::Borrowed(_) => Arc::new(plain),
+                })
+            }
+        }
+    }
+}
+
+enum PartContent {
+    Plain(SharedBytes),
+    Unpacked(Vec<u8>),
+    TooLarge,
+}
+
+fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<PartContent, TraceError> {
+    let packed = (*bytes).as_ref();
+    let damaged = |problem: String| TraceError::Damaged {
+        name: name.to_owned(),
+        problem,
+    };
+    let unread = |error: io::Error| damaged(format!("cannot unpack: {error}"));
+    let (packing, packed): (_, Box<dyn Read + '_>) = if packed.starts_with(&[0x1F, 0x8B]) {
+        ("gzip", Box::new(flate2::read::MultiGzDecoder::new(packed)))
+    } else if packed.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
+        let mut decoder = zstd::stream::read::Decoder::new(packed).map_err(unread)?;
+        decoder.window_log_max(MOST_ZSTD_WINDOW).map_err(unread)?;
+        ("zstd", Box::new(decoder))
+    } else {
+        return Ok(PartContent::Plain(bytes));
+    };
+    let mut plain = Vec::new();
+    packed
+        .take(most.0.saturating_add(1))
+        .read_to_end(&mut plain)
+        .map_err(unread)?;
+    if plain.len() as u64 > most.0 {
+        return Ok(PartContent::TooLarge);
+    }
+    if unknown::is_tar(&plain) {
+        return Err(damaged(format!(
+            "found a tar archive, {packing}, expected one trace: unpack it first"
+        )));
+    }
+    Ok(PartContent::Unpacked(plain))
+}
+
+/// The lines that are neither empty nor a comment.
+pub(super) fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+    lines(text, 0).filter(|range| {
+        let line = text[range.clone()].trim_ascii();
+        !line.is_empty() && line[0] != b'#'
+    })
+}
+
+/// The words of a line.
+pub(super) fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| byte.is_ascii_whitespace())
+        .filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn the_files_of_a_deployment_are_the_arguments_of_its_actors_that_name_files() {
+        let text = b"<?xml version='1.0'?>\n<platform version=\"4.1\">\n<!-- <argument value=\"no.txt\"/> -->\n\
+            <actor host=\"a\"><argument value=\"0\"/><argument  value='p/0.txt'/></actor>\n\
+            <process host=\"b\"><argument value=\"p/1.txt\" /></process>\n</platform>\n";
+        assert_eq!(listed(text), ["p/0.txt", "p/1.txt"]);
+        assert_eq!(
+            listed(b"p/0.txt\n# p/2.txt\np/1.txt\n"),
+            ["p/0.txt", "p/1.txt"]
+        );
+        for other in [
+            &b"<platform><host id=\"a.b\"/></platform>"[..],
+            b"<actor><argument value=",
+            b"<actor><argument value=\">",
+        ] {
+            assert_eq!(listed(other), [""; 0]);
+        }
+    }
+
+    fn of_zeros(bytes: u64) -> [Vec<u8>; 2] {
+        let zstd = zstd::stream::encode_all(io::repeat(0).take(bytes), 1).unwrap();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        io::copy(&mut io::repeat(0).take(bytes), &mut gzip).unwrap();
+        gzip.flush().unwrap();
+        [zstd, gzip.finish().unwrap()]
+    }
+
+    #[test]
+    fn a_small_file_with_much_inside_is_refused_unless_the_limit_is_raised() {
+        for packed in of_zeros(USUAL_LEAST.0 + 1) {
+            let packed: SharedBytes = Arc::new(packed);
+            let refused = unpacked("x", packed.clone()).err().unwrap().to_string();
+            assert!(
+                refused.starts_with("x: found more than 64MiB unpacked from "),
+                "{refused}"
+            );
+            let mut raised = Unpacking::within(Some(Bytes(USUAL_LEAST.0 + 1)));
+            let plain = raised.unpack("x", packed).ok().unwrap();
+            assert_eq!((*plain).as_ref().len() as u64, USUAL_LEAST.0 + 1);
+        }
+        for packed in of_zeros(1 << 20) {
+            assert_eq!(
+                (*unpacked("x", Arc::new(packed)).ok().unwrap())
+                    .as_ref()
+                    .len(),
+                1 << 20
+            );
+        }
+    }
+
+    #[test]
+    fn the_files_of_a_list_share_one_limit() {
+        let [packed, _] = of_zeros(USUAL_LEAST.0 / 4);
+        let list: String = (0..6).map(|rank| format!("r{rank}.zst\n")).collect();
+        let mut opened = 0;
+        let refused = named("list", list.as_bytes(), &mut |_: &str| {
+            opened += 1;
+            Ok::<SharedBytes, io::Error>(Arc::new(packed.clone()))
+        })
+        .err()
+        .unwrap()
+        .to_string();
+        assert!(
+            refused.starts_with("r4.zst: found more than 64MiB unpacked from "),
+            "{refused}"
+        );
+        assert!(
+            refused.ends_with("of all files of a trace together") && opened == 5,
+            "{refused}"
+        );
+    }
+}

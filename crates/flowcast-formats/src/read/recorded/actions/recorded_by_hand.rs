@@ -1,0 +1,58 @@
+//! Recordings of two ranks, call by call.
+
+use crate::read::recorded::{Clock, program};
+use flowcast_program::{Program, ReadOptions};
+use flowcast_recording::decode::{Header, Item, Members, RankFile, RecordedCall};
+use flowcast_units::Rank;
+
+/// A call: function, words behind it, thread.
+pub(super) type TestCall<'a> = (&'a str, &'a [i64], u32);
+
+/// Two ranks with one window, number 0 at each, whose communicator among all is 1.
+pub(super) fn read(ranks: [&[TestCall<'_>]; 2]) -> Program {
+    let files: Vec<RankFile> = (0..2)
+        .map(Rank)
+        .zip(ranks)
+        .map(|(rank, calls)| file(rank, calls))
+        .collect();
+    program("two", &files, Clock::Wall, ReadOptions::default()).unwrap()
+}
+
+fn file(rank: Rank, calls: &[TestCall<'_>]) -> RankFile {
+    let header = Header {
+        rank,
+        ranks: 2,
+        ..Header::default()
+    };
+    let communicators = vec![Members {
+        own: vec![0, 1],
+        remote: Vec::new(),
+    }];
+    let mut file = RankFile {
+        header,
+        communicators,
+        windows: vec![0],
+        ended: true,
+        ..RankFile::default()
+    };
+    for (number, (function, words, thread)) in (0..).zip(calls) {
+        file.functions.push((*function).to_owned());
+        file.signatures
+            .push([&[i64::from(number)], *words].concat());
+        let begin = 1000 * u64::from(number);
+        file.items.push(Item::Call(RecordedCall {
+            thread: *thread,
+            signature: number,
+            begin,
+            burst: 0,
+            cpu: 0,
+            time: 10,
+        }));
+    }
+    file
+}
+
+/// What is left out.
+pub(super) fn told(program: &Program) -> Vec<String> {
+    program.ignored().iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,538 @@
+//! Recordings: what `flowcast record` writes. The folder is told by its file `recording`, which this reader is given;
+//! the ranks' files lie beside it.
+//!
+//! Each rank's calls become actions (`actions`), wildcards by what they matched (`wildcards`); what a killed program or a
+//! cut recording leaves without its counterpart is removed and counted (`prune`); calls of several threads are put in
+//! order (`threads`); the rest becomes the instructions of a program (`instructions`).
+//!
+//! Computation takes its wall time, unless that holds what is none ([`Clock::from_files`]).
+
+pub(super) mod actions;
+mod instructions;
+mod prune;
+mod streams;
+mod threads;
+mod wildcards;
+
+use std::collections::BTreeMap;
+
+use super::{parts::OpenPart, scan::bytes_of};
+use actions::{CallSum, FILES, RankActions};
+use flowcast_model::algorithm::Base;
+use flowcast_program::{
+    ReadOptions, TraceError,
+    link::{ProgramParts, link},
+    parallel::for_each_mut,
+    program::{Communicator, IgnoredRecords, Program, SharedBytes},
+    recorded_times::has_threads,
+};
+use flowcast_recording::{
+    decode::{self, Members, RankFile},
+    format, summary,
+    time_axis::CLOCK,
+};
+use flowcast_units::{Rank, Rounded, Time};
+use threads::ThreadOrder;
+
+/// The kind of [`IgnoredRecords`] of ranks whose program, disk or machine failed before they came to their end.
+pub const CUT: &str = "ends of ranks, which were not recorded,";
+/// That of programs that failed, whose ranks may have come to their end because of that.
+pub const FAILED: &str = "program that failed; what it did until then is replayed";
+/// That of ranks whose budget was used up.
+const SPENT: &str = "ends of ranks, for which the budget was not enough,";
+
+/// That of ranks whose threads share requests.
+const IN_A_ROW: &str =
+    "ranks of which threads complete each other's requests; their calls are in one row";
+
+/// Whether the text is that of a recording.
+pub(super) fn recognises(text: &[u8]) -> bool {
+    text.starts_with(format::RECORDING_MAGIC.as_bytes())
+}
+
+/// Reads a recording, with computation by a clock, or by the rule ([`Clock::from_files`]).
+///
+/// # Errors
+/// Files that are missing or damaged, and ranks that do not fit together.
+pub fn read(
+    name: &str,
+    text: &[u8],
+    open: OpenPart<'_>,
+    (options, asked): (ReadOptions, Option<Clock>),
+) -> Result<Program, TraceError> {
+    let files = files(name, text, &mut *open, options)?;
+    let clock = asked.unwrap_or_else(|| Clock::from_files(&files));
+    let mut program = program(name, &files, clock, options)?;
+    if String::from_utf8_lossy(text)
+        .lines()
+        .any(|line| line.starts_with(format::FAILED))
+    {
+        program.ignored.push(IgnoredRecords {
+            kind: FAILED.to_owned(),
+            count: 1,
+        });
+    }
+    program.assumed.extend(clock_note(&files, clock, asked));
+    let provenance = open(PROVENANCE).ok();
+    let disturbed = provenance.and_then(|note| disturbed_by((*note).as_ref()));
+    program
+        .assumed
+        .extend(disturbed.as_deref().map(disturbance));
+    Ok(program)
+}
+
+/// The file of a recording's folder that says where the recording comes from.
+pub const PROVENANCE: &str = "provenance.json";
+
+/// What disturbed a recording, by its provenance file; none if nothing did.
+pub fn disturbed_by(provenance: &[u8]) -> Option<String> {
+    let note: serde_json::Value = serde_json::from_slice(provenance).ok()?;
+    Some(note["provenance"]["disturbed_by"].as_str()?.to_owned())
+}
+
+/// The sentence on what disturbed a recording.
+pub fn disturbance(found: &str) -> String {
+    format!(
+        "the recording was made on a busy machine ({found}): times of computation may be too long"
+    )
+}
+
+/// Wall time holds something else than work where it is this many times the thread CPU time, and 1 ms longer.
+const MUCH: f64 = 1.25;
+const LONGER: u64 = 1_000_000;
+
+/// Which time computations take and how to take the other, where that matters.
+fn clock_note(files: &[RankFile], clock: Clock, asked: Option<Clock>) -> Option<String> {
+    let (wall, cpu) = files
+        .iter()
+        .map(summary::computation)
+        .fold((0, 0), |(wall, cpu), (more, own)| (wall + more, cpu + own));
+    let differ = wall as f64 > MUCH * cpu as f64 && wall > cpu + LONGER;
+    let reason = WallFault::find(files).map(WallFault::words);
+    let (takes, other) = match clock {
+        Clock::Wall => ("wall time", "cpu"),
+        Clock::ThreadCpu => ("thread CPU time", "wall"),
+    };
+    if asked.is_none() && clock == Clock::Wall && !differ {
+        return None;
+    }
+    let why = match (asked, reason) {
+        (Some(_), _) => " as asked for".to_owned(),
+        (None, Some(reason)) => format!(": {reason}"),
+        (None, None) => String::new(),
+    };
+    let [wall, cpu] = [wall, cpu].map(|nanos| Rounded(Time::from_nanos(nanos as f64)));
+    Some(format!(
+        "computation takes {takes}{why}; of all ranks together {wall} wall, {cpu} thread CPU (--compute {other} takes the other)"
+    ))
+}
+
+/// The program of a recording whose files are read, with computation by a clock.
+///
+/// # Errors
+/// Ranks that do not fit together: calls that the others lack, members of communicators that do not agree.
+pub fn program(
+    name: &str,
+    files: &[RankFile],
+    clock: Clock,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let communicators = Communicators::new(files);
+    let regions = Regions::new(files);
+    let mut ranks = Vec::with_capacity(files.len());
+    for ((file, ids), windows) in files
+        .iter()
+        .zip(&communicators.ids)
+        .zip(&communicators.windows)
+    {
+        ranks.push(actions::actions(
+            file,
+            &actions::Context {
+                ids,
+                windows,
+                regions: &regions,
+                clock,
+            },
+        ));
+    }
+    let mut program = assemble(
+        program_name(name, files),
+        ranks,
+        communicators.members,
+        options,
+    )?;
+    let version = files
+        .first()
+        .and_then(|file| file.header.fields.get("library"));
+    program.library = version.and_then(|version| library(version));
+    let unknown = version.filter(|version| program.library.is_none() && !version.is_empty());
+    program
+        .assumed
+        .extend(unknown.map(|version| unknown_library(version)));
+    let count = |is_so: &dyn Fn(&RankFile) -> bool| {
+        files
+            .iter()
+            .filter(|file| !file.ended && is_so(file))
+            .count() as u64
+    };
+    for (kind, count) in [
+        (CUT, count(&|file| !file.stopped)),
+        (SPENT, count(&|file| file.stopped)),
+    ] {
+        if count > 0 {
+            program.ignored.push(IgnoredRecords {
+                kind: kind.to_owned(),
+                count,
+            });
+        }
+    }
+    Ok(program)
+}
+
+/// Matches what the ranks do, leaves out and counts what has no counterpart, and joins the rest.
+pub(super) fn assemble(
+    name: String,
+    mut ranks: Vec<RankActions>,
+    communicators: Vec<Communicator>,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let left_out = left_out(&ranks);
+    let guessed = wildcards::assign(&mut ranks);
+    let pruned = prune::prune(&mut ranks, &communicators);
+    let orders = threads::order(&mut ranks, &communicators);
+    let rows = orders
+        .iter()
+        .filter(|order| **order == ThreadOrder::Row)
+        .count() as u64;
+    let streams = streams::divide(&mut ranks, &orders, communicators);
+    let mut builders = Vec::with_capacity(streams.steps.len());
+    for ((rank, actions), steps) in (0..).map(Rank).zip(&ranks).zip(&streams.steps) {
+        for steps in steps {
+            builders.push(instructions::instructions(rank, actions, steps)?);
+        }
+    }
+    let parts = ProgramParts {
+        name,
+        ranks: builders,
+        communicators: streams.communicators,
+        ignored_kind: |_| "calls".to_owned(),
+        source: None,
+        threads: streams.threads,
+    };
+    let mut program = link(parts, options)?;
+    program.ignored.extend(left_out);
+    program.ignored.extend(guessed);
+    program.ignored.extend(pruned);
+    if rows > 0 {
+        program.ignored.push(IgnoredRecords {
+            kind: IN_A_ROW.to_owned(),
+            count: rows,
+        });
+    }
+    Ok(program)
+}
+
+/// The calls that are not replayed, by function, with their share of all bytes that calls send.
+fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
+    let all = ranks.iter().map(RankActions::bytes_sent);
+    let all = all.fold(0, u64::saturating_add);
+    let mut sums: BTreeMap<(&str, &str), CallSum> = BTreeMap::new();
+    for ((function, remark), one) in ranks.iter().flat_map(|rank| &rank.left_out) {
+        let sum = sums.entry((function, remark)).or_default();
+        sum.calls += one.calls;
+        sum.bytes = sum.bytes.saturating_add(one.bytes);
+    }
+    sums.into_iter()
+        .map(|((function, remark), sum)| {
+            let bytes = match (sum.bytes, remark) {
+                (0, _) => String::new(),
+                (bytes, FILES) => format!(" ({bytes} bytes)"),
+                (bytes, _) => {
+                    let share = 100.0 * bytes as f64 / all as f64;
+                    format!(" ({bytes} bytes, {share:.1} % of those sent)")
+                }
+            };
+            IgnoredRecords {
+                kind: format!("calls of MPI_{function}{bytes}{remark}"),
+                count: sum.calls,
+            }
+        })
+        .collect()
+}
+
+/// The names of a recording's regions by their numbers, from 1, which are the values of the events [`REGION`](flowcast_program::paraver_events::REGION).
+pub fn region_names(files: &[RankFile]) -> Vec<String> {
+    Regions::new(files).0.into_keys().collect()
+}
+
+/// A file's name, its bytes and what they became.
+type Job = (
+    String,
+    Option<SharedBytes>,
+    Option<Result<RankFile, TraceError>>,
+);
+
+/// Reads and decodes the file of each rank.
+///
+/// # Errors
+/// A file is missing or damaged, or belongs to another recording.
+pub fn files(
+    name: &str,
+    text: &[u8],
+    open: OpenPart<'_>,
+    options: ReadOptions,
+) -> Result<Vec<RankFile>, TraceError> {
+    let ranks = summary::ranks(name, text)?;
+    let mut jobs: Vec<Job> = Vec::new();
+    for rank in (0..ranks).map(Rank) {
+        let file = summary::rank_file(rank);
+        let bytes = open(&file).map_err(|error| TraceError::Part {
+            place: name.to_owned(),
+            file: file.clone(),
+            error,
+        })?;
+        jobs.push((file, Some(bytes), None));
+    }
+    for_each_mut(&mut jobs, options.threads, |(file, bytes, read)| {
+        *read = bytes
+            .take()
+            .map(|bytes| decode::read(file, bytes_of(&bytes)).map_err(TraceError::from));
+    });
+    let mut files = Vec::with_capacity(jobs.len());
+    for (rank, (file, _, read)) in (0..ranks).map(Rank).zip(jobs) {
+        let read = read.expect("every job was done")?;
+        if (read.header.rank, read.header.ranks) != (rank, ranks) {
+            return Err(TraceError::At {
+                place: file,
+                found: format!("rank {} of {}", read.header.rank, read.header.ranks),
+                expected: format!("rank {rank} of {ranks}"),
+            });
+        }
+        files.push(read);
+    }
+    Ok(files)
+}
+
+/// The MPI library of this version text, if its algorithms are known.
+fn library(version: &str) -> Option<Base> {
+    [
+        ("Open MPI", Base::OpenMpi),
+        ("MPICH", Base::Mpich),
+        ("MPI VERSION    : CRAY MPICH", Base::CrayMpich),
+    ]
+    .into_iter()
+    .find_map(|(begin, base)| version.starts_with(begin).then_some(base))
+}
+
+/// The sentence on a library whose algorithms are not known.
+fn unknown_library(version: &str) -> String {
+    let name = version.lines().next().unwrap_or_default();
+    let taken = Base::default().name();
+    format!(
+        "the recording names {name}, whose algorithms of collectives are not known: by messages they take those of \
+         {taken} (--collectives names others)"
+    )
+}
+
+fn program_name(name: &str, files: &[RankFile]) -> String {
+    let recorded = files
+        .first()
+        .and_then(|file| file.header.fields.get("program"));
+    recorded
+        .filter(|program| !program.is_empty())
+        .cloned()
+        .unwrap_or_else(|| name.to_owned())
+}
+
+/// Which of a computation's two times counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The time that passed.
+    Wall,
+    /// The time that the thread had a processor.
+    ThreadCpu,
+}
+
+impl Clock {
+    /// The rule: thread CPU time where the wall time of computations holds something else, which is then in all of them;
+    /// else wall time, in which waiting for files, accelerators and threads that do not call MPI is.
+    pub fn from_files(files: &[RankFile]) -> Clock {
+        WallFault::find(files).map_or(Clock::Wall, |_| Clock::ThreadCpu)
+    }
+}
+
+/// Why wall time is no measure of a recording's computations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WallFault {
+    Threads,
+    Turns,
+    OneMachine,
+}
+
+impl WallFault {
+    fn find(files: &[RankFile]) -> Option<WallFault> {
+        if files.iter().any(has_threads) {
+            return Some(WallFault::Threads);
+        }
+        let mut machines: BTreeMap<&str, Vec<(&str, u64)>> = BTreeMap::new();
+        for file in files {
+            let field = |key: &str| file.header.fields.get(key).map_or("", String::as_str);
+            let kernel = if field(CLOCK).is_empty() {
+                field("host")
+            } else {
+                field(CLOCK)
+            };
+            let processors = field("cores").parse().unwrap_or(u64::MAX);
+            machines
+                .entry(kernel)
+                .or_default()
+                .push((field("host"), processors));
+        }
+        match () {
+            () if machines.values().any(|ranks| {
+                ranks
+                    .iter()
+                    .any(|(_, processors)| ranks.len() as u64 > *processors)
+            }) =>
+            {
+                Some(WallFault::Turns)
+            }
+            () if machines
+                .values()
+                .any(|ranks| ranks.iter().any(|(host, _)| *host != ranks[0].0)) =>
+            {
+                Some(WallFault::OneMachine)
+            }
+            () => None,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            WallFault::Threads => {
+                "several threads of a rank call MPI, and one that sleeps does not compute"
+            }
+            WallFault::Turns => "a machine has more ranks than processors, so they take turns",
+            WallFault::OneMachine => {
+                "hosts of the recording are one machine, as in a lab, and share its processors"
+            }
+        }
+    }
+}
+
+/// The communicators of all ranks. Each rank numbers its own; two of the same group are told apart by the order in
+/// which they were made, which is the same on all their ranks because making one is a collective call.
+struct Communicators {
+    members: Vec<Communicator>,
+    /// For each rank, the index of each of its own.
+    ids: Vec<Vec<u32>>,
+    /// For each rank, the communicator that each of its windows has for itself.
+    windows: Vec<Vec<Option<i32>>>,
+}
+
+impl Communicators {
+    fn new(files: &[RankFile]) -> Communicators {
+        let mut known: BTreeMap<(Members, u32), u32> = BTreeMap::new();
+        let mut all = Communicators {
+            members: Vec::new(),
+            ids: Vec::new(),
+            windows: Vec::new(),
+        };
+        for file in files {
+            let mut times: BTreeMap<Members, u32> = BTreeMap::new();
+            let mut ids = Vec::new();
+            for communicator in &file.communicators {
+                let group = one_view(communicator);
+                let time = times.entry(group.clone()).or_default();
+                *time += 1;
+                let next = known.len() as u32;
+                let id = *known.entry((group, *time)).or_insert(next);
+                if id == next {
+                    let members = communicator.own.iter().copied().map(Rank).collect();
+                    all.members.push(Communicator {
+                        id: id as i32,
+                        members,
+                    });
+                }
+                ids.push(id);
+            }
+            all.ids.push(ids);
+        }
+        all.define_windows(files);
+        all
+    }
+
+    /// Windows are told apart as communicators are: by the communicator that they were made of, and by their order.
+    fn define_windows(&mut self, files: &[RankFile]) {
+        let mut known: BTreeMap<(u32, u32), i32> = BTreeMap::new();
+        for (file, ids) in files.iter().zip(&self.ids) {
+            let mut times: BTreeMap<u32, u32> = BTreeMap::new();
+            let mut windows = Vec::with_capacity(file.windows.len());
+            for own in &file.windows {
+                let of = usize::try_from(*own)
+                    .ok()
+                    .and_then(|own| ids.get(own))
+                    .copied();
+                windows.push(of.map(|of| {
+                    let time = times.entry(of).or_default();
+                    *time += 1;
+                    let members = &mut self.members;
+                    *known.entry((of, *time)).or_insert_with(|| {
+                        let ranks = members[of as usize].members.clone();
+                        streams::define(members, ranks)
+                    })
+                }));
+            }
+            self.windows.push(windows);
+        }
+    }
+}
+
+/// A communicator between two groups, seen from either of them alike.
+fn one_view(members: &Members) -> Members {
+    let Members { own, remote } = members.clone();
+    if !remote.is_empty() && remote < own {
+        Members {
+            own: remote,
+            remote: own,
+        }
+    } else {
+        Members { own, remote }
+    }
+}
+
+/// Regions by number, from 1, in the order of their names.
+pub(super) struct Regions(BTreeMap<String, i64>);
+
+impl Regions {
+    fn new(files: &[RankFile]) -> Regions {
+        let mut names: Vec<String> = files.iter().flat_map(actions::region_names).collect();
+        names.sort();
+        names.dedup();
+        Regions(names.into_iter().zip(1..).collect())
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_known_by_the_begin_of_their_version() {
+        for (version, expected) in [
+            ("Open MPI v4.1.4, package: Debian", Some(Base::OpenMpi)),
+            ("MPICH Version:\t4.0.2", Some(Base::Mpich)),
+            (
+                "MPI VERSION    : CRAY MPICH version 8.1.29.8 (ANL base 3.4a2)",
+                Some(Base::CrayMpich),
+            ),
+            ("Intel(R) MPI Library 2021.9", None),
+        ] {
+            assert_eq!(library(version), expected, "{version}");
+        }
+    }
+}

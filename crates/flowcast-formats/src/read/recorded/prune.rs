@@ -1,0 +1,125 @@
+//! Takes out what has no counterpart, so that the rest can be replayed.
+//!
+//! A program that was killed, a budget that was used up, a message that nobody received and a receive that was
+//! cancelled all leave something open. The last of a channel's sends or receives go, and the last collective calls of
+//! a communicator; each is counted.
+
+use std::collections::BTreeMap;
+
+use super::actions::RankActions;
+use flowcast_program::{
+    build::Channel,
+    program::{Communicator, IgnoredRecords},
+};
+use flowcast_units::Rank;
+
+/// Prunes all ranks; gives what was taken out.
+pub(super) fn prune(
+    ranks: &mut [RankActions],
+    communicators: &[Communicator],
+) -> Vec<IgnoredRecords> {
+    let (sends, receives) = prune_messages(ranks);
+    let collectives = prune_collectives(ranks, communicators);
+    let taken = [
+        ("sends that nobody received", sends),
+        ("receives that got nothing", receives),
+        ("collective calls that not all ranks came to", collectives),
+    ];
+    let some = taken.into_iter().filter(|(_, count)| *count > 0);
+    some.map(|(kind, count)| IgnoredRecords {
+        kind: kind.to_owned(),
+        count,
+    })
+    .collect()
+}
+
+/// Sends that are still to come minus receives, by receiver and channel as the receiver sees it.
+type Balance = BTreeMap<(Rank, Channel), i64>;
+
+fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
+    let count = ranks.len();
+    let mut balance = Balance::new();
+    for (rank, actions) in (0..).map(Rank).zip(ranks.iter()) {
+        for send in &actions.sends {
+            *balance
+                .entry(seen_by_receiver(rank, send.channel))
+                .or_default() += 1;
+        }
+        for channel in actions.posts.iter().filter_map(|post| post.channel) {
+            *balance.entry((rank, channel)).or_default() -= 1;
+        }
+    }
+    balance.retain(|_, open| *open != 0);
+    let (mut sends, mut receives) = (0, 0);
+    for (rank, actions) in (0..).map(Rank).zip(ranks) {
+        for send in actions.sends.iter_mut().rev() {
+            let open = balance
+                .get_mut(&seen_by_receiver(rank, send.channel))
+                .filter(|open| **open > 0);
+            if let Some(open) = open {
+                *open -= 1;
+                send.dropped = true;
+                sends += 1;
+            }
+            send.dropped |= send.channel.peer.index() >= count;
+        }
+        for post in actions.posts.iter_mut().rev() {
+            let open = post
+                .channel
+                .and_then(|channel| balance.get_mut(&(rank, channel)))
+                .filter(|open| **open < 0);
+            if let Some(open) = open {
+                *open += 1;
+                post.channel = None;
+            }
+            receives += u64::from(post.channel.is_none());
+        }
+    }
+    (sends, receives)
+}
+
+fn seen_by_receiver(sender: Rank, channel: Channel) -> (Rank, Channel) {
+    (
+        channel.peer,
+        Channel {
+            peer: sender,
+            ..channel
+        },
+    )
+}
+
+fn prune_collectives(ranks: &mut [RankActions], communicators: &[Communicator]) -> u64 {
+    let mut made: Vec<BTreeMap<i32, u64>> = Vec::with_capacity(ranks.len());
+    for actions in ranks.iter() {
+        let mut calls = BTreeMap::new();
+        actions
+            .collectives
+            .iter()
+            .for_each(|call| *calls.entry(call.record.communicator).or_default() += 1);
+        made.push(calls);
+    }
+    let common: BTreeMap<i32, u64> = communicators
+        .iter()
+        .map(|communicator| {
+            let calls = communicator
+                .members
+                .iter()
+                .map(|member| made.get(member.index())?.get(&communicator.id).copied());
+            (
+                communicator.id,
+                calls.map(|calls| calls.unwrap_or(0)).min().unwrap_or(0),
+            )
+        })
+        .collect();
+    let mut taken = 0;
+    for actions in ranks {
+        let mut seen: BTreeMap<i32, u64> = BTreeMap::new();
+        for call in &mut actions.collectives {
+            let seen = seen.entry(call.record.communicator).or_default();
+            *seen += 1;
+            call.dropped = *seen > common.get(&call.record.communicator).copied().unwrap_or(0);
+            taken += u64::from(call.dropped);
+        }
+    }
+    taken
+}

@@ -1,0 +1,298 @@
+//! The streams of threads: each is a thread of its rank, and messages and collectives are theirs.
+//!
+//! Messages match by rank, source, tag and communicator; which thread's send meets which thread's receive follows from the
+//! order of the steps. So does which threads execute a collective: one of each rank.
+
+use std::collections::BTreeMap;
+
+use super::{
+    actions::{Action, ActionStep, RankActions},
+    threads::ThreadOrder,
+};
+use flowcast_program::{
+    build::{CallRecord, Channel},
+    program::{CollectiveMode, Communicator},
+};
+use flowcast_units::Rank;
+
+/// The streams of all ranks.
+pub(super) struct Streams {
+    /// Task and thread of each stream; empty if each rank has one.
+    pub threads: Vec<(u32, u32)>,
+    /// By rank: the steps of each of its streams.
+    pub steps: Vec<Vec<Vec<ActionStep>>>,
+    /// The communicators, by streams.
+    pub communicators: Vec<Communicator>,
+}
+
+/// Divides the steps of ranks, which are in order, among the streams of their threads.
+pub(super) fn divide(
+    ranks: &mut [RankActions],
+    orders: &[ThreadOrder],
+    communicators: Vec<Communicator>,
+) -> Streams {
+    let numbers = StreamNumbers::new(ranks, orders);
+    if numbers.count as usize == ranks.len() {
+        let steps = ranks
+            .iter_mut()
+            .map(|rank| vec![std::mem::take(&mut rank.steps)])
+            .collect();
+        return Streams {
+            threads: Vec::new(),
+            steps,
+            communicators,
+        };
+    }
+    address_messages(ranks, &numbers);
+    address_accesses(ranks, &numbers);
+    let mut communicators =
+        StreamMeetings::new(ranks, &numbers).divide(ranks, &numbers, communicators);
+    let steps = (0..)
+        .map(Rank)
+        .zip(ranks)
+        .map(|(rank, actions)| numbers.split(rank, actions, &mut communicators));
+    let steps: Vec<Vec<Vec<ActionStep>>> = steps.collect();
+    let tasks = (0..)
+        .zip(&steps)
+        .flat_map(|(task, streams)| (0..streams.len() as u32).map(move |thread| (task, thread)));
+    Streams {
+        threads: tasks.collect(),
+        steps,
+        communicators,
+    }
+}
+
+/// The numbers of all streams.
+struct StreamNumbers {
+    /// By rank: the first stream, and the place of each thread behind it; no threads if all are in one row.
+    of_rank: Vec<(u32, BTreeMap<u32, u32>)>,
+    count: u32,
+}
+
+impl StreamNumbers {
+    fn new(ranks: &[RankActions], orders: &[ThreadOrder]) -> StreamNumbers {
+        let mut numbers = StreamNumbers {
+            of_rank: Vec::with_capacity(ranks.len()),
+            count: 0,
+        };
+        for (actions, order) in ranks.iter().zip(orders) {
+            let mut threads = BTreeMap::new();
+            if *order == ThreadOrder::Streams && !actions.calls.is_empty() {
+                threads.extend(actions.steps.iter().map(|step| (step.thread, 0)));
+                threads
+                    .values_mut()
+                    .zip(0..)
+                    .for_each(|(place, number)| *place = number);
+            }
+            let streams = threads.len().max(1) as u32;
+            numbers.of_rank.push((numbers.count, threads));
+            numbers.count += streams;
+        }
+        numbers
+    }
+
+    fn stream(&self, rank: Rank, thread: u32) -> Rank {
+        let (first, threads) = &self.of_rank[rank.index()];
+        Rank(first + threads.get(&thread).copied().unwrap_or(0))
+    }
+
+    /// The steps of each stream of a rank, in which a call that blocks is one again.
+    fn split(
+        &self,
+        rank: Rank,
+        actions: &mut RankActions,
+        communicators: &mut Vec<Communicator>,
+    ) -> Vec<Vec<ActionStep>> {
+        let (first, threads) = &self.of_rank[rank.index()];
+        let steps = std::mem::take(&mut actions.steps);
+        if threads.is_empty() {
+            return vec![steps];
+        }
+        let mut pairs: BTreeMap<(Rank, Rank), i32> = BTreeMap::new();
+        let mut streams = vec![Vec::new(); threads.len()];
+        for step in steps {
+            let own = self.stream(rank, step.thread);
+            let pair = match step.action {
+                Action::Signal(to) => {
+                    Some((own, self.stream(rank, to), CollectiveMode::NonBlocking))
+                }
+                Action::Await(from) => {
+                    Some((self.stream(rank, from), own, CollectiveMode::Blocking))
+                }
+                _ => None,
+            };
+            let mut step = step;
+            if let Some((from, to, mode)) = pair {
+                let id = *pairs
+                    .entry((from, to))
+                    .or_insert_with(|| define(communicators, vec![from, to]));
+                step.action = meet(actions, id, mode);
+            }
+            push(&mut streams[(own.0 - first) as usize], step, actions);
+        }
+        streams
+    }
+}
+
+/// A further communicator; gives its number, which is that of those before it: recordings number theirs from 0.
+pub(super) fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) -> i32 {
+    let id = communicators.len() as i32;
+    communicators.push(Communicator { id, members });
+    id
+}
+
+/// A meeting of two streams of a rank, which costs nothing: the thread that signals goes on at once.
+fn meet(actions: &mut RankActions, communicator: i32, mode: CollectiveMode) -> Action {
+    Action::Collective(actions.add_collective(CallRecord::barrier(communicator, mode)))
+}
+
+/// Appends a step; what begins and waits in one call blocks.
+fn push(stream: &mut Vec<ActionStep>, step: ActionStep, actions: &mut RankActions) {
+    let Some(last) = stream.last_mut().filter(|last| last.item == step.item) else {
+        return stream.push(step);
+    };
+    match (last.action, step.action) {
+        (Action::Irecv(post), Action::WaitRecv(awaited)) if post == awaited => {
+            last.action = Action::Recv(post)
+        }
+        (Action::Send(send), Action::WaitSend(awaited)) if send == awaited => {
+            actions.sends[send as usize].mode.non_blocking = false;
+        }
+        (Action::Collective(number), Action::WaitCollective(awaited)) if number == awaited => {
+            actions.collectives[number as usize].record.mode = CollectiveMode::Blocking;
+        }
+        _ => stream.push(step),
+    }
+}
+
+/// Sends and receives of a channel, each with its rank's number of it and its stream.
+#[derive(Default)]
+struct StreamEnds {
+    sends: Vec<(u32, Rank)>,
+    posts: Vec<(u32, Rank)>,
+}
+
+/// Gives each message the streams between which it goes.
+fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
+    // By receiver and its channel.
+    let mut channels: BTreeMap<(Rank, Channel), StreamEnds> = BTreeMap::new();
+    for (rank, actions) in (0..).map(Rank).zip(ranks.iter()) {
+        for step in &actions.steps {
+            let stream = numbers.stream(rank, step.thread);
+            match step.action {
+                Action::Send(send) if !actions.sends[send as usize].dropped => {
+                    let channel = actions.sends[send as usize].channel;
+                    let seen = (
+                        channel.peer,
+                        Channel {
+                            peer: rank,
+                            ..channel
+                        },
+                    );
+                    channels.entry(seen).or_default().sends.push((send, stream));
+                }
+                Action::Recv(post) | Action::Irecv(post) => {
+                    if let Some(channel) = actions.posts[post as usize].channel {
+                        channels
+                            .entry((rank, channel))
+                            .or_default()
+                            .posts
+                            .push((post, stream));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    for ((receiver, channel), StreamEnds { sends, posts }) in channels {
+        for ((send, from), (post, to)) in sends.into_iter().zip(posts) {
+            ranks[channel.peer.index()].sends[send as usize]
+                .channel
+                .peer = to;
+            ranks[receiver.index()].posts[post as usize].channel = Some(Channel {
+                peer: from,
+                ..channel
+            });
+        }
+    }
+}
+
+/// A rank's memory is its first stream's.
+fn address_accesses(ranks: &mut [RankActions], numbers: &StreamNumbers) {
+    for access in ranks.iter_mut().flat_map(|rank| &mut rank.accesses) {
+        if let Some(target) = access.target_mut() {
+            *target = Rank(numbers.of_rank[target.index()].0);
+        }
+    }
+}
+
+/// The collective calls of each rank on each communicator, with the stream that makes each.
+struct StreamMeetings(BTreeMap<(i32, Rank), Vec<(u32, Rank)>>);
+
+impl StreamMeetings {
+    fn new(ranks: &[RankActions], numbers: &StreamNumbers) -> StreamMeetings {
+        let mut all: BTreeMap<(i32, Rank), Vec<(u32, Rank)>> = BTreeMap::new();
+        for (rank, actions) in (0..).map(Rank).zip(ranks) {
+            for step in &actions.steps {
+                let Action::Collective(number) = step.action else {
+                    continue;
+                };
+                let call = actions.collectives[number as usize];
+                if !call.dropped {
+                    let stream = numbers.stream(rank, step.thread);
+                    all.entry((call.record.communicator, rank))
+                        .or_default()
+                        .push((number, stream));
+                }
+            }
+        }
+        StreamMeetings(all)
+    }
+
+    /// The communicators by streams: one for each set of threads that execute a collective together.
+    fn divide(
+        &self,
+        ranks: &mut [RankActions],
+        numbers: &StreamNumbers,
+        communicators: Vec<Communicator>,
+    ) -> Vec<Communicator> {
+        let mut next = communicators.len() as i32;
+        let mut divided = Vec::with_capacity(communicators.len());
+        for Communicator { id, members } in communicators {
+            let mut known: BTreeMap<Vec<Rank>, i32> = BTreeMap::new();
+            let calls: Vec<&[(u32, Rank)]> = members
+                .iter()
+                .map(|rank| self.0.get(&(id, *rank)).map_or(&[][..], Vec::as_slice))
+                .collect();
+            for turn in 0..calls.iter().map(|calls| calls.len()).min().unwrap_or(0) {
+                let streams: Vec<Rank> = calls.iter().map(|calls| calls[turn].1).collect();
+                let own = match known.get(&streams) {
+                    Some(own) => *own,
+                    None => {
+                        let own = if known.is_empty() { id } else { next };
+                        next += i32::from(!known.is_empty());
+                        known.insert(streams.clone(), own);
+                        divided.push(Communicator {
+                            id: own,
+                            members: streams,
+                        });
+                        own
+                    }
+                };
+                for (rank, calls) in members.iter().zip(&calls) {
+                    ranks[rank.index()].collectives[calls[turn].0 as usize]
+                        .record
+                        .communicator = own;
+                }
+            }
+            if known.is_empty() {
+                let members = members
+                    .iter()
+                    .map(|rank| Rank(numbers.of_rank[rank.index()].0))
+                    .collect();
+                divided.push(Communicator { id, members });
+            }
+        }
+        divided
+    }
+}

@@ -1,0 +1,418 @@
+//! What several threads of a rank do, each in a stream of its own.
+//!
+//! All ranks are walked through together, in order of time, what blocks begun where its call began and waited for where it
+//! ended; a wait comes when what it waits for has been begun: the program did end, so each of them does. That order tells
+//! which thread's receive gets which message and which threads meet in a collective, and a replay of the streams (`streams`)
+//! cannot stand still: it may go in this order.
+//!
+//! A request that another thread completes than the one that made it belongs to no stream. Then the calls of the rank's
+//! threads become one row in the order of the walk; between two of them the rank computes if any thread does.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+};
+
+use super::actions::{Action, ActionStep, RankActions, ThreadCall};
+use flowcast_program::{build::Channel, program::Communicator};
+use flowcast_units::Rank;
+
+/// How the threads of a rank are replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ThreadOrder {
+    /// Each in a stream of its own.
+    Streams,
+    /// In one row, one call after the other.
+    Row,
+}
+
+/// Puts the steps of all ranks in an order in which they can be replayed, and says which ranks' threads are in one row;
+/// where each rank has one thread, nothing changes.
+pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<ThreadOrder> {
+    if ranks.iter().all(|rank| rank.calls.is_empty()) {
+        return vec![ThreadOrder::Streams; ranks.len()];
+    }
+    let mut walk = ThreadWalk::new(ranks, communicators);
+    let is_whole = walk.run();
+    let done = std::mem::take(&mut walk.done);
+    let mut orders = Vec::with_capacity(ranks.len());
+    for (rank, done) in ranks.iter_mut().zip(done) {
+        let is_apart = is_whole && completes_its_own(&done);
+        rank.steps = if is_apart || rank.calls.is_empty() {
+            done
+        } else {
+            in_a_row(&rank.calls, done)
+        };
+        orders.push(if is_apart || rank.calls.is_empty() {
+            ThreadOrder::Streams
+        } else {
+            ThreadOrder::Row
+        });
+    }
+    orders
+}
+
+/// Whether each thread waits for nothing but what it has begun itself.
+fn completes_its_own(done: &[ActionStep]) -> bool {
+    let mut begun = BTreeMap::new();
+    done.iter().all(|step| match step.action {
+        Action::Send(send) => begun.insert(Action::WaitSend(send), step.thread).is_none(),
+        Action::Irecv(post) => begun.insert(Action::WaitRecv(post), step.thread).is_none(),
+        Action::Collective(number) => begun
+            .insert(Action::WaitCollective(number), step.thread)
+            .is_none(),
+        wait => begun.get(&wait).is_none_or(|thread| *thread == step.thread),
+    })
+}
+
+/// The steps of all threads one after the other.
+fn in_a_row(calls: &[ThreadCall], mut done: Vec<ActionStep>) -> Vec<ActionStep> {
+    done.retain(|step| {
+        !matches!(
+            step.action,
+            Action::Compute(_) | Action::Signal(_) | Action::Await(_)
+        )
+    });
+    with_computation(&computing(calls), done)
+}
+
+/// What a wait waits for: the number of sends of a channel, of receives posted for it, of ranks at a collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ThreadEvent {
+    /// Messages to a receiver, by the receiver and its channel.
+    Sent(Rank, Channel),
+    /// Ranks that have come to an execution on a communicator.
+    Came(i32, u32),
+    /// Signals of a thread of a rank for another one.
+    Signalled(Rank, u32, u32),
+}
+
+/// A thread of a rank, by rank and number.
+type ThreadPlace = (Rank, u32);
+
+struct ThreadWalk<'a> {
+    ranks: &'a [RankActions],
+    sizes: BTreeMap<i32, u32>,
+    queues: BTreeMap<ThreadPlace, VecDeque<ActionStep>>,
+    ready: BinaryHeap<Reverse<(u64, ThreadPlace)>>,
+    counts: BTreeMap<ThreadEvent, u32>,
+    waiting: BTreeMap<ThreadEvent, Vec<ThreadPlace>>,
+    /// Which message of its channel each receive gets, which execution each collective call is.
+    posts: Vec<Vec<u32>>,
+    executions: Vec<Vec<u32>>,
+    posted: BTreeMap<(Rank, Channel), u32>,
+    executed: BTreeMap<(Rank, i32), u32>,
+    /// How often a thread of a rank has waited for another one: rank, the other one, itself.
+    awaited: BTreeMap<(Rank, u32, u32), u32>,
+    done: Vec<Vec<ActionStep>>,
+}
+
+impl<'a> ThreadWalk<'a> {
+    fn new(ranks: &'a [RankActions], communicators: &[Communicator]) -> ThreadWalk<'a> {
+        let mut walk = ThreadWalk {
+            ranks,
+            sizes: communicators
+                .iter()
+                .map(|group| (group.id, group.members.len() as u32))
+                .collect(),
+            queues: BTreeMap::new(),
+            ready: BinaryHeap::new(),
+            counts: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            posts: ranks.iter().map(|rank| vec![0; rank.posts.len()]).collect(),
+            executions: ranks
+                .iter()
+                .map(|rank| vec![0; rank.collectives.len()])
+                .collect(),
+            posted: BTreeMap::new(),
+            executed: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+            done: vec![Vec::new(); ranks.len()],
+        };
+        for (rank, actions) in (0..).map(Rank).zip(ranks) {
+            for step in &actions.steps {
+                walk.queues
+                    .entry((rank, step.thread))
+                    .or_default()
+                    .push_back(*step);
+            }
+        }
+        walk.ready = walk
+            .queues
+            .iter()
+            .map(|(place, queue)| Reverse((queue[0].time, *place)))
+            .collect();
+        walk
+    }
+
+    /// Whether all came to their end.
+    fn run(&mut self) -> bool {
+        while let Some(Reverse((time, place))) = self.ready.pop() {
+            self.advance(place, time);
+        }
+        // Only a damaged recording has waits that nothing ends.
+        let mut is_whole = true;
+        for ((rank, _), queue) in std::mem::take(&mut self.queues) {
+            is_whole &= queue.is_empty();
+            self.done[rank.index()].extend(queue);
+        }
+        is_whole
+    }
+
+    /// Does the next step of a thread, if it may be done.
+    fn advance(&mut self, place: ThreadPlace, now: u64) {
+        let Some(queue) = self.queues.get_mut(&place) else {
+            return;
+        };
+        let Some(step) = queue.front().copied() else {
+            return;
+        };
+        if let Some(thing) = self.lacks(place.0, &step) {
+            self.waiting.entry(thing).or_default().push(place);
+            return;
+        }
+        self.begin(place.0, &step, now);
+        self.done[place.0.index()].push(ActionStep { time: now, ..step });
+        if let Some(queue) = self.queues.get_mut(&place) {
+            queue.pop_front();
+            if let Some(next) = queue.front() {
+                self.ready.push(Reverse((next.time.max(now), place)));
+            }
+        }
+    }
+
+    /// What has to be begun before this.
+    fn lacks(&self, rank: Rank, step: &ActionStep) -> Option<ThreadEvent> {
+        let actions = &self.ranks[rank.index()];
+        let (thing, wanted) = match step.action {
+            Action::WaitRecv(post) => {
+                let channel = actions.posts[post as usize].channel?;
+                (
+                    ThreadEvent::Sent(rank, channel),
+                    self.posts[rank.index()][post as usize],
+                )
+            }
+            Action::Recv(post) => {
+                let channel = actions.posts[post as usize].channel?;
+                (
+                    ThreadEvent::Sent(rank, channel),
+                    self.posted
+                        .get(&(rank, channel))
+                        .map_or(1, |count| count + 1),
+                )
+            }
+            Action::WaitCollective(number) => {
+                let call = actions.collectives[number as usize];
+                let id = call.record.communicator;
+                let execution = self.executions[rank.index()][number as usize];
+                (
+                    ThreadEvent::Came(id, execution),
+                    self.sizes.get(&id).copied().filter(|_| !call.dropped)?,
+                )
+            }
+            Action::Await(from) => {
+                let pair = (rank, from, step.thread);
+                (
+                    ThreadEvent::Signalled(rank, from, step.thread),
+                    self.awaited.get(&pair).map_or(1, |count| count + 1),
+                )
+            }
+            _ => return None,
+        };
+        (self.counts.get(&thing).copied().unwrap_or(0) < wanted).then_some(thing)
+    }
+
+    fn begin(&mut self, rank: Rank, step: &ActionStep, now: u64) {
+        let actions = &self.ranks[rank.index()];
+        match step.action {
+            Action::Signal(to) => self.count(ThreadEvent::Signalled(rank, step.thread, to), now),
+            Action::Await(from) => *self.awaited.entry((rank, from, step.thread)).or_default() += 1,
+            Action::Send(send) if !actions.sends[send as usize].dropped => {
+                let Channel { peer, .. } = actions.sends[send as usize].channel;
+                let channel = Channel {
+                    peer: rank,
+                    ..actions.sends[send as usize].channel
+                };
+                self.count(ThreadEvent::Sent(peer, channel), now);
+            }
+            Action::Recv(post) | Action::Irecv(post) => {
+                if let Some(channel) = actions.posts[post as usize].channel {
+                    let count = self.posted.entry((rank, channel)).or_default();
+                    *count += 1;
+                    self.posts[rank.index()][post as usize] = *count;
+                }
+            }
+            Action::Collective(number) if !actions.collectives[number as usize].dropped => {
+                let id = actions.collectives[number as usize].record.communicator;
+                let execution = self.executed.entry((rank, id)).or_default();
+                *execution += 1;
+                let execution = *execution;
+                self.executions[rank.index()][number as usize] = execution;
+                self.count(ThreadEvent::Came(id, execution), now);
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, thing: ThreadEvent, now: u64) {
+        *self.counts.entry(thing).or_default() += 1;
+        let waiting = self.waiting.remove(&thing).unwrap_or_default();
+        self.ready
+            .extend(waiting.into_iter().map(|place| Reverse((now, place))));
+    }
+}
+
+/// The steps with the computation before each.
+fn with_computation(computing: &[(u64, u64)], done: Vec<ActionStep>) -> Vec<ActionStep> {
+    let mut steps = Vec::with_capacity(done.len() * 2);
+    let mut now = 0;
+    let mut spans = computing.iter().peekable();
+    for step in done {
+        let mut computed = 0;
+        while let Some((begin, end)) = spans.peek() {
+            computed += (*end).min(step.time).saturating_sub((*begin).max(now));
+            if *end > step.time {
+                break;
+            }
+            spans.next();
+        }
+        if computed > 0 {
+            steps.push(ActionStep {
+                action: Action::Compute(computed),
+                ..step
+            });
+        }
+        now = now.max(step.time);
+        steps.push(step);
+    }
+    steps
+}
+
+/// The times in which at least one thread computes, in order and without overlap: each does so last before it calls.
+fn computing(calls: &[ThreadCall]) -> Vec<(u64, u64)> {
+    let mut spans: Vec<(u64, u64)> = calls
+        .iter()
+        .map(|call| (call.begin.saturating_sub(call.computed), call.begin))
+        .collect();
+    spans.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (begin, end) in spans {
+        match joined.last_mut() {
+            Some(last) if begin <= last.1 => last.1 = last.1.max(end),
+            _ => joined.push((begin, end)),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::actions::{Post, Send},
+        *,
+    };
+    use flowcast_program::build::NON_BLOCKING;
+    use flowcast_units::Bytes;
+
+    #[test]
+    fn a_rank_computes_while_any_of_its_threads_does() {
+        // Thread 0 computes from 0 to 10 and from 20 to 30, thread 1 from 16 to 36.
+        let call = |thread, computed, begin, end| ThreadCall {
+            thread,
+            computed,
+            begin,
+            end,
+        };
+        let calls = [
+            call(0, 10, 10, 20),
+            call(1, 0, 15, 16),
+            call(0, 10, 30, 35),
+            call(1, 20, 36, 40),
+        ];
+        assert_eq!(computing(&calls), [(0, 10), (15, 15), (16, 36)]);
+        let step = |time, action| ActionStep {
+            item: 0,
+            thread: 0,
+            time,
+            action,
+        };
+        let steps = vec![
+            step(10, Action::Send(0)),
+            step(15, Action::Irecv(0)),
+            step(20, Action::WaitSend(0)),
+            step(40, Action::WaitRecv(0)),
+        ];
+        let actions: Vec<Action> = with_computation(&computing(&calls), steps)
+            .iter()
+            .map(|step| step.action)
+            .collect();
+        use Action::*;
+        assert_eq!(
+            actions,
+            [
+                Compute(10),
+                Send(0),
+                Irecv(0),
+                Compute(4),
+                WaitSend(0),
+                Compute(16),
+                WaitRecv(0)
+            ]
+        );
+    }
+
+    /// Rank 0's first thread waits for an answer to what its second thread sends, which the times put later.
+    #[test]
+    fn a_wait_comes_after_the_send_of_another_thread_that_it_depends_on() {
+        let channel = |peer, tag| Channel {
+            peer: Rank(peer),
+            tag,
+            communicator: 0,
+        };
+        let send = |peer, tag| Send {
+            channel: channel(peer, tag),
+            size: Bytes(8),
+            mode: NON_BLOCKING,
+            dropped: false,
+        };
+        let step = |thread, time, action| ActionStep {
+            item: 0,
+            thread,
+            time,
+            action,
+        };
+        let two_threads = RankActions {
+            steps: vec![
+                step(0, 1, Action::Irecv(0)),
+                step(0, 10, Action::WaitRecv(0)),
+                step(1, 11, Action::Send(0)),
+            ],
+            posts: vec![Post {
+                channel: Some(channel(1, 5)),
+                takes: None,
+            }],
+            sends: vec![send(1, 6)],
+            calls: vec![ThreadCall {
+                thread: 0,
+                computed: 0,
+                begin: 1,
+                end: 10,
+            }],
+            ..RankActions::default()
+        };
+        let one_thread = RankActions {
+            steps: vec![step(0, 3, Action::Recv(0)), step(0, 4, Action::Send(0))],
+            posts: vec![Post {
+                channel: Some(channel(0, 6)),
+                takes: None,
+            }],
+            sends: vec![send(0, 5)],
+            ..RankActions::default()
+        };
+        let mut ranks = [two_threads, one_thread];
+        order(&mut ranks, &[]);
+        let actions: Vec<Action> = ranks[0].steps.iter().map(|step| step.action).collect();
+        let at = |wanted| actions.iter().position(|action| *action == wanted).unwrap();
+        assert!(at(Action::Send(0)) < at(Action::WaitRecv(0)), "{actions:?}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Receives from any source of which the trace does not tell what they got.
+//!
+//! They get the messages that no other receive takes: each in the order of its post the one that was sent first of those
+//! that fit. Which one it was in the traced run is not known; the counts and sizes are the same.
+
+use std::collections::BTreeMap;
+
+use super::actions::{Action, RankActions, Takes};
+use flowcast_program::{build::Channel, program::IgnoredRecords};
+use flowcast_units::Rank;
+
+/// Gives them their channels; tells how many there were.
+pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
+    if !ranks.iter().any(|actions| {
+        actions
+            .posts
+            .iter()
+            .any(|post| post.channel.is_none() && post.takes.is_some())
+    }) {
+        return None;
+    }
+    let mut left = LeftWildcards::new(ranks);
+    let mut count = 0;
+    for (receiver, actions) in (0..).map(Rank).zip(ranks) {
+        for post in actions
+            .posts
+            .iter_mut()
+            .filter(|post| post.channel.is_none())
+        {
+            post.channel = post.takes.and_then(|takes| left.first(receiver, &takes));
+            count += u64::from(post.channel.is_some());
+        }
+    }
+    let kind = "receives whose source the trace does not tell; they get the messages left over, first sent first";
+    (count > 0).then(|| IgnoredRecords {
+        kind: kind.to_owned(),
+        count,
+    })
+}
+
+/// When the messages of each receiver's channels were sent, without those that a receive names.
+struct LeftWildcards(BTreeMap<(Rank, Channel), Vec<u64>>);
+
+impl LeftWildcards {
+    fn new(ranks: &[RankActions]) -> LeftWildcards {
+        let mut sent: BTreeMap<(Rank, Channel), Vec<u64>> = BTreeMap::new();
+        for (sender, actions) in (0..).map(Rank).zip(ranks) {
+            for step in &actions.steps {
+                if let Action::Send(number) = step.action {
+                    let channel = actions.sends[number as usize].channel;
+                    let seen = Channel {
+                        peer: sender,
+                        ..channel
+                    };
+                    sent.entry((channel.peer, seen))
+                        .or_default()
+                        .push(step.time);
+                }
+            }
+        }
+        for (receiver, actions) in (0..).map(Rank).zip(ranks) {
+            for channel in actions.posts.iter().filter_map(|post| post.channel) {
+                // Which of them the named receives take does not matter; the first sent are left for the others.
+                sent.get_mut(&(receiver, channel)).and_then(Vec::pop);
+            }
+        }
+        sent.values_mut().for_each(|times| times.reverse());
+        LeftWildcards(sent)
+    }
+
+    /// Takes the message sent first of those that fit.
+    fn first(&mut self, receiver: Rank, takes: &Takes) -> Option<Channel> {
+        let lowest = Channel {
+            peer: Rank(0),
+            tag: i32::MIN,
+            communicator: i32::MIN,
+        };
+        let highest = Channel {
+            peer: Rank(u32::MAX),
+            tag: i32::MAX,
+            communicator: i32::MAX,
+        };
+        let fits = |channel: &Channel| {
+            channel.communicator == takes.communicator
+                && takes.tag.is_none_or(|tag| tag == channel.tag)
+                && takes.source.is_none_or(|source| source == channel.peer)
+        };
+        let own = self.0.range_mut((receiver, lowest)..=(receiver, highest));
+        let times = own.filter(|((_, channel), _)| fits(channel));
+        let (key, times) = times
+            .filter(|(_, times)| !times.is_empty())
+            .min_by_key(|(_, times)| times.last().copied())?;
+        times.pop();
+        Some(key.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::actions::{ActionStep, Post, Send},
+        *,
+    };
+    use flowcast_program::build::EAGER;
+    use flowcast_units::Bytes;
+
+    #[test]
+    fn messages_left_over_go_to_receives_from_any_source_in_the_order_of_their_sends() {
+        let channel = |peer| Channel {
+            peer: Rank(peer),
+            tag: 3,
+            communicator: 0,
+        };
+        let sender = |time| RankActions {
+            steps: vec![ActionStep {
+                item: 0,
+                thread: 0,
+                time,
+                action: Action::Send(0),
+            }],
+            sends: vec![Send {
+                channel: channel(0),
+                size: Bytes(8),
+                mode: EAGER,
+                dropped: false,
+            }],
+            ..RankActions::default()
+        };
+        let any = Post {
+            channel: None,
+            takes: Some(Takes {
+                communicator: 0,
+                source: None,
+                tag: Some(3),
+            }),
+        };
+        let named = Post {
+            channel: Some(channel(3)),
+            takes: None,
+        };
+        let receiver = RankActions {
+            posts: vec![any, named, any, any],
+            ..RankActions::default()
+        };
+        let mut ranks = [receiver, sender(20), sender(10), sender(5)];
+        assert_eq!(assign(&mut ranks).unwrap().count, 2);
+        let peers: Vec<_> = ranks[0]
+            .posts
+            .iter()
+            .map(|post| post.channel.map(|channel| channel.peer.0))
+            .collect();
+        assert_eq!(
+            peers,
+            [Some(2), Some(3), Some(1), None],
+            "the fourth gets nothing"
+        );
+    }
+}

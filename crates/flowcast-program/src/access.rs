@@ -1,0 +1,229 @@
+//! RMA and I/O operations: what a rank does without another rank taking part.
+
+use std::hash::Hash;
+
+use flowcast_units::{Bytes, Rank};
+
+/// An operation on another rank's memory, or on a file. Windows and files are named by the numbers of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Access {
+    /// Data moves between the rank and a target, in the background.
+    Transfer {
+        /// Which way, or whether it is combined there.
+        kind: TransferKind,
+        /// Window whose memory is accessed.
+        window: i32,
+        /// The rank whose memory is accessed.
+        target: Rank,
+        /// Bytes that are transferred.
+        size: Bytes,
+    },
+    /// The rank waits until its transfers to a target, or to all, are done.
+    Flush {
+        /// Window whose transfers are meant.
+        window: i32,
+        /// The target; `None` is all.
+        target: Option<Rank>,
+    },
+    /// The rank waits until it has a lock on a target's memory.
+    Lock {
+        /// Window that the lock is of.
+        window: i32,
+        /// The rank whose memory is locked.
+        target: Rank,
+        /// Whether others may have it too.
+        kind: LockKind,
+    },
+    /// The rank waits for its transfers to the target and gives the lock back.
+    Unlock {
+        /// Window that the lock is of.
+        window: i32,
+        /// The rank whose memory is unlocked.
+        target: Rank,
+    },
+    /// A request to the file system, which the rank waits for.
+    File {
+        /// What the file system is asked for.
+        kind: FileKind,
+        /// The file.
+        file: i32,
+        /// Bytes that are read or written.
+        size: Bytes,
+    },
+}
+
+/// What a transfer does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TransferKind {
+    /// From the rank to the target.
+    Put,
+    /// From the target to the rank.
+    Get,
+    /// To the target, and combined with what is there.
+    Accumulate,
+}
+
+/// Who may have a lock at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LockKind {
+    /// All that ask for a shared one.
+    Shared,
+    /// One rank alone: nobody else has a lock, not even a shared one.
+    Exclusive,
+}
+
+/// What a file is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileKind {
+    /// To open it, `MPI_File_open`.
+    Open,
+    /// To close it, `MPI_File_close`.
+    Close,
+    /// To read from it.
+    Read,
+    /// To write to it.
+    Write,
+}
+
+impl Access {
+    /// The operation's name in MPI, without the prefix.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Access::Transfer {
+                kind: TransferKind::Put,
+                ..
+            } => "Put",
+            Access::Transfer {
+                kind: TransferKind::Get,
+                ..
+            } => "Get",
+            Access::Transfer {
+                kind: TransferKind::Accumulate,
+                ..
+            } => "Accumulate",
+            Access::Flush { .. } => "Win_flush",
+            Access::Lock { .. } => "Win_lock",
+            Access::Unlock { .. } => "Win_unlock",
+            Access::File {
+                kind: FileKind::Open,
+                ..
+            } => "File_open",
+            Access::File {
+                kind: FileKind::Close,
+                ..
+            } => "File_close",
+            Access::File {
+                kind: FileKind::Read,
+                ..
+            } => "File_read",
+            Access::File {
+                kind: FileKind::Write,
+                ..
+            } => "File_write",
+        }
+    }
+
+    /// The rank whose memory is meant.
+    pub const fn target(&self) -> Option<Rank> {
+        match self {
+            Access::Transfer { target, .. }
+            | Access::Lock { target, .. }
+            | Access::Unlock { target, .. } => Some(*target),
+            Access::Flush { target, .. } => *target,
+            Access::File { .. } => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn target_mut(&mut self) -> Option<&mut Rank> {
+        match self {
+            Access::Transfer { target, .. }
+            | Access::Lock { target, .. }
+            | Access::Unlock { target, .. } => Some(target),
+            Access::Flush { target, .. } => target.as_mut(),
+            Access::File { .. } => None,
+        }
+    }
+
+    /// The same by a rank, and on a rank, so much higher.
+    pub(super) fn moved(mut self, ranks: u32) -> Access {
+        if let Some(target) = self.target_mut() {
+            target.0 += ranks;
+        }
+        self
+    }
+
+    /// As five numbers, for the compiled format: operation, window or file, target (or -1), bytes.
+    pub(super) fn row(&self) -> (u8, i32, i64, u64) {
+        let target = self.target().map_or(-1, |target| i64::from(target.0));
+        match *self {
+            Access::Transfer {
+                kind, window, size, ..
+            } => (kind as u8, window, target, size.0),
+            Access::Flush { window, .. } => (3, window, target, 0),
+            Access::Lock { window, kind, .. } => (4 + kind as u8, window, target, 0),
+            Access::Unlock { window, .. } => (6, window, target, 0),
+            Access::File { kind, file, size } => (8 + kind as u8, file, -1, size.0),
+        }
+    }
+
+    /// From the numbers of [`Access::row`].
+    pub(super) fn from_row(
+        (operation, window, target, size): (u8, i32, i64, u64),
+    ) -> Option<Access> {
+        use TransferKind::*;
+        let (rank, size, file) = (u32::try_from(target).ok().map(Rank), Bytes(size), window);
+        let transfer = |kind| {
+            Some(Access::Transfer {
+                kind,
+                window,
+                target: rank?,
+                size,
+            })
+        };
+        match operation {
+            0 => transfer(Put),
+            1 => transfer(Get),
+            2 => transfer(Accumulate),
+            3 => Some(Access::Flush {
+                window,
+                target: rank,
+            }),
+            4 => Some(Access::Lock {
+                window,
+                target: rank?,
+                kind: LockKind::Shared,
+            }),
+            5 => Some(Access::Lock {
+                window,
+                target: rank?,
+                kind: LockKind::Exclusive,
+            }),
+            6 => Some(Access::Unlock {
+                window,
+                target: rank?,
+            }),
+            8 => Some(Access::File {
+                kind: FileKind::Open,
+                file,
+                size,
+            }),
+            9 => Some(Access::File {
+                kind: FileKind::Close,
+                file,
+                size,
+            }),
+            10 => Some(Access::File {
+                kind: FileKind::Read,
+                file,
+                size,
+            }),
+            11 => Some(Access::File {
+                kind: FileKind::Write,
+                file,
+                size,
+            }),
+            _ => None,
+        }
+    }
+}

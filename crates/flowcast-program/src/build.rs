@@ -1,0 +1,594 @@
+//! From records to an instruction stream, one rank at a time and without looking at the others.
+
+use super::{
+    access::Access,
+    key_map::KeyMap,
+    program::{CollectiveCall, CollectiveMode, MessageClass, SendMode},
+    slot::Slot,
+};
+use std::{
+    collections::VecDeque,
+    hash::{Hash, Hasher},
+};
+
+use super::opcodes::{self, MAX_PAYLOAD, Op, Record};
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
+
+/// A sequence of messages that MPI keeps in order: same peer, tag and communicator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Channel {
+    /// The rank at the other end.
+    pub peer: Rank,
+    /// Tag by which MPI matches messages.
+    pub tag: i32,
+    /// Communicator, by its number in the trace.
+    pub communicator: i32,
+}
+
+// Two words to hash instead of one for each field: this is looked up for each record of a trace.
+impl Hash for Channel {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.peer.0) | u64::from(self.tag as u32) << 32);
+        state.write_u32(self.communicator as u32);
+    }
+}
+
+/// A send's channel and class together, so that one look-up finds both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MatchRoute {
+    pub peer: Rank,
+    pub class: MessageClass,
+}
+
+impl Hash for MatchRoute {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let MessageClass {
+            size,
+            tag,
+            communicator,
+            mode,
+        } = self.class;
+        let mode = u64::from(mode.synchronous)
+            | u64::from(mode.non_blocking) << 1
+            | u64::from(mode.persistent) << 2;
+        state.write_u64(u64::from(self.peer.0) | u64::from(tag as u32) << 32);
+        state.write_u64(size.0 ^ (u64::from(communicator as u32) << 30) ^ (mode << 61));
+    }
+}
+
+impl MatchRoute {
+    pub(crate) fn channel(&self) -> Channel {
+        Channel {
+            peer: self.peer,
+            tag: self.class.tag,
+            communicator: self.class.communicator,
+        }
+    }
+}
+
+/// A collective call before communicators are known by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallRecord {
+    /// Which collective operation is called.
+    pub op: CollectiveOp,
+    /// Communicator, by its number in the trace.
+    pub communicator: i32,
+    /// When the ranks of the call go on.
+    pub mode: CollectiveMode,
+    /// Whether this rank is the root.
+    pub is_root: bool,
+    /// The root of a root-synchronous call.
+    pub root: Option<Rank>,
+    /// Bytes that this rank sends.
+    pub send: Bytes,
+    /// Bytes that this rank receives.
+    pub recv: Bytes,
+}
+
+impl CallRecord {
+    /// A call that moves no data and has no root.
+    pub const fn barrier(communicator: i32, mode: CollectiveMode) -> CallRecord {
+        CallRecord {
+            op: CollectiveOp::Barrier,
+            communicator,
+            mode,
+            is_root: false,
+            root: None,
+            send: Bytes(0),
+            recv: Bytes(0),
+        }
+    }
+
+    /// The call with its communicator's index.
+    pub fn resolved(self, communicator: u32) -> CollectiveCall {
+        let CallRecord {
+            op,
+            mode,
+            is_root,
+            root,
+            send,
+            recv,
+            ..
+        } = self;
+        CollectiveCall {
+            op,
+            communicator,
+            mode,
+            is_root,
+            root,
+            send,
+            recv,
+        }
+    }
+}
+
+/// Why a record cannot stand where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFault {
+    /// A wait for a receive that was not posted.
+    WaitWithoutReceive,
+    /// A wait for a send that was not started.
+    WaitWithoutSend,
+    /// A wait for a collective that was not started.
+    WaitWithoutCollective,
+    /// More distinct records than the compiled form can number.
+    TooMany,
+}
+
+impl RecordFault {
+    /// What stands there, and what the user can look for.
+    pub const fn found_and_expected(self) -> (&'static str, &'static str) {
+        let before = match self {
+            RecordFault::WaitWithoutReceive => {
+                "a non-blocking receive with the same source, tag and communicator before it"
+            }
+            RecordFault::WaitWithoutSend => {
+                "a non-blocking send with the same destination and tag before it"
+            }
+            RecordFault::WaitWithoutCollective => "a non-blocking collective before it",
+            RecordFault::TooMany => {
+                return (
+                    "more distinct records than a compiled trace can number (134,217,727)",
+                    "fewer",
+                );
+            }
+        };
+        ("a wait", before)
+    }
+}
+
+/// Builds one rank's stream. A trace can have a million ranks, so one takes little memory beside its instructions.
+///
+/// ```
+/// use flowcast_program::ReadOptions;
+/// use flowcast_program::build::{Channel, EAGER, RankBuilder};
+/// use flowcast_program::link::{Parts, link};
+/// use flowcast_program::opcodes::Record;
+/// use flowcast_program::program::MessageClass;
+/// use flowcast_units::{Bytes, Rank, Time};
+///
+/// let class = MessageClass { size: Bytes(8), tag: 0, communicator: 1, mode: EAGER };
+/// let mut sender = RankBuilder::default();
+/// sender.compute(Time::from_micros(1.0));
+/// sender.send(Rank(1), class, Record::Begins).unwrap();
+/// let mut receiver = RankBuilder::default();
+/// let channel = receiver.channel(Channel { peer: Rank(0), tag: 0, communicator: 1 });
+/// receiver.recv(channel, Record::Begins).unwrap();
+/// let parts = Parts {
+///     name: "pair".into(),
+///     ranks: vec![sender, receiver],
+///     communicators: Vec::new(),
+///     ignored_kind: |_| String::new(),
+///     source: None,
+///     threads: Vec::new(),
+/// };
+/// let program = link(parts, ReadOptions::default())?;
+/// assert_eq!((program.ranks(), program.messages()), (2, 1));
+/// # Ok::<(), flowcast_program::TraceError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct RankBuilder {
+    pub(super) words: Vec<u32>,
+    pub(super) routes: KeyMap<MatchRoute>,
+    /// How many sends take each route.
+    pub(super) route_sends: Vec<u32>,
+    pub(super) sends: u32,
+    /// How many of its last sends it waits for at most.
+    pub(super) awaited_sends: u32,
+    pub(super) channels: KeyMap<Channel>,
+    /// The channel of each posted receive.
+    pub(super) posts: Vec<u32>,
+    /// Non-blocking receives not yet waited for, by channel.
+    pending: Vec<PendingReceives>,
+    /// The largest receive of each channel, where the trace tells.
+    pub(super) largest_receives: Vec<Option<Bytes>>,
+    beyond_messages: Option<Box<BeyondMessages>>,
+}
+
+/// What a rank does beside computing and exchanging messages.
+#[derive(Debug, Default)]
+pub(super) struct BeyondMessages {
+    pub(super) calls: KeyMap<CallRecord>,
+    started_collectives: VecDeque<(i32, u32)>,
+    /// All non-blocking collectives in the order of their start.
+    immediates: Vec<(i32, u32)>,
+    collectives_on: KeyMap<i32>,
+    collective_counts: Vec<u32>,
+    pub(super) events: KeyMap<(i64, i64)>,
+    pub(super) accesses: KeyMap<Access>,
+    pub(super) ignored: Vec<(u32, u64)>,
+}
+
+static NOTHING_BEYOND: BeyondMessages = BeyondMessages {
+    calls: KeyMap::new(),
+    started_collectives: VecDeque::new(),
+    immediates: Vec::new(),
+    collectives_on: KeyMap::new(),
+    collective_counts: Vec::new(),
+    events: KeyMap::new(),
+    accesses: KeyMap::new(),
+    ignored: Vec::new(),
+};
+
+/// A queue that most of the time holds one slot, and then needs no memory of its own.
+#[derive(Debug, Default, Clone)]
+struct PendingReceives {
+    first: Option<u32>,
+    rest: VecDeque<u32>,
+}
+
+impl PendingReceives {
+    #[inline]
+    fn push(&mut self, slot: u32) {
+        match self.first {
+            None => self.first = Some(slot),
+            Some(_) => self.rest.push_back(slot),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        let next = self.rest.pop_front();
+        std::mem::replace(&mut self.first, next)
+    }
+}
+
+impl RankBuilder {
+    /// What the rank does beside computing and exchanging messages.
+    pub(super) fn beyond_messages(&self) -> &BeyondMessages {
+        self.beyond_messages.as_deref().unwrap_or(&NOTHING_BEYOND)
+    }
+
+    fn further(&mut self) -> &mut BeyondMessages {
+        self.beyond_messages.get_or_insert_default()
+    }
+
+    /// Nothing will be appended: gives back the memory that this would need.
+    pub fn finish(&mut self) {
+        self.words.shrink_to_fit();
+        self.posts.shrink_to_fit();
+        self.routes.shrink_to_fit();
+        self.channels.shrink_to_fit();
+        self.pending = Vec::new();
+    }
+
+    /// Appends computation of this time as a record of its own.
+    #[inline]
+    pub fn compute(&mut self, time: Time) {
+        opcodes::push(&mut self.words, Op::Compute(time), Record::Begins);
+    }
+
+    /// Computation that belongs to the record before it.
+    pub fn compute_further(&mut self, time: Time) {
+        opcodes::push(&mut self.words, Op::Compute(time), Record::Continues);
+    }
+
+    /// Computation on an accelerator.
+    pub fn accelerator(&mut self, time: Time) {
+        opcodes::push(&mut self.words, Op::Accelerator(time), Record::Begins);
+    }
+
+    /// A record without effect on time.
+    #[inline]
+    pub fn nothing(&mut self) {
+        opcodes::push(&mut self.words, Op::Nothing, Record::Begins);
+    }
+
+    /// A send; gives its route, by which [`RankBuilder::send_again`] repeats it.
+    ///
+    /// # Errors
+    /// [`RecordFault::TooMany`].
+    #[inline]
+    pub fn send(
+        &mut self,
+        to: Rank,
+        class: MessageClass,
+        record: Record,
+    ) -> Result<u32, RecordFault> {
+        let route = self.routes.number(MatchRoute { peer: to, class });
+        if route > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        if route as usize == self.route_sends.len() {
+            self.route_sends.push(0);
+        }
+        self.send_again(route, record);
+        Ok(route)
+    }
+
+    /// A send by a known route.
+    #[inline]
+    pub fn send_again(&mut self, route: u32, record: Record) {
+        self.route_sends[route as usize] += 1;
+        self.sends += 1;
+        opcodes::push(
+            &mut self.words,
+            Op::Send {
+                class: route,
+                slot: Slot(0),
+            },
+            record,
+        );
+    }
+
+    /// The number of a channel, new or known.
+    #[inline]
+    pub fn channel(&mut self, channel: Channel) -> u32 {
+        self.channels.number(channel)
+    }
+
+    /// A receive on the channel has room for so much.
+    pub fn has_room(&mut self, channel: u32, size: Bytes) {
+        let at = channel as usize;
+        if self.largest_receives.len() <= at {
+            self.largest_receives.resize(at + 1, None);
+        }
+        self.largest_receives[at] = self.largest_receives[at].max(Some(size));
+    }
+
+    /// A blocking receive on a channel.
+    #[inline]
+    pub fn recv(&mut self, channel: u32, record: Record) -> Result<(), RecordFault> {
+        self.post(channel)?;
+        opcodes::push(&mut self.words, Op::Recv, record);
+        Ok(())
+    }
+
+    /// A non-blocking receive, which `wait_recv` on the same channel waits for.
+    #[inline]
+    pub fn irecv(&mut self, channel: u32) -> Result<(), RecordFault> {
+        let slot = self.irecv_waited_by_slot(channel)?;
+        if self.pending.len() <= channel as usize {
+            self.pending
+                .resize_with(channel as usize + 1, PendingReceives::default);
+        }
+        self.pending[channel as usize].push(slot);
+        Ok(())
+    }
+
+    /// A non-blocking receive that the caller waits for by its slot.
+    #[inline]
+    pub fn irecv_waited_by_slot(&mut self, channel: u32) -> Result<u32, RecordFault> {
+        self.irecv_again(channel, Record::Begins)
+    }
+
+    /// As [`RankBuilder::irecv_waited_by_slot`], perhaps as a further part of the record before it.
+    pub(crate) fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
+        let slot = self.post(channel)?;
+        opcodes::push(&mut self.words, Op::Irecv, record);
+        Ok(slot)
+    }
+
+    /// How many receives there are so far: the slot of the next one.
+    pub fn received(&self) -> u32 {
+        self.posts.len() as u32
+    }
+
+    /// An instruction of another program that names no message, collective or event.
+    pub(super) fn copied(&mut self, op: Op, record: Record) {
+        opcodes::push(&mut self.words, op, record);
+    }
+
+    #[inline]
+    fn post(&mut self, channel: u32) -> Result<u32, RecordFault> {
+        let slot = self.posts.len() as u32;
+        if slot > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        self.posts.push(channel);
+        Ok(slot)
+    }
+
+    /// A wait for the oldest unwaited non-blocking receive of a channel.
+    ///
+    /// # Errors
+    /// [`RecordFault::WaitWithoutReceive`].
+    #[inline]
+    pub fn wait_recv(&mut self, channel: u32) -> Result<(), RecordFault> {
+        let slot = self
+            .pending
+            .get_mut(channel as usize)
+            .and_then(PendingReceives::pop)
+            .ok_or(RecordFault::WaitWithoutReceive)?;
+        opcodes::push(&mut self.words, Op::WaitRecv(slot), Record::Begins);
+        Ok(())
+    }
+
+    /// A wait for the receive in a slot of this rank.
+    pub fn wait_slot(&mut self, slot: u32, record: Record) {
+        opcodes::push(&mut self.words, Op::WaitRecv(slot), record);
+    }
+
+    /// How many sends there are so far: the number of the next one.
+    pub fn sends(&self) -> u32 {
+        self.sends
+    }
+
+    /// A wait for a send, by its number.
+    pub fn wait_send(&mut self, number: u32, record: Record) -> Result<(), RecordFault> {
+        let ago = self.sends - 1 - number;
+        if ago > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        self.awaited_sends = self.awaited_sends.max(ago + 1);
+        opcodes::push(&mut self.words, Op::WaitSend(ago), record);
+        Ok(())
+    }
+
+    /// A collective call. `instance` counts the executions on its communicator until linking numbers them all.
+    pub fn collective(&mut self, call: CallRecord) -> Result<(), RecordFault> {
+        self.further_collective(call, Record::Begins)
+    }
+
+    /// As [`RankBuilder::collective`], perhaps as a further part of the record before it.
+    pub fn further_collective(
+        &mut self,
+        call: CallRecord,
+        record: Record,
+    ) -> Result<(), RecordFault> {
+        let further = self.further();
+        let number = further.calls.number(call);
+        if number > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        let on = further.collectives_on.number(call.communicator) as usize;
+        if on == further.collective_counts.len() {
+            further.collective_counts.push(0);
+        }
+        let instance = further.collective_counts[on];
+        further.collective_counts[on] += 1;
+        if call.mode == CollectiveMode::NonBlocking {
+            further
+                .started_collectives
+                .push_back((call.communicator, instance));
+            further.immediates.push((call.communicator, instance));
+        }
+        opcodes::push(
+            &mut self.words,
+            Op::Collective {
+                call: number,
+                instance,
+            },
+            record,
+        );
+        Ok(())
+    }
+
+    /// A wait for the oldest non-blocking collective.
+    ///
+    /// # Errors
+    /// [`RecordFault::WaitWithoutCollective`].
+    pub fn wait_collective(&mut self) -> Result<(), RecordFault> {
+        let oldest = self
+            .further()
+            .started_collectives
+            .pop_front()
+            .ok_or(RecordFault::WaitWithoutCollective)?;
+        self.wait_instance(oldest);
+        Ok(())
+    }
+
+    /// How many non-blocking collectives have been started.
+    pub fn immediates(&self) -> u32 {
+        self.beyond_messages().immediates.len() as u32
+    }
+
+    /// A wait for a non-blocking collective by its number, in the order of their start. A stream has either these waits
+    /// or those for the oldest.
+    pub fn wait_immediate(&mut self, number: u32) {
+        self.wait_instance(self.beyond_messages().immediates[number as usize]);
+    }
+
+    fn wait_instance(&mut self, (communicator, instance): (i32, u32)) {
+        // The payload tells linking which communicator the instance is counted on.
+        let on = self.further().collectives_on.number(communicator);
+        let at = self.words.len();
+        opcodes::push(
+            &mut self.words,
+            Op::WaitCollective(instance),
+            Record::Begins,
+        );
+        opcodes::patch(&mut self.words, at, on, None);
+    }
+
+    /// An event of the trace.
+    #[inline]
+    pub fn event(&mut self, kind: i64, value: i64) -> Result<(), RecordFault> {
+        let number = self.further().events.number((kind, value));
+        if number > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        opcodes::push(&mut self.words, Op::Event(number), Record::Begins);
+        Ok(())
+    }
+
+    /// One-sided communication or a file.
+    pub fn access(&mut self, access: Access, record: Record) -> Result<(), RecordFault> {
+        let number = self.further().accesses.number(access);
+        if number > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        opcodes::push(&mut self.words, Op::Access(number), record);
+        Ok(())
+    }
+
+    /// A record that is counted and left out, by the number of its kind.
+    pub fn ignored(&mut self, kind: u32) {
+        opcodes::push(
+            &mut self.words,
+            Op::Ignored(kind & MAX_PAYLOAD),
+            Record::Begins,
+        );
+        self.count(kind);
+    }
+
+    /// Counts something that is not modelled in full, by the number of its kind.
+    pub fn count(&mut self, kind: u32) {
+        let ignored = &mut self.further().ignored;
+        match ignored.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => ignored.push((kind, 1)),
+        }
+    }
+
+    /// Bytes of all sends.
+    pub(super) fn bytes(&self) -> u64 {
+        self.routes
+            .keys()
+            .zip(&self.route_sends)
+            .map(|(route, sends)| route.class.size.0.saturating_mul(u64::from(*sends)))
+            .fold(0, u64::saturating_add)
+    }
+
+    /// The counter of collectives on a communicator, and executions there.
+    pub(crate) fn collectives_on(&self, communicator: i32) -> Option<(u32, u32)> {
+        let further = self.beyond_messages();
+        let counter = further.collectives_on.get(&communicator)?;
+        Some((counter, further.collective_counts[counter as usize]))
+    }
+
+    /// Executions of collectives on each communicator.
+    pub fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
+        let BeyondMessages {
+            collectives_on,
+            collective_counts,
+            ..
+        } = self.beyond_messages();
+        collectives_on.keys().zip(collective_counts.iter().copied())
+    }
+}
+
+/// A blocking, eager send's mode.
+pub const EAGER: SendMode = SendMode {
+    synchronous: false,
+    non_blocking: false,
+    persistent: false,
+};
+
+/// The mode of a send that goes on its way while the rank goes on.
+pub const NON_BLOCKING: SendMode = SendMode {
+    non_blocking: true,
+    ..EAGER
+};

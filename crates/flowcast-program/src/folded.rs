@@ -1,0 +1,390 @@
+//! Programs whose loops stay loops: what is repeated is held once, with how often it comes.
+//!
+//! A [`Part`] that is repeated is *closed*: what is sent in one iteration is received in it, what is begun is waited for, and
+//! all members of a communicator make a collective call in it. So nothing is in flight from one iteration to the next, and
+//! each is a whole [`Program`] of its own.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    TraceError,
+    access::Access,
+    key_map::KeyMap,
+    opcodes::{self, MAX_PAYLOAD, Op},
+    program::{CollectiveCall, IgnoredRecords, MessageClass, Program, RankStream},
+    slot::Slot,
+};
+use flowcast_units::{Bytes, Rank};
+
+/// A piece of a sequence: something, or a loop over pieces.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part<T> {
+    /// What comes once at its place.
+    Once(T),
+    /// Comes so often, at least once.
+    Loop(u64, Vec<Part<T>>),
+}
+
+impl<T> Part<T> {
+    /// The same with something else in the place of each piece.
+    ///
+    /// # Errors
+    /// The first one of `change`.
+    pub(crate) fn try_map<U, E>(
+        self,
+        change: &mut impl FnMut(T) -> Result<U, E>,
+    ) -> Result<Part<U>, E> {
+        Ok(match self {
+            Part::Once(piece) => Part::Once(change(piece)?),
+            Part::Loop(count, body) => Part::Loop(count, map_all(body, change)?),
+        })
+    }
+
+    /// The same, of references.
+    pub fn as_ref(&self) -> Part<&T> {
+        match self {
+            Part::Once(piece) => Part::Once(piece),
+            Part::Loop(count, body) => Part::Loop(*count, body.iter().map(Part::as_ref).collect()),
+        }
+    }
+}
+
+/// `try_map` on each.
+///
+/// # Errors
+/// The first one of `change`.
+pub fn map_all<T, U, E>(
+    parts: Vec<Part<T>>,
+    change: &mut impl FnMut(T) -> Result<U, E>,
+) -> Result<Vec<Part<U>>, E> {
+    parts.into_iter().map(|part| part.try_map(change)).collect()
+}
+
+/// Each piece once, with how often it comes in all; `None` for a number beyond 2^64.
+///
+/// ```
+/// use flowcast_program::folded::{Part, pieces};
+///
+/// let parts = [Part::Once('a'), Part::Loop(3, vec![Part::Once('b'), Part::Loop(2, vec![Part::Once('c')])])];
+/// assert_eq!(pieces(&parts), Some(vec![(&'a', 1), (&'b', 3), (&'c', 6)]));
+/// ```
+pub fn pieces<T>(parts: &[Part<T>]) -> Option<Vec<(&T, u64)>> {
+    let mut all = Vec::new();
+    collect(parts, 1, &mut all).map(|()| all)
+}
+
+fn collect<'a, T>(parts: &'a [Part<T>], times: u64, all: &mut Vec<(&'a T, u64)>) -> Option<()> {
+    parts.iter().try_for_each(|part| match part {
+        Part::Once(piece) => {
+            all.push((piece, times));
+            Some(())
+        }
+        Part::Loop(count, body) => collect(body, times.checked_mul(*count)?, all),
+    })
+}
+
+/// A program with loops. All parts have the same ranks, threads, communicators and progress streams.
+///
+/// ```
+/// use flowcast_program::folded::Part;
+/// use flowcast_program::{Folded, Trace};
+/// use flowcast_formats::convert::generate::{Shape, Workload};
+/// use flowcast_units::{Bytes, Time};
+///
+/// let shape = Shape {
+///     workload: Workload::Shift,
+///     ranks: 4,
+///     iterations: 1,
+///     size: Bytes(8),
+///     compute: Time::from_micros(1.0),
+///     jitter: 0.0,
+///     seed: 1,
+///     period: 0,
+/// };
+/// let Trace::Program(iteration) = shape.trace()? else { panic!("it has no loop") };
+/// let folded = Folded::new(vec![Part::Loop(10, vec![Part::Once(iteration)])])?;
+/// assert_eq!(folded.messages(), 40);
+/// assert_eq!(folded.unfold()?.messages(), 40);
+/// # Ok::<(), flowcast_program::TraceError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Folded {
+    parts: Vec<Part<Program>>,
+    messages: u64,
+    collectives: u64,
+    bytes: Bytes,
+}
+
+impl Folded {
+    /// Of at least one program.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`] if the parts do not fit together, or come more often than can be counted.
+    pub fn new(parts: Vec<Part<Program>>) -> Result<Folded, TraceError> {
+        let limit = |found| move || TraceError::Limit(found);
+        let pieces = pieces(&parts).ok_or_else(limit("more iterations than 2^64"))?;
+        let (first, _) = pieces
+            .first()
+            .ok_or_else(limit("a program of loops without instructions"))?;
+        if !pieces
+            .iter()
+            .all(|(piece, times)| *times > 0 && fits(first, piece))
+        {
+            return Err(TraceError::Limit(
+                "loops over programs of other ranks, or loops without iterations",
+            ));
+        }
+        let sum = |of: fn(&Program) -> u64| {
+            let mut terms = pieces
+                .iter()
+                .map(|(piece, times)| of(piece).checked_mul(*times));
+            terms
+                .try_fold(0u64, |sum, term| sum.checked_add(term?))
+                .ok_or_else(limit("more messages than 2^64"))
+        };
+        let (messages, collectives) = (
+            sum(|piece| u64::from(piece.slots))?,
+            sum(Program::collectives)?,
+        );
+        let bytes = pieces
+            .iter()
+            .map(|(piece, times)| piece.bytes.0.saturating_mul(*times));
+        let bytes = Bytes(bytes.fold(0, u64::saturating_add));
+        Ok(Folded {
+            parts,
+            messages,
+            collectives,
+            bytes,
+        })
+    }
+
+    /// What comes one after the other.
+    pub fn parts(&self) -> &[Part<Program>] {
+        &self.parts
+    }
+
+    /// The same, given up.
+    pub fn into_parts(self) -> Vec<Part<Program>> {
+        self.parts
+    }
+
+    /// The part that comes first: its name, ranks and communicators are those of the whole.
+    pub fn first(&self) -> &Program {
+        let mut parts = &self.parts;
+        loop {
+            match &parts[0] {
+                Part::Once(piece) => return piece,
+                Part::Loop(_, body) => parts = body,
+            }
+        }
+    }
+
+    /// Number of point-to-point messages.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Number of collectives, each counted once however many ranks take part.
+    pub fn collectives(&self) -> u64 {
+        self.collectives
+    }
+
+    /// Bytes of all messages.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// What the reader found and the replay leaves out.
+    pub fn ignored(&self) -> Vec<IgnoredRecords> {
+        ignored(&pieces(&self.parts).expect("the iterations were counted"))
+    }
+
+    /// About the bytes that the program takes without loops.
+    pub fn unfolded_bytes(&self) -> u64 {
+        let pieces = pieces(&self.parts).expect("the iterations were counted");
+        let bytes = pieces
+            .iter()
+            .map(|(piece, times)| (piece.compiled_bytes() as u64 + 1).saturating_mul(*times));
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// The same program without loops.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`] if it has more messages or instructions than a program can number.
+    pub fn unfold(&self) -> Result<Program, TraceError> {
+        let pieces = pieces(&self.parts).expect("the iterations were counted");
+        if self.unfolded_bytes() > MOST_UNFOLDED || u32::try_from(self.messages).is_err() {
+            return Err(TOO_LONG);
+        }
+        let mut flat = Flat::new(self.first(), &pieces);
+        flat.append(&self.parts)?;
+        flat.finish(self)
+    }
+}
+
+/// Bytes that no program without loops has in any memory; a small file could ask for more.
+const MOST_UNFOLDED: u64 = 1 << 35;
+
+const TOO_LONG: TraceError = TraceError::Limit(
+    "more messages or instructions than fit into a program without loops (2^32, 32 GiB); folded, --model independent \
+     predicts it",
+);
+
+fn fits(first: &Program, piece: &Program) -> bool {
+    first.streams.len() == piece.streams.len()
+        && first.progress == piece.progress
+        && first.threads == piece.threads
+        && first.communicators == piece.communicators
+}
+
+/// A program on the way to be unfolded.
+#[derive(Default)]
+struct Flat {
+    words: Vec<Vec<u32>>,
+    first_slots: Vec<Slot>,
+    /// By stream: how many receives it has posted.
+    received: Vec<u32>,
+    instances: Vec<u32>,
+    classes: KeyMap<MessageClass>,
+    calls: KeyMap<CollectiveCall>,
+    events: KeyMap<(i64, i64)>,
+    accesses: KeyMap<Access>,
+}
+
+impl Flat {
+    fn new(first: &Program, pieces: &[(&Program, u64)]) -> Flat {
+        let mut next = Slot(0);
+        let mut first_slots = Vec::with_capacity(first.streams());
+        for stream in (0..first.streams() as u32).map(Rank) {
+            first_slots.push(next);
+            next += pieces
+                .iter()
+                .map(|(piece, times)| piece.posts(stream) * *times as u32)
+                .sum::<u32>();
+        }
+        Flat {
+            words: vec![Vec::new(); first.streams()],
+            first_slots,
+            received: vec![0; first.streams()],
+            ..Flat::default()
+        }
+    }
+
+    fn append(&mut self, parts: &[Part<Program>]) -> Result<(), TraceError> {
+        for part in parts {
+            match part {
+                Part::Once(piece) => self.piece(piece)?,
+                Part::Loop(count, body) => (0..*count).try_for_each(|_| self.append(body))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: &Program) -> Result<(), TraceError> {
+        let classes = self.classes.numbers(piece.classes.iter().copied());
+        let calls = self.calls.numbers(piece.calls.iter().copied());
+        let events = self.events.numbers(piece.events.iter().copied());
+        let accesses = self.accesses.numbers(piece.accesses.iter().copied());
+        let (first_slots, received) = (&self.first_slots, &self.received);
+        let instance = self.instances.len() as u32;
+        for (stream, words) in (0..).map(Rank).zip(&mut self.words) {
+            let own = received[stream.index()];
+            opcodes::rewrite(piece.words(stream), words, |op| match op {
+                Op::Send { class, slot } => {
+                    let to = piece.receiver(slot);
+                    let slot = first_slots[to.index()]
+                        + received[to.index()]
+                        + (slot - piece.first_slot(to));
+                    Op::Send {
+                        class: classes[class as usize],
+                        slot,
+                    }
+                }
+                // One that is too large is found below.
+                Op::WaitRecv(slot) => Op::WaitRecv((own + slot).min(MAX_PAYLOAD)),
+                Op::Collective { call, instance: of } => Op::Collective {
+                    call: calls[call as usize],
+                    instance: instance + of,
+                },
+                Op::WaitCollective(of) => Op::WaitCollective(instance + of),
+                Op::Event(event) => Op::Event(events[event as usize]),
+                Op::Access(access) => Op::Access(accesses[access as usize]),
+                other => other,
+            });
+        }
+        for (stream, received) in (0..).map(Rank).zip(&mut self.received) {
+            *received += piece.posts(stream);
+        }
+        self.instances.extend_from_slice(&piece.instances);
+        let is_numbered = self
+            .received
+            .iter()
+            .all(|received| *received <= MAX_PAYLOAD);
+        if is_numbered && u32::try_from(self.instances.len()).is_ok() {
+            Ok(())
+        } else {
+            Err(TOO_LONG)
+        }
+    }
+
+    fn finish(self, folded: &Folded) -> Result<Program, TraceError> {
+        let numbered = [
+            self.classes.len(),
+            self.calls.len(),
+            self.events.len(),
+            self.accesses.len(),
+        ];
+        if numbered
+            .into_iter()
+            .any(|length| length > MAX_PAYLOAD as usize)
+        {
+            return Err(TOO_LONG);
+        }
+        let pieces = pieces(&folded.parts).expect("the iterations were counted");
+        let first = folded.first();
+        Ok(Program {
+            name: first.name.clone(),
+            streams: self
+                .words
+                .into_iter()
+                .zip(self.first_slots)
+                .map(|(words, first_slot)| RankStream::new(words, first_slot))
+                .collect(),
+            slots: folded.messages as u32,
+            classes: self.classes.keys().collect(),
+            calls: self.calls.keys().collect(),
+            communicators: first.communicators.clone(),
+            instances: self.instances,
+            self_messages: pieces.iter().any(|(piece, _)| piece.self_messages),
+            events: self.events.keys().collect(),
+            accesses: self.accesses.keys().collect(),
+            bytes: folded.bytes,
+            ignored: ignored(&pieces),
+            assumed: first.assumed.clone(),
+            threads: first.threads.clone(),
+            progress: first.progress.clone(),
+            library: first.library,
+            source: None,
+        })
+    }
+}
+
+/// What the readers found in each part and the replay leaves out, of the whole.
+fn ignored(pieces: &[(&Program, u64)]) -> Vec<IgnoredRecords> {
+    let mut all: Vec<IgnoredRecords> = Vec::new();
+    for (piece, times) in pieces {
+        for IgnoredRecords { kind, count } in &piece.ignored {
+            let count = count.saturating_mul(*times);
+            match all.iter_mut().find(|known| known.kind == *kind) {
+                Some(known) => known.count = known.count.saturating_add(count),
+                None => all.push(IgnoredRecords {
+                    kind: kind.clone(),
+                    count,
+                }),
+            }
+        }
+    }
+    all
+}

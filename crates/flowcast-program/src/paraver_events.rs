@@ -1,0 +1,122 @@
+//! The events that mark calls and regions, as Extrae numbers them.
+
+pub use flowcast_recording::table::FunctionNumber;
+use flowcast_units::CollectiveOp;
+
+/// The kind of event that marks regions; its value is the region's number, 0 at the end.
+pub const REGION: i64 = 60_000_019;
+
+/// The type of the event by which recordings name a call whose operations have another name; its value is the number
+/// of the function, 0 behind the call.
+pub const CALLED: i64 = 50_000_000;
+
+/// The type of the event of a call that sends, receives or waits.
+pub const POINT_TO_POINT: i64 = 50_000_001;
+/// The type of the event of a call that does not communicate.
+pub const OTHER: i64 = 50_000_003;
+/// Types of the events by which tracers of MPI mark its calls: point to point, collective, other, one-sided, files.
+pub const MPI_EVENTS: std::ops::RangeInclusive<i64> = POINT_TO_POINT..=50_000_005;
+/// The type of the event of a collective call.
+pub const COLLECTIVE: i64 = 50_000_002;
+/// Bytes that the rank sends in a collective.
+pub const SEND_SIZE: i64 = 50_100_001;
+/// Bytes that it receives.
+pub const RECV_SIZE: i64 = 50_100_002;
+/// Whether it is the root.
+pub const IS_ROOT: i64 = 50_100_003;
+/// The communicator's number.
+pub const COMMUNICATOR: i64 = 50_100_004;
+
+/// The value of the event of a call of an operation.
+pub const fn value_of(op: CollectiveOp) -> i64 {
+    use CollectiveOp::*;
+    match op {
+        Bcast => 7,
+        Barrier => 8,
+        Reduce => 9,
+        Allreduce => 10,
+        Alltoall => 11,
+        Alltoallv => 12,
+        Gather => 13,
+        Gatherv => 14,
+        Scatter => 15,
+        Scatterv => 16,
+        Allgather => 17,
+        Allgatherv => 18,
+        Scan => 30,
+        ReduceScatter => 80,
+        ReduceScatterBlock => 168,
+        Alltoallw => 170,
+    }
+}
+
+/// The events of calls that are no collectives: type, value and the function's name without `MPI_`.
+pub const CALLS: [(i64, i64, &str); 24] = [
+    (POINT_TO_POINT, 1, "Send"),
+    (POINT_TO_POINT, 2, "Recv"),
+    (POINT_TO_POINT, 3, "Isend"),
+    (POINT_TO_POINT, 4, "Irecv"),
+    (POINT_TO_POINT, 5, "Wait"),
+    (POINT_TO_POINT, 6, "Waitall"),
+    (POINT_TO_POINT, 33, "Bsend"),
+    (POINT_TO_POINT, 34, "Ssend"),
+    (POINT_TO_POINT, 35, "Rsend"),
+    (POINT_TO_POINT, 39, "Test"),
+    (POINT_TO_POINT, 40, "Cancel"),
+    (POINT_TO_POINT, 41, "Sendrecv"),
+    (POINT_TO_POINT, 42, "Sendrecv_replace"),
+    (POINT_TO_POINT, 59, "Waitany"),
+    (POINT_TO_POINT, 60, "Waitsome"),
+    (POINT_TO_POINT, 61, "Probe"),
+    (OTHER, 19, "Comm_rank"),
+    (OTHER, 20, "Comm_size"),
+    (OTHER, 21, "Comm_create"),
+    (OTHER, 22, "Comm_dup"),
+    (OTHER, 23, "Comm_split"),
+    (OTHER, 25, "Comm_free"),
+    (OTHER, 31, "Init"),
+    (OTHER, 32, "Finalize"),
+];
+
+/// The values of the events of functions that Extrae does not number: this and the number of the function.
+const OWN_VALUES: i64 = 1000;
+
+/// Type and value of the event that marks a call of a function.
+pub fn event_of(function: FunctionNumber) -> (i64, i64) {
+    let name = function.name();
+    let known = CALLS.iter().find(|(.., known)| *known == name);
+    match (known, CollectiveOp::from_function(name)) {
+        (Some((kind, value, _)), _) => (*kind, *value),
+        (None, Some(op)) => (COLLECTIVE, value_of(op)),
+        (None, None) => (POINT_TO_POINT, OWN_VALUES + i64::from(function.get())),
+    }
+}
+
+/// The name of the function, without `MPI_`, that an event marks a call of.
+pub fn function_name(kind: i64, value: i64) -> Option<&'static str> {
+    let known = CALLS.iter().find(|(_, known, _)| *known == value);
+    match known {
+        _ if kind == CALLED => numbered(value),
+        Some((.., name)) => Some(name),
+        None => operation_of(value)
+            .map(CollectiveOp::name)
+            .or_else(|| numbered(value - OWN_VALUES)),
+    }
+}
+
+/// The function that an event marks a call of, if recordings have it.
+pub fn function(kind: i64, value: i64) -> Option<FunctionNumber> {
+    function_name(kind, value).and_then(FunctionNumber::named)
+}
+
+fn numbered(place: i64) -> Option<&'static str> {
+    let function = FunctionNumber::new(u16::try_from(place).ok()?)?;
+    Some(function.name())
+}
+
+/// The operation behind the value of an event.
+pub fn operation_of(value: i64) -> Option<CollectiveOp> {
+    CollectiveOp::ALL
+        .into_iter()
+        .find(|op| value_of(*op) == value)
+}

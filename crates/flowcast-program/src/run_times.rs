@@ -1,0 +1,141 @@
+//! What a run of a program took: in all, by rank, by type of call, by region. Measured and predicted runs have the same
+//! form, so that they can be compared.
+
+use std::collections::BTreeMap;
+
+use flowcast_units::Time;
+use serde::{Deserialize, Serialize};
+
+/// What a run took: times, or numbers of a unit that the user of a file knows. Files have seconds.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunTimes<T = Time> {
+    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
+    #[serde(rename = "total_s")]
+    pub total: T,
+    /// Time in MPI's calls, by rank.
+    #[serde(rename = "communication_s")]
+    pub communication: Vec<T>,
+    /// The rest, by rank.
+    #[serde(rename = "computation_s")]
+    pub computation: Vec<T>,
+    /// Time in each function of MPI, such as `MPI_Waitall`, all ranks together.
+    #[serde(rename = "calls_s")]
+    pub calls: BTreeMap<String, T>,
+    /// Time in each region, on the rank that spent longest in it.
+    #[serde(rename = "regions_s")]
+    pub regions: BTreeMap<String, T>,
+}
+
+impl<T> RunTimes<T> {
+    /// The same with each time told otherwise.
+    pub fn map<U>(self, told: impl Fn(T) -> U) -> RunTimes<U> {
+        let list = |times: Vec<T>| times.into_iter().map(&told).collect();
+        let named = |times: BTreeMap<String, T>| {
+            let times = times.into_iter();
+            times.map(|(name, time)| (name, told(time))).collect()
+        };
+        RunTimes {
+            communication: list(self.communication),
+            computation: list(self.computation),
+            calls: named(self.calls),
+            regions: named(self.regions),
+            total: told(self.total),
+        }
+    }
+}
+
+impl RunTimes {
+    /// Of so many ranks that have done nothing.
+    pub fn of_ranks(ranks: usize) -> RunTimes {
+        RunTimes {
+            communication: vec![Time::ZERO; ranks],
+            computation: vec![Time::ZERO; ranks],
+            ..RunTimes::default()
+        }
+    }
+
+    /// Adds to a function of MPI.
+    pub fn add_call(&mut self, call: &str, time: Time) {
+        match self.calls.get_mut(call) {
+            Some(sum) => *sum += time,
+            None => drop(self.calls.insert(call.to_owned(), time)),
+        }
+    }
+
+    /// A rank's time in a region; the longest of all ranks stays.
+    pub fn add_region(&mut self, region: &str, time: Time) {
+        let longest = self.regions.entry(region.to_owned()).or_default();
+        *longest = (*longest).max(time);
+    }
+}
+
+/// Time that one rank spends in its regions, which may lie in each other.
+///
+/// ```
+/// use flowcast_program::run_times::OpenRegions;
+/// use flowcast_units::Time;
+///
+/// let mut regions = OpenRegions::default();
+/// regions.begin("solve", Time::from_micros(1.0));
+/// regions.end(Time::from_micros(4.0));
+/// assert_eq!(regions.sums()["solve"], Time::from_micros(3.0));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct OpenRegions {
+    open: Vec<(String, Time)>,
+    sums: BTreeMap<String, Time>,
+}
+
+impl OpenRegions {
+    /// Begins a region, inside those that are open.
+    pub fn begin(&mut self, name: &str, now: Time) {
+        self.open.push((name.to_owned(), now));
+    }
+
+    /// The region that began last ends.
+    pub fn end(&mut self, now: Time) {
+        if let Some((name, begun)) = self.open.pop() {
+            *self.sums.entry(name).or_default() += now - begun;
+        }
+    }
+
+    /// What each region took; regions that are still open do not count.
+    pub fn sums(&self) -> &BTreeMap<String, Time> {
+        &self.sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_in_each_other_end_in_reverse_and_sum_up() {
+        let at = Time::from_micros;
+        let mut regions = OpenRegions::default();
+        regions.begin("outer", at(1.0));
+        regions.begin("inner", at(2.0));
+        regions.end(at(4.0));
+        regions.begin("inner", at(5.0));
+        regions.end(at(6.0));
+        regions.end(at(10.0));
+        regions.end(at(11.0));
+        regions.begin("open", at(12.0));
+        assert_eq!(
+            *regions.sums(),
+            BTreeMap::from([("inner".into(), at(3.0)), ("outer".into(), at(9.0))])
+        );
+    }
+
+    #[test]
+    fn a_region_takes_as_long_as_on_its_slowest_rank() {
+        let mut times = RunTimes::of_ranks(2);
+        times.add_region("solve", Time::from_micros(3.0));
+        times.add_region("solve", Time::from_micros(2.0));
+        times.add_call("Bcast", Time::from_micros(1.0));
+        times.add_call("Bcast", Time::from_micros(1.0));
+        assert_eq!(times.regions["solve"], Time::from_micros(3.0));
+        assert_eq!(times.calls["Bcast"], Time::from_micros(2.0));
+    }
+}
