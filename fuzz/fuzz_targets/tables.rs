@@ -7,7 +7,7 @@ use flowcast::hpl::{measured_runs, settings};
 use flowcast::library_rules::mpich_rules;
 use flowcast::model::csv::Table;
 use flowcast::study::rows::{ResultsPart, sets_of};
-use flowcast::trace::hpl::NodeProcessors;
+use flowcast::hpl::NodeProcessors;
 
 // Every table that no other target reads.
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -14,7 +14,6 @@ mod error;
 pub mod expand;
 pub mod fold;
 pub mod folded;
-pub mod hpl;
 pub mod key_map;
 pub mod link;
 pub mod opcodes;

@@ -51,7 +51,6 @@ mod engine;
 pub mod explain;
 pub mod flights;
 mod handshakes;
-pub mod hpl;
 pub mod influence;
 pub mod inside;
 pub mod journal;

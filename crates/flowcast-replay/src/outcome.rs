@@ -208,3 +208,28 @@ impl Outcome {
             .map(|rank| Rank(rank as u32))
     }
 }
+
+/// A time that is no finite number, and what it is the result of: a parameter of the network, or one that was set, is too large or
+/// too small.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "found a predicted time that is no finite number, expected one: look for a value that is too large or too small in {0}"
+)]
+pub struct NotFiniteTime(pub String);
+
+/// Refuses times that are no numbers; `of` says what they are the result of.
+///
+/// # Errors
+/// [`NotFiniteTime`].
+pub fn finite_times(
+    times: impl IntoIterator<Item = Time>,
+    of: impl FnOnce() -> String,
+) -> Result<(), NotFiniteTime> {
+    // So that a mean of them is a number, too.
+    let sum: Time = times.into_iter().sum();
+    if sum.as_nanos().is_finite() {
+        Ok(())
+    } else {
+        Err(NotFiniteTime(of()))
+    }
+}

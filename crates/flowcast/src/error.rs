@@ -7,8 +7,10 @@ use flowcast_model::{
     stats::StatsError,
 };
 use flowcast_program::TraceError;
-use flowcast_replay::{SimulateError, outcome::Outcome};
-use flowcast_units::Time;
+use flowcast_replay::{
+    SimulateError,
+    outcome::{NotFiniteTime, Outcome, finite_times},
+};
 use thiserror::Error;
 
 /// Why there is no prediction.
@@ -49,10 +51,8 @@ pub enum Error {
         expected: &'static str,
     },
     /// A time that is no finite number: a parameter of the network, or one that was set, is too large or too small.
-    #[error(
-        "found a predicted time that is no finite number, expected one: look for a value that is too large or too small in {0}"
-    )]
-    NotFinite(String),
+    #[error(transparent)]
+    NotFinite(#[from] NotFiniteTime),
     /// The ranks of a schedule wait for each other. The schedule was handed over to save memory, so that the ranks cannot
     /// be named: preparing it by reference names them.
     #[error("the schedule does not come to its end: ranks wait for each other")]
@@ -71,20 +71,6 @@ impl Error {
             found: found.into(),
             expected,
         }
-    }
-}
-
-/// Refuses times that are no numbers; `of` says what they are the result of.
-pub(crate) fn finite_times(
-    times: impl IntoIterator<Item = Time>,
-    of: impl FnOnce() -> String,
-) -> Result<(), Error> {
-    // So that a mean of them is a number, too.
-    let sum: Time = times.into_iter().sum();
-    if sum.as_nanos().is_finite() {
-        Ok(())
-    } else {
-        Err(Error::NotFinite(of()))
     }
 }
 

@@ -85,10 +85,11 @@ pub fn predict_pattern(
         .iter()
         .all(|flow| flow.end.as_nanos().is_finite())
     {
-        return Err(Error::NotFinite(format!(
+        return Err(flowcast_replay::outcome::NotFiniteTime(format!(
             "the pattern and the network {}",
             network.name
-        )));
+        ))
+        .into());
     }
     Ok(PatternPrediction {
         model,

@@ -4,7 +4,8 @@ use flowcast_model::{network::Network, sharing::model::Model};
 use flowcast_program::Program;
 use flowcast_replay::sweep::{SetOutcome, WhatIf, run};
 
-use crate::{Contention, Error, ModelChoice, Options, PreparedProgram, error::finite_times};
+use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
+use flowcast_replay::outcome::finite_times;
 
 /// Replays a program on each of the networks; results in the order of the networks.
 ///

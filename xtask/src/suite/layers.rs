@@ -12,11 +12,12 @@ use super::{circles::circle_of, programs::output};
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "flowcast",
     "flowcast-fit",
     "flowcast-formats",
     "flowcast-graph",
+    "flowcast-hpl",
     "flowcast-model",
     "flowcast-network",
     "flowcast-program",

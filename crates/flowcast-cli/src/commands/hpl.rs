@@ -6,14 +6,13 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     hpl::{
-        Cluster, ClusterChange, LinpackChoice, LinpackFit, MeasuredRun, RunPrediction,
-        SettingsQuestion, SimulatedExtent, choose, fit_linpack, hpl_dat, measured_runs, operations,
-        predict_runs, settings,
+        Cluster, ClusterChange, HplSettings, LinpackChoice, LinpackFit, MeasuredRun,
+        NodeProcessors, RunPrediction, SettingsQuestion, SimulatedExtent, choose, fit_linpack,
+        hpl_dat, measured_runs, operations, predict_runs, settings,
     },
     model::{costs::CostParameters, csv::Table, linpack_costs::LinpackCosts},
     statements::of_networks,
     table::{Document, Value, fixed, percent, rows, shown},
-    trace::hpl::{HplSettings, NodeProcessors},
     units::{Rounded, Time},
 };
 

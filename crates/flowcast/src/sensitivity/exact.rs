@@ -162,11 +162,12 @@ impl ExactSearch<'_> {
                 if tangent.makespan.as_nanos().is_finite() {
                     return Ok(tangent);
                 }
-                Err(Error::NotFinite(format!(
+                Err(flowcast_replay::outcome::NotFiniteTime(format!(
                     "{}={}",
                     self.parameter.field(),
                     self.parameter.text(*at)
-                )))
+                ))
+                .into())
             },
         )
         .into_iter()

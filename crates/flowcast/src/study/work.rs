@@ -8,7 +8,8 @@ use super::{
     Study, StudyError,
     rows::{Form, SetResult, row},
 };
-use crate::{Contention, Error, IntervalOptions, Options, error::finite_times};
+use crate::{Contention, Error, IntervalOptions, Options};
+use flowcast_replay::outcome::finite_times;
 
 /// Lanes of a walk fill up in steps of this many sets.
 const STEP: usize = 8;

@@ -12,9 +12,9 @@ use flowcast_units::{Bytes, Node, Rank, Time};
 use super::{NoiseOptions, Noisy, program_of, ratio};
 use crate::{
     Error, Interval, IntervalOptions, Options, PreparedProgram,
-    error::finite_times,
     statements::{by_name, margin, marked_name, of_predictions, shown_time, stand_ins},
 };
+use flowcast_replay::outcome::finite_times;
 
 /// A network and what is different on it.
 #[derive(Debug, Clone)]

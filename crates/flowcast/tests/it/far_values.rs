@@ -11,6 +11,7 @@ use flowcast::{
         generate::{ProgramShape, Workload},
         ti_rank, write,
     },
+    hpl::{Broadcast, CallSpread, HplSettings, KernelRates, Pivots, Processor, Script, Swap},
     model::{
         builtin,
         cluster::{
@@ -25,10 +26,7 @@ use flowcast::{
         paraver::{self, Stamp},
         parquet, perfetto, tables,
     },
-    trace::{
-        Trace, compiled,
-        hpl::{Broadcast, CallSpread, HplSettings, KernelRates, Pivots, Processor, Script, Swap},
-    },
+    trace::{Trace, compiled},
     units::{Bytes, Rank, Rate, Time},
 };
 use proptest::{prelude::*, sample::select};

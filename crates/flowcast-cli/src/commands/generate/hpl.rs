@@ -7,12 +7,8 @@ use clap::Args;
 use flowcast::{
     Conversion, ConversionError, TraceForm,
     convert::{self, Losses, WriterTables},
-    trace::{
-        Program, Trace, compiled,
-        hpl::{
-            Broadcast, CallSpread, HplSettings, KernelRates, NodeProcessors, Pivots, Script, Swap,
-        },
-    },
+    hpl::{Broadcast, CallSpread, HplSettings, KernelRates, NodeProcessors, Pivots, Script, Swap},
+    trace::{Program, Trace, compiled},
     units::{Bytes, Rate},
 };
 

@@ -9,7 +9,7 @@ mod solves;
 
 use std::{env, fs, path::Path, process::Command};
 
-use flowcast::trace::hpl::{Broadcast, HplSettings, Swap};
+use flowcast::hpl::{Broadcast, HplSettings, Swap};
 
 use crate::{outcome::said, recorder::OPEN_MPI};
 

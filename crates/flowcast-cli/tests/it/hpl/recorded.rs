@@ -4,11 +4,11 @@
 use std::{fs, path::Path};
 
 use flowcast::{
+    hpl::HplSettings,
     recording::{
         decode::{self, Item, RankFile},
         summary::rank_file,
     },
-    trace::hpl::HplSettings,
     units::Rank,
 };
 

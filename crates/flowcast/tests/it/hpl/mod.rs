@@ -7,12 +7,10 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use flowcast::{
     Options,
+    hpl::{ActionPurpose, Broadcast, HplSettings, Pivots, ScriptStep, Swap},
     model::network::Network,
     predict,
-    trace::{
-        Trace,
-        hpl::{ActionPurpose, Broadcast, HplSettings, Pivots, ScriptStep, Swap},
-    },
+    trace::Trace,
     units::Rank,
 };
 use proptest::prelude::*;

@@ -2,16 +2,14 @@
 
 use flowcast::{
     Contention, Options,
-    hpl::{Cluster, MeasuredRun, SimulatedExtent, estimate, fit_linpack, predict_runs},
+    hpl::{
+        Broadcast, Cluster, HplChannel, HplSettings, KernelRates, Machine, MeasuredRun,
+        NodeProcessors, Pivots, Processor, Script, SimulatedExtent, Simulation, Swap, estimate,
+        fit_linpack, predict_runs,
+    },
     model::network::{Network, Overheads},
     predict,
-    replay::hpl::{HplChannel, Machine, Simulation},
-    trace::{
-        Trace,
-        hpl::{
-            Broadcast, HplSettings, KernelRates, NodeProcessors, Pivots, Processor, Script, Swap,
-        },
-    },
+    trace::Trace,
 };
 use proptest::prelude::*;
 

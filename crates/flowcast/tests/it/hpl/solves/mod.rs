@@ -5,7 +5,7 @@ mod matrix;
 use std::fmt::Write;
 
 use flowcast::{
-    trace::hpl::{Exchange, HplSettings, KernelRates, Pivots, Processor, Script, ScriptStep},
+    hpl::{Exchange, HplSettings, KernelRates, Pivots, Processor, Script, ScriptStep},
     units::Rank,
 };
 

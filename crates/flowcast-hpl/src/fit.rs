@@ -16,7 +16,7 @@ use super::{
     Cluster, MeasuredRun,
     estimate::{SimulatedExtent, estimate},
 };
-use crate::{Error, error::finite_times};
+use flowcast_replay::outcome::{NotFiniteTime, finite_times};
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +36,7 @@ const NINETY: f64 = 1.645;
 /// Fits a cluster's constants, from what is assumed of any cluster; `done` is told of each simulation.
 ///
 /// # Errors
-/// [`Error::NotFinite`].
+/// [`NotFiniteTime`].
 ///
 /// # Panics
 /// If the cluster has too few nodes for a run.
@@ -45,7 +45,7 @@ pub fn fit_linpack(
     runs: &[MeasuredRun],
     threads: usize,
     done: &(dyn Fn() + Sync),
-) -> Result<LinpackFit, Error> {
+) -> Result<LinpackFit, NotFiniteTime> {
     let trials = Trials {
         cluster,
         runs,
@@ -113,7 +113,7 @@ struct Trials<'a> {
 
 impl Trials<'_> {
     /// `ln(predicted / measured)` of each run, by each of the constants.
-    fn errors(&self, all: &[LinpackCosts]) -> Result<Vec<Vec<f64>>, Error> {
+    fn errors(&self, all: &[LinpackCosts]) -> Result<Vec<Vec<f64>>, NotFiniteTime> {
         let jobs: Vec<(LinpackCosts, &MeasuredRun)> = all
             .iter()
             .flat_map(|costs| self.runs.iter().map(move |run| (*costs, run)))
@@ -132,13 +132,13 @@ impl Trials<'_> {
             })?;
             Ok(error)
         });
-        let errors: Vec<f64> = errors.into_iter().collect::<Result<_, Error>>()?;
+        let errors: Vec<f64> = errors.into_iter().collect::<Result<_, NotFiniteTime>>()?;
         let by_costs = errors.chunks(self.runs.len());
         Ok(by_costs.map(<[f64]>::to_vec).collect())
     }
 
     /// The errors by what is known before, and by how much each of them changes with each constant, over two standard deviations.
-    fn slopes(&self, spreads: &[f64]) -> Result<(Vec<f64>, Vec<Vec<f64>>), Error> {
+    fn slopes(&self, spreads: &[f64]) -> Result<(Vec<f64>, Vec<Vec<f64>>), NotFiniteTime> {
         let mut tried = vec![costs_at(&vec![0.0; spreads.len()])];
         for (place, spread) in spreads.iter().enumerate() {
             for side in [-spread, *spread] {

@@ -1,15 +1,15 @@
 //! The times of runs with intervals.
 
+use crate::{HplSettings, Spent};
 use flowcast_model::{linpack_costs::FittedLinpack, stats::resampling::normal_score};
-use flowcast_program::{hpl::HplSettings, parallel};
-use flowcast_replay::hpl::Spent;
+use flowcast_program::parallel;
 use flowcast_units::Time;
 
 use super::{
     Cluster,
     estimate::{Estimate, SimulatedExtent, estimate},
 };
-use crate::{Error, error::finite_times};
+use flowcast_replay::outcome::{NotFiniteTime, finite_times};
 
 /// A run's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ const UNFITTED: f64 = 0.04;
 /// members: with other pivots, other times of products and, where the cluster has more nodes than it takes, other nodes.
 ///
 /// # Errors
-/// [`Error::NotFinite`].
+/// [`NotFiniteTime`].
 ///
 /// # Panics
 /// If the cluster has too few nodes for a run.
@@ -48,7 +48,7 @@ pub fn predict_runs(
     level: f64,
     threads: usize,
     done: &(dyn Fn() + Sync),
-) -> Result<Vec<RunPrediction>, Error> {
+) -> Result<Vec<RunPrediction>, NotFiniteTime> {
     let members = members.max(1);
     let jobs: Vec<(usize, u64)> = (0..runs.len())
         .flat_map(|run| (0..u64::from(members)).map(move |member| (run, member)))
@@ -66,7 +66,11 @@ pub fn predict_runs(
         .collect()
 }
 
-fn prediction(cluster: &Cluster, members: &[Estimate], level: f64) -> Result<RunPrediction, Error> {
+fn prediction(
+    cluster: &Cluster,
+    members: &[Estimate],
+    level: f64,
+) -> Result<RunPrediction, NotFiniteTime> {
     let count = members.len() as f64;
     let first = &members[0];
     let logs: Vec<f64> = members.iter().map(|member| member.seconds.ln()).collect();

@@ -1,13 +1,12 @@
 //! A cluster for HPL: its network, its processors and the constants of its computations.
 
+use crate::{HplChannel, HplSettings, KernelRates, Machine, NodeProcessors};
 use flowcast_model::{
     costs::CostParameters,
     linpack_costs::LinpackCosts,
     network::{Network, OverheadPiece, Overheads},
     stats::resampling::Resampler,
 };
-use flowcast_program::hpl::{HplSettings, KernelRates, NodeProcessors};
-use flowcast_replay::hpl::{HplChannel, Machine};
 use flowcast_units::{Bytes, TimePerByte};
 use thiserror::Error;
 

@@ -1,10 +1,8 @@
 //! The best settings of HPL for a cluster, and why.
 
+use crate::{Broadcast, HplSettings, Swap};
 use flowcast_model::network::{LinkRate, LoneFlow, Network};
-use flowcast_program::{
-    hpl::{Broadcast, HplSettings, Swap},
-    parallel,
-};
+use flowcast_program::parallel;
 
 use flowcast_units::TimePerByte;
 
@@ -13,7 +11,7 @@ use super::{
     estimate::{SimulatedExtent, estimate},
     predict_runs,
 };
-use crate::Error;
+use flowcast_replay::outcome::NotFiniteTime;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +67,7 @@ const FINALISTS: usize = 3;
 /// simulated whole. `done` is told of each simulation.
 ///
 /// # Errors
-/// [`Error::NotFinite`].
+/// [`NotFiniteTime`].
 ///
 /// # Panics
 /// If the cluster has too few nodes.
@@ -80,7 +78,7 @@ pub fn choose(
     level: f64,
     threads: usize,
     done: &(dyn Fn() + Sync),
-) -> Result<LinpackChoice, Error> {
+) -> Result<LinpackChoice, NotFiniteTime> {
     let search = SettingsSearch {
         cluster,
         threads,
@@ -165,7 +163,11 @@ struct SettingsSearch<'a> {
 
 impl SettingsSearch<'_> {
     /// The fastest of some settings, in the order of their times.
-    fn fastest(&self, all: Vec<HplSettings>, count: usize) -> Result<Vec<HplSettings>, Error> {
+    fn fastest(
+        &self,
+        all: Vec<HplSettings>,
+        count: usize,
+    ) -> Result<Vec<HplSettings>, NotFiniteTime> {
         let seconds = parallel::map(&all, self.threads, |settings| {
             self.seconds(self.cluster, settings)
         });
@@ -175,7 +177,7 @@ impl SettingsSearch<'_> {
         Ok(order.into_iter().take(count).map(|at| all[at]).collect())
     }
 
-    fn seconds(&self, cluster: &Cluster, settings: &HplSettings) -> Result<f64, Error> {
+    fn seconds(&self, cluster: &Cluster, settings: &HplSettings) -> Result<f64, NotFiniteTime> {
         let machine = cluster.machine(settings, 0);
         let found = estimate(settings, &machine, WINDOWS, 1)?;
         (self.done)();
@@ -186,7 +188,7 @@ impl SettingsSearch<'_> {
         &self,
         settings: HplSettings,
         other: Option<&Network>,
-    ) -> Result<Vec<ClusterChange>, Error> {
+    ) -> Result<Vec<ClusterChange>, NotFiniteTime> {
         let whole = self.cluster;
         let with_network = |change: &dyn Fn(&mut Network)| {
             let mut cluster = whole.clone();

@@ -1,7 +1,7 @@
 //! The factorization of a panel by its process column: for each of its columns a search for the pivot, in which all processes of
 //! the column take part, and what each computes before the next.
 
-use flowcast_program::hpl::{
+use crate::{
     ColumnWork, HplSettings, KernelRates, PivotRows, PivotStep, panel_columns, pivot_search,
 };
 

@@ -5,7 +5,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, sync::Arc};
 
-use flowcast_program::hpl::{
+use crate::{
     ActionPurpose, CallSpread, Exchange, HplAction, HplSettings, Kernel, KernelRates, PanelSwaps,
     Pivots, Process, Swaps, Update,
 };

@@ -1,11 +1,10 @@
 //! The time of a run, from all of its panels or from some.
 
+use crate::{HplSettings, Machine, Pivots, Simulation, Spent};
 use flowcast_model::stats::linear_fit::{LinearFit, LinearRow};
-use flowcast_program::hpl::{HplSettings, Pivots};
-use flowcast_replay::hpl::{Machine, Simulation, Spent};
 use flowcast_units::Time;
 
-use crate::{Error, error::finite_times};
+use flowcast_replay::outcome::{NotFiniteTime, finite_times};
 
 /// How much of a run is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,13 +71,13 @@ const LONGEST_WHOLE: f64 = 600.0;
 /// The time of a run on a machine; the seed is that of pivots and of the products' times.
 ///
 /// # Errors
-/// [`Error::NotFinite`], also of no time at all.
+/// [`NotFiniteTime`], also of no time at all.
 pub fn estimate(
     settings: &HplSettings,
     machine: &Machine,
     extent: SimulatedExtent,
     seed: u64,
-) -> Result<Estimate, Error> {
+) -> Result<Estimate, NotFiniteTime> {
     let found = simulated(settings, machine, extent, seed);
     // Runs are compared by the logarithms of their times.
     finite_times([Time::from_seconds(found.seconds.ln())], || {

@@ -3,7 +3,7 @@
 use flowcast_units::{Bytes, Rank};
 
 use super::{ActionPurpose, Exchange, Script, ScriptStep};
-use crate::{
+use flowcast_program::{
     Program, TraceError,
     build::{Channel, EAGER, RankBuilder, RecordFault},
     link::link_generated,
