@@ -1,6 +1,6 @@
 #![no_main]
 
-use flowcast::place::host_list::hosts;
+use flowcast_place::host_list::hosts;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(job) = hosts("t", text) else { return };

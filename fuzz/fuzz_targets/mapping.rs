@@ -1,8 +1,8 @@
 #![no_main]
 
 use flowcast::model::machine::Mapping;
-use flowcast::place::job::Job;
-use flowcast::place::mapping_file::{self, MappingFormat};
+use flowcast_place::job::Job;
+use flowcast_place::mapping_file::{self, MappingFormat};
 use flowcast::units::Node;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -1,7 +1,7 @@
 #![no_main]
 
-use flowcast::place::matrix::CommunicationMatrix;
-use flowcast::place::matrix_file::{MatrixFile, is_matrix};
+use flowcast_place::matrix::CommunicationMatrix;
+use flowcast_place::matrix_file::{MatrixFile, is_matrix};
 
 libfuzzer_sys::fuzz_target!(|text: &[u8]| {
     let _ = is_matrix(text);

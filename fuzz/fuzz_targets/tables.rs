@@ -1,10 +1,10 @@
 #![no_main]
 
-use flowcast::collectives::allocations::Allocations;
-use flowcast::collectives::cases::{cases, measured_cases};
+use flowcast_tuning::allocations::Allocations;
+use flowcast_tuning::cases::{cases, measured_cases};
 use flowcast::fit::pairs::samples::PairSamples;
 use flowcast::hpl::{measured_runs, settings};
-use flowcast::library_rules::mpich_rules;
+use flowcast_tuning::library_rules::mpich_rules;
 use flowcast::model::csv::Table;
 use flowcast::study::rows::{ResultsPart, sets_of};
 use flowcast::hpl::NodeProcessors;

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::{
-    collectives::hosts::HostBlocks,
-    place::{host_list, job::Job},
-};
+use flowcast_place::{host_list, job::Job};
+use flowcast_tuning::hosts::HostBlocks;
 
 use crate::terminal::files::read_text;
 

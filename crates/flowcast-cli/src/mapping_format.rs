@@ -4,14 +4,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use flowcast::{
-    place::{
-        job::Job,
-        launch::{LaunchHint, hints},
-        mapping_file::{self, MappingFormat},
-        reordered::{ReorderLanguage, Reordering},
-    },
-    table::{Table, rows},
+use flowcast::table::{Table, rows};
+use flowcast_place::{
+    job::Job,
+    launch::{LaunchHint, hints},
+    mapping_file::{self, MappingFormat},
+    reordered::{ReorderLanguage, Reordering},
 };
 
 /// Formats, by the programs that read them.

@@ -6,8 +6,9 @@ use anyhow::{Context, Result};
 use flowcast::{
     Collectives,
     model::{algorithm::AlgorithmTable, machine::Mapping},
-    place::{self, mapping_file},
 };
+use flowcast_place as place;
+use flowcast_place::mapping_file;
 
 use crate::{Reader, file_text};
 

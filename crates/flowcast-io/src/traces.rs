@@ -132,7 +132,7 @@ pub fn is_pattern(path: &Path) -> Result<Holding> {
 /// The file cannot be read.
 pub fn is_matrix(path: &Path) -> Result<bool> {
     let start = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(flowcast::place::matrix_file::is_matrix(&start))
+    Ok(flowcast_place::matrix_file::is_matrix(&start))
 }
 
 /// Refuses a recording of which a part is missing.

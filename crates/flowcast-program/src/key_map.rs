@@ -204,6 +204,12 @@ impl Hasher for MultiplyHasher {
     }
 }
 
+/// The number of a key; a new key gets the next number, from 0.
+pub fn number_of<K: Ord>(known: &mut std::collections::BTreeMap<K, usize>, key: K) -> usize {
+    let next = known.len();
+    *known.entry(key).or_insert(next)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex};
 use anyhow::ensure;
 use flowcast::{
     Contention, Options,
-    model::cluster::pattern::Pattern,
-    model::{machine::inside::InsideNode, network::Network as Cluster},
-    place::{
-        input::PlaceInput, job::Job, matrix_file::is_matrix, options::PlaceOptions, placed::Placed,
-        predictor::MappingPredictor, question::PlaceQuestion, search::MappingSearch,
-    },
+    model::{cluster::pattern::Pattern, machine::inside::InsideNode, network::Network as Cluster},
     units::{Node, Rate, Time},
+};
+use flowcast_place::{
+    input::PlaceInput, job::Job, matrix_file::is_matrix, options::PlaceOptions, placed::Placed,
+    predictor::MappingPredictor, question::PlaceQuestion, search::MappingSearch,
 };
 use pyo3::prelude::*;
 

@@ -41,7 +41,6 @@
 //! [`sweep`] replays one program under many parameters at once, [`sensitivity`] says how its time depends on one of them.
 
 mod accesses;
-pub mod collective;
 pub mod contention;
 pub mod costs;
 mod deadlock;

@@ -20,7 +20,7 @@
 //!   [`pattern_intervals`] say how far a prediction may be off, [`sensitivity`](sensitivity()) how it depends on a field.
 //! - The **low level** is for those who bring their own observer or network, or keep a prepared trace between replays:
 //!   [`Prepared`], and the crates below it, which this one re-exports as modules: [`units`], [`recording`], [`model`],
-//!   [`packet`], [`flows`], [`fit`](mod@fit), [`scheduler`], [`trace`], [`replay`], [`calibrate`], [`place`],
+//!   [`packet`], [`flows`], [`fit`](mod@fit), [`scheduler`], [`trace`], [`replay`], [`calibrate`],
 //!   [`report`].
 //!
 //! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
@@ -30,16 +30,13 @@ pub mod answers;
 pub mod calibrate;
 mod case;
 mod choice;
-pub mod collectives;
 mod conversion;
 mod error;
 mod folded;
 mod interval;
-pub mod library_rules;
 pub mod models_page;
 mod options;
 mod pattern;
-pub mod place;
 mod prepared;
 mod program;
 mod rail_advice;
@@ -80,11 +77,11 @@ pub use flowcast_scheduler as scheduler;
 pub use flowcast_table as table;
 pub use flowcast_units as units;
 pub use folded::{Loops, PreparedFolded};
-pub use interval::{IntervalOptions, PatternIntervals, pattern_intervals};
+pub use interval::{IntervalOptions, PatternIntervals, matters, may_vary, pattern_intervals};
 pub use options::{
     CarriedOut, Collectives, CollectivesWay, Contention, MOST_MESSAGES, NamedCollectives, Options,
 };
-pub use pattern::{PatternPrediction, predict_pattern, predict_steps};
+pub use pattern::{PatternPrediction, durations_of_steps, predict_pattern, predict_steps};
 pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};
 pub use rail_advice::{AdvisedRails, RailAdvice, advise_rails};

@@ -158,7 +158,7 @@ pub(crate) fn makespan_of_steps(
 ///
 /// # Errors
 /// As [`predict_pattern`]; a mapping that does not fit.
-pub(crate) fn durations_of_steps(
+pub fn durations_of_steps(
     steps: &Steps,
     network: &Network,
     options: &Options,

@@ -153,7 +153,7 @@ impl<'a> PreparedProgram<'a> {
 
     /// The same program on another network; `options` give contention, mapping and rendezvous, collectives stay as they are
     /// carried out here.
-    pub(crate) fn moved<'b>(
+    pub fn moved<'b>(
         &'b self,
         network: &'b Network,
         options: &Options,
@@ -269,7 +269,7 @@ impl<'a> PreparedProgram<'a> {
     ///
     /// # Errors
     /// Those of the replay, and [`Error::NotFinite`].
-    pub(crate) fn outcome(&self) -> Result<Outcome, Error> {
+    pub fn outcome(&self) -> Result<Outcome, Error> {
         finite(self.engine()?.run()?, Some(self.network), &[])
     }
 

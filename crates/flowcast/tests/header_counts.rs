@@ -20,10 +20,10 @@ use flowcast::{
         algorithm::AlgorithmTable, cluster::pattern::Steps, dimemas_cfg::DimemasConfig,
         network::Network,
     },
-    place::mapping_file,
     recording::format,
     trace::{ReadOptions, SharedBytes, Trace, compiled},
 };
+use flowcast_place::mapping_file;
 
 struct Counting;
 

@@ -17,9 +17,9 @@ use flowcast::{
         sharing::{fabric::Limit, flow_cuts::Strictness, model::Model},
         single::{Linear, SingleMessage, TwoPiece},
     },
-    place::exhaustive::{AllMappings, Ranking},
     units::{Bytes, Node, Rate, Time, TimePerByte},
 };
+use flowcast_place::exhaustive::{AllMappings, Ranking};
 
 use super::{
     Check,

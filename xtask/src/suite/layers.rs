@@ -12,7 +12,7 @@ use super::{circles::circle_of, programs::output};
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 14] = [
+const PURE: [&str; 16] = [
     "flowcast",
     "flowcast-fit",
     "flowcast-formats",
@@ -20,12 +20,14 @@ const PURE: [&str; 14] = [
     "flowcast-hpl",
     "flowcast-model",
     "flowcast-network",
+    "flowcast-place",
     "flowcast-program",
     "flowcast-recording",
     "flowcast-replay",
     "flowcast-report",
     "flowcast-scheduler",
     "flowcast-table",
+    "flowcast-tuning",
     "flowcast-units",
 ];
 

@@ -5,24 +5,24 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
-    collectives::{
-        allocations::{Allocations, on_ranks},
-        cases::{CaseRow, cases},
-        choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
-        hosts::host_places,
-        network::{first_places, group_links},
-        predict::{CollectivePrediction, predict_collectives},
-        step_times::PlacedCase,
-    },
-    library_rules::{mpich_rules, open_mpi_rules},
     model::{
         algorithm::Base, csv::Table, measured_collectives::MeasuredCollectives, network::Network,
     },
-    replay::collective::RankPlace,
     report::chart_page::{Picture, chart_page},
     statements::{marked_name, of_networks},
     table::{Document, figure, percent, rows},
     units::{Bytes, CollectiveOp},
+};
+use flowcast_place::rank_place::RankPlace;
+use flowcast_tuning::{
+    allocations::{Allocations, on_ranks},
+    cases::{CaseRow, cases},
+    choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
+    hosts::host_places,
+    library_rules::{mpich_rules, open_mpi_rules},
+    network::{first_places, group_links},
+    predict::{CollectivePrediction, predict_collectives},
+    step_times::PlacedCase,
 };
 
 use crate::{

@@ -8,15 +8,15 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
-    collectives::{
-        allocations::Allocations,
-        cases::{MeasuredCase, measured_cases},
-        fit::{CollectiveFit, Machine, fit_collectives},
-        held_out::HeldOutError,
-        network::{group_links, to_network},
-    },
     model::{csv::Table, network::Network, stats::sample::quantile},
     table::{Document, Record, percent, rows},
+};
+use flowcast_tuning::{
+    allocations::Allocations,
+    cases::{MeasuredCase, measured_cases},
+    fit::{CollectiveFit, Machine, fit_collectives},
+    held_out::HeldOutError,
+    network::{group_links, to_network},
 };
 
 use crate::{

@@ -6,16 +6,16 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     model::machine::{Machine, Mapping as Rule, NodeGroup},
-    place::{
-        self,
-        job::Job,
-        mapping_file,
-        reordered::{ProgramGrid, Reordering},
-        target::TargetError,
-    },
     replay::placement::Placement,
     table::Document,
     units::{MOST_RANKS, Node, Rank},
+};
+use flowcast_place as place;
+use flowcast_place::{
+    job::Job,
+    mapping_file,
+    reordered::{ProgramGrid, Reordering},
+    target::TargetError,
 };
 
 use crate::{

@@ -5,12 +5,10 @@
 
 use std::{collections::BTreeMap, fs, process::Command};
 
-use flowcast::{
-    place::{
-        job::Job,
-        mapping_file::{MappingFormat, write},
-    },
-    units::Node,
+use flowcast::units::Node;
+use flowcast_place::{
+    job::Job,
+    mapping_file::{MappingFormat, write},
 };
 use serde_json::Value;
 

@@ -6,7 +6,6 @@
 use std::{fs, process::Command};
 
 use flowcast::{
-    library_rules::{LibraryRule, mpich_rules, open_mpi_rules},
     model::algorithm::{Algorithm, AlgorithmRule},
     trace::expand::{
         moves::{BlockLayout, Effect, ExpandedMove, MessagePart},
@@ -14,6 +13,7 @@ use flowcast::{
     },
     units::{Bytes, CollectiveOp},
 };
+use flowcast_tuning::library_rules::{LibraryRule, mpich_rules, open_mpi_rules};
 
 use crate::{
     mpich_selection::{MpichCall, Ordered},

@@ -33,7 +33,7 @@ pub fn least_cost<E>(
 
 /// Searches with multiplicative steps. `better` moves `best` by one step and returns whether the step paid off; if not, the
 /// factor becomes its square root. The search ends at the factor `smallest`, which is above 1.
-pub(crate) fn by_smaller_steps<T>(
+pub fn by_smaller_steps<T>(
     mut best: T,
     [mut factor, smallest]: [f64; 2],
     mut better: impl FnMut(&mut T, f64) -> bool,

@@ -52,7 +52,7 @@ pub(super) fn draws_in_time(
 }
 
 /// Whether a field of the network file can play a part under a model.
-pub(crate) fn matters(field: &str, model: Option<Model>) -> bool {
+pub fn matters(field: &str, model: Option<Model>) -> bool {
     let Some(section) = field
         .strip_prefix("sharing.")
         .and_then(|rest| rest.split('.').next())
@@ -72,7 +72,7 @@ pub(crate) fn matters(field: &str, model: Option<Model>) -> bool {
 }
 
 /// Whether a field that plays a part has an interval.
-pub(crate) fn may_vary(network: &Network, model: Option<Model>) -> bool {
+pub fn may_vary(network: &Network, model: Option<Model>) -> bool {
     network.intervals.keys().any(|field| matters(field, model))
 }
 

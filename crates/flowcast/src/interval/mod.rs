@@ -30,7 +30,7 @@ use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};
 use evidence::{
     DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, MarginEvidence, ModelErrors, draws_in_time,
 };
-pub(crate) use evidence::{matters, may_vary};
+pub use evidence::{matters, may_vary};
 
 /// Patterns of more flows than this take the fewer draws.
 const MANY_FLOWS: usize = 400;

@@ -279,12 +279,12 @@ fn describe(trace: &Trace, networks: &[Network], grid: &ParameterGrid, names: Na
 }
 
 /// Fingerprint of a trace: the first part of its compiled form has the checksum of all.
-pub(crate) fn trace_mark(trace: &Trace) -> String {
+pub fn trace_mark(trace: &Trace) -> String {
     fingerprint(&compiled::parts(trace)[0])
 }
 
 /// Fingerprint of a network's figures; where a value comes from changes no result.
-pub(crate) fn network_mark(network: &Network) -> String {
+pub fn network_mark(network: &Network) -> String {
     let figures = Network {
         origins: BTreeMap::new(),
         ..network.clone()

@@ -8,19 +8,16 @@ use flowcast::{
         algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent},
         network::{LinkRate, MessageRule, Network},
     },
-    replay::{
-        collective::{
-            CollectivePlan, MessageCosts, RankPlace, SharedPorts, StepCosts, slowest_rank,
-        },
-        costs::Rendezvous,
-        placement::Placement,
-        walk::Replay,
-    },
+    replay::{costs::Rendezvous, placement::Placement, walk::Replay},
     trace::{
         Program, ReadOptions,
         expand::{NonBlocking, expand, group::uniform_stages},
     },
     units::{Bytes, CollectiveOp, Rate, Time},
+};
+use flowcast_place::rank_place::RankPlace;
+use flowcast_tuning::collective::{
+    CollectivePlan, MessageCosts, SharedPorts, StepCosts, slowest_rank,
 };
 use proptest::prelude::*;
 

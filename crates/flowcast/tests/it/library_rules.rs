@@ -1,10 +1,10 @@
 //! Files for MPI libraries say what was chosen, read as the libraries read them.
 
 use flowcast::{
-    library_rules::{LibraryRule, mpich_rules, open_mpi_rules},
     model::algorithm::{Algorithm, AlgorithmTable, Base, Choice, RuleExtent},
     units::{Bytes, CollectiveOp},
 };
+use flowcast_tuning::library_rules::{LibraryRule, mpich_rules, open_mpi_rules};
 use proptest::prelude::*;
 
 use crate::mpich_selection::{MpichCall, Ordered};

@@ -3,15 +3,15 @@
 use flowcast::{
     Options,
     model::{machine::inside::InsideNode, network::Network},
-    place::{
-        input::PlaceInput,
-        job::Job,
-        options::PlaceOptions,
-        placed::{Placed, PlacementObjective},
-        predictor::MappingPredictor,
-        question::PlaceQuestion,
-    },
     units::{Node, Rate, Time},
+};
+use flowcast_place::{
+    input::PlaceInput,
+    job::Job,
+    options::PlaceOptions,
+    placed::{Placed, PlacementObjective},
+    predictor::MappingPredictor,
+    question::PlaceQuestion,
 };
 use proptest::prelude::*;
 

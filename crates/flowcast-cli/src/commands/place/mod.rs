@@ -13,20 +13,20 @@ use clap::Args;
 use flowcast::{
     Contention, Options,
     model::machine::inside::InsideNode,
-    place::{
-        input::PlaceInput,
-        options::PlaceOptions,
-        placed::{Placed, PlacementObjective},
-        predictor::MappingPredictor,
-        question::PlaceQuestion,
-        reordered::{ProgramGrid, Reordering},
-    },
     report::chart_page::{Picture, chart_page},
     statements::marked_name,
     trace::TraceError,
     units::{Rate, Time},
 };
 use flowcast_io::{Holding, is_matrix, is_pattern};
+use flowcast_place::{
+    input::PlaceInput,
+    options::PlaceOptions,
+    placed::{Placed, PlacementObjective},
+    predictor::MappingPredictor,
+    question::PlaceQuestion,
+    reordered::{ProgramGrid, Reordering},
+};
 
 use self::{nodes::NodeArgs, times::TriedTimes};
 use crate::{

@@ -5,11 +5,11 @@ use std::{path::Path, str::FromStr};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    collectives::{allocations::Allocations, hosts::host_places},
     model::network::Network,
-    place::{host_list, job::Job, positions::positions},
     units::{MOST_RANKS, Node},
 };
+use flowcast_place::{host_list, job::Job, positions::positions};
+use flowcast_tuning::{allocations::Allocations, hosts::host_places};
 
 use crate::{host_args::HostArgs, terminal::files::read_text};
 

@@ -15,7 +15,7 @@ use flowcast_units::{Bytes, Node, Time};
 use thiserror::Error;
 
 use super::matrix_file::{MatrixFile, MatrixFileError, is_matrix};
-use crate::{
+use flowcast::{
     Input,
     study::{fingerprint, network_mark, trace_mark},
 };

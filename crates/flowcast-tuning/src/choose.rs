@@ -5,7 +5,7 @@ use flowcast_model::{
     measured_collectives::MeasuredCollectives,
     stats::resampling::normal_share,
 };
-use flowcast_replay::collective::RankPlace;
+use flowcast_place::rank_place::RankPlace;
 use flowcast_units::{Bytes, CollectiveOp};
 use thiserror::Error;
 

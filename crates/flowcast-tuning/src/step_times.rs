@@ -2,16 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use crate::collective::{
+    CollectivePlan, MessageCosts, MessageSize, SharedPorts, StepCosts, slowest_rank,
+};
 use flowcast_model::{
     algorithm::{AlgorithmTable, RuleExtent},
     collective_costs::CollectiveCosts,
 };
+use flowcast_place::rank_place::RankPlace;
 use flowcast_program::{
     expand::group::{Stage, uniform_stages},
     parallel,
-};
-use flowcast_replay::collective::{
-    CollectivePlan, MessageCosts, MessageSize, RankPlace, SharedPorts, StepCosts, slowest_rank,
 };
 use thiserror::Error;
 

@@ -3,10 +3,8 @@
 //! Ranks do their steps about together: what those of a node send in the same turn shares its interface, and what leaves a
 //! group of switches shares the links out of it.
 
-use super::{
-    place::{JoinLevel, RankPlace},
-    plan::{CollectivePlan, PlannedMessage},
-};
+use super::plan::{CollectivePlan, PlannedMessage};
+use flowcast_place::rank_place::{JoinLevel, RankPlace};
 
 /// So many places and turns are kept whether messages have them or not.
 const FEW: usize = 1 << 20;

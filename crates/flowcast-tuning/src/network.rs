@@ -9,7 +9,7 @@ use flowcast_model::{
     network::{LoneFlow, MessageRule, Network, Nic},
     sharing::error::SharingError,
 };
-use flowcast_replay::collective::RankPlace;
+use flowcast_place::rank_place::RankPlace;
 use flowcast_units::{Bytes, Node, Time, TimePerByte};
 
 /// The network with the costs of single messages for all other predictions: latency between switches of a group, the mean of

@@ -8,11 +8,13 @@
 pub mod allocations;
 pub mod cases;
 pub mod choose;
+pub mod collective;
 pub mod fit;
 pub mod held_out;
 pub mod hosts;
 pub mod job;
 mod labels;
+pub mod library_rules;
 mod memory;
 pub mod network;
 pub mod predict;

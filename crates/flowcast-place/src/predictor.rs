@@ -6,10 +6,8 @@ use flowcast_program::{Program, Trace, opcodes::Op, schedule::Operation};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 use super::{input::PlaceInput, matrix::RankMessage};
-use crate::{
-    Case, Error, Input, Options,
-    pattern::durations_of_steps,
-    program::PreparedProgram,
+use flowcast::{
+    Case, Error, Input, Options, PreparedProgram, durations_of_steps,
     statements::{of_networks, of_trace},
 };
 

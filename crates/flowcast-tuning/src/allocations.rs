@@ -1,9 +1,10 @@
 //! Which nodes of a machine a run had: the groups and switches of its ranks.
 
+use flowcast_program::key_map::number_of;
 use std::collections::BTreeMap;
 
 use flowcast_model::csv::{CsvError, Table};
-use flowcast_replay::collective::RankPlace;
+use flowcast_place::rank_place::RankPlace;
 
 use super::job::{JobKey, whole};
 
@@ -117,12 +118,6 @@ pub(super) fn places<'a>(rows: impl Iterator<Item = NodeRow<'a>>) -> Vec<RankPla
         });
     }
     places
-}
-
-/// The number of a key; a new key gets the next number, from 0.
-pub(crate) fn number_of<K: Ord>(known: &mut BTreeMap<K, usize>, key: K) -> usize {
-    let next = known.len();
-    *known.entry(key).or_insert(next)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use std::str::FromStr;
 
-use flowcast_replay::collective::RankPlace;
+use flowcast_place::rank_place::RankPlace;
 use thiserror::Error;
 
 use super::allocations::{NodeRow, places};
@@ -154,7 +154,7 @@ fn letters_and_numbers(name: &str) -> Option<(Vec<String>, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::host_list::hosts;
+    use flowcast_place::host_list::hosts;
 
     fn numbers(list: &str, blocks: Option<&str>) -> Vec<(u32, u32, u32)> {
         let blocks: Option<HostBlocks> = blocks.map(|text| text.parse().unwrap());

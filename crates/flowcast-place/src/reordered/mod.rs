@@ -6,13 +6,13 @@
 //! launchers fill its cores.
 //!
 //! ```
-//! use flowcast::place::{job::Job, reordered::new_ranks};
+//! use flowcast_place::{job::Job, reordered::new_ranks};
 //! use flowcast::units::{Node, Rank};
 //!
 //! let job = Job { node_of_rank: [0, 1, 1, 0].map(Node).to_vec(), ..Job::default() };
 //! // Launched two on each node: the second process of node 0 becomes rank 3.
 //! assert_eq!(new_ranks(&job, &[0, 0, 1, 1].map(Node))?, [0, 3, 1, 2].map(Rank));
-//! # Ok::<(), flowcast::place::reordered::ReorderError>(())
+//! # Ok::<(), flowcast_place::reordered::ReorderError>(())
 //! ```
 
 mod c;

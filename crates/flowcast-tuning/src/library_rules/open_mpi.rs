@@ -18,11 +18,8 @@ use super::{LibraryRule, LibraryRuleError, sorted};
 /// Files with a limit of requests (an Alltoall by `linear-sync width N`) have version 2, which Open MPI reads from 5.0.7 on.
 ///
 /// ```
-/// use flowcast::{
-///     library_rules::{LibraryRule, open_mpi_rules},
-///     model::algorithm::{Algorithm, Choice},
-///     units::{Bytes, CollectiveOp},
-/// };
+/// use flowcast::{model::algorithm::{Algorithm, Choice}, units::{Bytes, CollectiveOp}};
+/// use flowcast_tuning::library_rules::{LibraryRule, open_mpi_rules};
 ///
 /// let rule = LibraryRule {
 ///     op: CollectiveOp::Bcast,
@@ -32,7 +29,7 @@ use super::{LibraryRule, LibraryRuleError, sorted};
 /// };
 /// let text = open_mpi_rules(&[rule])?;
 /// assert!(text.contains("\n32 2 "));
-/// # Ok::<(), flowcast::library_rules::LibraryRuleError>(())
+/// # Ok::<(), flowcast_tuning::library_rules::LibraryRuleError>(())
 /// ```
 ///
 /// # Errors

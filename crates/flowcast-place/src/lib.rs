@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use flowcast::{Options, model::builtin, units::Node};
-//! use flowcast::place::{input::PlaceInput, job::Job, options::PlaceOptions, predictor::MappingPredictor, question::PlaceQuestion};
+//! use flowcast_place::{input::PlaceInput, job::Job, options::PlaceOptions, predictor::MappingPredictor, question::PlaceQuestion};
 //!
 //! // A message from rank 0 to 2, then one from rank 1 to 3; two nodes with room for two ranks each.
 //! let input = PlaceInput::read("exchange.steps", b"0 -> 2 4MB\nstep\n1 -> 3 4MB\n")?;
@@ -47,6 +47,7 @@ pub mod placed;
 pub mod positions;
 pub mod predictor;
 pub mod question;
+pub mod rank_place;
 pub mod reordered;
 pub mod search;
 pub mod target;
@@ -56,7 +57,7 @@ use flowcast_model::{machine::Mapping, sharing::SharingError};
 use thiserror::Error;
 
 use self::{matrix::MatrixError, target::TargetError};
-use crate::Error;
+use flowcast::Error;
 
 /// Why there is no mapping.
 #[derive(Debug, Error)]

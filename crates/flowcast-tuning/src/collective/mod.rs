@@ -6,11 +6,9 @@
 //! port, ranks that share an interface, late arrivals by chance. `tests/it/collective_steps.rs` compares the two.
 
 mod clocks;
-mod place;
 mod plan;
 mod shared_ports;
 
 pub use clocks::{MessageCosts, StepCosts, slowest_rank};
-pub use place::{JoinLevel, RankPlace};
 pub use plan::{CollectivePlan, MessageSize};
 pub use shared_ports::SharedPorts;

@@ -4,10 +4,7 @@ use flowcast_model::stats::resampling::{normal_score, percentile_interval};
 use flowcast_program::parallel;
 
 use super::{options::PlaceOptions, predictor::MappingPredictor, search::TimedMapping};
-use crate::{
-    Error,
-    interval::{matters, may_vary},
-};
+use flowcast::{Error, matters, may_vary};
 
 /// Gains below this are none, however sure.
 pub const SMALLEST_GAIN: f64 = 0.01;

@@ -7,7 +7,7 @@ use flowcast_model::{
 use flowcast_program::parallel;
 
 use super::residuals::{LeftOver, Residuals};
-use crate::calibrate::narrowing::by_smaller_steps;
+use flowcast::calibrate::narrowing::by_smaller_steps;
 
 /// What is expected of [`ResidualSpread`] before anything is measured. The disturbance is what two runs of the same case on 8
 /// and on 16 nodes of LUMI differ by: the only runs that were repeated.

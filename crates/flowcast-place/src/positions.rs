@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::rank_place::RankPlace;
 use flowcast_model::{sharing::SharingError, topology::Topology};
-use flowcast_replay::collective::RankPlace;
 use flowcast_units::Node;
 use thiserror::Error;
 
-use crate::collectives::allocations::number_of;
+use flowcast_program::key_map::number_of;
 
 /// Nodes of a topology that has room for any number.
 const NODES_OF_UNBOUNDED: u64 = 1 << 16;

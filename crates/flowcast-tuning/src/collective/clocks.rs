@@ -1,10 +1,10 @@
 //! The clocks of the ranks, each as far as the messages that it waits for allow.
 
 use super::{
-    place::RankPlace,
     plan::{CollectivePlan, PlannedMessage, PlannedStep, StepKind},
     shared_ports::SharedPorts,
 };
+use flowcast_place::rank_place::RankPlace;
 
 /// What a message of one size costs, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
