@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::{model::stats::interval::StoppingRule, units::Time};
+use flowcast::{statistics::interval::StoppingRule, units::Time};
 use flowcast_measure::lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use flowcast_model::stats::StatsError;
+use flowcast_statistics::StatsError;
 use flowcast_units::{Bytes, Rounded, Time};
 
 /// Why samples give no parameters.

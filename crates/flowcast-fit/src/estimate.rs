@@ -8,7 +8,7 @@ use super::{
     prtt::PrttPoint,
     samples::PrttSamples,
 };
-use flowcast_model::stats::{
+use flowcast_statistics::{
     StatsError,
     regression::{
         Line, least_squares, least_squares_at_least_zero, theil_sen, theil_sen_at_least_zero,

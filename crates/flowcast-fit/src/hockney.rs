@@ -1,16 +1,14 @@
 //! Latency and bandwidth from plain round trips, where nothing shows overhead and gap: the line `α + β·s` with the smallest sum
-//! of relative errors through half of their medians (Hockney; [`flowcast_model::stats::relative_line`]).
+//! of relative errors through half of their medians (Hockney; [`flowcast_statistics::relative_line`]).
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{
-    network::{LoneFlow, MessageRule, Network, Nic},
-    stats::{
-        StatsError,
-        observation::{Observation, Observations},
-        relative_line::relative_line_at_least_zero,
-        sample::median,
-    },
+use flowcast_network::network::{LoneFlow, MessageRule, Network, Nic};
+use flowcast_statistics::{
+    StatsError,
+    observation::{Observation, Observations},
+    relative_line::relative_line_at_least_zero,
+    sample::median,
 };
 use flowcast_units::{Time, TimePerByte};
 

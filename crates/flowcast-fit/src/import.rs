@@ -22,7 +22,7 @@ mod reprompi;
 
 use std::fmt;
 
-use flowcast_model::csv::CsvError;
+use flowcast_network::csv::CsvError;
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use flowcast_fit::prtt::{PrttPoint, prtt};
-//! use flowcast_model::loggp::LogGp;
+//! use flowcast_network::loggp::LogGp;
 //! use flowcast_units::{Bytes, Time, TimePerByte};
 //!
 //! let [latency, overhead, gap] = [20.0, 3.0, 5.0].map(Time::from_micros);

@@ -27,15 +27,13 @@ use super::{
     samples::PrttSamples,
     verdict::{FitWarning, ModelError, POOR_MODEL, warnings},
 };
-use flowcast_model::{
-    loggp::LogGp,
-    stats::{
-        StatsError,
-        observation::{Observation, Observations},
-        regression::Line,
-        resampling::{Resampler, percentile_interval},
-        sample::correlation,
-    },
+use flowcast_network::loggp::LogGp;
+use flowcast_statistics::{
+    StatsError,
+    observation::{Observation, Observations},
+    regression::Line,
+    resampling::{Resampler, percentile_interval},
+    sample::correlation,
 };
 use flowcast_units::{Time, TimePerByte};
 
@@ -92,7 +90,7 @@ pub fn interval<T: PartialEq>(ends: (T, T)) -> Option<(T, T)> {
 /// use flowcast_fit::loggp::{FitOptions, fit_loggp};
 /// use flowcast_fit::prtt::{PrttPoint, prtt};
 /// use flowcast_fit::samples::PrttSamples;
-/// use flowcast_model::loggp::LogGp;
+/// use flowcast_network::loggp::LogGp;
 /// use flowcast_units::{Bytes, Time};
 ///
 /// let truth = LogGp::from_nanos([10_000.0, 1000.0, 2000.0, 1.0]);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::loggp::{LogGpFit, LogGpIntervals};
-use flowcast_model::{
+use flowcast_network::{
     loggp::LogGp,
     network::{FitQuality, LoneFlow, MessageRule, Network, Nic, ParameterInterval},
 };

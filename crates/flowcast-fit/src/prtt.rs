@@ -8,7 +8,7 @@
 //! The second term shows the gap (d = 0) or the overhead (d above the gap), the first the latency. A small n (16) does
 //! both without flooding the network.
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// What one round trip consists of.
@@ -47,7 +47,7 @@ impl PrttPoint {
 ///
 /// ```
 /// use flowcast_fit::prtt::{PrttPoint, prtt};
-/// use flowcast_model::loggp::LogGp;
+/// use flowcast_network::loggp::LogGp;
 /// use flowcast_units::{Bytes, Time};
 ///
 /// let network = LogGp::from_nanos([10_000.0, 1000.0, 500.0, 1.0]);

@@ -2,7 +2,7 @@
 //! Parallel Computing Systems", 2015): how many samples, how they are distributed, with which interval, which of them are
 //! outliers, whether the first were still warming up, and whether one depends on the one before.
 
-use flowcast_model::stats::{
+use flowcast_statistics::{
     StatsError,
     interval::median_interval,
     sample::{correlation, mean, quantile},
@@ -102,7 +102,7 @@ fn dependence(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_model::stats::resampling::Resampler;
+    use flowcast_statistics::resampling::Resampler;
     use flowcast_units::Bytes;
 
     fn of(micros: &[f64]) -> Quality {

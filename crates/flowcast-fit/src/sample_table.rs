@@ -17,7 +17,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use flowcast_model::{
+use flowcast_network::{
     csv::{self, CsvError, Table},
     former_schemas,
     name::is_hidden,

@@ -8,7 +8,7 @@ use std::{
 
 use super::prtt::PrttPoint;
 use crate::sample_table::{self, Sample, SampleForm};
-use flowcast_model::csv::CsvError;
+use flowcast_network::csv::CsvError;
 use flowcast_units::Time;
 
 const ROUND_TRIP: &str = "round-trip";

@@ -1,6 +1,6 @@
 //! What the cost between two events consists of.
 
-use flowcast_model::network::MessageRule;
+use flowcast_network::network::MessageRule;
 use flowcast_program::{expand::operation_of, slot::Slot};
 use flowcast_replay::{
     costs::PathCosts,

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use flowcast_model::quantity::Quantity;
+use flowcast_network::quantity::Quantity;
 use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time, TimePerByte};
 use thiserror::Error;

@@ -1,7 +1,7 @@
 //! Runs of HPL as tables: one row for each.
 
 use crate::{Broadcast, HplSettings, Swap};
-use flowcast_model::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table};
 
 /// The columns of a run: numbers as in HPL.dat.
 pub const HPL_COLUMNS: [&str; 7] = ["N", "P", "Q", "block_size", "depth", "bcast", "swap"];

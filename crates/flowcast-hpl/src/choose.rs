@@ -1,7 +1,7 @@
 //! The best settings of HPL for a cluster, and why.
 
 use crate::{Broadcast, HplSettings, Swap};
-use flowcast_model::network::{LinkRate, LoneFlow, Network};
+use flowcast_network::network::{LinkRate, LoneFlow, Network};
 use flowcast_program::parallel;
 
 use flowcast_units::TimePerByte;

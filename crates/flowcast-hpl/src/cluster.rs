@@ -1,12 +1,12 @@
 //! A cluster for HPL: its network, its processors and the constants of its computations.
 
 use crate::{HplChannel, HplSettings, KernelRates, Machine, NodeProcessors};
-use flowcast_model::{
+use flowcast_network::{
     costs::CostParameters,
     linpack_costs::LinpackCosts,
     network::{Network, OverheadPiece, Overheads},
-    stats::resampling::Resampler,
 };
+use flowcast_statistics::resampling::Resampler;
 use flowcast_units::{Bytes, TimePerByte};
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! The time of a run, from all of its panels or from some.
 
 use crate::{HplSettings, Machine, Pivots, Simulation, Spent};
-use flowcast_model::stats::linear_fit::{LinearFit, LinearRow};
+use flowcast_statistics::linear_fit::{LinearFit, LinearRow};
 use flowcast_units::Time;
 
 use flowcast_replay::outcome::{NotFiniteTime, finite_times};

@@ -4,12 +4,12 @@
 //! observations: constants of which the runs say nothing stay where they are. Slopes are taken once, over two standard deviations
 //! of what is known before: between near values the order of actions changes the times by more than the constants do.
 
-use flowcast_model::{
+use flowcast_network::{
     costs::{CostParameters, FittedCosts},
     linpack_costs::{FittedLinpack, LinpackCosts},
-    stats::linear_fit::{LinearFit, LinearRow},
 };
 use flowcast_program::parallel;
+use flowcast_statistics::linear_fit::{LinearFit, LinearRow};
 use flowcast_units::Time;
 
 use super::{

@@ -1,7 +1,7 @@
 //! What a run of HPL takes place on.
 
 use crate::{Kernel, KernelRates, Processor};
-use flowcast_model::network::Overheads;
+use flowcast_network::network::Overheads;
 use flowcast_units::{Bytes, Time};
 
 /// How messages travel between two ranks of a node, or of two nodes.

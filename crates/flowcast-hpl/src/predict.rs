@@ -1,8 +1,9 @@
 //! The times of runs with intervals.
 
 use crate::{HplSettings, Spent};
-use flowcast_model::{linpack_costs::FittedLinpack, stats::resampling::normal_score};
+use flowcast_network::linpack_costs::FittedLinpack;
 use flowcast_program::parallel;
+use flowcast_statistics::resampling::normal_score;
 use flowcast_units::Time;
 
 use super::{

@@ -1,6 +1,6 @@
 //! How fast the processors of a machine multiply: a table with a row for each.
 
-use flowcast_model::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table};
 
 use super::Processor;
 

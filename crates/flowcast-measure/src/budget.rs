@@ -18,7 +18,7 @@ use flowcast_fit::{
     prtt::PrttPoint,
     samples::PrttSamples,
 };
-use flowcast_model::stats::resampling::Resampler;
+use flowcast_statistics::resampling::Resampler;
 use flowcast_units::{Bytes, Time};
 
 use crate::{

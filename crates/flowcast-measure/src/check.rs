@@ -3,20 +3,20 @@
 //! Four points: one message of a byte and one large one, and as many messages of each as [`CheckPlan::messages`] in a row. LogGP
 //! predicts them (`PRTT`, Lichei, equation 3.2.2.3), with an interval by networks drawn from the intervals of the file, widened by
 //! what does not matter. Rounds take each point once, in a new order, until the sequential test
-//! ([`flowcast_model::stats::still`]) has a verdict on each or the time is over.
+//! ([`flowcast_statistics::still`]) has a verdict on each or the time is over.
 
 use std::collections::BTreeMap;
 
 use flowcast_fit::prtt::{PrttPoint, prtt};
-use flowcast_model::{
+use flowcast_network::{
     loggp::LogGp,
     network::{Network, NetworkError},
-    stats::{
-        StatsError,
-        resampling::{Resampler, percentile_interval},
-        sample::median,
-        still::{StillHolds, StillVerdict},
-    },
+};
+use flowcast_statistics::{
+    StatsError,
+    resampling::{Resampler, percentile_interval},
+    sample::median,
+    still::{StillHolds, StillVerdict},
 };
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
@@ -241,7 +241,7 @@ fn predictions(
 mod tests {
     use super::*;
     use crate::{prtt::answer, virtual_network::connect};
-    use flowcast_model::network::{LoneFlow, MessageRule, Nic};
+    use flowcast_network::network::{LoneFlow, MessageRule, Nic};
     use flowcast_units::TimePerByte;
 
     fn loggp(latency: f64, gap_per_byte: f64) -> LogGp {

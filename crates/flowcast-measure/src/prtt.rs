@@ -21,7 +21,7 @@ use flowcast_fit::{
     prtt::{PrttPoint, delay_for_overhead},
     samples::PrttSamples,
 };
-use flowcast_model::stats::{interval::median_interval, resampling::Resampler, sample::median};
+use flowcast_statistics::{interval::median_interval, resampling::Resampler, sample::median};
 use flowcast_units::{Bytes, Time};
 
 pub use crate::{

@@ -140,7 +140,7 @@ fn stranger(greeting: &[u8]) -> PrttError {
 mod tests {
     use super::*;
     use crate::virtual_network::connect;
-    use flowcast_model::loggp::LogGp;
+    use flowcast_network::loggp::LogGp;
 
     #[test]
     fn a_script_arrives_as_it_was_sent() {

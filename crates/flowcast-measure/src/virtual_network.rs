@@ -6,7 +6,8 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use flowcast_model::{loggp::LogGp, stats::resampling::Resampler};
+use flowcast_network::loggp::LogGp;
+use flowcast_statistics::resampling::Resampler;
 use flowcast_units::{Bytes, Time};
 
 use crate::transport::{Transport, TransportError};
@@ -101,7 +102,7 @@ struct VirtualMessage {
 /// ```
 /// use flowcast_measure::transport::Transport;
 /// use flowcast_measure::virtual_network::connect;
-/// use flowcast_model::loggp::LogGp;
+/// use flowcast_network::loggp::LogGp;
 /// use flowcast_units::{Time, TimePerByte};
 ///
 /// let network = LogGp {

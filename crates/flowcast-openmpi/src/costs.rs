@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use flowcast_model::{loggp::LogGp, network::Network};
+use flowcast_network::{loggp::LogGp, network::Network};
 use flowcast_scheduler::Rail;
 use flowcast_units::{Rate, Time, TimePerByte};
 

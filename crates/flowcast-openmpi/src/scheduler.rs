@@ -18,7 +18,7 @@ use std::{
     time::Instant,
 };
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::{
     Accounting, RailId, RailSet, RailsError,
     clock::{ClockArithmetic, ClockSteps, Ticks},

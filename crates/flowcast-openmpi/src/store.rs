@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_scheduler::Rail;
 
 use crate::costs::read_rail;
@@ -70,7 +70,7 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_model::builtin;
+    use flowcast_network::builtin;
 
     #[test]
     fn results_are_found_by_hosts_interface_and_version_only() {

@@ -6,7 +6,7 @@
 
 use std::{fmt::Write, fs, io, path::Path, sync::atomic::Ordering};
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Rank, Time};
 
 use crate::{counters::CounterValues, library, state::State};

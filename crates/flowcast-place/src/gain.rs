@@ -1,7 +1,7 @@
 //! What a mapping gains over another, and how sure that is.
 
-use flowcast_model::stats::resampling::{normal_score, percentile_interval};
 use flowcast_program::parallel;
+use flowcast_statistics::resampling::{normal_score, percentile_interval};
 
 use super::{options::PlaceOptions, predictor::MappingPredictor, search::TimedMapping};
 use flowcast::{Error, matters, may_vary};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Debug};
 
-use flowcast_model::{
+use flowcast_network::{
     cluster::{
         flow::Flow,
         pattern::{PatternError, Steps},

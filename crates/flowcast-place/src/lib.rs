@@ -53,7 +53,7 @@ pub mod search;
 pub mod target;
 pub mod traffic;
 
-use flowcast_model::{machine::Mapping, sharing::SharingError};
+use flowcast_network::{machine::Mapping, sharing::SharingError};
 use thiserror::Error;
 
 use self::{matrix::MatrixError, target::TargetError};

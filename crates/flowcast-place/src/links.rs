@@ -1,6 +1,6 @@
 //! How many links are between nodes: read from a table, or counted from their places in a grid.
 
-use flowcast_model::topology::grid::SwitchGrid;
+use flowcast_network::topology::grid::SwitchGrid;
 use flowcast_units::Node;
 
 /// Links of two nodes on the same switch: one of each.

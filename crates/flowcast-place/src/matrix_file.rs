@@ -8,7 +8,7 @@
 //! An edge of a graph, which stands at both of its ends, is one message of as many bytes as it weighs, from the lower vertex to
 //! the higher.
 
-use flowcast_model::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table};
 use flowcast_units::{Bytes, MOST_RANKS, Rank, plain_text};
 use thiserror::Error;
 

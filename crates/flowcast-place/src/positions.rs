@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::rank_place::RankPlace;
-use flowcast_model::{sharing::SharingError, topology::Topology};
+use flowcast_network::{sharing::SharingError, topology::Topology};
 use flowcast_units::Node;
 use thiserror::Error;
 
@@ -100,7 +100,7 @@ fn groups(topology: &Topology) -> Result<Vec<Vec<Vec<Node>>>, PositionError> {
 
 #[cfg(test)]
 mod tests {
-    use flowcast_model::topology::{
+    use flowcast_network::topology::{
         CableKind, TopologyShape,
         dragonfly::{Arrangement, Dragonfly, Inside},
     };

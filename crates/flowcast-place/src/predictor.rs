@@ -1,7 +1,7 @@
 //! How long an input takes under one mapping after another.
 
 use flowcast_graph::EventGraph;
-use flowcast_model::{machine::Mapping, network::Network, sharing::model::Model};
+use flowcast_network::{machine::Mapping, network::Network, sharing::model::Model};
 use flowcast_program::{Program, Trace, opcodes::Op, schedule::Operation};
 use flowcast_units::{Bytes, Node, Rank, Time};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{
+use flowcast_network::{
     network::Network,
     topology::{CableKind, Topology, TopologyShape, tree::Level},
 };

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use flowcast_model::{
+use flowcast_network::{
     sharing::error::SharingError,
     topology::{Topology, TopologyShape},
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{sharing::SharingError, topology::Topology};
+use flowcast_network::{sharing::SharingError, topology::Topology};
 use flowcast_units::{Bytes, Node};
 
 use super::matrix::{CommunicationMatrix, RankMessage};

@@ -7,7 +7,7 @@ use super::{
     opcodes::{self, Op},
     slot::Slot,
 };
-use flowcast_model::algorithm::Base;
+use flowcast_network::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// Bytes that several owners read, as a memory map.

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::{
     MAX_RAILS, RailId, RailSet, RailsError,
     clock::{ClockArithmetic, Ticks},

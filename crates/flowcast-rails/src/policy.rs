@@ -1,6 +1,6 @@
 //! The choice of the rail of each message, and what acknowledgements reveal about the speed of the rails.
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::{
     RailId, RailScheduler, RailSet, RailsError,
     adaptive::{Adaptive, AdaptiveRule, Completion},

@@ -13,7 +13,7 @@
 
 use std::{collections::VecDeque, io::IoSlice};
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::{
     MAX_RAILS, RailId, RailSet, RailsError,
     adaptive::Completion,

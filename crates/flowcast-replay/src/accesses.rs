@@ -17,7 +17,7 @@ use super::{
     slab::Slab,
     transit::Departure,
 };
-use flowcast_model::file_system::FileSystem;
+use flowcast_network::file_system::FileSystem;
 use flowcast_program::{
     access::{Access, FileKind, LockKind},
     program::Program,

@@ -18,7 +18,7 @@ use super::{
     placement::Placement,
     routes::{Route, route},
 };
-use flowcast_model::{
+use flowcast_network::{
     collective::{PhaseMessage, Row},
     file_system::FileSystem,
     machine::{NodeGroup, inside::InsideNode, wide_area::Site},

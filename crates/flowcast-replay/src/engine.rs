@@ -25,12 +25,12 @@ use super::{
     },
 };
 use crate::walk::Replay;
-use flowcast_model::{
+use flowcast_network::{
     network::Network,
     sharing::{active_flows::Reach, model::Model, rates::transient_windows},
 };
-use flowcast_network::flows::traffic::Rule;
 use flowcast_program::program::Program;
+use flowcast_traffic::flows::traffic::Rule;
 use flowcast_units::{Bytes, Time};
 
 /// The replay of a program: without limits and sharing a walk without events.

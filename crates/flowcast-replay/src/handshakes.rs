@@ -13,7 +13,7 @@ use crate::{
     slab::Slab,
     transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
 };
-use flowcast_model::{network, sharing::SharingError};
+use flowcast_network::{network, sharing::SharingError};
 use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 

@@ -9,7 +9,7 @@ use super::{
     placement::Placement,
     routes::{Route, route},
 };
-use flowcast_model::{
+use flowcast_network::{
     collective::Repeats,
     file_system::FileSystem,
     machine::{
@@ -446,7 +446,7 @@ impl FieldList {
                 .chain(done.network.collectives.rows.values())
         };
         let in_collectives = uses.collectives_between_nodes
-            && all_rows().any(|row: &flowcast_model::collective::Row| {
+            && all_rows().any(|row: &flowcast_network::collective::Row| {
                 [row.fan_in, row.fan_out]
                     .iter()
                     .any(|phase| phase.repeats == Repeats::Logarithmic)
@@ -736,7 +736,7 @@ mod tests {
         },
         read,
     };
-    use flowcast_model::machine::Machine;
+    use flowcast_network::machine::Machine;
     use flowcast_program::{ReadOptions, Trace};
     use proptest::prelude::*;
     use std::sync::Arc;
@@ -767,7 +767,7 @@ mod tests {
             let compute = Time::from_nanos(f64::from(compute));
             let shape = ProgramShape { workload, ranks, iterations, size: Bytes(size), compute, jitter: 0.0, seed: 1, period: 0 };
             let program = program(shape);
-            let network = Network { machine: Machine::default(), ..flowcast_model::builtin::network("gige-tcp").unwrap() };
+            let network = Network { machine: Machine::default(), ..flowcast_network::builtin::network("gige-tcp").unwrap() };
             let mapping = Mapping::PerNode(each);
             let placement = Placement::of_program(&network.machine, Some(&mapping), &program).unwrap();
             let rendezvous = Rendezvous::From(Bytes(from));

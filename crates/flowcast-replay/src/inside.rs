@@ -1,7 +1,7 @@
 //! Which messages of a program stay inside nodes, and what they cost.
 
 use super::{influence::size_of, loggops::sends::Sends, placement::Placement};
-use flowcast_model::machine::inside::InsideSource;
+use flowcast_network::machine::inside::InsideSource;
 use flowcast_program::{opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Rank, Time};
 

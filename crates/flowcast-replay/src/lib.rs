@@ -6,7 +6,7 @@
 //! [`RunTimer`](run_times::RunTimer) for the times of calls and regions, or several of them at once, as a pair.
 //!
 //! ```
-//! use flowcast_model::builtin;
+//! use flowcast_network::builtin;
 //! use flowcast_replay::{Engine, costs::Rendezvous, journal::{Journal, Keeps}, placement::Placement};
 //! use flowcast_formats::read;
 //! use flowcast_program::{ReadOptions, Trace};
@@ -102,7 +102,7 @@ pub enum SimulateError {
     },
     /// The sharing model has no answer.
     #[error(transparent)]
-    Sharing(#[from] flowcast_model::sharing::SharingError),
+    Sharing(#[from] flowcast_network::sharing::SharingError),
     /// The machine and the program do not fit together.
     #[error("{0}")]
     Placement(String),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use flowcast_model::sharing::link_loads::{ClassLoad, LinkLoads};
+use flowcast_network::sharing::link_loads::{ClassLoad, LinkLoads};
 use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
 use thiserror::Error;

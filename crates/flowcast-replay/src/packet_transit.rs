@@ -20,19 +20,19 @@ use super::{
     slab::Slab,
     transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, racks_of, transfers_of},
 };
-use flowcast_model::{
+use flowcast_network::{
     cluster::flow::Flow,
     network::Network,
     sharing::{SharingError, fabric::Fabric, link_loads::LinkLoads},
 };
-use flowcast_network::{
+use flowcast_program::{opcodes::Op, program::Program, slot::Slot};
+use flowcast_traffic::{
     flows::concurrent::trace_wire,
     packet::{
         Wire,
         live::{ConnectionId, Live},
     },
 };
-use flowcast_program::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time, TimePerByte};
 
 /// Bytes of an RTS or a CTS.

@@ -1,7 +1,7 @@
 //! Which node each rank runs on, and what that node is like.
 
 use super::SimulateError;
-use flowcast_model::machine::{Machine, Mapping, NodeGroup};
+use flowcast_network::machine::{Machine, Mapping, NodeGroup};
 use flowcast_program::program::Program;
 use flowcast_units::{Node, Rank};
 

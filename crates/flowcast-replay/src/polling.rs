@@ -3,7 +3,7 @@
 //! With asynchronous progress that is at once. Otherwise a rank polls while it waits in an MPI call, as MPI libraries without a
 //! progress thread do; what comes while it computes waits for its next wait.
 
-use flowcast_model::network::Progress;
+use flowcast_network::network::Progress;
 use flowcast_units::{Rank, Time};
 
 /// What has come for the ranks and was not seen yet: messages by index.

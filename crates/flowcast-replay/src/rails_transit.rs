@@ -26,7 +26,7 @@ use crate::{
     slab::Slab,
     transit::{Delivery, Departure, Progress, ReceivePosted, Shared, Transit},
 };
-use flowcast_model::{
+use flowcast_network::{
     loggp::LogGp,
     network::Network,
     sharing::{SharingError, model::Model},

@@ -6,7 +6,7 @@
 //! Leman, 1968). Ranks of one colour could take each other's place, so it does not matter which of them is first.
 
 use super::placement::Placement;
-use flowcast_model::{cluster::flow::Flow, network::Network};
+use flowcast_network::{cluster::flow::Flow, network::Network};
 use flowcast_program::{access::Access, opcodes::Op, program::Program};
 use flowcast_units::{Node, Rank};
 use std::{

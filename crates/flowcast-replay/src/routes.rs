@@ -1,7 +1,7 @@
 //! Where a message goes, by where its ranks run: inside a node, between nodes, to another site, by a connection.
 
 use super::{SimulateError, placement::Placement};
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::{opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Node, Rank};
 

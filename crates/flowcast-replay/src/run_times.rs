@@ -148,7 +148,7 @@ impl Observer for RunTimer<'_> {
 mod tests {
     use super::*;
     use crate::{Engine, costs::Rendezvous, placement::Placement};
-    use flowcast_model::network::Network;
+    use flowcast_network::network::Network;
     use flowcast_program::{ReadOptions, SharedBytes, Trace};
     use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use super::{
     transit::Undisturbed,
     walk::{LaneCosts, Replay, Walk, awaited_sends},
 };
-use flowcast_model::{machine::Mapping, network::Network};
+use flowcast_network::{machine::Mapping, network::Network};
 use flowcast_program::program::Program;
 use flowcast_units::Time;
 

@@ -23,7 +23,7 @@ use self::{
 };
 use super::{costs::ClassCost, placement::Placement, rank_order::RankOrder};
 use crate::slab::Slab;
-use flowcast_model::{
+use flowcast_network::{
     cluster::flow::Flow,
     network::Network,
     sharing::{
@@ -34,8 +34,8 @@ use flowcast_model::{
         link_loads::LinkLoads,
     },
 };
-use flowcast_network::flows::traffic::{NetworkTraffic, Rule};
 use flowcast_program::{program::Program, slot::Slot};
+use flowcast_traffic::flows::traffic::{NetworkTraffic, Rule};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.

@@ -41,7 +41,7 @@ mod varint;
 use std::collections::BTreeMap;
 
 use flowcast_graph::critical_path::{CriticalPath, PathStep};
-use flowcast_model::{network::Network, quantity::Quantity};
+use flowcast_network::{network::Network, quantity::Quantity};
 use flowcast_replay::outcome::{Outcome, Uncounted};
 use flowcast_table::Document;
 use flowcast_units::{Bytes, Rank, Time};

@@ -7,8 +7,8 @@ use crate::{
     charts::{self, section, words},
     pattern_plot,
 };
-use flowcast_network::flows::concurrent::FlowsPrediction;
 use flowcast_table::Document;
+use flowcast_traffic::flows::concurrent::FlowsPrediction;
 use flowcast_units::Rounded;
 
 const SCRIPT: &str = include_str!("assets/pattern.js");

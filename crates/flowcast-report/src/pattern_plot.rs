@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use crate::chart_svg::{opened, round_step, text};
-use flowcast_network::flows::concurrent::FlowsPrediction;
 use flowcast_table::escape;
+use flowcast_traffic::flows::concurrent::FlowsPrediction;
 use flowcast_units::{Rounded, Time};
 
 /// More flows than a drawing can show.

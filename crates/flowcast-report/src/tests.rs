@@ -1,5 +1,5 @@
 use super::*;
-use flowcast_model::builtin;
+use flowcast_network::builtin;
 use flowcast_program::slot::Slot;
 use flowcast_replay::{
     journal::call_tallies::CallTally,

@@ -8,7 +8,7 @@ mod layout;
 use std::fmt::Write;
 
 use crate::chart_svg::{COLOURS, opened, text};
-use flowcast_model::{
+use flowcast_network::{
     network::LinkRate,
     sharing::SharingError,
     topology::{LinkClass, Topology},
@@ -214,7 +214,7 @@ fn colour(class: usize) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_model::topology::{
+    use flowcast_network::topology::{
         CableKind, TopologyShape,
         dragonfly::{Arrangement, Dragonfly, Inside},
         grid::SwitchGrid,

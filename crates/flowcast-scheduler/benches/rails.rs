@@ -6,7 +6,7 @@
 
 use std::{hint::black_box, time::Instant as Clock};
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::{
     Accounting, RailScheduler, RailSet,
     clock::{ClockArithmetic, Ticks},

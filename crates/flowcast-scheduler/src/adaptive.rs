@@ -23,7 +23,7 @@ use super::{
     split::{Divider, Split, SplitRule},
     table::{Accounting, RailTable},
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// How rails are watched.

@@ -15,7 +15,7 @@ use super::{
     split::{SplitRule, pays_from},
     turns::Shares,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
 /// A rail and how well its parameters are known.

@@ -14,7 +14,7 @@ use super::{
     rail::check_count,
     schedule::{RailMessage, check_order},
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
 /// How many sizes give weights, and how many arrivals are tried as beginnings.

@@ -11,7 +11,7 @@ use super::{
     schedule::simulate,
     turns::Shares,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 
 /// Random sets of messages on which schedulers are compared with the optimum.
 #[derive(Debug, Clone, PartialEq)]

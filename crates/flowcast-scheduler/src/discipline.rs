@@ -13,7 +13,7 @@ use super::{
     },
     virtual_time::VirtualTime,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::named;
 
 /// A scheduler of any kind, which may move to another thread.

@@ -1,7 +1,7 @@
 //! What is known of one rail.
 
 use super::clock::ClockArithmetic;
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 
 /// One rail: its virtual finish time and its costs.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Messages as a CSV file with the columns `arrival_us,size_B`, in order of arrival.
 
 use super::schedule::RailMessage;
-use flowcast_model::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table};
 use flowcast_units::{Bytes, Time};
 
 const COLUMNS: [&str; 2] = ["arrival_us", "size_B"];

@@ -12,7 +12,7 @@ use super::{
     schedule::{RailMessage, RailSchedule, check_order, evaluate, simulate},
     turns::Shares,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::Time;
 
 /// What is to be small.

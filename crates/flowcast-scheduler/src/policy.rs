@@ -15,7 +15,7 @@ use super::{
     split::{SplitRule, Splitter},
     turns::Shares,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
 /// Bytes that Open MPI sends over TCP without waiting for the receiver.

@@ -21,7 +21,7 @@ use super::{
     table::{Accounting, RailTable},
     turns::Shares,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// A rail whose overhead depends on size.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::TimePerByte;
 
 /// The most rails that one scheduler handles. The thesis assumes as many (section 4.4.7).

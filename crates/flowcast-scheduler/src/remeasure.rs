@@ -7,10 +7,8 @@
 //! of the window, by least squares of the relative errors of `took = n g + (bytes - n) G`. Where all messages are of about one
 //! length, g and G are both as many times those measured as the window took longer.
 
-use flowcast_model::{
-    loggp::LogGp,
-    stats::still::{StillHolds, StillVerdict},
-};
+use flowcast_network::loggp::LogGp;
+use flowcast_statistics::still::{StillHolds, StillVerdict};
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// Probability that a window raises an alarm where nothing has changed.

@@ -7,7 +7,7 @@ use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError, clock::ClockArithmetic,
     discipline::SchedulerName, rail::check_count, turns::Shares,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
 /// A message to be sent.

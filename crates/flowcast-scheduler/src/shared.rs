@@ -25,7 +25,7 @@ use super::{
     rules::{EarliestDelivery, ScoreRule},
     table::{Accounting, RailTable, Rated},
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
 /// Chooses the rail with the smallest score of the rule `R`; any number of threads may pick at once.

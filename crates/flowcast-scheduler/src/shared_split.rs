@@ -13,7 +13,7 @@ use super::{
     split::{Divider, Split, SplitRule},
     table::RailTable,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
 /// Earliest delivery that divides messages, with accounts that others keep as well.

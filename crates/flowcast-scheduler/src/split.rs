@@ -16,7 +16,7 @@ use super::{
     clock::{ClockArithmetic, Ticks},
     table::RailTable,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
 /// When splitting is worth while.

@@ -4,7 +4,7 @@ use super::{
     MAX_RAILS, RailId, RailSet, RailsError, clock::ClockArithmetic, entry::RailEntry,
     rail::check_count, rules::ScoreRule,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
 /// From when a rail is busy with a message that it was given.

@@ -10,7 +10,7 @@ use super::{
     rules::ScoreRule,
     table::{Accounting, RailTable},
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
 /// Chooses the rail with the smallest score of the rule `R`.

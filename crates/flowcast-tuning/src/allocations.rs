@@ -3,7 +3,7 @@
 use flowcast_program::key_map::number_of;
 use std::collections::BTreeMap;
 
-use flowcast_model::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table};
 use flowcast_place::rank_place::RankPlace;
 
 use super::job::{JobKey, whole};

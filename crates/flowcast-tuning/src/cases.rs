@@ -1,6 +1,6 @@
 //! Collective operations as measured on machines: one row for each run, operation, algorithm and size.
 
-use flowcast_model::{
+use flowcast_network::{
     algorithm::{Base, Choice, NameError, RuleExtent, library_base, named_choice},
     csv::{CsvError, Table},
 };

@@ -1,11 +1,11 @@
 //! Which algorithm of a library is best for an operation, by what it gains over the library's own decision and how sure that is.
 
-use flowcast_model::{
+use flowcast_network::{
     algorithm::{AlgorithmTable, Base, Choice, RuleExtent, algorithm_names, named_choice},
     measured_collectives::MeasuredCollectives,
-    stats::resampling::normal_share,
 };
 use flowcast_place::rank_place::RankPlace;
+use flowcast_statistics::resampling::normal_share;
 use flowcast_units::{Bytes, CollectiveOp};
 use thiserror::Error;
 

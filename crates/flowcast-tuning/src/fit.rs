@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowcast_model::{
+use flowcast_network::{
     collective_costs::CollectiveCosts,
     costs::{CostParameters, FittedCosts},
     measured_collectives::MeasuredCollectives,
-    stats::{
-        descent::{BoundedParameter, descend},
-        linear_fit::{LinearFit, LinearRow},
-        resampling::normal_score,
-    },
 };
 use flowcast_program::parallel;
+use flowcast_statistics::{
+    descent::{BoundedParameter, descend},
+    linear_fit::{LinearFit, LinearRow},
+    resampling::normal_score,
+};
 use thiserror::Error;
 
 use super::{

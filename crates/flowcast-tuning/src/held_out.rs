@@ -1,10 +1,8 @@
 //! Runs on more nodes than a fit knew: how far what is left over differs is found from how well they are predicted.
 
-use flowcast_model::{
-    measured_collectives::ResidualSpread,
-    stats::{resampling::normal_score, sample::quantile},
-};
+use flowcast_network::measured_collectives::ResidualSpread;
 use flowcast_program::parallel;
+use flowcast_statistics::{resampling::normal_score, sample::quantile};
 
 use super::residuals::{LeftOver, Residuals};
 use flowcast::calibrate::narrowing::by_smaller_steps;

@@ -1,6 +1,6 @@
 //! Runs of machines, by which cases find their nodes.
 
-use flowcast_model::csv::CsvError;
+use flowcast_network::csv::CsvError;
 
 /// A run of a machine with a number of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

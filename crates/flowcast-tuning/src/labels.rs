@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{
-    collective_costs::CollectiveCosts, costs::CostParameters, stats::sample::median,
-};
+use flowcast_network::{collective_costs::CollectiveCosts, costs::CostParameters};
+use flowcast_statistics::sample::median;
 use flowcast_units::Bytes;
 
 use super::{

@@ -1,7 +1,7 @@
 //! What an algorithm does in memory beside its messages, as Open MPI's coll/base (4.1.5, `coll_base_*.c`) has it: the other
 //! libraries have the same buffers where they have the same algorithm.
 
-use flowcast_model::algorithm::{
+use flowcast_network::algorithm::{
     Algorithm::{self, *},
     Choice,
 };

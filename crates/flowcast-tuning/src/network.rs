@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{
+use flowcast_network::{
     algorithm::{AlgorithmTable, Base},
     collective_costs::CollectiveCosts,
     measured_collectives::MeasuredCollectives,

@@ -1,6 +1,7 @@
 //! What operations will take on a machine whose operations were measured.
 
-use flowcast_model::{measured_collectives::MeasuredCollectives, stats::resampling::normal_score};
+use flowcast_network::measured_collectives::MeasuredCollectives;
+use flowcast_statistics::resampling::normal_score;
 use flowcast_units::Time;
 
 use super::{

@@ -4,11 +4,11 @@
 //! The same algorithm errs alike on neighbouring sizes and numbers of ranks, most of all on the same machine; runs differ as a
 //! whole, the more the more nodes they have. How much each of these counts is found from [held-out](super::held_out) runs.
 
-use flowcast_model::{
+use flowcast_network::{
     algorithm::{Base, Choice},
     measured_collectives::{ResidualSeries, ResidualSpread},
-    stats::gaussian_process::GaussianProcess,
 };
+use flowcast_statistics::gaussian_process::GaussianProcess;
 use flowcast_units::{Bytes, CollectiveOp};
 
 use super::{cases::CollectiveCase, job::JobKey};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::collective::{
     CollectivePlan, MessageCosts, MessageSize, SharedPorts, StepCosts, slowest_rank,
 };
-use flowcast_model::{
+use flowcast_network::{
     algorithm::{AlgorithmTable, RuleExtent},
     collective_costs::CollectiveCosts,
 };

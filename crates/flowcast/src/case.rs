@@ -4,7 +4,7 @@
 //! mapping for one of each mapping, a validation for one of each pattern that was measured. Cases are independent of each
 //! other, so they are run on threads ([`flowcast_program::parallel`]) with the same results on any number of them.
 
-use flowcast_model::{cluster::pattern::Steps, machine::Mapping, network::Network};
+use flowcast_network::{cluster::pattern::Steps, machine::Mapping, network::Network};
 use flowcast_program::Trace;
 use flowcast_units::{Node, Time};
 

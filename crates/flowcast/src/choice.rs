@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use flowcast_model::{
+use flowcast_network::{
     accuracy::{self, CaseKind},
     machine::{NodeGroup, inside::InsideSource},
     network::{Network, Progress},

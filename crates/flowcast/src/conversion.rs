@@ -10,7 +10,7 @@ use flowcast_formats::{
     convert,
     convert::{Dialect, Losses},
 };
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::{
     Program, ReadOptions, Trace, TraceError,
     expand::{NonBlocking, expand},

@@ -1,16 +1,16 @@
 //! Why there is no prediction.
 
 use flowcast_graph::{noise::NoiseError, selector::SelectorError};
-use flowcast_model::{
+use flowcast_network::{
     network::{Network, NetworkError},
     sharing::SharingError,
-    stats::StatsError,
 };
 use flowcast_program::TraceError;
 use flowcast_replay::{
     SimulateError,
     outcome::{NotFiniteTime, Outcome, finite_times},
 };
+use flowcast_statistics::StatsError;
 use thiserror::Error;
 
 /// Why there is no prediction.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use flowcast_model::{network::Network, sharing::model::Model};
+use flowcast_network::{network::Network, sharing::model::Model};
 use flowcast_program::{
     folded::{Folded, Part, map_all, pieces},
     program::{IgnoredRecords, Transfers},

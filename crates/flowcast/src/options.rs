@@ -1,17 +1,17 @@
 //! How a trace is predicted.
 
-use flowcast_model::{
+use flowcast_network::{
     algorithm::{AlgorithmTable, Base},
     machine::Mapping,
     network::Network,
     sharing::{SharingError, model::Model},
 };
-use flowcast_network::packet::seeds::Runs;
 use flowcast_program::{
     Program, ReadOptions, TraceError,
     expand::{Expanded, Expansion, NonBlocking},
 };
 use flowcast_replay::loggops::Loggops;
+use flowcast_traffic::packet::seeds::Runs;
 use flowcast_units::Bytes;
 
 use crate::RailsOptions;

@@ -1,6 +1,6 @@
 //! Patterns of concurrent communications.
 
-use flowcast_model::{
+use flowcast_network::{
     cluster::{
         flow::Flow,
         pattern::{Pattern, Steps},
@@ -10,11 +10,11 @@ use flowcast_model::{
     network::Network,
     sharing::{flow_cuts::Strictness, model::Model},
 };
-use flowcast_network::{
+use flowcast_replay::placement::Placement;
+use flowcast_traffic::{
     flows::concurrent::{FlowsPrediction, Method, predict, predict_ends, predict_seeds},
     packet::seeds::Spread,
 };
-use flowcast_replay::placement::Placement;
 use flowcast_units::{Rank, Time};
 
 use crate::{Contention, Error, Options};

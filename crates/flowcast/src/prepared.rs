@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::{
     Program, Trace,
     program::{IgnoredRecords, Transfers},

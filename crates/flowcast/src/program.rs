@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flowcast_graph::{EventGraph, ProgramRecorder, critical_path::CriticalPath};
-use flowcast_model::{
+use flowcast_network::{
     machine::Mapping,
     network::{Duplex, Network, NicChoice},
     sharing::{model::Model, rates::quasi_dynamic_feedback},

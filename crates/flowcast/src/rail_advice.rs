@@ -1,6 +1,6 @@
 //! Which rails a program gains from: what it takes over each alone, over all, and without each of them.
 
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::{Trace, parallel};
 use flowcast_scheduler::policy::MessagePolicy;
 use flowcast_table::{Document, Record, fixed, or_dash, rows};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use flowcast_model::{
+use flowcast_network::{
     machine::Mapping,
     network::{Network, Progress},
     sharing::model::Model,

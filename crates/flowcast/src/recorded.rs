@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flowcast_formats::read::{Clock, recorded_program, recorded_regions};
-use flowcast_model::{machine::Mapping, network::Network};
+use flowcast_network::{machine::Mapping, network::Network};
 use flowcast_program::{Program, ReadOptions, TraceError, expand::Expanded, run_times::RunTimes};
 use flowcast_recording::decode::RankFile;
 

@@ -5,8 +5,8 @@ use flowcast_fit::{
     quality::{Quality, qualities},
     samples::PrttSamples,
 };
-use flowcast_model::stats::StatsError;
 use flowcast_report::chart_page::{Picture, chart_page};
+use flowcast_statistics::StatsError;
 use flowcast_table::{Document, Table, figure, or_dash, rows, shown};
 use flowcast_units::{Rounded, Time, TimePerByte};
 
@@ -149,7 +149,7 @@ mod tests {
         loggp::{FitOptions, fit_loggp},
         prtt::{PrttPoint, prtt},
     };
-    use flowcast_model::loggp::LogGp;
+    use flowcast_network::loggp::LogGp;
     use flowcast_units::Bytes;
 
     #[test]

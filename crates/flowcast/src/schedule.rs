@@ -1,7 +1,7 @@
 //! A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
 
 use flowcast_graph::{ScheduleRecorder, critical_path::CriticalPath};
-use flowcast_model::{machine::Machine, network::Network, sharing::model::Model};
+use flowcast_network::{machine::Machine, network::Network, sharing::model::Model};
 use flowcast_program::{TraceRef, program::Transfers, schedule::Schedule};
 use flowcast_replay::{
     contention,

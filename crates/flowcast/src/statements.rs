@@ -5,7 +5,7 @@ use std::{
     fmt::{self, Display, Formatter},
 };
 
-use flowcast_model::{
+use flowcast_network::{
     network::Network,
     origin::{Origin, OriginKind},
 };

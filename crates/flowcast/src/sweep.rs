@@ -1,6 +1,6 @@
 //! One program on many networks.
 
-use flowcast_model::{network::Network, sharing::model::Model};
+use flowcast_network::{network::Network, sharing::model::Model};
 use flowcast_program::Program;
 use flowcast_replay::sweep::{SetOutcome, WhatIf, run};
 

@@ -137,7 +137,7 @@ fn no_reader_takes_memory_for_a_number() {
             stays_small(&text, text.len(), || drop(PrttSamples::from_csv(&text)));
             stays_small(&text, text.len(), || drop(ConflictSamples::from_csv(&text)));
         }
-        let network = include_str!("../../flowcast-model/networks/gige-tcp.toml").to_owned();
+        let network = include_str!("../../flowcast-network/networks/gige-tcp.toml").to_owned();
         let machine = format!("{network}\n[[machine.nodes]]\ncount = {count}\ncpus = {count}\n");
         stays_small(&machine, machine.len(), || {
             drop(Network::from_toml(&machine, &[]))

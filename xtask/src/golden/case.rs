@@ -4,7 +4,7 @@ pub(super) mod field;
 
 use std::fmt::{Debug, Display};
 
-use flowcast::model::stats::observation::{Observation, Observations};
+use flowcast::statistics::observation::{Observation, Observations};
 use serde_json::Value;
 use thiserror::Error;
 

@@ -7,15 +7,13 @@ use flowcast::{
         prtt::{self, PrttPoint, delay_for_overhead},
         samples::PrttSamples,
     },
-    model::{
-        loggp::LogGp,
-        stats::{
-            propagation::{Uncertain, error_of_sum, relative_error_of_product},
-            regression::least_squares,
-            sample,
-        },
-    },
+    model::loggp::LogGp,
     replay::loggops::Loggops,
+    statistics::{
+        propagation::{Uncertain, error_of_sum, relative_error_of_product},
+        regression::least_squares,
+        sample,
+    },
     units::{Bytes, Time, TimePerByte},
 };
 

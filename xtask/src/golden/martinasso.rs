@@ -1,6 +1,6 @@
 //! Cases of seed A, concurrent communications over SMP clusters (Martinasso and Méhaut, RR-5910).
 
-use flowcast::model::stats::grouping::{GroupingRule, alpha_bands, interval_clusters};
+use flowcast::statistics::grouping::{GroupingRule, alpha_bands, interval_clusters};
 
 use super::{
     Check,

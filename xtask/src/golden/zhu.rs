@@ -1,6 +1,6 @@
 //! Cases of seed B, resource-constrained hierarchical Ethernet (Zhu, Lastovetsky and others).
 
-use flowcast::model::stats::interval::mean_interval;
+use flowcast::statistics::interval::mean_interval;
 
 use super::{
     Check,

@@ -12,13 +12,12 @@ use super::{circles::circle_of, programs::output};
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 16] = [
+const PURE: [&str; 17] = [
     "flowcast",
     "flowcast-fit",
     "flowcast-formats",
     "flowcast-graph",
     "flowcast-hpl",
-    "flowcast-model",
     "flowcast-network",
     "flowcast-place",
     "flowcast-program",
@@ -26,7 +25,9 @@ const PURE: [&str; 16] = [
     "flowcast-replay",
     "flowcast-report",
     "flowcast-scheduler",
+    "flowcast-statistics",
     "flowcast-table",
+    "flowcast-traffic",
     "flowcast-tuning",
     "flowcast-units",
 ];
@@ -36,7 +37,7 @@ const LOADED: [(&str, &[&str]); 2] = [
     (
         "flowcast-record",
         &[
-            "flowcast-model",
+            "flowcast-network",
             "flowcast-formats",
             "flowcast-program",
             "serde",
@@ -48,7 +49,7 @@ const LOADED: [(&str, &[&str]); 2] = [
     (
         "flowcast-openmpi",
         &[
-            "flowcast-network",
+            "flowcast-traffic",
             "flowcast-replay",
             "flowcast-report",
             "flowcast-formats",

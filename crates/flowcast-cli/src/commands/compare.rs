@@ -8,12 +8,12 @@ use flowcast::{
     PreparedProgram,
     answers::ROWS,
     formats::read::disturbance,
-    model::stats::{
+    recording::format::RECORDING,
+    statements::by_name,
+    statistics::{
         sample::median,
         two_sample::{DifferenceTest, RunNoise, TwoSamples},
     },
-    recording::format::RECORDING,
-    statements::by_name,
     table::{Document, Part, Table, rows},
     trace::{Trace, recorded_times::measured, run_times::RunTimes},
     units::{Rounded, Time},

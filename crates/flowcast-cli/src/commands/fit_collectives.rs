@@ -8,7 +8,8 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
-    model::{csv::Table, network::Network, stats::sample::quantile},
+    model::{csv::Table, network::Network},
+    statistics::sample::quantile,
     table::{Document, Record, percent, rows},
 };
 use flowcast_tuning::{

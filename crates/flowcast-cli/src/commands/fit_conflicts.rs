@@ -17,9 +17,9 @@ use flowcast::{
         },
         network::Network,
         sharing::{PacketParameters, SharingError, flow_cuts::Strictness, model::Model},
-        stats::observation::Observations,
     },
     packet::seeds::Runs,
+    statistics::observation::Observations,
     table::{Document, Record, Table, Value, figure, fixed, or_dash, rows, shown},
     units::{Bytes, Rate, Rounded, Time},
 };

@@ -18,7 +18,7 @@ use flowcast::{
         prtt::PrttPoint,
         samples::{PrttSamples, csv_header, csv_rows},
     },
-    model::stats::{interval::median_interval, sample::median},
+    statistics::{interval::median_interval, sample::median},
     table::{Document, Grouped, rows},
     units::{Bytes, Rank, Rounded, Time},
 };

@@ -8,7 +8,7 @@
 
 use std::iter;
 
-use flowcast_model::stats::{linear_fit::add_outer, linear_system::inverse_of_symmetric};
+use flowcast_statistics::{linear_fit::add_outer, linear_system::inverse_of_symmetric};
 use flowcast_units::{Bytes, Time};
 
 use super::{BurstFit, VISIBLE, clean, columns};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::stats::sample::median_in_place;
+use flowcast_statistics::sample::median_in_place;
 use flowcast_units::{Bytes, Time};
 
 use super::{BurstGroup, Cleaned, is_burst, mean_of};

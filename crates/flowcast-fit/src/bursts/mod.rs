@@ -17,12 +17,10 @@
 pub mod choice;
 mod clean;
 
-use flowcast_model::{
-    loggp::LogGp,
-    stats::{
-        interval::student_score,
-        linear_fit::{LinearFit, LinearRow},
-    },
+use flowcast_network::loggp::LogGp;
+use flowcast_statistics::{
+    interval::student_score,
+    linear_fit::{LinearFit, LinearRow},
 };
 use flowcast_units::{Bytes, Time};
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use flowcast_model::stats::{
+use flowcast_statistics::{
     StatsError,
     piecewise::{LinePiece, PiecewiseFit, fit_piecewise},
     regression::Line,

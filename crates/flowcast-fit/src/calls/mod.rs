@@ -4,7 +4,7 @@
 //! pipelines end. [`fit_calls`] finds the knees by itself ([`piecewise`]); [`CallFit::predict`] gives the median of another
 //! size with an interval, [`network::to_network`] a network file with the overheads of sender and receiver, latency and bandwidth.
 //!
-//! [`piecewise`]: flowcast_model::stats::piecewise
+//! [`piecewise`]: flowcast_statistics::piecewise
 
 mod half_trip;
 pub mod network;
@@ -12,7 +12,7 @@ pub mod table;
 
 use std::collections::BTreeMap;
 
-use flowcast_model::stats::{
+use flowcast_statistics::{
     StatsError,
     conformal::margin,
     piecewise::{PiecewiseFit, PiecewiseLine, fit_piecewise, residuals_left_out},

@@ -18,18 +18,18 @@ use super::{
     table::CallName,
 };
 use crate::network::{tidy, tidy_per_byte, tidy_time};
-use flowcast_model::{
+use flowcast_network::{
     link_rate::{LinkRate, LoneFlow},
     network::{FitQuality, MessageRule, Network, Nic, OverheadPiece, Overheads, ParameterInterval},
     quantity::Quantity,
-    stats::{
-        StatsError,
-        observation::{Observation, Observations},
-        piecewise::{LinePiece, PiecewiseLine},
-        regression::Line,
-        resampling::{Resampler, percentile_interval},
-        sample::median,
-    },
+};
+use flowcast_statistics::{
+    StatsError,
+    observation::{Observation, Observations},
+    piecewise::{LinePiece, PiecewiseLine},
+    regression::Line,
+    resampling::{Resampler, percentile_interval},
+    sample::median,
 };
 use flowcast_units::{Bytes, Time, TimePerByte};
 

@@ -8,10 +8,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use flowcast_model::{
-    csv::{CsvError, Table},
-    stats::sample::median_in_place,
-};
+use flowcast_network::csv::{CsvError, Table};
+use flowcast_statistics::sample::median_in_place;
 use flowcast_units::{Bytes, Time};
 
 use crate::sample_table::Cell;

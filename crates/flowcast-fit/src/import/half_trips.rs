@@ -1,6 +1,6 @@
 //! The rows of a section as times of one message.
 
-use flowcast_model::csv::CsvError;
+use flowcast_network::csv::CsvError;
 use flowcast_units::Time;
 
 use super::{

@@ -1,6 +1,6 @@
 //! Numbers in the rows of a log, refused with their line.
 
-use flowcast_model::csv::CsvError;
+use flowcast_network::csv::CsvError;
 use flowcast_units::{Bytes, Time};
 
 /// A message's size and its time.

@@ -12,7 +12,7 @@
 //! are void. Of a summary the median counts, else the mean, the minimum or the maximum. With `-v` the first of `#@pingpong_ranks`
 //! times a round trip.
 
-use flowcast_model::csv::CsvError;
+use flowcast_network::csv::CsvError;
 use flowcast_units::{Bytes, Time};
 
 use super::numbers::{SizedTime, positive, size};

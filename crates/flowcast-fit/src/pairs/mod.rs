@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use flowcast_model::stats::{StatsError, interval::student_tail, sample::median_in_place};
+use flowcast_statistics::{StatsError, interval::student_tail, sample::median_in_place};
 use flowcast_units::{Node, Time};
 
 /// What share of the information of a standard deviation the median absolute deviation has.

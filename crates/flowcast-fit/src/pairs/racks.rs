@@ -10,12 +10,12 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{
+use flowcast_network::{
     cluster::tournament::rounds,
     network::LinkRate,
-    stats::StatsError,
     topology::{CableKind, Topology, TopologyShape, tree::Level},
 };
+use flowcast_statistics::StatsError;
 use flowcast_units::{Bytes, Node, Rate};
 
 use super::{

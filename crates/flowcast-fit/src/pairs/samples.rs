@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::csv::CsvError;
+use flowcast_network::csv::CsvError;
 use flowcast_units::{Bytes, Node, Time, named};
 
 use super::{PairTimes, typical};
@@ -34,7 +34,7 @@ named! {
 ///
 /// let text = "what,from,to,size_B,time_us\nalone,0,1,8,5\nalone,1,0,8,6\n";
 /// assert_eq!(PairSamples::from_csv(text)?.sizes(), [Bytes(8)]);
-/// # Ok::<(), flowcast_model::csv::CsvError>(())
+/// # Ok::<(), flowcast_network::csv::CsvError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PairSamples {

@@ -1,6 +1,6 @@
 //! What the pairs of a round send: each size one way, then the other, and the largest in both directions at once.
 
-use flowcast_model::cluster::flow::Flow;
+use flowcast_network::cluster::flow::Flow;
 use flowcast_units::{Bytes, Node, Time};
 
 use super::samples::Company;

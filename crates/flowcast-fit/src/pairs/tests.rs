@@ -5,11 +5,8 @@ use super::{
     samples::{Company, PairSamples},
     *,
 };
-use flowcast_model::{
-    cluster::tournament::rounds,
-    stats::resampling::{Resampler, normal_score},
-    topology::TopologyShape,
-};
+use flowcast_network::{cluster::tournament::rounds, topology::TopologyShape};
+use flowcast_statistics::resampling::{Resampler, normal_score};
 use flowcast_units::{Bytes, Rate};
 
 /// Times between `count` nodes with 3 % noise, `slow` times as long where that says so.

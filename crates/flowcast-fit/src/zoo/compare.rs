@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowcast_model::stats::{
+use flowcast_statistics::{
     StatsError,
     resampling::{Resampler, percentile_interval},
     sample::{mean, median_in_place},
@@ -355,7 +355,8 @@ impl ModelComparison {
 mod tests {
     use super::*;
     use crate::{prtt::prtt, zoo::OpenSizes};
-    use flowcast_model::{loggp::LogGp, stats::resampling::normal_score};
+    use flowcast_network::loggp::LogGp;
+    use flowcast_statistics::resampling::normal_score;
     use flowcast_units::{Node, TimePerByte};
 
     const OPTIONS: CompareOptions = CompareOptions {

@@ -5,7 +5,7 @@
 //! 23), each observation takes the term that is the longer with these parameters, and again, until nothing changes. The best
 //! parameters on the way are kept.
 
-use flowcast_model::stats::{
+use flowcast_statistics::{
     linear_fit::add_outer,
     linear_system::{self, Matrix},
 };
@@ -208,7 +208,7 @@ mod tests {
         *,
     };
     use crate::prtt::{PrttPoint, prtt};
-    use flowcast_model::loggp::LogGp;
+    use flowcast_network::loggp::LogGp;
     use flowcast_units::{Bytes, Time, TimePerByte};
     use proptest::prelude::*;
 

@@ -19,7 +19,7 @@ use std::{
     iter,
 };
 
-use flowcast_model::stats::StatsError;
+use flowcast_statistics::StatsError;
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 

@@ -1,6 +1,7 @@
 //! The procedures by which papers fit their own models.
 
-use flowcast_model::{loggp::LogGp, stats::regression::least_squares_at_least_zero};
+use flowcast_network::loggp::LogGp;
+use flowcast_statistics::regression::least_squares_at_least_zero;
 use flowcast_units::{Bytes, Time};
 
 use super::{ExchangeObservation, OpenSizes, round_trips};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use flowcast_model::network::MessageRule;
+use flowcast_network::network::MessageRule;
 use flowcast_program::{
     opcodes::Op,
     paraver_events::REGION,

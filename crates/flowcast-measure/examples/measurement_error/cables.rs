@@ -1,7 +1,7 @@
 //! Cables whose parameters are known: a packet of s bytes takes s + 90 bytes of the wire's time, so that `g` is 91 bytes.
 
 use flowcast_measure::virtual_network::MessageNoise;
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Time, TimePerByte};
 
 pub(crate) struct Cable {

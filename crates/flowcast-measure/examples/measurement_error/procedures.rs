@@ -12,7 +12,8 @@ use flowcast_measure::{
     transport::Transport,
     virtual_network::{VirtualEnd, connect_noisy},
 };
-use flowcast_model::{loggp::LogGp, stats::sample::median_in_place};
+use flowcast_network::loggp::LogGp;
+use flowcast_statistics::sample::median_in_place;
 use flowcast_units::{Bytes, Time};
 
 use crate::cables::Cable;

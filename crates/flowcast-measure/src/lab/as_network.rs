@@ -1,6 +1,6 @@
 //! The network file of a lab: what its rates and windows say, with nothing measured.
 
-use flowcast_model::{
+use flowcast_network::{
     machine::Machine,
     network::{self, Bus, LinkRate, MessageRule, Network, Nic, Progress},
     sharing::{

@@ -11,7 +11,7 @@ use crate::{
     clocks::{ClockError, ClockPlan, Clocked, Learned, guide, learn, rounds},
     tcp::{TcpTransport, Waiting},
 };
-use flowcast_model::stats::resampling::Resampler;
+use flowcast_statistics::resampling::Resampler;
 use flowcast_units::{ClockLine, Node, Time};
 
 use crate::lab::{error::LabError, running::Lab};

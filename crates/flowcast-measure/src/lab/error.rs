@@ -2,8 +2,8 @@
 
 use std::{fmt, io, path::PathBuf};
 
-use flowcast_model::sharing::SharingError;
-use flowcast_model::{network::NetworkError, stats::StatsError};
+use flowcast_network::{network::NetworkError, sharing::SharingError};
+use flowcast_statistics::StatsError;
 use flowcast_units::{Node, Rate};
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! The built-in testbeds.
 
 use crate::lab::{error::LabError, names::check_name, spec::LabSpec};
-use flowcast_model::near;
+use flowcast_network::near;
 
 /// Name and text of each built-in lab file.
 pub const PROFILES: [(&str, &str); 6] = [

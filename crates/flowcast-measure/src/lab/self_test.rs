@@ -10,11 +10,11 @@
 
 use std::time::Duration;
 
-use flowcast_model::{
+use flowcast_network::{
     cluster::{flow as pattern, racks::Racks},
     sharing::{flow_cuts::Strictness, model::Model},
 };
-use flowcast_network::flows::concurrent::{Method, predict_ends};
+use flowcast_traffic::flows::concurrent::{Method, predict_ends};
 use flowcast_units::{Bytes, Node, Rate, Time};
 
 use crate::lab::{

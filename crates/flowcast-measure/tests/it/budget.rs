@@ -12,7 +12,7 @@ use flowcast_measure::{
     prtt::{Stop, answer},
     virtual_network::{MessageNoise, connect_noisy},
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// 100 Mbit/s of frames with 90 bytes of headers, 200 us away.

@@ -8,7 +8,8 @@ use flowcast_fit::pairs::{
     steps::steps,
 };
 use flowcast_measure::lab::{Lab, PatternOptions, check_machine, profile, run_pattern};
-use flowcast_model::{cluster::tournament::rounds, stats::interval::StoppingRule};
+use flowcast_network::cluster::tournament::rounds;
+use flowcast_statistics::interval::StoppingRule;
 use flowcast_units::{Bytes, Node};
 
 const SIZE: Bytes = Bytes(200_000);

@@ -18,7 +18,7 @@ use flowcast_measure::{
     tcp::Waiting,
     virtual_network::connect,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 use proptest::prelude::*;
 

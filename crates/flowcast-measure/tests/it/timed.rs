@@ -10,7 +10,8 @@ use flowcast_measure::{
         set_clocks, synchronise_clocks,
     },
 };
-use flowcast_model::{cluster::flow::Flow, stats::interval::StoppingRule};
+use flowcast_network::cluster::flow::Flow;
+use flowcast_statistics::interval::StoppingRule;
 use flowcast_units::{Bytes, Node, Time};
 
 fn lab(test: &str) -> Option<Lab> {

@@ -6,7 +6,7 @@
 
 use std::array;
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::Rail;
 
 /// Gaps per byte within this factor count as equal.

@@ -28,7 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use flowcast_model::{loggp::LogGp, network::Network};
+use flowcast_network::{loggp::LogGp, network::Network};
 use flowcast_scheduler::{Rail, RailId};
 
 use crate::{

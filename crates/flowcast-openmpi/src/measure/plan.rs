@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use flowcast_fit::prtt::{PrttPoint, prtt};
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
 use super::wire::HEADER;

@@ -11,7 +11,7 @@ use flowcast_fit::{
     prtt::PrttPoint,
     samples::PrttSamples,
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::RailId;
 use flowcast_units::{Bytes, Time, TimePerByte};
 

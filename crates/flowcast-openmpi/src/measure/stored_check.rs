@@ -8,10 +8,8 @@
 use std::time::Duration;
 
 use flowcast_fit::prtt::{PrttPoint, prtt};
-use flowcast_model::{
-    loggp::LogGp,
-    stats::still::{StillHolds, StillVerdict},
-};
+use flowcast_network::loggp::LogGp;
+use flowcast_statistics::still::{StillHolds, StillVerdict};
 use flowcast_units::{Bytes, Time};
 
 use super::plan::TRAIN;

@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::Rail;
 use flowcast_units::TimePerByte;
 

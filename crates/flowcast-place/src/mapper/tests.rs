@@ -1,6 +1,8 @@
 //! Searches of small cases beside reference implementations.
 
-use flowcast_model::topology::{CableKind, Topology, TopologyShape, grid::SwitchGrid, tree::Level};
+use flowcast_network::topology::{
+    CableKind, Topology, TopologyShape, grid::SwitchGrid, tree::Level,
+};
 use flowcast_units::Node;
 use proptest::prelude::*;
 

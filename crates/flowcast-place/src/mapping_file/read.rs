@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::machine::Mapping;
+use flowcast_network::machine::Mapping;
 use flowcast_units::MOST_RANKS;
 
 use super::super::{

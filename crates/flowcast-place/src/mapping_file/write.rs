@@ -100,7 +100,7 @@ fn slots(job: &Job) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use flowcast_model::machine::Mapping;
+    use flowcast_network::machine::Mapping;
     use proptest::prelude::*;
 
     use super::{super::read, *};

@@ -17,7 +17,7 @@ use crate::{
     },
     slot::Slot,
 };
-use flowcast_model::algorithm::Base;
+use flowcast_network::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// Operation, communicator, mode, is root, root, send, receive.

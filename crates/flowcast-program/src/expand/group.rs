@@ -14,7 +14,7 @@
 
 use super::{moves::BlockLayout, plan::ExpansionTask};
 use crate::program::{CollectiveCall, CollectiveMode};
-use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent};
+use flowcast_network::algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent};
 use flowcast_units::{Bytes, CollectiveOp};
 
 /// A part of an operation that one algorithm carries out.

@@ -26,7 +26,7 @@ use super::{
     opcodes::Op,
     program::{CollectiveCall, CollectiveMode, Program},
 };
-use flowcast_model::algorithm::{AlgorithmTable, Choice, RuleExtent};
+use flowcast_network::algorithm::{AlgorithmTable, Choice, RuleExtent};
 use flowcast_units::{Bytes, CollectiveOp, Rank, TimePerByte};
 use group::ExecutionGroup;
 use moves::ExpandedMove;

@@ -4,7 +4,7 @@ use super::{
     moves::{BlockLayout, ExpandedMove, MessagePart},
     tree::CollectiveTree,
 };
-use flowcast_model::algorithm::{
+use flowcast_network::algorithm::{
     Algorithm::{self, *},
     Choice,
 };

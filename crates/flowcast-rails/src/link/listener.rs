@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::{MAX_RAILS, RailId};
 
 use super::{LinkError, failed, is_not_ready};

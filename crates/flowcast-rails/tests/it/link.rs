@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_rails::{
     exchange::{Audit, Course, ExchangeError, ExchangeTest, answer, count, end, exchange},
     frame::RailFault,

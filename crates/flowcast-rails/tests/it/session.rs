@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, io::IoSlice};
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_rails::{
     policy::Steering,
     session::{DeliveryOrder, Opening, Refused, Session, SessionRule},

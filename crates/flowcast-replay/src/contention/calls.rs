@@ -14,8 +14,8 @@ use super::{
     route_costs::{Delay, RouteCosts},
 };
 use crate::{costs::ClassCost, walk::Known};
-use flowcast_network::queues::lanes::Lane;
 use flowcast_program::{opcodes, slot::Slot};
+use flowcast_traffic::queues::lanes::Lane;
 use flowcast_units::{Rank, Time};
 
 /// So many receives are posted together at most.

@@ -1,6 +1,6 @@
 //! What happens in a replay under limits, in the order of time.
 
-use flowcast_network::queues::lanes::LaneQueue;
+use flowcast_traffic::queues::lanes::LaneQueue;
 use flowcast_units::Rank;
 
 /// The events to come.

@@ -14,7 +14,7 @@ use super::{
     pool::{IN, OUT, ResourcePool},
 };
 use crate::prefetch::prefetch_behind;
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::program::Program;
 use flowcast_units::Rank;
 

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::walk::Replay;
 use engine::Engine;
-use flowcast_model::{machine::NodeGroup, network::Network};
+use flowcast_network::{machine::NodeGroup, network::Network};
 use flowcast_units::Time;
 pub(super) use links::Links;
 use perturbation::Perturbation;

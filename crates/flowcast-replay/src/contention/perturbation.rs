@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::super::{costs::Costs, routes::Route};
-use flowcast_model::{
+use flowcast_network::{
     machine::{
         random::{Randomness, Shape},
         wide_area::WideArea,

@@ -1,7 +1,7 @@
 //! The state of a rank, and what a turn of it leads to.
 
-use flowcast_network::queues::lanes::Lane;
 use flowcast_program::slot::Slot;
+use flowcast_traffic::queues::lanes::Lane;
 use flowcast_units::Time;
 
 /// How far a rank is with its instruction.

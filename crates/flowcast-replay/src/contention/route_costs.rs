@@ -4,8 +4,8 @@ use super::{
     super::costs::{ClassCost, Costs, PathCosts},
     events::{Event, Pending},
 };
-use flowcast_network::queues::lanes::Lane;
 use flowcast_program::slot::Slot;
+use flowcast_traffic::queues::lanes::Lane;
 use flowcast_units::Time;
 
 /// A delay that many events have.

@@ -9,9 +9,9 @@ use flowcast_formats::{
     },
     read,
 };
-use flowcast_model::{builtin, sharing::closed_loop::Feedback};
-use flowcast_network::flows::quasi_dynamic::Pace;
+use flowcast_network::{builtin, sharing::closed_loop::Feedback};
 use flowcast_program::{ReadOptions, Trace};
+use flowcast_traffic::flows::quasi_dynamic::Pace;
 use flowcast_units::{Bytes, Time};
 
 use super::*;

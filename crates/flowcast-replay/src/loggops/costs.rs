@@ -14,16 +14,16 @@ use crate::{
     placement::Placement,
     transit::{Delivery, Departure, Progress, Shared, Transit},
 };
-use flowcast_model::{
+use flowcast_network::{
     machine::inside::InsideNode,
     network::Network,
     sharing::{SharingError, model::Model},
 };
-use flowcast_network::flows::traffic::Rule;
 use flowcast_program::{
     schedule::{Operation, Schedule},
     slot::Slot,
 };
+use flowcast_traffic::flows::traffic::Rule;
 use flowcast_units::{Bytes, Rank, Time, TimePerByte};
 
 /// Where the ranks of a schedule run, and how their messages share the network.

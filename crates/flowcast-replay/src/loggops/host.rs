@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::prepared::OperationKind;
 use crate::prefetch::prefetch;
-use flowcast_network::queues::{MEMBER_BITS, NEVER, member_of, time_of};
+use flowcast_traffic::queues::{MEMBER_BITS, NEVER, member_of, time_of};
 use flowcast_units::{Rank, Time};
 
 /// Neighbouring operations, created one after the other.

@@ -32,7 +32,7 @@ use super::{
     observer::{Observer, Unobserved},
     outcome::Outcome,
 };
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::schedule::Schedule;
 use flowcast_units::{Bytes, Time, TimePerByte};
 

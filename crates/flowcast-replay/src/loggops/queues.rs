@@ -23,8 +23,8 @@ use crate::{
     outcome::{Outcome, RankOutcome, Waits},
     prefetch::prefetch_at,
 };
-use flowcast_network::queues::{KeyQueue, NEVER, ladder::Ladder, tournament::Tournament};
 use flowcast_program::slot::Slot;
+use flowcast_traffic::queues::{KeyQueue, NEVER, ladder::Ladder, tournament::Tournament};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.

@@ -12,7 +12,7 @@ use crate::{
     placement::Placement,
     walk::Replay,
 };
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::program::Program;
 use flowcast_units::Time;
 

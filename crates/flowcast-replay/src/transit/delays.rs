@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flowcast_model::sharing::fabric::{Fabric, Limit, LinkId};
-use flowcast_network::flows::traffic::RateChange;
+use flowcast_network::sharing::fabric::{Fabric, Limit, LinkId};
 use flowcast_program::slot::Slot;
+use flowcast_traffic::flows::traffic::RateChange;
 use flowcast_units::Time;
 
 use crate::outcome::{DelayedMessage, LevelDelay};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::placement::Placement;
-use flowcast_model::{
+use flowcast_network::{
     cluster::{flow::Flow, racks::Racks},
     network::Network,
     sharing::SharingError,

@@ -20,7 +20,7 @@ use std::{
 };
 
 use super::{Delivery, Departure, Leaving, Progress, Shared, Transit};
-use flowcast_model::sharing::SharingError;
+use flowcast_network::sharing::SharingError;
 use flowcast_program::slot::Slot;
 use flowcast_units::Time;
 

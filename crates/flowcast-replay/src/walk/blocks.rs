@@ -21,7 +21,7 @@ use crate::{
     outcome::RankOutcome,
     transit::{Delivery, Departure, Progress, Transit},
 };
-use flowcast_model::sharing::SharingError;
+use flowcast_network::sharing::SharingError;
 use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 

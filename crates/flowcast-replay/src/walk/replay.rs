@@ -12,7 +12,7 @@ use crate::{
     routes::route_of_messages,
     transit::{Transit, Undisturbed},
 };
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::{program::Program, slot::Slot};
 
 /// A program on a network, ready to run.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Replayed, text::ExportText};
-use flowcast_model::name::is_hidden;
+use flowcast_network::name::is_hidden;
 use flowcast_replay::timeline::{Activity, MessageSpan};
 use flowcast_units::{Rank, Time};
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowcast_model::{
+use flowcast_network::{
     sharing::SharingError,
     topology::{Plan, Topology, TopologyShape, wiring::Switch},
 };

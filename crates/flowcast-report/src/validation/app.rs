@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowcast_model::stats::{
+use flowcast_program::run_times::RunTimes;
+use flowcast_statistics::{
     StatsError,
     interval::{mean_interval, median_interval},
     observation::{Observation, Observations},
     sample::{median, quantile},
 };
-use flowcast_program::run_times::RunTimes;
 use flowcast_units::Time;
 
 const LEVEL: f64 = 0.95;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::stats::{
+use flowcast_statistics::{
     StatsError,
     grouping::{GroupingRule, interval_clusters},
     observation::{Observation, Observations, range},
 };
-use flowcast_network::packet::seeds::LEVEL;
 use flowcast_table::{Document, Record, Rows, Value, figure, or_dash, percent, rows, shown};
+use flowcast_traffic::packet::seeds::LEVEL;
 use flowcast_units::{Rounded, Time};
 
 use super::{CarriedPattern, FlowPlace, RepetitionCoverage, Validation, WholePattern, seconds};

@@ -8,13 +8,11 @@ mod document;
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{
-    cluster::flow::Flow,
-    stats::{
-        StatsError,
-        observation::{Observation, Observations},
-        sample::median,
-    },
+use flowcast_network::cluster::flow::Flow;
+use flowcast_statistics::{
+    StatsError,
+    observation::{Observation, Observations},
+    sample::median,
 };
 use flowcast_units::Time;
 

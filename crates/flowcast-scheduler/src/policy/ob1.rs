@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::{RailId, RailPiece};
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
 /// The lists of all pairs of processes, which agree on the order of the rails.

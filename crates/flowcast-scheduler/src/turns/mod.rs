@@ -19,7 +19,7 @@ use super::{
     rules::{ScoreRule, Vft},
     table::{Accounting, RailTable},
 };
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
 /// Whose turn it is.

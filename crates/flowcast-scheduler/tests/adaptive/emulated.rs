@@ -1,6 +1,6 @@
 //! A rail whose speed changes, in virtual time: what re-estimation and the guard are tried on.
 
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
 /// From `at` on, everything takes `slowdown` times as long on the wire.

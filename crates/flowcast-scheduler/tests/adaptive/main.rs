@@ -6,7 +6,7 @@ mod ordering;
 use std::collections::VecDeque;
 
 use emulated::{EmulatedRail, SpeedChange, Transfer};
-use flowcast_model::loggp::LogGp;
+use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::{
     RailId, RailScheduler, RailSet,
     adaptive::{Adaptive, AdaptiveRule, Completion},

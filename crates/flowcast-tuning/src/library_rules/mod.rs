@@ -9,7 +9,7 @@ mod open_mpi;
 pub use mpich::mpich_rules;
 pub use open_mpi::open_mpi_rules;
 
-use flowcast_model::algorithm::Choice;
+use flowcast_network::algorithm::Choice;
 use flowcast_units::{Bytes, CollectiveOp};
 use thiserror::Error;
 

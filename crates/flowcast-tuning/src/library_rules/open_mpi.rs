@@ -8,7 +8,7 @@
 
 use std::fmt::Write;
 
-use flowcast_model::algorithm::{Algorithm, Choice};
+use flowcast_network::algorithm::{Algorithm, Choice};
 use flowcast_units::{Bytes, CollectiveOp};
 
 use super::{LibraryRule, LibraryRuleError, sorted};

@@ -1,6 +1,6 @@
 //! The loads of links by class, on a network with a topology, and their cost to the messages of a program.
 
-use flowcast_model::sharing::link_loads::ClassLoad;
+use flowcast_network::sharing::link_loads::ClassLoad;
 use flowcast_program::program::Program;
 use flowcast_replay::outcome::{DelayedMessage, LevelDelay, Outcome};
 use flowcast_table::{Document, Rows, Table, fixed, rows};

@@ -1,15 +1,15 @@
 //! The document of a prediction of a pattern: `flowcast/pattern-prediction/1`.
 
-use flowcast_model::{
+use flowcast_network::{
     network::Network,
     quantity::Quantity,
     sharing::{completion::RateInterval, link_loads::ClassLoad},
 };
-use flowcast_network::{
+use flowcast_table::{Document, Grouped, Rows, figure, fixed, rows};
+use flowcast_traffic::{
     flows::concurrent::FlowPrediction,
     packet::seeds::{LEVEL, Spread},
 };
-use flowcast_table::{Document, Grouped, Rows, figure, fixed, rows};
 use flowcast_units::Time;
 
 use super::{ROWS, levels::level_table, prediction::interval_fields};

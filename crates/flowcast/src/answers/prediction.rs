@@ -1,6 +1,6 @@
 //! The document of a prediction: what the command prints, its JSON has, and Python's attributes are.
 
-use flowcast_model::network::{self, Network};
+use flowcast_network::network::{self, Network};
 use flowcast_program::{Program, program::Transfers};
 use flowcast_replay::{outcome::Outcome, sweep::SetOutcome};
 use flowcast_report::standing::Interval;

@@ -15,15 +15,15 @@ use flowcast_fit::{
     sample_table::{self, Sample, SampleForm},
     zoo::pattern::{PatternSamples, ZooPattern},
 };
-use flowcast_model::{
+use flowcast_network::{
     cluster::{
         conflicts::{Conflict, ConflictKind},
         flow::Flow,
         racks::Racks,
     },
     csv::CsvError,
-    stats::sample::median,
 };
+use flowcast_statistics::sample::median;
 use flowcast_units::{Bytes, Node, Time};
 
 const COLUMNS: [&str; 11] = [
@@ -277,7 +277,7 @@ pub fn push_rows(text: &mut String, measured: &MeasuredConflict, racks: &Racks) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_model::cluster::conflicts::ConflictPlan;
+    use flowcast_network::cluster::conflicts::ConflictPlan;
     use proptest::prelude::*;
 
     /// The columns of `flowcast/conflict-samples/1`.

@@ -1,17 +1,17 @@
 //! What is known of a prediction's margin: what it would be on networks that were drawn, and the model's earlier errors.
 
-use flowcast_model::{
+use flowcast_network::{
     accuracy::{self, Accuracy, CaseKind, residuals, residuals_elsewhere},
     network::Network,
     sharing::{model::Model, protocol::SEGMENT},
-    stats::{
-        StatsError,
-        conformal::{self, Margin},
-    },
 };
 use flowcast_program::parallel;
 use flowcast_replay::{SimulateError, outcome::Outcome};
 use flowcast_report::standing::Interval;
+use flowcast_statistics::{
+    StatsError,
+    conformal::{self, Margin},
+};
 use flowcast_units::{Bytes, Time};
 
 use super::IntervalOptions;

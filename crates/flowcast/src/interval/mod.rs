@@ -3,27 +3,27 @@
 //! Two things are uncertain, and the network file says how much. Its **parameters** lie in their intervals: networks are
 //! drawn from these ([`Network::drawn`]) and the prediction is made again on each, 64 times where messages do not meet,
 //! because a walk over the program carries 32 networks at once, else up to 16 times. And the **model** is not the
-//! machine: its errors on what was measured before stand in the file's [accuracy record](flowcast_model::accuracy); for a program those on
+//! machine: its errors on what was measured before stand in the file's [accuracy record](flowcast_network::accuracy); for a program those on
 //! programs, of laboratories where none ran on this network. No interval is narrower than the misfit of the parameters. The ends of the
 //! interval have the ranks of split conformal prediction among the sums of both
-//! ([`margin`](flowcast_model::stats::conformal::margin)). What was measured under the same name is left out. An interval
+//! ([`margin`](flowcast_statistics::conformal::margin)). What was measured under the same name is left out. An interval
 //! always holds the prediction itself.
 
 mod evidence;
 
-use flowcast_model::{
+use flowcast_network::{
     accuracy::CaseKind,
     cluster::pattern::Steps,
     network::Network,
     sharing::{model::Model, rates::transient_windows},
 };
-use flowcast_network::flows::concurrent::{self, predict_ends};
 use flowcast_program::parallel;
 use flowcast_replay::{
     outcome::Outcome,
     sweep::{self, WhatIf},
 };
 use flowcast_report::standing::Interval;
+use flowcast_traffic::flows::concurrent::{self, predict_ends};
 use flowcast_units::Time;
 
 use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};

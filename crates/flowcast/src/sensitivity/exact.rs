@@ -1,6 +1,6 @@
 //! The curve where messages do not disturb one another: by tangents.
 
-use flowcast_model::{
+use flowcast_network::{
     network::{Network, Overheads},
     sharing::model::Model,
 };

@@ -12,7 +12,7 @@ mod sampled;
 mod selected;
 mod words;
 
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::Trace;
 use flowcast_replay::sensitivity::{Curve, Obstacle, Piece};
 use flowcast_units::Time;

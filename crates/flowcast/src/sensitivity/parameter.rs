@@ -1,7 +1,7 @@
 //! The field that is varied, in the unit in which times grow with it linearly.
 
 use flowcast_graph::selector::Selector;
-use flowcast_model::{
+use flowcast_network::{
     network::{Network, NetworkError},
     quantity::Quantity,
 };

@@ -1,7 +1,7 @@
 //! The curve over the costs of some ranks, pairs, links, sizes or collectives, which no field of the network is.
 
 use flowcast_graph::{EventGraph, selector::Selector};
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::Trace;
 use flowcast_replay::{sensitivity::Curve, time_part::TimePart};
 use flowcast_units::Time;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::{network::Network, quantity::Quantity};
+use flowcast_network::{network::Network, quantity::Quantity};
 use flowcast_replay::sensitivity::{Curve, Piece};
 use flowcast_table::{Document, Rows, Value, figure, rows};
 use flowcast_units::{Rounded, Time};

@@ -1,6 +1,6 @@
 //! What a study varies: networks, mappings, the values of fields, and all combinations of them in a fixed order.
 
-use flowcast_model::{
+use flowcast_network::{
     network::{Network, NetworkError},
     quantity::Quantity,
 };
@@ -497,7 +497,7 @@ mod tests {
 
     #[test]
     fn values_reach_the_network_as_given() {
-        let network = flowcast_model::builtin::network("gige-tcp").unwrap();
+        let network = flowcast_network::builtin::network("gige-tcp").unwrap();
         let grid = new(&network, &[], &["latency=6.2us,4.7us", "gap=1ns..3ns:3"]).unwrap();
         assert_eq!(grid.len(), 6);
         assert_eq!(grid.positions(4), [1, 1]);
@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn networks_and_mappings_change_slower_than_fields() {
         let networks =
-            ["gige-tcp", "gige-lam"].map(|name| flowcast_model::builtin::network(name).unwrap());
+            ["gige-tcp", "gige-lam"].map(|name| flowcast_network::builtin::network(name).unwrap());
         let mappings = ["fill", "round-robin"].map(str::to_owned);
         let grid =
             ParameterGrid::new(&networks, &mappings, &["latency=1us,2us,3us".to_owned()]).unwrap();
@@ -534,7 +534,7 @@ mod tests {
         assert!(error("latency=0us..5us:3:log").contains("expected FROM above 0"));
         assert!(error("latency=1us..5us").contains("expected FROM..TO:COUNT"));
         assert!(error("latency=").contains("found an empty or quoted value"));
-        let network = flowcast_model::builtin::network("gige-tcp").unwrap();
+        let network = flowcast_network::builtin::network("gige-tcp").unwrap();
         let refused = |texts: &[&str]| new(&network, &[], texts).unwrap_err().to_string();
         assert!(refused(&["latency=1..5:2"]).contains("--grid latency=1..5:2"));
         assert!(refused(&["nic.colour=1us..5us:2"]).contains("nic.colour"));

@@ -9,7 +9,7 @@ mod work;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use flowcast_model::{
+use flowcast_network::{
     algorithm::AlgorithmTable,
     network::{Network, NetworkError},
 };

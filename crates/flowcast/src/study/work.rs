@@ -1,6 +1,6 @@
 //! Sets dealt to threads; each thread replays several sets in one walk.
 
-use flowcast_model::{network::Network, sharing::model::Model};
+use flowcast_network::{network::Network, sharing::model::Model};
 use flowcast_program::parallel::each_as_done;
 use flowcast_replay::sweep::{SetOutcome, WIDEST};
 

@@ -1,7 +1,7 @@
 //! Which changes would help a program most: candidates from the slopes of its time, each then replayed.
 
 use flowcast_graph::gradient::EventGradient;
-use flowcast_model::{
+use flowcast_network::{
     algorithm::{Algorithm, AlgorithmRule, AlgorithmTable},
     network::Network,
 };

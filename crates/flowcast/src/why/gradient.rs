@@ -1,7 +1,7 @@
 //! The slopes of the predicted time with respect to everything, and the changes that would help most.
 
 use flowcast_graph::gradient::{EventGradient, Slope};
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::Trace;
 use flowcast_table::{self as table, Document, Rows, figure, rows};
 use flowcast_units::Time;

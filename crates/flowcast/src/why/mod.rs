@@ -11,7 +11,7 @@ mod slack;
 use std::borrow::Cow;
 
 use flowcast_graph::EventGraph;
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::{Program, Trace};
 use flowcast_units::{Rounded, Time};
 

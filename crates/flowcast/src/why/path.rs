@@ -1,7 +1,7 @@
 //! What a predicted time is spent on along the chain of events that ends last.
 
 use flowcast_graph::critical_path::CriticalPath;
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::Trace;
 use flowcast_table::{self as table, Document, Grouped, rows};
 use flowcast_units::Rounded;

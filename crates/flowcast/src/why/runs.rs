@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use flowcast_model::stats::{
+use flowcast_program::run_times::RunTimes;
+use flowcast_statistics::{
     sample::median,
     two_sample::{DifferenceTest, TwoSamples},
 };
-use flowcast_program::run_times::RunTimes;
 use flowcast_table::{Document, rows};
 use flowcast_units::{Rounded, Time};
 
@@ -176,7 +176,7 @@ fn lines(whole: &RunRow, others: &[&RunRow], certainty: String) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_model::stats::two_sample::RunNoise;
+    use flowcast_statistics::two_sample::RunNoise;
 
     fn compare(
         title: &str,

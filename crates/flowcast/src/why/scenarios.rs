@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flowcast_graph::{EventGraph, Selected, To, selector::Selector};
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::{Program, Trace, aggregate::aggregated, parallel};
 use flowcast_replay::{sweep::SetOutcome, time_part::TimePart};
 use flowcast_table::{self as table, Document, fixed, rows, shown};

@@ -4,7 +4,7 @@ use flowcast_graph::{
     selector::MessageRoute,
     slack::{LinkSlack, RankSlack, Slacks},
 };
-use flowcast_model::network::Network;
+use flowcast_network::network::Network;
 use flowcast_program::Trace;
 use flowcast_table::{self as table, Document, Rows, Table, figure, rows};
 use flowcast_units::Time;

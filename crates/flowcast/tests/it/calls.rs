@@ -9,12 +9,9 @@ use flowcast::{
         network::{CallNetworkOptions, to_network},
         table::{CallName, CallTimes},
     },
-    model::{
-        network::Network,
-        sharing::model::Model,
-        stats::{resampling::Resampler, sample::median},
-    },
+    model::{network::Network, sharing::model::Model},
     predict, read_text,
+    statistics::{resampling::Resampler, sample::median},
     units::{Bytes, Time},
 };
 use proptest::prelude::*;

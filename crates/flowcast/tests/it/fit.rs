@@ -11,8 +11,8 @@ use flowcast::{
     model::{
         loggp::LogGp,
         network::{MessageRule, Network},
-        stats::resampling::Resampler,
     },
+    statistics::resampling::Resampler,
     units::{Bytes, Time, TimePerByte},
 };
 use proptest::prelude::*;

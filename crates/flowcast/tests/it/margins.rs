@@ -17,10 +17,10 @@ use flowcast::{
         network::{Network, ParameterInterval as OfField},
         quantity::Quantity,
         sharing::model::Model,
-        stats::{conformal::share_interval, sample::median},
     },
     pattern_intervals, predict, predict_pattern,
     statements::no_margin,
+    statistics::{conformal::share_interval, sample::median},
     trace::Trace,
     units::{Bytes, Node, Time},
 };

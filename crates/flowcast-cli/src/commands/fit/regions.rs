@@ -15,10 +15,10 @@ use flowcast::{
         accuracy::{Accuracy, CaseKind},
         network::Network,
         quantity::Quantity,
-        stats::sample::median,
     },
     recording::decode::RankFile,
     statements::{DISTURBED_BY, of_networks},
+    statistics::sample::median,
     table::{self, Document, rows},
     units::{Bytes, Rounded, Time},
 };

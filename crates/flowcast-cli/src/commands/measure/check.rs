@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use flowcast::{
-    model::stats::still::StillVerdict,
+    statistics::still::StillVerdict,
     table::{Document, rows},
     units::{Bytes, Time},
 };

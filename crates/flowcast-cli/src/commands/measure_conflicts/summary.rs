@@ -2,10 +2,8 @@
 
 use flowcast::{
     calibrate::conflict_samples::{ConflictSamples, MeasuredConflict},
-    model::{
-        cluster::{conflicts::ConflictKind, flow::Flow},
-        stats::interval::mean_interval,
-    },
+    model::cluster::{conflicts::ConflictKind, flow::Flow},
+    statistics::interval::mean_interval,
     table::{Document, Value, rows},
     units::Time,
 };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::Result;
 use flowcast::{
     fit::sample_table::{self, Sample, SampleForm, head},
-    model::stats::sample::median,
+    statistics::sample::median,
     units::{Bytes, Time},
 };
 

@@ -13,13 +13,13 @@ use flowcast::{
         network::{FitQuality, Network},
         network_file::with_ledger,
         sharing::{model::Model, rates::transient_windows},
-        stats::observation::Observations,
     },
     report::validation::{
         FlowPlace, Validation,
         app::{AppValidation, MeasuredQuantity, observations},
     },
     statements::DISTURBED_BY,
+    statistics::observation::Observations,
 };
 
 use crate::terminal::{

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use super::{parts::OpenPart, scan::bytes_of};
 use actions::{CallSum, FILES, RankActions};
-use flowcast_model::algorithm::Base;
+use flowcast_network::algorithm::Base;
 use flowcast_program::{
     ReadOptions, TraceError,
     link::{ProgramParts, link},

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use flowcast_model::stats::sample::{median, quantile};
+use flowcast_statistics::sample::{median, quantile};
 use flowcast_units::{Bytes, Node, Rate, Time};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

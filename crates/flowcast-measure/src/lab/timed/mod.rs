@@ -10,12 +10,10 @@ mod tcp;
 
 use std::time::Duration;
 
-use flowcast_model::{
-    cluster::flow::Flow,
-    stats::{
-        interval::{Decision, StoppingRule},
-        sample::median,
-    },
+use flowcast_network::cluster::flow::Flow;
+use flowcast_statistics::{
+    interval::{Decision, StoppingRule},
+    sample::median,
 };
 use flowcast_units::Time;
 

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use flowcast_model::cluster::flow::Flow;
+use flowcast_network::cluster::flow::Flow;
 use flowcast_units::{Node, Time};
 
 use super::{Carried, Carrier, FlowConnections, PatternOptions};

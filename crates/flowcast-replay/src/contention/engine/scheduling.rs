@@ -11,7 +11,7 @@ use crate::{
     observer::Observer,
     transit::Transit,
 };
-use flowcast_model::machine::scheduler::{Policy, Scheduler};
+use flowcast_network::machine::scheduler::{Policy, Scheduler};
 use flowcast_program::opcodes::{self, Op};
 use flowcast_units::{Rank, Time};
 

@@ -18,7 +18,7 @@ use crate::{
     routes::Route,
     transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
 };
-use flowcast_model::sharing::SharingError;
+use flowcast_network::sharing::SharingError;
 use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 

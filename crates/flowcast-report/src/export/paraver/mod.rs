@@ -27,12 +27,12 @@ use super::{
     text::{ExportText, ShortText},
 };
 use details::Details;
-use flowcast_network::queues::{KeyQueue, NEVER, member_of, tournament::Tournament};
 use flowcast_program::paraver_events::{self, COLLECTIVE, MPI_EVENTS, POINT_TO_POINT, value_of};
 use flowcast_replay::{
     journal::{Function, Mark, MessageTimes, SliceKind, WholeSpan},
     timeline::Activity,
 };
+use flowcast_traffic::queues::{KeyQueue, NEVER, member_of, tournament::Tournament};
 use flowcast_units::Rank;
 use layout::ProcessorLayout;
 pub use legend::pcf;

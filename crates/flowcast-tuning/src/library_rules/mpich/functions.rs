@@ -1,6 +1,6 @@
 //! The functions of MPICH 4.0 that carry collective operations out, and for which calls they are.
 
-use flowcast_model::algorithm::Algorithm;
+use flowcast_network::algorithm::Algorithm;
 use flowcast_units::CollectiveOp;
 
 use super::{LIBRARY, selection::AlgorithmSelection};

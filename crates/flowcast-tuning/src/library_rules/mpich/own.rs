@@ -4,7 +4,7 @@
 //! a fixed order and data in place need, and one function for each operation between two groups of ranks, by neighbours, or
 //! without an algorithm to choose. Persistent operations use what the non-blocking ones do.
 
-use flowcast_model::algorithm::{
+use flowcast_network::algorithm::{
     Algorithm, AlgorithmRule, AlgorithmTable, Base, Measure, Relation, RuleCondition,
     mpich_non_blocking,
 };

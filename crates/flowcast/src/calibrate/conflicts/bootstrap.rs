@@ -8,7 +8,7 @@ use super::{
     outcome::{BackboneFit, BoundedEstimate},
 };
 use crate::calibrate::conflict_samples::MeasuredConflict;
-use flowcast_model::stats::{
+use flowcast_statistics::{
     descent::Lowest,
     resampling::{Resampler, percentile_interval},
 };

@@ -4,10 +4,8 @@ use super::{
     ConflictFitError, Observed, OtherDuplex, PrivateAndSharedLinks, outcome::name_of,
     parameters::Needs, search::Fitter,
 };
-use flowcast_model::{
-    cluster::flow::PatternFlow,
-    stats::{descent::Lowest, observation::Observations},
-};
+use flowcast_network::cluster::flow::PatternFlow;
+use flowcast_statistics::{descent::Lowest, observation::Observations};
 
 /// Half duplex, or a bus, is taken where the best model's error on the conflicts is below this part of that without.
 const CLEARLY: f64 = 0.9;

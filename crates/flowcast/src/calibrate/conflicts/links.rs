@@ -5,10 +5,8 @@
 //! number of flows on that take longer than alone; its rate is what they carry together.
 
 use super::{ConflictFitError, Observed};
-use flowcast_model::{
-    cluster::conflicts::ConflictKind, network::Duplex,
-    stats::regression::least_squares_at_least_zero,
-};
+use flowcast_network::{cluster::conflicts::ConflictKind, network::Duplex};
+use flowcast_statistics::regression::least_squares_at_least_zero;
 use flowcast_units::{Bytes, Rate, Time};
 
 /// Flows between racks that take longer than alone by more than this share saturate the backbone. Acknowledgements and

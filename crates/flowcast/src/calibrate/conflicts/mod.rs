@@ -30,7 +30,7 @@ mod warnings;
 use thiserror::Error;
 
 use super::conflict_samples::{ConflictSamples, MeasuredConflict};
-use flowcast_model::{
+use flowcast_network::{
     cluster::{
         conflicts::{Conflict, ConflictKind},
         flow::{Flow, PatternFlow},
@@ -38,8 +38,8 @@ use flowcast_model::{
     },
     network::Network,
     sharing::{PacketParameters, SharingError, model::Model},
-    stats::{StatsError, descent::Lowest, observation::Observations},
 };
+use flowcast_statistics::{StatsError, descent::Lowest, observation::Observations};
 use flowcast_units::Time;
 
 use bootstrap::{Replicates, bootstrap, estimate};

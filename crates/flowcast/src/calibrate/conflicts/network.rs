@@ -8,13 +8,13 @@ use super::{
     parameters::known,
     search::{SETTLING, add_packets, plain_network},
 };
-use flowcast_model::{
+use flowcast_network::{
     accuracy::{Accuracy, CaseKind},
     cluster::flow::PatternFlow,
     network::{FitQuality, Network, ParameterInterval},
     sharing::model::Model,
-    stats::observation::Observations,
 };
+use flowcast_statistics::observation::Observations;
 use flowcast_units::{Bytes, Rate, Time};
 
 impl ConflictFit {

@@ -1,15 +1,15 @@
 //! What a fit to conflicts says.
 
 use super::ConflictFitOptions;
-use flowcast_model::{
+use flowcast_network::{
     cluster::{
         conflicts::ConflictKind,
         flow::{Flow, PatternFlow},
     },
     network::Duplex,
     sharing::model::Model,
-    stats::observation::Observations,
 };
+use flowcast_statistics::observation::Observations;
 use flowcast_units::{Bytes, Rate, Time, named};
 
 /// A number and where it lies.

@@ -1,6 +1,6 @@
 //! What of a sharing model is found out by conflicts, and where the search begins.
 
-use flowcast_model::sharing::{PacketParameters, Sharing, model::Model, protocol::Congestion};
+use flowcast_network::sharing::{PacketParameters, Sharing, model::Model, protocol::Congestion};
 
 use super::{links::Ports, outcome::Bound};
 

@@ -5,7 +5,7 @@ use super::{
     links::Ports,
     parameters::{Candidate, Needs},
 };
-use flowcast_model::{
+use flowcast_network::{
     cluster::{
         conflicts::{Conflict, ConflictKind},
         flow::PatternFlow,
@@ -17,10 +17,10 @@ use flowcast_model::{
         model::Model,
         protocol::{FRAME_OVERHEAD, SEGMENT},
     },
-    stats::{
-        descent::{BoundedParameter, Lowest, descend},
-        observation::Observation,
-    },
+};
+use flowcast_statistics::{
+    descent::{BoundedParameter, Lowest, descend},
+    observation::Observation,
 };
 use flowcast_units::{Bytes, Rate, Time};
 

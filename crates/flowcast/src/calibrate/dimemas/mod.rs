@@ -18,10 +18,8 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use flowcast_model::{
-    collective::Row,
-    stats::{StatsError, observation::Observations},
-};
+use flowcast_network::collective::Row;
+use flowcast_statistics::{StatsError, observation::Observations};
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 
 pub use search::fit;

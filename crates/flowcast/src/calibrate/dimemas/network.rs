@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{DimemasFit, DimemasIntervals};
-use flowcast_model::{
+use flowcast_network::{
     collective::Collectives,
     machine::{Machine, NodeGroup},
     network::{MessageRule, Network, Nic, ParameterInterval, PointToPoint, Progress},
@@ -71,7 +71,7 @@ mod tests {
         super::{Exercise, MeasuredRegion, NodeLinks},
         *,
     };
-    use flowcast_model::stats::observation::{Observation, Observations};
+    use flowcast_statistics::observation::{Observation, Observations};
     use flowcast_units::CollectiveOp;
 
     #[test]

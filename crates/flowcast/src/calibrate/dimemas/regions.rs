@@ -1,7 +1,7 @@
 //! What a region takes under given parameters.
 
 use super::{Exercise, MeasuredRegion, NodeLinks};
-use flowcast_model::collective::{PhaseMessage, Row};
+use flowcast_network::collective::{PhaseMessage, Row};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// What all regions have in common.

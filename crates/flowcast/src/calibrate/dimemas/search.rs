@@ -7,14 +7,12 @@ use super::{
     regions::{Parameters, by_row, once},
 };
 use crate::calibrate::narrowing::by_smaller_steps;
-use flowcast_model::{
-    collective::{Phase, PhaseSize, Repeats, Row},
-    stats::{
-        linear_fit::{LinearFit, LinearRow},
-        observation::{Observation, Observations},
-        resampling::{Resampler, percentile_interval},
-        sample::correlation,
-    },
+use flowcast_network::collective::{Phase, PhaseSize, Repeats, Row};
+use flowcast_statistics::{
+    linear_fit::{LinearFit, LinearRow},
+    observation::{Observation, Observations},
+    resampling::{Resampler, percentile_interval},
+    sample::correlation,
 };
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 

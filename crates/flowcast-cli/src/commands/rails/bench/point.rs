@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use flowcast::{
-    model::stats::sample::median,
     scheduler::{
         RailSet,
         guard::{Guard, GuardRule},
         split::SplitRule,
     },
+    statistics::sample::median,
     units::{Bytes, Time},
 };
 use flowcast_rails::{

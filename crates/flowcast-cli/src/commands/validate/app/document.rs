@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use flowcast::{
     RecordingPrediction,
-    model::{
-        network::Network,
-        stats::{StatsError, observation::Observations},
-    },
+    model::network::Network,
     report::validation::app::{AppValidation, Fared, MeasuredQuantity, QuantityRow},
     statements::{margin, of_runs},
+    statistics::{StatsError, observation::Observations},
     table::{Document, Record, Rows, Value, figure, json, percent, relative_error, rows},
     units::{Rounded, Time},
 };

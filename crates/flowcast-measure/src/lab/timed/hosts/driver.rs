@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::tcp::{Entrance, TOKEN};
-use flowcast_model::cluster::flow::Flow;
+use flowcast_network::cluster::flow::Flow;
 use flowcast_units::{Node, Rank, Time};
 
 use super::orders::{HostOrder, HostReply, Leg};

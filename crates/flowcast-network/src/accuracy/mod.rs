@@ -1,0 +1,572 @@
+//! The accuracy record of a network file: how far the predictions of each model were from what was measured on this network.
+//!
+//! Errors are `(predicted - measured) / measured`. Kept one by one, with the names of what was predicted, they say how
+//! wide a prediction's interval has to be, and what is predicted can be held out where it was measured itself.
+
+mod coverage;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use serde::{Deserialize, Serialize};
+
+use flowcast_units::{Bytes, named};
+
+use crate::{
+    error::{NetworkError, refused},
+    sharing::model::{LIMITS, Model},
+};
+use flowcast_statistics::{StatsError, check, sample::quantile, two_way::TwoWay};
+
+pub use coverage::Coverage;
+
+/// So many residuals stand for a distribution.
+const QUANTILES: usize = 199;
+
+/// The shares of cases whose largest errors an entry has.
+const SHARES: [&str; 3] = ["0.5", "0.9", "1"];
+
+named! {
+    /// What was predicted and measured; the name is the plural, for people.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum CaseKind {
+        /// Whole runs of programs.
+        Programs = "programs",
+        /// Regions of programs, such as the sizes of a micro-benchmark.
+        Regions = "regions of programs",
+        /// Patterns, from the first start to the last end.
+        Patterns = "patterns",
+        /// Single flows of patterns.
+        Flows = "flows",
+    }
+}
+
+section! {
+    /// How well a model predicted what was measured.
+    #[derive(Default)]
+    pub struct Accuracy {
+        /// A model of sharing or `limits`; more may follow a slash.
+        /// Default: required. Example: `"packet/openmpi"`.
+        model: String,
+        /// What was predicted; entries with the same text, `judged` and `fitted` can be compared.
+        /// Default: required. Example: `"random patterns, in no fit"`.
+        validated_on: String,
+        /// `programs` and `patterns` as a whole, `regions` of programs, or `flows` of patterns.
+        /// Default: unknown. Example: `"flows"`.
+        judged: Option<CaseKind>,
+        /// Whether parameters were fitted to what was predicted.
+        /// Default: `false`. Example: `true`.
+        fitted: bool | default,
+        /// Smallest and largest message size. Results of patterns apply to programs whose messages are at least half and at most
+        /// twice as large.
+        /// Default: unknown. Example: `["2MB", "4MB"]`.
+        messages: Option<[Bytes; 2]> [default],
+        /// How many predictions, at least 1; as many as `errors`, if there are any.
+        /// Default: required. Example: `57`.
+        cases: u64,
+        /// Mean of the absolute errors, as a share; an entry without it does not count when the most accurate model is chosen.
+        /// Default: unknown. Example: `0.031`.
+        mean: Option<f64>,
+        /// Where it was measured.
+        /// Default: unknown. Example: `"node17, 6.1.0"`.
+        machine: String | default,
+        /// When it was measured or predicted.
+        /// Default: unknown. Example: `"2026-03-01"`.
+        date: String | default,
+        /// What disturbed the measurement; predictions say it.
+        /// Default: nothing. Example: `"other programs take 42 % of the processors"`.
+        disturbed_by: Option<String> | default,
+        /// Absolute errors by the share of cases, from 0 to 1, that have at most these: `0.5` is the median, `1` the worst.
+        /// Default: none. Example: `{ "0.5" = 0.02, "1" = 0.12 }`.
+        quantiles: BTreeMap<String, f64> [default],
+        /// By the name of what was predicted, its signed errors, -1 or more: one of a program or pattern, one for each of its flows
+        /// or regions. Parts of a name stand between dots or slashes, the most general first.
+        /// Default: none. Example: `{ "cg.S.4" = [-0.02] }`.
+        errors: BTreeMap<String, Vec<f64>> | default,
+    }
+}
+
+impl Accuracy {
+    /// Of these signed errors, each above -1, by the name of what was predicted.
+    ///
+    /// # Errors
+    /// No error, or one that is not finite.
+    pub fn of_errors(
+        model: &str,
+        kind: CaseKind,
+        validated_on: &str,
+        errors: BTreeMap<String, Vec<f64>>,
+    ) -> Result<Accuracy, StatsError> {
+        let mut entry = Accuracy {
+            model: model.to_owned(),
+            validated_on: validated_on.to_owned(),
+            judged: Some(kind),
+            ..Accuracy::default()
+        };
+        entry.add(errors)?;
+        Ok(entry)
+    }
+
+    /// Adds errors; those of the same name take the place of the earlier ones.
+    ///
+    /// # Errors
+    /// As [`Accuracy::of_errors`].
+    pub fn add(&mut self, errors: BTreeMap<String, Vec<f64>>) -> Result<(), StatsError> {
+        let tidied = errors
+            .into_iter()
+            .map(|(name, errors)| (name, errors.into_iter().map(tidy).collect()));
+        self.errors.extend(tidied);
+        let absolute: Vec<f64> = self
+            .errors
+            .values()
+            .flatten()
+            .map(|error| error.abs())
+            .collect();
+        check("mean error", &absolute, 1)?;
+        self.cases = absolute.len() as u64;
+        self.mean = Some(tidy(absolute.iter().sum::<f64>() / absolute.len() as f64));
+        self.quantiles = SHARES
+            .into_iter()
+            .map(|share: &str| {
+                Ok((
+                    share.to_owned(),
+                    tidy(quantile(&absolute, share.parse().expect("a number"))?),
+                ))
+            })
+            .collect::<Result<_, StatsError>>()?;
+        Ok(())
+    }
+
+    /// The model without what follows a slash.
+    pub fn base_model(&self) -> &str {
+        self.model.split('/').next().unwrap_or_default()
+    }
+
+    /// The errors by name, without those of `held_out` and of all whose name goes on behind it after a dot or a slash.
+    pub(crate) fn errors_without<'a>(
+        &'a self,
+        held_out: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a str, &'a [f64])> {
+        let is_held_out = move |name: &str| held_out.is_some_and(|case| is_part_of(name, case));
+        let named = self
+            .errors
+            .iter()
+            .map(|(name, errors)| (name.as_str(), errors.as_slice()));
+        named.filter(move |(name, _)| !is_held_out(name))
+    }
+
+    /// Whether it says something of messages of this size: all that was measured on programs does, of the rest what was validated on
+    /// messages of half to twice the size.
+    fn covers(&self, size: Bytes) -> bool {
+        match (self.judged, self.messages) {
+            (Some(CaseKind::Programs | CaseKind::Regions), _) => true,
+            (_, Some([smallest, largest])) => {
+                smallest.0 / 2 <= size.0 && size.0 <= largest.0.saturating_mul(2)
+            }
+            (_, None) => false,
+        }
+    }
+
+    /// Whether it is about the same things as another one, so that the two can be compared.
+    fn is_comparable(&self, other: &Accuracy) -> bool {
+        (self.judged, self.fitted, &self.validated_on)
+            == (other.judged, other.fitted, &other.validated_on)
+    }
+}
+
+fn is_part_of(name: &str, whole: &str) -> bool {
+    name.strip_prefix(whole)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(PARTS))
+}
+
+/// What separates the parts of a name.
+const PARTS: [char; 2] = ['.', '/'];
+
+/// Four digits behind the point: more than any repetition of a measurement has.
+fn tidy(error: f64) -> f64 {
+    // Without a negative zero.
+    (error * 1e4).round() / 1e4 + 0.0
+}
+
+/// All that is known of the accuracy of the models on a network.
+#[derive(Debug, Clone, Copy)]
+pub struct AccuracyRecord<'a>(&'a [Accuracy]);
+
+impl<'a> AccuracyRecord<'a> {
+    /// Looks things up among these entries, whose order does not matter.
+    pub fn new(entries: &'a [Accuracy]) -> AccuracyRecord<'a> {
+        AccuracyRecord(entries)
+    }
+
+    /// The entry of the most accurate model: of those that were validated on the same things the one with the smallest mean
+    /// absolute error, the first of equals. Of several kinds of things the one counts that no parameter was fitted to, then
+    /// the one most like `wanted`, then the one on which most models were compared. Where the size of
+    /// messages is given, what was measured on other sizes does not count. None where nothing was validated.
+    pub fn best(self, wanted: CaseKind, size: Option<Bytes>) -> Option<&'a Accuracy> {
+        let speaks =
+            |entry: &&Accuracy| entry.mean.is_some() && size.is_none_or(|size| entry.covers(size));
+        let models = |of: &Accuracy| {
+            let alike = self
+                .0
+                .iter()
+                .filter(speaks)
+                .filter(|entry| entry.is_comparable(of));
+            alike
+                .map(|entry| &entry.model)
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
+        let first = self
+            .0
+            .iter()
+            .filter(speaks)
+            .min_by_key(|entry: &&Accuracy| {
+                (
+                    entry.fitted,
+                    distance(wanted, entry.judged),
+                    std::cmp::Reverse(models(entry)),
+                )
+            })?;
+        let alike = self
+            .0
+            .iter()
+            .filter(speaks)
+            .filter(|entry| entry.is_comparable(first));
+        alike.min_by(|a, b| {
+            a.mean
+                .unwrap_or(f64::MAX)
+                .total_cmp(&b.mean.unwrap_or(f64::MAX))
+        })
+    }
+
+    /// The entries of a model that have errors one by one, those that say most of `wanted`: measured on that kind of thing,
+    /// else on another one; of `model` as it is written, else of the same model whatever follows the slash; in no fit, else
+    /// fitted to. None where there is no such entry.
+    pub fn by_model(self, model: &str, wanted: CaseKind) -> Vec<&'a Accuracy> {
+        let base = model.split('/').next().unwrap_or_default();
+        let known = || {
+            self.0
+                .iter()
+                .filter(|entry| entry.base_model() == base && !entry.errors.is_empty())
+        };
+        let order = |entry: &&Accuracy| {
+            (
+                distance(wanted, entry.judged),
+                entry.model != model,
+                entry.fitted,
+            )
+        };
+        let Some(nearest) = known().map(|entry| order(&entry)).min() else {
+            return Vec::new();
+        };
+        known().filter(|entry| order(entry) == nearest).collect()
+    }
+
+    /// Whether there is any entry.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// `ln(measured / predicted)` of all errors but those of `held_out`. What was predicted to take no time has none.
+pub fn residuals(entries: &[&Accuracy], held_out: Option<&str>) -> Vec<f64> {
+    let errors = entries
+        .iter()
+        .flat_map(|entry| entry.errors_without(held_out))
+        .flat_map(|(_, errors)| errors);
+    errors
+        .filter(|error| **error > -1.0)
+        .map(|error| -error.ln_1p())
+        .collect()
+}
+
+/// How well models predicted whole programs in laboratories, from recordings made elsewhere: what is known of a network on which
+/// no program was measured yet. What was run and how stands in `docs/evidence/programs.md`.
+pub fn of_programs_in_laboratories() -> AccuracyRecord<'static> {
+    #[derive(Deserialize)]
+    struct Record {
+        accuracy: Vec<Accuracy>,
+    }
+    static RECORD: LazyLock<Vec<Accuracy>> = LazyLock::new(|| {
+        let record: Record =
+            toml::from_str(include_str!("../../accuracy/programs.toml")).expect("a test reads it");
+        record.accuracy
+    });
+    AccuracyRecord(&RECORD)
+}
+
+/// Residuals of another program on another network, evenly spaced in probability, from the errors of programs by
+/// `PROGRAM/NETWORK` without those of `held_out`; those themselves where programs or networks are too few.
+pub fn residuals_elsewhere(entries: &[&Accuracy], held_out: Option<&str>) -> Vec<f64> {
+    let mut by_both = BTreeMap::new();
+    for (name, errors) in entries
+        .iter()
+        .flat_map(|entry| entry.errors_without(held_out))
+    {
+        if let (Some(both), [error]) = (name.split_once('/'), errors)
+            && *error > -1.0
+        {
+            by_both.insert(both, -error.ln_1p());
+        }
+    }
+    TwoWay::new(&by_both).map_or_else(
+        || residuals(entries, held_out),
+        |spread| spread.quantiles(QUANTILES),
+    )
+}
+
+/// Adds an entry to those of a network: errors join those of the same model on the same things.
+///
+/// # Errors
+/// None, for an entry that has errors.
+pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsError> {
+    let Some(known) = entries.iter_mut().find(|known: &&mut Accuracy| {
+        known.model == new.model && known.is_comparable(&new) && !known.errors.is_empty()
+    }) else {
+        entries.push(new);
+        return Ok(());
+    };
+    (known.machine, known.date) = (new.machine, new.date);
+    known.disturbed_by = new.disturbed_by.or(known.disturbed_by.take());
+    known.add(new.errors)
+}
+
+/// How little what was validated says of what is wanted.
+fn distance(wanted: CaseKind, kind: Option<CaseKind>) -> usize {
+    use CaseKind::{Flows, Patterns, Programs, Regions};
+    let order = match wanted {
+        Programs => [Programs, Regions, Patterns, Flows],
+        Regions => [Regions, Programs, Patterns, Flows],
+        Patterns => [Patterns, Flows, Programs, Regions],
+        Flows => [Flows, Patterns, Regions, Programs],
+    };
+    order
+        .iter()
+        .position(|known| Some(*known) == kind)
+        .unwrap_or(order.len())
+}
+
+/// Checks the entry at a place of the file.
+pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkError> {
+    let field = |name: &str| format!("accuracy.{place}.{name}");
+    let model = entry.base_model();
+    if model != LIMITS && Model::named(model).is_err() {
+        return Err(refused(
+            field("model"),
+            format!("`{model}`"),
+            "limits or a model of sharing",
+        ));
+    }
+    if entry.cases == 0 {
+        return Err(refused(field("cases"), 0, "at least 1"));
+    }
+    if let Some(name) = entry.quantiles.keys().find(|name| !is_share(name)) {
+        return Err(refused(
+            field("quantiles"),
+            format!("`{name}`"),
+            "shares of cases from 0 to 1",
+        ));
+    }
+    for (name, errors) in &entry.errors {
+        if let Some(error) = errors
+            .iter()
+            .find(|error| !(error.is_finite() && **error >= -1.0))
+        {
+            return Err(refused(
+                field(&format!("errors.{name}")),
+                error,
+                "(predicted - measured) / measured, at least -1",
+            ));
+        }
+    }
+    let errors: usize = entry.errors.values().map(Vec::len).sum();
+    if errors > 0 && errors as u64 != entry.cases {
+        return Err(refused(
+            field("cases"),
+            entry.cases,
+            &format!("{errors}, as many as errors"),
+        ));
+    }
+    Ok(())
+}
+
+fn is_share(name: &str) -> bool {
+    name.parse()
+        .is_ok_and(|share: f64| (0.0..=1.0).contains(&share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{network::Network, network_file::with_ledger};
+
+    fn entry(model: &str, kind: CaseKind, validated_on: &str, error: f64) -> Accuracy {
+        let errors = BTreeMap::from([("a".to_owned(), vec![error, -error])]);
+        Accuracy::of_errors(model, kind, validated_on, errors).unwrap()
+    }
+
+    #[test]
+    fn an_entry_sums_up_its_errors_and_those_of_a_name_take_the_place_of_earlier_ones() {
+        let errors = [("a", vec![0.1, -0.2]), ("b", vec![0.3])]
+            .map(|(name, errors)| (name.to_owned(), errors));
+        let mut entry =
+            Accuracy::of_errors("fair", CaseKind::Flows, "x", BTreeMap::from(errors)).unwrap();
+        assert_eq!((entry.cases, entry.mean), (3, Some(0.2)));
+        assert_eq!(
+            entry.quantiles,
+            BTreeMap::from(
+                [("0.5", 0.2), ("0.9", 0.28), ("1", 0.3)].map(|(share, at)| (share.to_owned(), at))
+            )
+        );
+        entry
+            .add(BTreeMap::from([("b".to_owned(), vec![0.6])]))
+            .unwrap();
+        assert_eq!(
+            (entry.cases, entry.mean, entry.quantiles["1"]),
+            (3, Some(0.3), 0.6)
+        );
+        assert!(Accuracy::of_errors("fair", CaseKind::Flows, "x", BTreeMap::new()).is_err());
+    }
+
+    #[test]
+    fn what_is_held_out_is_left_out_with_all_of_its_parts() {
+        let errors =
+            ["cg.S.4", "cg.W.4", "cgx.S.4", "is.S.4"].map(|name| (name.to_owned(), vec![0.0]));
+        let entry =
+            Accuracy::of_errors("fair", CaseKind::Programs, "x", BTreeMap::from(errors)).unwrap();
+        let names = |held_out| {
+            entry
+                .errors_without(held_out)
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(Some("cg")), ["cgx.S.4", "is.S.4"]);
+        assert_eq!(names(Some("cg.S.4")), ["cg.W.4", "cgx.S.4", "is.S.4"]);
+        assert_eq!(names(None).len(), 4);
+    }
+
+    #[test]
+    fn the_best_model_has_the_smallest_error_on_what_no_fit_has_seen() {
+        let mut network = crate::builtin::network("gige-tcp").unwrap();
+        assert!(
+            network
+                .accuracy_record()
+                .best(CaseKind::Programs, None)
+                .is_none()
+        );
+        let seen = Accuracy {
+            fitted: true,
+            ..entry("fair", CaseKind::Regions, "regions", 0.001)
+        };
+        network.accuracy = vec![
+            seen,
+            entry("fair", CaseKind::Flows, "random", 0.1),
+            entry("packet", CaseKind::Flows, "random", 0.02),
+            entry("closed-loop/transient", CaseKind::Flows, "random", 0.02),
+            entry("limits/openmpi", CaseKind::Flows, "others", 0.01),
+        ];
+        let best = |network: &Network, wanted| {
+            network
+                .accuracy_record()
+                .best(wanted, None)
+                .map(|entry| entry.model.clone())
+        };
+        assert_eq!(
+            best(&network, CaseKind::Programs),
+            Some("packet".to_owned())
+        );
+        network
+            .accuracy
+            .push(entry("limits/openmpi", CaseKind::Programs, "NAS", 0.2));
+        assert_eq!(
+            best(&network, CaseKind::Programs),
+            Some("limits/openmpi".to_owned())
+        );
+        assert_eq!(
+            best(&network, CaseKind::Patterns),
+            Some("packet".to_owned())
+        );
+        assert_eq!(
+            Network::from_toml(&network.to_toml(), &[]).unwrap(),
+            network
+        );
+    }
+
+    #[test]
+    fn what_was_validated_on_other_sizes_says_nothing_of_messages() {
+        let of_sizes = |model: &str, sizes: [u64; 2], error: f64| Accuracy {
+            messages: Some(sizes.map(Bytes)),
+            ..entry(model, CaseKind::Flows, &format!("{sizes:?}"), error)
+        };
+        let mut all = vec![
+            of_sizes("closed-loop", [2_000_000, 4_000_000], 0.007),
+            of_sizes("packet", [2_000_000, 4_000_000], 0.01),
+            of_sizes("closed-loop", [1000, 500_000], 0.5),
+            of_sizes("packet", [1000, 500_000], 0.02),
+        ];
+        let best = |all: &[Accuracy], size| {
+            AccuracyRecord::new(all)
+                .best(CaseKind::Programs, Some(Bytes(size)))
+                .map(|entry| entry.model.clone())
+        };
+        assert_eq!(best(&all, 3_000_000), Some("closed-loop".to_owned()));
+        assert_eq!(best(&all, 20_000), Some("packet".to_owned()));
+        assert_eq!(best(&all, 100), None);
+        all.push(entry("fair", CaseKind::Programs, "NAS", 0.3));
+        assert_eq!(best(&all, 100), Some("fair".to_owned()));
+        all = vec![entry("fair", CaseKind::Flows, "unknown sizes", 0.01)];
+        assert_eq!(best(&all, 20_000), None);
+    }
+
+    #[test]
+    fn the_errors_of_a_model_are_those_nearest_to_what_is_wanted() {
+        let mut network = crate::builtin::network("gige-tcp").unwrap();
+        network.accuracy = vec![
+            entry("packet", CaseKind::Flows, "random", 0.1),
+            entry("packet/openmpi", CaseKind::Programs, "NAS", 0.02),
+            entry("packet/formula", CaseKind::Programs, "NAS", 0.02),
+        ];
+        let of = |model, wanted| {
+            network
+                .accuracy_record()
+                .by_model(model, wanted)
+                .iter()
+                .map(|entry| &*entry.model)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("packet/openmpi", CaseKind::Programs), ["packet/openmpi"]);
+        assert_eq!(
+            of("packet/mpich", CaseKind::Programs),
+            ["packet/openmpi", "packet/formula"]
+        );
+        assert_eq!(of("packet", CaseKind::Flows), ["packet"]);
+        assert_eq!(of("fair", CaseKind::Flows), [""; 0]);
+    }
+
+    #[test]
+    fn a_ledger_is_written_into_a_file_whose_comments_stay() {
+        let text = "# mine\nschema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\n\
+                    latency = \"1us\" # as measured\nbandwidth = \"1GB/s\"\n[[accuracy]]\nmodel = \"fair\"\n\
+                    validated_on = \"x\"\ncases = 1\n[provenance]\nhost = \"a\"\n";
+        let mut entries = Network::from_toml(text, &[]).unwrap().accuracy;
+        record(&mut entries, entry("fair", CaseKind::Flows, "x", 0.1)).unwrap();
+        record(&mut entries, entry("fair", CaseKind::Flows, "x", 0.2)).unwrap();
+        let written = with_ledger(text, &entries).unwrap();
+        assert!(
+            written.contains("# mine\n") && written.contains("latency = \"1us\" # as measured\n"),
+            "{written}"
+        );
+        let read = Network::from_toml(&written, &[]).unwrap();
+        assert_eq!(
+            (
+                read.accuracy.len(),
+                read.accuracy[1].mean,
+                &*read.provenance["host"]
+            ),
+            (2, Some(0.2), "a")
+        );
+    }
+}

@@ -1,0 +1,419 @@
+//! A network as the models see it: what a message costs, which links there are, and how messages share them.
+//!
+//! [`crate::network_file`] says what the file looks like and makes these types of it.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use serde::{Deserialize, Serialize};
+
+pub use super::{
+    accuracy::Accuracy,
+    error::NetworkError,
+    link_rate::{LinkRate, LoneFlow},
+    parameter_interval::ParameterInterval,
+};
+use super::{
+    accuracy::AccuracyRecord,
+    collective::Collectives,
+    file_system::FileSystem,
+    linpack_costs::FittedLinpack,
+    machine::Machine,
+    origin::{Evidence, Origin, OriginKind},
+    sharing::{
+        model::Model,
+        parameters::{PacketParameters, Sharing},
+        protocol::{FRAME_OVERHEAD, LARGEST_SEGMENT, Windows},
+    },
+    topology::Topology,
+};
+use flowcast_units::{Bytes, Rate, Time, TimePerByte, named};
+
+/// A network as the models see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Network {
+    /// Short name, as given to `--network`.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Where the numbers come from.
+    pub source: String,
+    /// What a single message costs.
+    pub point_to_point: PointToPoint,
+    /// The network interface of a node.
+    pub nic: Nic,
+    /// The links between racks, if they are slower than the sum of what they join.
+    pub backbone: Option<LinkRate>,
+    /// Media that groups of nodes share.
+    pub bus: Option<Bus>,
+    /// The switches between the nodes.
+    pub topology: Option<Topology>,
+    /// Processor time of single messages by size, in the place of the rule's.
+    pub overheads: Overheads,
+    /// What messages do to each other while they are in flight together.
+    pub sharing: Sharing,
+    /// Nodes, links and buses, in Dimemas' terms.
+    pub machine: Machine,
+    /// What a collective operation costs.
+    pub collectives: Collectives,
+    /// What reading and writing files costs.
+    pub file_system: FileSystem,
+    /// Constants of High Performance Linpack, if they were fitted.
+    pub linpack: Option<Box<FittedLinpack>>,
+    /// Confidence intervals of fitted fields, by dotted field name.
+    pub intervals: BTreeMap<String, ParameterInterval>,
+    /// Where single values come from, by dotted field name.
+    pub origins: BTreeMap<String, Origin>,
+    /// How well models predicted what was measured on this network.
+    pub accuracy: Vec<Accuracy>,
+    /// How well the parameters explain what they were fitted to.
+    pub fit: FitQuality,
+    /// How the numbers were obtained: host, kernel, versions, command, date, seed.
+    pub provenance: BTreeMap<String, String>,
+}
+
+section! {
+    /// What a fit says of itself: the section `[fit]`.
+    pub struct FitQuality: Default {
+        /// By how much, as a share, the parameters miss what was measured: no interval is narrower.
+        /// Default: unknown. Example: `0.023`.
+        misfit: Option<f64>,
+        /// What has to be known before the numbers; a prediction repeats it.
+        /// Default: none. Example: `["L came out as -14.46us and is held at 0"]`.
+        warnings: Vec<String> | default,
+    }
+}
+
+/// Trains of packets that a window and a message have at least: fewer would be seen in their times.
+const TRAINS_IN_A_WINDOW: u64 = 64;
+const TRAINS_IN_A_MESSAGE: u64 = 64;
+
+section! {
+    /// Which rule a message follows.
+    pub struct PointToPoint + Copy {
+        /// `hockney`: `T = L + size/bandwidth`, no processor time. `dimemas`: the same with the latency spent on the processors of
+        /// both sides. `loggops`: overhead on both processors, gap and gap per byte at the sending interface.
+        /// Default: required. Example: `"loggops"`.
+        rule: MessageRule,
+        /// Size from which a sender waits for its receiver, whatever the trace says.
+        /// Default: as the trace says. Example: `"64KiB"`.
+        rendezvous_from: Option<Bytes>,
+        /// What moves rendezvous messages between nodes while ranks compute: `asynchronous` (the interface or a thread) or
+        /// `in calls` (the ranks, inside MPI only).
+        /// Default: `asynchronous`. Example: `"in calls"`.
+        progress: Progress | default,
+    }
+}
+
+named! {
+    /// What moves messages between nodes while their ranks compute.
+    #[derive(Default, Serialize, Deserialize)]
+    pub enum Progress {
+        /// The interface or a thread of the library: a rendezvous begins once both ranks have asked for it.
+        #[default]
+        #[serde(rename = "asynchronous")]
+        Asynchronous = "asynchronous",
+        /// The ranks themselves inside MPI calls: a waiting receiver answers an RTS, a waiting sender sends the data.
+        #[serde(rename = "in calls")]
+        InCalls = "in calls",
+    }
+}
+
+/// The rules for a single message (`docs/reference/models.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageRule {
+    /// `T = L + size/bandwidth`, no processor time (seed of every other rule; RR-5910 section 3).
+    Hockney,
+    /// Hockney with the latency spent on the processors of both sides (Dimemas).
+    Dimemas,
+    /// Overhead on both processors, gap and gap per byte at the sending interface (LogGOPS).
+    Loggops,
+}
+
+/// A node's network interface.
+///
+/// ```
+/// use flowcast_network::network::Nic;
+/// use flowcast_units::{Bytes, Rate, Time};
+///
+/// let nic = Nic::new(Time::from_micros(10.0), Rate::from_bytes_per_second(1e8));
+/// assert_eq!(nic.lone_message(Bytes(1000)), Time::from_micros(20.0));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Nic {
+    /// `L`: from the sender's last instruction to the receiver's first, 0 or more.
+    pub latency: Time,
+    /// What one flow alone gets.
+    pub rate: LinkRate<LoneFlow>,
+    /// `o`: processor time for each message on each side, 0 or more.
+    pub overhead: Time,
+    /// `g`: shortest time between two messages at an interface, 0 or more.
+    pub gap: Time,
+    /// What the two directions of the interface share.
+    pub duplex: Duplex,
+    /// How many such interfaces a node has, at least 1.
+    pub count: u32,
+    /// Which of them a message takes.
+    pub choice: NicChoice,
+}
+
+named! {
+    /// Which interface of a node with several a message takes, the same at both ends.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum NicChoice {
+        /// By a hash of source and destination: a pair of nodes keeps its interface.
+        #[default]
+        Pair = "pair",
+        /// One after the other for the messages between two nodes.
+        RoundRobin = "round-robin",
+    }
+}
+
+named! {
+    /// What the two directions of a node's port share.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Duplex {
+        /// Nothing: each has the interface's rate.
+        #[default]
+        Full = "full",
+        /// The interface's rate: one transmitter sends what leaves the node and what enters it.
+        Half = "half",
+    }
+}
+
+/// Media, each shared by a group of nodes with consecutive numbers: whatever a node of the group sends or receives crosses
+/// the medium, in either direction; a message inside the group once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bus {
+    /// How many nodes share a medium, at least 1: node n hangs on medium n / `nodes`. None: all share one.
+    pub nodes: Option<u32>,
+    /// Of each medium, for both directions together.
+    pub rate: LinkRate,
+}
+
+impl Nic {
+    /// An interface of this goodput that costs the processors nothing.
+    pub fn new(latency: Time, goodput: impl Into<LoneFlow>) -> Nic {
+        Nic {
+            latency,
+            rate: LinkRate::Goodput(goodput.into()),
+            overhead: Time::ZERO,
+            gap: Time::ZERO,
+            duplex: Duplex::Full,
+            count: 1,
+            choice: NicChoice::Pair,
+        }
+    }
+
+    fn lone_flow(&self) -> LoneFlow {
+        self.rate
+            .given_goodput()
+            .unwrap_or_else(|| self.rate.wire().into())
+    }
+
+    /// Time per byte, whichever way it was given.
+    pub fn per_byte(&self) -> TimePerByte {
+        match self.lone_flow() {
+            LoneFlow::GapPerByte(gap) => gap,
+            LoneFlow::Bandwidth(rate) => TimePerByte::from_rate(rate),
+        }
+    }
+
+    /// How long the bytes of one flow alone take, without latency; exact in whichever way the rate was given.
+    pub fn time_for(&self, bytes: Bytes) -> Time {
+        match self.lone_flow() {
+            LoneFlow::GapPerByte(gap) => gap.time_for(bytes),
+            LoneFlow::Bandwidth(rate) => rate.time_for(bytes),
+        }
+    }
+
+    /// Bytes of payload per second, whichever way it was given; 0 is infinite.
+    pub fn rate(&self) -> Rate {
+        self.rate.goodput()
+    }
+
+    /// How long a message takes that meets no other: `T = L + size/bandwidth` (Hockney).
+    pub fn lone_message(&self, size: Bytes) -> Time {
+        self.latency + self.rate().time_for(size)
+    }
+}
+
+section! {
+    /// Processor time of a message by its size, on both sides, and latency by its size; empty where the file has none.
+    pub struct Overheads: Default {
+        /// Processor time of the sender by message size: pieces in ascending size, the first from 0.
+        /// Default: that of the rule.
+        send: Vec<OverheadPiece> | default,
+        /// Processor time of the receiver by message size: pieces in ascending size, the first from 0.
+        /// Default: that of the rule.
+        receive: Vec<OverheadPiece> | default,
+        /// Time added to the latency by message size, such as for a handshake; no processor and no link is busy meanwhile.
+        /// Default: none.
+        latency: Vec<OverheadPiece> | default,
+    }
+}
+
+impl Overheads {
+    /// Whether no side's processor time depends on the size.
+    pub fn have_no_processor_time(&self) -> bool {
+        self.send.is_empty() && self.receive.is_empty()
+    }
+
+    /// The time of a message of this size by one of the three lists; none where it is empty.
+    pub fn at(pieces: &[OverheadPiece], size: Bytes) -> Option<Time> {
+        let piece = pieces.iter().rev().find(|piece| piece.from <= size);
+        piece.map(|piece| piece.fixed + piece.per_byte.time_for(size))
+    }
+}
+
+section! {
+    /// `fixed + per_byte · size` for sizes of at least `from`, up to the next piece.
+    pub struct OverheadPiece + Copy {
+        /// Size at which the piece begins: 0 for the first piece, then ascending.
+        /// Default: required. Example: `"64KiB"`.
+        from: Bytes,
+        /// Time of each message, 0 or more.
+        /// Default: required. Example: `"5us"`.
+        fixed: Time,
+        /// Time that each byte adds, 0 or more.
+        /// Default: required. Example: `"0.02ns/B"`.
+        per_byte: TimePerByte,
+    }
+}
+
+impl Network {
+    /// A network of these costs in which nothing else is said.
+    pub fn new(name: impl Into<String>, rule: MessageRule, nic: Nic) -> Network {
+        Network {
+            name: name.into(),
+            title: String::new(),
+            source: String::new(),
+            point_to_point: PointToPoint {
+                rule,
+                rendezvous_from: None,
+                progress: Progress::default(),
+            },
+            nic,
+            backbone: None,
+            bus: None,
+            topology: None,
+            overheads: Overheads::default(),
+            sharing: Sharing::default(),
+            machine: Machine::default(),
+            collectives: Collectives::default(),
+            file_system: FileSystem::default(),
+            linpack: None,
+            intervals: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            accuracy: Vec::new(),
+            fit: FitQuality::default(),
+            provenance: BTreeMap::new(),
+        }
+    }
+
+    /// How well models predicted what was measured on this network.
+    pub fn accuracy_record(&self) -> AccuracyRecord<'_> {
+        AccuracyRecord::new(&self.accuracy)
+    }
+
+    /// Whether it says how sure its numbers are, or how well models did with them.
+    pub fn has_margins(&self) -> bool {
+        !(self.intervals.is_empty() && self.accuracy_record().is_empty())
+    }
+
+    /// What stands behind latency and bandwidth; `None` where `[origins]` names neither.
+    pub fn evidence(&self) -> Option<Evidence<'_>> {
+        const NAMES: [&str; 3] = ["nic.latency", "nic.bandwidth", "nic.gap_per_byte"];
+        let origins = || NAMES.iter().filter_map(|name| self.origins.get(*name));
+        Some(Evidence {
+            kind: origins().map(|origin| origin.kind).max()?,
+            year: origins().filter_map(|origin| origin.year).min(),
+            source: origins().min_by_key(|origin| origin.kind)?.short(),
+        })
+    }
+
+    /// The values without a source, by field, in the order of the fields' names: others stand in for them.
+    pub fn stand_ins(&self) -> impl Iterator<Item = (&str, &Origin)> {
+        let unknown = self
+            .origins
+            .iter()
+            .filter(|(_, origin)| origin.kind == OriginKind::Unknown);
+        unknown.map(|(field, origin)| (field.as_str(), origin))
+    }
+
+    /// The network with the rates and the latency that a model takes: of packets those of the wire.
+    pub fn seen_by(&self, model: Model) -> Cow<'_, Network> {
+        if model != Model::Packet {
+            return Cow::Borrowed(self);
+        }
+        let mut network = self.with_rates(None);
+        network.nic.latency = network
+            .sharing
+            .packet
+            .latency
+            .unwrap_or(network.nic.latency);
+        Cow::Owned(network)
+    }
+
+    /// The network whose packets do what the closed loop of these windows says in goodput: without losses, and where messages of
+    /// the usual size are long against a window, in trains of packets that are a small part of it. Where both directions
+    /// share an interface, its goodput leaves room for the acknowledgement of every second packet.
+    #[must_use]
+    pub fn in_trains(&self, windows: Windows, usual: Bytes) -> Network {
+        let largest =
+            (windows.window.0 / TRAINS_IN_A_WINDOW).clamp(windows.segment.0, LARGEST_SEGMENT);
+        let segment = Bytes((usual.0 / TRAINS_IN_A_MESSAGE).clamp(windows.segment.0, largest));
+        let overhead = match self.nic.duplex {
+            Duplex::Full => FRAME_OVERHEAD as f64,
+            Duplex::Half => FRAME_OVERHEAD as f64 * 1.5,
+        };
+        let mut network = self.with_rates(Some(1.0 + overhead / segment.0 as f64));
+        network.nic.latency = self.sharing.packet.latency.unwrap_or(self.nic.latency);
+        network.sharing.packet = PacketParameters {
+            segment: Some(segment),
+            window: Some(windows.window),
+            first_window: Some(windows.window),
+            send_buffer: self.sharing.packet.send_buffer,
+            burst: self.sharing.packet.burst,
+            idle_restart: Some(false),
+            most_packets: self.sharing.packet.most_packets,
+            ..PacketParameters::default()
+        };
+        network
+    }
+
+    /// With wire rates alone: those that are given, or so many times the goodput.
+    fn with_rates(&self, of_goodput: Option<f64>) -> Network {
+        let mut network = self.clone();
+        network.nic.rate = network.nic.rate.on_the_wire(of_goodput);
+        network.backbone = network.backbone.map(|rate| rate.on_the_wire(of_goodput));
+        network.bus = network.bus.map(|bus| Bus {
+            rate: bus.rate.on_the_wire(of_goodput),
+            ..bus
+        });
+        let cables = network.topology.iter_mut().flat_map(Topology::cables_mut);
+        cables
+            .flat_map(|kind| kind.rate.as_mut())
+            .for_each(|rate| *rate = rate.on_the_wire(of_goodput));
+        network
+    }
+
+    /// The same network with what another one says of frames: wire rates, the parameters of packets, and who moves messages.
+    #[must_use]
+    pub fn with_wire_of(mut self, other: &Network) -> Network {
+        let nic = LinkRate::given(self.nic.rate.given_goodput(), other.nic.rate.given_wire());
+        self.nic.rate = nic.unwrap_or(self.nic.rate);
+        if let (Some(own), Some(other)) = (&mut self.backbone, other.backbone) {
+            *own = LinkRate::given(own.given_goodput(), other.given_wire()).unwrap_or(*own);
+        }
+        if let (Some(own), Some(other)) = (&mut self.bus, other.bus) {
+            own.rate = LinkRate::given(own.rate.given_goodput(), other.rate.given_wire())
+                .unwrap_or(own.rate);
+        }
+        self.sharing.packet = other.sharing.packet;
+        self.point_to_point.progress = other.point_to_point.progress;
+        self
+    }
+}

@@ -1,0 +1,83 @@
+//! Confidence intervals of the fields of a network file.
+//!
+//! An interval that holds the share `p` says that the field is spread around its value `v` as a normal variable whose
+//! distances to the two ends are `z = Φ⁻¹((1+p)/2)` standard deviations; the two sides may differ. Fields whose lower end
+//! is above 0 are spread in their logarithm, the others as they are.
+
+use std::collections::BTreeMap;
+
+use crate::quantity::Quantity;
+use flowcast_statistics::resampling::normal_score;
+
+section! {
+    /// A confidence interval of a field, in the field's unit.
+    pub struct ParameterInterval {
+        /// Lower end, in the unit of the field; at most its value.
+        /// Default: required. Example: `"4.2us"`.
+        low: Quantity,
+        /// Upper end, in the unit of the field; at least its value.
+        /// Default: required. Example: `"5.0us"`.
+        high: Quantity,
+        /// Confidence level, above 0 and below 1.
+        /// Default: required. Example: `0.95`.
+        level: f64,
+        /// Correlation with other fields that have an interval, by their dotted names, above -1 and below 1. One of the two fields
+        /// has it.
+        /// Default: 0. Example: `{ "nic.gap_per_byte" = -0.7 }`.
+        correlations: BTreeMap<String, f64> | default,
+    }
+}
+
+impl ParameterInterval {
+    /// From `low` to `high`, widened to the field's value where a bootstrap left it outside.
+    pub fn around(
+        value: impl Into<Quantity>,
+        low: impl Into<Quantity>,
+        high: impl Into<Quantity>,
+        level: f64,
+    ) -> ParameterInterval {
+        let (value, low, high) = (value.into(), low.into(), high.into());
+        let low = if low.number() > value.number() {
+            value
+        } else {
+            low
+        };
+        let high = if high.number() < value.number() {
+            value
+        } else {
+            high
+        };
+        ParameterInterval {
+            low,
+            high,
+            level,
+            correlations: BTreeMap::new(),
+        }
+    }
+
+    /// Whether its ends differ: those of a single measurement do not, and say nothing.
+    pub fn has_width(&self) -> bool {
+        self.low.number() < self.high.number()
+    }
+
+    /// The standard error of a value that is spread evenly to both sides, as [`Quantity::number`] counts it.
+    pub fn standard_error(&self) -> f64 {
+        (self.high.number() - self.low.number())
+            / (2.0 * normal_score(f64::midpoint(1.0, self.level)))
+    }
+
+    /// The field's value at this many standard deviations from `value`.
+    pub(crate) fn at(&self, value: f64, score: f64) -> f64 {
+        let end = if score < 0.0 {
+            self.low.number()
+        } else {
+            self.high.number()
+        };
+        let deviations = score.abs() / normal_score(f64::midpoint(1.0, self.level));
+        if self.low.number() > 0.0 {
+            value * (end / value).powf(deviations)
+        } else {
+            (value + (end - value) * deviations).max(0.0)
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Intervals of predictions, from the errors of earlier ones.
+//!
+//! Split conformal prediction (Papadopoulos and others, 2002): of `n` residuals of cases that are exchangeable with the
+//! next one, the next lies below the `⌈(n+1)·p⌉`-th smallest with at least the probability `p`, whatever the distribution.
+//! Residuals are `ln(measured / predicted)`, so that the interval of a prediction is a pair of factors.
+//!
+//! From `2/(1-level) - 1` residuals on (19 for 90 %) both ends come from the signed residuals; below, from
+//! `1/(1-level) - 1` on (9), from the absolute ones. Fewer cannot give the level: their largest gives `n/(n+1)`.
+//!
+//! What else is uncertain about the prediction, such as the network's parameters, is a sample of further residuals. Each of
+//! it is added to each of the errors, and the ends are taken at the same ranks of the sums.
+
+use statrs::distribution::{Beta, ContinuousCDF};
+
+use super::{StatsError, check, check_level, resampling::percentile_interval};
+
+/// Between which residuals the next one lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Margin {
+    /// Lower end, `ln(measured / predicted)`.
+    pub low: f64,
+    /// Upper end, `ln(measured / predicted)`.
+    pub high: f64,
+    /// With which probability; less than what was asked for where there are too few errors.
+    pub level: f64,
+}
+
+/// The margin of the next prediction; `residuals` are `ln(measured / predicted)` of earlier ones, `further` those that are
+/// added to each of them. One of the lists may be empty.
+///
+/// # Errors
+/// Both lists empty, a residual that is not finite, or a level outside (0, 1).
+pub fn margin(residuals: &[f64], further: &[f64], level: f64) -> Result<Margin, StatsError> {
+    check_level(level)?;
+    if residuals.is_empty() {
+        let (low, high) = percentile_interval(further, level)?;
+        return Ok(Margin { low, high, level });
+    }
+    check("margin", residuals, 1)?;
+    check("margin", further, 0)?;
+    let further = if further.is_empty() { &[0.0] } else { further };
+    let mut sums: Vec<f64> = residuals
+        .iter()
+        .flat_map(|error| further.iter().map(move |more| error + more))
+        .collect();
+    let count = residuals.len();
+    if let Some(rank) = rank(count, f64::midpoint(1.0, level)) {
+        sums.sort_unstable_by(f64::total_cmp);
+        return Ok(Margin {
+            low: sums[(count - rank) * further.len()],
+            high: sums[rank * further.len() - 1],
+            level,
+        });
+    }
+    sums.iter_mut().for_each(|sum| *sum = sum.abs());
+    sums.sort_unstable_by(f64::total_cmp);
+    let (rank, level) = match rank(count, level) {
+        Some(rank) => (rank, level),
+        None => (count, count as f64 / (count + 1) as f64),
+    };
+    let high = sums[rank * further.len() - 1];
+    Ok(Margin {
+        low: -high,
+        high,
+        level,
+    })
+}
+
+/// `⌈(n+1)·p⌉`, if there are so many.
+fn rank(count: usize, share: f64) -> Option<usize> {
+    // What is 0.95 in the eyes of people may be a little more in a double.
+    let rank = ((count + 1) as f64 * share - 1e-9).ceil() as usize;
+    (rank <= count).then_some(rank)
+}
+
+/// The interval of a share of which `inside` of `all` were found, at `level` (Clopper and Pearson).
+///
+/// # Errors
+/// None of none, more than all, or a level outside (0, 1).
+pub fn share_interval(inside: usize, all: usize, level: f64) -> Result<(f64, f64), StatsError> {
+    check_level(level)?;
+    if all == 0 || inside > all {
+        return Err(StatsError::OutOfRange {
+            name: "all",
+            found: all as f64,
+            expected: "at least 1, and as many as inside",
+        });
+    }
+    let tail = (1.0 - level) / 2.0;
+    let low = if inside == 0 {
+        0.0
+    } else {
+        beta(inside, all - inside + 1, tail)
+    };
+    let high = if inside == all {
+        1.0
+    } else {
+        beta(inside + 1, all - inside, 1.0 - tail)
+    };
+    Ok((low, high))
+}
+
+fn beta(a: usize, b: usize, share: f64) -> f64 {
+    Beta::new(a as f64, b as f64)
+        .expect("both are above 0")
+        .inverse_cdf(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resampling::{Resampler, normal_score};
+
+    #[test]
+    fn both_ends_are_the_outermost_of_nineteen_residuals() {
+        let residuals: Vec<f64> = (0..19).map(|at| f64::from(at) - 3.0).collect();
+        assert_eq!(
+            margin(&residuals, &[], 0.9),
+            Ok(Margin {
+                low: -3.0,
+                high: 15.0,
+                level: 0.9
+            })
+        );
+        assert_eq!(
+            margin(&residuals, &[-0.5, 0.5], 0.9),
+            Ok(Margin {
+                low: -3.5,
+                high: 15.5,
+                level: 0.9
+            })
+        );
+        let more: Vec<f64> = (0..39).map(f64::from).collect();
+        assert_eq!(
+            margin(&more, &[], 0.9),
+            Ok(Margin {
+                low: 1.0,
+                high: 37.0,
+                level: 0.9
+            })
+        );
+    }
+
+    #[test]
+    fn few_residuals_give_a_margin_to_both_sides_and_very_few_a_lower_level() {
+        let residuals: Vec<f64> = (1..=9).map(|at| -f64::from(at)).collect();
+        assert_eq!(
+            margin(&residuals, &[], 0.9),
+            Ok(Margin {
+                low: -9.0,
+                high: 9.0,
+                level: 0.9
+            })
+        );
+        assert_eq!(
+            margin(&residuals[..4], &[], 0.9),
+            Ok(Margin {
+                low: -4.0,
+                high: 4.0,
+                level: 0.8
+            })
+        );
+        assert_eq!(
+            margin(&[], &[1.0, 3.0], 0.5),
+            Ok(Margin {
+                low: 1.5,
+                high: 2.5,
+                level: 0.5
+            })
+        );
+        assert!(margin(&[], &[], 0.9).is_err() && margin(&[f64::NAN], &[], 0.9).is_err());
+    }
+
+    #[test]
+    fn the_next_one_lies_inside_as_often_as_the_level_says() {
+        let mut resampler = Resampler::from_seed(5);
+        let mut inside = 0;
+        for _ in 0..400 {
+            let mut drawn: Vec<f64> = (0..400)
+                .map(|at| normal_score((f64::from(at) + 0.5) / 400.0).exp())
+                .collect();
+            resampler.shuffle(&mut drawn);
+            let found = margin(&drawn[1..=30], &[], 0.9).unwrap();
+            inside += usize::from(found.low <= drawn[0] && drawn[0] <= found.high);
+        }
+        let (low, high) = share_interval(inside, 400, 0.99).unwrap();
+        assert!(low < 0.94 && high > 0.9, "{inside}");
+    }
+
+    #[test]
+    fn shares_have_the_intervals_of_the_tables() {
+        let (low, high) = share_interval(8, 10, 0.95).unwrap();
+        assert!(
+            (low - 0.443_904_5).abs() < 1e-6 && (high - 0.974_789_3).abs() < 1e-6,
+            "{low} {high}"
+        );
+        let (low, high) = share_interval(10, 10, 0.95).unwrap();
+        assert!((low - 0.691_502_9).abs() < 1e-6 && high == 1.0, "{low}");
+        assert!(share_interval(0, 0, 0.95).is_err());
+    }
+}

@@ -1,0 +1,413 @@
+//! A quantity that follows another by straight lines between knees: times by message size, with the jumps of protocols.
+//!
+//! The knees are those with the smallest sum of relative errors for their number, found by dynamic programming over the
+//! places where a knee may be (Bellman, 1961; Bai and Perron, 2003), each line being that of [`super::relative_line`]. With
+//! many points the places are first every n-th point, and each knee is then moved between its neighbours as long as that
+//! helps (branch and bound finds the best place). How many pieces there are is decided by cross-validation: every fifth point
+//! is left out in turn, and the number with the smallest mean error on the points left out is taken.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use super::{
+    StatsError, check,
+    regression::Line,
+    relative_line::{WeightedPoints, check_relative, inverses},
+};
+
+/// Points that a piece rests on at least.
+const LEAST_POINTS: usize = 4;
+/// Stretches of points between which knees are looked for first.
+const STRETCHES: usize = 48;
+/// Parts of the points that are left out in turn.
+const FOLDS: usize = 5;
+/// The logarithm of an error that says no more than that a prediction is useless.
+const WORST: f64 = 10.0;
+
+/// A straight line from a place on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinePiece {
+    /// The smallest x that the line holds for.
+    pub from: f64,
+    /// The line, of which intercept and slope are at least 0.
+    pub line: Line,
+}
+
+/// Straight lines one after the other, the first from 0 on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PiecewiseLine {
+    pieces: Vec<LinePiece>,
+}
+
+impl PiecewiseLine {
+    /// The pieces by ascending `from`; at least one.
+    pub fn pieces(&self) -> &[LinePiece] {
+        &self.pieces
+    }
+
+    /// The value at `x`, which is at least 0.
+    pub fn at(&self, x: f64) -> f64 {
+        let after = self.pieces.partition_point(|piece| piece.from <= x);
+        self.pieces[after.saturating_sub(1)].line.at(x)
+    }
+}
+
+/// A piecewise line, and what it does on points that it was not fitted to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PiecewiseFit {
+    /// Fitted to all points.
+    pub curve: PiecewiseLine,
+    /// Of each point: `ln(y / predicted)` by a curve of as many pieces that was fitted without it.
+    pub residuals: Vec<f64>,
+}
+
+/// The best piecewise line of at most `most` pieces, their number chosen by cross-validation.
+///
+/// ```
+/// use flowcast_statistics::piecewise::fit_piecewise;
+///
+/// let x: Vec<f64> = (1..=40).map(f64::from).collect();
+/// let y: Vec<f64> = x.iter().map(|x| if *x < 20.0 { 10.0 } else { 5.0 * x }).collect();
+/// let fit = fit_piecewise(&x, &y, 4)?;
+/// assert_eq!(fit.curve.pieces().len(), 2);
+/// assert!((fit.curve.at(30.0) - 150.0).abs() < 1e-6);
+/// # Ok::<(), flowcast_statistics::StatsError>(())
+/// ```
+///
+/// # Errors
+/// No piece, no point, lists of different length, numbers that are not finite, x that do not ascend from 0 on, or a y that is
+/// not above 0.
+pub fn fit_piecewise(x: &[f64], y: &[f64], most: usize) -> Result<PiecewiseFit, StatsError> {
+    check_relative(x, y)?;
+    if most == 0 {
+        return Err(StatsError::OutOfRange {
+            name: "pieces",
+            found: 0.0,
+            expected: "at least 1",
+        });
+    }
+    if let Some(pair) = x.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(StatsError::OutOfRange {
+            name: "x",
+            found: pair[1],
+            expected: "more than the one before",
+        });
+    }
+    let by_count = left_out_residuals(x, y, most);
+    let pieces = (0..by_count.len())
+        .min_by(|one, other| mean_error(&by_count[*one]).total_cmp(&mean_error(&by_count[*other])))
+        .unwrap_or(0);
+    let curve = segmentations(x, y, pieces + 1)
+        .pop()
+        .expect("one piece is always possible");
+    Ok(PiecewiseFit {
+        residuals: by_count.into_iter().nth(pieces).unwrap_or_default(),
+        curve,
+    })
+}
+
+fn mean_error(residuals: &[f64]) -> f64 {
+    residuals.iter().map(|error| error.abs()).sum::<f64>()
+}
+
+/// Predictions of points from those that are left when every fifth is taken away, these among them; `fit` gets the points
+/// that are left and predicts at a place. The values are `ln(y / predicted)`.
+///
+/// # Errors
+/// Fewer than two points.
+pub fn residuals_left_out<F: Fn(f64) -> f64>(
+    x: &[f64],
+    y: &[f64],
+    fit: impl Fn(&[f64], &[f64]) -> F,
+) -> Result<Vec<f64>, StatsError> {
+    check("cross-validation", x, 2)?;
+    let mut residuals = vec![0.0; x.len()];
+    for (kept, left_out) in folds(x.len()) {
+        let predict = fit(&at_places(x, &kept), &at_places(y, &kept));
+        left_out
+            .into_iter()
+            .for_each(|at| residuals[at] = residual(y[at], predict(x[at])));
+    }
+    Ok(residuals)
+}
+
+/// By the number of pieces, from one on: the residuals of all points. Numbers that some of the fits cannot have are left out.
+fn left_out_residuals(x: &[f64], y: &[f64], most: usize) -> Vec<Vec<f64>> {
+    if x.len() < 2 {
+        return Vec::new();
+    }
+    let mut all = vec![vec![0.0; x.len()]; most];
+    for (kept, left_out) in folds(x.len()) {
+        let curves = segmentations(&at_places(x, &kept), &at_places(y, &kept), most);
+        all.truncate(curves.len());
+        for (residuals, curve) in all.iter_mut().zip(&curves) {
+            left_out
+                .iter()
+                .for_each(|at| residuals[*at] = residual(y[*at], curve.at(x[*at])));
+        }
+    }
+    all
+}
+
+/// Which points are kept and which are left out, for each fold.
+fn folds(points: usize) -> impl Iterator<Item = (Vec<usize>, Vec<usize>)> {
+    let folds = FOLDS.min(points);
+    (0..folds).map(move |fold| (0..points).partition(|at| at % folds != fold))
+}
+
+fn at_places(values: &[f64], places: &[usize]) -> Vec<f64> {
+    places.iter().map(|at| values[*at]).collect()
+}
+
+fn residual(measured: f64, predicted: f64) -> f64 {
+    (measured / predicted).ln().clamp(-WORST, WORST)
+}
+
+/// The best curves of 1, 2, .. pieces, as many as there can be, at most `most`.
+fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
+    let weights = &inverses(y);
+    let search = PiecewiseSearch {
+        points: WeightedPoints { x, y, weights },
+        known: RefCell::default(),
+    };
+    let stretches = (x.len() / LEAST_POINTS).clamp(1, STRETCHES);
+    let places: Vec<usize> = (0..=stretches).map(|at| at * x.len() / stretches).collect();
+    let reach = x.len() / stretches + 1;
+    let mut all = search.best_cuts(&places, most.min(stretches));
+    all.iter_mut().for_each(|cuts| search.refine(cuts, reach));
+    all.iter().map(|cuts| search.curve(cuts)).collect()
+}
+
+/// Points with x ascending. Cuts are places in the list, the first 0, the last its length.
+struct PiecewiseSearch<'a> {
+    points: WeightedPoints<'a>,
+    /// Errors of the best lines from one place to another: knees of several curves lie at the same places.
+    known: RefCell<HashMap<(usize, usize), f64>>,
+}
+
+impl PiecewiseSearch<'_> {
+    fn errors(&self, from: usize, to: usize) -> f64 {
+        let mut known = self.known.borrow_mut();
+        *known.entry((from, to)).or_insert_with(|| {
+            let points = self.points.between(from, to);
+            points.errors(&points.line_at_least_zero())
+        })
+    }
+
+    /// By the number of pieces, from one on: the cuts, out of `places`, with the smallest sum of errors.
+    fn best_cuts(&self, places: &[usize], most: usize) -> Vec<Vec<usize>> {
+        let last = places.len() - 1;
+        let errors: Vec<Vec<f64>> = (0..=last)
+            .map(|to| {
+                (0..to)
+                    .map(|from| self.errors(places[from], places[to]))
+                    .collect()
+            })
+            .collect();
+        // By number of pieces and place that they reach: the sum of errors, and where the last of them begins.
+        let mut best = vec![vec![(f64::INFINITY, 0); places.len()]];
+        best[0][0].0 = 0.0;
+        for pieces in 1..=most {
+            let before = &best[pieces - 1];
+            best.push(
+                (0..=last)
+                    .map(|to: usize| {
+                        let sums = (0..to).map(|from| (before[from].0 + errors[to][from], from));
+                        sums.min_by(|one, other| one.0.total_cmp(&other.0))
+                            .unwrap_or((f64::INFINITY, 0))
+                    })
+                    .collect(),
+            );
+        }
+        (1..=most)
+            .map(|pieces: usize| {
+                let mut cuts = vec![last; pieces + 1];
+                (0..pieces)
+                    .rev()
+                    .for_each(|piece| cuts[piece] = best[piece + 1][cuts[piece + 1]].1);
+                cuts.into_iter().map(|cut| places[cut]).collect()
+            })
+            .collect()
+    }
+
+    /// Moves each knee to the best place between its neighbours, at most `reach` points at a time, as long as that helps.
+    ///
+    /// More points have no smaller errors. Between two places the errors are therefore at least those on the left of the
+    /// first and those on the right of the second, and where this is not better nothing is tried.
+    fn refine(&self, cuts: &mut [usize], reach: usize) {
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for knee in 1..cuts.len() - 1 {
+                let (before, own, after) = (cuts[knee - 1], cuts[knee], cuts[knee + 1]);
+                let errors = |left, right| self.errors(before, left) + self.errors(right, after);
+                let lowest = (before + LEAST_POINTS).max(own.saturating_sub(reach));
+                let highest = (after - LEAST_POINTS).min(own + reach);
+                let mut best = (errors(own, own) * (1.0 - 1e-12), own);
+                let mut open = vec![(lowest, highest)];
+                while let Some((low, high)) = open.pop() {
+                    if low > high || errors(low, high) >= best.0 {
+                        continue;
+                    }
+                    let middle = low.midpoint(high);
+                    if errors(middle, middle) < best.0 {
+                        best = (errors(middle, middle), middle);
+                    }
+                    open.extend([(middle + 1, high), (low, middle.saturating_sub(1))]);
+                }
+                moved |= best.1 != own;
+                cuts[knee] = best.1;
+            }
+        }
+    }
+
+    fn curve(&self, cuts: &[usize]) -> PiecewiseLine {
+        let mut pieces: Vec<LinePiece> = Vec::with_capacity(cuts.len() - 1);
+        for pair in cuts.windows(2) {
+            let line = self.points.between(pair[0], pair[1]).line_at_least_zero();
+            let from = pieces
+                .last()
+                .map_or(0.0, |before| self.knee(pair[0], &before.line, &line));
+            pieces.push(LinePiece { from, line });
+        }
+        PiecewiseLine { pieces }
+    }
+
+    /// Between the last point of one line and the first of the next: where they cross; where they do not, the power of two
+    /// that lies there, as thresholds of protocols do, or the geometric mean.
+    fn knee(&self, first: usize, one: &Line, next: &Line) -> f64 {
+        let (below, above) = (self.points.x[first - 1], self.points.x[first]);
+        let crossing = (next.intercept - one.intercept) / (one.slope - next.slope);
+        let power = above.log2().floor().exp2();
+        [crossing, power, (below * above).sqrt()]
+            .into_iter()
+            .find(|at| *at > below && *at <= above)
+            .unwrap_or(above)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resampling::{Resampler, normal_score};
+    use proptest::prelude::*;
+
+    /// Eager to 64 KiB, then a jump up and another slope; a cache that ends at 4 KiB.
+    fn truth(x: f64) -> f64 {
+        match x {
+            ..4096.0 => 2000.0 + 0.1 * x,
+            ..65536.0 => 2000.0 + 0.1 * 4096.0 + 0.3 * (x - 4096.0),
+            _ => 90_000.0 + 0.2 * x,
+        }
+    }
+
+    fn sizes(count: u32) -> Vec<f64> {
+        (0..count)
+            .map(|at| (20.0 * f64::from(at) / f64::from(count)).exp2().floor() + f64::from(at))
+            .collect()
+    }
+
+    #[test]
+    fn knees_and_jumps_are_found_without_noise() {
+        let x = sizes(120);
+        let y: Vec<f64> = x.iter().map(|x| truth(*x)).collect();
+        let fit = fit_piecewise(&x, &y, 8).unwrap();
+        let pieces = fit.curve.pieces();
+        assert_eq!(pieces.len(), 3, "{pieces:?}");
+        assert!(
+            (pieces[1].from - 4096.0).abs() < 1e-6 && pieces[2].from == 65536.0,
+            "{pieces:?}"
+        );
+        assert!(
+            x.iter()
+                .all(|x| (fit.curve.at(*x) / truth(*x) - 1.0).abs() < 1e-9)
+        );
+    }
+
+    #[test]
+    fn noise_does_not_make_more_pieces_than_it_hides() {
+        let x = sizes(200);
+        let mut noise: Vec<f64> = (0..200)
+            .map(|at| 0.02 * normal_score((f64::from(at) + 0.5) / 200.0))
+            .collect();
+        Resampler::from_seed(7).shuffle(&mut noise);
+        let y: Vec<f64> = x
+            .iter()
+            .zip(noise)
+            .map(|(x, noise)| truth(*x) * noise.exp())
+            .collect();
+        let fit = fit_piecewise(&x, &y, 8).unwrap();
+        assert!(
+            (3..=5).contains(&fit.curve.pieces().len()),
+            "{:?}",
+            fit.curve
+        );
+        let mut errors: Vec<f64> = x
+            .iter()
+            .map(|x| (fit.curve.at(*x) / truth(*x) - 1.0).abs())
+            .collect();
+        assert!(crate::sample::median_in_place(&mut errors) < 0.006);
+    }
+
+    #[test]
+    fn few_points_give_one_piece() {
+        let fit = fit_piecewise(&[1.0, 2.0, 3.0], &[2.0, 3.0, 4.0], 8).unwrap();
+        assert_eq!(
+            fit.curve.pieces(),
+            [LinePiece {
+                from: 0.0,
+                line: Line {
+                    intercept: 1.0,
+                    slope: 1.0
+                }
+            }]
+        );
+        assert_eq!(fit_piecewise(&[5.0], &[2.0], 8).unwrap().curve.at(9.0), 2.0);
+    }
+
+    #[test]
+    fn equal_and_descending_x_are_refused() {
+        let message = fit_piecewise(&[1.0, 1.0], &[2.0, 3.0], 8)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(message, "x: found 1, expected more than the one before");
+        assert!(fit_piecewise(&[1.0], &[2.0], 0).is_err());
+    }
+
+    /// The smallest sum of errors over all ways to cut, by trying each.
+    fn reference(search: &PiecewiseSearch<'_>, from: usize, pieces: usize) -> f64 {
+        let end = search.points.x.len();
+        if pieces == 1 {
+            return search.errors(from, end);
+        }
+        (from + 1..=end + 1 - pieces)
+            .map(|cut: usize| search.errors(from, cut) + reference(search, cut, pieces - 1))
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    proptest! {
+        #[test]
+        fn no_place_in_reach_of_a_knee_is_better(y in prop::collection::vec(1.0..100.0f64, 12..60), reach in 1..30usize) {
+            let x: Vec<f64> = (0..y.len()).map(|at| at as f64).collect();
+            let weights = inverses(&y);
+            let search = PiecewiseSearch { points: WeightedPoints { x: &x, y: &y, weights: &weights }, known: RefCell::default() };
+            let mut cuts = [0, y.len() / 2, y.len()];
+            search.refine(&mut cuts, reach);
+            let [_, knee, end] = cuts;
+            let errors = |at: usize| search.errors(0, at) + search.errors(at, end);
+            let mut places = LEAST_POINTS.max(knee.saturating_sub(reach))..=(end - LEAST_POINTS).min(knee + reach);
+            prop_assert!(places.contains(&knee));
+            prop_assert!(places.all(|at| errors(knee) <= errors(at) * (1.0 + 1e-9)));
+        }
+
+        #[test]
+        fn no_other_cuts_are_better(y in prop::collection::vec(1.0..100.0f64, 5..11), pieces in 1..4usize) {
+            let x: Vec<f64> = (0..y.len()).map(|at| at as f64).collect();
+            let weights = inverses(&y);
+            let search = PiecewiseSearch { points: WeightedPoints { x: &x, y: &y, weights: &weights }, known: RefCell::default() };
+            let places: Vec<usize> = (0..=x.len()).collect();
+            let cuts = search.best_cuts(&places, pieces).pop().unwrap();
+            let sum: f64 = cuts.windows(2).map(|pair| search.errors(pair[0], pair[1])).sum();
+            prop_assert!((sum - reference(&search, 0, pieces)).abs() <= 1e-9 * (1.0 + sum));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Randomness that a seed repeats: drawing with replacement, shuffling, and the bootstrap's percentile interval.
+//!
+//! A bootstrap computes the estimate again and again from samples drawn with replacement out of the sample; the middle
+//! 95 % of these estimates are the interval (Efron's percentile method).
+
+use rand::{RngExt, SeedableRng, seq::SliceRandom};
+use rand_pcg::Pcg64;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use super::{StatsError, check, check_level, sample::quantile_of_sorted};
+
+/// A source of random choices; equal seeds give equal choices on every machine.
+#[derive(Debug, Clone)]
+pub struct Resampler(Pcg64);
+
+impl Resampler {
+    /// A generator at its start; equal seeds draw equal samples on every machine.
+    pub fn from_seed(seed: u64) -> Resampler {
+        Resampler(Pcg64::seed_from_u64(seed))
+    }
+
+    /// Fills `drawn` with values drawn from `values`, each time from all of them. `values` is not empty.
+    pub fn draw_into(&mut self, values: &[f64], drawn: &mut Vec<f64>) {
+        drawn.clear();
+        // A range of u32 and not of usize, so that 32-bit machines draw the same.
+        let count = u32::try_from(values.len()).expect("samples fit in memory many times over");
+        drawn.extend((0..count).map(|_| values[self.0.random_range(0..count) as usize]));
+    }
+
+    /// As many places of a list of `count` as it has, each drawn from all of them. `count` is not 0.
+    pub fn draw_places(&mut self, count: usize) -> Vec<usize> {
+        // A range of u32 and not of usize, so that 32-bit machines draw the same.
+        let most = u32::try_from(count).expect("samples fit in memory many times over");
+        (0..most)
+            .map(|_| self.0.random_range(0..most) as usize)
+            .collect()
+    }
+
+    /// A number from 0 to below 1, each as likely.
+    pub fn share(&mut self) -> f64 {
+        self.0.random()
+    }
+
+    /// Puts `items` into a random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        items.shuffle(&mut self.0);
+    }
+}
+
+/// How many standard deviations above the mean the share `share` of a normal distribution ends; `share` lies in (0, 1).
+pub fn normal_score(share: f64) -> f64 {
+    Normal::standard().inverse_cdf(share)
+}
+
+/// The share of a normal distribution below so many standard deviations above the mean.
+pub fn normal_share(score: f64) -> f64 {
+    Normal::standard().cdf(score)
+}
+
+/// The ends between which the share `level` of the estimates lies, as much left out below as above.
+///
+/// # Errors
+/// No estimate, one that is not finite, or a level outside (0, 1).
+pub fn percentile_interval(estimates: &[f64], level: f64) -> Result<(f64, f64), StatsError> {
+    check("percentile interval", estimates, 1)?;
+    check_level(level)?;
+    let mut sorted = estimates.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let tail = (1.0 - level) / 2.0;
+    Ok((
+        quantile_of_sorted(&sorted, tail),
+        quantile_of_sorted(&sorted, 1.0 - tail),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::mean_interval;
+
+    /// The percentile interval of `estimate` over `replicates` resamplings of `values`.
+    fn bootstrap_interval(
+        values: &[f64],
+        estimate: impl Fn(&[f64]) -> f64,
+        replicates: usize,
+        level: f64,
+        seed: u64,
+    ) -> Result<(f64, f64), StatsError> {
+        check("bootstrap", values, 1)?;
+        let mut resampler = Resampler::from_seed(seed);
+        let mut drawn = Vec::with_capacity(values.len());
+        let mut one = || {
+            resampler.draw_into(values, &mut drawn);
+            estimate(&drawn)
+        };
+        let estimates: Vec<f64> = (0..replicates).map(|_| one()).collect();
+        percentile_interval(&estimates, level)
+    }
+
+    fn mean_of(values: &[f64]) -> f64 {
+        values.iter().sum::<f64>() / values.len() as f64
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_intervals() {
+        let values: Vec<f64> = (0..30).map(f64::from).collect();
+        let interval = |seed| bootstrap_interval(&values, mean_of, 200, 0.95, seed).unwrap();
+        assert_eq!(interval(7), interval(7));
+        assert_ne!(interval(7), interval(8));
+    }
+
+    #[test]
+    fn the_bootstrap_of_a_mean_is_near_students_interval() {
+        let values: Vec<f64> = (0..200).map(|index| f64::from(index * 37 % 100)).collect();
+        let (low, high) = bootstrap_interval(&values, mean_of, 4000, 0.95, 1).unwrap();
+        let student = mean_interval(&values, 0.95).unwrap();
+        assert!(
+            (low - (student.mean - student.half_width)).abs() < 0.5,
+            "{low} {student:?}"
+        );
+        assert!(
+            (high - (student.mean + student.half_width)).abs() < 0.5,
+            "{high} {student:?}"
+        );
+    }
+
+    #[test]
+    fn a_shuffle_keeps_every_item() {
+        let mut items: Vec<u32> = (0..50).collect();
+        Resampler::from_seed(3).shuffle(&mut items);
+        assert_ne!(items, (0..50).collect::<Vec<_>>());
+        items.sort_unstable();
+        assert_eq!(items, (0..50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_percentile_interval_leaves_out_both_tails() {
+        let estimates: Vec<f64> = (0..=1000).map(f64::from).collect();
+        assert_eq!(percentile_interval(&estimates, 0.5), Ok((250.0, 750.0)));
+        assert!(percentile_interval(&estimates, 1.0).is_err());
+    }
+}

@@ -1,0 +1,381 @@
+//! Fluid simulation of concurrent flows from event to event (RR-5910 section 5.3; Algorithm 1 of Zhu et al.).
+//!
+//! Events are starts and ends of flows; between two of them the shares are constant, and a [`RateModel`] says what
+//! they are. Ends come before starts at equal time, and all flows that attain the minimum end together, so that
+//! nothing is ever compared with zero. Latency is not contended: it is added when the data are through. A flow of no
+//! bytes ends at once.
+//!
+//! A flow that meets no other takes `L + m*x` to the last bit, whatever happens elsewhere. [`stepwise`] is the naive
+//! version: at each event the model allocates to all flows anew.
+
+use super::{
+    flow_classes::FlowClasses,
+    in_flight::FlowsInFlight,
+    progress::{FlowProgress, RateChange},
+};
+use flowcast_network::sharing::{
+    RateModel, SharingError,
+    completion::{FlowCompletion, RateInterval},
+    fabric::{AllocatedFraction, Allocation, Fabric},
+};
+use flowcast_units::Time;
+
+/// Two times that differ by this part are one event.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;
+
+/// A flow's start and work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand {
+    /// Instant from which on its data flow.
+    pub start: Time,
+    /// How long its data would take at the share 1.
+    pub work: Time,
+}
+
+/// Is notified of the flows' rates and ends during a simulation.
+pub trait Watcher {
+    /// Whether it looks at rates: then each event takes as much time as there are flows whose rates it changes.
+    const OF_RATES: bool;
+    /// A flow's allocation from now on.
+    fn changed(&mut self, _flow: usize, _now: Time, _allocation: Allocation) {}
+    /// A flow's last byte has passed.
+    fn ended(&mut self, _flow: usize, _now: Time) {}
+    /// Time advances, with so many flows in flight.
+    fn stepped(&mut self, _active: usize) {}
+}
+
+/// Ignores everything.
+impl Watcher for () {
+    const OF_RATES: bool = false;
+}
+
+/// The completions of all flows; `watcher` is notified of everything else.
+///
+/// # Errors
+/// Those of the model.
+pub fn simulate<W: Watcher>(
+    demands: &[Demand],
+    fabric: &Fabric,
+    model: &mut dyn RateModel,
+    watcher: &mut W,
+) -> Result<Vec<FlowCompletion>, SharingError> {
+    follow(demands, fabric, model, watcher).map(|followed| followed.completions)
+}
+
+/// As [`simulate`]; where flows choose between two ways, only those that they have taken stay in the fabric.
+///
+/// # Errors
+/// Those of the model.
+pub(super) fn simulate_choosing<W: Watcher>(
+    demands: &[Demand],
+    fabric: &mut Fabric,
+    model: &mut dyn RateModel,
+    watcher: &mut W,
+) -> Result<Vec<FlowCompletion>, SharingError> {
+    let followed = follow(demands, fabric, model, watcher)?;
+    fabric.settle_ways(&followed.taken);
+    Ok(followed.completions)
+}
+
+/// What became of the flows.
+struct FollowedFlows {
+    completions: Vec<FlowCompletion>,
+    /// By flow: the number of the path that it took.
+    taken: Vec<usize>,
+}
+
+fn follow<W: Watcher>(
+    demands: &[Demand],
+    fabric: &Fabric,
+    model: &mut dyn RateModel,
+    watcher: &mut W,
+) -> Result<FollowedFlows, SharingError> {
+    if model.is_by_path() && !W::OF_RATES {
+        let in_flight = FlowClasses::new(fabric);
+        return FluidEngine::new(demands, fabric, in_flight).run(model, watcher);
+    }
+    let mut in_flight = FlowsInFlight::new(fabric, model);
+    if !W::OF_RATES {
+        in_flight.ignore_limits();
+    }
+    FluidEngine::new(demands, fabric, in_flight).run(model, watcher)
+}
+
+/// More intervals of one flow than this become half as many: what nobody can read takes no memory.
+const MOST_INTERVALS: usize = 128;
+
+/// Collects each flow's intervals and joins equal ones, and where a flow has many, neighbours.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Intervals {
+    /// By flow, in time order.
+    pub of_flow: Vec<Vec<RateInterval>>,
+    /// Steps in which the simulation passed from one set of rates to the next.
+    pub steps: usize,
+    /// Most flows in flight at a time.
+    pub most_active: usize,
+}
+
+impl Intervals {
+    /// For so many flows.
+    pub fn new(flows: usize) -> Intervals {
+        Intervals {
+            of_flow: vec![Vec::new(); flows],
+            steps: 0,
+            most_active: 0,
+        }
+    }
+}
+
+impl Watcher for Intervals {
+    const OF_RATES: bool = true;
+
+    fn changed(&mut self, flow: usize, now: Time, allocation: Allocation) {
+        let Allocation { share, limit } = allocation;
+        let intervals = &mut self.of_flow[flow];
+        match intervals.last_mut() {
+            Some(last) if is_same(last, &allocation) => {}
+            Some(last) if last.from == now => (last.share, last.limit) = (share, limit),
+            last => {
+                if let Some(last) = last {
+                    last.to = now;
+                }
+                if intervals.len() == MOST_INTERVALS {
+                    join_neighbours(intervals);
+                }
+                intervals.push(RateInterval {
+                    from: now,
+                    to: now,
+                    share,
+                    limit,
+                });
+            }
+        }
+    }
+
+    fn ended(&mut self, flow: usize, now: Time) {
+        if let Some(last) = self.of_flow[flow].last_mut() {
+            last.to = now;
+        }
+    }
+
+    fn stepped(&mut self, active: usize) {
+        self.steps += 1;
+        self.most_active = self.most_active.max(active);
+    }
+}
+
+fn is_same(interval: &RateInterval, allocation: &Allocation) -> bool {
+    interval.limit == allocation.limit
+        && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
+}
+
+/// Two by two: the average share, and what limits the longer of both.
+fn join_neighbours(intervals: &mut Vec<RateInterval>) {
+    for place in 0..intervals.len() / 2 {
+        let [first, second] = [intervals[2 * place], intervals[2 * place + 1]];
+        let (before, after) = (first.to - first.from, second.to - second.from);
+        let service = before * first.share.0 + after * second.share.0;
+        intervals[place] = RateInterval {
+            from: first.from,
+            to: second.to,
+            share: AllocatedFraction(service.as_nanos() / (before + after).as_nanos()),
+            limit: if after > before {
+                second.limit
+            } else {
+                first.limit
+            },
+        };
+    }
+    intervals.truncate(intervals.len() / 2);
+}
+
+struct FluidEngine<'a, P> {
+    demands: &'a [Demand],
+    fabric: &'a Fabric,
+    /// Flows by start, the latest first.
+    waiting: Vec<usize>,
+    now: Time,
+    tolerance: f64,
+    in_flight: P,
+    completions: Vec<FlowCompletion>,
+    /// By flow: the number of the path that it takes.
+    taken: Vec<usize>,
+}
+
+impl<'a, P: FlowProgress> FluidEngine<'a, P> {
+    fn new(demands: &'a [Demand], fabric: &'a Fabric, in_flight: P) -> FluidEngine<'a, P> {
+        let mut waiting: Vec<usize> = (0..demands.len()).collect();
+        waiting.sort_unstable_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));
+        FluidEngine {
+            demands,
+            fabric,
+            waiting,
+            now: Time::ZERO,
+            tolerance: ROUNDING,
+            in_flight,
+            completions: vec![FlowCompletion::default(); demands.len()],
+            taken: (0..demands.len()).collect(),
+        }
+    }
+
+    fn run(
+        mut self,
+        model: &mut dyn RateModel,
+        watcher: &mut impl Watcher,
+    ) -> Result<FollowedFlows, SharingError> {
+        self.tolerance = model.tolerance(self.fabric).max(ROUNDING);
+        loop {
+            self.end_flows(watcher);
+            self.start_flows();
+            if self.in_flight.count() == 0 {
+                // The model has to know of the ends even if no flow is left.
+                self.update_rates(model, watcher)?;
+                match self.next_start() {
+                    Some(start) => self.now = start,
+                    None => {
+                        return Ok(FollowedFlows {
+                            completions: self.completions,
+                            taken: self.taken,
+                        });
+                    }
+                }
+                continue;
+            }
+            self.update_rates(model, watcher)?;
+            self.advance(watcher)?;
+        }
+    }
+
+    fn next_start(&self) -> Option<Time> {
+        self.waiting.last().map(|flow| self.demands[*flow].start)
+    }
+
+    /// Two times that differ by rounding, or by what the model does not tell, are one event.
+    fn about_now(&self) -> Time {
+        self.now * (1.0 + self.tolerance)
+    }
+
+    fn end_flows(&mut self, watcher: &mut impl Watcher) {
+        while let Some((path, completion)) = self.in_flight.end_next(self.fabric, self.about_now())
+        {
+            let flow = self.fabric.flow_on(path as usize);
+            watcher.ended(flow, self.now);
+            let duration = completion.duration;
+            self.completions[flow] = FlowCompletion {
+                end: self.demands[flow].start + duration,
+                duration,
+            };
+        }
+    }
+
+    fn start_flows(&mut self) {
+        let limit = self.about_now();
+        while let Some(flow) = self
+            .waiting
+            .pop_if(|flow| self.demands[*flow].start <= limit)
+        {
+            let Demand { start, work } = self.demands[flow];
+            if work == Time::ZERO {
+                self.completions[flow] = FlowCompletion {
+                    end: start,
+                    duration: Time::ZERO,
+                };
+            } else {
+                let path = self.choose_path(flow) as u32;
+                self.in_flight.start(self.fabric, path, start, work);
+            }
+        }
+    }
+
+    /// The number of the path that a flow takes which starts.
+    fn choose_path(&mut self, flow: usize) -> usize {
+        let fabric = self.fabric;
+        if let Some(detour) = fabric.detour(flow) {
+            let [shortest, longer] = [flow, detour].map(|path| &fabric.paths[path]);
+            if fabric.is_less_loaded(longer, shortest, |link| self.in_flight.flows_over(link)) {
+                self.taken[flow] = detour;
+            }
+        }
+        self.taken[flow]
+    }
+
+    fn update_rates(
+        &mut self,
+        model: &mut dyn RateModel,
+        watcher: &mut impl Watcher,
+    ) -> Result<(), SharingError> {
+        let now = self.now;
+        self.in_flight
+            .update_rates(self.fabric, model, now, |change: RateChange| {
+                let flow = self.fabric.flow_on(change.flow as usize);
+                watcher.changed(flow, now, change.allocation)
+            })
+    }
+
+    /// To the next end or start, whichever is first.
+    fn advance(&mut self, watcher: &mut impl Watcher) -> Result<(), SharingError> {
+        let flows = self.in_flight.count();
+        let ends = self.in_flight.next_end().into_iter();
+        let next = ends.chain(self.next_start()).min();
+        let next = next.filter(|next| *next < Time::NEVER);
+        let next = next.ok_or(SharingError::Endless { flows })?;
+        if next > self.now {
+            watcher.stepped(flows);
+            self.now = next;
+        }
+        Ok(())
+    }
+}
+
+/// The naive version of [`simulate`]: at each event the model allocates to all flows in flight.
+///
+/// # Errors
+/// Those of the model.
+pub fn stepwise(
+    demands: &[Demand],
+    fabric: &Fabric,
+    model: &mut dyn RateModel,
+) -> Result<Vec<FlowCompletion>, SharingError> {
+    let mut completions: Vec<FlowCompletion> = demands
+        .iter()
+        .map(|flow| FlowCompletion {
+            end: flow.start,
+            ..FlowCompletion::default()
+        })
+        .collect();
+    let mut left: Vec<Time> = demands.iter().map(|flow| flow.work).collect();
+    let mut now = Time::ZERO;
+    loop {
+        let rounding = now * (1.0 + ROUNDING);
+        let open = (0..demands.len()).filter(|flow| left[*flow] > Time::ZERO);
+        let (active, waiting): (Vec<usize>, Vec<usize>) =
+            open.partition(|flow: &usize| demands[*flow].start <= rounding);
+        let start = waiting.iter().map(|flow| demands[*flow].start).min();
+        let shares = model.shares(fabric, &active)?;
+        let ends: Vec<Time> = active
+            .iter()
+            .zip(&shares)
+            .map(|(flow, allocation): (&usize, &Allocation)| {
+                now + left[*flow] * (1.0 / allocation.share.0)
+            })
+            .collect();
+        let Some(next) = ends.iter().copied().chain(start).min() else {
+            return Ok(completions);
+        };
+        let limit = next * (1.0 + ROUNDING);
+        for ((flow, allocation), end) in active.iter().zip(&shares).zip(ends) {
+            left[*flow] = if end <= limit {
+                Time::ZERO
+            } else {
+                left[*flow] - (next - now) * allocation.share.0
+            };
+            if end <= limit {
+                completions[*flow] = FlowCompletion {
+                    end,
+                    duration: end - demands[*flow].start,
+                };
+            }
+        }
+        now = next;
+    }
+}

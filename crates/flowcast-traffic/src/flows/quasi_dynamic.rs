@@ -1,0 +1,232 @@
+//! Flows in flight whose rates follow quasi-dynamic queues ([`flowcast_network::sharing::quasi_dynamic`]).
+//!
+//! Delays move in steps of a fraction of a full packet's time, since no queue changes faster than packets arrive. The rate
+//! of a flow is constant during a step, unless a flow over the same links starts or ends. A step visits every flow in
+//! flight once, however many events are in it; when all delays are at rest there are no steps until the next event. As
+//! the steps become shorter, the completions converge.
+
+use crate::queues::indexed::IndexedHeap;
+use flowcast_network::{
+    network::Network,
+    sharing::{
+        active_flows::ActiveFlows,
+        closed_loop::Feedback,
+        fabric::{Fabric, LinkId},
+        protocol::SEGMENT,
+        quasi_dynamic::QuasiDynamicQueues,
+    },
+};
+use flowcast_units::{Bytes, Time};
+
+/// How fast delays approach their balance, and in how many steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Time in which the distance to the balance falls by a factor of e.
+    pub lag: Time,
+    /// Steps in that time for each link of the longest path that there can be.
+    pub fineness: u32,
+}
+
+impl Pace {
+    /// The time of a full packet, in two steps for each link of a path.
+    pub fn from_network(network: &Network) -> Pace {
+        Pace {
+            lag: network.nic.time_for(Bytes(SEGMENT)),
+            fineness: 2,
+        }
+    }
+}
+
+/// The flows in flight.
+#[derive(Debug, Clone)]
+pub struct QuasiDynamicFlows {
+    active_flows: ActiveFlows,
+    queues: QuasiDynamicQueues,
+    flows: Flows,
+    /// Length of a step, in nanoseconds; infinite if the lag is 0.
+    step: f64,
+    /// The part of the way to their balance that delays go in a step.
+    part: f64,
+}
+
+impl QuasiDynamicFlows {
+    /// No flows, on the links of a fabric.
+    pub fn new(fabric: &Fabric, feedback: Feedback, pace: Pace) -> QuasiDynamicFlows {
+        let steps = f64::from(fabric.most_hops() * pace.fineness);
+        let lag = pace.lag.as_nanos();
+        QuasiDynamicFlows {
+            active_flows: ActiveFlows::new(fabric.link_count()),
+            queues: QuasiDynamicQueues::new(fabric, feedback),
+            flows: Flows {
+                until: f64::INFINITY,
+                ..Flows::default()
+            },
+            step: if lag > 0.0 {
+                lag / steps
+            } else {
+                f64::INFINITY
+            },
+            part: 1.0 - (-1.0 / steps).exp(),
+        }
+    }
+
+    /// How many flows go over a link.
+    pub fn flows_over(&self, link: LinkId) -> u64 {
+        u64::from(self.active_flows.flows_over(link))
+    }
+
+    /// The next end, if it is within the step.
+    pub fn next_end(&self) -> Option<Time> {
+        self.flows.ends.first().map(|(end, _)| end)
+    }
+
+    /// When the step ends; never while all is at rest.
+    pub fn next_step(&self) -> Option<Time> {
+        Some(self.flows.until)
+            .filter(|until| until.is_finite())
+            .map(Time::from_nanos)
+    }
+
+    /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
+    pub fn start(&mut self, fabric: &Fabric, flow: u32, work: Time) {
+        let path = &fabric.paths[flow as usize];
+        self.queues.enter(flow, path);
+        self.active_flows.insert(flow, path);
+        self.flows.enter(flow, work.as_nanos());
+    }
+
+    /// Ends the next flow if its end is not after `limit`.
+    pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
+        let (_, flow) = self.flows.ends.first().filter(|(end, _)| *end <= limit)?;
+        self.flows.leave(flow);
+        self.active_flows.remove(flow, &fabric.paths[flow as usize]);
+        Some(flow)
+    }
+
+    /// Fills the links of the flows that have started or ended.
+    pub fn adapt(&mut self, fabric: &Fabric, now: Time) {
+        if self.active_flows.touched().is_empty() {
+            return;
+        }
+        self.queues.fit(fabric, &self.active_flows);
+        let was_at_rest = self.flows.until == f64::INFINITY;
+        if was_at_rest && !self.queues.approach(fabric, &self.flows.active, 0.0) {
+            self.flows.begin_step(now.as_nanos(), self.step);
+        }
+        for link in self.active_flows.touched() {
+            for flow in self
+                .active_flows
+                .members(*link)
+                .iter()
+                .chain(self.active_flows.acknowledging(*link))
+            {
+                self.flows
+                    .change(*flow, self.queues.share(fabric, *flow), now.as_nanos());
+            }
+        }
+        self.active_flows.settle();
+    }
+
+    /// Ends the step and begins the next.
+    pub(crate) fn step_on(&mut self, fabric: &Fabric) {
+        let now = self.flows.until;
+        let at_rest = self.queues.approach(fabric, &self.flows.active, self.part);
+        self.flows
+            .begin_step(now, if at_rest { f64::INFINITY } else { self.step });
+        self.flows
+            .change_all(|flow| self.queues.share(fabric, flow));
+    }
+}
+
+/// How far the flows are.
+#[derive(Debug, Clone, Default)]
+struct Flows {
+    active: Vec<u32>,
+    /// By flow: its index among the active ones.
+    indices: Vec<u32>,
+    /// By flow.
+    progress: Vec<QuasiDynamicProgress>,
+    /// Of flows that end within the step.
+    ends: IndexedHeap,
+    /// When the step began, and when it ends, in nanoseconds; infinite when all is at rest.
+    since: f64,
+    until: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct QuasiDynamicProgress {
+    /// What would have been left when the step began if the flow had had its share since then.
+    left: f64,
+    share: f64,
+}
+
+impl Flows {
+    fn enter(&mut self, flow: u32, work: f64) {
+        if self.progress.len() <= flow as usize {
+            self.progress
+                .resize(flow as usize + 1, QuasiDynamicProgress::default());
+            self.indices.resize(flow as usize + 1, 0);
+        }
+        self.progress[flow as usize] = QuasiDynamicProgress {
+            left: work,
+            share: 0.0,
+        };
+        self.indices[flow as usize] = self.active.len() as u32;
+        self.active.push(flow);
+    }
+
+    fn leave(&mut self, flow: u32) {
+        self.ends.remove(flow);
+        let index = self.indices[flow as usize];
+        self.active.swap_remove(index as usize);
+        if let Some(other) = self.active.get(index as usize) {
+            self.indices[*other as usize] = index;
+        }
+    }
+
+    /// `now` is not after the end of the last step.
+    fn begin_step(&mut self, now: f64, step: f64) {
+        let elapsed = now - self.since;
+        for flow in &self.active {
+            let progress = &mut self.progress[*flow as usize];
+            progress.left = (progress.left - progress.share * elapsed).max(0.0);
+        }
+        (self.since, self.until) = (now, now + step);
+    }
+
+    fn change(&mut self, flow: u32, share: f64, now: f64) {
+        let progress = &mut self.progress[flow as usize];
+        if progress.share == share {
+            return;
+        }
+        let elapsed = now - self.since;
+        let left = (progress.left - progress.share * elapsed).max(0.0);
+        *progress = QuasiDynamicProgress {
+            left: left + share * elapsed,
+            share,
+        };
+        self.note_end(flow);
+    }
+
+    /// At the beginning of a step.
+    fn change_all(&mut self, share: impl Fn(u32) -> f64) {
+        for place in 0..self.active.len() {
+            let flow = self.active[place];
+            self.progress[flow as usize].share = share(flow);
+            self.note_end(flow);
+        }
+    }
+
+    fn note_end(&mut self, flow: u32) {
+        let QuasiDynamicProgress { left, share } = self.progress[flow as usize];
+        let end = self.since + left / share;
+        if end <= self.until {
+            self.ends.set(flow, Time::from_nanos(end));
+        } else {
+            self.ends.remove(flow);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

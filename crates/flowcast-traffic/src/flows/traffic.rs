@@ -1,0 +1,146 @@
+//! The messages in flight of a replay, whose rates are constant from event to event or follow quasi-dynamic queues.
+
+pub use super::progress::RateChange;
+use super::{
+    in_flight::FlowsInFlight,
+    progress::FlowProgress,
+    quasi_dynamic::{Pace, QuasiDynamicFlows},
+};
+use flowcast_network::{
+    network::Network,
+    sharing::{
+        RateModel, SharingError,
+        active_flows::Reach,
+        closed_loop::Feedback,
+        fabric::{Fabric, LinkId},
+        model::Model,
+        rates::{program_model, quasi_dynamic_feedback},
+    },
+};
+use flowcast_units::Time;
+
+/// How messages share the network.
+pub enum Rule {
+    /// By rates that a model allocates at each event.
+    Rates(Box<dyn RateModel>),
+    /// By the closed loop with quasi-dynamic queues.
+    QuasiDynamic(Feedback, Pace),
+}
+
+impl Rule {
+    /// That of a model; none for the packet level.
+    ///
+    /// # Errors
+    /// A parameter that is missing or out of range.
+    pub fn new(model: Model, network: &Network) -> Result<Option<Rule>, SharingError> {
+        Ok(match quasi_dynamic_feedback(model, network)? {
+            Some(feedback) => Some(Rule::QuasiDynamic(feedback, Pace::from_network(network))),
+            None => program_model(model, network)?.map(Rule::Rates),
+        })
+    }
+
+    /// Which flows the start or end of one can affect to the last bit; none if that may be all of them.
+    pub fn local_reach(&self) -> Option<Reach> {
+        match self {
+            Rule::Rates(model) => model.is_local().then(|| model.reach()),
+            Rule::QuasiDynamic(..) => None,
+        }
+    }
+}
+
+/// The messages in flight.
+pub enum NetworkTraffic {
+    /// Rates from event to event.
+    Rates(Box<dyn RateModel>, Box<FlowsInFlight>),
+    /// Queues whose delays approach their balance in time.
+    QuasiDynamic(Box<QuasiDynamicFlows>),
+}
+
+impl NetworkTraffic {
+    /// No messages, on the links of a fabric.
+    pub fn new(fabric: &Fabric, rule: Rule) -> NetworkTraffic {
+        match rule {
+            Rule::Rates(model) => {
+                let in_flight = FlowsInFlight::new(fabric, model.as_ref());
+                NetworkTraffic::Rates(model, Box::new(in_flight))
+            }
+            Rule::QuasiDynamic(feedback, pace) => NetworkTraffic::QuasiDynamic(Box::new(
+                QuasiDynamicFlows::new(fabric, feedback, pace),
+            )),
+        }
+    }
+
+    /// Updates the rates after messages have started or ended; `notify` is called for each that changes, but for those that
+    /// follow queues.
+    ///
+    /// # Errors
+    /// Those of the model.
+    pub fn update_rates(
+        &mut self,
+        fabric: &Fabric,
+        now: Time,
+        notify: impl FnMut(RateChange),
+    ) -> Result<(), SharingError> {
+        match self {
+            NetworkTraffic::Rates(model, in_flight) => {
+                in_flight.update_rates(fabric, model.as_mut(), now, notify)
+            }
+            NetworkTraffic::QuasiDynamic(flows) => {
+                flows.adapt(fabric, now);
+                Ok(())
+            }
+        }
+    }
+
+    /// How many messages go over a link.
+    pub fn flows_over(&self, link: LinkId) -> u64 {
+        match self {
+            NetworkTraffic::Rates(_, in_flight) => in_flight.flows_over(link),
+            NetworkTraffic::QuasiDynamic(flows) => flows.flows_over(link),
+        }
+    }
+
+    /// The next end at the rates of now.
+    pub fn next_end(&self) -> Option<Time> {
+        match self {
+            NetworkTraffic::Rates(_, in_flight) => in_flight.next_end(),
+            NetworkTraffic::QuasiDynamic(flows) => flows.next_end(),
+        }
+    }
+
+    /// When rates change although no message starts or ends.
+    pub fn next_step(&self) -> Option<Time> {
+        match self {
+            NetworkTraffic::Rates(..) => None,
+            NetworkTraffic::QuasiDynamic(flows) => flows.next_step(),
+        }
+    }
+
+    /// Changes the rates at the instant that [`NetworkTraffic::next_step`] gives.
+    pub fn step(&mut self, fabric: &Fabric) {
+        if let NetworkTraffic::QuasiDynamic(flows) = self {
+            flows.step_on(fabric);
+        }
+    }
+
+    /// A message starts on its path in the fabric, with this much time at the share 1 to go. Of messages that end at the same
+    /// time the one with the lowest turn ends first.
+    pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time, turn: u32) {
+        match self {
+            NetworkTraffic::Rates(_, in_flight) => {
+                in_flight.start_in_turn(fabric, index, now, work, turn)
+            }
+            NetworkTraffic::QuasiDynamic(flows) => flows.start(fabric, index, work),
+        }
+    }
+
+    /// Ends the next message if its end is not after `limit`.
+    pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
+        match self {
+            NetworkTraffic::Rates(_, in_flight) => {
+                in_flight.end_next(fabric, limit).map(|(index, _)| index)
+            }
+            NetworkTraffic::QuasiDynamic(flows) => flows.end_next(fabric, limit),
+        }
+    }
+}

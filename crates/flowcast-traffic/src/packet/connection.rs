@@ -1,0 +1,325 @@
+//! Both ends of a connection, without clock and network: frames and times go in, frames come out.
+
+use super::PacketMessage;
+use std::collections::VecDeque;
+
+use super::{
+    control::Control,
+    frame::{Frame, Place},
+    picos::Picos,
+    receiver::{Beginning, Receiver, ReceiverMemory},
+    sender::{Sender, SenderLimits},
+    shift::Shift,
+    stream::PacketStream,
+};
+use flowcast_network::sharing::protocol::{Congestion, Protocol};
+use flowcast_units::{Bytes, Rate};
+
+/// One connection.
+#[derive(Debug, Clone)]
+pub(super) struct PacketConnection {
+    number: u32,
+    wire: Rate,
+    pub(super) stream: PacketStream,
+    pub(super) ends: ConnectionEnds,
+    /// By transmission: ACKs of the other direction that are in flight with the data of this one.
+    riding: VecDeque<(u32, u32)>,
+}
+
+/// What both ends know.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ConnectionEnds {
+    sender: Sender,
+    receiver: Receiver,
+    host: HostQueue,
+}
+
+impl ConnectionEnds {
+    /// Packets that have come since `then`.
+    pub(super) fn moved(&self, then: &ConnectionEnds) -> u32 {
+        self.receiver.came() - then.receiver.came()
+    }
+
+    /// Whether they are as in `then`, but for times and numbers.
+    pub(super) fn repeats(&self, then: &ConnectionEnds, by: Shift) -> bool {
+        if by.packets == 0 {
+            return self == then;
+        }
+        let mut later = then.clone();
+        later.shift(by);
+        self.sender.is_steady() && *self == later
+    }
+
+    fn is_live(&self) -> bool {
+        self.sender.is_live() || self.receiver.is_live()
+    }
+
+    fn shift(&mut self, by: Shift) {
+        self.sender.shift(by);
+        self.receiver.shift(by);
+    }
+}
+
+/// What stands in the sender's own interface.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct HostQueue {
+    waiting: u32,
+    most: u32,
+    is_bounded: bool,
+}
+
+impl PacketConnection {
+    /// A connection that carries these messages, none of them empty, by start; `wire` is the rate of which shares are
+    /// parts, `opening` the round trip of frames without payload.
+    pub(super) fn new(
+        number: u32,
+        messages: &[(usize, PacketMessage)],
+        protocol: &Protocol,
+        wire: Rate,
+        opening: Picos,
+    ) -> PacketConnection {
+        PacketConnection::carrying(
+            number,
+            PacketStream::new(messages, protocol.segment),
+            protocol,
+            wire,
+            opening,
+        )
+    }
+
+    /// A connection to whose stream messages are added.
+    pub(super) fn open(
+        number: u32,
+        protocol: &Protocol,
+        wire: Rate,
+        opening: Picos,
+    ) -> PacketConnection {
+        PacketConnection::carrying(
+            number,
+            PacketStream::one_by_one(protocol.segment, protocol.send_buffer),
+            protocol,
+            wire,
+            opening,
+        )
+    }
+
+    fn carrying(
+        number: u32,
+        stream: PacketStream,
+        protocol: &Protocol,
+        wire: Rate,
+        opening: Picos,
+    ) -> PacketConnection {
+        let is_fixed = protocol.congestion == Congestion::Fixed;
+        let segment = protocol.segment.0;
+        let packets = |bytes: u64| (bytes / segment) as u32;
+        let limits = SenderLimits {
+            segment: segment as u32,
+            first_window: packets(protocol.first_window.0),
+            receive_window: packets(protocol.window.0),
+            opening,
+            is_lossless: is_fixed && protocol.queue.is_none(),
+            idle_restart: protocol.idle_restart,
+        };
+        let beginning = if is_fixed {
+            Beginning::Delayed
+        } else {
+            Beginning::Quick
+        };
+        PacketConnection {
+            number,
+            wire,
+            stream,
+            ends: ConnectionEnds {
+                sender: Sender::new(
+                    limits,
+                    Control::new(protocol.congestion, segment as u32, number),
+                ),
+                receiver: Receiver::new(
+                    beginning,
+                    if limits.is_lossless {
+                        ReceiverMemory::Count
+                    } else {
+                        ReceiverMemory::Whole
+                    },
+                ),
+                host: HostQueue {
+                    waiting: 0,
+                    most: limits.first_window.max(4),
+                    is_bounded: protocol.small_queues,
+                },
+            },
+            riding: VecDeque::new(),
+        }
+    }
+
+    /// A message is written now, whose packets have numbers left if true.
+    pub(super) fn write(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
+        self.stream
+            .append(now, self.ends.sender.acknowledged(), message, size)
+    }
+
+    /// The next message of which the sender's system holds the rest.
+    #[inline]
+    pub(super) fn hold(&mut self) -> Option<usize> {
+        self.stream.hold(self.ends.sender.acknowledged())
+    }
+
+    /// The next packet that may go now.
+    #[inline]
+    pub(super) fn send(&mut self, now: Picos) -> Option<Frame> {
+        if self.ends.host.is_bounded && self.ends.host.waiting > self.ends.host.most {
+            return None;
+        }
+        let (transmission, packet) = self.ends.sender.send(now, self.stream.available())?;
+        Some(self.frame(transmission, packet))
+    }
+
+    #[inline]
+    fn frame(&mut self, transmission: u32, packet: u32) -> Frame {
+        self.ends.host.waiting += u32::from(self.ends.host.is_bounded);
+        Frame::data(self.number, transmission, self.stream.place(packet))
+    }
+
+    /// The packet that a frame of data on its way carries.
+    #[inline]
+    pub(super) fn packet(&self, frame: Frame) -> u32 {
+        self.ends.sender.packet_of(frame.number())
+    }
+
+    /// Whether [`PacketConnection::leave_host`] has to be told.
+    pub(super) fn has_small_queue(&self) -> bool {
+        self.ends.host.is_bounded
+    }
+
+    /// A packet has left the sender's interface; whether others waited for that.
+    #[inline]
+    pub(super) fn leave_host(&mut self) -> bool {
+        let waited = self.ends.host.waiting > self.ends.host.most;
+        self.ends.host.waiting -= 1;
+        waited
+    }
+
+    /// A packet comes to the receiver; whether that has to acknowledge now.
+    #[inline]
+    pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> bool {
+        let packet = self.ends.sender.packet_of(frame.number());
+        let place = if frame.is_last() {
+            Place::Last
+        } else {
+            Place::Inside
+        };
+        let is_due = self.ends.receiver.take(now, frame.number(), packet, place);
+        self.stream.came(now, self.ends.receiver.next(), self.wire);
+        is_due
+    }
+
+    /// The receiver's ACK, in a frame of its own.
+    #[inline]
+    pub(super) fn ack(&mut self) -> Frame {
+        Frame::ack(self.number, self.ends.receiver.ack())
+    }
+
+    /// What the receiver ACKs with data that it sends on the other direction of this connection.
+    #[inline]
+    pub(super) fn ride(&mut self, now: Picos) -> u32 {
+        self.ends.receiver.ride(now)
+    }
+
+    /// An ACK of the other direction goes with a frame of data.
+    #[inline]
+    pub(super) fn carry(&mut self, frame: Frame, ack: u32) {
+        self.riding.push_back((frame.number(), ack));
+    }
+
+    /// What came with a frame of data, as a frame of ACK of the connection `other`.
+    #[inline]
+    pub(super) fn carried(&mut self, frame: Frame, other: u32) -> Option<Frame> {
+        // Frames come in the order of their sending: those before it are lost.
+        while let Some((transmission, ack)) = self
+            .riding
+            .front()
+            .copied()
+            .filter(|(of, _)| *of <= frame.number())
+        {
+            self.riding.pop_front();
+            if transmission == frame.number() {
+                return Some(Frame::ack(other, ack));
+            }
+        }
+        None
+    }
+
+    /// An ACK comes to the sender.
+    #[inline]
+    pub(super) fn hear(&mut self, now: Picos, ack: Frame) {
+        if self.ends.sender.is_lossless() {
+            let packets = self.ends.receiver.hear_count(ack.number());
+            self.ends.sender.advance(packets);
+            return self.forget();
+        }
+        while let Some(transmission) = self.ends.receiver.hear(ack.number()) {
+            self.ends.sender.hear(now, transmission);
+        }
+        self.ends.sender.conclude(now);
+        if self.ends.host.is_bounded {
+            self.ends.host.most = self.ends.sender.small_queue();
+        }
+        self.forget();
+    }
+
+    #[inline]
+    fn forget(&mut self) {
+        if self.stream.is_long() {
+            self.stream.forget(self.ends.sender.oldest());
+        }
+    }
+
+    /// Packets that may go before the last of the message that comes.
+    pub(super) fn room(&self) -> u32 {
+        self.stream
+            .room(self.ends.receiver.next(), self.ends.sender.sent())
+    }
+
+    /// Whether something is in flight or will be without another message.
+    pub(super) fn is_live(&self) -> bool {
+        !self.stream.is_at_rest()
+            || self.ends.is_live()
+            || self.deadline() < self.stream.next_write()
+    }
+
+    /// When the next message begins.
+    pub(super) fn next_write(&self) -> Picos {
+        self.stream.next_write()
+    }
+
+    /// So many periods, in each of which packets come as at `times` in the one before.
+    pub(super) fn skip(&mut self, times: &[Picos], period: Shift, periods: u32) {
+        self.stream
+            .skip(self.ends.receiver.next(), times, period, periods, self.wire);
+        self.ends.shift(period.times(periods));
+    }
+
+    /// When [`PacketConnection::expire`] has something to do.
+    #[inline]
+    pub(super) fn deadline(&self) -> Picos {
+        self.ends
+            .sender
+            .deadline()
+            .min(self.ends.receiver.ack_by())
+            .min(self.stream.next_write())
+    }
+
+    /// Deals with what is due: a message that is written, an ACK held back, a timer of the sender. A packet and an
+    /// ACK that go out.
+    pub(super) fn expire(&mut self, now: Picos) -> (Option<Frame>, Option<Frame>) {
+        self.stream.write(now);
+        let sent = self.ends.sender.expire(now, self.stream.available());
+        let is_due = self.ends.receiver.ack_by() <= now;
+        let ack = is_due.then(|| Frame::ack(self.number, self.ends.receiver.ack_late()));
+        (
+            sent.map(|(transmission, packet)| self.frame(transmission, packet)),
+            ack,
+        )
+    }
+}
