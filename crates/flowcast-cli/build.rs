@@ -3,8 +3,6 @@
 //! The recorder is a library of its own, which nobody gets who installs the command alone. A second cargo builds it, in a
 //! target folder of its own, so that the two never wait for each other's lock. Builds for tests do without: they
 //! find the recorder in their target folder.
-//!
-//! It also names the commit of an optimised build. Builds for tests do without: a commit shall not rebuild them.
 
 use std::{
     env,
@@ -23,7 +21,6 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is_optimised = variable("PROFILE") == "release";
     let is_wanted = is_optimised && env::var_os("CARGO_FEATURE_EMBED_RECORDER").is_some();
-    name_version(is_optimised.then(commit).flatten());
     embed(is_wanted.then(|| recorder(Path::new(".."))).flatten());
 }
 
@@ -103,33 +100,4 @@ fn is_offline() -> bool {
     let mut words = command.split(|byte| *byte == 0);
     env::var("CARGO_NET_OFFLINE").is_ok_and(|value| value == "true")
         || words.any(|word| matches!(word, b"--offline" | b"--frozen"))
-}
-
-/// What `--version` prints.
-fn name_version(commit: Option<String>) {
-    let version = env::var("CARGO_PKG_VERSION").expect("cargo sets CARGO_PKG_VERSION");
-    let commit = commit.map_or(String::new(), |commit| format!(" ({commit})"));
-    println!("cargo::rustc-env=FLOWCAST_VERSION={version}{commit}");
-}
-
-/// The commit in 12 digits, if this is a checkout of Flowcast and git is installed.
-fn commit() -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8(output.stdout).ok())?
-    };
-    let said = git(&["rev-parse", "--show-prefix", "HEAD"])?;
-    // Sources that were unpacked inside of another repository are not of its commit.
-    let commit = said.strip_prefix("crates/flowcast-cli/\n")?.get(..12)?;
-    // Of these, the second changes with each commit.
-    for file in ["HEAD", "logs/HEAD"] {
-        let path = git(&["rev-parse", "--git-path", file])?;
-        if Path::new(path.trim_end()).exists() {
-            println!("cargo::rerun-if-changed={}", path.trim_end());
-        }
-    }
-    Some(commit.to_owned())
 }

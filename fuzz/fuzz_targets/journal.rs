@@ -1,7 +1,7 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../../crates/flowcast-cli/src/terminal/growing/blocks.rs"]
+#[path = "../../crates/flowcast-terminal/src/growing/blocks.rs"]
 mod blocks;
 
 // Trusted texts are those that were written, in their order: written again, they read back.

@@ -15,10 +15,9 @@ use crate::{
     commands::lab::{explained, load},
     core_pairs::CoreList,
     mpi_session::MpiSession,
-    repeating::Over,
     tcp_session::TcpSession,
-    token::TokenArgs,
 };
+use flowcast_terminal::{repeating::Over, token::TokenArgs};
 
 /// The lab where none is named.
 const LAB: &str = "asymmetric";

@@ -3,36 +3,22 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod carrying;
-mod collectives;
 mod commands;
 mod core_pairs;
-mod costs_table;
 mod embedded;
-mod host_args;
-mod launcher;
-mod mapping_format;
 mod mpi_launcher;
 mod mpi_session;
-mod network_args;
-mod predictors;
-mod rank_files;
 mod recording;
-mod repeating;
-mod replay_files;
 mod round_trips;
-mod shares;
 mod shm_ends;
 mod tcp_session;
-mod terminal;
-mod token;
-mod trace_args;
 
 use std::{
     io::{Write, stdout},
     process::ExitCode,
 };
 
-use crate::terminal::{exit, input_maps, interrupt, output};
+use flowcast_terminal::{exit, input_maps, interrupt, output};
 
 #[global_allocator]
 static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePages;

@@ -22,10 +22,8 @@ use flowcast_measure::{
 
 use serde_json::json;
 
-use crate::{
-    commands::lab::explained,
-    terminal::{exit::EnvironmentLacks, output::say},
-};
+use crate::commands::lab::explained;
+use flowcast_terminal::{exit::EnvironmentLacks, say};
 
 /// The subcommand that is a rank.
 pub(crate) const RANK: &str = "mpi-rank";

@@ -21,8 +21,9 @@ use tempfile::TempDir;
 use crate::{
     embedded,
     mpi_launcher::{self, Launcher},
-    terminal::{exit::EnvironmentLacks, files::read_bytes, input_maps::bytes},
-    trace_args::threads,
+};
+use flowcast_terminal::{
+    exit::EnvironmentLacks, files::read_bytes, input_maps::bytes, trace_args::threads,
 };
 
 /// The file name of the library that is loaded into programs.

@@ -1,8 +1,8 @@
 //! Whose fault it is that round trips could not be measured.
 
-use crate::terminal::exit::EnvironmentLacks;
 use anyhow::anyhow;
 use flowcast_measure::prtt::PrttError;
+use flowcast_terminal::exit::EnvironmentLacks;
 
 /// A failed connection is the environment's fault, a wrong plan the user's.
 pub(crate) fn explained(error: PrttError) -> anyhow::Error {

@@ -18,9 +18,8 @@ use flowcast_measure::{
 use crate::{
     commands::lab::explained,
     mpi_session::{end, launched, start},
-    terminal::{exit::EnvironmentLacks, provenance},
-    token::TokenArgs,
 };
+use flowcast_terminal::{exit::EnvironmentLacks, provenance, token::TokenArgs};
 
 /// The subcommand that is a rank.
 const RANK: &str = "tcp-rank";

@@ -22,10 +22,8 @@ use flowcast::{
 use flowcast_io::loggops_parameters;
 
 use super::predict::trace::goal_numbers;
-use crate::{
-    network_args::NetworkArgs,
-    terminal::{output::Format, progress::Progress},
-    trace_args::open_trace,
+use flowcast_terminal::{
+    network_args::NetworkArgs, output::Format, progress::Progress, trace_args::open_trace,
 };
 
 /// Measure the speed of the replay itself
@@ -55,7 +53,7 @@ pub(crate) enum Bench {
         #[arg(long, value_name = "L,o,g,G,S")]
         goal_params: Option<String>,
         /// Runs, whose median is printed; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = crate::shares::count::<u32>(..=100_000))]
+        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Measure from the text to the result instead
         #[arg(long)]
@@ -83,7 +81,7 @@ pub(crate) enum Bench {
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         /// Runs, whose median is printed; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = crate::shares::count::<u32>(..=100_000))]
+        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Machine-readable output
         #[arg(long)]
@@ -98,7 +96,7 @@ pub(crate) enum Bench {
         #[command(flatten)]
         network: NetworkArgs,
         /// Runs, whose median is printed; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = crate::shares::count::<u32>(..=100_000))]
+        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Carry each packet, also where the state repeats exactly and whole periods could be passed over
         #[arg(long)]
@@ -116,10 +114,10 @@ pub(crate) enum Bench {
         #[command(flatten)]
         network: NetworkArgs,
         /// What-ifs; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = crate::shares::count::<usize>(..=100_000))]
+        #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
         count: usize,
         /// Runs, whose median is printed; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = crate::shares::count::<u32>(..=100_000))]
+        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Machine-readable output
         #[arg(long)]

@@ -25,15 +25,14 @@ use flowcast_tuning::{
     step_times::PlacedCase,
 };
 
-use crate::{
+use flowcast_terminal::{
+    files::{Batch, Output, declare, kind_and_file, read_text},
     host_args::HostArgs,
     network_args,
-    terminal::{
-        files::{Batch, Output, declare, kind_and_file, read_text},
-        output::{Format, print_out, say, tell_notes},
-        progress::Progress,
-        provenance,
-    },
+    output::{Format, tell_notes},
+    print_out,
+    progress::Progress,
+    provenance, say,
     trace_args::threads,
 };
 
@@ -63,7 +62,7 @@ pub(crate) struct Predict {
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
     /// Probability that a run's median lies in its interval
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
 }
 
@@ -215,7 +214,7 @@ pub(crate) struct Choose {
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// How sure a gain has to be
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
     #[command(flatten)]
     format: Format,

@@ -24,16 +24,15 @@ use serde::Deserialize;
 use super::compare_work::{Work, with_work};
 use flowcast_io::ReplayRequest;
 
-use crate::{
+use crate::recording::{disturbed_by, open_recording};
+use flowcast_terminal::{
+    exit::Finding,
+    files::{declare, read_text},
     network_args::{load, parse_overrides},
-    recording::{disturbed_by, open_recording},
+    output::Format,
+    say,
     shares::{probability, share},
-    terminal::{
-        exit::Finding,
-        files::{declare, read_text},
-        output::{Format, say},
-        tables::Most,
-    },
+    tables::Most,
     trace_args::{Maps, open_trace},
 };
 

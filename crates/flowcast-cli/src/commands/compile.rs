@@ -10,12 +10,10 @@ use flowcast::{
     trace::{Trace, compiled, fold::fold},
 };
 
-use crate::{
-    terminal::{
-        files::{Output, declare, write_whole},
-        output::Format,
-        progress::Progress,
-    },
+use flowcast_terminal::{
+    files::{Output, declare, write_whole},
+    output::Format,
+    progress::Progress,
     trace_args::{open_folded, trace_help},
 };
 

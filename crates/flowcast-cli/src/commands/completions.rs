@@ -19,8 +19,8 @@ use clap_complete::{
 use flowcast::model::{builtin, network_file::field_names, sharing::model::Model};
 
 use super::Cli;
-use crate::terminal::{files::Batch, output::taken};
 use flowcast::study::grid::SHORT_NAMES;
+use flowcast_terminal::{files::Batch, output::taken};
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]

@@ -17,16 +17,15 @@ use flowcast::{
     trace::{Program, Trace, program::IgnoredRecords},
 };
 
-use crate::{
+use flowcast_terminal::{
     collectives,
+    files::{Batch, Output, declare, write_whole},
     network_args::{load, parse_overrides},
+    output::{Format, tell_notes},
+    progress::Progress,
     rank_files::write_list,
     replay_files::OutputArgs,
-    terminal::{
-        files::{Batch, Output, declare, write_whole},
-        output::{Format, say, tell_notes},
-        progress::Progress,
-    },
+    say,
     trace_args::{open_trace, threads, trace_help},
 };
 

@@ -15,7 +15,7 @@ use flowcast::{
 use flowcast_measure::loopback::measure_and_fit_loopback;
 
 use super::doctor::provenance_of_measurement;
-use crate::terminal::{
+use flowcast_terminal::{
     exit::EnvironmentLacks,
     files::{Output, declare, write_text},
     output::Format,

@@ -17,10 +17,10 @@ use flowcast::{
 use super::trace_question::{Gradient, Path, Slack};
 use flowcast_io::collectives_help;
 
-use crate::{
+use flowcast_terminal::{
     collectives,
     network_args::{load, parse_overrides},
-    terminal::output::Format,
+    output::Format,
     trace_args::{open_trace, program_help, threads},
 };
 

@@ -34,14 +34,12 @@ use super::{
     fit_conflicts,
     fit_models::{self, ModelInputs, Models},
 };
-use crate::{
+use flowcast_terminal::{
+    files::{Batch, Output, declare, write_text},
+    goes_with::{Kinds, refuse_others},
     network_args,
-    terminal::{
-        files::{Batch, Output, declare, write_text},
-        goes_with::{Kinds, refuse_others},
-        output::Format,
-        provenance,
-    },
+    output::Format,
+    provenance,
 };
 use import::ImportArgs;
 use inputs::{FitInput, Kind, one_kind};
@@ -121,13 +119,13 @@ pub(crate) struct Fit {
     /// Theil and Sen's line instead of least squares: wild points do not bend it
     #[arg(long)]
     robust: bool,
-    #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = crate::shares::count::<usize>(..=1_000_000))]
+    #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
     replicates: Option<usize>,
     /// Confidence level of the intervals
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = crate::shares::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
     /// Seed of the bootstrap, at most 2^53
-    #[arg(long, default_value_t = 1, value_parser = crate::shares::seed())]
+    #[arg(long, default_value_t = 1, value_parser = flowcast_terminal::shares::seed())]
     seed: u64,
     #[command(flatten)]
     format: Format,

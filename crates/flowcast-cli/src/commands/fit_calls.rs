@@ -23,9 +23,10 @@ use flowcast::{
 };
 
 use super::{fit::inputs::FitInput, fit_conflicts::percent};
-use crate::terminal::{
+use flowcast_terminal::{
     files::{Batch, read_text},
-    output::{Format, say},
+    output::Format,
+    say,
 };
 
 /// Level of the intervals of predicted medians.

@@ -20,14 +20,12 @@ use flowcast_tuning::{
     network::{group_links, to_network},
 };
 
-use crate::{
+use flowcast_terminal::{
     costs_table::costs_table,
-    terminal::{
-        files::{read_text, write_text},
-        output::Format,
-        progress::Progress,
-        provenance,
-    },
+    files::{read_text, write_text},
+    output::Format,
+    progress::Progress,
+    provenance,
     trace_args::threads,
 };
 

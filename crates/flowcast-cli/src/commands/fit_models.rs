@@ -22,7 +22,7 @@ use super::fit::{
     import::{ImportArgs, ImportedFiles},
     inputs::{FitInput, Kind},
 };
-use crate::terminal::{answers::write_page, output::Format, provenance};
+use flowcast_terminal::{answers::write_page, output::Format, provenance};
 
 /// Which models are compared.
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -17,7 +17,7 @@ use flowcast::{
     units::{Rounded, Time},
 };
 
-use crate::{terminal::output::tell_notes, trace_args::threads};
+use flowcast_terminal::{output::tell_notes, trace_args::threads};
 
 /// No latency beyond this is looked for.
 const MOST: Time = Time::from_nanos(2e6);

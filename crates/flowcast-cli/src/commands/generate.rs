@@ -19,9 +19,9 @@ use flowcast::{
     units::{Bytes, Rate, Time},
 };
 
-use crate::{
+use flowcast_terminal::{
+    files::{Output, declare, write_whole},
     rank_files::write_list,
-    terminal::files::{Output, declare, write_whole},
 };
 
 /// Write a synthetic workload, a Linpack run or random flows
@@ -34,7 +34,7 @@ pub(crate) struct Generate {
     #[arg(value_parser = workload)]
     workload: WorkloadKind,
     /// Number of ranks; of nodes for a stream; not for hpl, whose grid says it; at most 2^24
-    #[arg(long, conflicts_with = "grid", value_parser = crate::shares::count::<u32>(..=1 << 24))]
+    #[arg(long, conflicts_with = "grid", value_parser = flowcast_terminal::shares::count::<u32>(..=1 << 24))]
     ranks: Option<u32>,
     /// Iterations
     #[arg(long, default_value_t = 10)]
@@ -85,7 +85,7 @@ enum Computation {
 #[derive(Debug, Args)]
 struct StreamArgs {
     /// Stream: number of flows; at most 2^24
-    #[arg(long, default_value_t = 1000, value_parser = crate::shares::count::<u32>(..=1 << 24))]
+    #[arg(long, default_value_t = 1000, value_parser = flowcast_terminal::shares::count::<u32>(..=1 << 24))]
     flows: u32,
     /// Stream: sizes vary between these, evenly on a logarithmic scale
     #[arg(long, value_name = "FROM..TO", default_value = "64KiB..4MiB", value_parser = size_range)]

@@ -16,15 +16,14 @@ use flowcast::{
     units::{Rounded, Time},
 };
 
-use crate::{
+use flowcast_terminal::{
     costs_table::costs_table,
+    files::{Batch, Output, declare, read_text},
     network_args::{self, NetworkArgs},
-    terminal::{
-        files::{Batch, Output, declare, read_text},
-        output::{Format, print_out, tell_notes},
-        progress::Progress,
-        provenance,
-    },
+    output::{Format, tell_notes},
+    print_out,
+    progress::Progress,
+    provenance,
     trace_args::threads,
 };
 
@@ -191,7 +190,7 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(4..=1000))]
     windows: Option<u32>,
     /// Probability that a run's time lies in its interval
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
 }
 
@@ -284,7 +283,7 @@ pub(crate) struct Choose {
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
     replicates: u32,
     /// Probability that a run's time lies in its interval
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = crate::shares::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
     #[command(flatten)]
     format: Format,

@@ -21,16 +21,11 @@ use flowcast_measure::lab::{
     profile_text, self_test,
 };
 
-use crate::{
-    network_args::parse_overrides,
-    terminal::{
-        exit::EnvironmentLacks,
-        files::read_text,
-        output::{Format, print_out, println_out, say},
-        provenance,
-    },
-};
 use cable::{CableCheckCommand, ServeCables, quantiles};
+use flowcast_terminal::{
+    exit::EnvironmentLacks, files::read_text, network_args::parse_overrides, output::Format,
+    print_out, println_out, provenance, say,
+};
 use network::LabNetwork;
 
 subcommands! {

@@ -18,13 +18,12 @@ use flowcast_place::{
     target::TargetError,
 };
 
-use crate::{
+use flowcast_terminal::{
+    files::{Output, declare, read_text, write_text},
     host_args::job_on,
     mapping_format::{FileFormat, launch_sentence, launch_table},
-    terminal::{
-        files::{Output, declare, read_text, write_text},
-        output::{Format, print_out, say},
-    },
+    output::Format,
+    print_out, say,
 };
 
 /// Write a mapping of ranks in the format of a launcher

@@ -39,20 +39,22 @@ use super::{
 };
 use crate::{
     commands::{doctor, rails::live::WaitingKind},
-    launcher,
     round_trips::explained,
-    shares::share,
     shm_ends,
-    terminal::{
-        exit::EnvironmentLacks,
-        files::{Output, declare},
-        growing::GrowingFile,
-        output::{Format, print_out, say},
-        progress::Progress,
-    },
-    token::{self, TokenArgs},
 };
 use check::MeasureCheck;
+use flowcast_terminal::{
+    exit::EnvironmentLacks,
+    files::{Output, declare},
+    growing::GrowingFile,
+    launcher,
+    output::Format,
+    print_out,
+    progress::Progress,
+    say,
+    shares::share,
+    token::{self, TokenArgs},
+};
 
 subcommands! {
     /// Measure a network
@@ -127,7 +129,7 @@ pub(crate) struct P2p {
         long,
         default_value_t = 16,
         value_name = "COUNT",
-        value_parser = crate::shares::count::<u32>(..=MAX_MESSAGES.into()),
+        value_parser = flowcast_terminal::shares::count::<u32>(..=MAX_MESSAGES.into()),
         help = format!("Messages before an answer; keep it small, the network must not be saturated; at most {MAX_MESSAGES}"),
     )]
     burst: u32,
@@ -141,7 +143,7 @@ pub(crate) struct P2p {
     adaptive: bool,
     /// With --adaptive: most messages in both directions; at most 100000000
     #[arg(
-        value_parser = crate::shares::count::<u32>(..=100_000_000),
+        value_parser = flowcast_terminal::shares::count::<u32>(..=100_000_000),
         long,
         value_name = "COUNT",
         default_value_t = 2000,

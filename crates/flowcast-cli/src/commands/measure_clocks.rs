@@ -16,8 +16,8 @@ use flowcast_measure::{
 use crate::{
     carrying::WhereArgs,
     commands::{doctor, lab::explained},
-    terminal::output::Format,
 };
+use flowcast_terminal::output::Format;
 
 /// Measure offsets and drifts of clocks, with their uncertainty
 ///
@@ -34,10 +34,10 @@ pub(crate) struct MeasureClocks {
     #[command(flatten)]
     place: WhereArgs,
     /// Points of a line; each is the shortest of several round trips; at most 1000000
-    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts, value_parser = crate::shares::count::<u32>(..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts, value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000))]
     count: u32,
     /// Round trips for each point; at most 1000000
-    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges, value_parser = crate::shares::count::<u32>(..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges, value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000))]
     round_trips: u32,
     /// Time over which a pair spreads its points; drift is known the better the longer
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]

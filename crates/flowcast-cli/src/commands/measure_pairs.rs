@@ -34,15 +34,15 @@ use crate::{
         samples_file::SamplesFile,
     },
     core_pairs::{CoreList, notes},
+    shm_ends::answer_one_way_in,
+};
+use flowcast_terminal::{
+    exit::Finding,
+    files::{Batch, Output, declare, kind_and_file, read_own_text, read_text, write_text},
+    growing::GrowingFile,
+    output::Format,
     repeating::{Carrying, Over, Repeating},
     shares::{probability, share},
-    shm_ends::answer_one_way_in,
-    terminal::{
-        exit::Finding,
-        files::{Batch, Output, declare, kind_and_file, read_own_text, read_text, write_text},
-        growing::GrowingFile,
-        output::Format,
-    },
 };
 
 /// Measure all pairs of nodes, and name the slow node or link

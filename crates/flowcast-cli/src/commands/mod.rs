@@ -65,11 +65,11 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, builder::StyledStr};
 
-use crate::terminal::{exit::end_with_answer, tables::TableForm, width::unbroken};
+use flowcast_terminal::{exit::end_with_answer, tables::TableForm, width::unbroken};
 
 /// Measure, model, predict, place and schedule the communication of MPI programs.
 #[derive(Debug, Parser)]
-#[command(name = "flowcast", version = crate::terminal::provenance::VERSION, arg_required_else_help = true)]
+#[command(name = "flowcast", version = flowcast_terminal::provenance::VERSION, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Subcommands,

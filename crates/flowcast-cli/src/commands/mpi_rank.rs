@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use flowcast_measure::mpi::{MpiError, serve};
 
-use crate::terminal::{exit::EnvironmentLacks, provenance};
+use flowcast_terminal::{exit::EnvironmentLacks, provenance};
 
 /// Carry patterns by MPI
 ///

@@ -16,12 +16,11 @@ use flowcast::{
 use flowcast_io::{Kept, Store};
 use serde_json::Value as Json;
 
-use crate::{
+use flowcast_terminal::{
+    files::{Output, declare, read_own_text, write_text},
     network_args::{load, parse_overrides},
-    terminal::{
-        files::{Output, declare, read_own_text, write_text},
-        output::{Format, print_out, println_out, say},
-    },
+    output::Format,
+    print_out, println_out, say,
 };
 
 /// List, print, keep and convert network files

@@ -14,14 +14,12 @@ use flowcast::{
     scheduler::policy::MessagePolicy,
 };
 
-use crate::{
+use flowcast_terminal::{
+    files::{Output, declare},
     network_args::{load_all, load_rails, parse_overrides},
+    output::Format,
+    progress::Progress,
     shares::probability,
-    terminal::{
-        files::{Output, declare},
-        output::Format,
-        progress::Progress,
-    },
     trace_args::{threads, trace_help},
 };
 use question::Question;
@@ -84,7 +82,7 @@ pub(crate) struct Predict {
     #[arg(long, conflicts_with = "holdout")]
     no_interval: bool,
     /// Start of the random numbers, at most 2^53, where the network varies at random (--set machine.random.seed=N), and of --noise
-    #[arg(long, value_name = "COUNT", value_parser = crate::shares::seed())]
+    #[arg(long, value_name = "COUNT", value_parser = flowcast_terminal::shares::seed())]
     seed: Option<u64>,
     #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,

@@ -23,15 +23,9 @@ use flowcast::{
 };
 
 use super::doctor;
-use crate::{
-    recording::{Ended, Loading, disturbed_by, open_recording, recorder},
-    terminal::{
-        exit::ProgramFailed,
-        files::write_text,
-        interrupt,
-        output::{Format, say},
-        provenance,
-    },
+use crate::recording::{Ended, Loading, disturbed_by, open_recording, recorder};
+use flowcast_terminal::{
+    exit::ProgramFailed, files::write_text, interrupt, output::Format, provenance, say,
 };
 
 /// Record what an MPI program communicates while it runs

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::{Context, Result, bail};
 use flowcast::{fit::sample_table::provenance, model::csv::CsvError};
 
-use crate::terminal::growing::{GrowingFile, partial};
+use flowcast_terminal::growing::{GrowingFile, partial};
 
 /// Where samples go, and what an interrupted run has to have in common with this one.
 pub(super) struct SamplesFile<'a> {
@@ -78,7 +78,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::terminal::growing;
     use flowcast::{
         fit::{
             prtt::PrttPoint,
@@ -86,6 +85,7 @@ mod tests {
         },
         units::{Bytes, Time},
     };
+    use flowcast_terminal::growing;
 
     fn rows(sizes: std::ops::RangeInclusive<u64>) -> String {
         let point = |size| PrttPoint::round_trip(Bytes(size));

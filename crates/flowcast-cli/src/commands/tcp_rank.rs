@@ -6,9 +6,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast_measure::lab::{Introduction, serve_host};
 
-use crate::{
+use flowcast_terminal::{
+    exit::EnvironmentLacks,
     launcher::{Place, TIMEOUT, place_of_rank, retried},
-    terminal::{exit::EnvironmentLacks, provenance},
+    provenance,
     token::TokenArgs,
 };
 

@@ -7,15 +7,13 @@ use clap::Args;
 use flowcast::formats::read::Holds;
 use flowcast_io::{ReplayRequest, Request, SensitivityRequest};
 
-use crate::{
+use flowcast_terminal::{
+    answers::give_answer,
+    files::{Output, declare},
     network_args::NetworkArgs,
-    terminal::{
-        answers::give_answer,
-        files::{Output, declare},
-        output::Format,
-        progress::Progress,
-        tables::Most,
-    },
+    output::Format,
+    progress::Progress,
+    tables::Most,
     trace_args::{Maps, input_help, open_trace},
 };
 

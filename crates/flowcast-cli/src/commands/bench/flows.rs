@@ -15,7 +15,7 @@ use flowcast::{
 };
 
 use super::{print_rates, timed};
-use crate::trace_args::read_pattern;
+use flowcast_terminal::trace_args::read_pattern;
 
 /// Steps the pattern `runs` times and prints the median.
 pub(super) fn run(

@@ -11,7 +11,7 @@ use flowcast::{
 };
 
 use super::{print_rates, timed};
-use crate::trace_args::read_pattern;
+use flowcast_terminal::trace_args::read_pattern;
 
 /// Simulates the pattern `runs` times and prints the median.
 pub(super) fn run(

@@ -12,7 +12,7 @@ use flowcast::{
     units::{Rate, Time},
 };
 
-use crate::terminal::output::Format;
+use flowcast_terminal::output::Format;
 
 /// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
 pub(super) fn run(

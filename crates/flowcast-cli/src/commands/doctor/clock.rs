@@ -11,9 +11,8 @@ use flowcast_measure::{
 };
 
 use super::Check;
-use crate::{
-    commands::measure::token_for, launcher::connected, round_trips::explained, token::TokenArgs,
-};
+use crate::{commands::measure::token_for, round_trips::explained};
+use flowcast_terminal::{launcher::connected, token::TokenArgs};
 
 /// Daemons correct a clock by no more than 500 ppm; quartz drifts by less than 100.
 const MOST_DRIFT: f64 = 5e-4;

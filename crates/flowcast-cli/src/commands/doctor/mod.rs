@@ -14,14 +14,7 @@ use flowcast::table::{Document, rows, shown};
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{
-    terminal::{
-        exit::Finding,
-        output::{Format, say},
-        provenance,
-    },
-    token::TokenArgs,
-};
+use flowcast_terminal::{exit::Finding, output::Format, provenance, say, token::TokenArgs};
 use machine::Machine;
 
 /// Check this machine before a measurement or a recording

@@ -19,10 +19,8 @@ use super::{
     inputs::{FitInput, Kind},
     write,
 };
-use crate::{
-    commands::fit_conflicts::percent,
-    terminal::{output::Format, provenance},
-};
+use crate::commands::fit_conflicts::percent;
+use flowcast_terminal::{output::Format, provenance};
 
 /// A message without data takes another way through some libraries.
 const NO_BYTES: &str =

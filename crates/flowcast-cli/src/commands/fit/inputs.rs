@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, bail};
 use flowcast::{calibrate::conflict_samples::ConflictSamples, fit::sample_table};
 
-use crate::terminal::files::read_text;
+use flowcast_terminal::files::read_text;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

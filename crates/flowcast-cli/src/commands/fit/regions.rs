@@ -27,11 +27,8 @@ use super::write;
 use crate::{
     commands::fit_packets::{self, PacketFit},
     recording::{disturbed_by, open_recording},
-    terminal::{
-        output::{Format, say},
-        provenance,
-    },
 };
+use flowcast_terminal::{output::Format, provenance, say};
 
 /// What is fitted, and where it goes.
 pub(in crate::commands) struct FitRegions<'a> {

@@ -13,12 +13,10 @@ use flowcast::{
 };
 
 use super::{Computation, Generate, GeneratedFormat};
-use crate::{
+use flowcast_terminal::{
+    files::{Output, declare, read_text, write_whole},
     rank_files::write_list,
-    terminal::{
-        files::{Output, declare, read_text, write_whole},
-        output::say,
-    },
+    say,
 };
 
 /// Options for High Performance Linpack.

@@ -14,12 +14,7 @@ use flowcast_measure::lab::{
 };
 
 use super::{explained, load};
-use crate::terminal::{
-    exit::Finding,
-    files::read_text,
-    output::{Format, println_out},
-    provenance,
-};
+use flowcast_terminal::{exit::Finding, files::read_text, output::Format, println_out, provenance};
 
 /// Check the lateness, rate and losses of a link emulator
 ///

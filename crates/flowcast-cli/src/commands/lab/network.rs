@@ -5,7 +5,7 @@ use clap::Args;
 use flowcast_measure::lab::network_of;
 
 use super::load;
-use crate::terminal::output::print_out;
+use flowcast_terminal::print_out;
 
 /// Print the network file that rates and windows of a lab give
 #[derive(Debug, Args)]

@@ -16,11 +16,8 @@ use flowcast_measure::{
 };
 
 use super::{KeptSamples, Reached, stop_text};
-use crate::{
-    commands::doctor,
-    round_trips::explained,
-    terminal::{output::Format, progress::Progress},
-};
+use crate::{commands::doctor, round_trips::explained};
+use flowcast_terminal::{output::Format, progress::Progress};
 
 /// Measures, writes the samples and says what they cost and tell.
 pub(super) fn run(

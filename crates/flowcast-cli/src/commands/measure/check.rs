@@ -16,11 +16,10 @@ use flowcast_measure::{
 use super::{share, token_for};
 use crate::{
     commands::{doctor, rails::live::WaitingKind},
-    launcher::connected,
-    network_args::load,
     round_trips::explained,
-    shares::probability,
-    terminal::{exit::Finding, output::Format},
+};
+use flowcast_terminal::{
+    exit::Finding, launcher::connected, network_args::load, output::Format, shares::probability,
     token::TokenArgs,
 };
 

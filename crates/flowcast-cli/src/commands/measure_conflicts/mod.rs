@@ -32,13 +32,13 @@ use crate::{
         samples_file::SamplesFile,
         validate::racks_of,
     },
+};
+use flowcast_terminal::{
+    exit::Finding,
+    files::{Output, declare},
+    growing::GrowingFile,
+    output::Format,
     repeating::{Carrying, Going, Over, Repeating},
-    terminal::{
-        exit::Finding,
-        files::{Output, declare},
-        growing::GrowingFile,
-        output::Format,
-    },
 };
 
 /// Measure how concurrent messages slow each other down
@@ -61,7 +61,7 @@ pub(crate) struct MeasureConflicts {
     #[command(flatten)]
     place: WhereArgs,
     /// With --launcher: racks, to which the hosts are dealt in blocks; at most 65536
-    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher", value_parser = crate::shares::count::<u32>(..=65_536))]
+    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher", value_parser = flowcast_terminal::shares::count::<u32>(..=65_536))]
     racks: u32,
     /// Size of each message; at least 30 windows, or the start of a message matters
     #[arg(long, default_value = "4MB", value_name = "SIZE")]
@@ -70,13 +70,13 @@ pub(crate) struct MeasureConflicts {
     #[arg(long, default_value = "128KiB", value_name = "SIZE")]
     short: Bytes,
     /// Most flows in one direction of a node; at most 1000
-    #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=1_000))]
+    #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=1_000))]
     flows: u32,
     /// Only conflicts of these kinds, separated by commas (flows alone are always measured)
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     only: Vec<ConflictKind>,
     /// Random patterns for validation; at most 100000
-    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=100_000))]
+    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
     holdout: u32,
     /// Seed of the first of them
     #[arg(long, default_value_t = 1)]

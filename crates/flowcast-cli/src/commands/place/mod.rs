@@ -29,16 +29,14 @@ use flowcast_place::{
 };
 
 use self::{nodes::NodeArgs, times::TriedTimes};
-use crate::{
+use flowcast_terminal::{
+    files::{Batch, Output, declare},
     mapping_format::{FileFormat, launch_sentence},
     network_args::NetworkArgs,
+    output::Format,
+    progress::Progress,
+    provenance, say,
     shares::probability,
-    terminal::{
-        files::{Batch, Output, declare},
-        output::{Format, say},
-        progress::Progress,
-        provenance,
-    },
     trace_args::{first_file, open_trace, read_pattern, refuse_cut, threads},
 };
 

@@ -11,7 +11,7 @@ use flowcast::{
 use flowcast_place::{host_list, job::Job, positions::positions};
 use flowcast_tuning::{allocations::Allocations, hosts::host_places};
 
-use crate::{host_args::HostArgs, terminal::files::read_text};
+use flowcast_terminal::{files::read_text, host_args::HostArgs};
 
 /// Which nodes there are.
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use flowcast::units::Time;
 
-use crate::terminal::growing::{GrowingFile, partial};
+use flowcast_terminal::growing::{GrowingFile, partial};
 
 const CONTENT: &str = "the mappings of an interrupted search";
 

@@ -19,10 +19,12 @@ use flowcast::{
     units::Rounded,
 };
 
-use super::{Asked, trace::parse_mapping};
-use crate::{
-    terminal::{files::write_text, progress::Progress, provenance},
-    trace_args::{print_notes_beside, threads},
+use super::Asked;
+use flowcast_terminal::{
+    files::write_text,
+    progress::Progress,
+    provenance,
+    trace_args::{parse_mapping, print_notes_beside, threads},
 };
 
 /// One combination.

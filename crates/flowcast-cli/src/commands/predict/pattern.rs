@@ -14,7 +14,9 @@ use flowcast::{
 };
 
 use super::{Asked, Predict, comparison::of_pattern};
-use crate::{network_args::tell_rate_kind, terminal::files::write_text, trace_args::read_pattern};
+use flowcast_terminal::{
+    files::write_text, network_args::tell_rate_kind, trace_args::read_pattern,
+};
 
 /// Predicts and prints; for several networks or models a row for each. A pattern without `step` lines has one step.
 pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {

@@ -7,8 +7,8 @@ use anyhow::{Result, anyhow};
 use flowcast_io::{Holding, is_pattern};
 
 use super::Asked;
-use crate::{
-    terminal::goes_with::{Kinds, refuse_others},
+use flowcast_terminal::{
+    goes_with::{Kinds, refuse_others},
     trace_args::first_file,
 };
 

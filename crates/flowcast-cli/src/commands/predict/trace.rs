@@ -16,17 +16,22 @@ use flowcast::{
 };
 use flowcast_io::{
     IntervalRequest, RankNodes, ReplayRequest, Request, ScenariosRequest, collectives_help,
-    read_mapping, read_named_text,
+    read_named_text,
 };
 
 use super::Asked;
-use crate::{
+use flowcast_terminal::{
+    answers::give_answer,
     collectives::note_formulas,
+    files::Batch,
     network_args::tell_rate_kind,
+    progress::Progress,
+    provenance,
     replay_files::OutputArgs,
-    terminal::{answers::give_answer, files::Batch, progress::Progress, provenance, tables::Most},
+    tables::Most,
     trace_args::{
-        Compute, Maps, flat, open_by, open_trace, print_notes_beside, refuse_cut, threads,
+        Compute, Maps, flat, open_by, open_trace, parse_mapping, print_notes_beside, refuse_cut,
+        threads,
     },
 };
 
@@ -305,9 +310,4 @@ pub(in crate::commands) fn goal_numbers(text: &str) -> Result<[f64; 5]> {
     numbers.with_context(|| {
         format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S")
     })
-}
-
-/// The rule or the file of a mapping that an option names.
-pub(crate) fn parse_mapping(text: &str) -> Result<Mapping> {
-    read_mapping(text, &mut Maps::default())
 }

@@ -26,10 +26,11 @@ use flowcast::{
 use super::settings::{self, Settings};
 use flowcast_io::ReplayRequest;
 
-use crate::{
+use flowcast_terminal::{
     network_args,
     network_args::parse_overrides,
-    terminal::{output::Format, progress::Progress},
+    output::Format,
+    progress::Progress,
     trace_args::{Maps, open_trace, print_notes_beside, program_help, refuse_cut, threads},
 };
 
@@ -60,7 +61,7 @@ pub(crate) struct Advise {
     interfaces: Vec<String>,
     /// Messages sent one after another at once; at most 10000
     #[arg(
-        value_parser = crate::shares::count::<usize>(..=10_000),
+        value_parser = flowcast_terminal::shares::count::<usize>(..=10_000),
         long,
         default_value_t = 16,
         value_name = "COUNT",

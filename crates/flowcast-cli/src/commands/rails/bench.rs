@@ -25,13 +25,12 @@ use super::{
     live::{LiveRail, WaitingKind, lacking, live_rail, session_rule},
     serve::unexpected,
 };
-use crate::{
-    commands::doctor,
+use crate::commands::doctor;
+use flowcast_terminal::{
+    files::{Output, declare},
     launcher::connected,
-    terminal::{
-        files::{Output, declare},
-        output::{Format, say},
-    },
+    output::Format,
+    say,
     token::TokenArgs,
 };
 use point::PointRun;
@@ -77,7 +76,7 @@ pub(crate) struct Bench {
     schedulers: Vec<Chosen>,
     /// N: messages sent one after another before as many are received; at most 1000000
     #[arg(
-        value_parser = crate::shares::count::<u32>(..=1_000_000),
+        value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000),
         long,
         value_delimiter = ',',
         default_value = "1,8,16,32",
@@ -87,7 +86,7 @@ pub(crate) struct Bench {
     #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...", help = sizes_help())]
     sizes: Vec<Bytes>,
     /// Rounds; each measures every scheduler and every network once; at most 1000000
-    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=1_000_000))]
+    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
     repetitions: usize,
     /// How long one measurement is repeated
     #[arg(long, default_value = "20ms", value_name = "TIME")]

@@ -9,7 +9,8 @@ use flowcast::{
     units::{Bytes, Time},
 };
 
-use crate::{commands::samples_file::SamplesFile, terminal::growing::GrowingFile};
+use crate::commands::samples_file::SamplesFile;
+use flowcast_terminal::growing::GrowingFile;
 
 /// The results of one N and size: for each subject the one-way times of the rounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,7 +181,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::terminal::growing::partial;
+    use flowcast_terminal::growing::partial;
 
     fn plan() -> Plan {
         let points = vec![(1, Bytes(64)), (8, Bytes(64))];

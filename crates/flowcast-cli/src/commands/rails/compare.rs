@@ -15,7 +15,7 @@ use flowcast::{
 };
 
 use super::inputs::rail_parameters;
-use crate::terminal::{output::Format, provenance};
+use flowcast_terminal::{output::Format, provenance};
 
 /// Compare schedulers with the optimum on random sets of messages
 ///
@@ -29,16 +29,16 @@ use crate::terminal::{output::Format, provenance};
 pub(crate) struct Compare {
     /// A network: its name or file, or NAME=g,G,o,Lus: g, G per byte, o and L in microseconds (repeatable) [default: the six
     /// combinations of the thesis' networks, one after the other]
-    #[arg(long = "rail", value_name = "RAIL", value_parser = crate::network_args::rail)]
+    #[arg(long = "rail", value_name = "RAIL", value_parser = flowcast_terminal::network_args::rail)]
     rails: Vec<Rail>,
     /// Schedulers [default: all, and the printed forms that differ]
     #[arg(long = "scheduler", value_delimiter = ',', value_name = "NAME,NAME...")]
     schedulers: Vec<SchedulerName>,
     /// Sets for each combination of rails; at most 100000
-    #[arg(long, default_value_t = 400, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=100_000))]
+    #[arg(long, default_value_t = 400, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
     count: usize,
     /// Messages of a set; at most 1000000
-    #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=1_000_000))]
+    #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
     messages_per_set: usize,
     /// Longest message; each power of two up to it is as likely as any other
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]
@@ -47,7 +47,7 @@ pub(crate) struct Compare {
     #[arg(long, default_value = "0us", value_name = "TIME")]
     span: Time,
     /// Seed of the sets, at most 2^53
-    #[arg(long, default_value_t = 1, value_parser = crate::shares::seed())]
+    #[arg(long, default_value_t = 1, value_parser = flowcast_terminal::shares::seed())]
     seed: u64,
     /// Give up an optimum after so many branches
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]

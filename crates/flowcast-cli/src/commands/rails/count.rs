@@ -16,7 +16,7 @@ use flowcast_rails::{
 };
 
 use super::{live::LiveRail, serve::unexpected};
-use crate::terminal::{exit::Finding, output::Format, provenance};
+use flowcast_terminal::{exit::Finding, output::Format, provenance};
 
 /// The counting test.
 #[derive(Debug, Args)]

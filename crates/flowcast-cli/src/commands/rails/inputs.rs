@@ -15,10 +15,7 @@ use flowcast::{
     table::{Document, Rows, Value, rows},
 };
 
-use crate::{
-    network_args::rail,
-    terminal::{files::read_text, tables::Most},
-};
+use flowcast_terminal::{files::read_text, network_args::rail, tables::Most};
 
 /// The rails.
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ use flowcast_rails::{
     token::Token,
 };
 
-use crate::{network_args, terminal::exit::EnvironmentLacks};
+use flowcast_terminal::{exit::EnvironmentLacks, network_args};
 
 /// A rail is given up that is silent for so long while the other end answers on another one.
 const SILENCE: Time = Time::from_nanos(2e9);

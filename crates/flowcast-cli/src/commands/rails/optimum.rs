@@ -11,7 +11,7 @@ use flowcast::{
 };
 
 use super::inputs::{MessageArgs, RailArgs, scheduled};
-use crate::terminal::output::Format;
+use flowcast_terminal::output::Format;
 
 /// Find the best schedule of a small set, or bound that of a large one
 ///

@@ -11,13 +11,7 @@ use flowcast_rails::{
 };
 
 use super::live::{WaitingKind, address, lacking, session_rule};
-use crate::{
-    terminal::{
-        exit::EnvironmentLacks,
-        output::{println_out, say},
-    },
-    token::TokenArgs,
-};
+use flowcast_terminal::{exit::EnvironmentLacks, println_out, say, token::TokenArgs};
 
 /// Answer `flowcast rails bench` over several networks
 ///

@@ -17,7 +17,7 @@ use super::{
     inputs::{MessageArgs, RailArgs, scheduled, shares},
     split,
 };
-use crate::terminal::output::Format;
+use flowcast_terminal::output::Format;
 
 /// Let a scheduler choose the rail of each message
 #[derive(Debug, Args)]

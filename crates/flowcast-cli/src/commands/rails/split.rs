@@ -14,7 +14,7 @@ use flowcast::{
     units::{Bytes, Rounded, Time},
 };
 
-use crate::terminal::{output::Format, tables::Most};
+use flowcast_terminal::{output::Format, tables::Most};
 
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(

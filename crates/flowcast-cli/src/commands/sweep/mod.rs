@@ -28,17 +28,15 @@ use flowcast::{
 use flowcast_io::{ReplayRequest, collectives_help};
 
 use self::{output::Output, remote::Executor};
-use super::predict::trace::parse_mapping;
-use crate::{
+use flowcast_terminal::{
     collectives::note_formulas,
+    files::{self, declare, read_own_text, read_text, write_text, write_whole},
     network_args::{load_all, parse_overrides},
+    output::tell_notes,
+    progress::Progress,
+    say,
     shares::probability,
-    terminal::{
-        files::{self, declare, read_own_text, read_text, write_text, write_whole},
-        output::{say, tell_notes},
-        progress::Progress,
-    },
-    trace_args::{Maps, open_trace, program_help, threads},
+    trace_args::{Maps, open_trace, parse_mapping, program_help, threads},
 };
 
 /// Predict all combinations of networks, mappings and values

@@ -9,9 +9,9 @@ use flowcast::{
     study::rows::{ResultsPart, Rows},
 };
 
-use crate::terminal::{
+use flowcast_terminal::{
     growing::{GrowingFile, partial},
-    output::print_out,
+    print_out,
 };
 
 /// The rows of this run, and the file that keeps them meanwhile.

@@ -16,7 +16,7 @@ use flowcast::{
 };
 use serde_json::{Value, json};
 
-use crate::terminal::exit::EnvironmentLacks;
+use flowcast_terminal::exit::EnvironmentLacks;
 
 /// Which Python has the package.
 const PYTHON: &str = "python3";

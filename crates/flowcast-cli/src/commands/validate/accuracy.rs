@@ -22,7 +22,7 @@ use flowcast::{
     statistics::observation::Observations,
 };
 
-use crate::terminal::{
+use flowcast_terminal::{
     exit::Finding,
     files::{read_text, rewrite_text},
     provenance,

@@ -8,7 +8,7 @@ use flowcast_measure::lab::{LabSpec, PatternRun};
 use serde::{Deserialize, Serialize};
 
 use super::{journal, patterns::Named};
-use crate::repeating::Over;
+use flowcast_terminal::repeating::Over;
 
 /// In which lab, and from what program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -175,9 +175,9 @@ mod tests {
         super::journal::{Journal, read},
         *,
     };
-    use crate::terminal::growing;
     use flowcast::model::cluster::pattern::Pattern;
     use flowcast_measure::lab::{Carried, profile};
+    use flowcast_terminal::growing;
     use std::{fs::OpenOptions, io::Write};
 
     fn finished(name: &str) -> Finished {

@@ -1,7 +1,7 @@
 //! A journal of finished measurements: one line of JSON each, written before the next measurement begins.
 //!
 //! The first line, the header, says how the measurements were made. A line with a checksum stands before each, as in
-//! [`growing`](crate::terminal::growing).
+//! [`growing`](flowcast_terminal::growing).
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::terminal::{
+use flowcast_terminal::{
     files::{Output, declare},
     growing::{self, GrowingFile, beside},
 };

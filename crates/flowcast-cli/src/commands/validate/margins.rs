@@ -7,7 +7,7 @@ use flowcast::{
     table::{Document, json, or_dash, percent, rows, shown},
 };
 
-use crate::{network_args, terminal::output::Format};
+use flowcast_terminal::{network_args, output::Format};
 
 /// Check how often intervals of an accuracy record hold measurements
 ///
@@ -25,7 +25,7 @@ pub(crate) struct ValidateMargins {
     #[arg(long, value_name = "NET.toml")]
     accuracy: Option<String>,
     /// Probability with which the intervals are to contain what is measured
-    #[arg(long, default_value = "0.90", value_name = "PROBABILITY", value_parser = crate::shares::probability)]
+    #[arg(long, default_value = "0.90", value_name = "PROBABILITY", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
     #[command(flatten)]
     format: Format,

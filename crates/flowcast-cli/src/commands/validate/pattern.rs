@@ -28,9 +28,12 @@ use crate::{
         doctor,
         lab::{explained, load, self_tested},
     },
-    network_args,
+};
+use flowcast_terminal::{
+    answers::write_page,
+    network_args, provenance,
     repeating::{Carrying, Going, Over, Repeating},
-    terminal::{answers::write_page, output::say, provenance},
+    say,
 };
 
 /// Carry patterns in a lab and compare each flow with its predictions
@@ -61,13 +64,13 @@ pub(crate) struct ValidatePattern {
     #[arg(long, value_name = "KEY=VALUE")]
     lab_set: Vec<String>,
     /// Patterns of set A, or of each configuration of set B; at most 100000
-    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=100_000))]
+    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
     count: u32,
     /// Seed of the first pattern
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Flows of set A; at most 100000
-    #[arg(long, default_value_t = 30, value_name = "COUNT", value_parser = crate::shares::count::<u32>(..=100_000))]
+    #[arg(long, default_value_t = 30, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
     flows: u32,
     /// Models, separated by commas
     #[arg(

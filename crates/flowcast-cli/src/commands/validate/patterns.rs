@@ -18,10 +18,8 @@ use flowcast::{
 };
 use flowcast_measure::lab::LabSpec;
 
-use crate::{
-    commands::{mapping::on_nodes, predict::trace::parse_mapping},
-    terminal::{files::read_bytes, output::say},
-};
+use crate::commands::mapping::on_nodes;
+use flowcast_terminal::{files::read_bytes, say, trace_args::parse_mapping};
 
 /// The set that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

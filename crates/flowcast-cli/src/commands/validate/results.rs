@@ -19,7 +19,7 @@ use super::{
     finished::Finished,
     patterns::{by_step, racks_of},
 };
-use crate::{terminal::progress::Progress, trace_args::threads};
+use flowcast_terminal::{progress::Progress, trace_args::threads};
 
 /// Predicts what was measured with each model, on threads.
 pub(super) fn cases(

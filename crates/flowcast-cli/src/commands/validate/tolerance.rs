@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::terminal::exit::Finding;
+use flowcast_terminal::exit::Finding;
 
 /// What the errors of a model may be at most, as shares.
 #[derive(Debug, Clone, PartialEq)]

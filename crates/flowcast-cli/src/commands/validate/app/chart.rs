@@ -14,7 +14,7 @@ use flowcast::{
 use serde::Deserialize;
 
 use super::document::KIND;
-use crate::terminal::{
+use flowcast_terminal::{
     files::{Output, declare, read_text, write_text},
     output::Format,
 };

@@ -33,14 +33,17 @@ use super::{
     tolerance::{Tolerance, judge},
 };
 use crate::{
-    commands::{lab::load, predict::trace::parse_mapping},
+    commands::lab::load,
+    recording::{disturbed_by, open_recording},
+};
+use flowcast_terminal::{
+    answers::write_page,
     network_args::{self, parse_overrides},
     predictors::{self, Predictor, Setting},
-    recording::{disturbed_by, open_recording},
+    provenance,
     repeating::Going,
     shares::probability,
-    terminal::{answers::write_page, provenance},
-    trace_args::Compute,
+    trace_args::{Compute, parse_mapping},
 };
 
 pub(super) use chart::ValidateChart;
@@ -113,10 +116,10 @@ pub(crate) struct ValidateApp {
     )]
     idle_sleep: Option<Time>,
     /// Timed runs of the program; at most 100000
-    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=100_000))]
+    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
     repetitions: usize,
     /// Recorded runs, each of which is predicted; of several the median of the predictions counts; at most 100000
-    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=100_000))]
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
     recordings: usize,
     /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]

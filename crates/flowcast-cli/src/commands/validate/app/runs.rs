@@ -32,10 +32,10 @@ use crate::{
         record::prepare,
     },
     recording::{Loading, open_recording, recorder},
-    terminal::{
-        exit::{EnvironmentLacks, Finding},
-        output::say,
-    },
+};
+use flowcast_terminal::{
+    exit::{EnvironmentLacks, Finding},
+    say,
 };
 
 /// What is run, and where.

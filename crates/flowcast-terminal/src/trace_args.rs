@@ -21,10 +21,10 @@ use flowcast::{
     trace::{SharedBytes, Trace, program::IgnoredRecords},
 };
 use flowcast_io::Reader;
-pub(crate) use flowcast_io::{threads, whole_recording as refuse_cut};
+pub use flowcast_io::{threads, whole_recording as refuse_cut};
 use memmap2::Mmap;
 
-use crate::terminal::{
+use crate::{
     files::read_bytes,
     input_maps::{self, release},
     output::{Format, tell_notes},
@@ -32,17 +32,17 @@ use crate::terminal::{
 };
 
 /// Reads a trace of any known format, without its loops; `-` is the standard input.
-pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
+pub fn open_trace(path: &Path) -> Result<Trace> {
     flat(open_by(path, None)?)
 }
 
 /// The same with the loops that it has.
-pub(crate) fn open_folded(path: &Path) -> Result<Trace> {
+pub fn open_folded(path: &Path) -> Result<Trace> {
     open_by(path, None)
 }
 
 /// A trace without its loops.
-pub(crate) fn flat(trace: Trace) -> Result<Trace> {
+pub fn flat(trace: Trace) -> Result<Trace> {
     match trace.unfolded()? {
         Cow::Owned(flat) => Ok(flat),
         Cow::Borrowed(_) => Ok(trace),
@@ -51,7 +51,7 @@ pub(crate) fn flat(trace: Trace) -> Result<Trace> {
 
 /// Which time the computations of a recording take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Compute {
+pub enum Compute {
     /// Thread CPU time
     Cpu,
     /// The time that passed
@@ -68,7 +68,7 @@ impl From<Compute> for Clock {
 }
 
 /// Reads a trace with the loops that it has; of a recording with a clock for its computations, if one is given.
-pub(crate) fn open_by(path: &Path, compute: Option<Compute>) -> Result<Trace> {
+pub fn open_by(path: &Path, compute: Option<Compute>) -> Result<Trace> {
     let (name, path) = named(path)?;
     let mut maps = Maps::default();
     let _progress = Progress::without_end(format!("reading {name}"));
@@ -79,17 +79,17 @@ pub(crate) fn open_by(path: &Path, compute: Option<Compute>) -> Result<Trace> {
 }
 
 /// What an argument says that takes any trace.
-pub(crate) fn trace_help() -> String {
+pub fn trace_help() -> String {
     input_help(Holds::Any)
 }
 
 /// What an argument says that takes a trace and no GOAL schedule.
-pub(crate) fn program_help() -> String {
+pub fn program_help() -> String {
     input_help(Holds::Program)
 }
 
 /// What an argument says that takes traces of some formats.
-pub(crate) fn input_help(holds: Holds) -> String {
+pub fn input_help(holds: Holds) -> String {
     let formats = flowcast::formats::read::formats(holds)
         .collect::<Vec<_>>()
         .join(", ");
@@ -101,7 +101,7 @@ pub(crate) fn input_help(holds: Holds) -> String {
 /// Memory maps of texts, of which what was read is given back every so often: a trace of several gigabytes does not have to
 /// fit into memory. Where a message names a line, it is read again.
 #[derive(Default)]
-pub(crate) struct Maps {
+pub struct Maps {
     maps: Arc<Mutex<Vec<Arc<Mmap>>>>,
     releasing: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -158,7 +158,7 @@ fn lock(maps: &Mutex<Vec<Arc<Mmap>>>) -> MutexGuard<'_, Vec<Arc<Mmap>>> {
 }
 
 /// The file to begin with: one of the files of a folder stands for all.
-pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
+pub fn first_file(path: &Path) -> Result<PathBuf> {
     if path == Path::new(STANDARD_INPUT) {
         return standard_input();
     }
@@ -169,7 +169,7 @@ pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
 }
 
 /// The name for messages and the content of a pattern; `-` is the standard input.
-pub(crate) fn read_pattern(path: &Path) -> Result<(String, Vec<u8>)> {
+pub fn read_pattern(path: &Path) -> Result<(String, Vec<u8>)> {
     let (name, first) = named(path)?;
     Ok((name, read_bytes(&first)?))
 }
@@ -203,8 +203,13 @@ fn standard_input() -> Result<PathBuf> {
 }
 
 /// Says what the trace has that the replay does not model, where the result is for programs: people read it below the result.
-pub(crate) fn print_notes_beside(format: Format, ignored: &[IgnoredRecords]) {
+pub fn print_notes_beside(format: Format, ignored: &[IgnoredRecords]) {
     if format.json {
         tell_notes(ignored);
     }
+}
+
+/// The rule or the file of a mapping that an option names.
+pub fn parse_mapping(text: &str) -> Result<flowcast::model::machine::Mapping> {
+    flowcast_io::read_mapping(text, &mut Maps::default())
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast_rails::token::{TOKEN, Token};
 
-use crate::terminal::files::read_text;
+use crate::files::read_text;
 
 const VARIABLE: &str = "FLOWCAST_TOKEN";
 
@@ -15,7 +15,7 @@ const OPEN_MPI_PASSES: &str = "OMPI_MCA_mca_base_env_list";
 
 /// The secret of a conversation.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct TokenArgs {
+pub struct TokenArgs {
     /// What a connection has to show: a file that holds 32 hexadecimal digits, or these, which all users of this machine can
     /// read then while the command runs [default: $FLOWCAST_TOKEN]
     #[arg(long, value_name = "TOKEN|FILE")]
@@ -24,7 +24,7 @@ pub(crate) struct TokenArgs {
 
 impl TokenArgs {
     /// The one that was given.
-    pub(crate) fn given(&self) -> Result<Option<Token>> {
+    pub fn given(&self) -> Result<Option<Token>> {
         let Some(text) = self.token.clone().or_else(|| env::var(VARIABLE).ok()) else {
             return Ok(None);
         };
@@ -43,7 +43,7 @@ impl TokenArgs {
 
     /// Lets the processes of a launcher know it: the file where one was given, which they read themselves, else the
     /// environment. The words of a command line can be seen by everybody.
-    pub(crate) fn hand_over(&self, command: &mut Command, token: Token) {
+    pub fn hand_over(&self, command: &mut Command, token: Token) {
         match self
             .token
             .as_deref()
@@ -61,13 +61,13 @@ impl TokenArgs {
     }
 
     /// The one that was given, or a new one.
-    pub(crate) fn given_or_new(&self) -> Result<Token> {
+    pub fn given_or_new(&self) -> Result<Token> {
         self.given()?.map_or_else(new, Ok)
     }
 }
 
 /// A token that nobody can guess.
-pub(crate) fn new() -> Result<Token> {
+pub fn new() -> Result<Token> {
     const SOURCE: &str = "/dev/urandom";
     let mut bytes = [0; TOKEN];
     let read = File::open(SOURCE).and_then(|mut source| source.read_exact(&mut bytes));

@@ -13,38 +13,37 @@ use anyhow::Result;
 use clap::Args;
 use flowcast::model::name::is_hidden;
 
-use crate::terminal::{
+use crate::{
     tables::{RECORD, TableForm, written},
     width::{error_width, fitted, output_width},
 };
 use flowcast::table::{Document, Part};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
+#[macro_export]
 macro_rules! print_out {
-    ($($argument:tt)*) => { $crate::terminal::output::print(format_args!($($argument)*)) };
+    ($($argument:tt)*) => { $crate::output::print(format_args!($($argument)*)) };
 }
 
 /// `println!`, but a reader that has gone away ends the command quietly instead of with a panic.
+#[macro_export]
 macro_rules! println_out {
-    () => { $crate::terminal::output::print_lines("") };
-    ($($argument:tt)*) => { $crate::terminal::output::print_lines(&format!($($argument)*)) };
+    () => { $crate::output::print_lines("") };
+    ($($argument:tt)*) => { $crate::output::print_lines(&format!($($argument)*)) };
 }
 
 /// `eprintln!`, but a standard error that cannot be written ends nothing.
+#[macro_export]
 macro_rules! say {
-    ($($argument:tt)*) => { $crate::terminal::output::say_line(format_args!($($argument)*)) };
+    ($($argument:tt)*) => { $crate::output::say_line(format_args!($($argument)*)) };
 }
-
-pub(crate) use print_out;
-pub(crate) use println_out;
-pub(crate) use say;
 
 /// How a command prints its result; flattened into the arguments of a command.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Format {
+pub struct Format {
     /// Machine-readable output
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 impl Format {
@@ -52,7 +51,7 @@ impl Format {
     ///
     /// # Errors
     /// A figure that cannot be told, in whatever format.
-    pub(crate) fn print(self, document: &Document) -> Result<()> {
+    pub fn print(self, document: &Document) -> Result<()> {
         if self.json {
             println_out!("{}", document.json()?);
             return Ok(());
@@ -74,7 +73,7 @@ impl Format {
 }
 
 /// Writes lines to the standard output; among tables in CSV, what is no table is a comment.
-pub(crate) fn print_lines(text: &str) {
+pub fn print_lines(text: &str) {
     if TableForm::chosen() != TableForm::Csv {
         return print(format_args!("{text}\n"));
     }
@@ -88,13 +87,13 @@ pub(crate) fn print_lines(text: &str) {
 }
 
 /// Writes a line to the standard error, whether anybody reads it or not.
-pub(crate) fn say_line(text: Arguments<'_>) {
+pub fn say_line(text: Arguments<'_>) {
     let text = text.to_string();
     let _ = writeln!(stderr(), "{}", fitted(&escaped(&text), error_width()));
 }
 
 /// Writes notes to the standard error, where no document has them.
-pub(crate) fn tell_notes<T: Display>(notes: impl IntoIterator<Item = T>) {
+pub fn tell_notes<T: Display>(notes: impl IntoIterator<Item = T>) {
     for note in notes {
         say!("flowcast: note: {note}");
     }
@@ -102,7 +101,7 @@ pub(crate) fn tell_notes<T: Display>(notes: impl IntoIterator<Item = T>) {
 
 /// The text with characters that a terminal would obey, or that hide what stands beside them, as `\u001b`: names in it may
 /// be anybody's. That is what JSON has for them, too.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
     }
@@ -121,7 +120,7 @@ fn is_obeyed(character: char) -> bool {
 }
 
 /// Writes to the standard output.
-pub(crate) fn print(text: Arguments<'_>) {
+pub fn print(text: Arguments<'_>) {
     taken(
         stdout()
             .lock()
@@ -130,7 +129,7 @@ pub(crate) fn print(text: Arguments<'_>) {
 }
 
 /// Ends the command where the standard output has not taken what was written to it: quietly if its reader has gone away.
-pub(crate) fn taken(written: io::Result<()>) {
+pub fn taken(written: io::Result<()>) {
     match written {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),

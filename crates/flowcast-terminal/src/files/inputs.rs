@@ -16,7 +16,7 @@ static READ: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 pub(super) const STANDARD_INPUT: &str = "/dev/stdin";
 
 /// Notes that a file is an input of this run.
-pub(crate) fn note_read(path: &Path) {
+pub fn note_read(path: &Path) {
     if let Ok(path) = fs::canonicalize(path) {
         READ.lock()
             .expect("nobody panics while it is held")

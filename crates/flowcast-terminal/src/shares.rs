@@ -5,17 +5,17 @@ use std::ops::RangeToInclusive;
 use clap::builder::RangedU64ValueParser;
 
 /// A whole number up to a limit, which the parser checks before a command begins.
-pub(crate) fn count<T: TryFrom<u64>>(range: RangeToInclusive<u64>) -> RangedU64ValueParser<T> {
+pub fn count<T: TryFrom<u64>>(range: RangeToInclusive<u64>) -> RangedU64ValueParser<T> {
     RangedU64ValueParser::new().range(range)
 }
 
 /// A seed of up to 2^53: documents hold it as a number, exactly.
-pub(crate) fn seed() -> RangedU64ValueParser<u64> {
+pub fn seed() -> RangedU64ValueParser<u64> {
     count(..=1 << 53)
 }
 
 /// `2%` or `0.02`.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
+pub fn share(text: &str) -> Result<f64, String> {
     let (number, of) = text
         .strip_suffix('%')
         .map_or((text, 1.0), |number| (number, 100.0));
@@ -30,7 +30,7 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
 }
 
 /// A probability of `--level`.
-pub(crate) fn probability(text: &str) -> Result<f64, String> {
+pub fn probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
         Ok(percent) if (1.0..100.0).contains(&percent) => Err(format!(

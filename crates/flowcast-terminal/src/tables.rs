@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 use flowcast::table::{Grouped, Table, is_silent};
 
-use crate::terminal::width::{columns_of, fitted, longest_word, output_width, wrapped};
+use crate::width::{columns_of, fitted, longest_word, output_width, wrapped};
 
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -23,7 +23,7 @@ const AROUND: usize = 3;
 
 /// How tables are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableForm {
+pub enum TableForm {
     /// For reading in a terminal
     #[default]
     Text,
@@ -37,12 +37,12 @@ static FORM: OnceLock<TableForm> = OnceLock::new();
 
 impl TableForm {
     /// Sets how this run writes tables; called once, before anything is printed.
-    pub(crate) fn choose(self) {
+    pub fn choose(self) {
         FORM.get_or_init(|| self);
     }
 
     /// How this run writes tables.
-    pub(crate) fn chosen() -> TableForm {
+    pub fn chosen() -> TableForm {
         FORM.get().copied().unwrap_or_default()
     }
 }
@@ -51,7 +51,7 @@ impl TableForm {
 pub(crate) const RECORD: char = '\u{1e}';
 
 /// A table with what stands above it and how many rows are left out; none if there is nothing to show.
-pub(crate) fn written(table: &Table) -> Option<String> {
+pub fn written(table: &Table) -> Option<String> {
     let (form, (most, option)) = (TableForm::chosen(), table.most.unwrap_or((usize::MAX, "")));
     // A header without rows says nothing to people; programs read the columns from it.
     if table.rows == 0 && form != TableForm::Csv {
@@ -249,7 +249,7 @@ fn to_csv(texts: &[Vec<String>]) -> String {
 
 /// How many rows of a long table are printed.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Most {
+pub struct Most {
     /// Rows that each table has, those that matter most where not all have one; or all
     #[arg(long = "rows", value_name = "COUNT", default_value = "20", value_parser = row_count)]
     most: usize,
@@ -266,7 +266,7 @@ fn row_count(text: &str) -> Result<usize, String> {
 
 impl Most {
     /// How many rows that are at most; no end in CSV.
-    pub(crate) fn rows(self) -> usize {
+    pub fn rows(self) -> usize {
         match TableForm::chosen() {
             TableForm::Csv => usize::MAX,
             _ => self.most,

@@ -13,14 +13,14 @@ use flowcast::{
     scheduler::Rail,
     units::TimePerByte,
 };
-pub(crate) use flowcast_io::parse_overrides;
+pub use flowcast_io::parse_overrides;
 use flowcast_io::{LoadedNetwork, load_network, load_networks};
 
-use crate::{terminal::output::say, trace_args::Maps};
+use crate::{say, trace_args::Maps};
 
 /// Which network.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct NetworkArgs {
+pub struct NetworkArgs {
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
     #[arg(short, long, value_name = "NET")]
     pub network: String,
@@ -31,7 +31,7 @@ pub(crate) struct NetworkArgs {
 
 impl NetworkArgs {
     /// Reads the network; what of it is not modelled goes to standard error.
-    pub(crate) fn load(&self) -> Result<Network> {
+    pub fn load(&self) -> Result<Network> {
         load(&self.network, &parse_overrides(&self.overrides)?)
     }
 }
@@ -45,7 +45,7 @@ const RATES: [&str; 4] = [
 ];
 
 /// Says on standard error which kind of rate was set, as `model` takes it, if one was among `asked`.
-pub(crate) fn tell_rate_kind(asked: &[String], model: &str) {
+pub fn tell_rate_kind(asked: &[String], model: &str) {
     let set: Vec<&str> = asked
         .iter()
         .filter(|name: &&String| {
@@ -74,12 +74,12 @@ fn announced(loaded: LoadedNetwork) -> Network {
 }
 
 /// A network by the name of a built-in one, or from a file; says what in it is not modelled.
-pub(crate) fn load(name: &str, overrides: &[(String, String)]) -> Result<Network> {
+pub fn load(name: &str, overrides: &[(String, String)]) -> Result<Network> {
     load_network(name, overrides, &mut Maps::default()).map(announced)
 }
 
 /// As [`load`], of several names, each of which may be a pattern.
-pub(crate) fn load_all(names: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
+pub fn load_all(names: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
     let loaded = load_networks(names, overrides, &mut Maps::default())?;
     Ok(loaded.into_iter().map(announced).collect())
 }
@@ -90,7 +90,7 @@ fn is_by_numbers(text: &str) -> bool {
 }
 
 /// A rail: `NAME=g,G,o,Lus`, or a network's name or file.
-pub(crate) fn rail(text: &str) -> Result<Rail> {
+pub fn rail(text: &str) -> Result<Rail> {
     if is_by_numbers(text) {
         return Ok(Rail::parse(text)?);
     }
@@ -103,7 +103,7 @@ pub(crate) fn rail(text: &str) -> Result<Rail> {
 }
 
 /// The networks of rails as [`rail`] reads them, with fields replaced.
-pub(crate) fn load_rails(texts: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
+pub fn load_rails(texts: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
     let mut networks = Vec::new();
     for text in texts {
         if !is_by_numbers(text) {

@@ -10,20 +10,20 @@ use std::{
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 /// A line that shows how far the work is; erased when dropped.
-pub(crate) struct Progress(ProgressBar);
+pub struct Progress(ProgressBar);
 
 /// How often a line without a known end is drawn.
 const TICK: Duration = Duration::from_millis(200);
 
 impl Progress {
     /// Of work that consists of so many `units`.
-    pub(crate) fn of(what: impl Into<String>, units: &str, length: u64) -> Progress {
+    pub fn of(what: impl Into<String>, units: &str, length: u64) -> Progress {
         let template = format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {units}{{rest}}");
         Progress(drawn(&template, what)).with_length(length)
     }
 
     /// Of work that ends after so many seconds at most.
-    pub(crate) fn for_seconds(what: impl Into<String>, seconds: f64) -> Progress {
+    pub fn for_seconds(what: impl Into<String>, seconds: f64) -> Progress {
         let progress = Progress(drawn(
             "{prefix} [{wide_bar}] {elapsed}, at most {eta} left{msg}",
             "",
@@ -33,12 +33,12 @@ impl Progress {
     }
 
     /// Of work whose end is not known: how long it has taken.
-    pub(crate) fn without_end(what: impl Into<String>) -> Progress {
+    pub fn without_end(what: impl Into<String>) -> Progress {
         Progress(drawn("{spinner} {msg}, {elapsed}", what)).ticking()
     }
 
     /// Of a file that is being written: bytes and rate.
-    pub(crate) fn writing(path: &std::path::Path) -> Progress {
+    pub fn writing(path: &std::path::Path) -> Progress {
         Progress(drawn(
             "{spinner} writing {msg}, {bytes}, {bytes_per_sec}",
             path.display().to_string(),
@@ -60,34 +60,34 @@ impl Progress {
     }
 
     /// So many more are done.
-    pub(crate) fn add(&self, count: u64) {
+    pub fn add(&self, count: u64) {
         self.0.inc(count);
     }
 
     /// So many more are done, of as many in all.
-    pub(crate) fn add_of(&self, count: u64, length: u64) {
+    pub fn add_of(&self, count: u64, length: u64) {
         self.0.set_length(length);
         self.add(count);
     }
 
     /// So many are done already, from an earlier run: they do not count for the rate.
-    pub(crate) fn begin_at(&self, done: u64) {
+    pub fn begin_at(&self, done: u64) {
         self.0.set_position(done);
         self.0.reset_eta();
     }
 
     /// So many seconds are over.
-    pub(crate) fn at_seconds(&self, seconds: f64) {
+    pub fn at_seconds(&self, seconds: f64) {
         self.0.set_position(millis(seconds));
     }
 
     /// Something to say beside it.
-    pub(crate) fn say(&self, text: String) {
+    pub fn say(&self, text: String) {
         self.0.set_message(text);
     }
 
     /// A writer that counts its bytes here.
-    pub(crate) fn counting<W: Write>(&self, out: W) -> impl Write + use<'_, W> {
+    pub fn counting<W: Write>(&self, out: W) -> impl Write + use<'_, W> {
         Counting {
             progress: self,
             out,

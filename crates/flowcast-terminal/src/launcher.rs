@@ -15,30 +15,30 @@ use flowcast::units::Rank;
 use flowcast_measure::tcp::{TcpEntry, TcpTransport, Waiting};
 use flowcast_rails::token::Token;
 
-use crate::terminal::{exit::EnvironmentLacks, files::write_private_text, provenance};
+use crate::{exit::EnvironmentLacks, files::write_private_text, provenance};
 
 use crate::token;
 
 /// How long a process that a launcher has started waits for another.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an end that connects waits for the other one to listen.
 const LISTENING: Duration = Duration::from_secs(5);
 
 /// Rank and number of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     pub rank: Rank,
     pub size: u32,
 }
 
 /// What Open MPI or a PMI launcher (MPICH, Intel MPI, srun) says about this process.
-pub(crate) fn place() -> Option<Place> {
+pub fn place() -> Option<Place> {
     place_from(|name| env::var(name).ok())
 }
 
 /// The same for a process that only launchers start: what srun says of itself counts as well, which any step of a batch
 /// script has.
-pub(crate) fn place_of_rank() -> Option<Place> {
+pub fn place_of_rank() -> Option<Place> {
     let number = |name: &str| env::var(name).ok()?.parse().ok();
     place().or_else(|| {
         Some(Place {
@@ -68,7 +68,7 @@ pub(crate) fn all_are_here() -> bool {
 
 /// Rank 1: listens, on loopback if the other is on this host, and writes this host's name, the port and a token that the other
 /// has to show into the file, which only this user can read.
-pub(crate) fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
+pub fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let door = TcpEntry::open(if all_are_here() {
         "127.0.0.1:0"
     } else {
@@ -83,7 +83,7 @@ pub(crate) fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
 }
 
 /// Rank 0: waits for the file and connects to what it says.
-pub(crate) fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
+pub fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     retried(TIMEOUT, || connect_to(file, waiting)).map_err(|error| {
         EnvironmentLacks(format!(
             "rank 0 waited 30 s for rank 1 at {}: {error:#}",
@@ -97,15 +97,12 @@ pub(crate) fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
 ///
 /// # Errors
 /// That of the last attempt.
-pub(crate) fn connected<T, E>(attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+pub fn connected<T, E>(attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     retried(LISTENING, attempt)
 }
 
 /// Tries until it works, for as long as `limit`.
-pub(crate) fn retried<T, E>(
-    limit: Duration,
-    mut attempt: impl FnMut() -> Result<T, E>,
-) -> Result<T, E> {
+pub fn retried<T, E>(limit: Duration, mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let start = Instant::now();
     loop {
         match attempt() {

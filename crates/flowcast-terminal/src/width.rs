@@ -31,7 +31,7 @@ fn width_of(stream: impl AsFd + std::io::IsTerminal) -> Option<usize> {
 }
 
 /// A text in the lines of a terminal, if it is for one.
-pub(crate) fn fitted(text: &str, width: Option<usize>) -> Cow<'_, str> {
+pub fn fitted(text: &str, width: Option<usize>) -> Cow<'_, str> {
     match width {
         Some(width) => wrapped(text, width, 0).into(),
         None => text.into(),
@@ -56,7 +56,7 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
 const UNBROKEN: &str = "\u{a0}";
 
 /// A help text in which clap breaks no commands: neither indented lines nor what stands between backquotes.
-pub(crate) fn unbroken(help: &str) -> String {
+pub fn unbroken(help: &str) -> String {
     let lines = help.split('\n').map(|line| {
         let is_command = line.starts_with("  ");
         let parts = line.split('`').enumerate();

@@ -9,10 +9,10 @@ use flowcast::{
     table::Document,
 };
 
-use crate::terminal::{files::Batch, output::Format, provenance, tables::Most};
+use crate::{files::Batch, output::Format, provenance, tables::Most};
 
 /// Prints a result, at most so many rows of each table; writes its page as well if one is asked for.
-pub(crate) fn give_answer(
+pub fn give_answer(
     answer: &Document,
     picture: Picture,
     page: Option<&Path>,
@@ -27,7 +27,7 @@ pub(crate) fn give_answer(
 }
 
 /// Writes the page of a result and, beside it, the JSON file of its figures.
-pub(crate) fn write_page(
+pub fn write_page(
     output: &Path,
     document: &Document,
     picture: Picture,

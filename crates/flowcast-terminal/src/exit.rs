@@ -8,11 +8,11 @@ use std::{
 
 use anstyle::{AnsiColor, Effects, Style};
 use clap::Command;
-pub(crate) use flowcast_io::EnvironmentLacks;
+pub use flowcast_io::EnvironmentLacks;
 use flowcast_io::text_of;
 use thiserror::Error;
 
-use crate::terminal::{
+use crate::{
     output::{escaped, taken},
     usage,
     width::{error_width, fitted, output_width, with_spaces},
@@ -21,12 +21,12 @@ use crate::terminal::{
 /// The command did its work and found something that a script should stop at. Exit code 1.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub(crate) struct Finding(pub String);
+pub struct Finding(pub String);
 
 /// A program that the command ran has failed. The exit code is the program's own.
 #[derive(Debug, Error)]
 #[error("{said}")]
-pub(crate) struct ProgramFailed {
+pub struct ProgramFailed {
     pub said: String,
     pub code: u8,
 }
@@ -70,7 +70,7 @@ fn shortened(text: String) -> String {
 }
 
 /// Prints the error once, with its causes, and gives the exit code.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(error: &anyhow::Error) -> ExitCode {
     if error
         .downcast_ref::<io::Error>()
         .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
@@ -94,7 +94,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 }
 
 /// Ends the process with the answer of clap to a command line for `command`: help, or what is wrong.
-pub(crate) fn end_with_answer(answer: &clap::Error, command: &Command) -> ! {
+pub fn end_with_answer(answer: &clap::Error, command: &Command) -> ! {
     if let Some(text) = usage::explained(answer, command) {
         report(&anyhow::Error::msg(text));
         exit(answer.exit_code());

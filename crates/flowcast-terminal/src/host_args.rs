@@ -7,17 +7,17 @@ use clap::Args;
 use flowcast_place::{host_list, job::Job};
 use flowcast_tuning::hosts::HostBlocks;
 
-use crate::terminal::files::read_text;
+use crate::files::read_text;
 
 /// Which nodes there are, and where.
 #[derive(Debug, Args)]
-pub(crate) struct HostArgs {
+pub struct HostArgs {
     /// Names of the nodes in their order, as a list or a file of Slurm, Open MPI, MPICH or PBS, with their slots if these are
     /// known: n[001-032,040], n0:16 or n0 slots=16
     #[arg(long, value_name = "LIST|FILE")]
-    pub(crate) hosts: Option<String>,
+    pub hosts: Option<String>,
     #[arg(long, value_name = "SWITCH,GROUP[,FIRST]", requires = "hosts", help = blocks_help())]
-    pub(crate) host_blocks: Option<HostBlocks>,
+    pub host_blocks: Option<HostBlocks>,
 }
 
 fn blocks_help() -> String {
@@ -30,13 +30,13 @@ fn blocks_help() -> String {
 
 impl HostArgs {
     /// A job on the hosts that are named.
-    pub(crate) fn job(&self) -> Result<Job> {
+    pub fn job(&self) -> Result<Job> {
         job_on(self.hosts.as_deref())
     }
 }
 
 /// A job on the hosts of a list, or of a file with one.
-pub(crate) fn job_on(hosts: Option<&str>) -> Result<Job> {
+pub fn job_on(hosts: Option<&str>) -> Result<Job> {
     Ok(match hosts {
         None => Job::default(),
         Some(file) if Path::new(file).is_file() => {

@@ -9,22 +9,22 @@ use super::{
     inputs::STANDARD_INPUT,
     place::{Identity, folder_of, followed, is_descriptor},
 };
-use crate::terminal::exit::EnvironmentLacks;
+use crate::exit::EnvironmentLacks;
 
 /// A file that a command is going to write.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Output<'a> {
+pub struct Output<'a> {
     /// The option that named it, for messages.
-    pub(crate) option: &'a str,
+    pub option: &'a str,
     /// The file as it was named.
-    pub(crate) path: &'a Path,
+    pub path: &'a Path,
     /// Endings that it may have; any, if there are none.
-    pub(crate) endings: &'a [&'a str],
+    pub endings: &'a [&'a str],
 }
 
 impl<'a> Output<'a> {
     /// An output whose name may have any ending.
-    pub(crate) fn new(option: &'a str, path: &'a Path) -> Output<'a> {
+    pub fn new(option: &'a str, path: &'a Path) -> Output<'a> {
         Output {
             option,
             path,
@@ -39,7 +39,7 @@ impl<'a> Output<'a> {
 /// # Errors
 /// An output is an input, lies in a folder that is one, or is another output; its ending says another format; its folder is
 /// missing; the file or folder may not be written.
-pub(crate) fn declare<'i, 'o>(
+pub fn declare<'i, 'o>(
     inputs: impl IntoIterator<Item = &'i Path>,
     outputs: impl IntoIterator<Item = Output<'o>>,
 ) -> Result<()> {

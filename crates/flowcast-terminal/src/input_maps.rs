@@ -23,7 +23,7 @@ use flowcast::trace::SharedBytes;
 use flowcast_io::read_file;
 use memmap2::Mmap;
 
-use crate::terminal::{files::inputs::note_read, output::say};
+use crate::{files::inputs::note_read, say};
 
 /// Files below this size are read: that costs less than a tenth of what is done with them.
 const MAPPED_FROM: u64 = 64 << 20;
@@ -42,7 +42,7 @@ type MapState = (u64, i64, i64);
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
 /// The bytes of a file, mapped where that is possible.
-pub(crate) fn bytes(path: &Path) -> io::Result<SharedBytes> {
+pub fn bytes(path: &Path) -> io::Result<SharedBytes> {
     match map(path)? {
         Some(map) => Ok(map),
         None => Ok(Arc::new(read_file(path)?)),
@@ -50,7 +50,7 @@ pub(crate) fn bytes(path: &Path) -> io::Result<SharedBytes> {
 }
 
 /// A large file as a map.
-pub(crate) fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
+pub fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
     note_read(path);
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -73,7 +73,7 @@ pub(crate) fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
 }
 
 /// Gives back the memory of what was read; it is mapped again where it is needed.
-pub(crate) fn release(map: &Mmap) {
+pub fn release(map: &Mmap) {
     // SAFETY: nobody writes to the map, so that its file still has what is dropped. It does no harm if it cannot be.
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
@@ -82,7 +82,7 @@ pub(crate) fn release(map: &Mmap) {
 ///
 /// # Errors
 /// One has been changed.
-pub(crate) fn verify() -> Result<()> {
+pub fn verify() -> Result<()> {
     match changed() {
         Some(path) => {
             bail!(

@@ -8,14 +8,11 @@ use flowcast::{statistics::interval::StoppingRule, units::Time};
 use flowcast_measure::lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 
-use crate::{
-    shares::probability,
-    terminal::output::{Format, say},
-};
+use crate::{output::Format, say, shares::probability};
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Over {
+pub enum Over {
     /// A TCP connection for each flow
     #[default]
     Tcp,
@@ -27,7 +24,7 @@ pub(crate) enum Over {
 
 /// How often a pattern is carried.
 #[derive(Debug, Args)]
-pub(crate) struct Repeating {
+pub struct Repeating {
     /// Repetitions that are not counted; at most 1000000
     #[arg(long, default_value_t = 2, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=1_000_000))]
     warm_ups: usize,
@@ -44,7 +41,7 @@ pub(crate) struct Repeating {
 
 /// How far a command goes, and what it says.
 #[derive(Debug, Args)]
-pub(crate) struct Going {
+pub struct Going {
     /// Begin nothing new after this time, such as 150s; what is finished is kept, and --resume goes on
     #[arg(long, value_name = "TIME")]
     pub time_limit: Option<Time>,
@@ -56,7 +53,7 @@ pub(crate) struct Going {
 }
 
 /// The patterns that a run carries, one after the other.
-pub(crate) struct Carrying {
+pub struct Carrying {
     began: Instant,
     done: usize,
     of: usize,
@@ -64,7 +61,7 @@ pub(crate) struct Carrying {
 
 impl Carrying {
     /// Of so many patterns, the first of which begins now.
-    pub(crate) fn of(of: usize) -> Carrying {
+    pub fn of(of: usize) -> Carrying {
         Carrying {
             began: Instant::now(),
             done: 0,
@@ -73,12 +70,12 @@ impl Carrying {
     }
 
     /// How long it has lasted, in seconds.
-    pub(crate) fn seconds(&self) -> f64 {
+    pub fn seconds(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
 
     /// Says that the next of them was carried, which took from `began` on, and how long the others will take at this rate.
-    pub(crate) fn report(&mut self, name: &str, run: &PatternRun, began: Instant) {
+    pub fn report(&mut self, name: &str, run: &PatternRun, began: Instant) {
         self.done += 1;
         let left = self.of - self.done;
         let seconds = self.seconds() / self.done as f64 * left as f64;
@@ -106,7 +103,7 @@ impl Carrying {
 
 impl Repeating {
     /// Checks and puts them together.
-    pub(crate) fn options(&self) -> Result<PatternOptions> {
+    pub fn options(&self) -> Result<PatternOptions> {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         if fewest == 0 || most < fewest {
             bail!(
@@ -129,7 +126,7 @@ impl Repeating {
     }
 
     /// For the record.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         format!(
             "{fewest} to {most}, until half the {} % interval of each mean is {} % of it, after {} not counted",

@@ -20,7 +20,7 @@ use std::{
     thread,
 };
 
-use crate::terminal::output::say;
+use crate::say;
 
 /// Those that end a process unless it says otherwise, but for `SIGKILL`, which nobody can wait for, and those by which the
 /// processor tells a fault of the program.
@@ -51,7 +51,7 @@ static TOLD: AtomicI32 = AtomicI32::new(-1);
 
 /// The list of what is removed when a signal comes. No signal ends the process while it is held: whoever makes a temporary
 /// file, or gives it its name, holds it meanwhile.
-pub(crate) fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
+pub fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(watch);
     TEMPORARY
@@ -61,7 +61,7 @@ pub(crate) fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
 
 /// A write beyond the limit of the size of files fails from now on as on a full disk, and raises no signal that ends the
 /// process. Programs that it starts have the usual disposition.
-pub(crate) fn survive_file_limits() {
+pub fn survive_file_limits() {
     // SAFETY: the handler does nothing.
     unsafe { replace_default(libc::SIGXFSZ, go_on) };
 }
@@ -72,7 +72,7 @@ extern "C" fn go_on(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 ///
 /// # Errors
 /// The program does not start.
-pub(crate) fn pass_on_to(command: &mut Command) -> io::Result<ExitStatus> {
+pub fn pass_on_to(command: &mut Command) -> io::Result<ExitStatus> {
     // Watches for signals, too.
     drop(temporary());
     PROGRAM.store(STARTING, Ordering::SeqCst);
@@ -85,12 +85,12 @@ pub(crate) fn pass_on_to(command: &mut Command) -> io::Result<ExitStatus> {
 }
 
 /// Whether a signal has come while a program ran.
-pub(crate) fn was_passed_on() -> bool {
+pub fn was_passed_on() -> bool {
     PASSED_ON.load(Ordering::SeqCst)
 }
 
 /// From now on a signal names this file.
-pub(crate) fn keeps(path: &Path) {
+pub fn keeps(path: &Path) {
     // Watches for signals, too.
     let _temporary = temporary();
     kept().push(path.to_owned());

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use flowcast::units::Rank;
 
-use crate::terminal::files::{Batch, Writer};
+use crate::files::{Batch, Writer};
 
 /// The folder with the files of the ranks beside `NAME.list`: `NAME.ti` (`NAME.ti.ranks` beside a list that has that name
 /// itself).
@@ -22,7 +22,7 @@ pub(crate) fn folder_of_list(list: &Path) -> PathBuf {
 }
 
 /// Writes the list and the folder. The list comes last, so that it never names what is not there.
-pub(crate) fn write_list(
+pub fn write_list(
     list: &Path,
     ranks: u32,
     mut write: impl FnMut(Rank, &mut Writer<'_>) -> io::Result<()>,

@@ -13,7 +13,7 @@ use flowcast::{
     },
 };
 
-use crate::terminal::{
+use crate::{
     files::{Batch, Output, kind_and_file},
     provenance,
 };
@@ -64,7 +64,7 @@ fn replay_file(text: &str) -> Result<ReplayFile, String> {
 
 /// Files for other programs.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct OutputArgs {
+pub struct OutputArgs {
     /// Write the replay for another program: paraver=FILE.prv (and beside it .pcf and .row), perfetto=FILE.pftrace; a
     /// table of all messages=FILE.csv or FILE.parquet, of all ranks=FILE.csv, or of all pairs=FILE.csv of ranks that exchange
     /// messages (repeatable)
@@ -74,7 +74,7 @@ pub(crate) struct OutputArgs {
 
 impl OutputArgs {
     /// A trace for Paraver.
-    pub(crate) fn paraver(path: &Path) -> OutputArgs {
+    pub fn paraver(path: &Path) -> OutputArgs {
         OutputArgs {
             files: vec![ReplayFile {
                 kind: Kind::Paraver,
@@ -84,12 +84,12 @@ impl OutputArgs {
     }
 
     /// Whether any of them was given.
-    pub(crate) fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         !self.files.is_empty()
     }
 
     /// What these files need.
-    pub(crate) fn keeps(&self) -> Keeps {
+    pub fn keeps(&self) -> Keeps {
         let mut keeps = Keeps::default();
         for ReplayFile { kind, .. } in &self.files {
             keeps.calls |= *kind == Kind::Paraver;
@@ -100,7 +100,7 @@ impl OutputArgs {
     }
 
     /// The files that will be written, with the two that Paraver looks for beside its trace.
-    pub(crate) fn declared<'a>(&'a self, beside: &'a [PathBuf]) -> Vec<Output<'a>> {
+    pub fn declared<'a>(&'a self, beside: &'a [PathBuf]) -> Vec<Output<'a>> {
         let named = self.files.iter().map(|file| Output {
             option: OPTION,
             path: &file.path,
@@ -111,7 +111,7 @@ impl OutputArgs {
     }
 
     /// The `.pcf` and `.row` files, which Paraver looks for beside the `.prv`.
-    pub(crate) fn beside_paraver(&self) -> Vec<PathBuf> {
+    pub fn beside_paraver(&self) -> Vec<PathBuf> {
         let traces = self.files.iter().filter(|file| file.kind == Kind::Paraver);
         traces
             .flat_map(|file| ["pcf", "row"].map(|ending| file.path.with_extension(ending)))
@@ -119,12 +119,7 @@ impl OutputArgs {
     }
 
     /// Writes the files; tables carry the notes of the prediction.
-    pub(crate) fn write(
-        &self,
-        replayed: Replayed<'_>,
-        notes: &[String],
-        batch: &mut Batch,
-    ) -> Result<()> {
+    pub fn write(&self, replayed: Replayed<'_>, notes: &[String], batch: &mut Batch) -> Result<()> {
         let mut provenance = provenance::of_this_run();
         provenance.extend((!notes.is_empty()).then(|| ("notes".to_owned(), notes.join("; "))));
         for file in &self.files {

@@ -14,7 +14,7 @@ use flowcast_place::{
 
 /// Formats, by the programs that read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FileFormat {
+pub enum FileFormat {
     /// The node of each rank, one on a line
     Nodes,
     /// Open MPI's rankfile
@@ -36,7 +36,7 @@ pub(crate) enum FileFormat {
 
 impl FileFormat {
     /// The format of a file whose ending has only one.
-    pub(crate) fn of_ending(path: &Path) -> Option<FileFormat> {
+    pub fn of_ending(path: &Path) -> Option<FileFormat> {
         match path.extension()?.to_str()? {
             "c" => Some(FileFormat::C),
             "f90" | "F90" | "f03" | "f08" => Some(FileFormat::Fortran),
@@ -45,17 +45,17 @@ impl FileFormat {
     }
 
     /// Whether it is a part of a program.
-    pub(crate) fn is_program(self) -> bool {
+    pub fn is_program(self) -> bool {
         matches!(self, FileFormat::C | FileFormat::Fortran)
     }
 
     /// Whether it knows nodes by their names alone.
-    pub(crate) fn needs_hosts(self) -> bool {
+    pub fn needs_hosts(self) -> bool {
         matches!(self, FileFormat::Mpich | FileFormat::Slurm)
     }
 
     /// The text of a file; what is launched and the grid matter to programs alone.
-    pub(crate) fn write(self, reordering: &Reordering) -> Result<String> {
+    pub fn write(self, reordering: &Reordering) -> Result<String> {
         let language = match self {
             FileFormat::C => ReorderLanguage::C,
             FileFormat::Fortran => ReorderLanguage::Fortran,
@@ -68,7 +68,7 @@ impl FileFormat {
     }
 
     /// The commands that start a job so, if the format is that of a launcher; `file` is the file with the mapping.
-    pub(crate) fn hint(self, job: &Job, file: &str) -> Option<LaunchHint> {
+    pub fn hint(self, job: &Job, file: &str) -> Option<LaunchHint> {
         let format = self.mapping_format()?;
         hints(job, file)
             .into_iter()
@@ -88,7 +88,7 @@ impl FileFormat {
 }
 
 /// What to say of it: how to start the job by an option, if one does, and with the file.
-pub(crate) fn launch_sentence(hint: &LaunchHint) -> String {
+pub fn launch_sentence(hint: &LaunchHint) -> String {
     match &hint.by_rule {
         Some(rule) => format!(
             "start it with `{rule}`, or with this file: `{}`",
@@ -99,7 +99,7 @@ pub(crate) fn launch_sentence(hint: &LaunchHint) -> String {
 }
 
 /// How each launcher makes a mapping, for JSON: `format`, `by_rule`, `by_file`.
-pub(crate) fn launch_table(job: &Job) -> Table {
+pub fn launch_table(job: &Job) -> Table {
     rows(&hints(job, "FILE"))
         .field("format", |hint| format_name(hint.format))
         .field("by_rule", |hint| hint.by_rule.as_deref())

@@ -15,11 +15,11 @@ use flowcast::{
     units::Bytes,
 };
 
-use crate::{collectives::named, terminal::progress::Progress, trace_args::threads};
+use crate::{collectives::named, progress::Progress, trace_args::threads};
 
 /// One way of predicting.
 #[derive(Debug, Clone)]
-pub(crate) struct Predictor {
+pub struct Predictor {
     /// `MODEL/COLLECTIVES`, as tables show it.
     pub name: String,
     contention: Contention,
@@ -37,7 +37,7 @@ impl Predictor {
     }
 
     /// Whether it takes wire rates.
-    pub(crate) fn counts_frames(&self) -> bool {
+    pub fn counts_frames(&self) -> bool {
         self.contention == Contention::Shared(Model::Packet)
     }
 }
@@ -46,7 +46,7 @@ impl Predictor {
 const AUTOMATIC: &str = "automatic";
 
 /// What all predictions have in common.
-pub(crate) struct Setting<'a> {
+pub struct Setting<'a> {
     pub network: &'a Network,
     pub mapping: Option<Mapping>,
     pub rendezvous_from: Option<Bytes>,
@@ -56,7 +56,7 @@ pub(crate) struct Setting<'a> {
 }
 
 /// Each model with each way; without either what `predict` takes.
-pub(crate) fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
+pub fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
     let automatic = [AUTOMATIC.to_owned()];
     let (models, ways) = (
         if models.is_empty() {
@@ -90,7 +90,7 @@ pub(crate) fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
 }
 
 /// Gives predictors the names of what they take for a recording, and predicts it with each.
-pub(crate) fn settle(
+pub fn settle(
     predictors: &mut [Predictor],
     files: &[RankFile],
     setting: &Setting<'_>,
@@ -114,7 +114,7 @@ pub(crate) fn settle(
 }
 
 /// What each predictor says of each recording, with each seed.
-pub(crate) fn predict(
+pub fn predict(
     recordings: &[Vec<RankFile>],
     predictors: &[Predictor],
     setting: &Setting<'_>,

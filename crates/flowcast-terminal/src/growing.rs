@@ -17,15 +17,14 @@ use anyhow::{Context, Result, bail};
 use flowcast_io::read_file;
 
 use self::blocks::{Blocks, Chain};
-use crate::terminal::{
+use crate::{
     files::{Writer, write_whole},
-    interrupt,
-    output::say,
+    interrupt, say,
 };
 
 /// A file that a run appends to.
 #[derive(Debug)]
-pub(crate) struct GrowingFile {
+pub struct GrowingFile {
     path: PathBuf,
     state: GrowingState,
 }
@@ -41,7 +40,7 @@ enum GrowingState {
 impl GrowingFile {
     /// Starts one. A file of an earlier run is in the way; `content` says what it holds, as in `the samples of an
     /// interrupted run`.
-    pub(crate) fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
+    pub fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
         if path.exists() {
             bail!(
                 "{} holds {content}: --resume goes on with them, or remove it",
@@ -60,7 +59,7 @@ impl GrowingFile {
 
     /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gets the head and the texts that
     /// can be trusted.
-    pub(crate) fn resume<T: Default>(
+    pub fn resume<T: Default>(
         path: &Path,
         content: &str,
         head: &str,
@@ -91,7 +90,7 @@ impl GrowingFile {
     }
 
     /// Adds text; before the first, the head.
-    pub(crate) fn append(&mut self, text: &str) -> Result<()> {
+    pub fn append(&mut self, text: &str) -> Result<()> {
         if let GrowingState::Head(head) = &self.state {
             let (mut file, mut chain) = (
                 locked(&self.path, File::create_new(&self.path))?,
@@ -110,17 +109,17 @@ impl GrowingFile {
     }
 
     /// Name of the file, whether it exists yet or not.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The name without `.partial`.
-    pub(crate) fn target(&self) -> PathBuf {
+    pub fn target(&self) -> PathBuf {
         self.path.with_extension("")
     }
 
     /// Writes the whole result to its place, the name without `.partial`, and removes this file.
-    pub(crate) fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
+    pub fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
         write_whole(&self.target(), write)?;
         match self.state {
             GrowingState::Head(_) => Ok(()),
@@ -130,7 +129,7 @@ impl GrowingFile {
     }
 
     /// Writes a whole result that is text.
-    pub(crate) fn finish_text(&self, text: &str) -> Result<()> {
+    pub fn finish_text(&self, text: &str) -> Result<()> {
         self.finish(|out| Ok(out.write_all(text.as_bytes())?))
     }
 }
@@ -142,7 +141,7 @@ impl Drop for GrowingFile {
 }
 
 /// The texts of a file that grew, for those who only read it; one without checksums is taken as it stands.
-pub(crate) fn read(path: &Path) -> Result<String> {
+pub fn read(path: &Path) -> Result<String> {
     let bytes = read_file(path).with_context(|| format!("cannot read {}", path.display()))?;
     if blocks::beginnings(&bytes) > 0 {
         return Ok(blocks_of(path, &bytes)?.texts.concat());
@@ -206,12 +205,12 @@ fn cannot_write(path: &Path) -> String {
 }
 
 /// `NAME.partial`, where the parts of a file grow until it can be written whole.
-pub(crate) fn partial(target: &Path) -> PathBuf {
+pub fn partial(target: &Path) -> PathBuf {
     beside(target, ".partial")
 }
 
 /// The path with a longer name.
-pub(crate) fn beside(target: &Path, ending: &str) -> PathBuf {
+pub fn beside(target: &Path, ending: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push(ending);
     name.into()
@@ -220,7 +219,7 @@ pub(crate) fn beside(target: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::files::read_text;
+    use crate::files::read_text;
 
     #[test]
     fn only_one_run_writes_it() {

@@ -4,10 +4,10 @@ use anyhow::Result;
 use flowcast::Collectives;
 use flowcast_io::read_collectives;
 
-use crate::{terminal::output::say, trace_args::Maps};
+use crate::{say, trace_args::Maps};
 
 /// Collectives that no algorithm carries out.
-pub(crate) fn note_formulas(kept: u64) {
+pub fn note_formulas(kept: u64) {
     if kept > 0 {
         say!(
             "flowcast: note: {kept} collectives keep their formula: their communicator names a rank twice"
@@ -16,6 +16,6 @@ pub(crate) fn note_formulas(kept: u64) {
 }
 
 /// How collectives are carried out, by name.
-pub(crate) fn named(how: &str) -> Result<Collectives> {
+pub fn named(how: &str) -> Result<Collectives> {
     read_collectives(how, &mut Maps::default())
 }

@@ -8,13 +8,13 @@ use std::{
 
 use flowcast::table::command_line;
 
-use crate::terminal::output::escaped;
+use crate::output::escaped;
 
 /// The version of the command; in an optimised build of a checkout with its commit.
-pub(crate) const VERSION: &str = env!("FLOWCAST_VERSION");
+pub const VERSION: &str = env!("FLOWCAST_VERSION");
 
 /// Host, kernel, version, command line and date (UTC) of this run.
-pub(crate) fn of_this_run() -> BTreeMap<String, String> {
+pub fn of_this_run() -> BTreeMap<String, String> {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     BTreeMap::from([
         ("flowcast".into(), VERSION.into()),
@@ -46,7 +46,7 @@ fn without_secrets(words: impl Iterator<Item = String>) -> String {
 }
 
 /// The name that this machine gives itself.
-pub(crate) fn host() -> String {
+pub fn host() -> String {
     read("/proc/sys/kernel/hostname")
 }
 

@@ -5,10 +5,10 @@ use std::fmt::Display;
 use anyhow::{Result, bail};
 
 /// Kinds of input, and what to call them.
-pub(crate) type Kinds<'a, T> = (&'a [T], &'a str);
+pub type Kinds<'a, T> = (&'a [T], &'a str);
 
 /// Refuses an option that is given but does not go with what was found: its name, whether it is given, what it goes with.
-pub(crate) fn refuse_others<T: Display + PartialEq>(
+pub fn refuse_others<T: Display + PartialEq>(
     found: &T,
     options: &[(&str, bool, Kinds<'_, T>)],
 ) -> Result<()> {

@@ -30,7 +30,7 @@ impl CostRow {
 }
 
 /// Each cost with its interval, and what was assumed before anything was measured.
-pub(crate) fn costs_table<C: CostParameters>(heading: &str, fitted: &FittedCosts<C>) -> Table {
+pub fn costs_table<C: CostParameters>(heading: &str, fitted: &FittedCosts<C>) -> Table {
     let (low, high) = (fitted.low.values(), fitted.high.values());
     let costs: Vec<CostRow> = (0..)
         .zip(C::PARAMETERS.iter().zip(fitted.costs.values()))

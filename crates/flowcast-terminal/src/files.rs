@@ -7,7 +7,7 @@
 //! pipe, a device, /dev/stdout) is written to as it is.
 
 mod declare;
-pub(crate) mod inputs;
+pub mod inputs;
 mod place;
 
 use std::{
@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail};
 use flowcast_io::{file_text, read_file};
 use tempfile::{NamedTempFile, TempPath};
 
-pub(crate) use self::{
+pub use self::{
     declare::{Output, declare},
     inputs::note_read,
 };
@@ -30,13 +30,10 @@ use self::{
     inputs::was_read,
     place::{Place, folder_of},
 };
-use crate::terminal::{input_maps, interrupt};
+use crate::{input_maps, interrupt};
 
 /// Reads the value of `--write KIND=FILE`, whose kinds have names.
-pub(crate) fn kind_and_file<K: Copy>(
-    text: &str,
-    kinds: &[(&str, K)],
-) -> Result<(K, PathBuf), String> {
+pub fn kind_and_file<K: Copy>(text: &str, kinds: &[(&str, K)]) -> Result<(K, PathBuf), String> {
     let (name, path) = text.split_once('=').unwrap_or_default();
     match kinds.iter().find(|(kind, _)| *kind == name) {
         Some((_, kind)) if !path.is_empty() => Ok((*kind, path.into())),
@@ -51,18 +48,18 @@ pub(crate) fn kind_and_file<K: Copy>(
 }
 
 /// Reads a whole file.
-pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     note_read(path);
     read_file(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Reads a text file.
-pub(crate) fn read_text(path: &Path) -> Result<String> {
+pub fn read_text(path: &Path) -> Result<String> {
     file_text(path, read_bytes(path)?)
 }
 
 /// Reads a text file that this run may write over: a result of an earlier run, or a file that is rewritten in its place.
-pub(crate) fn read_own_text(path: &Path) -> Result<String> {
+pub fn read_own_text(path: &Path) -> Result<String> {
     file_text(
         path,
         fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
@@ -70,24 +67,21 @@ pub(crate) fn read_own_text(path: &Path) -> Result<String> {
 }
 
 /// Writes a file under a temporary name and renames it when it is whole and synced.
-pub(crate) fn write_whole(
-    path: &Path,
-    write: impl FnOnce(&mut Writer<'_>) -> Result<()>,
-) -> Result<()> {
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
     let mut batch = Batch::new();
     batch.write(path, write)?;
     batch.commit()
 }
 
 /// Writes one text file.
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
     let mut batch = Batch::new();
     batch.write_text(path, text)?;
     batch.commit()
 }
 
 /// Writes a text file over what this run has read of it: a file that the user wants rewritten.
-pub(crate) fn rewrite_text(path: &Path, text: &str) -> Result<()> {
+pub fn rewrite_text(path: &Path, text: &str) -> Result<()> {
     if let Ok(own) = fs::canonicalize(path) {
         inputs::forget(&own);
     }
@@ -108,7 +102,7 @@ pub(crate) type Writer<'a> = BufWriter<Content<'a>>;
 /// The content of a file on its way to the system, and why that did not take it: what writes the content may say so in
 /// other words.
 #[derive(Debug)]
-pub(crate) struct Content<'a> {
+pub struct Content<'a> {
     file: &'a File,
     refused: Option<io::Error>,
 }
@@ -129,7 +123,7 @@ impl Write for Content<'_> {
 
 /// Files that appear together. Without [`Batch::commit`] nothing stays of them, nor after a signal.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub struct Batch {
     files: Vec<(TempPath, PathBuf)>,
     /// New folders, removed again unless they are filled.
     folders: Vec<PathBuf>,
@@ -139,12 +133,12 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// A batch that would write nothing yet.
-    pub(crate) fn new() -> Batch {
+    pub fn new() -> Batch {
         Batch::default()
     }
 
     /// Makes a folder, unless it is there.
-    pub(crate) fn folder(&mut self, path: &Path) -> Result<()> {
+    pub fn folder(&mut self, path: &Path) -> Result<()> {
         let mut temporary = interrupt::temporary();
         match fs::create_dir(path) {
             Ok(()) => {
@@ -160,7 +154,7 @@ impl Batch {
     }
 
     /// Writes a file, which gets its name with the others.
-    pub(crate) fn write(
+    pub fn write(
         &mut self,
         path: &Path,
         write: impl FnOnce(&mut Writer<'_>) -> Result<()>,
@@ -188,12 +182,12 @@ impl Batch {
     }
 
     /// Writes a text file, which gets its name with the others.
-    pub(crate) fn write_text(&mut self, path: &Path, text: &str) -> Result<()> {
+    pub fn write_text(&mut self, path: &Path, text: &str) -> Result<()> {
         self.write(path, |out| Ok(out.write_all(text.as_bytes())?))
     }
 
     /// Gives all files their names.
-    pub(crate) fn commit(mut self) -> Result<()> {
+    pub fn commit(mut self) -> Result<()> {
         input_maps::verify()?;
         let mut temporary = interrupt::temporary();
         self.forget(&mut temporary);
