@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flowcast_replay::sensitivity::{Curve, Tangent, trace_curve};
+use flowcast_sensitivity::{Curve, Tangent, trace_curve};
 use flowcast_units::Time;
 
 use crate::{

@@ -227,3 +227,12 @@ impl Access {
         }
     }
 }
+
+/// The bytes of an access that goes to another rank as a message does.
+pub fn size_of(access: &Access) -> Option<Bytes> {
+    match access {
+        Access::Transfer { size, .. } => Some(*size),
+        Access::Lock { .. } => Some(Bytes(0)),
+        Access::File { .. } | Access::Flush { .. } | Access::Unlock { .. } => None,
+    }
+}

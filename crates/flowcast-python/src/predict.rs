@@ -7,8 +7,9 @@ use flowcast::{
     Interval, IntervalOptions, Outputs, Prepared,
     answers::{PatternAnswer, PredictionAnswer},
     model::cluster::pattern::Steps,
+    observers::journal::Keeps,
     pattern_intervals, predict_steps,
-    replay::{journal::Keeps, timeline::MessageSpan},
+    replay::timeline::MessageSpan,
     report::{
         Page,
         chart_page::Picture,

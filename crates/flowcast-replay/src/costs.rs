@@ -354,7 +354,7 @@ impl Costs {
     /// Start-up of a non-blocking or root-synchronous collective and of the wait for one; none below a nanosecond.
     ///
     /// Dimemas cuts it to whole nanoseconds where it starts a collective, not where it waits for one.
-    pub(crate) fn collective_startup(&self, communicator: u32, rank: Rank) -> Time {
+    pub fn collective_startup(&self, communicator: u32, rank: Rank) -> Time {
         let shape = &self.communicators[communicator as usize];
         let group = &self.groups[self.group_of_rank[rank]];
         let between = if shape.nodes > 1 {
@@ -387,7 +387,7 @@ impl Costs {
 
     /// The route of a rank's data to the root of a root-synchronous collective, and how long it takes: on the links, and in
     /// flight.
-    pub(crate) fn to_root(
+    pub fn to_root(
         &self,
         placement: &Placement,
         rank: Rank,

@@ -1,13 +1,14 @@
 //! How long a program's communication takes on a network: the replay of its computations, messages and collectives.
 //!
 //! An [`Engine`] replays a program, a [`loggops::Layout`] a schedule. Each gives an [`Outcome`](outcome::Outcome), when every rank ends and what
-//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a [`Journal`](journal::ReplayJournal) for timelines
-//! and files, an [`Explainer`](explain::Explainer) for the causes of communication time, a
-//! [`RunTimer`](run_times::RunTimer) for the times of calls and regions, or several of them at once, as a pair.
+//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a `Journal` for timelines
+//! and files, an `Explainer` for the causes of communication time, a
+//! `RunTimer` for the times of calls and regions, or several of them at once, as a pair.
 //!
 //! ```
 //! use flowcast_network::builtin;
-//! use flowcast_replay::{Engine, costs::Rendezvous, journal::{Journal, Keeps}, placement::Placement};
+//! use flowcast_observers::journal::{Journal, Keeps};
+//! use flowcast_replay::{Engine, costs::Rendezvous, placement::Placement};
 //! use flowcast_formats::read;
 //! use flowcast_program::{ReadOptions, Trace};
 //! use flowcast_units::{Rank, Rounded};
@@ -38,21 +39,15 @@
 //! | share the network by a model, or cross it packet by packet | [`transit`], beneath either of them | [`loggops::costs`] |
 //! | go over several networks at once | [`rails_transit`], beneath the walk | |
 //!
-//! [`sweep`] replays one program under many parameters at once, [`sensitivity`] says how its time depends on one of them.
+//! [`sweep`] replays one program under many parameters at once.
 
 mod accesses;
 pub mod contention;
 pub mod costs;
 mod deadlock;
 mod deadlock_report;
-pub mod distribution;
 mod engine;
-pub mod explain;
-pub mod flights;
 mod handshakes;
-pub mod influence;
-pub mod inside;
-pub mod journal;
 mod last_sends;
 pub mod loggops;
 mod matching;
@@ -63,12 +58,10 @@ pub mod outcome;
 mod packet_transit;
 pub mod placement;
 mod polling;
-mod prefetch;
+pub mod prefetch;
 pub mod rails_transit;
 mod rank_order;
 pub mod routes;
-pub mod run_times;
-pub mod sensitivity;
 mod slab;
 pub mod sweep;
 pub mod time_part;

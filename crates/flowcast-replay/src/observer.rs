@@ -1,9 +1,9 @@
 //! The events of a replay, of which its engine notifies an observer while it runs.
 //!
 //! Everything that can be said of a replay beyond its times is the work of an observer: the
-//! [`Journal`](crate::journal::ReplayJournal) for files and timelines, the
-//! [`Explainer`](crate::explain::Explainer) for the cost of communication, the
-//! [`RunTimer`](crate::run_times::RunTimer) for the times of calls and regions. A pair of observers is an observer, and so
+//! `Journal` for files and timelines, the
+//! `Explainer` for the cost of communication, the
+//! `RunTimer` for the times of calls and regions. A pair of observers is an observer, and so
 //! is one that may be missing, so that one replay is enough for all of them.
 
 use crate::time_part::TimePart;

@@ -5,17 +5,17 @@
 
 /// From so many ranks on, the states of ranks do not stay in the nearest caches, and an engine that goes from event to
 /// event looks ahead.
-pub(crate) const MANY_RANKS: usize = 4096;
+pub const MANY_RANKS: usize = 4096;
 
 /// Fetches the cache line of a value; without effect on any result, and nothing at all where it cannot be done.
 #[inline(always)]
-pub(crate) fn prefetch<T>(value: &T) {
+pub fn prefetch<T>(value: &T) {
     prefetch_behind(std::slice::from_ref(value), 0);
 }
 
 /// The same for a place of a list, if there is one.
 #[inline(always)]
-pub(crate) fn prefetch_at<T>(values: &[T], index: u32) {
+pub fn prefetch_at<T>(values: &[T], index: u32) {
     if let Some(value) = values.get(index as usize) {
         prefetch(value);
     }
@@ -23,7 +23,7 @@ pub(crate) fn prefetch_at<T>(values: &[T], index: u32) {
 
 /// The same for a place that may lie behind the end of a list: cheaper than to ask.
 #[inline(always)]
-pub(crate) fn prefetch_behind<T>(values: &[T], index: usize) {
+pub fn prefetch_behind<T>(values: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     // Sound: a prefetch reads nothing that anybody sees, whatever the address.
     #[expect(unsafe_code, reason = "an instruction of the processor")]

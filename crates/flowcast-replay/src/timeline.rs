@@ -67,7 +67,7 @@ pub struct Timeline {
 }
 
 /// Segments of the same activity that touch become one.
-pub(crate) fn merged(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
+pub fn merged(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
     let mut merged = Vec::with_capacity(segments.size_hint().0);
     segments.for_each(|segment| append(&mut merged, segment));
     merged
@@ -75,7 +75,7 @@ pub(crate) fn merged(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
 
 /// The segments of a rank with several processors, whose intervals overlap: at each time the first activity, in the order
 /// of [`Activity::ALL`], that any of them has.
-pub(crate) fn busiest(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
+pub fn busiest(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
     let edges = |segment: Segment| {
         [
             (segment.start, segment.activity, 1),

@@ -15,10 +15,8 @@ use super::{
     varint::push_varint,
 };
 use flowcast_graph::critical_path::PathStep;
-use flowcast_replay::{
-    distribution::TimeDistribution, journal::call_tallies::CallTally, time_part::TimePart,
-    timeline::Activity,
-};
+use flowcast_observers::{distribution::TimeDistribution, journal::call_tallies::CallTally};
+use flowcast_replay::{time_part::TimePart, timeline::Activity};
 use flowcast_units::Time;
 
 /// Steps of the critical path drawn for one network; beyond it the path is left out.

@@ -1,6 +1,6 @@
 //! What a place in a program is called.
 
-use flowcast_replay::explain::CallSite;
+use flowcast_observers::explain::CallSite;
 
 /// `MPI_Waitall in function 12, caller 5, line 118`; numbers are the values of the trace's events.
 pub fn site_name(site: &CallSite) -> String {

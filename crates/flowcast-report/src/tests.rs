@@ -1,8 +1,8 @@
 use super::*;
 use flowcast_network::builtin;
+use flowcast_observers::journal::call_tallies::CallTally;
 use flowcast_program::slot::Slot;
 use flowcast_replay::{
-    journal::call_tallies::CallTally,
     outcome::RankOutcome,
     time_part::TimePart,
     timeline::{Activity, MessageSpan, Segment},

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use flowcast::{
-    replay::journal::Keeps,
+    observers::journal::Keeps,
     report::export::{
         Replayed,
         paraver::{self, Stamp},

@@ -3,18 +3,18 @@
 use std::{borrow::Cow, fmt};
 
 use flowcast_network::{network::Network, sharing::model::Model};
+use flowcast_observers::inside::InsideTraffic;
 use flowcast_program::{
     folded::{Folded, Part, map_all, pieces},
     program::{IgnoredRecords, Transfers},
 };
 use flowcast_replay::{
     SimulateError,
-    influence::Unused,
-    inside::InsideTraffic,
     outcome::Outcome,
     walk::{FoldedOutcome, FoldedReplay, Replay},
 };
 use flowcast_report::export::Replayed;
+use flowcast_sensitivity::influence::Unused;
 use flowcast_units::Time;
 
 use crate::{

@@ -67,6 +67,7 @@ pub use flowcast_formats::{self as formats, convert};
 pub use flowcast_graph as graph;
 pub use flowcast_hpl as hpl;
 pub use flowcast_network as model;
+pub use flowcast_observers as observers;
 pub use flowcast_program as trace;
 pub use flowcast_recording as recording;
 pub use flowcast_replay as replay;

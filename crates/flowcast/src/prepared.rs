@@ -3,15 +3,14 @@
 use std::borrow::Cow;
 
 use flowcast_network::network::Network;
+use flowcast_observers::{explain::Explanation, inside::InsideTraffic, journal::Keeps};
 use flowcast_program::{
     Program, Trace,
     program::{IgnoredRecords, Transfers},
 };
-use flowcast_replay::{
-    explain::Explanation, influence::Unused, inside::InsideTraffic, journal::Keeps,
-    outcome::Outcome,
-};
+use flowcast_replay::outcome::Outcome;
 use flowcast_report::{NetworkView, export::Replayed};
+use flowcast_sensitivity::influence::Unused;
 
 use crate::{
     Error, Interval, ModelChoice, Options, RailsPrediction,

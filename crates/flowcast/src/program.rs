@@ -9,22 +9,21 @@ use flowcast_network::{
     sharing::{model::Model, rates::quasi_dynamic_feedback},
     topology::{CableKind, Topology},
 };
+use flowcast_observers::{
+    explain::Explainer, inside::InsideTraffic, journal::ReplayJournal, run_times::RunTimer,
+};
 use flowcast_program::{Program, TraceRef, run_times::RunTimes, together::together};
 use flowcast_replay::{
     Engine, contention,
     costs::Rendezvous,
-    explain::Explainer,
-    influence::{FinishedReplay, Unused, without_influence},
-    inside::InsideTraffic,
-    journal::ReplayJournal,
     meetings::messages_meet,
     observer::Observer,
     outcome::Outcome,
     placement::{Application, Placement},
-    run_times::RunTimer,
     walk::Replay,
 };
 use flowcast_report::{NetworkView, export::Replayed};
+use flowcast_sensitivity::influence::{FinishedReplay, Unused, without_influence};
 use flowcast_table::Grouped;
 use flowcast_units::{Bytes, Rank};
 

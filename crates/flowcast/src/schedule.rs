@@ -2,16 +2,15 @@
 
 use flowcast_graph::{ScheduleRecorder, critical_path::CriticalPath};
 use flowcast_network::{machine::Machine, network::Network, sharing::model::Model};
+use flowcast_observers::{
+    inside::InsideTraffic, journal::ReplayJournal, schedule_explain::ScheduleExplainer,
+};
 use flowcast_program::{TraceRef, program::Transfers, schedule::Schedule};
 use flowcast_replay::{
     contention,
-    influence::Unused,
-    inside::InsideTraffic,
-    journal::ReplayJournal,
     loggops::{
         self, Layout, Loggops,
         costs::{LogGopsCosts, PlacedCosts},
-        explain::ScheduleExplainer,
         sends::Sends,
     },
     observer::{Observer, Unobserved},
@@ -19,6 +18,7 @@ use flowcast_replay::{
     placement::Placement,
 };
 use flowcast_report::{Drawing, Limits, NetworkView, export::Replayed};
+use flowcast_sensitivity::influence::Unused;
 use flowcast_units::{Bytes, Rounded};
 
 use crate::{

@@ -18,10 +18,10 @@ use flowcast::{
         write,
     },
     formats::read,
+    observers::journal::{Keeps, ReplayJournal},
     replay::{
         Engine,
         costs::Rendezvous,
-        journal::{Keeps, ReplayJournal},
         loggops::{self, Loggops, costs::LogGopsCosts},
         placement::Placement,
     },

@@ -16,12 +16,14 @@ use flowcast::{
     },
     formats::read,
     graph::ScheduleRecorder,
-    replay::{
+    observers::{
         explain::Explanation,
         journal::{Keeps, ReplayJournal},
+        schedule_explain::ScheduleExplainer,
+    },
+    replay::{
         loggops::{
-            self, Loggops, PreparedOperations, costs::LogGopsCosts, explain::ScheduleExplainer,
-            plain, queues, sends::Sends,
+            self, Loggops, PreparedOperations, costs::LogGopsCosts, plain, queues, sends::Sends,
         },
         observer::{Observer, ReceivedMessage, Sent, Unobserved},
         time_part::TimePart,

@@ -12,19 +12,21 @@ use super::{circles::circle_of, programs::output};
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 17] = [
+const PURE: [&str; 19] = [
     "flowcast",
     "flowcast-fit",
     "flowcast-formats",
     "flowcast-graph",
     "flowcast-hpl",
     "flowcast-network",
+    "flowcast-observers",
     "flowcast-place",
     "flowcast-program",
     "flowcast-recording",
     "flowcast-replay",
     "flowcast-report",
     "flowcast-scheduler",
+    "flowcast-sensitivity",
     "flowcast-statistics",
     "flowcast-table",
     "flowcast-traffic",

@@ -17,7 +17,6 @@
 //! network, [`costs`] says what changes.
 
 pub mod costs;
-pub mod explain;
 mod host;
 mod layout;
 pub mod message;

@@ -19,9 +19,10 @@ use flowcast_program::{program::Program, slot::Slot};
 pub struct Replay<'a> {
     pub(crate) program: &'a Program,
     pub(crate) placement: Placement,
-    pub(crate) costs: Costs,
+    /// What messages, collectives and accesses cost.
+    pub costs: Costs,
     /// The number of each message's route; empty if all messages take the same.
-    pub(crate) route_of: Vec<u16>,
+    pub route_of: Vec<u16>,
     pub(crate) threads: usize,
 }
 
@@ -106,7 +107,7 @@ impl<'a> Replay<'a> {
     }
 
     /// What messages cost on the route that this one takes.
-    pub(crate) fn path(&self, slot: Slot) -> &PathCosts {
+    pub fn path(&self, slot: Slot) -> &PathCosts {
         &self.costs.paths[self.route_number(slot)]
     }
 

@@ -10,9 +10,9 @@ pub(crate) use traffic::DrawnTraffic;
 pub use traffic::MAX_MESSAGES;
 
 use super::export::Replayed;
+use flowcast_observers::journal::call_tallies::{CallKind, CallTally};
 use flowcast_program::slot::Slot;
 use flowcast_replay::{
-    journal::call_tallies::{CallKind, CallTally},
     outcome::{Outcome, RankOutcome},
     timeline::{Activity, MessageSpan, Segment},
 };

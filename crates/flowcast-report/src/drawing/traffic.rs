@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use super::lanes::whole_nanos;
+use flowcast_observers::distribution::TimeDistribution;
 use flowcast_program::slot::Slot;
-use flowcast_replay::{distribution::TimeDistribution, outcome::Outcome, timeline::MessageSpan};
+use flowcast_replay::{outcome::Outcome, timeline::MessageSpan};
 use flowcast_units::Time;
 
 /// Messages that stand in a page one by one, for one network; beyond it the longest in flight stay.

@@ -11,9 +11,9 @@ mod text;
 
 use std::collections::BTreeSet;
 
+use flowcast_observers::journal::{ReplayJournal, Slice, nanos};
 use flowcast_program::TraceRef;
 use flowcast_replay::{
-    journal::{ReplayJournal, Slice, nanos},
     outcome::Outcome,
     placement::Placement,
     timeline::{Activity, MessageSpan},

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 
 use super::{Replayed, nanos, pid, slice_name, tid};
 use crate::varint::push_varint;
-use flowcast_replay::journal::MessageTimes;
+use flowcast_observers::journal::MessageTimes;
 use flowcast_units::{Node, Rank, Time};
 
 /// Writes the trace.

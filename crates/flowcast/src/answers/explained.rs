@@ -1,9 +1,7 @@
 //! The cost of communication by rank and by place in the program.
 
-use flowcast_replay::{
-    explain::{Explanation, Sums},
-    time_part::TimePart,
-};
+use flowcast_observers::explain::{Explanation, Sums};
+use flowcast_replay::time_part::TimePart;
 use flowcast_report::sites::site_name;
 use flowcast_table::{Document, Record, Rows, Value, json, rows};
 

@@ -5,12 +5,8 @@ use flowcast_network::{
     sharing::model::Model,
 };
 use flowcast_program::{Program, parallel};
-use flowcast_replay::{
-    contention,
-    costs::Rendezvous,
-    placement::Placement,
-    sensitivity::{Curve, Family, Obstacle, Tangent, trace_curve},
-};
+use flowcast_replay::{contention, costs::Rendezvous, placement::Placement};
+use flowcast_sensitivity::{Curve, Family, Obstacle, Tangent, trace_curve};
 
 use super::{Inexact, Parameter};
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};

@@ -1,7 +1,7 @@
 //! How the predicted time depends on one field of the network, over a range of its values.
 //!
 //! Where messages do not disturb one another the time is a maximum of linear functions of the field, and the curve is found
-//! exactly ([`flowcast_replay::sensitivity`]): at each value it equals what [`predict`](crate::predict()) says there, but
+//! exactly ([`flowcast_sensitivity`]): at each value it equals what [`predict`](crate::predict()) says there, but
 //! for rounding. Of a rate, and of the speed of a processor, the inverse is the parameter: times grow with it linearly.
 //! Elsewhere the order of events depends on the field, and the curve joins predictions at values that are chosen closer
 //! together where it bends ([`Sensitivity::inexact`]).
@@ -14,7 +14,7 @@ mod words;
 
 use flowcast_network::network::Network;
 use flowcast_program::Trace;
-use flowcast_replay::sensitivity::{Curve, Obstacle, Piece};
+use flowcast_sensitivity::{Curve, Obstacle, Piece};
 use flowcast_units::Time;
 use thiserror::Error;
 

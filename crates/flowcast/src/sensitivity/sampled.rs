@@ -1,6 +1,6 @@
 //! The curve where it cannot be exact: predictions joined by lines.
 
-use flowcast_replay::sensitivity::{Curve, Piece};
+use flowcast_sensitivity::{Curve, Piece};
 use flowcast_units::Time;
 
 use super::Parameter;

@@ -3,7 +3,8 @@
 use flowcast_graph::{EventGraph, selector::Selector};
 use flowcast_network::network::Network;
 use flowcast_program::Trace;
-use flowcast_replay::{sensitivity::Curve, time_part::TimePart};
+use flowcast_replay::time_part::TimePart;
+use flowcast_sensitivity::Curve;
 use flowcast_units::Time;
 
 use super::{Inexact, Parameter, Sensitivity};

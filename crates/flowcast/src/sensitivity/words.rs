@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flowcast_network::{network::Network, quantity::Quantity};
-use flowcast_replay::sensitivity::{Curve, Piece};
+use flowcast_sensitivity::{Curve, Piece};
 use flowcast_table::{Document, Rows, Value, figure, rows};
 use flowcast_units::{Rounded, Time};
 

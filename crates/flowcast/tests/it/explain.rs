@@ -7,15 +7,13 @@ use flowcast::{
         network::{LinkRate, MessageRule, Network},
         sharing::model::Model,
     },
-    replay::{
-        Engine,
-        costs::Rendezvous,
+    observers::{
         explain::{Explanation, Sums},
         journal::{Keeps, ReplayJournal},
-        outcome::Outcome,
-        placement::Placement,
         run_times::RunTimer,
-        time_part::TimePart,
+    },
+    replay::{
+        Engine, costs::Rendezvous, outcome::Outcome, placement::Placement, time_part::TimePart,
     },
     report::export::{
         Replayed,

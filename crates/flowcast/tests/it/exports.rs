@@ -15,10 +15,10 @@ use crate::{
 use flowcast::{
     formats::read,
     model::{dimemas_cfg::DimemasConfig, machine::Machine, network::Network},
+    observers::journal::{Keeps, ReplayJournal},
     replay::{
         Engine,
         costs::Rendezvous,
-        journal::{Keeps, ReplayJournal},
         loggops::{self, Loggops, sends::Sends},
         observer::Unobserved,
         outcome::Outcome,

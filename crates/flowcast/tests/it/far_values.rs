@@ -19,8 +19,8 @@ use flowcast::{
             streaming::Stream,
         },
     },
+    observers::journal::Keeps,
     read_files, read_text,
-    replay::journal::Keeps,
     report::export::{
         Replayed,
         paraver::{self, Stamp},

@@ -15,13 +15,13 @@ use flowcast::{
     replay::{
         Engine,
         costs::Rendezvous,
-        influence::{FinishedReplay, without_influence},
         outcome::Outcome,
         placement::{Application, Placement},
     },
     trace::{Program, ReadOptions, Trace, compiled, together::together},
     units::Rank,
 };
+use flowcast_sensitivity::influence::{FinishedReplay, without_influence};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

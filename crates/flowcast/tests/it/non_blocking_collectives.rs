@@ -12,10 +12,10 @@ use flowcast::{
         network::{LinkRate, MessageRule, Network},
         sharing::model::Model,
     },
+    observers::journal::{Keeps, ReplayJournal},
     replay::{
         Engine, SimulateError,
         costs::Rendezvous,
-        journal::{Keeps, ReplayJournal},
         placement::Placement,
         sweep::{self, WhatIf},
         walk::Replay,

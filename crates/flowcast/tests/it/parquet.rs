@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::random_programs::{any_numbers, any_records};
 use flowcast::{
-    replay::{
-        Engine,
-        journal::{Keeps, ReplayJournal},
-        placement::Placement,
-    },
+    observers::journal::{Keeps, ReplayJournal},
+    replay::{Engine, placement::Placement},
     report::export::{Replayed, parquet, tables},
     trace::{Program, TraceRef},
 };

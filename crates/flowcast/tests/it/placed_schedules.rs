@@ -7,12 +7,14 @@ use flowcast::{
         network::{LinkRate, Network},
         sharing::model::Model,
     },
-    replay::{
+    observers::{
         journal::{Keeps, ReplayJournal},
+        schedule_explain::ScheduleExplainer,
+    },
+    replay::{
         loggops::{
             self, Loggops,
             costs::{LogGopsCosts, PlacedCosts},
-            explain::ScheduleExplainer,
             sends::Sends,
         },
         observer::Unobserved,

@@ -12,10 +12,10 @@ use flowcast::{
         machine::Mapping,
         network::{MessageRule, Network},
     },
+    observers::{flights::Flight, journal::ReplayJournal},
     replay::{
-        Engine, SimulateError, contention, costs::Rendezvous, flights::Flight,
-        journal::ReplayJournal, outcome::Outcome, placement::Placement, timeline::Activity,
-        walk::Replay,
+        Engine, SimulateError, contention, costs::Rendezvous, outcome::Outcome,
+        placement::Placement, timeline::Activity, walk::Replay,
     },
     trace::{Program, ReadOptions, slot::Slot},
     units::{Bytes, Node, Rank},

@@ -8,12 +8,11 @@ use flowcast::{
     model::{
         builtin, machine::NodeGroup, network::Network, quantity::Quantity, sharing::model::Model,
     },
-    predict,
-    replay::sensitivity::Obstacle,
-    sensitivity,
+    predict, sensitivity,
     trace::Trace,
     units::Bytes,
 };
+use flowcast_sensitivity::Obstacle;
 use proptest::prelude::*;
 
 /// Fields and ranges of all kinds: times, times per byte, rates, speeds.

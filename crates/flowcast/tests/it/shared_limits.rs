@@ -12,14 +12,12 @@ use flowcast::{
         network::Network,
         sharing::model::Model,
     },
-    replay::{
-        Engine, SimulateError,
-        costs::Rendezvous,
-        influence::{FinishedReplay, without_influence},
+    observers::{
         journal::{Keeps, ReplayJournal},
-        outcome::Outcome,
-        placement::Placement,
         run_times::RunTimer,
+    },
+    replay::{
+        Engine, SimulateError, costs::Rendezvous, outcome::Outcome, placement::Placement,
         time_part::TimePart,
     },
     report::export::{
@@ -29,6 +27,7 @@ use flowcast::{
     trace::{Program, TraceRef},
     units::Time,
 };
+use flowcast_sensitivity::influence::{FinishedReplay, without_influence};
 use proptest::prelude::*;
 
 fn engine<'a>(

@@ -6,7 +6,8 @@ use flowcast::{
     Outputs,
     answers::{interval_fields, prediction_fields},
     model::{cluster::pattern::Steps, network::Network},
-    replay::{inside::InsideTraffic, sweep::SetOutcome},
+    observers::inside::InsideTraffic,
+    replay::sweep::SetOutcome,
     report::{
         NetworkView, Page,
         standing::{PredictedTime, Standing, standings, verdict},

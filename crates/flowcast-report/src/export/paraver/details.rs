@@ -4,13 +4,13 @@
 use std::fmt;
 
 use super::super::Replayed;
+use flowcast_observers::journal::Function;
 use flowcast_program::{
     TraceRef,
     opcodes::Op,
     paraver_events::{COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE},
     program::{CollectiveCall, CollectiveMode, Program},
 };
-use flowcast_replay::journal::Function;
 use flowcast_units::Rank;
 
 /// The details of one call, as pairs of type and value with a colon before each.

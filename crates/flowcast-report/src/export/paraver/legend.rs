@@ -7,11 +7,11 @@ use std::{
 };
 
 use super::{super::Replayed, event_of};
+use flowcast_observers::{explain::CallOrigin, journal::Function};
 use flowcast_program::paraver_events::{
     CALLED, COLLECTIVE, COMMUNICATOR, IS_ROOT, MPI_EVENTS, OTHER, POINT_TO_POINT, RECV_SIZE,
     SEND_SIZE, function,
 };
-use flowcast_replay::{explain::CallOrigin, journal::Function};
 
 const OPTIONS: &str = "DEFAULT_OPTIONS
 

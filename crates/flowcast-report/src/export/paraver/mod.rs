@@ -27,11 +27,9 @@ use super::{
     text::{ExportText, ShortText},
 };
 use details::Details;
+use flowcast_observers::journal::{Function, Mark, MessageTimes, SliceKind, WholeSpan};
 use flowcast_program::paraver_events::{self, COLLECTIVE, MPI_EVENTS, POINT_TO_POINT, value_of};
-use flowcast_replay::{
-    journal::{Function, Mark, MessageTimes, SliceKind, WholeSpan},
-    timeline::Activity,
-};
+use flowcast_replay::timeline::Activity;
 use flowcast_traffic::queues::{KeyQueue, NEVER, member_of, tournament::Tournament};
 use flowcast_units::Rank;
 use layout::ProcessorLayout;

@@ -16,15 +16,13 @@ use flowcast::{
         machine::{Machine, Mapping, NodeGroup},
         network::{LinkRate, LoneFlow, MessageRule, Network},
     },
-    replay::{
-        Engine, SimulateError,
-        costs::Rendezvous,
+    observers::{
         explain::{Explainer, Explanation},
         journal::{Keeps, ReplayJournal},
-        outcome::Outcome,
-        placement::Placement,
-        time_part::TimePart,
-        walk::Replay,
+    },
+    replay::{
+        Engine, SimulateError, costs::Rendezvous, outcome::Outcome, placement::Placement,
+        time_part::TimePart, walk::Replay,
     },
     trace::{Program, ReadOptions, Trace, TraceError},
     units::{CollectiveOp, Rank, Rate, Time, TimePerByte},

@@ -5,14 +5,13 @@ use super::{
     call_tallies::{CallKind, OpenCall},
     nanos,
 };
-use crate::{
-    flights::Source,
-    influence::size_of,
+use crate::flights::Source;
+use flowcast_program::{access::size_of, paraver_events::CALLED, slot::Slot};
+use flowcast_replay::{
     loggops::message::ScheduleMessage,
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     timeline::{Activity, Segment},
 };
-use flowcast_program::{paraver_events::CALLED, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
 
 impl ReplayJournal<'_> {

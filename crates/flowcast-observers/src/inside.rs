@@ -1,8 +1,8 @@
 //! Which messages of a program stay inside nodes, and what they cost.
 
-use super::{influence::size_of, loggops::sends::Sends, placement::Placement};
 use flowcast_network::machine::inside::InsideSource;
-use flowcast_program::{opcodes::Op, program::Program};
+use flowcast_program::{access::size_of, opcodes::Op, program::Program};
+use flowcast_replay::{loggops::sends::Sends, placement::Placement};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// The messages between ranks of one node.

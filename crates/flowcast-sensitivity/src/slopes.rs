@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::linear_costs::{CostSlopes, PathSlopes};
-use crate::{
+use flowcast_program::slot::Slot;
+use flowcast_replay::{
     observer::{Gathered, Observer, ReceivedMessage, Sent},
     walk::Replay,
 };
-use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Follows a walk and adds up slopes where it adds up times: of two times the slope of the later one counts, of equal times
@@ -40,7 +40,7 @@ struct PendingSlope {
 
 impl<'a> Slopes<'a> {
     pub(super) fn new(replay: &'a Replay<'a>, costs: &'a CostSlopes) -> Slopes<'a> {
-        let program = replay.program;
+        let program = replay.program();
         let slots = program.messages() as usize;
         let waits = if replay.costs.has_rendezvous() {
             slots
@@ -131,7 +131,7 @@ impl Observer for Slopes<'_> {
             false => slope,
             true if posted.is_nan() => {
                 // A blocking receive, in which the receiver still is.
-                self.ranks[self.replay.program.receiver(slot)] + path.recv_before
+                self.ranks[self.replay.program().receiver(slot)] + path.recv_before
             }
             true => posted,
         };
@@ -142,7 +142,7 @@ impl Observer for Slopes<'_> {
 
     fn posted(&mut self, slot: Slot, _time: Time) {
         if let Some(posted) = self.handshakes.get_mut(slot.index()) {
-            *posted = self.ranks[self.replay.program.receiver(slot)];
+            *posted = self.ranks[self.replay.program().receiver(slot)];
         }
     }
 
@@ -179,7 +179,7 @@ impl Observer for Slopes<'_> {
         } = gathered;
         let own = rank.index();
         if came > call {
-            let communicator = self.replay.program.communicator_of(instance);
+            let communicator = self.replay.program().communicator_of(instance);
             self.ranks[own] += self
                 .costs
                 .startup(communicator, self.replay.costs.group_index(rank));

@@ -20,19 +20,21 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Engine,
     flights::{FlightColumns, Flights, Source},
     journal::{Function, own_calls::OwnCalls},
-    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
-    outcome::Outcome,
-    time_part::TimePart,
 };
-use crate::walk::Replay;
 use flowcast_program::{
     expand::operation_of,
     paraver_events::{REGION, function_name},
     program::{MessageClass, Program},
     slot::Slot,
+};
+use flowcast_replay::{
+    Engine,
+    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
+    outcome::Outcome,
+    time_part::TimePart,
+    walk::Replay,
 };
 use flowcast_units::{Rank, Time};
 
@@ -125,7 +127,7 @@ impl<'a> Explainer<'a> {
     /// For a replay by this engine.
     pub fn new(engine: &'a Engine<'_>) -> Explainer<'a> {
         let replay = engine.free();
-        let program = replay.program;
+        let program = replay.program();
         let columns = FlightColumns { moves: true };
         Explainer {
             program,

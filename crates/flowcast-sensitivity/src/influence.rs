@@ -3,12 +3,6 @@
 //! A parameter is reported if the network sets it to something else than its default, or if the caller set it by name.
 //! Otherwise a what-if on a parameter without influence would look like a result.
 
-use super::{
-    costs::Rendezvous,
-    outcome::Outcome,
-    placement::Placement,
-    routes::{Route, route},
-};
 use flowcast_network::{
     collective::Repeats,
     file_system::FileSystem,
@@ -22,7 +16,17 @@ use flowcast_network::{
     network_file::upgrade::current_name,
     sharing::{Sharing, model::Model},
 };
-use flowcast_program::{access::Access, opcodes::Op, program::Program};
+use flowcast_program::{
+    access::{Access, size_of},
+    opcodes::Op,
+    program::Program,
+};
+use flowcast_replay::{
+    costs::Rendezvous,
+    outcome::Outcome,
+    placement::Placement,
+    routes::{Route, route},
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Which models read what others do not.
@@ -278,15 +282,6 @@ impl Uses {
         self.collectives_between_nodes |= done.placement.nodes() > 1 && nodes().next().is_some();
         self.collectives_between_sites |=
             members.iter().any(|rank| site(rank) != site(&members[0]));
-    }
-}
-
-/// The bytes of an access that goes to another rank as a message does.
-pub(crate) fn size_of(access: &Access) -> Option<Bytes> {
-    match access {
-        Access::Transfer { size, .. } => Some(*size),
-        Access::Lock { .. } => Some(Bytes(0)),
-        Access::File { .. } | Access::Flush { .. } | Access::Unlock { .. } => None,
     }
 }
 
@@ -728,7 +723,6 @@ fn links(group: &NodeGroup) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::walk::Replay;
     use flowcast_formats::{
         convert::{
             generate::{ProgramShape, Workload},
@@ -738,6 +732,7 @@ mod tests {
     };
     use flowcast_network::machine::Machine;
     use flowcast_program::{ReadOptions, Trace};
+    use flowcast_replay::walk::Replay;
     use proptest::prelude::*;
     use std::sync::Arc;
 

@@ -6,8 +6,6 @@ use super::{
     explain::CallOrigin,
     flights::{FlightColumns, Flights, Source},
     journal::{Function, own_calls::OwnCalls},
-    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
-    outcome::Outcome,
 };
 use flowcast_program::{
     expand::operation_of,
@@ -15,6 +13,10 @@ use flowcast_program::{
     program::{MessageClass, Program},
     run_times::{OpenRegions, RunTimes},
     slot::Slot,
+};
+use flowcast_replay::{
+    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
+    outcome::Outcome,
 };
 use flowcast_units::{Rank, Time};
 
@@ -147,9 +149,9 @@ impl Observer for RunTimer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Engine, costs::Rendezvous, placement::Placement};
     use flowcast_network::network::Network;
     use flowcast_program::{ReadOptions, SharedBytes, Trace};
+    use flowcast_replay::{Engine, costs::Rendezvous, placement::Placement};
     use std::sync::Arc;
 
     /// Rank 0 computes 1 ms and sends 1000 bytes to rank 1 inside region 1; a barrier follows.

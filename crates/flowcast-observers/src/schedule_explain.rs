@@ -13,18 +13,20 @@
 
 use std::cmp::Reverse;
 
-use super::{
-    costs::{LogGopsCosts, Travel},
-    sends::Sends,
-};
 use crate::{
     explain::{CallOrigin, CallSite, Explanation, Sums},
     flights::{Flight, FlightColumns, Flights, Source},
     journal::Function,
+};
+use flowcast_program::slot::Slot;
+use flowcast_replay::{
+    loggops::{
+        costs::{LogGopsCosts, Travel},
+        sends::Sends,
+    },
     observer::{Observer, ReceivedMessage, Sent},
     time_part::TimePart,
 };
-use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// An observer that adds up what the communication of a schedule costs.

@@ -3,14 +3,14 @@
 //! The times stand in columns of 16 bytes for each message and pair of times, and an observer has only those that it
 //! needs (`Columns`); so a [`Journal`](crate::journal::ReplayJournal) of ten million messages stays small.
 
-use crate::{
-    loggops::{message::ScheduleMessage, sends::Sends},
-    observer::{Observer, ReceivedMessage, Sent},
-    prefetch::prefetch_behind,
-};
 use flowcast_program::{
     program::{MessageClass, Program},
     slot::Slot,
+};
+use flowcast_replay::{
+    loggops::{message::ScheduleMessage, sends::Sends},
+    observer::{Observer, ReceivedMessage, Sent},
+    prefetch::prefetch_behind,
 };
 use flowcast_units::{Bytes, Rank, Time};
 

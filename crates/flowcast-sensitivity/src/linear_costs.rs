@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::obstacle::Obstacle;
-use crate::{
-    costs::{ClassCost, Costs, PathCosts},
-    placement::Placement,
-};
 use flowcast_program::{
     opcodes::Op,
     program::{CollectiveMode, Program},
+};
+use flowcast_replay::{
+    costs::{ClassCost, Costs, PathCosts},
+    placement::Placement,
 };
 use flowcast_units::{Rank, Time};
 

@@ -10,11 +10,7 @@ pub mod call_tallies;
 mod observed;
 pub(crate) mod own_calls;
 
-use super::{
-    flights::{Flight, FlightColumns, Flights, Source},
-    loggops::{message::ScheduleMessage, sends::Sends},
-    timeline::{Activity, MessageSpan, Segment, Timeline, busiest, merged},
-};
+use super::flights::{Flight, FlightColumns, Flights, Source};
 use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
 use flowcast_program::{
     expand::operation_of,
@@ -22,6 +18,10 @@ use flowcast_program::{
     paraver_events::{FunctionNumber, MPI_EVENTS},
     program::{MessageClass, Program},
     slot::Slot,
+};
+use flowcast_replay::{
+    loggops::{message::ScheduleMessage, sends::Sends},
+    timeline::{Activity, MessageSpan, Segment, Timeline, busiest, merged},
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 use own_calls::OwnCalls;

@@ -9,6 +9,7 @@
 
 mod curve;
 mod family;
+pub mod influence;
 mod linear_costs;
 mod obstacle;
 mod slopes;

@@ -6,14 +6,14 @@ use super::{
     obstacle::Obstacle,
     slopes::Slopes,
 };
-use crate::{
+use flowcast_network::network::Network;
+use flowcast_program::program::Program;
+use flowcast_replay::{
     SimulateError,
     costs::{Costs, Rendezvous},
     placement::Placement,
     walk::Replay,
 };
-use flowcast_network::network::Network;
-use flowcast_program::program::Program;
 use flowcast_units::Time;
 
 /// A program on networks that differ in one parameter, of which all costs are linear functions.
