@@ -162,7 +162,7 @@ impl std::fmt::Display for Places {
 }
 
 impl Places {
-    fn of(provenance: &BTreeMap<String, String>, name: &str) -> Option<Places> {
+    fn from_provenance(provenance: &BTreeMap<String, String>, name: &str) -> Option<Places> {
         Some(Places {
             units: provenance
                 .get(name)?
@@ -186,7 +186,7 @@ impl Places {
 
 /// What is said of times between cores; nothing of those between nodes.
 pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups>) -> Vec<String> {
-    let Some(cores) = Places::of(provenance, "cores") else {
+    let Some(cores) = Places::from_provenance(provenance, "cores") else {
         return Vec::new();
     };
     let mut notes = vec![format!(
@@ -209,7 +209,8 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
         let known = units
             .into_iter()
             .find(|(name, _): &(&str, _)| {
-                Places::of(provenance, name).is_some_and(|it| it.groups() == found.nodes)
+                Places::from_provenance(provenance, name)
+                    .is_some_and(|it| it.groups() == found.nodes)
             })
             .map_or("nothing that the system tells of", |(_, words)| words);
         notes.push(format!("The groups are {known}."));

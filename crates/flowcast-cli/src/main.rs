@@ -26,7 +26,7 @@ static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePage
 fn main() -> ExitCode {
     interrupt::survive_file_limits();
     commands::completions::answer_shell();
-    match commands::Cli::of(std::env::args_os())
+    match commands::Cli::from_words(std::env::args_os())
         .run()
         .and_then(|()| input_maps::verify())
     {

@@ -20,7 +20,7 @@ pub(crate) enum Launcher {
 
 impl Launcher {
     /// Asks the program which launcher it is.
-    pub(crate) fn of(program: &OsStr) -> Launcher {
+    pub(crate) fn by_program(program: &OsStr) -> Launcher {
         let name = Path::new(program)
             .file_name()
             .unwrap_or(program)
@@ -198,7 +198,10 @@ mod tests {
             Launcher::Hydra
         );
         assert_eq!(Launcher::from_version(""), Launcher::Unknown);
-        assert_eq!(Launcher::of("./program".as_ref()), Launcher::Unknown);
+        assert_eq!(
+            Launcher::by_program("./program".as_ref()),
+            Launcher::Unknown
+        );
     }
 
     #[test]

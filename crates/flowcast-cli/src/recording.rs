@@ -209,7 +209,7 @@ impl Loading<'_> {
         if self.clocks {
             variables.push(("FLOWCAST_RECORD_CLOCKS".to_owned(), "1".into()));
         }
-        let launcher = Launcher::of(&command[0]);
+        let launcher = Launcher::by_program(&command[0]);
         let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
         let forwarded = mpi_launcher::forward(launcher, command, &names);
         let (program, arguments) = forwarded

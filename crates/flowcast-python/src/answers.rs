@@ -56,7 +56,7 @@ impl Answer {
     fn table(&self, name: &str) -> Option<Table> {
         let (_, rows) = self.lists().find(|(known, _)| *known == name)?;
         let order = self.answer.names_in(name);
-        Some(Table::of(Columns::of_documents(rows, &order)))
+        Some(Table::from_columns(Columns::of_documents(rows, &order)))
     }
 }
 

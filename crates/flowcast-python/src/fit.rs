@@ -40,7 +40,7 @@ pub(crate) fn fit_round_trips(
             ("flowcast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
             ("seed".to_owned(), seed.to_string()),
         ]);
-        let network = Network::of(Arc::new(fit.to_network(&name, provenance)));
+        let network = Network::without_warnings(Arc::new(fit.to_network(&name, provenance)));
         let warnings = fit.warnings.iter().map(ToString::to_string).collect();
         Ok((parameters(&fit), network, warnings))
     })

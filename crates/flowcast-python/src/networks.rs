@@ -43,7 +43,7 @@ impl Network {
     fn from_toml(py: Python<'_>, text: &str) -> PyResult<Network> {
         let read = flowcast::model::network::Network::from_toml(text, &[]).context("network");
         let network = read.map_err(|error| raised(py, &error))?;
-        Ok(Network::of(Arc::new(network)))
+        Ok(Network::without_warnings(Arc::new(network)))
     }
 
     /// The network of the fields of a file as JSON.
@@ -120,7 +120,7 @@ impl Network {
 
 impl Network {
     /// Of a network whose file had nothing to warn of.
-    pub(crate) fn of(network: Arc<flowcast::model::network::Network>) -> Network {
+    pub(crate) fn without_warnings(network: Arc<flowcast::model::network::Network>) -> Network {
         Network {
             network,
             warnings: Vec::new(),

@@ -136,14 +136,14 @@ impl Noise {
     /// The end of each run, shortest first.
     #[getter]
     fn runs(&self) -> Table {
-        Table::of(Columns::default().with("makespan_s", seconds(&self.noisy.makespans)))
+        Table::from_columns(Columns::default().with("makespan_s", seconds(&self.noisy.makespans)))
     }
 
     /// By how much later each rank ends on average.
     #[getter]
     fn ranks(&self) -> Table {
         let numbers = Values::integers(0..self.noisy.later.len() as i64);
-        Table::of(
+        Table::from_columns(
             Columns::default()
                 .with("rank", numbers)
                 .with("later_s", seconds(&self.noisy.later)),

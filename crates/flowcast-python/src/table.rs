@@ -62,7 +62,7 @@ impl Columns {
                     .iter()
                     .map(|row| row.get(at).unwrap_or_default())
                     .collect();
-                columns.with(name, Values::of(name, &cells))
+                columns.with(name, Values::from_cells(name, &cells))
             },
         ))
     }
@@ -134,7 +134,7 @@ impl Values {
         }
     }
 
-    fn of(name: &str, cells: &[&str]) -> Values {
+    fn from_cells(name: &str, cells: &[&str]) -> Values {
         let is_measured = ["_s", "_share", "_per_byte"]
             .iter()
             .any(|ending| name.ends_with(ending));
@@ -223,7 +223,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// Without lines above the names.
-    pub(crate) fn of(columns: Columns) -> Table {
+    pub(crate) fn from_columns(columns: Columns) -> Table {
         Table {
             columns: Arc::new(columns),
             head: String::new(),
@@ -329,7 +329,7 @@ impl Table {
     fn from_json(text: &str) -> PyResult<Table> {
         let documents: Vec<Value> =
             serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Table::of(Columns::of_documents(&documents, &[])))
+        Ok(Table::from_columns(Columns::of_documents(&documents, &[])))
     }
 
     /// The names of the columns.

@@ -149,7 +149,7 @@ pub(crate) fn validation_table(
     let floats = |of: fn(&QuantityRow, usize) -> f64| {
         Values::floats(cells.iter().map(|(row, at)| of(row, *at)))
     };
-    Ok(Table::of(
+    Ok(Table::from_columns(
         Columns::default()
             .with(
                 "quantity",

@@ -160,7 +160,7 @@ impl Batch {
         write: impl FnOnce(&mut Writer<'_>) -> Result<()>,
     ) -> Result<()> {
         let cannot = || format!("cannot write {}", path.display());
-        let place = match Place::of(path)? {
+        let place = match Place::at(path)? {
             Place::Stream(stream) => return fill(&stream, write).with_context(cannot),
             Place::File(place) => place,
         };

@@ -56,7 +56,7 @@ pub struct Setting<'a> {
 }
 
 /// Each model with each way; without either what `predict` takes.
-pub fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
+pub fn combinations(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
     let automatic = [AUTOMATIC.to_owned()];
     let (models, ways) = (
         if models.is_empty() {
@@ -120,7 +120,7 @@ pub fn predict(
     setting: &Setting<'_>,
 ) -> Result<Vec<Vec<RunTimes>>> {
     let mut all = vec![Vec::new(); predictors.len()];
-    let progress = Progress::of("predicting", "recordings", recordings.len() as u64);
+    let progress = Progress::counted("predicting", "recordings", recordings.len() as u64);
     for files in recordings {
         for (all, said) in all.iter_mut().zip(predict_one(files, predictors, setting)?) {
             all.extend(said);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn each_model_meets_each_way_and_unknown_ones_are_refused() {
         let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        let names: Vec<String> = of(&list("limits,fair"), &list("formula,openmpi"))
+        let names: Vec<String> = combinations(&list("limits,fair"), &list("formula,openmpi"))
             .unwrap()
             .into_iter()
             .map(|predictor| predictor.name)
@@ -176,7 +176,7 @@ mod tests {
                 "fair/openmpi"
             ]
         );
-        assert!(of(&list("fare"), &list("formula")).is_err());
-        assert!(of(&list("fair"), &list("formulas")).is_err());
+        assert!(combinations(&list("fare"), &list("formula")).is_err());
+        assert!(combinations(&list("fair"), &list("formulas")).is_err());
     }
 }

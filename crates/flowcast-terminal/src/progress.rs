@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 impl Progress {
     /// Of work that consists of so many `units`.
-    pub fn of(what: impl Into<String>, units: &str, length: u64) -> Progress {
+    pub fn counted(what: impl Into<String>, units: &str, length: u64) -> Progress {
         let template = format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {units}{{rest}}");
         Progress(drawn(&template, what)).with_length(length)
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn work_is_counted_and_every_template_is_well_formed() {
-        let progress = Progress::of("carrying", "conflicts", 7);
+        let progress = Progress::counted("carrying", "conflicts", 7);
         progress.begin_at(2);
         progress.add(3);
         assert_eq!(progress.0.position(), 5);

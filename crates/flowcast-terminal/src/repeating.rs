@@ -61,7 +61,7 @@ pub struct Carrying {
 
 impl Carrying {
     /// Of so many patterns, the first of which begins now.
-    pub fn of(of: usize) -> Carrying {
+    pub fn with_steps(of: usize) -> Carrying {
         Carrying {
             began: Instant::now(),
             done: 0,

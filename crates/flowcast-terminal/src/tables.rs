@@ -131,7 +131,7 @@ struct ColumnWidths {
 }
 
 impl ColumnWidths {
-    fn of(column: usize, texts: &[Vec<String>], is_right: bool) -> ColumnWidths {
+    fn from_cells(column: usize, texts: &[Vec<String>], is_right: bool) -> ColumnWidths {
         let widest = |rows: &[Vec<String>], measure: fn(&str) -> usize| {
             let widths = rows.iter().map(|cells| measure(&cells[column]));
             widths.max().unwrap_or(0)
@@ -154,7 +154,7 @@ impl ColumnWidths {
 fn column_widths(texts: &[Vec<String>], is_right: &[bool], width: usize) -> Option<Vec<usize>> {
     let columns = is_right.iter().enumerate();
     let columns: Vec<ColumnWidths> = columns
-        .map(|(column, is_right)| ColumnWidths::of(column, texts, *is_right))
+        .map(|(column, is_right)| ColumnWidths::from_cells(column, texts, *is_right))
         .collect();
     let mut widths: Vec<usize> = columns.iter().map(|column| column.whole).collect();
     let room = (width + 1).checked_sub(AROUND * columns.len())?;

@@ -225,7 +225,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts what any trace holds.
-    pub fn of(trace: &Trace) -> Counts {
+    pub fn from_trace(trace: &Trace) -> Counts {
         Counts {
             ranks: trace.ranks(),
             messages: trace.messages(),
@@ -242,7 +242,7 @@ impl Counts {
     }
 
     /// Counts what a program holds.
-    pub fn of_program(program: &Program) -> Counts {
+    pub fn from_program(program: &Program) -> Counts {
         let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
         Counts {
             ranks,

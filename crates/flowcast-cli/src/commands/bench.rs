@@ -329,7 +329,7 @@ fn print_replay(
 /// How many seconds each of several runs took.
 pub(super) fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64>> {
     let mut seconds = Vec::new();
-    let progress = Progress::of("measuring", "runs", u64::from(runs));
+    let progress = Progress::counted("measuring", "runs", u64::from(runs));
     for _ in 0..runs {
         let begin = Instant::now();
         std::hint::black_box(run()?);

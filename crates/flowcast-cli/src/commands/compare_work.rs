@@ -62,7 +62,7 @@ impl Work {
         })
     }
 
-    fn of(&self, what: &str) -> u64 {
+    fn count(&self, what: &str) -> u64 {
         self.0.get(what).copied().unwrap_or(0)
     }
 }
@@ -86,13 +86,13 @@ fn difference(before: &Work, after: &Work) -> Option<String> {
     let all: BTreeSet<&String> = before.0.keys().chain(after.0.keys()).collect();
     let all = all
         .into_iter()
-        .filter(|what| before.of(what) != after.of(what));
+        .filter(|what| before.count(what) != after.count(what));
     let (mut functions, counts): (Vec<&String>, Vec<&String>) =
         all.partition(|what| what.starts_with("calls of "));
     if functions.is_empty() && counts.is_empty() {
         return None;
     }
-    functions.sort_by_key(|what| std::cmp::Reverse(before.of(what).abs_diff(after.of(what))));
+    functions.sort_by_key(|what| std::cmp::Reverse(before.count(what).abs_diff(after.count(what))));
     let more = match functions.len().saturating_sub(MOST_FUNCTIONS) {
         0 => String::new(),
         more => format!("; calls of {more} more functions"),
@@ -101,7 +101,7 @@ fn difference(before: &Work, after: &Work) -> Option<String> {
         .into_iter()
         .chain(functions.into_iter().take(MOST_FUNCTIONS));
     let named = named.map(|what| {
-        let [before, after] = [before, after].map(|work| Grouped(work.of(what)));
+        let [before, after] = [before, after].map(|work| Grouped(work.count(what)));
         format!("{what} {before} before, {after} after")
     });
     let named: Vec<String> = named.collect();

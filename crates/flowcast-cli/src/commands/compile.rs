@@ -46,7 +46,7 @@ impl Compile {
         })?;
         drop(progress);
         let bytes = std::fs::metadata(&self.output)?.len();
-        let (output, counts) = (self.output.display(), Counts::of(&trace));
+        let (output, counts) = (self.output.display(), Counts::from_trace(&trace));
         let each = bytes as f64 / counts.messages.max(1) as f64;
         let size = Grouped(bytes);
         self.format.print(

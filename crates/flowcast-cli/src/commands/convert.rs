@@ -103,7 +103,7 @@ impl Convert {
             }
             schedule => {
                 let losses = self.written(|out| Ok(conversion.write(&schedule, out)?))?;
-                return self.report(Counts::of(&schedule), &[], &losses);
+                return self.report(Counts::from_trace(&schedule), &[], &losses);
             }
         };
         tell_notes(program.ignored());
@@ -118,7 +118,7 @@ impl Convert {
                 self.written(|out| Ok(conversion.write_prepared(&program, out)?))?
             }
         };
-        self.report(Counts::of_program(&program), &ignored, &lost.and(losses))
+        self.report(Counts::from_program(&program), &ignored, &lost.and(losses))
     }
 
     fn conversion(&self, to: TargetForm) -> Result<Conversion> {
@@ -191,7 +191,7 @@ impl Convert {
     fn write_ti(&self, program: &Program) -> Result<Losses> {
         let (tables, mut losses) = (WriterTables::new(program), Losses::default());
         let ranks = program.ranks() as u32;
-        let progress = Progress::of("writing", "ranks", u64::from(ranks));
+        let progress = Progress::counted("writing", "ranks", u64::from(ranks));
         write_list(&self.output, ranks, |rank, out| {
             progress.add(1);
             convert::ti_rank(&tables, rank, &mut losses, out)

@@ -61,7 +61,7 @@ impl Demo {
         for name in OTHERS {
             networks.push(builtin::network(name)?);
         }
-        let progress = Progress::of("replaying", "networks", networks.len() as u64);
+        let progress = Progress::counted("replaying", "networks", networks.len() as u64);
         let (mut views, mut intervals) = (Vec::new(), Vec::new());
         let mut said = Vec::new();
         for network in &networks {

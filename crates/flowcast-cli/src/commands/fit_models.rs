@@ -64,7 +64,7 @@ fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<ImportedFiles> 
         [] => bail!("found no round trips, expected some beside patterns"),
         [one] if one.kind == Kind::RoundTrips => {
             let samples = PrttSamples::from_csv(&one.text).with_context(|| one.place())?;
-            Ok(ImportedFiles::of(samples))
+            Ok(ImportedFiles::from_samples(samples))
         }
         _ if found.iter().all(|input| input.kind == Kind::Benchmark) => {
             ImportedFiles::read(inputs, args)

@@ -539,7 +539,7 @@ struct MeasurePoint {
 }
 
 impl MeasurePoint {
-    fn of((point, times): (PrttPoint, &[Time])) -> Result<MeasurePoint> {
+    fn from_times(point: PrttPoint, times: &[Time]) -> Result<MeasurePoint> {
         let micros: Vec<f64> = times.iter().map(|time| time.as_micros()).collect();
         let interval = median_interval(&micros, LEVEL)?;
         Ok(MeasurePoint {
@@ -559,7 +559,7 @@ fn document(measured: &MeasuredRoundTrips, messages: u32) -> Result<Document> {
     let points = measured
         .samples
         .points()
-        .map(MeasurePoint::of)
+        .map(|(point, times)| MeasurePoint::from_times(point, times))
         .collect::<Result<Vec<_>>>()?;
     let all = rows(&points)
         .field("n", |at| at.point.messages)

@@ -279,7 +279,7 @@ impl MeasurePairs {
                 flows.any(|(company, flow)| !samples.has(flow.size, company, flow.src, flow.dst))
             })
             .collect();
-        let mut carrying = Carrying::of(missing.len());
+        let mut carrying = Carrying::with_steps(missing.len());
         for (name, steps) in missing {
             let start = Instant::now();
             let all: Vec<Vec<Flow>> = steps.iter().map(|(_, flows)| flows.clone()).collect();

@@ -239,7 +239,7 @@ impl Cli {
     }
 
     /// What the words of a command line ask for; a mistake in them ends the process.
-    pub(crate) fn of(words: impl Iterator<Item = OsString>) -> Cli {
+    pub(crate) fn from_words(words: impl Iterator<Item = OsString>) -> Cli {
         with_unbroken_help(Cli::described())
             .try_get_matches_from(words)
             .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))

@@ -136,7 +136,7 @@ impl Asked<'_> {
         let Some(options) = self.interval() else {
             return Ok(None);
         };
-        let progress = Progress::of("predicting the margin", "draws", 0);
+        let progress = Progress::counted("predicting the margin", "draws", 0);
         let on_draws = |done: usize, of: usize| progress.add_of(done as u64, of as u64);
         let options = IntervalOptions {
             on_draws: &on_draws,
@@ -160,7 +160,7 @@ impl Asked<'_> {
 
     /// Predicts what the input holds and prints.
     fn predict(&self) -> Result<()> {
-        let question = Question::of(self)?;
+        let question = Question::from_inputs(self)?;
         question.refuse_others(self)?;
         let (inputs, scenarios) = (&self.args.inputs, &self.args.trace.scenarios);
         match (question, scenarios) {

@@ -56,7 +56,7 @@ pub fn declare<'i, 'o>(
     }
     for (at, one) in outputs.iter().enumerate() {
         if let Some(other) = outputs[at + 1..].iter().find(|other: &&Output<'_>| {
-            Identity::of(other.path).is_some_and(|own| Identity::of(one.path) == Some(own))
+            Identity::at(other.path).is_some_and(|own| Identity::at(one.path) == Some(own))
         }) {
             let (one, other, path) = (one.option, other.option, one.path.display());
             bail!("{one} and {other}: found {path} for both, expected two different files");
@@ -123,7 +123,7 @@ fn check_against(input: &Path, output: &Output<'_>) -> Result<()> {
     };
     let is_same = match input.is_dir() {
         true => inside(input),
-        false => Identity::of(input).is_some_and(|own| Identity::of(output.path) == Some(own)),
+        false => Identity::at(input).is_some_and(|own| Identity::at(output.path) == Some(own)),
     };
     if is_same {
         let (option, path) = (output.option, output.path.display());

@@ -27,7 +27,7 @@ pub fn note_read(path: &Path) {
 pub(super) fn was_read(path: &Path) -> bool {
     let read = READ.lock().expect("nobody panics while it is held");
     let is_standard_input =
-        || Identity::of(path).is_some_and(|own| Identity::of(STANDARD_INPUT.as_ref()) == Some(own));
+        || Identity::at(path).is_some_and(|own| Identity::at(STANDARD_INPUT.as_ref()) == Some(own));
     fs::canonicalize(path).is_ok_and(|path| read.contains(&path)) || is_standard_input()
 }
 

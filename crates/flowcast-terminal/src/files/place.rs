@@ -23,7 +23,7 @@ pub(super) enum Place {
 
 impl Place {
     /// Where a path leads.
-    pub(super) fn of(path: &Path) -> Result<Place> {
+    pub(super) fn at(path: &Path) -> Result<Place> {
         let cannot = || format!("cannot write {}", path.display());
         let place = followed(path);
         if is_descriptor(&place) {
@@ -59,7 +59,7 @@ pub(super) enum Identity {
 
 impl Identity {
     /// `None` for what is no regular file, or in no folder.
-    pub(super) fn of(path: &Path) -> Option<Identity> {
+    pub(super) fn at(path: &Path) -> Option<Identity> {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => {
                 Some(Identity::Inode(metadata.dev(), metadata.ino()))

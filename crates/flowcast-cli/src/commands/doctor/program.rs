@@ -45,7 +45,7 @@ pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
     let found = find_on_path(machine, &name);
     let launcher = found
         .as_ref()
-        .map(|path| Launcher::of(path.as_os_str()))
+        .map(|path| Launcher::by_program(path.as_os_str()))
         .unwrap_or(Launcher::Unknown);
     let mut checks = vec![check_launcher(&name, found.as_deref(), launcher)];
     if !command.is_empty() {

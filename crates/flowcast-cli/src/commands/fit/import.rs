@@ -73,7 +73,7 @@ impl ImportedFiles {
     }
 
     /// Round trips that no benchmark measured.
-    pub(in crate::commands) fn of(samples: PrttSamples) -> ImportedFiles {
+    pub(in crate::commands) fn from_samples(samples: PrttSamples) -> ImportedFiles {
         let files = Vec::new();
         ImportedFiles { samples, files }
     }

@@ -38,7 +38,7 @@ impl fmt::Display for Kind {
 
 impl Kind {
     /// By the columns of a table.
-    fn of(text: &str) -> Kind {
+    fn of_columns(text: &str) -> Kind {
         let has = |column| sample_table::has(text, column);
         if ConflictSamples::is_one(text) {
             Kind::Conflicts
@@ -70,7 +70,7 @@ impl FitInput {
             return Ok(FitInput { path, kind, text });
         }
         let text = read_text(&path)?;
-        let kind = Kind::of(&text);
+        let kind = Kind::of_columns(&text);
         Ok(FitInput { path, kind, text })
     }
 
@@ -138,7 +138,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Kind::of(text),
+                Kind::of_columns(text),
                 kind,
                 "{}",
                 text.lines().next().unwrap_or_default()

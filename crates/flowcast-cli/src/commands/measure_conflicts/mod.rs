@@ -269,7 +269,7 @@ impl Run {
             self.provenance.insert("mpi".into(), version.to_owned());
         }
         let missing = self.missing();
-        let mut carrying = Carrying::of(missing.len());
+        let mut carrying = Carrying::with_steps(missing.len());
         for (at, conflict) in missing.iter().enumerate() {
             if most.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
                 let (left, path) = (missing.len() - at, self.file.path().display());

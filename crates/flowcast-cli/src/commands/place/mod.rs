@@ -237,7 +237,7 @@ impl Place {
         let has_time = || limit.is_none_or(|limit| started.elapsed() < limit);
         let begin = |units: &str, moves| match self.time_limit {
             Some(limit) => Progress::for_seconds(format!("trying {units}"), limit.as_seconds()),
-            None => Progress::of("trying", units, moves),
+            None => Progress::counted("trying", units, moves),
         };
         let show = |progress: &Progress, moves| match limit {
             Some(_) => progress.at_seconds(started.elapsed().as_secs_f64()),

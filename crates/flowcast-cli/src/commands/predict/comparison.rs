@@ -165,7 +165,7 @@ fn predict<'a>(
         threads: 1,
         ..asked
     });
-    let progress = Progress::of("predicting", "combinations", cases.len() as u64);
+    let progress = Progress::counted("predicting", "combinations", cases.len() as u64);
     let results = parallel::map(cases, threads(), |(case, _)| {
         let result = case.predict(outputs, &fields, interval.as_ref());
         progress.add(1);

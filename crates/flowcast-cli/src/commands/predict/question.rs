@@ -54,7 +54,7 @@ impl fmt::Display for Question {
 
 impl Question {
     /// By the kind of the inputs, and how many networks, models and mappings there are.
-    pub(super) fn of(asked: &Asked<'_>) -> Result<Question> {
+    pub(super) fn from_inputs(asked: &Asked<'_>) -> Result<Question> {
         let (inputs, trace) = (&asked.args.inputs, &asked.args.trace);
         let places = asked.networks.len().max(1) * asked.models.len().max(1);
         Ok(match &inputs[..] {

@@ -282,7 +282,7 @@ impl Sweep {
                 sets.len()
             );
         }
-        let progress = Progress::of("replaying", "sets", shard.len() as u64);
+        let progress = Progress::counted("replaying", "sets", shard.len() as u64);
         progress.begin_at((shard.len() - sets.len()) as u64);
         let done = |lines: Lines| {
             progress.add(lines.len() as u64);

@@ -23,7 +23,7 @@ pub(super) struct Header {
 
 impl Header {
     /// Of a lab.
-    pub(super) fn of(lab: &LabSpec, over: Over) -> Header {
+    pub(super) fn new(lab: &LabSpec, over: Over) -> Header {
         let over = if over == Over::Mpi { "mpi" } else { "" };
         Header {
             lab: lab.clone(),
@@ -205,7 +205,7 @@ mod tests {
     fn a_killed_run_goes_on_with_what_was_finished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.html.journal");
-        let header = Header::of(&profile("fair", &[]).unwrap(), Over::Tcp);
+        let header = Header::new(&profile("fair", &[]).unwrap(), Over::Tcp);
         let mut journal = Journal::start(&path, &header).unwrap();
         journal.append(&finished("a")).unwrap();
         journal.append(&finished("b")).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     fn a_journal_of_another_lab_or_with_a_garbled_line_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
-        let header = |name: &str| Header::of(&profile(name, &[]).unwrap(), Over::Tcp);
+        let header = |name: &str| Header::new(&profile(name, &[]).unwrap(), Over::Tcp);
         Journal::start(&path, &header("fair"))
             .unwrap()
             .append(&finished("a"))

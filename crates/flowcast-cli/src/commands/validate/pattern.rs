@@ -210,7 +210,7 @@ impl ValidatePattern {
         };
         let ends = self.mapping.as_deref().map_or(Ends::Nodes, Ends::Ranks);
         let wanted = set.patterns(draw, ends, &spec)?;
-        let header = Header::of(&spec, self.over);
+        let header = Header::new(&spec, self.over);
         let path = path_beside(&self.report);
         if !self.resume {
             Journal::start(&path, &header)?;
@@ -243,7 +243,7 @@ impl ValidatePattern {
         let options = self.repeating.options()?;
         let disturbed = doctor::tell_other_programs(MARKED);
         let mut means = Means::in_lab(&lab, self.over)?;
-        let mut carrying = Carrying::of(missing.len());
+        let mut carrying = Carrying::with_steps(missing.len());
         let mut finished = Vec::new();
         for named in missing {
             if self

@@ -30,7 +30,7 @@ pub(super) fn cases(
     seeds: Option<u32>,
 ) -> Result<Vec<CarriedPattern>> {
     let racks = racks_of(spec);
-    let progress = Progress::of("predicting", "patterns", finished.len() as u64);
+    let progress = Progress::counted("predicting", "patterns", finished.len() as u64);
     let mut cases: Vec<Option<CarriedPattern>> = finished.iter().map(|_| None).collect();
     parallel::each_as_done(
         finished,

@@ -160,7 +160,7 @@ impl ValidateApp {
             .iter()
             .map(|text| Tolerance::parse(text))
             .collect::<Result<Vec<_>>>()?;
-        let mut predictors = predictors::of(&self.model, &self.collectives)?;
+        let mut predictors = predictors::combinations(&self.model, &self.collectives)?;
         self.check_counts()?;
         let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
         // What cannot be predicted is not run; a journal knows its lab only when it is read.

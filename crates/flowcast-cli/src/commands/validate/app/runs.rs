@@ -151,7 +151,7 @@ impl Plan<'_> {
         let mut mark = doctor::tell_other_programs(MARKED).map(RunLine::DisturbedBy);
         mark.iter()
             .for_each(|mark| measured.add(&path, mark.clone()));
-        let place = RunPlace::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
+        let place = RunPlace::new(self.lab, measured.header.lab.as_ref(), self.self_test)?;
         let (began, mut done) = (Instant::now(), 0u32);
         while self.left(&measured) > 0 {
             if self
@@ -293,7 +293,7 @@ enum RunPlace {
 }
 
 impl RunPlace {
-    fn of(name: Option<&str>, spec: Option<&LabSpec>, self_test: bool) -> Result<RunPlace> {
+    fn new(name: Option<&str>, spec: Option<&LabSpec>, self_test: bool) -> Result<RunPlace> {
         let (Some(name), Some(spec)) = (name, spec) else {
             return Ok(RunPlace::Here);
         };
