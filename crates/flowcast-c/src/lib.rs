@@ -60,7 +60,7 @@ pub struct NotedOutcome {
 }
 
 /// The document of an answer as JSON: `flowcast_answer`.
-pub struct Answer(CString);
+pub struct AnswerText(CString);
 
 fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("zeroes are replaced")
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn flowcast_answer(
     trace: *const Trace,
     network: *const Network,
     request: *const c_char,
-) -> *mut Answer {
+) -> *mut AnswerText {
     given(|| {
         // SAFETY: as the caller promises.
         let (trace, network, request) = unsafe {
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn flowcast_answer(
         };
         let request = Request::from_json(request)?;
         let answer = request.answer(|| Ok(trace), network, usize::MAX, &mut Whole)?;
-        Ok(Answer(c_text(&answer.json()?.to_string())))
+        Ok(AnswerText(c_text(&answer.json()?.to_string())))
     })
 }
 
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn flowcast_answer(
 /// # Safety
 /// The answer came from this library.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flowcast_answer_json(answer: *const Answer) -> *const c_char {
+pub unsafe extern "C" fn flowcast_answer_json(answer: *const AnswerText) -> *const c_char {
     // SAFETY: as the caller promises.
     unsafe { answer.as_ref() }.map_or(null(), |found| found.0.as_ptr())
 }
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn flowcast_answer_json(answer: *const Answer) -> *const c
 /// # Safety
 /// It came from this library and is not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flowcast_answer_free(answer: *mut Answer) {
+pub unsafe extern "C" fn flowcast_answer_free(answer: *mut AnswerText) {
     // SAFETY: as the caller promises.
     unsafe { free(answer) }
 }

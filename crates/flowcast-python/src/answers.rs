@@ -1,5 +1,7 @@
 //! Answers about a prediction: how it depends on what, and what would change it.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use flowcast::{
     report::chart_page::{Picture, chart_page},
@@ -16,7 +18,6 @@ use serde_json::Value;
 use crate::{
     errors::raised,
     networks::Network,
-    predict::provenance,
     table::{Columns, Table, escaped},
     traces::Trace,
     work::beside,
@@ -90,6 +91,11 @@ pub(crate) fn ask(
         let answer = request.answer(|| Ok(&*trace.trace), network, MOST_ROWS, &mut Whole)?;
         Answer::new(answer, request.picture())
     })
+}
+
+/// Where a page comes from.
+pub(crate) fn provenance() -> BTreeMap<String, String> {
+    BTreeMap::from([("flowcast".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
 }
 
 #[pymethods]

@@ -23,7 +23,7 @@ use flowcast_io::{Holding, Whole, threads};
 use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{
-    answers::Answer,
+    answers::{Answer, provenance},
     errors::raised,
     networks::Network,
     noise::{self, Noise},
@@ -118,11 +118,6 @@ impl Asked {
             Ok(Page::about(document, views, provenance()).to_html()?)
         })
     }
-}
-
-/// Where a page comes from.
-pub(crate) fn provenance() -> BTreeMap<String, String> {
-    BTreeMap::from([("flowcast".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
 }
 
 /// The columns of the command's table of messages.

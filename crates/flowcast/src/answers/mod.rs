@@ -6,7 +6,7 @@ mod pattern;
 mod prediction;
 
 pub use pattern::{PatternAnswer, flows_text};
-pub use prediction::{Application, PredictionAnswer, interval_fields, prediction_fields};
+pub use prediction::{ConcurrentProgram, PredictionAnswer, interval_fields, prediction_fields};
 
 /// The option that shows all rows of a table.
 pub const ROWS: &str = "--rows";

@@ -21,7 +21,7 @@ use crate::{
 
 /// One of several programs that run at once.
 #[derive(Debug, Clone, Copy)]
-pub struct Application<'a> {
+pub struct ConcurrentProgram<'a> {
     /// The name of its trace in the document.
     pub name: &'a str,
     /// The program.
@@ -31,7 +31,7 @@ pub struct Application<'a> {
 /// A prediction and its surroundings, of which the document is made.
 pub struct PredictionAnswer<'a> {
     /// The programs, if there are several; else none.
-    pub applications: Vec<Application<'a>>,
+    pub applications: Vec<ConcurrentProgram<'a>>,
     /// The trace as it was replayed.
     pub prepared: &'a Prepared<'a>,
     /// The prediction.
@@ -130,7 +130,7 @@ impl PredictionAnswer<'_> {
                 model.name()
             ));
             let mut applications = Vec::new();
-            for (Application { name, program }, outcome) in
+            for (ConcurrentProgram { name, program }, outcome) in
                 self.applications.iter().zip(self.outcomes())
             {
                 let (time, collectives) = (outcome.makespan(), program.collectives());

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     Collectives, Contention, Error, Options, Outputs, Prepared, PreparedProgram,
-    answers::{Application, PredictionAnswer},
+    answers::{ConcurrentProgram, PredictionAnswer},
     graph::noise::ComputeNoise,
     model::machine::Mapping,
     report::Page,
@@ -198,9 +198,9 @@ struct TracePart {
 }
 
 impl TracePart {
-    fn application(&self) -> Application<'_> {
+    fn application(&self) -> ConcurrentProgram<'_> {
         let TracePart { name, program } = self;
-        Application { name, program }
+        ConcurrentProgram { name, program }
     }
 }
 
