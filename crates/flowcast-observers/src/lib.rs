@@ -1,4 +1,4 @@
-//! What is learnt from replays by watching them: a [`Journal`](journal::Journal) for timelines and files, the causes of
+//! What is learnt from replays by watching them: a [`ReplayJournal`](journal::ReplayJournal) for timelines and files, the causes of
 //! communication time ([`explain`], of schedules [`schedule_explain`]), the times of calls and regions ([`run_times`]), and the messages
 //! that stay [`inside`] nodes.
 

@@ -164,7 +164,7 @@ impl RecordFault {
 /// ```
 /// use flowcast_program::ReadOptions;
 /// use flowcast_program::build::{Channel, EAGER, RankBuilder};
-/// use flowcast_program::link::{Parts, link};
+/// use flowcast_program::link::{ProgramParts, link};
 /// use flowcast_program::opcodes::Record;
 /// use flowcast_program::program::MessageClass;
 /// use flowcast_units::{Bytes, Rank, Time};
@@ -176,7 +176,7 @@ impl RecordFault {
 /// let mut receiver = RankBuilder::default();
 /// let channel = receiver.channel(Channel { peer: Rank(0), tag: 0, communicator: 1 });
 /// receiver.recv(channel, Record::Begins).unwrap();
-/// let parts = Parts {
+/// let parts = ProgramParts {
 ///     name: "pair".into(),
 ///     ranks: vec![sender, receiver],
 ///     communicators: Vec::new(),

@@ -21,10 +21,10 @@ use flowcast_units::Rank;
 ///
 /// ```
 /// use flowcast_program::Trace;
-/// use flowcast_formats::convert::generate::{Shape, Workload};
+/// use flowcast_formats::convert::generate::{ProgramShape, Workload};
 /// use flowcast_units::{Bytes, Time};
 ///
-/// let shape = Shape {
+/// let shape = ProgramShape {
 ///     workload: Workload::Shift,
 ///     ranks: 4,
 ///     iterations: 50,

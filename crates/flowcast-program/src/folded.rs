@@ -89,10 +89,10 @@ fn collect<'a, T>(parts: &'a [Part<T>], times: u64, all: &mut Vec<(&'a T, u64)>)
 /// ```
 /// use flowcast_program::folded::Part;
 /// use flowcast_program::{Folded, Trace};
-/// use flowcast_formats::convert::generate::{Shape, Workload};
+/// use flowcast_formats::convert::generate::{ProgramShape, Workload};
 /// use flowcast_units::{Bytes, Time};
 ///
-/// let shape = Shape {
+/// let shape = ProgramShape {
 ///     workload: Workload::Shift,
 ///     ranks: 4,
 ///     iterations: 1,

@@ -184,11 +184,11 @@ impl fmt::Display for IgnoredRecords {
 ///
 /// ```
 /// use flowcast_program::Trace;
-/// use flowcast_formats::convert::generate::{Shape, Workload};
+/// use flowcast_formats::convert::generate::{ProgramShape, Workload};
 /// use flowcast_program::opcodes::Op;
 /// use flowcast_units::{Bytes, Rank, Time};
 ///
-/// let shape = Shape {
+/// let shape = ProgramShape {
 ///     workload: Workload::Shift,
 ///     ranks: 4,
 ///     iterations: 1,

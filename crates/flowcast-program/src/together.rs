@@ -30,10 +30,10 @@ struct Offsets {
 ///
 /// ```
 /// use flowcast_program::Trace;
-/// use flowcast_formats::convert::generate::{Shape, Workload};
+/// use flowcast_formats::convert::generate::{ProgramShape, Workload};
 /// use flowcast_units::{Bytes, Time};
 ///
-/// let shape = Shape {
+/// let shape = ProgramShape {
 ///     workload: Workload::Shift,
 ///     ranks: 4,
 ///     iterations: 1,

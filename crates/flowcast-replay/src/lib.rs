@@ -1,13 +1,13 @@
 //! How long a program's communication takes on a network: the replay of its computations, messages and collectives.
 //!
 //! An [`Engine`] replays a program, a [`loggops::Layout`] a schedule. Each gives an [`Outcome`](outcome::Outcome), when every rank ends and what
-//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a `Journal` for timelines
+//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a `ReplayJournal` for timelines
 //! and files, an `Explainer` for the causes of communication time, a
 //! `RunTimer` for the times of calls and regions, or several of them at once, as a pair.
 //!
 //! ```
 //! use flowcast_network::builtin;
-//! use flowcast_observers::journal::{Journal, Keeps};
+//! use flowcast_observers::journal::{ReplayJournal, Keeps};
 //! use flowcast_replay::{Engine, costs::Rendezvous, placement::Placement};
 //! use flowcast_formats::read;
 //! use flowcast_program::{ReadOptions, Trace};
@@ -23,7 +23,7 @@
 //! let network = builtin::network("gige-tcp").expect("this network is built in");
 //! let placement = Placement::of_program(&network.machine, None, &program)?;
 //! let engine = Engine::new(&program, &network, placement, Rendezvous::from_network(&network, None))?;
-//! let mut journal = Journal::new(&program, Keeps::TIMELINE);
+//! let mut journal = ReplayJournal::new(&program, Keeps::TIMELINE);
 //! let outcome = engine.observed(&mut journal)?;
 //!
 //! // 1 ms, the overhead of 6.1 us, the latency of 65.4 us, 999 bytes at 8.49 ns, and the receiver's overhead.

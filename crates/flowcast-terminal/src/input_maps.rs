@@ -176,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut again = Command::new(std::env::current_exe().unwrap());
         again.args([
-            "terminal::input_maps::tests::shorten_a_map_when_asked",
+            "input_maps::tests::shorten_a_map_when_asked",
             "--exact",
             "--nocapture",
         ]);

@@ -34,10 +34,10 @@ const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made
 ///
 /// ```
 /// use flowcast_program::Trace;
-/// use flowcast_formats::convert::generate::{Shape, Workload};
+/// use flowcast_formats::convert::generate::{ProgramShape, Workload};
 /// use flowcast_units::{Bytes, Time};
 ///
-/// let shape = Shape {
+/// let shape = ProgramShape {
 ///     workload: Workload::Shift,
 ///     ranks: 4,
 ///     iterations: 1,
