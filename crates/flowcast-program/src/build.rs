@@ -375,6 +375,7 @@ impl RankBuilder {
     }
 
     /// As [`RankBuilder::irecv_waited_by_slot`], perhaps as a further part of the record before it.
+    #[inline]
     pub(crate) fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
         let slot = self.post(channel)?;
         opcodes::push(&mut self.words, Op::Irecv, record);
