@@ -573,9 +573,12 @@ fn threads_are_streams_that_compute_what_they_computed(mpi: Mpi) {
             .iter()
             .find(|row| (row["task"].as_u64(), row["thread"].as_u64()) == (Some(0), Some(thread)));
         let end = row.unwrap()["end_s"].as_f64().unwrap();
-        // The thread CPU time of a rank is longer where others used the processors meanwhile, which the recording says.
-        let is_busy = answer["notes"].to_string().contains("busy machine");
-        assert!(is_busy || end < 0.19, "{kind}: {answer}");
+        // Others took the processors meanwhile: thread CPU time is longer then, and bounds nothing.
+        if end >= 0.19 && answer["notes"].to_string().contains("busy machine") {
+            println!("skipped: {kind}: the recording was made on a busy machine");
+            continue;
+        }
+        assert!(end < 0.19, "{kind}: {answer}");
         let computed: f64 = rows
             .iter()
             .map(|row| row["compute_s"].as_f64().unwrap())

@@ -96,7 +96,7 @@ impl Study {
         let (network, first) = (&networks[0], &options[0]);
         if let Some(table) = same_algorithms(program, &networks, first)? {
             description["collectives_fingerprint"] =
-                fingerprint(format!("{table:?}").as_bytes()).into();
+                fingerprint(json!(table).to_string().as_bytes()).into();
         }
         let carried_out = first
             .collectives
@@ -112,7 +112,7 @@ impl Study {
             description["mapping"] = one_or_all(names.mappings.iter().map(String::as_str));
             description["mapping_fingerprint"] =
                 one_or_all(options.iter().map(|options: &Options| {
-                    fingerprint(format!("{:?}", options.mapping).as_bytes())
+                    fingerprint(json!(options.mapping).to_string().as_bytes())
                 }));
         }
         if let Some(from) = first.rendezvous_from {
