@@ -9,6 +9,7 @@ pub mod memory;
 mod near;
 mod networks;
 pub mod otf2;
+mod placement_request;
 mod rank_files;
 mod request;
 mod scenarios;
@@ -25,6 +26,7 @@ pub use errors::{EnvironmentLacks, text_of};
 pub use mappings::{read_collectives, read_mapping, read_named_text};
 pub use near::beginning;
 pub use networks::{LoadedNetwork, load_network, load_networks, parse_overrides};
+pub use placement_request::{PlacementRequest, probability};
 pub use rank_files::first_of_folder;
 pub use request::{
     IntervalRequest, PredictRequest, RankNodes, ReplayRequest, Request, ScenariosRequest,

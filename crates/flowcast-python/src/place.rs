@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::ensure;
 use flowcast::{
-    Contention, Options,
-    model::{cluster::pattern::Pattern, machine::inside::InsideNode, network::Network as Cluster},
-    units::{Node, Rate, Time},
+    Options,
+    model::{cluster::pattern::Pattern, network::Network as Cluster},
+    units::{Node, Time},
 };
+use flowcast_io::PlacementRequest;
 use flowcast_place::{
     input::PlaceInput, job::Job, matrix_file::is_matrix, options::PlaceOptions, placed::Placed,
     predictor::MappingPredictor, question::PlaceQuestion, search::MappingSearch,
@@ -68,59 +69,33 @@ fn found(placed: &Placed, network: &str) -> anyhow::Result<FoundPlacement> {
 
 #[pymethods]
 impl Placing {
+    /// The request is JSON.
     #[new]
-    #[pyo3(signature = (name, content, network, slots, model=None, inside=None, moves=None, seed=1, level=0.9))]
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "Python hands them over one by one"
-    )]
     fn new(
         py: Python<'_>,
         name: String,
         content: Vec<u8>,
         network: Network,
         slots: Vec<u32>,
-        model: Option<String>,
-        inside: Option<String>,
-        moves: Option<u64>,
-        seed: u64,
-        level: f64,
+        request: String,
     ) -> PyResult<Placing> {
         beside(py, move || {
-            let contention = model.as_deref().map(Contention::named).transpose()?;
-            let mut network = network.network.clone();
+            let request: PlacementRequest = serde_json::from_str(&request)?;
             let input = if is_matrix(&content) || Pattern::is_pattern(&content) {
-                if let Some(inside) = inside {
-                    let (latency, rate) = (Time::parse(&inside)?, Rate::default());
-                    let machine = &mut Arc::make_mut(&mut network).machine;
-                    *machine = machine.clone().with_inside(InsideNode { latency, rate });
-                }
                 PlaceInput::read(&name, &content)?
             } else {
-                ensure!(
-                    inside.is_none(),
-                    "inside: found a trace, expected steps between ranks"
-                );
                 PlaceInput::Trace(Box::new(flowcast::read_text(&name, content)?))
             };
+            let mut network = network.network;
             let placing = Placing {
+                options: request.options(&input, Arc::make_mut(&mut network))?,
                 input,
                 network,
-                options: Options {
-                    contention: contention.unwrap_or_default(),
-                    ..Options::default()
-                },
                 job: Job {
                     slots,
                     ..Job::default()
                 },
-                place_options: PlaceOptions {
-                    seed,
-                    moves,
-                    has_time_limit: false,
-                    level,
-                    threads: 1,
-                },
+                place_options: request.search(1, false),
             };
             placing.question()?;
             Ok(placing)

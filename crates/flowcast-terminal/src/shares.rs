@@ -3,6 +3,7 @@
 use std::ops::RangeToInclusive;
 
 use clap::builder::RangedU64ValueParser;
+pub use flowcast_io::probability;
 
 /// A whole number up to a limit, which the parser checks before a command begins.
 pub fn count<T: TryFrom<u64>>(range: RangeToInclusive<u64>) -> RangedU64ValueParser<T> {
@@ -27,16 +28,4 @@ pub fn share(text: &str) -> Result<f64, String> {
     share
         .map(|number| number / of)
         .ok_or_else(|| format!("found `{text}`, expected a share such as 2% or 0.02"))
-}
-
-/// A probability of `--level`.
-pub fn probability(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
-        Ok(percent) if (1.0..100.0).contains(&percent) => Err(format!(
-            "expected a probability: {} for {percent} %",
-            percent / 100.0
-        )),
-        _ => Err("expected a probability above 0 and below 1, such as 0.90".to_owned()),
-    }
 }

@@ -286,11 +286,7 @@ class Placing:
         content: bytes,
         network: Network,
         slots: Sequence[int],
-        model: str | None = None,
-        inside: str | None = None,
-        moves: int | None = None,
-        seed: int = 1,
-        level: float = 0.9,
+        request: str,
     ) -> None: ...
     def times(self, mappings: Sequence[Sequence[int]]) -> list[float]: ...
     def search(self) -> TimeSearch: ...

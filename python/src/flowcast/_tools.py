@@ -212,7 +212,8 @@ def place(
     of_nodes = (ranks_per_node,) * nodes if isinstance(ranks_per_node, int) else tuple(ranks_per_node)
     if len(of_nodes) != nodes:
         raise InputError(f"ranks_per_node: found {len(of_nodes)}, expected one for each of {nodes} nodes")
-    communication = Communication(name, content, toml, of_nodes, model, inside, moves, seed, level)
+    request = {"model": model, "inside": inside, "moves": moves, "seed": seed, "level": level}
+    communication = Communication(name, content, toml, of_nodes, json.dumps(request))
     placing = communication.placing()
     text, tried = placing.least_hops() if objective == "hops" else _search(communication, placing, executor)
     told = json.loads(text)

@@ -139,11 +139,7 @@ class Communication:
     content: bytes
     network: str
     slots: tuple[int, ...]
-    model: str | None
-    inside: str | None
-    moves: int | None
-    seed: int
-    level: float
+    request: str
 
     def placing(self) -> Placing:
         """What predicts its mappings, which is kept for the next task."""
@@ -157,11 +153,7 @@ class Communication:
                     self.content,
                     network,
                     self.slots,
-                    self.model,
-                    self.inside,
-                    self.moves,
-                    self.seed,
-                    self.level,
+                    self.request,
                 ),
             )
         assert isinstance(known, Placing)

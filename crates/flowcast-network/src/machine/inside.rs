@@ -55,15 +55,13 @@ impl NodeGroup {
 }
 
 impl Machine {
-    /// The same, where messages inside any node cost this.
-    #[must_use]
-    pub fn with_inside(self, inside: InsideNode) -> Machine {
-        let mut nodes = self.groups();
-        for group in &mut nodes {
+    /// Sets the cost of messages inside each node.
+    pub fn set_inside(&mut self, inside: InsideNode) {
+        self.nodes = self.groups();
+        for group in &mut self.nodes {
             group.intra_latency = Some(inside.latency);
             group.intra_bandwidth = Some(inside.rate);
         }
-        Machine { nodes, ..self }
     }
 
     /// Its groups of nodes; where it names none, the one of as many nodes as there are ranks.

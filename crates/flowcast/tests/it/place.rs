@@ -22,7 +22,7 @@ fn network(more: &str) -> Network {
          [sharing]\nmodel = \"fair\"\n{more}"
     );
     let mut network = Network::from_toml(&text, &[]).unwrap();
-    network.machine = network.machine.with_inside(InsideNode {
+    network.machine.set_inside(InsideNode {
         latency: Time::from_micros(1.0),
         rate: Rate::from_bytes_per_second(5e9),
     });

@@ -8,20 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow};
 use clap::Args;
 use flowcast::{
-    Contention, Options,
-    model::machine::inside::InsideNode,
     report::chart_page::{Picture, chart_page},
     statements::marked_name,
     trace::TraceError,
-    units::{Rate, Time},
+    units::Time,
 };
-use flowcast_io::{Holding, is_matrix, is_pattern};
+use flowcast_io::{Holding, PlacementRequest, is_matrix, is_pattern};
 use flowcast_place::{
     input::PlaceInput,
-    options::PlaceOptions,
     placed::{Placed, PlacementObjective},
     predictor::MappingPredictor,
     question::PlaceQuestion,
@@ -36,7 +33,6 @@ use flowcast_terminal::{
     output::Format,
     progress::Progress,
     provenance, say,
-    shares::probability,
     trace_args::{first_file, open_trace, read_pattern, refuse_cut, threads},
 };
 
@@ -70,28 +66,11 @@ pub(crate) struct Place {
     /// What is to be least: the predicted time (of a matrix: of all messages sent at once), or bytes times links
     #[arg(long, value_name = "time|hops", default_value_t, value_parser = objective)]
     objective: PlacementObjective,
-    /// How flows share what they cross, for a trace as for `flowcast predict`; the network's own model when absent
-    #[arg(long, value_name = "MODEL")]
-    model: Option<String>,
-    /// Time of a message of steps inside a node, such as 18.7ms; what the network's machine says when absent
-    #[arg(long, value_name = "TIME")]
-    inside: Option<Time>,
-    /// flow-cuts refuses more than two flows in one direction of a node
-    #[arg(long)]
-    strict: bool,
-    /// Mappings that are tried, or changes of one where bytes times links are to be least; all mappings, where they are no more
-    /// [default: by the size of the input]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
-    moves: Option<u64>,
+    #[command(flatten)]
+    request: PlacementRequest,
     /// End the search after this time, such as 10s; how many moves were done is said, so that --moves gives the same answer
     #[arg(long, value_name = "TIME")]
     time_limit: Option<Time>,
-    /// Seed of the search
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Probability of the interval of what is gained
-    #[arg(long, value_name = "LEVEL", default_value = "0.90", value_parser = probability)]
-    level: f64,
     /// Write the mapping for a launcher
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -136,16 +115,7 @@ impl Place {
         declare(inputs, mapping.chain(page))?;
         let mut network = self.network.load()?;
         let input = self.read()?;
-        if let Some(latency) = self.inside {
-            let rate = Rate::default();
-            network.machine = network.machine.with_inside(InsideNode { latency, rate });
-        }
-        let contention = self.model.as_deref().map(Contention::named).transpose()?;
-        let options = Options {
-            contention: contention.unwrap_or_default(),
-            is_strict: self.strict,
-            ..Options::default()
-        };
+        let options = self.request.options(&input, &mut network)?;
         let predictor = MappingPredictor::new(&input, &network, options)?;
         let (model, notes) = (predictor.model()?, predictor.notes());
         let mut job = self.nodes.job(&network, predictor.ranks())?;
@@ -159,16 +129,10 @@ impl Place {
         }
         let mut tried = TriedTimes::default();
         if let Some(path) = &self.output {
-            let other = (model, &job.slots, &job.positions, self.seed);
+            let other = (model, &job.slots, &job.positions, self.request.seed);
             tried = TriedTimes::open(path, self.resume, &input.fingerprint(&network, &other))?;
         }
-        let options = PlaceOptions {
-            seed: self.seed,
-            moves: self.moves,
-            has_time_limit: self.time_limit.is_some(),
-            level: self.level,
-            threads: threads(),
-        };
+        let options = self.request.search(threads(), self.time_limit.is_some());
         let question = PlaceQuestion::new(predictor, &job, options)?;
         let placed = self.search(&question, &mut tried)?;
         let mut document = placed
@@ -218,11 +182,6 @@ impl Place {
         if is_matrix(&first)? || matches!(is_pattern(&first)?, Holding::Pattern) {
             let (name, content) = read_pattern(&self.input)?;
             return Ok(PlaceInput::read(&name, &content)?);
-        }
-        if self.inside.is_some() || self.strict {
-            bail!(
-                "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
-            );
         }
         let trace = open_trace(&self.input).map_err(with_own_formats)?;
         refuse_cut(&trace)?;

@@ -1,0 +1,86 @@
+//! The request for the fastest mapping.
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use flowcast::{
+    Contention, Options,
+    model::{machine::inside::InsideNode, network::Network},
+    units::{Rate, Time},
+};
+use flowcast_place::{input::PlaceInput, options::PlaceOptions};
+use serde::Deserialize;
+
+/// How the fastest mapping is searched for.
+#[derive(Debug, Clone, Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlacementRequest {
+    /// How flows share what they cross, for a trace as for `flowcast predict`; the network's own model when absent
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Time of a message of steps inside a node, such as 18.7ms; what the network's machine says when absent
+    #[arg(long, value_name = "TIME")]
+    pub inside: Option<Time>,
+    /// flow-cuts refuses more than two flows in one direction of a node
+    #[arg(long)]
+    #[serde(default)]
+    pub strict: bool,
+    /// Mappings that are tried, or changes of one where bytes times links are to be least; all mappings, where they are no more
+    /// [default: by the size of the input]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub moves: Option<u64>,
+    /// Seed of the search
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Probability of the interval of what is gained
+    #[arg(long, value_name = "LEVEL", default_value = "0.90", value_parser = probability)]
+    pub level: f64,
+}
+
+/// A probability of `--level`.
+///
+/// # Errors
+/// What was expected: a number above 0 and below 1.
+pub fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
+        Ok(percent) if (1.0..100.0).contains(&percent) => Err(format!(
+            "expected a probability: {} for {percent} %",
+            percent / 100.0
+        )),
+        _ => Err("expected a probability above 0 and below 1, such as 0.90".to_owned()),
+    }
+}
+
+impl PlacementRequest {
+    /// The options of a replay under each mapping; the network gets the time inside its nodes.
+    ///
+    /// # Errors
+    /// A model that does not exist; options of steps where the input is a trace.
+    pub fn options(&self, input: &PlaceInput, network: &mut Network) -> Result<Options> {
+        ensure!(
+            !matches!(input, PlaceInput::Trace(_)) || self.inside.is_none() && !self.strict,
+            "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
+        );
+        if let Some(latency) = self.inside {
+            let rate = Rate::default();
+            network.machine.set_inside(InsideNode { latency, rate });
+        }
+        let contention = self.model.as_deref().map(Contention::named).transpose()?;
+        Ok(Options {
+            contention: contention.unwrap_or_default(),
+            is_strict: self.strict,
+            ..Options::default()
+        })
+    }
+
+    /// The options of the search.
+    pub fn search(&self, threads: usize, has_time_limit: bool) -> PlaceOptions {
+        PlaceOptions {
+            seed: self.seed,
+            moves: self.moves,
+            has_time_limit,
+            level: self.level,
+            threads,
+        }
+    }
+}
