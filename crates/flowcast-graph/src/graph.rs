@@ -128,6 +128,12 @@ impl EventNode {
         Slot(self.item)
     }
 
+    /// Whether another event is the same one of another replay, and waits for the same events.
+    pub(crate) fn is_like(&self, other: &EventNode) -> bool {
+        let waits = |node: &EventNode| (node.first, node.second, node.item, node.tag);
+        waits(self) == waits(other)
+    }
+
     /// When it happens, where events before it happen at these times, in nanoseconds.
     pub(crate) fn time(&self, times: &[f64]) -> f64 {
         let first = times[self.first as usize] + self.cost;
@@ -330,8 +336,8 @@ impl<'a> EventGraph<'a> {
         placement.map_or(NodeNumber(rank.0), |placement| placement.node(rank))
     }
 
-    /// Below this, differences of times are rounding.
-    pub(crate) fn rounding(&self) -> f64 {
+    /// Below this many nanoseconds, differences of times are rounding.
+    pub fn rounding(&self) -> f64 {
         1e-6 + 1e-13 * self.makespan().as_nanos()
     }
 }

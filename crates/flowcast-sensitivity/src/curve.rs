@@ -74,23 +74,17 @@ struct CurveGap {
     lowest: Option<f64>,
 }
 
-/// Finds the curve between a value and a larger one by tangents; `walk` gives those at several values in ascending order.
-/// With more than `most_walks` the smallest gaps stay open. `rounding` is by how much a makespan may lie beside its line.
-/// `None` if the function turns out not to be convex.
-///
-/// # Errors
-/// Those of `walk`.
-pub fn trace_curve<E>(
+/// Finds the curve between a value and a larger one by tangents; `walk` gives that at a value. With more than `most_walks` the
+/// smallest gaps stay open. `None` if the function turns out not to be convex.
+pub fn trace_curve(
     from: f64,
     to: f64,
     most_walks: usize,
-    rounding: Time,
-    mut walk: impl FnMut(&[f64]) -> Result<Vec<Tangent>, E>,
-) -> Result<Option<Curve>, E> {
-    let ends = walk(&[from, to])?;
-    let (first, last) = (ends[0], ends[1]);
-    let tolerance = rounding.as_nanos() + tolerance(first.makespan.max(last.makespan));
-    let mut walks = ends.len();
+    mut walk: impl FnMut(f64) -> Tangent,
+) -> Option<Curve> {
+    let (first, last) = (walk(from), walk(to));
+    let tolerance = tolerance(first.makespan.max(last.makespan));
+    let mut walks = 2;
     let mut gaps = vec![CurveGap::new(first, last, tolerance)];
     loop {
         let values = open_values(&gaps, most_walks.saturating_sub(walks));
@@ -98,17 +92,15 @@ pub fn trace_curve<E>(
             break;
         }
         walks += values.len();
-        match narrowed(gaps, walk(&values)?, tolerance) {
-            Some(narrower) => gaps = narrower,
-            None => return Ok(None),
-        }
+        let found = values.into_iter().map(&mut walk).collect();
+        gaps = narrowed(gaps, found, tolerance)?;
     }
     let error = gaps.iter().filter_map(CurveGap::height).fold(0.0, f64::max);
-    Ok(Some(Curve {
+    Some(Curve {
         pieces: pieces(&gaps, from, to, tolerance),
         walks,
         error: Time::from_nanos(error),
-    }))
+    })
 }
 
 /// Where to walk next, at most so often: in the gaps in which the makespan may lie highest above the tangents.
@@ -238,11 +230,7 @@ mod tests {
     }
 
     fn traced(lines: &[(f64, f64)], most: usize) -> Curve {
-        trace_curve(0.0, 100.0, most, Time::ZERO, |values| {
-            Ok::<_, ()>(values.iter().map(|at| highest(lines, *at)).collect())
-        })
-        .unwrap()
-        .unwrap()
+        trace_curve(0.0, 100.0, most, |at| highest(lines, at)).unwrap()
     }
 
     #[test]
@@ -272,19 +260,12 @@ mod tests {
 
     #[test]
     fn a_function_that_bends_down_is_refused() {
-        assert_eq!(
-            trace_curve(1.0, 100.0, 100, Time::ZERO, |values: &[f64]| Ok::<_, ()>(
-                values
-                    .iter()
-                    .map(|at: &f64| Tangent {
-                        at: *at,
-                        makespan: Time::from_nanos(at.sqrt()),
-                        slope: 0.5 / at.sqrt(),
-                    })
-                    .collect()
-            )),
-            Ok(None)
-        );
+        let root = |at: f64| Tangent {
+            at,
+            makespan: Time::from_nanos(at.sqrt()),
+            slope: 0.5 / at.sqrt(),
+        };
+        assert_eq!(trace_curve(1.0, 100.0, 100, root), None);
     }
 
     proptest! {

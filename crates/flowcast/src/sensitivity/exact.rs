@@ -1,46 +1,54 @@
-//! The curve where messages do not disturb one another: by tangents.
+//! The curve where messages do not disturb one another: the events of a replay with costs that follow the field.
 
-use flowcast_network::{
-    network::{Network, Overheads},
-    sharing::model::Model,
+use std::collections::HashMap;
+
+use flowcast_graph::EventGraph;
+use flowcast_network::{network::Network, sharing::model::Model};
+use flowcast_program::{Program, opcodes::Op, program::CollectiveMode};
+use flowcast_replay::{
+    contention,
+    costs::{Costs, Rendezvous},
+    placement::Placement,
 };
-use flowcast_program::{Program, parallel};
-use flowcast_replay::{contention, costs::Rendezvous, placement::Placement};
-use flowcast_sensitivity::{Curve, Family, Obstacle, Tangent, trace_curve};
+use flowcast_sensitivity::Curve;
+use flowcast_units::{Rank, Time};
 
 use super::{Inexact, Parameter};
-use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
+use crate::{Contention, Error, ModelChoice, Options, PreparedProgram, error::finite};
 
 /// Dimemas' rules count a start-up below a nanosecond as none.
 const NANOSECOND: f64 = 1.0;
 
-/// Where in a range it is checked that costs are linear, beside its ends.
-const CHECKED: [f64; 2] = [0.381_966, 0.75];
+/// The parts of a range between which costs are taken for linear, then those at which they have to be.
+const SAMPLES: [f64; 4] = [0.015_625, 0.984_375, 0.381_966, 0.75];
+
+/// Events are kept for programs of at most this many messages: they take about 240 bytes each.
+pub(super) const MOST_MESSAGES: u32 = 4_000_000;
 
 /// The exact curve, or why there is none.
 pub(super) fn curve(
     program: &Program,
     network: &Network,
     parameter: &Parameter,
-    most_walks: usize,
+    most_passes: usize,
     options: &Options,
 ) -> Result<Result<Curve, Inexact>, Error> {
     let (from, to) = parameter.range();
-    if network.overheads != Overheads::default() {
-        return Ok(Err(Inexact::Obstacle(Obstacle::Overheads)));
-    }
     let first = parameter.network(network, from)?;
     let prepared = PreparedProgram::new(program, &first, options)?;
+    if prepared.program().messages() > MOST_MESSAGES {
+        return Ok(Err(Inexact::Messages));
+    }
     let search = ExactSearch {
         prepared: &prepared,
         network,
         parameter,
         options,
-        most_walks,
+        most_passes,
     };
     let whole = search.segment(from, to)?;
     let is_split = parameter.is_time() && from < NANOSECOND && NANOSECOND < to;
-    if !is_split || whole != Err(Inexact::Obstacle(Obstacle::NotLinear)) {
+    if !is_split || whole != Err(Inexact::NotLinear) {
         return Ok(whole);
     }
     let below = search.segment(from, NANOSECOND.next_down())?;
@@ -70,19 +78,18 @@ struct ExactSearch<'a> {
     network: &'a Network,
     parameter: &'a Parameter,
     options: &'a Options,
-    most_walks: usize,
+    most_passes: usize,
 }
 
 impl ExactSearch<'_> {
     /// A part of the range in which all costs are linear.
     fn segment(&self, from: f64, to: f64) -> Result<Result<Curve, Inexact>, Error> {
-        let mut values = vec![from, to];
-        values.extend(CHECKED.map(|part| from + part * (to - from)));
-        if self.parameter.is_time() {
+        let mut values = SAMPLES.map(|part| from + part * (to - from)).to_vec();
+        if self.parameter.is_time() && (from..=to).contains(&NANOSECOND.next_down()) {
             values.push(NANOSECOND.next_down());
         }
-        values.retain(|value| (from..=to).contains(value));
-        values.sort_by(f64::total_cmp);
+        let samples = values.len();
+        values.extend([from, to]);
         let networks = values
             .iter()
             .map(|at| self.parameter.network(self.network, *at))
@@ -90,27 +97,47 @@ impl ExactSearch<'_> {
         if let Some(reason) = self.differs(&networks)? {
             return Ok(Err(reason));
         }
-        let prepared = self.prepared;
-        let family = match Family::new(
-            prepared.program(),
-            &prepared.placement,
-            prepared.rendezvous,
-            &values,
-            &networks,
-        ) {
-            Ok(family) => family,
-            Err(obstacle) => return Ok(Err(Inexact::Obstacle(obstacle))),
+        let engines = networks
+            .iter()
+            .map(|network| self.prepared.on(network))
+            .collect::<Vec<_>>();
+        let engines = engines
+            .iter()
+            .map(PreparedProgram::engine)
+            .collect::<Result<Vec<_>, _>>()?;
+        let costs = engines[0].free().costs();
+        if sizes_differ(self.prepared.program(), costs) {
+            return Ok(Err(Inexact::Sizes));
+        }
+        let (_, graph) = EventGraph::record(&engines[0])?;
+        if !graph.is_exact() {
+            return Ok(Err(Inexact::Order));
+        }
+        let (_, other) = EventGraph::record(&engines[1])?;
+        let Some(following) = graph.following(&other, [values[0], values[1]]) else {
+            return Ok(Err(Inexact::NotLinear));
         };
-        let rounding = family.rounding();
-        let curve = trace_curve(from, to, self.most_walks, rounding, |values| {
-            self.tangents(&family, values)
-        })?;
-        Ok(curve
-            .map(|curve: Curve| Curve {
-                error: curve.error.max(rounding),
-                ..curve
-            })
-            .ok_or(Inexact::NotConvex))
+        drop(other);
+        for (value, engine) in values[..samples].iter().zip(&engines).skip(2) {
+            let (_, other) = EventGraph::record(engine)?;
+            if !graph.is_with(&following, *value, &other) {
+                return Ok(Err(Inexact::NotLinear));
+            }
+        }
+        let Some(curve) = graph.curve(&following, from..to, self.most_passes) else {
+            return Ok(Err(Inexact::NotConvex));
+        };
+        let rounding = graph.start_up_rounding(&following);
+        for index in samples..values.len() {
+            let outcome = finite(engines[index].run()?, Some(&networks[index]), &[])?;
+            let makespan = outcome.makespan();
+            let time = curve.at(values[index]).unwrap_or(makespan);
+            if (time - makespan).as_nanos().abs() > graph.rounding() + rounding.as_nanos() {
+                return Ok(Err(Inexact::NotLinear));
+            }
+        }
+        let error = curve.error.max(rounding);
+        Ok(Ok(Curve { error, ..curve }))
     }
 
     /// Why the networks do not share one program, one placement and one walk.
@@ -142,31 +169,36 @@ impl ExactSearch<'_> {
             if Rendezvous::from_network(network, self.options.rendezvous_from)
                 != self.prepared.rendezvous
             {
-                return Ok(Some(Inexact::Obstacle(Obstacle::Rendezvous)));
+                return Ok(Some(Inexact::Rendezvous));
             }
         }
         Ok(None)
     }
+}
 
-    /// Walks at several values, on as many threads as the options allow.
-    fn tangents(&self, family: &Family<'_>, values: &[f64]) -> Result<Vec<Tangent>, Error> {
-        parallel::map(
-            values,
-            self.options.threads,
-            |at: &f64| -> Result<Tangent, Error> {
-                let tangent = family.tangent(*at, &self.parameter.network(self.network, *at)?)?;
-                if tangent.makespan.as_nanos().is_finite() {
-                    return Ok(tangent);
-                }
-                Err(flowcast_replay::outcome::NotFiniteTime(format!(
-                    "{}={}",
-                    self.parameter.field(),
-                    self.parameter.text(*at)
-                ))
-                .into())
-            },
-        )
-        .into_iter()
-        .collect()
+/// Whether the ranks of a collective give different sizes, and the last to come decides how long it takes.
+fn sizes_differ(program: &Program, costs: &Costs) -> bool {
+    /// Whether a root decides, how long the collective takes, and whether another rank says otherwise.
+    type Deciding = (bool, Time, bool);
+    let mut deciding: HashMap<u32, Deciding> = HashMap::new();
+    for rank in Rank::all(program.streams()) {
+        for (_, op) in program.ops(rank) {
+            let Op::Collective { call, instance } = op else {
+                continue;
+            };
+            let made = program.call(call);
+            if made.mode == CollectiveMode::RootSynchronous {
+                continue;
+            }
+            let takes = costs.collective(made.op, made.communicator, rank, made.send, made.recv);
+            let first = (made.is_root, takes, false);
+            let known = deciding.entry(instance).or_insert(first);
+            if made.is_root && !known.0 {
+                *known = first;
+            } else if made.is_root == known.0 {
+                known.2 |= known.1 != takes;
+            }
+        }
     }
+    deciding.values().any(|(_, _, differs)| *differs)
 }

@@ -14,7 +14,7 @@ mod words;
 
 use flowcast_network::network::Network;
 use flowcast_program::Trace;
-use flowcast_sensitivity::{Curve, Obstacle, Piece};
+use flowcast_sensitivity::{Curve, Piece};
 use flowcast_units::Time;
 use thiserror::Error;
 
@@ -63,13 +63,25 @@ pub enum Inexact {
     /// The model, the algorithms of collectives or the places of ranks change within the range.
     #[error("it decides by which model, by which algorithms or where the program runs")]
     Choice,
-    /// The makespan is not piecewise linear.
-    #[error(transparent)]
-    Obstacle(Obstacle),
-    /// A walk found a makespan below a tangent.
+    /// A cost is no linear function of the field.
+    #[error("a cost is no linear function of it")]
+    NotLinear,
+    /// It decides which sends wait for their receivers.
+    #[error("it decides which messages wait for their receiver")]
+    Rendezvous,
+    /// Files, locks, and messages that move in MPI calls alone are served in the order of time.
+    #[error("one-sided communication, files or messages are served in the order of time")]
+    Order,
+    /// Ranks of a collective give different sizes, and the last to come decides.
+    #[error("the rank that comes last decides the sizes of a collective")]
+    Sizes,
+    /// The events of the replay take too much memory.
+    #[error("the program has more than {} messages", exact::MOST_MESSAGES)]
+    Messages,
+    /// A pass found a makespan below a tangent.
     #[error("the makespan turned out not to be convex")]
     NotConvex,
-    /// The curve may be off by its error: collectives start after whole nanoseconds, or there are more pieces than walks.
+    /// The curve may be off by its error: collectives start after whole nanoseconds, or there are more pieces than passes.
     #[error(
         "collectives that do not block start after whole nanoseconds, or {0} walks find too few pieces"
     )]
